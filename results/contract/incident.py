@@ -14,12 +14,14 @@ class TimelineEntry:
     """An entry of the timeline as far as it is judged; each expectation is a mapping of one key to its parameters.
 
     An entry `at_time` acts at a fixed time and must be punctual. The trigger of an `optional` one need not come.
+    A `loose` one may act late, and its actions may fail.
     """
 
     name: str
     at_time: bool
     optional: bool
     expectations: tuple[Mapping[str, Any], ...] = ()
+    loose: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,30 +1,32 @@
 """What an incident's timeline may expect: one class for each expectation, judged from the stored run alone.
 
-A class of this module is found because it is there: `EXPECTATIONS` has each by its key in an incident's file. The
-fields are what the file gives. A file is validated with readers of quantities as context (`6MB/s` is text there); a
-stored run holds plain numbers.
+A class of this module or of `invariants` is found because it is there: `EXPECTATIONS` has each by its key in an
+incident's file. The fields are what the file gives.
 """
 
 from collections.abc import Mapping
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated
 
 import numpy as np
-from pydantic import (
-    BaseModel,
-    BeforeValidator,
-    ConfigDict,
-    Field,
-    StrictBool,
-    ValidationInfo,
-    WithJsonSchema,
-    model_validator,
-)
-from pydantic_core import PydanticCustomError
+from pydantic import Field, StrictBool, model_validator
 
 from results.contract.verdict import Direction, Finding, Verdict
 from results.criteria.findings import finding
+from results.criteria.invariants import INVARIANTS
 from results.criteria.quantities import DRIVER, US
 from results.criteria.replayed_run import ReplayedRun
+from results.criteria.timeline_expectation import (
+    Broker,
+    BytesPerSecond,
+    Count,
+    Percent,
+    Rack,
+    Seconds,
+    TimelineExpectation,
+    Topic,
+    Way,
+    refused,
+)
 from results.criteria.windows import windows, windows_within
 
 BOUND_WINDOW_S, BOUND_SHARE = 3.0, 0.9
@@ -32,100 +34,6 @@ BOUND_WINDOW_S, BOUND_SHARE = 3.0, 0.9
 LEAST_RECORDS = 100
 NIC_METRIC: Mapping[Direction, str] = {"transmit": "nic.tx.bytes", "receive": "nic.rx.bytes"}
 UPLINK_METRIC: Mapping[Direction, str] = {"transmit": "uplink.tx.bytes", "receive": "uplink.rx.bytes"}
-
-
-def _refusal(message: str) -> PydanticCustomError:
-    """Return a validator's error whose whole text is `message`, of the type that the reader of forms shows as it is."""
-    return PydanticCustomError("form", "{message}", {"message": message})
-
-
-def _count(value: Any) -> int:
-    if isinstance(value, bool) or not str(value).isdecimal():
-        raise _refusal(f"{value!r} is not a count; allowed: a whole number")
-    return int(value)
-
-
-def _quantity(kind: str) -> BeforeValidator:
-    """Read a value with the context's reader of this kind of quantity; without one it is a plain number."""
-
-    def validate(value: Any, info: ValidationInfo) -> Any:
-        reader = (info.context or {}).get(kind)
-        return value if reader is None else reader(value)
-
-    return BeforeValidator(validate)
-
-
-def _written(such_as: str) -> WithJsonSchema:
-    return WithJsonSchema({"type": "string", "examples": [such_as]})
-
-
-Seconds = Annotated[float, _quantity("duration"), _written("40s")]
-BytesPerSecond = Annotated[int, _quantity("byte_rate"), _written("6MB/s")]
-Percent = Annotated[float, _quantity("share"), _written("99%")]
-Count = Annotated[
-    int,
-    BeforeValidator(_count),
-    WithJsonSchema({"anyOf": [{"type": "integer", "minimum": 0}, {"type": "string", "pattern": r"^\$"}]}),
-]
-
-
-class Reference:
-    """Marks a field that names something of the topology or of the incident: a broker, a topic or an uplink."""
-
-    def __init__(self, kind: Literal["broker", "topic", "uplink"]) -> None:
-        self.kind = kind
-
-
-Broker = Annotated[str, Reference("broker")]
-Topic = Annotated[str | None, Reference("topic"), Field(description="One topic; all unless given.")]
-Rack = Annotated[str, Reference("uplink")]
-Way = Annotated[Direction, Field(description="Transmit or receive, as the host or the rack sees it.")]
-
-
-class TimelineExpectation(BaseModel):
-    """A statement about the run from an entry on; `name` is that of its criterion, `key` its key in a file.
-
-    A `timed` one depends on how fast the network and the machine are; it is judged only where both were sound.
-    """
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-    key: ClassVar[str]
-    timed: ClassVar[bool] = False
-    series: ClassVar[tuple[str, ...]]
-    unit: ClassVar[str] = ""
-
-    @classmethod
-    def name(cls) -> str:
-        """Return the criterion's name."""
-        return cls.key.replace("_", "-")
-
-    def judge(self, run: ReplayedRun, since_us: int) -> Finding:
-        """Judge the run from an instant (µs since the epoch) to the timeline's end."""
-        raise NotImplementedError
-
-    def found(
-        self,
-        verdict: Verdict,
-        why: str,
-        observed: float | str | None = None,
-        *,
-        series: tuple[str, ...] | None = None,
-        host: str | None = None,
-        direction: Direction | None = None,
-    ) -> Finding:
-        """Return the judged criterion; without an observed value it has no unit."""
-        unit = "" if observed is None or isinstance(observed, str) else self.unit
-        return finding(
-            self.name(),
-            self,
-            verdict,
-            why,
-            observed=observed,
-            unit=unit,
-            series=series or self.series,
-            host=host,
-            direction=direction,
-        )
 
 
 class MoveDone(TimelineExpectation):
@@ -296,9 +204,9 @@ class MaxRate(TimelineExpectation):
     @model_validator(mode="after")
     def _measurable(self) -> "MaxRate":
         if self.topic and self.direction == "transmit":
-            raise _refusal("a topic's bytes are counted where its logs grow; allowed: receive, or no topic")
+            raise refused("a topic's bytes are counted where its logs grow; allowed: receive, or no topic")
         if self.window < 2:
-            raise _refusal("the rate is sampled once a second; allowed: windows of 2s or more")
+            raise refused("the rate is sampled once a second; allowed: windows of 2s or more")
         return self
 
     def judge(self, run: ReplayedRun, since_us: int) -> Finding:
@@ -374,7 +282,7 @@ class UplinkBound(TimelineExpectation):
 
 
 class RecordsIntact(TimelineExpectation):
-    """Every record that was acknowledged is read back once, unchanged."""
+    """Every record that was acknowledged is read back once, unchanged, in order."""
 
     key = "records_intact"
     series = ("manifest.facts.records",)
@@ -388,10 +296,10 @@ class RecordsIntact(TimelineExpectation):
             return self.found(
                 "inconclusive", "the records were not read back" if records is None else "none were written"
             )
-        wrong = records.lost + records.duplicated + records.corrupt
+        wrong = records.lost + records.duplicated + records.corrupt + records.reordered
         why = (
             f"{records.found} of {records.expected} found; {records.lost} lost, {records.duplicated} duplicated, "
-            f"{records.corrupt} corrupt"
+            f"{records.corrupt} corrupt" + (f", {records.reordered} after a later record" if records.reordered else "")
         )
         # Also without a reported loss: a record that was written and is not found is not there.
         return self.found("pass" if wrong == 0 and records.found == records.expected else "fail", why, wrong)
@@ -439,21 +347,20 @@ class AllAcknowledged(TimelineExpectation):
     def judge(self, run: ReplayedRun, since_us: int) -> Finding:
         """See `TimelineExpectation.judge`; over the whole load."""
         del since_us
-        done = run.events("load.done")
-        if not done or not done[-1]["detail"]["sent"]:
-            return self.found("inconclusive", "there was no load")
-        detail = done[-1]["detail"]
-        missing = int(detail["sent"]) - int(detail["acknowledged"])
-        first = f"; first: {detail['error']}" if detail.get("error") else ""
-        why = f"{detail['acknowledged']} of {detail['sent']} records acknowledged{first}"
-        return self.found("pass" if missing == 0 and not detail.get("error") else "fail", why, missing)
+        loads = [event["detail"] for event in run.events("load.done")]
+        sent, acknowledged = (sum(int(each[key]) for each in loads) for key in ("sent", "acknowledged"))
+        if not loads or not all(each["sent"] for each in loads):
+            return self.found("inconclusive", "there was no load" if not sent else "a load sent nothing")
+        error = next((each["error"] for each in loads if each.get("error")), "")
+        why = f"{acknowledged} of {sent} records acknowledged" + (f"; first: {error}" if error else "")
+        return self.found("pass" if sent == acknowledged and not error else "fail", why, sent - acknowledged)
 
     def __str__(self) -> str:
         return "every record acknowledged"
 
 
 EXPECTATIONS: Mapping[str, type[TimelineExpectation]] = {
-    each.key: each for each in TimelineExpectation.__subclasses__()
+    each.key: each for each in sorted(TimelineExpectation.__subclasses__(), key=lambda each: each in INVARIANTS)
 }
 """Every expectation by its key in a file."""
 

@@ -18,10 +18,11 @@ from results.criteria.catalogue.machine_load import machine_idle
 from results.criteria.catalogue.nic_measured import nics_as_declared
 from results.criteria.catalogue.nic_unchanged import nics_unchanged
 from results.criteria.cluster_measures import machine_load
-from results.criteria.expectations import EXPECTATIONS, TimelineExpectation
+from results.criteria.expectations import EXPECTATIONS
 from results.criteria.findings import finding, not_judged
 from results.criteria.quantities import QUOTA_WINDOW_S, US
 from results.criteria.replayed_run import ReplayedRun
+from results.criteria.timeline_expectation import TimelineExpectation
 
 LATE_S = 0.1
 """An entry with a fixed time that acts later than this did not happen as the file says."""
@@ -49,20 +50,24 @@ def _judge_replay(run: ReplayedRun, record: IncidentRecord) -> tuple[Finding, ..
     timeline = judge_timeline(run, record)
     load = machine_load(run.series, run.started_us, run.ended_us, QUOTA_WINDOW_S)
     network = run.manifest.network
-    conditions = [
+    nics = [
         *nics_as_declared(run.manifest.nics, record.brokers),
         *(nics_unchanged(network) if network is not None else ()),
+    ]
+    machine = [
         machine_idle(load, QUOTA_WINDOW_S),
         *(judge_clocks(read) if (read := clocks(run.series)) else ()),
         *(judge_agreement(run.manifest.clocks) if run.manifest.clocks else ()),
     ]
-    unsound = [each for each in conditions if each.verdict == "inconclusive"]
+    conditions = [*nics, *machine]
     expected = []
     for expectation, found in _expected(run, record):
         judged = found
         if timeline.verdict != "pass":
             judged = replace(found, verdict="inconclusive", why=f"not judged: {timeline.why}; {found.why}")
-        expected.append(not_judged(judged, unsound) if unsound and expectation.timed else judged)
+        needed = (conditions if expectation.shaped else machine) if expectation.timed else []
+        unsound = [each for each in needed if each.verdict == "inconclusive"]
+        expected.append(not_judged(judged, unsound) if unsound else judged)
     logs = judge_logs(run.manifest.facts.logs, list(record.brokers))
     return (timeline, *expected, *logs, *conditions)
 
@@ -76,6 +81,8 @@ def judge_timeline(run: ReplayedRun, record: IncidentRecord) -> Finding:
         detail = acted.get(entry.name)
         if detail is None:
             problems += [] if entry.optional else [f"{entry.name}: its trigger never came"]
+            continue
+        if entry.loose:
             continue
         late_s = detail["actual_s"] - detail["planned_s"]
         latest_s = max(latest_s, late_s)

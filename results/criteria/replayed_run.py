@@ -1,7 +1,7 @@
 """A replayed incident as it lies in a store: its samples and events on the timeline's own time."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import cached_property
 from typing import Any
 
@@ -37,6 +37,30 @@ class ReplayedRun:
             detail = json.loads(row["detail"] or "{}")
             found.setdefault(row["kind"], []).append({"us": us, "name": row["name"], "detail": detail})
         return {kind: sorted(rows, key=lambda row: row["us"]) for kind, rows in found.items()}
+
+    def broker_id(self, host: str) -> int:
+        """Return the id of the broker on a host. Raise KeyError in a run that did not record it."""
+        return int(self.events("incident.started")[0]["detail"]["brokers"][host])
+
+    def least_in_sync(self, topic: str) -> int:
+        """Return the topic's min.insync.replicas by the incident's file; Kafka's default without one."""
+        record = self.manifest.incident
+        topics = {} if record is None else record.document.get("state", {}).get("topics", {})
+        configs = topics.get(topic, {}).get("configs") or {}
+        return int(configs.get("min.insync.replicas", 1))
+
+    def logs(self, host: str, instants: Micros) -> Iterator[tuple[str, int, Floats]]:
+        """Yield each partition of which a host had a log, with the log's bytes at these instants; 0 without a log."""
+        table = self.series.of_metric("log.bytes")
+        table = table.filter(pc.equal(table["host"], host))
+        frame = zip(*(table[name].to_pylist() for name in ("topic", "partition", "us", "value")), strict=True)
+        place = {int(us): index for index, us in enumerate(instants)}
+        found: dict[tuple[str, int], Floats] = {}
+        for topic, partition, us, value in frame:
+            if us in place:
+                found.setdefault((topic, partition), np.zeros(len(instants)))[place[us]] = value
+        for (topic, partition), sizes in sorted(found.items()):
+            yield topic, partition, sizes
 
     def events(self, *kinds: str, name: str | None = None) -> list[dict[str, Any]]:
         """Return the events of these kinds in order of time, each with `us`, `kind`, `name` and `detail`."""

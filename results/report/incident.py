@@ -31,6 +31,12 @@ TITLES = {
     "records-intact": "Every record is there",
     "produce-latency": "Produce latency",
     "all-acknowledged": "Every record acknowledged",
+    "moves-ended": "Reassignments ended as requested",
+    "isr-explained": "Falls of the ISR have a cause",
+    "throttle-bound": "The throttle's bound",
+    "metadata-replayed": "The metadata log replays",
+    "logs-removed": "Old logs are deleted",
+    "preferred-leaders": "Preferred leaders",
 }
 """Of expectations; what is not here goes by its name."""
 

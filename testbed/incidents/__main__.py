@@ -28,9 +28,9 @@ def json_schema() -> dict[str, Any]:
             properties[name].setdefault("description", field.description)
     entry = forms["EntryForm"]
     entry["anyOf"] = [{"required": ["do"]}, {"required": ["expect"]}]
-    for name in ("do", "expect"):
-        several = {key: entry["properties"][name].pop(key) for key in ("type", "items")}
-        entry["properties"][name]["anyOf"] = [several["items"], {**several, "minItems": 1}]
+    for field in (entry["properties"]["do"], entry["properties"]["expect"], schema["properties"]["load"]):
+        several = {key: field.pop(key) for key in ("type", "items", "maxItems") if key in field}
+        field["anyOf"] = [several["items"], {**several, "minItems": 1}]
     return schema
 
 

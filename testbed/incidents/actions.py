@@ -9,11 +9,20 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 from pydantic import Field, WithJsonSchema, create_model
 
-from results.criteria.expectations import Reference
+from results.criteria.timeline_expectation import Reference
 from testbed.errors import UsageError
 from testbed.faults.fault import Fault
 from testbed.faults.parse import as_text, kinds, parameters
-from testbed.incidents.forms import IncidentModel, OneKey, Placement, ThrottleRate, TopicNames, parsed
+from testbed.incidents.forms import (
+    Duration,
+    IncidentModel,
+    OneKey,
+    Placement,
+    ThrottleRate,
+    TopicNames,
+    format_seconds,
+    parsed,
+)
 from testbed.kafka.capabilities import Capability
 from testbed.suggestions import choices, did_you_mean, show
 from testbed.topology.model import Topology
@@ -165,6 +174,24 @@ class CancelMoves(Action):
 
     def __str__(self) -> str:
         return "cancel moves"
+
+
+class Converge(Action):
+    """Wait until no reassignment runs and every replica is in sync; then elect the preferred leaders.
+
+    The action succeeds also when that does not come: expectations judge the state at the end.
+    """
+
+    key = "converge"
+
+    within: Annotated[Duration, Field(description="The longest wait.")]
+
+    def perform(self, operator: "ClusterOperator") -> None:
+        """See `Action.perform`."""
+        operator.converge(self.within)
+
+    def __str__(self) -> str:
+        return f"converge within {format_seconds(self.within)}"
 
 
 def _listed(word: str, topics: list[str]) -> str:

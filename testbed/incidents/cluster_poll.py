@@ -118,10 +118,11 @@ class ClusterPoll:
             self._done -= sized.keys()
             self._newest = Observations()  # the last poll is older than the move: a trigger on its end must not use it
 
-    def forget(self) -> None:
-        """Follow no move any more, after their cancellation."""
+    def forget(self, topics: Collection[str] | None = None) -> None:
+        """Follow the moves of these topics no more, or (None) no move: it was cancelled, or refused."""
         with self._lock:
-            self._requested.clear()
+            for topic in list(self._requested) if topics is None else topics:
+                self._requested.pop(topic, None)
 
     def requested(self) -> dict[str, tuple[PartitionMove, ...]]:
         """Return the followed moves by topic."""

@@ -17,7 +17,7 @@ from pydantic import (
     model_validator,
 )
 
-from results.criteria.expectations import Reference
+from results.criteria.timeline_expectation import Reference
 from testbed.form import refusal
 from testbed.suggestions import choices, show
 from testbed.topology import rules
@@ -157,6 +157,7 @@ CONTEXT: Mapping[str, Callable[[Any], Any]] = {
     "duration": _reader(parse_duration),
     "byte_rate": _reader(parse_byte_rate),
     "share": _reader(parse_percent),
+    "size": _reader(parse_size),
 }
 """The parsers of the quantities in a file's expectations."""
 

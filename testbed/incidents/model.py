@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Self
 from pydantic import Field, StrictBool, model_validator
 
 from results.contract.incident import Variant
-from results.criteria.expectations import EXPECTATIONS, Reference, TimelineExpectation
+from results.criteria.expectations import EXPECTATIONS
+from results.criteria.timeline_expectation import Reference, TimelineExpectation
 from testbed.document import Path
 from testbed.form import refusal
 from testbed.incidents.actions import ACTIONS, Action, ActionForm
@@ -37,7 +38,11 @@ from testbed.topology.model import Topology
 
 VARIANTS: tuple[Variant, ...] = ("broken", "fixed")
 MAX_PARTITIONS, MAX_RECORDS, MAX_BYTES = 500, 10**7, 4 * 10**9
-_MIN_RECORD, _MAX_RECORD, _MAX_RECORDS_PER_S = 64, 2**20, 1000
+_KAFKA = "The release that the brokers run in this variant; that of the topology unless given."
+_DEFECTS = "Defects of the brokers in this variant, each as `testbed run --defect` has it."
+_MIN_RECORD, _MAX_RECORD, _MAX_RECORDS_PER_S = 64, 2**20, 50_000
+MOST_LOADS = 8
+"""Producers of an incident. Each is a process of its own."""
 
 
 def _check_record_size(size: int) -> None:
@@ -122,7 +127,9 @@ class LoadForm(IncidentModel):
     def _few(self) -> Self:
         _check_record_size(self.record_size)
         if self.produce / self.record_size > _MAX_RECORDS_PER_S:
-            raise refusal("more than 1000 records a second; allowed: a lower rate, or a larger record_size")
+            raise refusal(
+                f"more than {_MAX_RECORDS_PER_S} records a second; allowed: a lower rate, or a larger record_size"
+            )
         return self
 
 
@@ -151,6 +158,7 @@ class EntryForm(IncidentModel):
         Field(description="The trigger must come by then (time after the start), or the replay is inconclusive."),
     ] = None
     optional: Annotated[StrictBool, Field(description="The trigger need not come.")] = False
+    loose: Annotated[StrictBool, Field(description="It may act late or never, and its actions may fail.")] = False
     do: Annotated[
         list[KnownAction],
         parsed(one_or_more),
@@ -193,12 +201,16 @@ class BrokenForm(IncidentModel):
     expected_failures: Annotated[
         list[str], Field(description="Names of the criteria that it fails; empty: not known yet, as after a capture.")
     ]
+    kafka: Annotated[str | None, Field(description=_KAFKA)] = None
+    defects: Annotated[list[str], Field(default_factory=list, description=_DEFECTS)]
 
 
 class FixedForm(IncidentModel):
     """The variant that is right: what differs from the timeline. It is expected to pass everything."""
 
     summary: Annotated[Text, Field(description="What is done instead.")]
+    kafka: Annotated[str | None, Field(description=_KAFKA)] = None
+    defects: Annotated[list[str], Field(default_factory=list, description=_DEFECTS)]
     parameters: Annotated[dict[str, Scalar], Field(default_factory=dict, description="Other values of parameters.")]
     replace: Annotated[
         dict[str, EntryForm], Field(default_factory=dict, description="Named entries that are different.")
@@ -226,7 +238,13 @@ class IncidentForm(IncidentModel):
         ),
     ]
     state: Annotated[ClusterState, Field(description="The state of the cluster at the beginning.")]
-    load: Annotated[LoadForm | None, Field(description="A producer, if there is one.")] = None
+    load: Annotated[
+        list[LoadForm],
+        parsed(one_or_more),
+        Field(
+            default_factory=list, max_length=MOST_LOADS, description="A producer, or a list of them, one for a topic."
+        ),
+    ]
     timeline: Annotated[list[EntryForm], Field(min_length=1, description="What happens when.")]
     broken: Annotated[BrokenForm, Field(description="The variant that goes wrong: the timeline as it stands.")]
     fixed: Annotated[FixedForm, Field(description="The variant that is right: what differs.")]
@@ -247,6 +265,7 @@ class ScheduledEntry:
     deadline_s: float
     delay_s: float = 0.0
     optional: bool = False
+    loose: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -259,11 +278,13 @@ class Incident:
     variant_summary: str
     topology: Topology
     state: ClusterState
-    load: LoadForm | None
+    loads: tuple[LoadForm, ...]
     entries: tuple[ScheduledEntry, ...]
     lasts_s: float
     settle_s: float
     expected_failures: tuple[str, ...]
+    defects: tuple[str, ...] | None = None
+    """None when neither variant of the file has any."""
     parameters: Mapping[str, str] = field(default_factory=dict, hash=False)
     document: Mapping[str, Any] = field(default_factory=dict, hash=False, compare=False)
 
@@ -310,18 +331,20 @@ def variant_of(
     document: Mapping[str, Any],
 ) -> Incident:
     """Return one variant of a checked form, with the defaults of all omitted fields."""
+    own = form.broken if variant == "broken" else form.fixed
     return Incident(
         name=form.name,
         variant=variant,
         summary=form.summary,
-        variant_summary=(form.broken if variant == "broken" else form.fixed).summary,
+        variant_summary=own.summary,
         topology=topology,
         state=form.state,
-        load=form.load,
+        loads=tuple(form.load),
         entries=tuple(_scheduled(path, entry, form.lasts) for path, entry in entries),
         lasts_s=form.lasts,
         settle_s=form.settle,
         expected_failures=tuple(form.broken.expected_failures) if variant == "broken" else (),
+        defects=tuple(own.defects) if form.broken.defects or form.fixed.defects else None,
         parameters=dict(parameters),
         document=dict(document),
     )
@@ -335,7 +358,8 @@ def _scheduled(path: Path, form: EntryForm, lasts_s: float) -> ScheduledEntry:
         expectations=form.expectations,
         deadline_s=form.within if form.within is not None else lasts_s,
         delay_s=form.delay,
-        optional=form.optional,
+        optional=form.optional or form.loose,
+        loose=form.loose,
     )
 
 

@@ -2,16 +2,17 @@
 
 import threading
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 from testbed.errors import TestbedError
 from testbed.faults.fault import Fault
 from testbed.faults.faults import Faults
-from testbed.faults.parse import as_text
+from testbed.faults.parse import as_text, parameters
 from testbed.incidents.cluster_poll import ClusterPoll
 from testbed.kafka.admin import Admin
 from testbed.kafka.errors import KafkaError, UnreachableError
-from testbed.kafka.types import AdminApi, ConfigResource, PartitionMove, TopicPartition
+from testbed.kafka.types import AdminApi, ConfigResource, PartitionMove
 from testbed.provision.serving import silent
 from testbed.provision.testbed import Testbed
 from testbed.reassignment.plan import Plan, moves
@@ -30,9 +31,11 @@ from testbed.throttle.configs import (
 )
 from testbed.throttle.journal import JournalFolder, ThrottleJournal
 from testbed.throttle.recovery import restore
-from testbed.wait import wait_for
+from testbed.topology.model import Topology
+from testbed.wait import WaitTimeout, wait_for
 
-IN_FORCE_S, SERVING_S = 30.0, 60.0
+IN_FORCE_S, SERVING_S, DELETED_S, ELECTED_S = 30.0, 60.0, 15.0, 5.0
+LOOK_S = 0.2
 RATES, LISTS = (LEADER_RATE, FOLLOWER_RATE), (LEADER_REPLICAS, FOLLOWER_REPLICAS)
 EventSink = Callable[[str, str, Mapping[str, Any]], None]
 
@@ -54,6 +57,18 @@ def lists_for(
     return wanted
 
 
+def affected_brokers(fault: Fault, topology: Topology) -> list[int]:
+    """Return the ids of the brokers that a fault's parameters name, as hosts or by their rack; all when none. Pure."""
+    words: set[str] = set()
+    for each in parameters(type(fault)):
+        value = getattr(fault, each.name)
+        words |= {value} if isinstance(value, str) else set(value) if isinstance(value, tuple) else set()
+    ids = {host.name: host.node_id for host in topology.brokers if host.node_id is not None}
+    named = [broker for host, broker in ids.items() if host in words or topology.host(host).rack in words]
+    # A cut affects both sides; of a fault that names no broker the testbed cannot tell.
+    return sorted(ids.values()) if not named or "peers" in {each.name for each in parameters(type(fault))} else named
+
+
 class OperatorThrottle:
     """The throttle as an operator sets, changes and removes it, in any order, including an earlier throttle.
 
@@ -70,6 +85,8 @@ class OperatorThrottle:
 
     def set(self, wanted: ConfigValues) -> None:
         """Set these keys. Raise `KafkaError` when a broker refuses them."""
+        detail = {str(r): dict(k) for r, k in wanted.items()}
+        self._on_event("throttle.setting", "throttle", detail)
         with self._journals.held():
             self._read_originals(wanted)
             for resource, keys in wanted.items():
@@ -79,7 +96,7 @@ class OperatorThrottle:
             self._write()
             for resource, keys in wanted.items():
                 self._admin.alter_configs(resource, dict(keys))
-        self._on_event("throttle.set", "throttle", {str(r): dict(k) for r, k in wanted.items()})
+        self._on_event("throttle.set", "throttle", detail)
 
     def wait_in_force(self, wanted: ConfigValues, brokers: Collection[int], timeout_s: float) -> None:
         """Wait until every broker reports its rates and all lists. Raise `WaitTimeout` after `timeout_s` seconds."""
@@ -102,6 +119,8 @@ class OperatorThrottle:
         """Remove all rates and lists of these brokers and topics, including foreign ones. Raise `KafkaError`."""
         keys_of = {ConfigResource.broker(b): RATES for b in sorted(brokers)}
         keys_of |= {ConfigResource.topic(topic): LISTS for topic in sorted(topics)}
+        detail = {"brokers": sorted(brokers), "topics": sorted(topics)}
+        self._on_event("throttle.removing", "throttle", detail)
         with self._journals.held():
             self._read_originals(keys_of)
             for resource, keys in keys_of.items():
@@ -112,7 +131,7 @@ class OperatorThrottle:
                     self._removed.add((resource, key))
                 self._write()
                 self._admin.alter_configs(resource, {}, present)
-        self._on_event("throttle.removed", "throttle", {"brokers": sorted(brokers), "topics": sorted(topics)})
+        self._on_event("throttle.removed", "throttle", detail)
 
     def record_left(self, brokers: Collection[int], topics: Collection[str]) -> None:
         """Record, as an event, the remaining keys and the resources that could not be read."""
@@ -187,8 +206,8 @@ class ClusterOperator:
         self._ids = {host.name: host.node_id for host in testbed.topology.brokers if host.node_id is not None}
         self._throttle = OperatorThrottle(admin, JournalFolder(), event)
         self._faults = Faults(testbed)
-        self._injected: dict[int, str] = {}
-        self._lock = threading.Lock()
+        self._injected: dict[int, Fault] = {}
+        self._lock, self._fault_lock = threading.Lock(), threading.Lock()
 
     def move(self, topics: tuple[str, ...], hosts: tuple[tuple[str, ...], ...], rate_bytes_per_s: int | None) -> None:
         """Request a reassignment to these hosts, for the partitions in turn.
@@ -207,8 +226,19 @@ class ClusterOperator:
             self._set_and_wait(lists_for(by_topic, by_topic), rate_bytes_per_s, self._live())
         self._poll.follow(by_topic)
         for topic, each in by_topic.items():
-            self._event("move.started", topic, {"partitions": len(each), "throttle_bytes_per_s": rate_bytes_per_s})
-        self._admin.alter_reassignments({move.tp: move.target for move in todo})
+            detail = {
+                "partitions": len(each),
+                "throttle_bytes_per_s": rate_bytes_per_s,
+                "targets": {move.tp.partition: move.target for move in each},
+            }
+            self._event("move.started", topic, detail)
+        try:
+            self._admin.alter_reassignments({move.tp: move.target for move in todo})
+        except KafkaError as error:
+            self._poll.forget(by_topic)
+            for topic in by_topic:
+                self._event("move.refused", topic, {"error": str(error)})
+            raise
 
     def set_throttle(self, rate_bytes_per_s: int, topics: tuple[str, ...]) -> None:
         """Set rates and lists for these topics (none: all of the incident's); return when they are in force."""
@@ -232,6 +262,7 @@ class ClusterOperator:
     def restart(self, host: str) -> None:
         """Stop Kafka if it runs, start it, and wait until the broker is unfenced."""
         node = self._testbed.node(host)
+        self._event("broker.restarting", host, {"brokers": [self._ids[host]]}, host)
         if node.pid() is not None:
             node.stop()
         node.start()
@@ -244,24 +275,106 @@ class ClusterOperator:
 
     def cancel(self) -> None:
         """Cancel every reassignment of the incident's topics that is not complete."""
-        running: dict[TopicPartition, None] = dict.fromkeys(self._admin.reassignments(list(self._topics)))
+        running = self._admin.reassignments(list(self._topics))
         if running:
-            self._admin.alter_reassignments(running)
-            self._event("move.cancelled", "move", {"partitions": len(running)})
+            self._admin.alter_reassignments(dict.fromkeys(running))
+            kept = {
+                str(tp): [broker for broker in each.replicas if broker not in each.adding]
+                for tp, each in running.items()
+            }
+            self._event("move.cancelled", "move", {"partitions": len(running), "kept": kept})
         self._poll.forget()
+
+    def converge(self, within_s: float) -> None:
+        """Wait until no reassignment runs and every replica is in sync, then elect the preferred leaders.
+
+        Record what did not come in time, and raise no error for it.
+        """
+        topics = list(self._topics)
+
+        def missing() -> list[str]:
+            try:
+                listed, states = self._admin.reassignments(topics), self._admin.partitions(topics)
+            except KafkaError as error:
+                return [str(error)]
+            return [f"{tp} is being reassigned" for tp in listed] + [
+                f"{tp} has {list(state.isr)} of {list(state.replicas)} in sync"
+                for tp, state in states.items()
+                if set(state.isr) != set(state.replicas)
+            ]
+
+        problems: list[str] = []
+        try:
+            wait_for(missing, lambda found: not found, within_s, LOOK_S, "every replica in sync")
+        except WaitTimeout:
+            problems = missing()
+        try:
+            self.elect_preferred(self._topics)
+            wait_for(self._not_preferred, lambda found: not found, ELECTED_S, LOOK_S, "the preferred leaders")
+        except (KafkaError, WaitTimeout) as error:
+            problems.append(str(error))
+        self._event("replicas.converged", "replicas", {"missing": problems})
+
+    def _not_preferred(self) -> list[str]:
+        states = self._admin.partitions(list(self._topics)).values()
+        return [str(state.tp) for state in states if state.leader != state.replicas[0]]
 
     def inject(self, fault: Fault) -> None:
         """Inject a fault; return when it has taken effect."""
-        self._injected[self._faults.add(fault)] = fault.kind
-        self._event("fault.injected", as_text(fault))
+        detail = self._affected(fault)
+        with self._fault_lock:
+            self._event("fault.injecting", as_text(fault), detail)
+            try:
+                self._injected[self._faults.add(fault)] = fault
+            except TestbedError as error:
+                self._event("fault.refused", as_text(fault), {**detail, "error": str(error)})
+                raise
+            self._event("fault.injected", as_text(fault), detail)
 
     def heal(self, kind: str | None = None) -> None:
-        """Heal all faults of this replay, or its faults of one kind."""
-        active = {entry.id for entry in self._faults.list()}
-        for fault_id in [each for each, known in self._injected.items() if kind in (None, known)]:
-            if fault_id in active:  # otherwise a user has healed it already
-                self._faults.clear(fault_id)
-            self._event("fault.healed", self._injected.pop(fault_id))
+        """Heal all faults of this replay, or its faults of one kind; one that another entry injects now, too."""
+        with self._fault_lock:
+            active = {entry.id for entry in self._faults.list()}
+            for fault_id in [each for each, known in self._injected.items() if kind in (None, known.kind)]:
+                if fault_id in active:  # otherwise a user has healed it already
+                    self._faults.clear(fault_id)
+                fault = self._injected.pop(fault_id)
+                self._event("fault.healed", fault.kind, self._affected(fault))
+
+    def record_found(self) -> None:
+        """Record the final state of the cluster: reassignments, partitions, and the logs on each broker."""
+        topics = list(self._topics)
+        try:
+            with suppress(WaitTimeout):  # a broker deletes a log some time after its replica was removed
+                wait_for(self._strays, lambda found: not found, DELETED_S, LOOK_S, "old logs to be deleted")
+            listed, states = self._admin.reassignments(topics), self._admin.partitions(topics)
+            logs = self._admin.log_dirs(list(self._ids.values()), topics)
+        except KafkaError as error:
+            self._event("cluster.found", "cluster", {"problem": str(error)})
+            return
+        detail = {
+            "listed": [str(tp) for tp in listed],
+            "states": {
+                str(tp): {"replicas": list(state.replicas), "isr": list(state.isr), "leader": state.leader}
+                for tp, state in states.items()
+            },
+            "logs": {str(broker): [str(tp) for tp in found] for broker, found in logs.items()},
+        }
+        self._event("cluster.found", "cluster", detail)
+
+    def _strays(self) -> list[str]:
+        states = self._admin.partitions(list(self._topics))
+        logs = self._admin.log_dirs(list(self._ids.values()), list(self._topics))
+        return [
+            f"broker {broker} keeps {tp}"
+            for broker, found in logs.items()
+            for tp in found
+            if tp in states and broker not in states[tp].replicas
+        ]
+
+    def _affected(self, fault: Fault) -> dict[str, Any]:
+        """Return a fault's text and the brokers that it affects: those of the hosts or the rack that it names."""
+        return {"fault": as_text(fault), "brokers": affected_brokers(fault, self._testbed.topology)}
 
     def record_throttle_left(self) -> None:
         """Record the remains of a throttle on any broker and topic."""

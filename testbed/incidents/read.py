@@ -9,8 +9,10 @@ from pathlib import Path as FilePath
 from typing import Any
 
 from results.contract.incident import Variant
-from results.criteria.expectations import EXPECTATIONS, MoveDone, Reference
+from results.criteria.expectations import EXPECTATIONS, MoveDone
 from results.criteria.incident import ALWAYS
+from results.criteria.timeline_expectation import Reference
+from testbed.defects.parse import by_host
 from testbed.document import Document, FileKind, FormError, Path, Violation, is_file, parse, read
 from testbed.errors import TestbedError, UsageError
 from testbed.form import validation_problems
@@ -28,6 +30,7 @@ from testbed.incidents.model import (
 )
 from testbed.incidents.triggers import MoveShare
 from testbed.kafka.capabilities import LacksCapability, of_software, require
+from testbed.software.source import parse_source
 from testbed.suggestions import choices, did_you_mean
 from testbed.topology.find import find as find_topology
 from testbed.topology.find import ready
@@ -117,6 +120,15 @@ def _variant(document: Document, variant: Variant, vary: Mapping[str, str], fold
         topology = _topology(form.topology, folder)
     except TestbedError as error:
         raise FormError([document.problem(("topology",), str(error))]) from None
+    own = form.broken if variant == "broken" else form.fixed
+    field = "kafka"
+    try:
+        if own.kafka is not None:
+            topology = topology.with_kafka_version(str(parse_source(own.kafka)))
+        field = "defects"
+        by_host(own.defects, topology)
+    except TestbedError as error:
+        raise FormError([document.problem((variant, field), str(error))]) from None
     violations = _violations(form, topology, entries)
     document.raise_violations(Violation(_in_text(each.path, values), each.message) for each in violations)
     return variant_of(form, variant, topology, entries, parameters, values)
@@ -203,12 +215,13 @@ def _violations(form: IncidentForm, topology: Topology, entries: list[PlacedEntr
         yield from _actions(path, entry, topology)
         yield from _times(path, entry, form.lasts)
         yield from _moved(path, entry, entries)
-    if form.load is not None:
-        topic = form.state.topics.get(form.load.to)
+    for index, load in enumerate(form.load):
+        topic = form.state.topics.get(load.to)
         if topic is not None and topic.bytes:
-            yield Violation(
-                ("load", "to"), f"{form.load.to} is filled already; allowed: a topic without size and records"
-            )
+            text = f"{load.to} is filled already; allowed: a topic without size and records"
+            yield Violation(("load", index, "to"), text)
+        if load.to in [other.to for other in form.load[:index]]:
+            yield Violation(("load", index, "to"), f"{load.to} has a load already; allowed: each topic once")
     yield from _variants(form)
 
 

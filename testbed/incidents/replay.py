@@ -13,8 +13,10 @@ from results.contract.manifest import Facts, NicMeasurement, Records, new_run_id
 from results.contract.schema import Finding, Verdict
 from results.contract.store import Store
 from results.criteria.incident import deviation
+from testbed.defects.parse import by_host
 from testbed.errors import TestbedError, UsageError
 from testbed.experiments.experiment import Context, Experiment, ExperimentResult, Value
+from testbed.experiments.kip455_trace import Trace
 from testbed.experiments.reports import default_store, write_report
 from testbed.experiments.runner import run_on
 from testbed.faults.faults import heal_leftovers
@@ -31,7 +33,7 @@ from testbed.network.measure import settled
 from testbed.probes.brokers import nic_measurements, watch_brokers, watch_stores
 from testbed.probes.logwatch import Allowance, LogWatch, during, new_replicas, overtaken_batches
 from testbed.probes.other_machines import machines_probe
-from testbed.probes.recorder import Poller
+from testbed.probes.recorder import Poller, now_us
 from testbed.provision.testbed import Testbed
 from testbed.signals import TerminationGuard, deferred_signals
 from testbed.workload.outcome import WorkloadResult
@@ -43,7 +45,8 @@ from testbed.workload.workload import Workload
 POLL_TIMEOUT_S = 3.0
 GIVE_UP_S = 30.0
 """Seconds after which the producer gives up an unacknowledged record."""
-PRODUCER = "producer-1"
+MOST_UNBATCHED, LINGER_MS = 1000, 5.0
+"""Records per second up to which each is sent at once. With more, the producer waits for batches as Java's does."""
 Progress = Callable[[str], None]
 
 
@@ -97,8 +100,16 @@ def replay(request: ReplayRequest, progress: Progress) -> ReplayResult:
     )
 
 
-def as_experiment(incident: Incident, seed: int) -> Experiment:
-    """Return the incident as an experiment: the incident's file has the topology and the settings."""
+def producer_name(number: int) -> str:
+    """Return the name of the load with this number in the file, counted from 1; it is the host of its samples."""
+    return f"producer-{number}"
+
+
+def as_experiment(incident: Incident, seed: int, nics: tuple[NicMeasurement, ...] | None = None) -> Experiment:
+    """Return the incident as an experiment: the incident's file has the topology and the settings.
+
+    With `nics`, the replay uses this measurement of the NICs and makes none.
+    """
     return Experiment(
         name=f"incident-{incident.name}",
         summary=incident.summary,
@@ -107,7 +118,7 @@ def as_experiment(incident: Incident, seed: int) -> Experiment:
         profiles={},
         overlay=lambda _settings: incident.state.properties,
         check=lambda _topology: None,
-        run=partial(_run, incident, seed),
+        run=partial(_run, incident, seed, nics),
     )
 
 
@@ -120,6 +131,7 @@ def record_of(incident: Incident, seed: int) -> IncidentRecord:
             isinstance(entry.trigger, AtTime),
             entry.optional,
             tuple({each.key: each.model_dump(mode="json", exclude_none=True)} for each in entry.expectations),
+            entry.loose,
         )
         for entry in incident.entries
     )
@@ -145,7 +157,7 @@ def allowed(incident: Incident) -> tuple[Allowance, ...]:
     # For the other brokers a restart by the operator is the same as a restart by a fault.
     faults |= {"broker-restart" for action in actions if isinstance(action, RestartBroker)}
     brokers = [host.name for host in incident.topology.brokers]
-    written = [] if incident.load is None else [overtaken_batches([incident.load.to], brokers)]
+    written = [overtaken_batches([load.to for load in incident.loads], brokers)] if incident.loads else []
     return (
         *(new_replicas(move.topics, {host for hosts in move.hosts for host in hosts}) for move in moves),
         *written,
@@ -156,9 +168,12 @@ def allowed(incident: Incident) -> tuple[Allowance, ...]:
 def _testbed(
     request: ReplayRequest, experiment: Experiment, run_id: str, stack: ExitStack, progress: Progress
 ) -> Testbed:
-    topology, overlay = request.incident.topology, experiment.overlay({})
+    topology, overlay, specs = request.incident.topology, experiment.overlay({}), request.incident.defects
+    defects = None if specs is None else by_host(specs, topology)
     if request.on is None:
-        testbed = Testbed.up(topology, name=f"run-{run_id[-6:]}", overlay=overlay, ephemeral=True, progress=progress)
+        testbed = Testbed.up(
+            topology, name=f"run-{run_id[-6:]}", overlay=overlay, defects=defects, ephemeral=True, progress=progress
+        )
         stack.callback(testbed.down)
         return testbed
     testbed = Testbed.attach(request.on)
@@ -169,11 +184,11 @@ def _testbed(
             f"`testbed up {topology.name}`, or leave --on out"
         )
     heal_leftovers(testbed, progress)
-    testbed.reconfigure(overlay, progress=progress)
+    testbed.reconfigure(overlay, defects=defects, progress=progress)
     return testbed
 
 
-def _run(incident: Incident, seed: int, context: Context) -> ExperimentResult:
+def _run(incident: Incident, seed: int, nics: tuple[NicMeasurement, ...] | None, context: Context) -> ExperimentResult:
     """Prepare, play the timeline, restore, read back. Raise `TestbedError` after the testbed is restored."""
     testbed = context.testbed
     logs = LogWatch(testbed, allowed(incident))
@@ -181,13 +196,13 @@ def _run(incident: Incident, seed: int, context: Context) -> ExperimentResult:
     with TerminationGuard(), testbed.admin() as admin, testbed.admin(timeout_s=POLL_TIMEOUT_S) as polling:
         scenario = IncidentScenario(context, incident, seed, admin, polling)
         try:
-            nics = scenario.play()
+            measured = scenario.play(nics)
             records = scenario.read_back()
             found = logs.logs()
         finally:
             scenario.delete_topics()
     facts = Facts(records=records, logs=found)
-    return ExperimentResult(nics, facts=facts, incident=record_of(incident, seed))
+    return ExperimentResult(measured, facts=facts, incident=record_of(incident, seed))
 
 
 class IncidentScenario:
@@ -210,20 +225,23 @@ class IncidentScenario:
         self._load = self._producer(seed + 1000)
         self._written: WorkloadResult | None = None
         self._made: list[str] = []
+        self._begun_us = now_us()
 
-    def play(self) -> tuple[NicMeasurement, ...]:
-        """Prepare, play the timeline and restore. Return the measured NICs."""
+    def play(self, nics: tuple[NicMeasurement, ...] | None = None) -> tuple[NicMeasurement, ...]:
+        """Prepare, play the timeline and restore. Return the measured NICs: `nics`, or a new measurement."""
         problems: list[str] = []
         try:
             with self._recorder.step("prepare"):
                 self._prepare()
-            with self._recorder.step("measure NICs"):
-                nics = self._measured_nics()
+            if nics is None:
+                with self._recorder.step("measure NICs"):
+                    nics = self._measured_nics()
             pollers = self._start_polling()
             if self._load is not None:
                 self._load.start()
             self._play_timeline()
             self._operator.record_throttle_left()
+            self._record_evidence()
         finally:
             with deferred_signals():
                 self._context.progress("healing faults, restoring the throttle")
@@ -249,7 +267,9 @@ class IncidentScenario:
             return None
         self._context.progress("reading every record back")
         found = audit(self._testbed.driver_bootstrap, self._fills, written)
-        return Records(found.expected, found.found, found.lost, found.duplicated, found.corrupt)
+        return Records(
+            found.expected, found.found, found.lost, found.duplicated, found.corrupt, reordered=found.reordered
+        )
 
     def delete_topics(self) -> None:
         """Delete the topics. A testbed that this replay provisioned is removed as a whole instead."""
@@ -257,20 +277,22 @@ class IncidentScenario:
             self._admin.delete_topic(topic)
 
     def _producer(self, seed: int) -> Workload | None:
-        load = self._incident.load
-        if load is None:
+        specs = [
+            ProducerSpec(
+                producer_name(number),
+                load.to,
+                tuple(range(self._incident.state.topics[load.to].partitions)),
+                float(load.produce),
+                record_bytes=load.record_size,
+                linger_ms=0.0 if load.produce / load.record_size <= MOST_UNBATCHED else LINGER_MS,
+                give_up_s=GIVE_UP_S,
+            )
+            for number, load in enumerate(self._incident.loads, 1)
+        ]
+        if not specs:
             return None
-        spec = ProducerSpec(
-            PRODUCER,
-            load.to,
-            tuple(range(self._incident.state.topics[load.to].partitions)),
-            float(load.produce),
-            record_bytes=load.record_size,
-            linger_ms=0.0,
-            give_up_s=GIVE_UP_S,
-        )
         testbed = self._testbed
-        return Workload(testbed.bootstrap, [spec], seed, self._recorder.add, networks=testbed.client_networks())
+        return Workload(testbed.bootstrap, specs, seed, self._recorder.add, networks=testbed.client_networks())
 
     def _prepare(self) -> None:
         state = self._incident.state
@@ -316,12 +338,24 @@ class IncidentScenario:
         incident, recorder = self._incident, self._recorder
         self._context.progress(f"playing {incident.name}, the {incident.variant} variant: {incident.variant_summary}")
         clock = MonotonicClock()
-        recorder.event("incident.started", incident.name)
+        recorder.event("incident.started", incident.name, {"brokers": self._ids})
         played = play(incident, clock, self._poll.newest, self._perform, self._poll.moving)
         recorder.event("incident.ended", incident.name)
         for each in played.performed:
             if each.error is not None:
                 recorder.event("incident.failed", each.due.entry.name, {"error": each.error})
+
+    def _record_evidence(self) -> None:
+        """Record the cluster's final state and the metadata log, if an expectation reads them."""
+        if not any(each.evidence for entry in self._incident.entries for each in entry.expectations):
+            return
+        self._context.progress("reading the final state and the metadata log")
+        self._operator.record_found()
+        testbed = self._testbed
+        trace = Trace(self._recorder, self._admin, self._topics)
+        compared = trace.finish((testbed.hosts[each.name] for each in testbed.topology.controllers), self._begun_us)
+        detail = {"equal": compared.equal, "differences": list(compared.differences), "problem": compared.problem}
+        self._recorder.event("trace.compared", "metadata log", detail)
 
     def _perform(self, due: DueEntry, actual_s: float) -> str | None:
         """Perform an entry's actions one after the other; return why one failed, None on success."""
@@ -345,9 +379,10 @@ class IncidentScenario:
         return None
 
     def _record_load(self) -> None:
-        if self._written is None or self._incident.load is None or not self._written.processes:
+        if self._written is None or not self._written.processes:
             return
-        found = self._written.process(PRODUCER)
-        error = found.error or (None if found.ended else found.why)
-        detail = {"sent": found.sent, "acknowledged": found.acked, "error": error or None, "held": found.held}
-        self._recorder.event("load.done", self._incident.load.to, detail)
+        for number, load in enumerate(self._incident.loads, 1):
+            found = self._written.process(producer_name(number))
+            error = found.error or (None if found.ended else found.why)
+            detail = {"sent": found.sent, "acknowledged": found.acked, "error": error or None, "held": found.held}
+            self._recorder.event("load.done", load.to, detail)

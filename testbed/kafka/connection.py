@@ -158,7 +158,11 @@ class Connection:
             except client_errors.UnknownBrokerIdError as error:
                 if refreshed:  # the second time the error is the cluster's, not that of stale metadata
                     raise UnreachableError(what, "BROKER_NOT_AVAILABLE", "no such broker is known") from error
-                self._refresh()
+                try:
+                    self._refresh()
+                except client_errors.KafkaError as failure:
+                    why = "no such broker is known, and the brokers could not be listed"
+                    raise UnreachableError(what, "BROKER_NOT_AVAILABLE", why) from failure
                 refreshed = True
             except client_errors.RequestTimedOutError as error:
                 raise UnreachableError(what, "REQUEST_TIMED_OUT", f"{self.timeout_s:g} s") from error

@@ -5,8 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from scipy.stats import binomtest
-
+from results.compare.proportion import binomial_interval
 from results.compare.qualification import judge_cells
 from results.compare.render import comparison_row
 from results.contract.defect import DefectRecord
@@ -17,7 +16,6 @@ from testbed.runner.journal import CampaignState, SlotRun
 from testbed.runner.qualification import cells_of
 from testbed.runner.replayed_nights import NightChange
 
-CONFIDENCE = 0.95
 Result = Literal["found", "missed", "inconclusive", "did not act", "not run"]
 """What one play of a defect came to. Of healthy brokers, `found` is a false alarm."""
 DefectsOf = Callable[[str], Sequence[DefectRecord]]
@@ -103,12 +101,6 @@ class DefectDetection:
     def as_expected(self) -> bool:
         """Return whether a name that should find it did."""
         return any(criterion_of(name) in self.expected for name in self.by)
-
-
-def binomial_interval(found: int, of: int) -> tuple[float, float]:
-    """Return Clopper and Pearson's 95 % interval of a probability of which `found` in `of` was observed."""
-    interval = binomtest(found, of).proportion_ci(CONFIDENCE, method="exact")
-    return float(interval.low), float(interval.high)
 
 
 def criterion_of(name: str) -> str:

@@ -95,7 +95,7 @@ def test_the_files_replay(tmp_path):
     assert file.broken.expected_failures == ()
     move = file.broken.entries[0].actions[0]
     assert move.hosts == [["b3", "b2"], ["b2", "b1"]] and move.throttle == 4_000_000
-    assert file.broken.load.to == "clicks" and file.broken.load.produce == 200_000
+    assert [(load.to, load.produce) for load in file.broken.loads] == [("clicks", 200_000)]
     assert [host.rack for host in file.broken.topology.brokers] == ["r1", "r2"] * 3
     with pytest.raises(UsageError, match="exists"):
         write_capture(tmp_path / "c", "captured", found, 400_000_000, WHEN, ())

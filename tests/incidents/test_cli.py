@@ -1,8 +1,12 @@
 """`testbed replay`, as far as it needs no engine."""
 
+import re
+
 import pytest
 
+from results.criteria.findings import finding
 from testbed.cli.main import main
+from testbed.incidents.replay import ReplayResult
 from tests.incidents.files import SMALL
 
 
@@ -19,6 +23,11 @@ def test_a_dry_run_says_what_would_happen_when(capsys):
     assert "  at 2s: move\n      do move orders to b2\n      expect throttle in force before the move\n" in shown
     assert "  at 4s: throttle\n      do set throttle 8MB/s for orders\n" in shown
     assert "the fixed variant" not in shown
+
+
+def test_an_incident_may_be_replayed_on_another_release(capsys):
+    assert main(["replay", "move-before-quota", "--dry-run", "--variant", "fixed", "--kafka", "4.1.1"]) == 0
+    assert "brokers b1, b2, Kafka 4.1.1\n" in capsys.readouterr().out
 
 
 def test_a_dry_run_of_a_file_shows_both_variants(capsys, tmp_path):
@@ -52,6 +61,7 @@ def test_every_mistake_of_a_file_is_shown_with_its_place(capsys, tmp_path):
         (["replay", "move-before-quota", "--set", "throttle=5"], "5 has no unit"),
         (["replay", "move-before-quota", "--seed", "-1"], "allowed: 0 or more"),
         (["replay", "move-before-quota", "--dry-run", "--json"], "--dry-run prints text"),
+        (["replay", "move-before-quota", "--repeat", "0"], "allowed: 1 or more"),
     ],
 )
 def test_refusals_say_what_is_allowed(words, shown, capsys):
@@ -62,3 +72,20 @@ def test_refusals_say_what_is_allowed(words, shown, capsys):
 def test_without_an_engine_nothing_is_begun(capsys):
     assert main(["replay", "move-before-quota"]) == 70
     assert "testbed doctor --fix" in capsys.readouterr().err
+
+
+def test_several_replays_have_a_table_of_what_failed_how_often(capsys, monkeypatch, tmp_path):
+    verdicts = iter(["fail", "pass", "fail"])
+
+    def replay(request, _progress):
+        verdict = next(verdicts)
+        found = finding("rate", "at most", verdict, "why", observed=1.0, series=())
+        deviation = None if verdict == "fail" else "should have failed and did not: rate"
+        where = tmp_path / "r.html"
+        return ReplayResult("r", "incident-x", request.incident.variant, verdict, (found,), deviation, where, "store")
+
+    monkeypatch.setattr("testbed.incidents.replay.replay", replay)
+    assert main(["replay", "move-before-quota", "--repeat", "3"]) == 1
+    shown = capsys.readouterr().out
+    assert "2 of 3 replays as the file expects" in shown
+    assert re.search(r"rate +2 +1 +0 +9 % to 99 %", shown), shown

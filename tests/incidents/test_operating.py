@@ -44,7 +44,10 @@ def test_everything_is_put_back_as_it_was_before_the_first_change(throttle):
     ours.restore()
     assert admin.configs == before
     assert folder.ids() == []
-    assert [kind for kind, *_ in events] == ["throttle.set", "throttle.set", "throttle.removed", "throttle.restored"]
+    assert [kind for kind, *_ in events] == [
+        *("throttle.setting", "throttle.set", "throttle.setting", "throttle.set"),
+        *("throttle.removing", "throttle.removed", "throttle.restored"),
+    ]
 
 
 def test_a_throttle_that_somebody_else_set_can_be_removed_and_is_put_back(throttle):

@@ -6,8 +6,9 @@ import pytest
 
 from results.criteria.expectations import QuotaBeforeMove
 from testbed.errors import TestbedError
+from testbed.faults.parse import parse_fault
 from testbed.incidents.cluster_poll import ClusterPoll
-from testbed.incidents.operator import ClusterOperator
+from testbed.incidents.operator import ClusterOperator, affected_brokers
 from testbed.kafka.errors import UnreachableError
 from testbed.kafka.types import ConfigResource, TopicPartition
 from testbed.probes.recorder import Recorder
@@ -50,7 +51,7 @@ def kinds(recorder):
 def test_a_throttled_move_begins_when_the_quota_is_in_force(scene):
     admin, _testbed, operator, recorder = scene
     operator.move(("orders",), (("b1", "b3"),), 5_000_000)
-    assert kinds(recorder) == ["throttle.set", "throttle.in_force", "move.started"]
+    assert kinds(recorder) == ["throttle.setting", "throttle.set", "throttle.in_force", "move.started"]
     assert admin.running == {TP: (1, 3)}
     assert admin.configs[ConfigResource.topic("orders")][FOLLOWER_REPLICAS] == "0:3"
     assert {admin.configs[ConfigResource.broker(b)][LEADER_RATE] for b in (1, 2, 3)} == {"5000000"}
@@ -59,7 +60,7 @@ def test_a_throttled_move_begins_when_the_quota_is_in_force(scene):
 def test_a_throttle_is_set_when_every_broker_shows_it_and_what_it_covers_can_be_read_from_the_events(scene):
     _admin, _testbed, operator, recorder = scene
     operator.set_throttle(5_000_000, ("orders",))
-    assert kinds(recorder) == ["throttle.set", "throttle.in_force"]
+    assert kinds(recorder) == ["throttle.setting", "throttle.set", "throttle.in_force"]
     operator.move(("orders",), (("b3",),), None)
     events = recorder.events()
     assert QuotaBeforeMove().judge(replayed(events=events, started=0), 0).verdict == "pass"
@@ -113,3 +114,33 @@ def test_what_cannot_be_put_back_is_told_and_the_rest_is_put_back_all_the_same(s
     assert problems[0] == "b3 does not start"
     assert "list reassignments" in problems[1]
     assert (len(problems), admin.configs) == (2, {})
+
+
+@pytest.mark.parametrize(
+    ("text", "brokers"),
+    [
+        ("broker-kill host=b2", [2]),
+        ("quota-alter brokers=b1,b3 rate=1MB/s", [1, 3]),
+        ("nic-cut hosts=b1", [1, 2, 3]),  # a cut affects both sides
+        ("nic-cut hosts=b1 peers=b2", [1, 2, 3]),
+    ],
+)
+def test_a_fault_affects_the_brokers_that_it_names(text, brokers):
+    assert affected_brokers(parse_fault(text), find("three-brokers")) == brokers
+
+
+def test_a_fault_of_a_rack_affects_its_brokers():
+    topology = find("two-racks-narrow-uplink")
+    rack = next(iter(topology.uplinks))
+    inside = [host.node_id for host in topology.brokers if host.rack == rack]
+    assert affected_brokers(parse_fault(f"uplink-cut rack={rack}"), topology) == inside
+
+
+def test_converging_says_what_is_missing_and_elects_the_preferred_leaders(scene):
+    admin, _testbed, operator, recorder = scene
+    elected = []
+    admin.elect_preferred = elected.extend
+    operator.converge(0.1)
+    (event,) = [each for each in recorder.events() if each.kind == "replicas.converged"]
+    assert event.detail["missing"] == []
+    assert elected == [TP]

@@ -54,8 +54,7 @@ def test_state_and_load_are_filled_in():
         0,
         {"min.insync.replicas": "2"},
     )
-    assert incident.load is not None
-    assert (incident.load.produce, incident.load.to) == (1_000_000, "clicks")
+    assert [(load.produce, load.to) for load in incident.loads] == [(1_000_000, "clicks")]
     alarm = incident.entries[3]
     assert (alarm.delay_s, alarm.optional, alarm.deadline_s, len(alarm.actions)) == (2.0, True, 60.0, 2)
     assert incident.entries[2].deadline_s == 30.0
@@ -159,7 +158,7 @@ def test_triggers():
         (
             "sumary: Too late.",
             "summary: Too late.",
-            "broken.sumary: unknown field sumary; allowed: summary or expected_failures; did you",
+            "broken.sumary: unknown field sumary; allowed: summary, expected_failures, kafka or defects; did you",
         ),
         ("faulty:\n", "broken:\n", "unknown field faulty; allowed: name, summary, "),
     ],
@@ -246,6 +245,7 @@ def test_ready_incidents_load_and_can_be_described(name):
 
 
 ACTION_FORMS = {
+    "converge: {within: 40s}": "converge within 40s",
     "move: {topics: [orders], hosts: [b1]}": "move orders to b1",
     "move: {topics: [orders, clicks], hosts: [b1, b3], throttle: 5MB/s}": (
         "move orders, clicks to b1, b3 throttled at 5MB/s"
@@ -280,6 +280,12 @@ EXPECTATION_FORMS = {
     "uplink_bound: {rack: right, direction: transmit}": "uplink-bound right transmit",
     "uplink_bound: {rack: right, direction: receive, expected: false}": "not uplink-bound right receive",
     "records_intact: {}": "no records lost",
+    "moves_ended: {}": "every reassignment ended as requested",
+    "isr_explained: {}": "in-sync replicas never under min.insync.replicas without a cause",
+    "throttle_bound: {response: 1MiB, fetchers: 2}": "throttled bytes within the bound of any 11 s",
+    "metadata_replayed: {}": "the metadata log replays to what brokers describe",
+    "logs_removed: {}": "logs of removed replicas deleted",
+    "preferred_leaders: {}": "preferred leaders",
     "all_acknowledged: {}": "every record acknowledged",
     "produce_latency: {percentile: 99%, max: 500ms}": "produce latency of 99% <= 500 ms",
 }
@@ -328,3 +334,25 @@ def test_what_the_software_would_accept_and_not_do_is_refused(tmp_path):
         "set throttle 5MB/s for orders",
         "change throttle to 50MB/s",
     }
+
+
+def test_several_topics_may_have_a_load_each_once():
+    two = SMALL.replace(
+        "load: {produce: 1MB/s, to: clicks}", "load: [{produce: 1MB/s, to: clicks}, {produce: 20MB/s, to: more}]"
+    ).replace("  topics:\n", "  topics:\n    more: {partitions: 1, replicas: [b3]}\n")
+    assert [load.to for load in loads(two).broken.loads] == ["clicks", "more"]
+    found = mistakes(two.replace("to: more", "to: clicks"))
+    assert any("load[1].to: clicks has a load already; allowed: each topic once" in line for line in found), found
+    found = mistakes(two.replace("20MB/s", "900MB/s"))
+    assert any("more than 50000 records a second" in line for line in found), found
+
+
+def test_a_variant_may_have_a_release_and_defects_of_its_own():
+    text = SMALL.replace("  summary: Too late.\n", "  summary: Too late.\n  kafka: 4.2.1\n  defects: [late-isr@b2]\n")
+    file = loads(text)
+    assert {host.kafka_version for host in file.broken.topology.brokers} == {"4.2.1"}
+    assert (file.broken.defects, file.fixed.defects) == (("late-isr@b2",), ())
+    assert (small().broken.defects, small().fixed.defects) == (None, None)
+    assert any(
+        "broken.defects" in line and "no defect" in line for line in mistakes(text.replace("late-isr", "lte-isr"))
+    )

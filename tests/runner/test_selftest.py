@@ -4,12 +4,13 @@ from dataclasses import replace
 
 import pytest
 
+from results.compare.proportion import binomial_interval
 from results.contract.defect import DefectRecord
 from testbed.cli.selftests import as_json, as_markdown, as_text, row
 from testbed.errors import TestbedError, UsageError
 from testbed.runner import journal
 from testbed.runner.campaign import require_tellable
-from testbed.runner.detection import binomial_interval, criterion_of, detections, with_causes
+from testbed.runner.detection import criterion_of, detections, with_causes
 from testbed.runner.execution import CampaignLimits, MeasuredRun, execute
 from testbed.runner.journal import campaign_state
 from testbed.runner.replayed_nights import NightChange

@@ -6,7 +6,11 @@ from typing import TYPE_CHECKING
 from testbed.cli.command import Command
 
 if TYPE_CHECKING:
-    from testbed.incidents.model import Incident, ScheduledEntry
+    from collections.abc import Mapping, Sequence
+    from typing import Any
+
+    from results.contract.schema import Verdict
+    from testbed.incidents.model import Incident, IncidentFile, ScheduledEntry
     from testbed.incidents.replay import ReplayResult
 
 
@@ -23,11 +27,13 @@ def _configure(parser: argparse.ArgumentParser) -> None:
         default=[],
         help="another value of a parameter; repeatable",
     )
+    parser.add_argument("--kafka", metavar="VERSION", help="a release, or the path of a build, in place of the file's")
+    parser.add_argument("--repeat", type=int, default=1, metavar="N", help="replay so often, each with its own verdict")
     parser.add_argument("--on", metavar="NAME", help="a testbed that is up with the incident's topology; left up")
     parser.add_argument("--store", metavar="URI", help="the result store (default: under the XDG data folder)")
     parser.add_argument("--json", action="store_true", help="one JSON document on standard output")
     parser.add_argument("--dry-run", action="store_true", help="print what would happen when; needs no engine")
-    parser.epilog = "exit codes: 0 every expectation is met, 1 one is not, 2 it could not be judged"
+    parser.epilog = "exit codes: 0 every expectation is met, 1 one is not in a replay, 2 a replay could not be judged"
 
 
 def _varied(words: list[str]) -> dict[str, str]:
@@ -48,9 +54,13 @@ def _run(args: argparse.Namespace) -> int:
 
     if args.seed < 0:
         raise UsageError(f"--seed {args.seed}: allowed: 0 or more")
+    if args.repeat < 1:
+        raise UsageError(f"--repeat {args.repeat}: allowed: 1 or more")
     if args.dry_run and args.json:
         raise UsageError("--dry-run prints text; leave --json out")
     file = find(args.incident, _varied(args.set))
+    if args.kafka:
+        file = on_release(file, args.kafka)
     if args.dry_run:
         chosen = [file.variant(args.variant)] if args.variant else [file.broken, file.fixed]
         print("\n\n".join(describe(incident, args.seed) for incident in chosen))
@@ -60,9 +70,30 @@ def _run(args: argparse.Namespace) -> int:
     from testbed.incidents.replay import ReplayRequest, replay
 
     request = ReplayRequest(file.variant(args.variant or "broken"), args.seed, args.on, args.store)
-    result = replay(request, TimedProgress())
-    print(_as_json(result) if args.json else _as_text(result))
-    return EXIT[result.verdict]
+    progress, results = TimedProgress(), []
+    for _number in range(args.repeat):
+        results.append(replay(request, progress))
+        if not args.json:
+            # Each at once: several replays take minutes.
+            print(_as_text(results[-1]), flush=True)
+    if args.json:
+        print(_as_json(results[0]) if args.repeat == 1 else _as_json_of_several(results))
+    elif args.repeat > 1:
+        print("\n" + _summary(results))
+    return EXIT[overall(results)]
+
+
+def on_release(file: "IncidentFile", kafka: str) -> "IncidentFile":
+    """Return both variants on brokers of this release. Raise `UsageError` for a release that does not exist."""
+    from dataclasses import replace
+
+    from testbed.software.source import parse_source
+
+    version = str(parse_source(kafka))
+    broken, fixed = (
+        replace(each, topology=each.topology.with_kafka_version(version)) for each in (file.broken, file.fixed)
+    )
+    return replace(file, broken=broken, fixed=fixed)
 
 
 def describe(incident: "Incident", seed: int) -> str:
@@ -93,7 +124,8 @@ def _beginning(incident: "Incident") -> list[str]:
     from testbed.units import format_byte_rate, format_size
 
     topology, state = incident.topology, incident.state
-    lines = [f"topology {topology.name}: brokers {', '.join(host.name for host in topology.brokers)}"]
+    kafka = ", ".join(dict.fromkeys(str(host.kafka_version) for host in topology.brokers))
+    lines = [f"topology {topology.name}: brokers {', '.join(host.name for host in topology.brokers)}, Kafka {kafka}"]
     for name, topic in state.topics.items():
         where = " / ".join(dict.fromkeys(", ".join(hosts) for hosts in topic.placement))
         filled = f"{format_size(topic.bytes, 3)} in" if topic.bytes else "empty,"
@@ -103,9 +135,11 @@ def _beginning(incident: "Incident") -> list[str]:
     if state.throttle is not None:
         topics = ", ".join(state.throttle.topics) or "no topic"
         lines.append(f"a throttle of {format_byte_rate(state.throttle.rate)} is set already, for {topics}")
-    if incident.load is not None:
-        rate, size = format_byte_rate(incident.load.produce), format_size(incident.load.record_size)
-        lines.append(f"load: {rate} to {incident.load.to}, in records of {size}")
+    for load in incident.loads:
+        rate, size = format_byte_rate(load.produce), format_size(load.record_size)
+        lines.append(f"load: {rate} to {load.to}, in records of {size}")
+    if incident.defects:
+        lines.append(f"broken on purpose: {', '.join(incident.defects)}")
     if incident.parameters:
         lines.append("parameters: " + ", ".join(f"{name}={value}" for name, value in incident.parameters.items()))
     return lines
@@ -126,12 +160,79 @@ def _as_text(result: "ReplayResult") -> str:
     )
 
 
-def _as_json(result: "ReplayResult") -> str:
-    from dataclasses import asdict
+def overall(results: "Sequence[ReplayResult]") -> "Verdict":
+    """Return the verdict of several replays: fail when one failed, else inconclusive when one was not judged."""
+    verdicts = {each.verdict for each in results}
+    return "fail" if "fail" in verdicts else "inconclusive" if "inconclusive" in verdicts else "pass"
 
+
+def _summary(results: "Sequence[ReplayResult]") -> str:
+    """Return a table: in how many replays each criterion failed, with the interval of the probability."""
+    from results.render import table
+
+    counts = _counts(results)
+    rows = [(each["name"], each["failed"], each["passed"], each["inconclusive"], _percents(each)) for each in counts]
+    expected = sum(each.deviation is None for each in results)
+    return "\n".join(
+        [
+            table(("criterion", "failed", "passed", "inconclusive", "probability of a failure, 95 %"), rows),
+            "",
+            f"{expected} of {len(results)} replays as the file expects",
+        ]
+    )
+
+
+def _percents(count: "Mapping[str, Any]") -> str:
+    return "-" if count["interval"] is None else " to ".join(f"{bound * 100:.0f} %" for bound in count["interval"])
+
+
+def _counts(results: "Sequence[ReplayResult]") -> "list[dict[str, Any]]":
+    """Return each criterion with its verdicts over the replays. One that fails for any host or direction failed."""
+    from results.compare.proportion import binomial_interval
+
+    names = list(dict.fromkeys(found.name for each in results for found in each.criteria))
+    counts = []
+    for name in names:
+        verdicts = [{found.verdict for found in each.criteria if found.name == name} for each in results]
+        failed = sum("fail" in each for each in verdicts)
+        unknown = sum("inconclusive" in each and "fail" not in each for each in verdicts)
+        passed = sum(each == {"pass"} for each in verdicts)
+        judged = failed + passed
+        counts.append(
+            {
+                "name": name,
+                "failed": failed,
+                "passed": passed,
+                "inconclusive": unknown,
+                "interval": list(binomial_interval(failed, judged)) if judged else None,
+            }
+        )
+    return counts
+
+
+def _as_json(result: "ReplayResult") -> str:
     from results.render import document
 
-    return document(asdict(result) | {"report": str(result.report), "matches_expectation": result.deviation is None})
+    return document(_document(result))
+
+
+def _as_json_of_several(results: "Sequence[ReplayResult]") -> str:
+    from results.render import document
+
+    return document(
+        {
+            "verdict": overall(results),
+            "replays": [_document(each) for each in results],
+            "criteria": _counts(results),
+            "as_expected": sum(each.deviation is None for each in results),
+        }
+    )
+
+
+def _document(result: "ReplayResult") -> "dict[str, Any]":
+    from dataclasses import asdict
+
+    return asdict(result) | {"report": str(result.report), "matches_expectation": result.deviation is None}
 
 
 COMMAND = Command("replay", "replay an incident and judge what was expected", _configure, _run)

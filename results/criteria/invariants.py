@@ -1,0 +1,299 @@
+"""Statements that hold in every run of correct brokers, whatever an operator and faults did. `INVARIANTS` has them.
+
+`testbed search` judges by them; an incident's file may expect them as any other expectation. They read the final state
+of the cluster (`cluster.found`) and the metadata log (`trace.log`, `trace.compared`).
+"""
+
+import itertools
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Any
+
+import numpy as np
+from pydantic import Field
+
+from results.contract.verdict import Finding
+from results.criteria.disturbances import disturbances, unhealed
+from results.criteria.partition_trace import PartitionTrace, traces
+from results.criteria.quantities import QUOTA_WINDOW_S, size
+from results.criteria.replayed_run import ReplayedRun
+from results.criteria.series import Series
+from results.criteria.throttle_spans import ThrottleSpans
+from results.criteria.timeline_expectation import Bytes, Count, TimelineExpectation
+from results.criteria.windows import windows_within
+
+FOUND, COMPARED = "cluster.found", "trace.compared"
+SHOWN = 3
+QUOTA_S = QUOTA_WINDOW_S + 1
+"""Seconds of the quota that a window may hold; derived in docs/throttle-bound.md."""
+
+
+class MovesComplete(TimelineExpectation):
+    """At the end no reassignment runs, and each partition has the replicas of the last request or cancellation."""
+
+    key = "moves_ended"
+    evidence = True
+    series = ("move.started", "move.cancelled", FOUND)
+    unit = "partitions"
+
+    def judge(self, run: ReplayedRun, since_us: int) -> Finding:
+        """See `TimelineExpectation.judge`; of every move, whenever the entry acted."""
+        del since_us
+        found, missing = _found(run)
+        if found is None:
+            return self.found("inconclusive", missing)
+        expected, unknown = placements(run)
+        if not expected and not unknown:
+            return self.found("inconclusive", "no move was requested")
+        wrong = [f"{name} is still being reassigned" for name in found["listed"]]
+        for name, (replicas, ordered) in expected.items():
+            state = found["states"].get(name)
+            if name in found["listed"] or name in unknown or state is None:
+                continue
+            there = state["replicas"]
+            same = there == replicas if ordered else sorted(there) == sorted(replicas)
+            if not same:
+                wrong.append(f"{name} has the replicas {there}, not {replicas}")
+        if wrong:
+            return self.found("fail", _first(wrong), len(wrong))
+        return self.found("pass", f"{len(expected)} partitions as requested last", 0)
+
+    def __str__(self) -> str:
+        return "every reassignment ended as requested"
+
+
+class IsrExplained(TimelineExpectation):
+    """No in-sync set falls under min.insync.replicas, unless a fault or a restart affects a broker that is missing."""
+
+    key = "isr_explained"
+    timed = True
+    shaped = False
+    evidence = True
+    series = ("trace.log", "fault.injected", "fault.healed")
+    unit = "times"
+
+    def judge(self, run: ReplayedRun, since_us: int) -> Finding:
+        """See `TimelineExpectation.judge`; over the whole timeline."""
+        del since_us
+        if not run.events("trace.log"):
+            return self.found("inconclusive", "the metadata log was not read")
+        known = disturbances(run)
+        seen, wrong = 0, []
+        for trace in traces(run):
+            least = run.least_in_sync(trace.topic)
+            for fall in trace.falls(run.started_us, run.ended_us):
+                if len(fall.isr) >= least:
+                    continue
+                seen += 1
+                affected = {*fall.lost, *(() if fall.led_by is None else (fall.led_by,))}
+                if not any(each.explains(fall.us, affected) for each in known):
+                    when = run.seconds(fall.us)
+                    wrong.append(f"{trace.name} lost {list(fall.lost)} at {when:+.1f} s and has {list(fall.isr)}")
+        if wrong:
+            return self.found("fail", "without a fault or a restart: " + _first(wrong), len(wrong))
+        return self.found("pass", f"{seen} times under min.insync.replicas, each with a cause", 0)
+
+    def __str__(self) -> str:
+        return "in-sync replicas never under min.insync.replicas without a cause"
+
+
+class ThrottleBound(TimelineExpectation):
+    """No 11 s bring a broker more bytes for throttled replicas out of sync than the bound of docs/throttle-bound.md.
+
+    Windows in which a broker was restarted, killed or paused, or another client changed the rate, are not judged.
+    """
+
+    key = "throttle_bound"
+    timed = True
+    shaped = False
+    evidence = True
+    series = ("log.bytes", "throttle.set", "throttle.in_force")
+    unit = "of the bound"
+
+    response: Annotated[Bytes, Field(description="The brokers' replica.fetch.response.max.bytes.")]
+    fetchers: Annotated[Count, Field(description="The fetchers of one broker: one for each other broker.")]
+
+    def judge(self, run: ReplayedRun, since_us: int) -> Finding:
+        """See `TimelineExpectation.judge`; over the whole timeline, worst broker."""
+        del since_us
+        if not run.events("throttle.set"):
+            return self.found("inconclusive", "no throttle was set")
+        if not run.events("trace.log"):
+            return self.found("inconclusive", "the metadata log was not read")
+        record = run.manifest.incident
+        assert record is not None
+        worst: tuple[float, str] | None = None
+        for host in record.brokers:
+            for share, why in self._shares(run, host):
+                worst = max(worst or (0.0, ""), (share, f"{host}: {why}"))
+        gaps = [gap for host in record.brokers if (gap := run.gap(run.readings("nic.rx.bytes", host), run.started_us))]
+        if worst is None:
+            return self.found("inconclusive", "no byte came to a throttled replica that was out of sync")
+        if worst[0] > 1:
+            return self.found("fail", worst[1], round(worst[0], 3))
+        return self.found("inconclusive" if gaps else "pass", gaps[0] if gaps else worst[1], round(worst[0], 3))
+
+    def _shares(self, run: ReplayedRun, host: str) -> Iterator[tuple[float, str]]:
+        """Yield each window's bytes on a host as a share of its bound, and both in words."""
+        spans, broken = ThrottleSpans(run), [each for each in disturbances(run) if each.resets_quota]
+        grown = throttled_growth(run, host, spans)
+        found = windows_within(grown, QUOTA_WINDOW_S)
+        for start, end, bytes_ in zip(found.start, found.end, found.bytes, strict=True):
+            quota = spans.highest(run.broker_id(host), int(start), int(end))
+            if bytes_ <= 0 or quota is None or any(each.overlaps(int(start), int(end)) for each in broken):
+                continue
+            bound = quota * QUOTA_S + self.fetchers * self.response
+            at = run.seconds(int(start))
+            yield float(bytes_) / bound, f"{size(float(bytes_))} in the 11 s from {at:+.1f} s, bound {size(bound)}"
+
+    def __str__(self) -> str:
+        return "throttled bytes within the bound of any 11 s"
+
+
+class MetadataReplayed(TimelineExpectation):
+    """The metadata log, replayed from its beginning, gives the state that brokers describe."""
+
+    key = "metadata_replayed"
+    evidence = True
+    series = (COMPARED,)
+    unit = "differences"
+
+    def judge(self, run: ReplayedRun, since_us: int) -> Finding:
+        """See `TimelineExpectation.judge`; at the end."""
+        del since_us
+        compared = run.events(COMPARED)
+        if not compared:
+            return self.found("inconclusive", "the metadata log was not read")
+        detail = compared[-1]["detail"]
+        problem = unhealed(run, compared[-1]["us"])
+        if problem or detail["equal"] is None:
+            return self.found("inconclusive", problem or detail["problem"])
+        different = list(detail["differences"])
+        if different:
+            return self.found("fail", _first(different), len(different))
+        return self.found("pass", "the log's last states are those that brokers describe", 0)
+
+    def __str__(self) -> str:
+        return "the metadata log replays to what brokers describe"
+
+
+class LogsRemoved(TimelineExpectation):
+    """At the end no broker keeps the log of a partition of which it is no replica."""
+
+    key = "logs_removed"
+    evidence = True
+    series = (FOUND,)
+    unit = "logs"
+
+    def judge(self, run: ReplayedRun, since_us: int) -> Finding:
+        """See `TimelineExpectation.judge`; at the end."""
+        del since_us
+        found, missing = _found(run)
+        if found is None:
+            return self.found("inconclusive", missing)
+        left = [
+            f"broker {broker} keeps {name}"
+            for broker, names in found["logs"].items()
+            for name in names
+            if name in found["states"] and int(broker) not in found["states"][name]["replicas"]
+        ]
+        if left:
+            return self.found("fail", _first(left), len(left))
+        return self.found("pass", "each broker keeps the logs of its own replicas alone", 0)
+
+    def __str__(self) -> str:
+        return "logs of removed replicas deleted"
+
+
+class PreferredLeaders(TimelineExpectation):
+    """At the end the first replica of each partition leads it, where that replica is in sync."""
+
+    key = "preferred_leaders"
+    evidence = True
+    series = (FOUND,)
+    unit = "partitions"
+
+    def judge(self, run: ReplayedRun, since_us: int) -> Finding:
+        """See `TimelineExpectation.judge`; at the end."""
+        del since_us
+        found, missing = _found(run)
+        if found is None:
+            return self.found("inconclusive", missing)
+        wrong = [
+            f"{name} is led by {'no broker' if state['leader'] is None else state['leader']}, replicas "
+            f"{state['replicas']}, in sync {state['isr']}"
+            for name, state in found["states"].items()
+            if state["replicas"][0] in state["isr"] and state["leader"] != state["replicas"][0]
+        ]
+        if wrong:
+            return self.found("fail", _first(wrong), len(wrong))
+        return self.found("pass", f"{len(found['states'])} partitions led by their first replica", 0)
+
+    def __str__(self) -> str:
+        return "preferred leaders"
+
+
+INVARIANTS: tuple[type[TimelineExpectation], ...] = (
+    MovesComplete,
+    IsrExplained,
+    ThrottleBound,
+    MetadataReplayed,
+    LogsRemoved,
+    PreferredLeaders,
+)
+Placement = tuple[list[int], bool]
+"""Replicas, and whether their order is known."""
+
+
+def placements(run: ReplayedRun) -> tuple[Mapping[str, Placement], frozenset[str]]:
+    """Return each moved partition's replicas after the last request, and the partitions for which they are unknown."""
+    expected: dict[str, Placement] = {}
+    unknown: set[str] = set()
+    for event in run.events("move.started", "move.refused", "move.cancelled"):
+        detail = event["detail"]
+        if event["kind"] == "move.started":
+            for partition, replicas in detail.get("targets", {}).items():
+                name = f"{event['name']}-{partition}"
+                unknown.discard(name)
+                expected[name] = list(replicas), True
+        elif event["kind"] == "move.refused":
+            # Of a request that failed, some partitions may move all the same.
+            unknown |= {name for name in expected if name.rpartition("-")[0] == event["name"]}
+        else:
+            for name, replicas in detail.get("kept", {}).items():
+                expected[name] = list(replicas), False
+    return expected, frozenset(unknown)
+
+
+def throttled_growth(run: ReplayedRun, host: str, spans: ThrottleSpans) -> Series:
+    """Return the cumulative growth of a host's throttled logs whose replica is out of sync, at each reading."""
+    broker = run.broker_id(host)
+    t = run.readings("nic.rx.bytes", host).t
+    total = np.zeros(len(t))
+    by_name: Mapping[str, PartitionTrace] = {trace.name: trace for trace in traces(run)}
+    for topic, partition, sizes in run.logs(host, t):
+        trace = by_name.get(f"{topic}-{partition}")
+        if trace is None:
+            continue
+        held = np.array(
+            [
+                spans.holds(topic, partition, broker, int(a), int(b)) and trace.out_of_sync(broker, int(a), int(b))
+                for a, b in itertools.pairwise(t)
+            ],
+            dtype=bool,
+        )
+        total[1:] += np.where(held, np.maximum(np.diff(sizes), 0), 0)
+    return Series(t, t, np.cumsum(total))
+
+
+def _found(run: ReplayedRun) -> tuple[dict[str, Any] | None, str]:
+    """Return what was found at the end, or None and why there is nothing."""
+    events = run.events(FOUND)
+    if not events:
+        return None, "the cluster's final state was not read"
+    detail = events[-1]["detail"]
+    problem = unhealed(run, events[-1]["us"]) or detail.get("problem")
+    return (None, str(problem)) if problem else (detail, "")
+
+
+def _first(texts: list[str]) -> str:
+    return "; ".join(texts[:SHOWN]) + (f" and {len(texts) - SHOWN} more" if len(texts) > SHOWN else "")

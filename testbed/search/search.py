@@ -1,0 +1,197 @@
+"""The search: draw, play, judge; what breaks an invariant is confirmed, shrunk, confirmed again and written."""
+
+import random
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+
+from testbed.errors import TestbedError
+from testbed.faults.fault import Fault
+from testbed.search.coverage import Coverage
+from testbed.search.database import Database
+from testbed.search.discovery import Discovery, write
+from testbed.search.draft import Draft
+from testbed.search.outcome import Outcome
+from testbed.search.reduction import smallest, sound
+from testbed.search.space import Space
+
+CANDIDATES = 8
+"""Incidents drawn for each try. The one with the most pairs that were not seen is played."""
+CONFIRMED, MOST_CONFIRMING = 3, 9
+"""A found incident must fail in this many replays, of at most so many."""
+FIRST_REPLAYS = 3
+"""Replays on new testbeds in which a failure must come again once, before it is shrunk."""
+MOST_VOID = 5
+"""Tries in a row that may be void, before the search gives up."""
+Play = Callable[[Draft, bool], Outcome]
+Progress = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class SearchLimits:
+    """When a search ends: after so many findings or tries, if any; `replays` is the most for one finding."""
+
+    findings: int | None = None
+    tries: int | None = None
+    replays: int = 60
+
+
+@dataclass(slots=True)
+class SearchResult:
+    """The result of a search so far. `unconfirmed` failures did not come again on a new testbed."""
+
+    found: list[Discovery] = field(default_factory=list)
+    unconfirmed: list[str] = field(default_factory=list)
+    coverage: Coverage = field(default_factory=Coverage)
+    kinds: tuple[str, ...] = ()
+    tries: int = 0
+    judged: int = 0
+    void: list[str] = field(default_factory=list)
+    unknown: dict[str, int] = field(default_factory=dict)
+    """Invariant → in how many tries it could not be judged."""
+    kept: dict[str, int] = field(default_factory=dict)
+    """Invariant → in how many tries it held."""
+    again: dict[str, int] = field(default_factory=dict)
+    """Invariant → in how many tries it failed after it had been found."""
+    why_ended: str = ""
+
+    @property
+    def exit_code(self) -> int:
+        """Return 1 when an incident was found, 0 when none was, 2 when no try could be judged."""
+        return 1 if self.found else 0 if self.judged else 2
+
+
+def candidate(space: Space, faults: Mapping[str, type[Fault]], seed: int, number: int, coverage: Coverage) -> Draft:
+    """Return the incident of a try: of those that the seed draws for it, the one with the most new pairs."""
+    drawn = [space.draw(random.Random(f"{seed}/{number}/{place}"), faults) for place in range(CANDIDATES)]
+    return max(drawn, key=lambda draft: (coverage.new(draft), -len(draft.steps)))
+
+
+class Search:
+    """One search. Everything that it asks goes to the database first, so that it can be resumed."""
+
+    def __init__(
+        self,
+        space: Space,
+        database: Database,
+        play: Play,
+        spent_s: Callable[[], float],
+        budget_s: float,
+        limits: SearchLimits,
+        progress: Progress,
+    ) -> None:
+        self._space, self._database, self._play = space, database, play
+        self._spent_s, self._budget_s, self._limits, self._progress = spent_s, budget_s, limits, progress
+        self._slowest_s = 0.0
+        self.result = SearchResult()
+
+    def run(self) -> SearchResult:
+        """Search until the budget or a limit is reached, and return the result."""
+        faults = self._space.faults()
+        result, void = self.result, 0
+        result.kinds = tuple(faults)
+        failing: set[str] = set()
+        while not (why := self._ended()):
+            result.tries += 1
+            draft = candidate(self._space, faults, self._database.settings.seed, result.tries, result.coverage)
+            outcome = self._ask(draft, False, f"try {result.tries}")
+            self._count(outcome)
+            void = void + 1 if outcome.void else 0
+            if void >= MOST_VOID:
+                raise TestbedError(f"{MOST_VOID} tries in a row could not be judged; the last: {outcome.void}")
+            for name in outcome.failed:
+                if name in failing:
+                    result.again[name] = result.again.get(name, 0) + 1
+            new = [name for name in outcome.failed if name not in failing]
+            if new:
+                found = self._examined(draft, new[0], outcome.failed[new[0]])
+                if found is not None:
+                    failing.add(new[0])
+                    result.found.append(found)
+        result.why_ended = why
+        return result
+
+    def _ended(self) -> str:
+        result, limits = self.result, self._limits
+        if limits.findings is not None and len(result.found) >= limits.findings:
+            return f"{len(result.found)} incidents were found"
+        if limits.tries is not None and result.tries >= limits.tries:
+            return f"{result.tries} tries were made"
+        return "" if self._has_time(1) else "the budget ended"
+
+    def _has_time(self, replays: int) -> bool:
+        return self._spent_s() + replays * self._slowest_s < self._budget_s
+
+    def _ask(self, draft: Draft, fresh: bool, what: str) -> Outcome:
+        outcome, played = self._database.answer(draft, fresh, lambda: self._play(draft, fresh))
+        self._slowest_s = max(self._slowest_s, outcome.seconds if played else 0.0)
+        steps = ", ".join(step.kind for step in draft.steps) or "no step"
+        words = (outcome.void and f"void: {outcome.void}") or ", ".join(outcome.failed) or "no invariant failed"
+        if outcome.unknown and not outcome.failed and not outcome.void:
+            words += f" ({len(outcome.unknown)} not judged)"
+        self._progress(f"{what}: {steps}: {words}" + ("" if played else " (from the database)"))
+        return outcome
+
+    def _count(self, outcome: Outcome) -> None:
+        result = self.result
+        result.judged += outcome.judged
+        result.coverage.add(outcome.pairs)
+        if outcome.void:
+            result.void.append(outcome.void)
+        for name in outcome.unknown:
+            result.unknown[name] = result.unknown.get(name, 0) + 1
+        for name in outcome.kept:
+            result.kept[name] = result.kept.get(name, 0) + 1
+
+    def _examined(self, draft: Draft, invariant: str, why: str) -> Discovery | None:
+        """Confirm a failure on new testbeds, shrink it, and confirm it again; None when it does not come again."""
+        result, found_s = self.result, self._spent_s()
+        attempts = 1
+        while invariant not in self._ask(draft, True, f"{invariant} on a new testbed").failed:
+            attempts += 1
+            if attempts <= FIRST_REPLAYS:
+                continue
+            result.unconfirmed.append(f"{invariant} in try {result.tries}: {why}")
+            return None
+        replays, cut = 0, False
+
+        def fails(smaller: Draft) -> bool:
+            nonlocal replays, cut
+            if not sound(smaller):
+                return False
+            # What failed at the second or third attempt fails sometimes: one pass does not say that it never does.
+            for _attempt in range(attempts):
+                if replays >= self._limits.replays or not self._has_time(CONFIRMED):
+                    cut = True
+                    return False
+                replays += 1
+                if invariant in self._ask(smaller, True, f"shrinking {invariant}, replay {replays}").failed:
+                    return True
+            return False
+
+        small = smallest(draft, fails)
+        failed, of, last_why = 0, 0, why
+        while failed < CONFIRMED and of < MOST_CONFIRMING and (not of or self._has_time(1)):
+            of += 1
+            outcome = self._ask(small, True, f"confirming {invariant}, replay {of}")
+            if invariant in outcome.failed:
+                failed, last_why = failed + 1, outcome.failed[invariant]
+        if failed < CONFIRMED and (failed == 0 or of == MOST_CONFIRMING):
+            result.unconfirmed.append(f"{invariant} in try {result.tries}: {failed} of {of} last replays failed: {why}")
+            return None
+        found = Discovery(
+            invariant=invariant,
+            why=last_why,
+            draft=small,
+            tries=result.tries,
+            from_steps=len(draft.steps),
+            replays=replays,
+            found=failed,
+            of=of,
+            minimal=not cut and failed >= CONFIRMED,
+            found_s=round(found_s, 1),
+            shrunk_s=round(self._spent_s() - found_s, 1),
+        )
+        brokers = len(self._space.brokers)
+        path = write(found, self._database.settings, self._database.folder, len(result.found) + 1, brokers)
+        self._progress(f"written: {path}")
+        return replace(found, file=path)

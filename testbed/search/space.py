@@ -1,0 +1,174 @@
+"""The space of incidents that a search draws from: declared ranges, and the faults of the catalogue. Pure.
+
+A kind of fault is drawn by what it declares: each parameter's parser, and its check of the topology.
+"""
+
+import random
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import MISSING, Field, dataclass, field
+from typing import Any
+
+from testbed.errors import UsageError
+from testbed.faults.fault import Fault
+from testbed.faults.parse import kinds, parameters
+from testbed.search.draft import Draft, DrawnStep, DrawnTopic
+from testbed.topology.model import Topology
+
+FILLED, LOADED = "orders", "clicks"
+VALUES = (
+    *("20mbit", "50mbit", "200mbit", "500kB/s", "1MB/s", "none", "0.2", "0.5", "400ms", "500ms", "1s", "2s", "5s"),
+    *("10%", "1%", "20%", "16MB", "64MB", "256MB", "1GB", "1", "2", "leader", "follower", "transmit"),
+    *("receive", "both"),
+)
+"""Values for a fault's parameters. A parameter takes those that its parser accepts."""
+TRIES = 40
+
+
+@dataclass(frozen=True, slots=True)
+class Ranges:
+    """The declared ranges. A list is drawn from evenly; a value that is listed twice comes twice as often."""
+
+    partitions: Sequence[int] = (2, 4, 6)
+    kilobytes: Sequence[int] = (8_000, 16_000, 24_000, 32_000)
+    replicas: Sequence[int] = (1, 1, 2, 2, 2, 2, 2, 3)
+    load_kb_per_s: Sequence[int] = (0, 200, 400, 800)
+    order_share: float = 0.1
+    move_s: Sequence[float | None] = (None, 3.0, 6.0, 12.0)
+    """How long the throttle makes the copy of a filled topic take; None: no throttle."""
+    rate_kb_per_s: Sequence[int] = (250, 500, 1000, 4000, 16_000)
+    more_steps: Sequence[int] = (1, 2, 2, 3)
+    fault_share: float = 0.5
+    moves_begin_s: float = 1.0
+    steps_until_s: float = 8.0
+    fault_s: Sequence[float] = (0.5, 1.0, 2.0, 4.0)
+    quiet_s: float = 4.0
+    """Seconds from the last step to the calm, in which a move may go on."""
+
+
+@dataclass(frozen=True)
+class Space:
+    """What a search may draw for a topology."""
+
+    name: str
+    topology: Topology
+    ranges: Ranges = field(default_factory=Ranges)
+
+    @property
+    def brokers(self) -> list[str]:
+        """Return the names of the brokers."""
+        return [host.name for host in self.topology.brokers]
+
+    def faults(self) -> dict[str, type[Fault]]:
+        """Return the kinds of fault that this topology can have, with values that a search knows."""
+        rng = random.Random(0)
+        return {name: kind for name, kind in kinds().items() if draw_fault(kind, self.topology, rng) is not None}
+
+    def draw(self, rng: random.Random, faults: Mapping[str, type[Fault]]) -> Draft:
+        """Return a random incident: a move, and other actions and faults before, during and after it."""
+        ranges = self.ranges
+        topics = {
+            FILLED: self._topic(rng, rng.choice(ranges.kilobytes)),
+            LOADED: self._topic(rng, 0),
+        }
+        moved = rng.choice(([FILLED], [FILLED], [FILLED, LOADED], [FILLED, LOADED], [LOADED]))
+        steps = [self._move(rng, moved, topics, ranges.moves_begin_s)]
+        for _number in range(rng.choice(ranges.more_steps)):
+            steps.append(self._another(rng, topics, faults))
+        steps.sort(key=lambda step: (step.share or 0, step.at_s))
+        calm_s = ranges.steps_until_s + ranges.quiet_s
+        return Draft(self.name, topics, rng.choice(ranges.load_kb_per_s), tuple(steps), calm_s)
+
+    def _topic(self, rng: random.Random, kilobytes: int) -> DrawnTopic:
+        replicas = min(rng.choice(self.ranges.replicas), len(self.brokers))
+        hosts = tuple(rng.sample(self.brokers, replicas))
+        return DrawnTopic(rng.choice(self.ranges.partitions), hosts, kilobytes, rng.randint(1, replicas))
+
+    def _move(
+        self, rng: random.Random, moved: Sequence[str], topics: Mapping[str, DrawnTopic], at_s: float
+    ) -> DrawnStep:
+        now = topics[moved[0]].hosts
+        hosts = tuple(rng.sample(self.brokers, len(now)))
+        # Most moves copy something; one in so many changes the order of the replicas alone.
+        while set(hosts) == set(now) and len(now) < len(self.brokers) and rng.random() > self.ranges.order_share:
+            hosts = tuple(rng.sample(self.brokers, len(now)))
+        given: dict[str, Any] = {"topics": list(moved), "hosts": list(hosts)}
+        if (seconds := rng.choice(self.ranges.move_s)) is not None:
+            given["throttle"] = f"{round(topics[FILLED].kilobytes / seconds, -2):.0f}kB/s"
+        return DrawnStep("move", given, at_s)
+
+    def _another(
+        self, rng: random.Random, topics: Mapping[str, DrawnTopic], faults: Mapping[str, type[Fault]]
+    ) -> DrawnStep:
+        at_s, share = self._time(rng)
+        if faults and rng.random() < self.ranges.fault_share:
+            name = rng.choice(sorted(faults))
+            given = draw_fault(faults[name], self.topology, rng)
+            if given is not None:
+                return DrawnStep(name.replace("-", "_"), given, at_s, share, rng.choice(self.ranges.fault_s))
+        rate = f"{rng.choice(self.ranges.rate_kb_per_s)}kB/s"
+        choice = rng.choice(
+            ("move", "cancel", "cancel", "change_throttle", "change_throttle", "set", "restart", "elect")
+        )
+        if choice == "move":
+            moved = self._move(rng, [rng.choice(list(topics))], topics, at_s)
+            return DrawnStep("move", moved.parameters, at_s, share)
+        made: Mapping[str, tuple[str, dict[str, Any]]] = {
+            "cancel": ("cancel", {}),
+            "change_throttle": ("change_throttle", {"rate": rate}),
+            "set": ("set_throttle", {"rate": rate}),
+            "restart": ("restart", {"host": rng.choice(self.brokers)}),
+            "elect": ("elect_preferred", {}),
+        }
+        action, parameters_ = made[choice]
+        return DrawnStep(action, parameters_, at_s, share)
+
+    def _time(self, rng: random.Random) -> tuple[float, int | None]:
+        """Return a time or a share of the move: before it, during it, or when it is done."""
+        which = rng.random()
+        if which < 0.15:
+            return 0.0, None
+        if which < 0.4:
+            return 0.0, rng.choice((10, 30, 50, 70, 90))
+        if which < 0.5:
+            return 0.0, 100
+        begin = self.ranges.moves_begin_s
+        return round(rng.uniform(begin, self.ranges.steps_until_s), 1), None
+
+
+def draw_fault(kind: type[Fault], topology: Topology, rng: random.Random) -> dict[str, str] | None:
+    """Return parameters with which the topology can have a fault of this kind; None when no draw gave any."""
+    fields = parameters(kind)
+    values = {each.name: list(_values(each, topology)) for each in fields}
+    if any(not values[each.name] and each.default is MISSING for each in fields):
+        return None
+    for _try in range(TRIES):
+        texts = {
+            each.name: rng.choice(values[each.name])
+            for each in fields
+            if each.default is MISSING or (values[each.name] and rng.random() < 0.3)
+        }
+        try:
+            made = kind(
+                **{each.name: each.metadata["parse"](texts[each.name]) for each in fields if each.name in texts}
+            )
+            made.check(topology)
+        except (UsageError, ValueError):
+            continue
+        return texts
+    return None
+
+
+def _values(parameter: "Field[Any]", topology: Topology) -> Iterator[str]:
+    """Yield the texts that a parameter may take: names of the topology where it is a name, else of `VALUES`."""
+    names = [host.name for host in topology.hosts] + list(topology.racks)
+    yield from (text for text in names if _accepts(parameter, text))
+    if not _accepts(parameter, "an unlikely name"):
+        yield from (text for text in VALUES if _accepts(parameter, text))
+
+
+def _accepts(parameter: "Field[Any]", text: str) -> bool:
+    try:
+        parameter.metadata["parse"](text)
+    except (UsageError, ValueError):
+        return False
+    return True

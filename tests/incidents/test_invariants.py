@@ -1,0 +1,248 @@
+"""Invariants, judged over recordings made by hand: each holds, fails, and is not judged without its evidence."""
+
+from dataclasses import replace
+
+import pytest
+
+from results.contract.manifest import Records
+from results.contract.schema import Event, Sample
+from results.criteria import judge
+from results.criteria.expectations import EXPECTATIONS
+from testbed.incidents.forms import CONTEXT
+from testbed.incidents.read import loads
+from tests.incidents.files import SMALL
+from tests.incidents.runs import BROKERS, T0, at, manifest, replayed, tables
+
+IDS = {"b1": 1, "b2": 2, "b3": 3}
+DURABLE = SMALL.replace(
+    "size: 4MB, replicas: [b1, b2]", "size: 4MB, replicas: [b1, b2], configs: {min.insync.replicas: 2}"
+)
+RATE, LIST = "follower.replication.throttled.rate", "follower.replication.throttled.replicas"
+
+
+def event(seconds, kind, name="", **detail):
+    return Event(at(seconds), kind, name, None, detail)
+
+
+def run(*events, samples=()):
+    """A replay whose timeline ran from 0 to 30 s, with the brokers' ids."""
+    found = replayed(samples, events, incident=loads(DURABLE, "small.yaml").broken)
+    found._by_kind["incident.started"][0]["detail"]["brokers"] = IDS
+    return found
+
+
+def verdict(key, found, **parameters):
+    return EXPECTATIONS[key].model_validate(parameters, context=dict(CONTEXT)).judge(found, T0).verdict
+
+
+def state(seconds, replicas, isr, *, adding=(), leader=1, partition=0):
+    return event(
+        seconds,
+        "trace.log",
+        f"orders-{partition}",
+        topic="orders",
+        partition=partition,
+        replicas=list(replicas),
+        adding=list(adding),
+        removing=[],
+        isr=list(isr),
+        leader=leader,
+    )
+
+
+def cluster(replicas, *, isr=None, leader=None, listed=(), logs=None, seconds=29.0):
+    states = {"orders-0": {"replicas": replicas, "isr": isr or replicas, "leader": leader or replicas[0]}}
+    logs = logs if logs is not None else {str(broker): ["orders-0"] for broker in replicas}
+    return event(seconds, "cluster.found", "cluster", listed=list(listed), states=states, logs=logs)
+
+
+MOVE = event(2, "move.started", "orders", partitions=1, targets={"0": [3, 1]})
+CANCEL = event(4, "move.cancelled", "move", partitions=1, kept={"orders-0": [1, 2]})
+PAUSE = {"fault": "broker-pause host=b2", "brokers": [2]}
+UNHEALED = event(28, "fault.injecting", "", **PAUSE)
+
+
+@pytest.mark.parametrize(
+    ("events", "expected"),
+    [
+        ([MOVE, cluster([3, 1])], "pass"),
+        ([MOVE, cluster([1, 3])], "fail"),  # another order
+        ([MOVE, cluster([1, 2])], "fail"),
+        ([MOVE, cluster([3, 1], listed=["orders-0"])], "fail"),
+        ([MOVE, CANCEL, cluster([2, 1])], "pass"),  # a cancellation may change the order
+        ([MOVE, CANCEL, cluster([1, 2, 3])], "fail"),
+        ([MOVE, CANCEL, event(5, "move.started", "orders", targets={"0": [2, 3]}), cluster([2, 3])], "pass"),
+        ([MOVE, event(3, "move.refused", "orders", error="x"), cluster([1, 2])], "pass"),
+        ([cluster([1, 2])], "inconclusive"),
+        ([MOVE], "inconclusive"),
+        ([MOVE, event(29, "cluster.found", "cluster", problem="no answer")], "inconclusive"),
+        ([MOVE, UNHEALED, cluster([1, 2])], "inconclusive"),
+    ],
+)
+def test_moves_ended(events, expected):
+    assert verdict("moves_ended", run(*events)) == expected
+
+
+FULL = state(-1, [1, 2], [1, 2])
+FALL = state(10, [1, 2], [1])
+
+
+@pytest.mark.parametrize(
+    ("events", "expected"),
+    [
+        ([FULL, FALL], "fail"),
+        ([FULL], "pass"),
+        ([FULL, event(5, "fault.injecting", "", **PAUSE), FALL], "pass"),
+        ([FULL, event(5, "fault.injecting", "", fault="broker-pause host=b3", brokers=[3]), FALL], "fail"),
+        # The leader's trouble explains it as well as the follower's.
+        ([FULL, event(5, "fault.injecting", "", fault="nic-down host=b1", brokers=[1]), FALL], "pass"),
+        (
+            [FULL, event(-20, "fault.injecting", "", **PAUSE), event(-15, "fault.healed", "", **PAUSE), FALL],
+            "fail",
+        ),
+        ([FULL, event(9, "broker.restarting", "b2", brokers=[2]), event(12, "broker.serving", "b2"), FALL], "pass"),
+        # A replica that a move removed did not fall out of sync.
+        ([FULL, state(8, [1, 3], [1, 3])], "pass"),
+        ([], "inconclusive"),
+    ],
+)
+def test_isr_explained(events, expected):
+    assert verdict("isr_explained", run(*events)) == expected
+
+
+def test_an_isr_that_keeps_min_insync_replicas_may_fall():
+    events = [state(-1, [1, 2, 3], [1, 2, 3]), state(10, [1, 2, 3], [1, 2])]
+    assert verdict("isr_explained", run(*events)) == "pass"
+
+
+def throttle(seconds, rate, listed="0:3"):
+    detail = {"topic orders": {LIST: listed}, **{f"broker {broker}": {RATE: str(rate)} for broker in IDS.values()}}
+    return [event(seconds, "throttle.setting", "", **detail), event(seconds + 0.2, "throttle.set", "", **detail)]
+
+
+def copied(bytes_per_s, *, until=30):
+    """The log of orders-0 grows on b3 from 5 s on; every host is read once a second."""
+    found = [Sample(at(t), host, "nic.rx.bytes", 0.0) for host in BROKERS for t in range(-1, 32)]
+    grown = [Sample(at(t), "b3", "log.bytes", float(max(0, t - 5) * bytes_per_s), "orders", 0) for t in range(4, until)]
+    return found + grown
+
+
+ADDING = state(1, [3, 1, 2], [1, 2], adding=[3])
+JOINED = state(25, [3, 1], [3, 1])
+RATE_CHANGE = [
+    event(12, "throttle.setting", "", **{f"broker {b}": {RATE: "500000"} for b in IDS.values()}),
+    event(12.1, "throttle.set", "", **{f"broker {b}": {RATE: "500000"} for b in IDS.values()}),
+]
+REMOVED = {"brokers": [1, 2, 3], "topics": ["orders"]}
+
+
+@pytest.mark.parametrize(
+    ("bytes_per_s", "events", "expected"),
+    [
+        (1_000_000, throttle(1, 1_000_000), "pass"),
+        (3_000_000, throttle(1, 1_000_000), "fail"),
+        (3_000_000, [], "inconclusive"),
+        (3_000_000, throttle(1, 1_000_000, listed="0:2"), "inconclusive"),  # the replica is not listed
+        (3_000_000, [*throttle(1, 1_000_000), state(4, [3, 1, 2], [1, 2, 3], adding=[3])], "inconclusive"),  # in sync
+        (3_000_000, [*throttle(1, 4_000_000), *RATE_CHANGE], "fail"),
+        (500_000, [*throttle(1, 4_000_000), *RATE_CHANGE], "pass"),
+        # Unthrottled from 6 s on, as the operator wanted.
+        (
+            9_000_000,
+            [
+                *throttle(1, 1_000_000),
+                event(6, "throttle.removing", "", **REMOVED),
+                event(7, "throttle.removed", "", **REMOVED),
+            ],
+            "inconclusive",
+        ),
+        # A request that failed: nothing is known of the rates from then on.
+        (
+            9_000_000,
+            [*throttle(1, 1_000_000), event(5, "throttle.setting", "", **{"broker 3": {RATE: "1"}})],
+            "inconclusive",
+        ),
+        # A broker that was restarted has forgotten what it counted.
+        (3_000_000, [*throttle(1, 1_000_000), event(9, "broker.restarting", "b3", brokers=[3])], "inconclusive"),
+        (
+            3_000_000,
+            [
+                *throttle(1, 1_000_000),
+                event(9, "fault.injecting", "", fault="nic-rate host=b3 rate=50mbit", brokers=[3]),
+            ],
+            "fail",
+        ),
+    ],
+)
+def test_throttle_bound(bytes_per_s, events, expected):
+    found = run(FULL, ADDING, JOINED, *events, samples=copied(bytes_per_s))
+    assert verdict("throttle_bound", found, response="1MiB", fetchers=2) == expected
+
+
+@pytest.mark.parametrize(
+    ("detail", "expected"),
+    [
+        ({"equal": True, "differences": [], "problem": ""}, "pass"),
+        ({"equal": False, "differences": ["orders-0: leader 1 in the log, 2 described"], "problem": ""}, "fail"),
+        ({"equal": None, "differences": [], "problem": "no segment"}, "inconclusive"),
+    ],
+)
+def test_metadata_replayed(detail, expected):
+    compared = event(29, "trace.compared", "metadata log", **detail)
+    assert verdict("metadata_replayed", run(compared)) == expected
+    assert verdict("metadata_replayed", run(compared, UNHEALED)) == "inconclusive"
+
+
+def test_logs_removed():
+    stray = {"1": ["orders-0"], "2": ["orders-0"], "3": ["orders-0"]}
+    assert verdict("logs_removed", run(cluster([3, 1]))) == "pass"
+    assert verdict("logs_removed", run(cluster([3, 1], logs=stray))) == "fail"
+    assert verdict("logs_removed", run()) == "inconclusive"
+
+
+def test_preferred_leaders():
+    assert verdict("preferred_leaders", run(cluster([3, 1]))) == "pass"
+    assert verdict("preferred_leaders", run(cluster([3, 1], leader=1))) == "fail"
+    # A preferred replica that is out of sync cannot lead; that it is out of sync is judged elsewhere.
+    assert verdict("preferred_leaders", run(cluster([3, 1], isr=[1], leader=1))) == "pass"
+
+
+def test_records_in_another_order_are_not_intact():
+    found = replace(replayed().manifest, facts=manifest(records=Records(10, 10, 0, 0, 0, reordered=2)).facts)
+    judged = EXPECTATIONS["records_intact"].model_validate({}).judge(replayed(records=found.facts.records), T0)
+    assert judged.verdict == "fail"
+    assert "2 after a later record" in judged.why
+
+
+def test_a_busy_machine_leaves_timed_invariants_open_and_a_missing_nic_only_shaped_ones():
+    text = DURABLE.replace(
+        "      - throttle_removed: {}\n", "      - isr_explained: {}\n      - throttle_removed: {}\n"
+    )
+    incident = loads(text.replace("[throttle-removed]", "[]"), "small.yaml").broken
+    samples = [
+        Sample(at(t), "machine", m, v) for t in range(-1, 32) for m, v in (("cpu.busy", 0.2), ("cpu.steal", 0.0))
+    ]
+    acted = [event(0, "incident.entry", entry.name, planned_s=0.0, actual_s=0.0) for entry in incident.entries]
+    found = judge(manifest(incident), *tables(samples, [FULL, FALL, *acted]))
+    by_name = {each.name: each for each in found.criteria}
+    assert by_name["isr-explained"].verdict == "fail"
+    assert by_name["move-done"].verdict == "inconclusive"
+    busy = [each._replace(value=0.99) if each.metric == "cpu.busy" else each for each in samples]
+    found = judge(manifest(incident), *tables(busy, [FULL, FALL, *acted]))
+    assert {each.name: each.verdict for each in found.criteria}["isr-explained"] == "inconclusive"
+
+
+def test_a_loose_entry_may_fail_or_act_late():
+    text = SMALL.replace("    at: $hurry\n", "    at: $hurry\n    loose: true\n")
+    incident = loads(text, "small.yaml").broken
+    acted = [
+        event(0, "incident.entry", entry.name, planned_s=0.0, actual_s=3.0 if entry.loose else 0.0)
+        for entry in incident.entries
+        if entry.name != "alarm"
+    ]
+    failed = event(3, "incident.failed", "throttle", error="refused")
+    found = judge(manifest(incident), *tables([], [*acted, failed]))
+    assert found.criteria[0].verdict == "pass"
+    strict = loads(SMALL, "small.yaml").broken
+    found = judge(manifest(strict), *tables([], [*acted, failed]))
+    assert found.criteria[0].verdict == "inconclusive"

@@ -1,0 +1,156 @@
+"""A search with a replayer that knows what fails: it finds, confirms, shrinks, writes, and goes on after a kill."""
+
+import json
+import random
+
+import pytest
+
+from testbed.errors import TestbedError, UsageError
+from testbed.incidents.read import load
+from testbed.search.coverage import Coverage
+from testbed.search.database import Database, SearchSettings
+from testbed.search.outcome import Outcome
+from testbed.search.replayer import incident_of
+from testbed.search.search import Search, SearchLimits, candidate
+from testbed.search.space import Ranges, Space, draw_fault
+from testbed.topology.find import find
+
+SPACE = Space("three-brokers", find("three-brokers"))
+
+
+class Planted:
+    """A player in whose brokers a move and a later cancellation break an invariant; it counts its plays."""
+
+    def __init__(self, *, often=1.0, fresh_only=False, dies_at=None, void=False):
+        self.plays, self.often, self.fresh_only = 0, often, fresh_only
+        self.dies_at, self.void = dies_at, void
+        self._rng = random.Random(5)
+
+    def play(self, draft, fresh):
+        self.plays += 1
+        if self.plays == self.dies_at:
+            raise KeyboardInterrupt
+        if self.void:
+            return Outcome(20.0, void="the machine was busy")
+        actions = [step.action for step in draft.steps]
+        hits = {"move", "cancel"} <= set(actions) and self._rng.random() < self.often
+        pairs = tuple((step.kind, "copying") for step in draft.steps)
+        if hits and not (fresh and self.fresh_only):
+            return Outcome(20.0, {"moves-ended": "orders-0 has the replicas [1, 2, 3]"}, pairs=pairs)
+        return Outcome(20.0, unknown={"throttle-bound": "busy"}, kept=("moves-ended",), pairs=pairs)
+
+
+def database(folder, **more):
+    return Database.new(folder, SearchSettings("three-brokers", 3, ("cancel-keeps-adding",), **more))
+
+
+def search(found, player, **limits):
+    clock = {"s": 0.0}
+
+    def play(draft, fresh):
+        clock["s"] += 20.0
+        return player.play(draft, fresh)
+
+    return Search(SPACE, found, play, lambda: clock["s"], 7200.0, SearchLimits(**limits), lambda _text: None)
+
+
+def test_it_finds_shrinks_confirms_and_writes_a_file_that_replays(tmp_path):
+    result = search(database(tmp_path / "s"), Planted(), findings=1).run()
+    (found,) = result.found
+    assert [step.action for step in found.draft.steps] in (["move", "cancel"], ["cancel", "move"])
+    assert (found.found, found.of, found.minimal) == (3, 3, True)
+    assert found.interval[0] == pytest.approx(0.292, abs=0.001)
+    assert result.exit_code == 1
+    file = load(found.file)
+    assert file.broken.expected_failures == ("moves-ended",)
+    assert file.broken.defects == ("cancel-keeps-adding",)
+    assert file.fixed.defects == ()
+    assert "3 of 3 replays" in file.broken.summary
+
+
+def test_what_fails_sometimes_is_found_with_its_probability(tmp_path):
+    result = search(database(tmp_path / "s"), Planted(often=0.6), findings=1).run()
+    (found,) = result.found
+    assert found.found == 3 <= found.of
+    assert f"3 of {found.of}" in found.probability()
+
+
+def test_what_does_not_come_again_on_a_new_testbed_is_no_finding(tmp_path):
+    result = search(database(tmp_path / "s"), Planted(fresh_only=True), tries=12).run()
+    assert not result.found
+    assert result.unconfirmed
+    assert result.exit_code == 0
+
+
+def test_brokers_that_hold_every_invariant_give_no_finding(tmp_path):
+    result = search(database(tmp_path / "s"), Planted(often=0.0), tries=12).run()
+    assert (result.found, result.unconfirmed, result.exit_code) == ([], [], 0)
+    assert result.unknown == {"throttle-bound": 12}
+    assert result.kept == {"moves-ended": 12}
+
+
+def test_a_killed_search_goes_on_and_repeats_no_play(tmp_path):
+    whole = Planted()
+    expected = search(database(tmp_path / "whole"), whole, findings=1).run()
+    killed = Planted(dies_at=6)
+    with pytest.raises(KeyboardInterrupt):
+        search(database(tmp_path / "s"), killed, findings=1).run()
+    with (tmp_path / "s" / "tries.jsonl").open("a") as stream:
+        stream.write('{"draft": {"topology"')  # the kill came in the middle of a line
+    rest = Planted()
+    again = search(Database.opened(tmp_path / "s"), rest, findings=1).run()
+    assert killed.plays - 1 + rest.plays == whole.plays
+    assert [each.draft for each in again.found] == [each.draft for each in expected.found]
+
+
+def test_a_search_of_void_tries_alone_gives_up(tmp_path):
+    with pytest.raises(TestbedError, match="the machine was busy"):
+        search(database(tmp_path / "s"), Planted(void=True)).run()
+
+
+def test_a_folder_has_one_search_and_a_damaged_one_is_refused(tmp_path):
+    database(tmp_path / "s")
+    with pytest.raises(UsageError, match="--resume"):
+        database(tmp_path / "s")
+    with pytest.raises(UsageError, match="no search"):
+        Database.opened(tmp_path / "other")
+    (tmp_path / "s" / "search.json").write_text(json.dumps({"topology": 1}))
+    with pytest.raises(UsageError, match="topology"):
+        Database.opened(tmp_path / "s")
+
+
+def test_the_same_seed_draws_the_same_and_every_draft_is_an_incident():
+    faults = SPACE.faults()
+    for number in range(30):
+        one, two = (candidate(SPACE, faults, 9, number, Coverage()) for _ in range(2))
+        assert one == two
+        assert incident_of(one, 3).entries[-1].name == "calm"
+    drawn = {step.kind for number in range(60) for step in candidate(SPACE, faults, 9, number, Coverage()).steps}
+    assert {"move", "cancel", "change_throttle", "broker-kill", "nic-rate"} <= drawn
+
+
+def test_pairs_that_were_not_seen_are_preferred():
+    faults = SPACE.faults()
+    everything = [SPACE.draw(random.Random(f"1/1/{place}"), faults) for place in range(8)]
+    coverage = Coverage()
+    first = candidate(SPACE, faults, 1, 1, coverage)
+    assert coverage.new(first) == max(map(coverage.new, everything))
+    assert coverage.new(first) >= coverage.new(everything[0])
+
+
+def test_faults_are_drawn_by_what_each_declares():
+    rng = random.Random(1)
+    two_racks = find("two-racks-narrow-uplink")
+    kinds = Space("two-racks-narrow-uplink", two_racks).faults()
+    assert {"uplink-rate", "uplink-cut"} <= kinds.keys()
+    assert "objectstore-full" not in kinds
+    assert "uplink-cut" not in SPACE.faults()
+    for name, kind in kinds.items():
+        assert draw_fault(kind, two_racks, rng) is not None, name
+
+
+def test_ranges_bound_what_is_drawn():
+    small = Space("three-brokers", find("three-brokers"), Ranges(partitions=(1,), kilobytes=(1000,), more_steps=(0,)))
+    draft = small.draw(random.Random(2), {})
+    assert len(draft.steps) == 1
+    assert {topic.partitions for topic in draft.topics.values()} == {1}
