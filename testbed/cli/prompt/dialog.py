@@ -2,12 +2,10 @@
 
 import contextlib
 import readline
-import signal
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from types import FrameType
-from typing import NoReturn, TextIO
+from typing import TextIO
 
 from testbed.cli.command import USAGE
 from testbed.cli.main import FAILED, INTERRUPTED
@@ -17,16 +15,13 @@ from testbed.discover import discovered
 from testbed.errors import TestbedError, UsageError
 from testbed.paths import state_dir
 from testbed.provision.testbed import Testbed
+from testbed.signals import TerminationGuard
 
 _KEPT_LINES = 1000
 
 
 class Leave(Exception):
     """The user leaves the prompt."""
-
-
-class Terminated(KeyboardInterrupt):
-    """SIGTERM: ends the whole prompt, where Ctrl-C ends one command."""
 
 
 def grammar() -> Grammar:
@@ -42,16 +37,12 @@ def converse(testbed: Testbed) -> int:
     """
     interactive = sys.stdin.isatty() and sys.stdout.isatty()
     session = Session(testbed, grammar(), interactive=interactive)
-    before = signal.signal(signal.SIGTERM, _terminate)
-    try:
-        return _in_terminal(session) if interactive else _script(session, sys.stdin)
-    finally:
-        signal.signal(signal.SIGTERM, before)
-        _depart(session)
-
-
-def _terminate(_signal: int, _frame: FrameType | None) -> NoReturn:
-    raise Terminated
+    # SIGTERM ends the prompt, where Ctrl-C ends one command.
+    with TerminationGuard():
+        try:
+            return _in_terminal(session) if interactive else _script(session, sys.stdin)
+        finally:
+            _depart(session)
 
 
 def _in_terminal(session: Session) -> int:
@@ -63,8 +54,6 @@ def _in_terminal(session: Session) -> int:
                 session.remark(session.notices.pop(0))
             try:
                 _perform(session, input(f"{session.testbed.name}> "))
-            except Terminated:
-                raise
             except KeyboardInterrupt:
                 session.remark("^C")
             except EOFError:
