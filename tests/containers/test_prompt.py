@@ -93,7 +93,7 @@ def test_a_move_goes_on_after_the_user_leaves_and_the_next_session_ends_it(three
     )
     assert begun.returncode == 0, begun.stderr
     try:
-        assert "not ended: the move of staying" in begun.stderr
+        assert "not ended: the move of staying; it goes on as its throttle permits. `resume` here" in begun.stderr
         with three.admin() as admin:
             assert len(admin.reassignments(["staying"])) == 2
         done = script(three, "resume\nthrottle 50MB/s\n")  # at its end a script waits for its move

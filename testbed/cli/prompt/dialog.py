@@ -1,7 +1,6 @@
 """The dialog: lines from a terminal with history and completion, or from a script, and how each ends."""
 
 import contextlib
-import readline
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -118,6 +117,8 @@ def history_path() -> Path:
 
 @contextlib.contextmanager
 def _line_editor(session: Session) -> Iterator[None]:
+    import readline  # a script needs no line editor
+
     path = history_path()
     with contextlib.suppress(OSError):  # there is none yet
         readline.read_history_file(path)
@@ -145,6 +146,8 @@ class _Completer:
         self._found: list[str] = []
 
     def __call__(self, _text: str, number: int) -> str | None:
+        import readline
+
         if number == 0:
             line = readline.get_line_buffer()[: readline.get_endidx()]
             self._found = self._session.grammar.complete(line, self._session.completing)

@@ -12,6 +12,7 @@ from testbed.cli.prompt.vocabulary import Vocabulary
 from testbed.errors import TestbedError
 from testbed.faults import Faults, as_text
 from testbed.kafka.admin import Admin
+from testbed.owner import Owner
 from testbed.provision.testbed import Testbed
 from testbed.reassignment.batching.job import Job, JobFolder
 
@@ -71,6 +72,10 @@ class Session:
         """Return the move of this session while it runs."""
         return self.move if self.move is not None and self.move.running else None
 
+    def is_carried_out(self, job: Job) -> bool:
+        """Return whether a process carries the reassignment out: a live one, or this one while its thread runs."""
+        return self.running_move() is not None if job.owner == Owner.this_process() else job.owner.alive()
+
     def greeting(self) -> list[str]:
         """Return the lines at the beginning of an interactive session."""
         topology = self.testbed.topology
@@ -94,7 +99,7 @@ class Session:
 
     def _of_job(self, job: Job) -> str:
         topics = ", ".join(job.plan.topics())
-        if job.owner.alive() and self.running_move() is None:
+        if job.owner.alive() and job.owner != Owner.this_process():
             return f"not ended: the move of {topics}; process {job.owner.pid} carries it out"
         bootstrap = ",".join(self.testbed.bootstrap)
         return (

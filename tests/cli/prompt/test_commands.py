@@ -1,16 +1,24 @@
 """What the prompt's commands compute, without a testbed."""
 
+from dataclasses import replace
+from types import SimpleNamespace
+
 import pytest
 
 from testbed.cli.prompt.catalogue.faults import about_subject, fault_text, replaces
 from testbed.cli.prompt.catalogue.hosts import link_rows
 from testbed.cli.prompt.catalogue.moves import targets
 from testbed.cli.prompt.catalogue.topics import fills, partition_rows, round_robin, topic_rows
+from testbed.cli.prompt.dialog import grammar
+from testbed.cli.prompt.session import Session
 from testbed.errors import UsageError
 from testbed.faults import kinds, parse_fault
 from testbed.faults.journal import FaultEntry
 from testbed.faults.network import ports_of
 from testbed.kafka.types import PartitionState, Reassignment, TopicPartition
+from testbed.owner import Owner, _started_ticks
+from testbed.reassignment.batching.job import Job, JobControl, JobFolder
+from testbed.reassignment.plan import Plan
 from testbed.topology.find import find
 from testbed.workload.records import Recipe
 
@@ -105,3 +113,25 @@ def test_topics_and_partitions_are_rows():
     listed = {tps[1]: Reassignment((2, 3, 1), (3,), (1,))}
     assert topic_rows(states, listed, {tps[0]: 5_000_000}) == [("t", 2, "2,3", "1:1 none:1", "5MB", 1, 1)]
     assert partition_rows(states, listed, {})[1] == (1, "none", "2,3,1", "2", "3", "1", "0B")
+
+
+def test_a_left_move_is_named_with_its_process_only_when_another_one_carries_it_out(monkeypatch, tmp_path):
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    mine = Job.new("h:1", "cluster", "unbatched", Plan({TopicPartition("t", 0): (2,)}))
+    testbed = SimpleNamespace(
+        name="x",
+        topology=find("two-brokers"),
+        bootstrap=("198.19.0.11:9092",),
+        state=SimpleNamespace(cluster_id="cluster"),
+    )
+    session = Session(testbed, grammar(), interactive=False)
+    assert session.unfinished() == []
+    JobFolder().write(mine, JobControl())
+    (line,) = session.unfinished()
+    assert "testbed reassign resume --bootstrap 198.19.0.11:9092" in line and "process" not in line
+    assert not session.is_carried_out(mine)
+    init = Owner(1, _started_ticks(1), mine.owner.boot_id)
+    JobFolder().write(replace(mine, owner=init), JobControl())
+    (line,) = session.unfinished()
+    assert line == "not ended: the move of t; process 1 carries it out"
+    assert session.is_carried_out(session.job())

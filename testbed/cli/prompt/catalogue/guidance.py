@@ -38,4 +38,5 @@ def _exit(_session: Session, _values: Values) -> None:
 COMMANDS = [
     PromptCommand("help [COMMAND]", "every command, or one with its parameters and examples", _help, group=_GROUP),
     PromptCommand("exit", "leave; moves and faults stay, and the prompt says which", _exit, group=_GROUP),
+    PromptCommand("quit", "the same as exit", _exit),
 ]

@@ -128,7 +128,7 @@ def _throttle(session: Session, values: Values) -> None:
     with session.admin() as admin:
         require_of_running(admin, [Capability.THROTTLES_REPLICATION], "a throttle")
         jobs.steer(job.id, JobControl(before.limits, rate, before.wish))
-        _require_carried_out(job)
+        _require_carried_out(session, job)
         brokers = [broker.id for broker in admin.cluster().brokers]
 
         def differing() -> list[str]:
@@ -153,8 +153,8 @@ def _throttle(session: Session, values: Values) -> None:
         session.say(f"throttle {format_byte_rate(rate)}, in force on brokers {', '.join(map(str, brokers))}")
 
 
-def _require_carried_out(job: Job) -> None:
-    if not job.owner.alive():
+def _require_carried_out(session: Session, job: Job) -> None:
+    if not session.is_carried_out(job):
         raise UsageError(
             f"no process carries out the move of {', '.join(job.plan.topics())}: the throttle is stored, "
             "and `resume` brings it into force"
@@ -180,7 +180,7 @@ def _cancel(session: Session, values: Values) -> None:
 
 def _cancel_job(session: Session, job: Job) -> None:
     jobs = JobFolder()
-    if not job.owner.alive():
+    if not session.is_carried_out(job):
         move = BackgroundMove(session.testbed, job, session.notices.append)
         move.resume()
         session.move = move
@@ -210,7 +210,7 @@ def _resume(session: Session, _values: Values) -> None:
     control = jobs.control(job.id)
     if control.wish == "pause":
         jobs.steer(job.id, JobControl(control.limits, control.throttle_bytes_per_s, "run"))
-    if not job.owner.alive() or (session.running_move() is None and session.move is not None):
+    if not session.is_carried_out(job):
         move = BackgroundMove(session.testbed, job, session.notices.append)
         move.resume()
         session.move = move

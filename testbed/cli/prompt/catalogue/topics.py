@@ -15,6 +15,8 @@ from testbed.workload.records import HEADER_BYTES, Fill, Recipe
 
 _GROUP = "Topics"
 _SEED = 1
+_LARGEST_RECORD_BYTES = 900_000
+"""Below the default of `max.message.bytes`, 1 MiB, and of the client, 1 MB; both include the batch's header."""
 _MOST_BYTES = 10 * 10**9
 """The most that one command writes: enough for any move, and no disk is filled by a typing error."""
 
@@ -117,6 +119,8 @@ def _produce(session: Session, values: Values) -> None:
     topic, count, size = values["produce"], values["count"], values["×"]
     if size <= HEADER_BYTES:
         raise UsageError(f"a record of {size} B is too small: its header has {HEADER_BYTES} B, so give more")
+    if size > _LARGEST_RECORD_BYTES:
+        raise UsageError(f"a record of {format_size(size)} is too large; {format_size(_LARGEST_RECORD_BYTES)} at most")
     if count * size > _MOST_BYTES:
         raise UsageError(
             f"{count} records of {format_size(size)} are {format_size(count * size, 4)}; "
