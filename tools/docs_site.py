@@ -16,6 +16,8 @@ PAGES = {"README.md": "index.md", "CONTRIBUTING.md": "contributing.md", "CHANGEL
 MEASUREMENTS = "measurements/index.md"
 _LINK = re.compile(r"(!?\[[^]]*\]\()([^)\s]+)(\))")
 _FENCE = re.compile(r"(^```.*?^```$)", re.DOTALL | re.MULTILINE)
+_MARK = re.compile(r"\A(```\w+) \w+$", re.MULTILINE)
+"""A word after the language, by which a test finds a block; Python-Markdown knows no such word."""
 _GROUP = re.compile(r"^\*\*(\w+)\*\*:(.*?)(?=^\*\*|^#|\Z)", re.DOTALL | re.MULTILINE)
 
 
@@ -35,7 +37,7 @@ def site_path(target: str) -> str:
 
 
 def rewritten(text: str, page: str) -> str:
-    """Return a page's text with its links as the site needs them; `page` is its path in the repository."""
+    """Return a page's text with its links and blocks as the site needs them; `page` is its path in the repository."""
     here = posixpath.dirname(site_path(page))
 
     def place(found: re.Match[str]) -> str:
@@ -46,7 +48,7 @@ def rewritten(text: str, page: str) -> str:
         return f"{found[1]}{posixpath.relpath(site_path(target), here or '.')}{hash_sign}{anchor}{found[3]}"
 
     parts = _FENCE.split(text)
-    return "".join(part if part.startswith("```") else _LINK.sub(place, part) for part in parts)
+    return "".join(_MARK.sub(r"\1", part) if part.startswith("```") else _LINK.sub(place, part) for part in parts)
 
 
 def linked_files() -> set[str]:
@@ -111,7 +113,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
-    """Return the text of a page of docs/ with its links rewritten."""
+    """Return the text of a page of docs/ as `rewritten` makes it."""
     del config, files
     source = f"docs/{page.file.src_uri}"
     return rewritten(markdown, source) if (ROOT / source).exists() else markdown

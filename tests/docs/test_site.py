@@ -35,6 +35,13 @@ def test_every_page_is_there_and_fetches_nothing(site):
     assert fetching == []
 
 
+def test_blocks_and_lists_are_rendered_as_such(site):
+    """A block of code within a list, and a list right after a paragraph, would be text on the site."""
+    as_text = re.compile(r"```|<code>(?:sh|python|yaml|text)\n|<p>[^<]*\n(?:- |\* |1\. |\| )")
+    found = [f"{path.name}: {hit[0]}" for path in site.rglob("*.html") for hit in as_text.finditer(path.read_text())]
+    assert found == []
+
+
 def test_links_to_files_outside_the_pages_lead_to_copies(site):
     assert "docs/ci/github-actions.yml" in linked_files() and "LICENSE" in linked_files()
     for path in linked_files():
@@ -60,6 +67,7 @@ def test_the_groups_of_readme_are_the_navigation():
         ("docs/schema.md", "[a](../results/contract)", "[a](files/results/contract/__init__.py)"),
         ("docs/faults.md", "[a](https://example.org/x)", "[a](https://example.org/x)"),
         ("docs/faults.md", "```sh\n[a](nowhere.md)\n```", "```sh\n[a](nowhere.md)\n```"),
+        ("docs/faults.md", "```yaml wrong\na: b c\n```", "```yaml\na: b c\n```"),
     ],
 )
 def test_links_are_rewritten_for_the_site(page, text, expected):
