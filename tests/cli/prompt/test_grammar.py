@@ -1,7 +1,10 @@
 """The grammar of the prompt: what a line means, what is wrong with it, and what completes it."""
 
+from types import SimpleNamespace
+
 import pytest
 
+from testbed.cli.prompt.catalogue.guidance import GROUPS
 from testbed.cli.prompt.dialog import grammar
 from testbed.cli.prompt.vocabulary import Vocabulary
 from testbed.errors import UsageError
@@ -142,6 +145,20 @@ def test_a_short_name_is_that_of_the_hosts_own_server():
 def test_a_name_that_a_host_has_is_that_host():
     names = Vocabulary({"broker-1": "broker-1", "b": "b"}, {"broker-1": 2, "b": 1})
     assert parsed("heal broker-1", names) == ("heal", {"heal": "broker-1"})
+
+
+def test_help_lists_every_group_and_names_each_command_once():
+    session = SimpleNamespace(grammar=GRAMMAR, lines=[])
+    session.say = session.lines.append
+    GRAMMAR.parse("help", NAMES).command.run(session, {})
+    text = "\n".join(session.lines)
+    assert {each.group for each in GRAMMAR.commands if each.group} == set(GROUPS)
+    for command in GRAMMAR.commands:
+        if command.group:
+            assert f"  {command.text}" in text and command.summary in text
+    session.lines.clear()
+    GRAMMAR.parse("help nic-rate", NAMES).command.run(session, {"help": "nic-rate"})
+    assert session.lines[0].startswith("nic-rate host=… rate=…")
 
 
 def test_no_command_has_two_meanings():

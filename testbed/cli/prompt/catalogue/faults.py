@@ -49,6 +49,8 @@ def fault_text(kind: type[Fault], subject: str, settings: str) -> str:
 
 
 def _by_name(kind: type[Fault]) -> PromptCommand:
+    """Return the command of a fault by its own name; help lists it when the fault is about no host or rack."""
+
     def run(session: Session, values: Values) -> None:
         _add(session, parse_fault(f"{kind.kind} {_with_hosts(values.get(kind.kind, ''), session.names)}"))
 
@@ -58,7 +60,7 @@ def _by_name(kind: type[Fault]) -> PromptCommand:
         run,
         _parameters_text(kind),
         shown=usage(kind),
-        group=_GROUP,
+        group="" if subject_of(kind) else _GROUP,
         rest=lambda words, names: _setting_words(kind, None, words[1:], names),
     )
 
