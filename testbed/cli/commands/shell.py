@@ -29,8 +29,17 @@ def _run(args: argparse.Namespace) -> int:
         finally:
             testbed.close()
     from testbed.cli.terminal import shell
+    from testbed.errors import UsageError
+    from testbed.suggestions import did_you_mean
 
-    return shell(pick_host(args.where))
+    try:
+        host = pick_host(args.where)
+    except UsageError as error:
+        if len(args.where) > 1:
+            raise
+        word, up = args.where[0], names()
+        raise UsageError(f"{error}; and no testbed is called {word}{did_you_mean(word, up)}") from error
+    return shell(host)
 
 
 COMMAND = Command("shell", "a prompt into a testbed; or a shell on a host", _configure, _run)
