@@ -30,6 +30,8 @@ class Fault(Protocol):
     """Whether brokers may be fenced during the fault: `Faults` then waits for them only after the heal."""
     asks_brokers: ClassVar[bool] = False
     """Whether the heal needs brokers that answer: it then comes after the heal of faults that hinder them."""
+    momentary: ClassVar[bool] = False
+    """Whether the fault is over when its effect is verified, as a restart is: nothing is left to heal."""
 
     def check(self, topology: Topology) -> None:
         """Raise `UsageError` when this topology cannot have the fault. Pure."""

@@ -44,13 +44,13 @@ class Terminal:
 
 
 @contextmanager
-def in_terminal():
+def in_terminal(command=SHELL):
     ours, theirs = pty.openpty()
     terminal = Terminal(ours)
     terminal.resize(24, 80)
     before = termios.tcgetattr(theirs)
     process = subprocess.Popen(
-        SHELL,
+        command,
         cwd=ROOT,
         env={**os.environ, "TERM": "xterm"},
         stdin=theirs,

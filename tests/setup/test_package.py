@@ -1,10 +1,12 @@
 """The package: what pip installs works from any folder, without the extras, and without a checkout."""
 
 import os
+import re
 import shutil
 import subprocess
 import sys
 import sysconfig
+import tarfile
 import zipfile
 from pathlib import Path
 
@@ -17,8 +19,11 @@ INSTALLED_S = 900
 
 
 @pytest.fixture(scope="module")
-def wheel(tmp_path_factory):
-    """The wheel of the tracked files, built from a copy: a build leaves folders in its source."""
+def distributions(tmp_path_factory):
+    """The sdist of the tracked files, and the wheel made from it, as `python -m build` makes both.
+
+    They are built from a copy: a build leaves folders in its source.
+    """
     source, made = tmp_path_factory.mktemp("source"), tmp_path_factory.mktemp("wheel")
     tracked = subprocess.run(
         ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
@@ -31,9 +36,21 @@ def wheel(tmp_path_factory):
         if not name.startswith(("tests/", "docs/", "results/example/")):
             (source / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy2(ROOT / name, source / name)
-    words = ("-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation", "--wheel-dir", made, source)
-    subprocess.run([sys.executable, *words], check=True)
-    (found,) = made.glob("*.whl")
+    words = ("-m", "build", "--no-isolation", "--outdir", made, source)
+    done = subprocess.run([sys.executable, *words], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return made
+
+
+@pytest.fixture(scope="module")
+def wheel(distributions):
+    (found,) = distributions.glob("*.whl")
+    return found
+
+
+@pytest.fixture(scope="module")
+def sdist(distributions):
+    (found,) = distributions.glob("*.tar.gz")
     return found
 
 
@@ -73,6 +90,33 @@ def test_a_wheel_has_the_topologies_and_works_from_any_folder(installed, tmp_pat
     assert "the testbed is installed" in run_installed(installed, tmp_path, "doctor").stdout
 
 
+def test_an_installed_testbed_knows_the_prompt_and_its_commands(installed, tmp_path):
+    code = "from testbed.cli.prompt.dialog import grammar; print(*grammar().names)"
+    folder, blocked = installed
+    path = os.pathsep.join([str(folder), str(blocked), sysconfig.get_path("purelib")])
+    done = subprocess.run(
+        [sys.executable, "-S", "-P", "-c", code],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": path},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert {"hosts", "move", "nic-rate", "help"} <= set(done.stdout.split())
+
+
+def test_the_sdist_has_the_licence_and_every_file_of_the_packages(sdist):
+    with tarfile.open(sdist) as archive:
+        names = {name.partition("/")[2] for name in archive.getnames()}
+    assert {"LICENSE", "README.md", "pyproject.toml", "topologies/three-brokers.yaml"} <= names
+    tracked = subprocess.run(
+        ["git", "ls-files", "testbed"], cwd=ROOT, capture_output=True, text=True, check=True
+    ).stdout
+    tests_of_java = re.compile(r".*/java/src/test/.*")
+    assert [name for name in tracked.splitlines() if name not in names and not tests_of_java.fullmatch(name)] == []
+
+
 @pytest.mark.parametrize("words", [("plan", "two-brokers"), ("experiments",), ("run", "--help"), ("compare", "--help")])
 def test_the_base_needs_no_extra(installed, tmp_path, words):
     done = run_installed(installed, tmp_path, *words, extras=False)
@@ -88,17 +132,23 @@ def test_a_command_that_needs_an_extra_says_which(installed, tmp_path):
 
 
 @pytest.mark.nightly
-def test_pip_installs_the_wheel_without_spark_and_it_runs(wheel, tmp_path):
+@pytest.mark.parametrize("kind", ["wheel", "sdist"])
+def test_pip_installs_it_without_spark_and_it_runs(kind, wheel, sdist, tmp_path):
     subprocess.run([sys.executable, "-m", "venv", tmp_path / "venv"], check=True)
-    pip = [tmp_path / "venv/bin/python", "-m", "pip", "install", "--quiet", wheel]
-    subprocess.run(pip, check=True, timeout=INSTALLED_S)
-    program = tmp_path / "venv/bin/testbed"
+    given = {"wheel": wheel, "sdist": sdist}[kind]
+    subprocess.run(
+        [tmp_path / "venv/bin/python", "-m", "pip", "install", "--quiet", given], check=True, timeout=INSTALLED_S
+    )
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
-    done = subprocess.run(
-        check=False, args=[program, "plan", "three-brokers"], cwd=tmp_path, env=environment, capture_output=True
-    )
-    assert done.returncode == 0, done.stderr
-    lacking = subprocess.run(
-        [program, "results", "judge"], check=False, cwd=tmp_path, env=environment, capture_output=True, text=True
-    )
-    assert "pip install 'testbed[spark]'" in lacking.stderr
+
+    def testbed(*words):
+        program = tmp_path / "venv/bin/testbed"
+        return subprocess.run(
+            [program, *words], check=False, cwd=tmp_path, env=environment, capture_output=True, text=True
+        )
+
+    plan = testbed("plan", "three-brokers")
+    assert plan.returncode == 0, plan.stderr
+    assert "replay" in testbed("--help").stdout
+    assert testbed("replay", "move-before-quota", "--dry-run").returncode == 0
+    assert "pip install 'testbed[spark]'" in testbed("results", "judge").stderr

@@ -1,4 +1,4 @@
-"""`testbed shell NAME HOST`."""
+"""`testbed shell [NAME]`: a prompt into the testbed; `testbed shell [NAME] HOST`: a shell on a host."""
 
 import argparse
 
@@ -6,16 +6,40 @@ from testbed.cli.command import Command
 
 
 def _configure(parser: argparse.ArgumentParser) -> None:
-    parser.usage = "testbed shell [NAME] HOST"
-    parser.add_argument("where", nargs="+", help="[NAME] HOST; NAME may be left out when one testbed is up")
-    parser.epilog = "Commands may be piped in, too. The exit code is the shell's."
+    parser.usage = "testbed shell [NAME] [HOST]"
+    parser.add_argument("where", nargs="*", help="[NAME] [HOST]; NAME may be left out when one testbed is up")
+    parser.epilog = (
+        "Without HOST: a prompt that knows hosts, links, topics, moves and faults; `help` lists its commands.\n"
+        "With HOST: a root shell on that host. One word is a testbed if one has that name, otherwise a host.\n"
+        "Commands may be piped in, too. A script of the prompt ends at its first failure, whose exit code it has;\n"
+        "the exit code of a host's shell is the shell's."
+    )
 
 
 def _run(args: argparse.Namespace) -> int:
-    from testbed.cli.pick import pick_host
+    from testbed.cli.pick import pick_host, pick_testbed
+    from testbed.provision.state import names
+
+    if not args.where or (len(args.where) == 1 and args.where[0] in names()):
+        from testbed.cli.prompt.dialog import converse
+
+        testbed = pick_testbed(args.where[0] if args.where else None)
+        try:
+            return converse(testbed)
+        finally:
+            testbed.close()
     from testbed.cli.terminal import shell
+    from testbed.errors import UsageError
+    from testbed.suggestions import did_you_mean
 
-    return shell(pick_host(args.where))
+    try:
+        host = pick_host(args.where)
+    except UsageError as error:
+        if len(args.where) > 1:
+            raise
+        word, up = args.where[0], names()
+        raise UsageError(f"{error}; and no testbed is called {word}{did_you_mean(word, up)}") from error
+    return shell(host)
 
 
-COMMAND = Command("shell", "a shell on a host", _configure, _run)
+COMMAND = Command("shell", "a prompt into a testbed; or a shell on a host", _configure, _run)

@@ -16,6 +16,7 @@ class BrokerRestart(ProcessFault):
 
     kind: ClassVar[str] = "broker-restart"
     summary: ClassVar[str] = "Kafka on a host is shut down (controlled) and started again"
+    momentary: ClassVar[bool] = True
     deadline_s: ClassVar[float] = 90.0
     hinders: ClassVar[bool] = False
 

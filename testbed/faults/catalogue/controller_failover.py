@@ -20,6 +20,7 @@ class ControllerFailover(ProcessFault):
 
     kind: ClassVar[str] = "controller-failover"
     summary: ClassVar[str] = "the active controller's node is killed; started again once another is active"
+    momentary: ClassVar[bool] = True
     hinders: ClassVar[bool] = False
 
     host: str = remembered_field("")

@@ -16,6 +16,7 @@ class ObjectstoreRestart(StoreFault):
 
     kind: ClassVar[str] = "objectstore-restart"
     summary: ClassVar[str] = "the object store's server on a host is shut down and started again"
+    momentary: ClassVar[bool] = True
     deadline_s: ClassVar[float] = 60.0
     hinders: ClassVar[bool] = False
 

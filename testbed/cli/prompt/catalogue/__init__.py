@@ -1,0 +1,1 @@
+"""The commands of the prompt: each module declares COMMANDS."""
