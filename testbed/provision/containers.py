@@ -112,6 +112,8 @@ class ContainerSpec:
     """Name → address for its /etc/hosts, so that a lookup of an address's name asks no DNS."""
     cpus: float | None = None
     """The number of CPUs that all its processes share; None: all CPUs of the machine."""
+    capabilities: Sequence[str] = ()
+    """Linux capabilities besides the engine's usual ones."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -249,6 +251,7 @@ class Engine:
                     cpu_period=CPU_PERIOD_US,
                     cpu_quota=cpu_quota_us(spec.cpus),
                     extra_hosts=dict(spec.names),
+                    cap_add=list(spec.capabilities) or None,
                 ),
             )
             if spec.files:

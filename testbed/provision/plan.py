@@ -12,6 +12,7 @@ from testbed.network.fabric import Script, port, wire
 from testbed.objectstore import server
 from testbed.objectstore.server import Credentials
 from testbed.provision.containers import ContainerSpec, Labels
+from testbed.provision.equipment import Equipment
 from testbed.provision.machine import DiskMount, asked_for
 from testbed.provision.software import KafkaSoftware
 from testbed.provision.state import KeyPair
@@ -31,7 +32,7 @@ _SSHD = """\
 ListenAddress {ip}
 HostKey {host_key}
 AuthorizedKeysFile {authorized_keys}
-AllowUsers root
+AllowUsers {users}
 PermitRootLogin prohibit-password
 PasswordAuthentication no
 KbdInteractiveAuthentication no
@@ -96,17 +97,23 @@ def host_spec(
     overlay: Mapping[str, str],
     disk: DiskMount | None = None,
     minio: Path | None = None,
+    equipment: Equipment | None = None,
 ) -> ContainerSpec:
     """Return one host: an SSH server, the probe's agent, and the software of its role, ready to start.
 
-    That is a formatted node for Kafka's roles, and the `minio` binary for an object store.
+    That is a formatted node for Kafka's roles, the `minio` binary for an object store, and the `equipment` otherwise.
     """
     ip = str(plan.management_ip(host.name))
     agent = Path(__file__).parents[1] / "probes" / "agent.py"
     files = {
         HOST_KEY: identity.host_keys[host.name].private,
         AUTHORIZED_KEYS: (identity.login.public + "\n").encode(),
-        SSHD_CONFIG: _SSHD.format(ip=ip, host_key=HOST_KEY, authorized_keys=AUTHORIZED_KEYS).encode(),
+        SSHD_CONFIG: _SSHD.format(
+            ip=ip,
+            host_key=HOST_KEY,
+            authorized_keys=AUTHORIZED_KEYS,
+            users=" ".join(("root", *(equipment.users if equipment else ()))),
+        ).encode(),
         AGENT_PATH: agent.read_bytes(),
         "/run/sshd/.keep": b"",
     }
@@ -124,7 +131,7 @@ def host_spec(
         files |= node_files(properties, meta, software.checkpoint)
     serves = host.role is Role.OBJECTSTORE
     secret = _store_files(host, identity.store)
-    mounts = dict(software.mounts) if software else {}
+    mounts = dict(software.mounts) if software else dict(equipment.mounts) if equipment else {}
     if serves and minio is not None:
         mounts[str(minio)] = server.BINARY
     return ContainerSpec(
@@ -137,11 +144,13 @@ def host_spec(
         ip=ip,
         read_only_mounts=mounts,
         files={**files, **secret},
-        private_files=(HOST_KEY, AUTHORIZED_KEYS, *secret),
+        # sshd reads the keys of a login as its user.
+        private_files=(HOST_KEY, *(() if equipment and equipment.users else (AUTHORIZED_KEYS,)), *secret),
         volumes={disk.volume: server.DATA_DIR if serves else DATA_DIR} if disk else {},
         bandwidths={disk.device: disk.bandwidth_bytes_per_s} if disk and disk.bandwidth_bytes_per_s else {},
-        names=_names(topology, plan),
+        names=_names(topology, plan) | (host_names(topology, plan) if equipment else {}),
         cpus=host.cpus,
+        capabilities=equipment.capabilities if equipment else (),
     )
 
 
@@ -162,6 +171,11 @@ def _names(topology: Topology, plan: AddressPlan) -> dict[str, str]:
         for host in topology.hosts
         for index, nic in enumerate(host.nics)
     }
+
+
+def host_names(topology: Topology, plan: AddressPlan) -> dict[str, str]:
+    """Return the data address of each host by its name alone, so that a name leads to the shaped NIC."""
+    return {host.name: str(plan.data_ip(host.name)) for host in topology.hosts}
 
 
 def _script(title: str, script: Script) -> list[str]:

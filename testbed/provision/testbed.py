@@ -22,6 +22,7 @@ from testbed.owner import Owner
 from testbed.provision import serving
 from testbed.provision import state as states
 from testbed.provision.containers import Engine, Labels
+from testbed.provision.equipment import Equipment
 from testbed.provision.liveness import NotWhole, explained, why_not_whole
 from testbed.provision.machine import make_disk, require_cpus, require_machine, without_cpu_limits
 from testbed.provision.plan import ClusterIdentity, host_spec
@@ -64,6 +65,7 @@ class Testbed:
         overlay: Mapping[str, str] | None = None,
         defects: Mapping[str, tuple[str, ...]] | None = None,
         ephemeral: bool = False,
+        equipment: Equipment | None = None,
         progress: Progress = lambda _text: None,
     ) -> Self:
         """Provision `topology` (also a file, or the name of a ready topology) and return it, serving.
@@ -71,7 +73,8 @@ class Testbed:
         A testbed that is up already is not changed.
         `overlay` replaces broker properties of the topology. `defects` are the defects of each host, as
         `testbed.defects.by_host` returns them; without it no broker is broken. An `ephemeral` testbed is garbage once
-        this process is dead. Raise `TestbedError` on failure; nothing is left behind then.
+        this process is dead. `equipment` is for hosts that are all clients. Raise `TestbedError` on failure; nothing is
+        left behind then.
         """
         topology = topology if isinstance(topology, Topology) else find(str(topology))
         name = states.check_name(name or topology.name)
@@ -100,7 +103,9 @@ class Testbed:
                 left = f"is left of {name}: {ended}" if ended else f"an interrupted `up` of {name} left"
                 progress(f"removing what {left}")
                 remove(engine, name)
-            return cls._make(engine, topology, name, dict(overlay or {}), dict(defects or {}), ephemeral, progress)
+            return cls._make(
+                engine, topology, name, dict(overlay or {}), dict(defects or {}), ephemeral, equipment, progress
+            )
 
     @classmethod
     def _make(
@@ -111,14 +116,17 @@ class Testbed:
         overlay: Mapping[str, str],
         defects: Mapping[str, tuple[str, ...]],
         ephemeral: bool,
+        equipment: Equipment | None,
         progress: Progress,
     ) -> Self:
         # Missing features of the machine or the software are found before anything is made.
         require_machine(topology)
         software = SoftwareSet()
         kafka = software.of(topology)
-        software.lowest(kafka.values())
-        digests = {"image": software.image.contents, **{v: software.kafka(v).digest for v in set(kafka.values())}}
+        if kafka:
+            software.lowest(kafka.values())
+        image = equipment.image if equipment else software.image
+        digests = {"image": image.contents, **{v: software.kafka(v).digest for v in set(kafka.values())}}
         if topology.objectstores:
             digests["minio"] = software.minio(progress).digest
         if topology.remote_storage is not None:
@@ -126,7 +134,6 @@ class Testbed:
         if defects:
             serving.require_breakable(software, kafka, defects)
             digests["defects"] = agent.PROJECT.digest()
-        image = software.image
         identity = ClusterIdentity.generate(topology)
         try:
             state = TestbedState(
@@ -157,12 +164,13 @@ class Testbed:
             testbed = cls(state, engine, software)
             testbed._made_here = True
             with explained(engine, state, "what was made is removed; bring it up again"):
-                testbed._make_hosts(identity, image.tag, labels, progress)
+                testbed._make_hosts(identity, image.tag, labels, equipment, progress)
                 if topology.objectstores:
                     # The folders that a broker writes to exist before it starts.
                     testbed.objectstore.start(progress=progress)
                 serving.install_defects(testbed)
-                testbed.start_kafka(progress=progress)
+                if kafka:
+                    testbed.start_kafka(progress=progress)
             testbed.state = replace(state, status="up")
             states.save(testbed.state)
         except BaseException as error:
@@ -201,7 +209,14 @@ class Testbed:
         if why := why_not_whole(self.engine, self.state):
             raise NotWhole(self.state, why)
 
-    def _make_hosts(self, identity: ClusterIdentity, image: str, labels: Labels, progress: Progress) -> None:
+    def _make_hosts(
+        self,
+        identity: ClusterIdentity,
+        image: str,
+        labels: Labels,
+        equipment: Equipment | None,
+        progress: Progress,
+    ) -> None:
         def make(host_name: str) -> None:
             host = self.topology.host(host_name)
             version = self.state.kafka.get(host_name)
@@ -211,7 +226,9 @@ class Testbed:
             minio = self._software.minio().binary if host in self.topology.objectstores else None
             plan, overlay = self.plan, self.state.overlay
             self.engine.create(
-                host_spec(host, self.topology, plan, identity, image, labels, software, overlay, disk, minio)
+                host_spec(
+                    host, self.topology, plan, identity, image, labels, software, overlay, disk, minio, equipment
+                )
             )
 
         in_parallel(self.hosts, make)

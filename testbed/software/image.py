@@ -74,10 +74,32 @@ class ImageRef:
     contents: str
 
 
+@dataclass(frozen=True, slots=True)
+class Recipe:
+    """The Debian packages of an image, and the options of mmdebstrap that make it."""
+
+    repository: str
+    packages: tuple[str, ...]
+    options: tuple[str, ...] = OPTIONS
+
+    @property
+    def digest(self) -> str:
+        """Return twelve hexadecimal digits that change with the recipe."""
+        recipe = json.dumps([SUITE, self.packages, self.options, CHANGES, CONTENTS])
+        return hashlib.sha256(recipe.encode()).hexdigest()[:12]
+
+    @property
+    def tag(self) -> str:
+        """Return the name of the image of this recipe."""
+        return f"{self.repository}:{self.digest}"
+
+
+NODE = Recipe(REPOSITORY, PACKAGES)
+
+
 def recipe_digest() -> str:
-    """Return twelve hexadecimal digits that change with the recipe."""
-    recipe = json.dumps([SUITE, PACKAGES, OPTIONS, CHANGES, CONTENTS])
-    return hashlib.sha256(recipe.encode()).hexdigest()[:12]
+    """Return twelve hexadecimal digits that change with the recipe of the node image."""
+    return NODE.digest
 
 
 def wanted_tag() -> str:
@@ -109,26 +131,38 @@ def node_image(engine: EngineSocket | None = None) -> ImageRef:
                 LOG.warning("%s=%s cannot be pulled (%s): using one made here", CONFIGURED, configured, error)
         found = local_image(engine)
         if found is None:
-            _build(engine, f"{REPOSITORY}:{recipe_digest()}")
+            _build(engine, NODE)
             found = local_image(engine)
     if found is None:
         raise EngineError(f"the engine took {wanted_tag()} but does not list it", Trouble.FAILED)
     return found
 
 
-def build_command(target: Path, sources: tuple[str, ...]) -> tuple[str, ...]:
+def made_image(recipe: Recipe, engine: EngineSocket | None = None) -> ImageRef:
+    """Return the image of `recipe`; build it when the engine has none. Raise SoftwareError when that fails."""
+    engine = engine or EngineSocket.from_environment()
+    with durable.lock(cache_dir() / ".node-image.lock"):
+        if engine.find_image(recipe.tag) is None:
+            _build(engine, recipe)
+        image_id = engine.find_image(recipe.tag)
+    if image_id is None:
+        raise EngineError(f"the engine took {recipe.tag} but does not list it", Trouble.FAILED)
+    return ImageRef(recipe.tag, image_id, engine.image_labels(recipe.tag).get(CONTENTS, image_id))
+
+
+def build_command(target: Path, sources: tuple[str, ...], recipe: Recipe = NODE) -> tuple[str, ...]:
     """Return the command that makes the root file system; with `sources` it reads them from standard input."""
     return (
         "mmdebstrap",
-        *OPTIONS,
-        f"--include={','.join(PACKAGES)}",
+        *recipe.options,
+        f"--include={','.join(recipe.packages)}",
         SUITE,
         str(target),
         *(("-",) if sources else ()),
     )
 
 
-def _build(engine: EngineSocket, tag: str) -> None:
+def _build(engine: EngineSocket, recipe: Recipe) -> None:
     if shutil.which("mmdebstrap") is None:
         raise CommandError("mmdebstrap is not installed; on Debian: apt-get install mmdebstrap")
     sources = host_sources(SUITE)
@@ -138,15 +172,15 @@ def _build(engine: EngineSocket, tag: str) -> None:
     with tempfile.TemporaryDirectory(prefix="node-image-", dir=cache_dir()) as folder:
         tar = Path(folder) / "root.tar"
         run_logged(
-            build_command(tar, sources),
+            build_command(tar, sources, recipe),
             state_dir() / "logs" / "node-image.log",
             # The scratch folder is the folder of the tar, so that the next build finds the remains of a killed one.
             env={"DEBIAN_FRONTEND": "noninteractive", "LC_ALL": "C.UTF-8", "TMPDIR": folder},
             stdin="".join(f"{line}\n" for line in sources) or None,
         )
-        contents = contents_digest(tar, recipe_digest())
+        contents = contents_digest(tar, recipe.digest)
         with tar.open("rb") as stream:
-            engine.import_image(stream, tag, (*CHANGES, f"LABEL {CONTENTS}={contents}"))
+            engine.import_image(stream, recipe.tag, (*CHANGES, f"LABEL {CONTENTS}={contents}"))
 
 
 APT_FOLDER = Path("/etc/apt")
