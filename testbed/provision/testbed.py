@@ -226,9 +226,7 @@ class Testbed:
             minio = self._software.minio().binary if host in self.topology.objectstores else None
             plan, overlay = self.plan, self.state.overlay
             self.engine.create(
-                host_spec(
-                    host, self.topology, plan, identity, image, labels, software, overlay, disk, minio, equipment
-                )
+                host_spec(host, self.topology, plan, identity, image, labels, software, overlay, disk, minio, equipment)
             )
 
         in_parallel(self.hosts, make)

@@ -1,4 +1,4 @@
-"""The image of the hosts of Apache's system tests: the node image's packages, a whole JDK, and the programs they call."""
+"""The image of the hosts of Apache's system tests: the node image's packages, a JDK, and the programs they call."""
 
 from testbed.software.engine import EngineSocket
 from testbed.software.image import OPTIONS, PACKAGES, ImageRef, Recipe, made_image
