@@ -52,7 +52,7 @@ def _install(testbed: Testbed, host: str, homes: Sequence[KafkaHome]) -> None:
         testbed.hosts[host].run(home.install(USER), stdin=home.scripts, timeout_s=120.0)
 
 
-def tests_cluster(testbed: Testbed) -> dict[str, Any]:
+def kafkatest_cluster(testbed: Testbed) -> dict[str, Any]:
     """Return the cluster file of these hosts: the tests log in as their own user, and no node has a type.
 
     kafkatest's nodes are of no type.

@@ -13,7 +13,7 @@ from testbed.experiments.reports import default_store
 from testbed.kafkatest.builds import build_under_test, earlier_releases, jar_names, source_of
 from testbed.kafkatest.checkout import KafkaCheckout, read_checkout
 from testbed.kafkatest.environment import TestEnvironment, environment
-from testbed.kafkatest.hosts import make_hosts, names_file, tests_cluster, topology_of
+from testbed.kafkatest.hosts import kafkatest_cluster, make_hosts, names_file, topology_of
 from testbed.kafkatest.layout import KafkaHome
 from testbed.kafkatest.record import record
 from testbed.kafkatest.selection import SystemTest, collected, hosts_needed, obstacle
@@ -184,7 +184,7 @@ def _run(session: TestSession, plan: PlannedTests, testbed: Testbed, progress: P
     names = names_file(testbed, HOSTS_FILE.read_text(encoding="utf-8", errors="replace"))
     # ducktape selects by the user's own words where it can: not every version knows a test by its arguments.
     symbols = [test.symbol for test in plan.runnable] if plan.obstacles else plan.symbols
-    session.run(symbols, tests_cluster(testbed), names, progress)
+    session.run(symbols, kafkatest_cluster(testbed), names, progress)
 
 
 def _recorded(report: TestReport, testbed: Testbed, recorder: Recorder, store: Store, plan: PlannedTests) -> Manifest:

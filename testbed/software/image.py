@@ -75,7 +75,7 @@ class ImageRef:
 
 
 @dataclass(frozen=True, slots=True)
-class Recipe:
+class ImageRecipe:
     """The Debian packages of an image, and the options of mmdebstrap that make it."""
 
     repository: str
@@ -94,7 +94,7 @@ class Recipe:
         return f"{self.repository}:{self.digest}"
 
 
-NODE = Recipe(REPOSITORY, PACKAGES)
+NODE = ImageRecipe(REPOSITORY, PACKAGES)
 
 
 def recipe_digest() -> str:
@@ -138,7 +138,7 @@ def node_image(engine: EngineSocket | None = None) -> ImageRef:
     return found
 
 
-def made_image(recipe: Recipe, engine: EngineSocket | None = None) -> ImageRef:
+def made_image(recipe: ImageRecipe, engine: EngineSocket | None = None) -> ImageRef:
     """Return the image of `recipe`; build it when the engine has none. Raise SoftwareError when that fails."""
     engine = engine or EngineSocket.from_environment()
     with durable.lock(cache_dir() / ".node-image.lock"):
@@ -150,7 +150,7 @@ def made_image(recipe: Recipe, engine: EngineSocket | None = None) -> ImageRef:
     return ImageRef(recipe.tag, image_id, engine.image_labels(recipe.tag).get(CONTENTS, image_id))
 
 
-def build_command(target: Path, sources: tuple[str, ...], recipe: Recipe = NODE) -> tuple[str, ...]:
+def build_command(target: Path, sources: tuple[str, ...], recipe: ImageRecipe = NODE) -> tuple[str, ...]:
     """Return the command that makes the root file system; with `sources` it reads them from standard input."""
     return (
         "mmdebstrap",
@@ -162,7 +162,7 @@ def build_command(target: Path, sources: tuple[str, ...], recipe: Recipe = NODE)
     )
 
 
-def _build(engine: EngineSocket, recipe: Recipe) -> None:
+def _build(engine: EngineSocket, recipe: ImageRecipe) -> None:
     if shutil.which("mmdebstrap") is None:
         raise CommandError("mmdebstrap is not installed; on Debian: apt-get install mmdebstrap")
     sources = host_sources(SUITE)

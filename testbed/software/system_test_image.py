@@ -1,7 +1,7 @@
 """The image of the hosts of Apache's system tests: the node image's packages, a JDK, and the programs they call."""
 
 from testbed.software.engine import EngineSocket
-from testbed.software.image import OPTIONS, PACKAGES, ImageRef, Recipe, made_image
+from testbed.software.image import OPTIONS, PACKAGES, ImageRef, ImageRecipe, made_image
 
 USER = "ducker"
 """The user as which the tests log in: the name that Kafka's own Docker image gives it."""
@@ -23,13 +23,14 @@ _PACKAGES = (
     "unzip",
 )
 _HOOKS = (
-    f'--customize-hook=chroot "$1" useradd --create-home --shell /bin/bash {USER}',
+    # No password, yet not locked: sshd without PAM refuses a locked account's keys, too.
+    f"--customize-hook=chroot \"$1\" useradd --create-home --shell /bin/bash --password '*' {USER}",
     f'--customize-hook=echo "{USER} ALL=(ALL) NOPASSWD: ALL" > "$1"/etc/sudoers.d/{USER}',
     f'--customize-hook=chmod 0440 "$1"/etc/sudoers.d/{USER}',
     # Services write to /mnt, and some scripts to their own folder.
     f'--customize-hook=chroot "$1" chown {USER} /mnt /opt',
 )
-RECIPE = Recipe(
+RECIPE = ImageRecipe(
     "testbed-system-test", tuple(sorted({*PACKAGES, *_PACKAGES} - {"openjdk-17-jre-headless"})), (*OPTIONS, *_HOOKS)
 )
 
