@@ -1,7 +1,7 @@
 """The image of the hosts of Apache's system tests: the node image's packages, a JDK, and the programs they call."""
 
 from testbed.software.engine import EngineSocket
-from testbed.software.image import OPTIONS, PACKAGES, ImageRef, ImageRecipe, made_image
+from testbed.software.image import OPTIONS, PACKAGES, ImageRecipe, ImageRef, made_image
 
 USER = "ducker"
 """The user as which the tests log in: the name that Kafka's own Docker image gives it."""
