@@ -3,10 +3,14 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from testbed.errors import UsageError
 from testbed.hosts.host import in_parallel
 from testbed.kafkatest.layout import KafkaHome
+from testbed.provision import state as states
+from testbed.provision.containers import Engine
 from testbed.provision.equipment import Equipment
 from testbed.provision.plan import host_names
+from testbed.provision.resources import remove
 from testbed.provision.testbed import Testbed
 from testbed.runner.cluster_file import cluster_file
 from testbed.software.system_test_image import USER, system_test_image
@@ -33,7 +37,12 @@ def topology_of(hosts: int, rate_bps: int) -> Topology:
 def make_hosts(
     name: str, topology: Topology, homes: Sequence[KafkaHome], ephemeral: bool, progress: Callable[[str], None]
 ) -> Testbed:
-    """Return a testbed whose hosts are ready for the tests. On failure nothing is left behind."""
+    """Return a testbed whose hosts are ready for the tests. On failure nothing is left behind.
+
+    Raise `UsageError` when the name is in use.
+    """
+    if states.load(states.check_name(name)) is not None:
+        raise UsageError(f"--name {name}: there is such a testbed; `testbed down {name}`, or give another name")
     equipment = Equipment(
         system_test_image(), {home.jars: home.mounted for home in homes}, users=(USER,), capabilities=CAPABILITIES
     )
@@ -42,9 +51,20 @@ def make_hosts(
         in_parallel(testbed.hosts, lambda host: _install(testbed, host, homes))
     except BaseException:
         testbed.close()
+        remove_hosts(name)
         raise
     progress(f"{len(testbed.hosts)} hosts with {', '.join(f'{home.folder} ({home.version})' for home in homes)}")
     return testbed
+
+
+def remove_hosts(name: str) -> None:
+    """Remove the testbed, wholly or partly made; do nothing when there is none."""
+    engine = Engine()
+    try:
+        with states.lock(name, wait=True):
+            remove(engine, name)
+    finally:
+        engine.close()
 
 
 def _install(testbed: Testbed, host: str, homes: Sequence[KafkaHome]) -> None:

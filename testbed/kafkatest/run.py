@@ -21,10 +21,7 @@ from testbed.kafkatest.session import TestReport, TestSession
 from testbed.paths import data_dir
 from testbed.probes.machine import machine_probe
 from testbed.probes.recorder import INTERVAL_S, Recorder
-from testbed.provision import state as states
-from testbed.provision.containers import Engine
 from testbed.provision.machine import no_netem
-from testbed.provision.resources import remove
 from testbed.provision.testbed import Testbed
 from testbed.topology.links import rate_problem
 from testbed.units import UnitError, parse_bit_rate
@@ -137,25 +134,24 @@ def run_kafkatest(request: KafkatestRequest, progress: Progress) -> KafkatestRes
     if not plan.runnable:
         raise UsageError(f"none of these tests can run here: {next(iter(plan.obstacles.values()))}")
     folder.mkdir(parents=True, exist_ok=True)
-    name = states.check_name(request.name or f"kafkatest-{secrets.token_hex(3)}")
+    name = request.name or f"kafkatest-{secrets.token_hex(3)}"
+    topology = topology_of(plan.hosts, _rate(request.nic))
+    testbed = make_hosts(name, topology, plan.homes, not request.keep, progress)
+    session = TestSession(plan.checkout, plan.python, folder, request.options)
     recorder = Recorder()
     try:
-        topology = topology_of(plan.hosts, _rate(request.nic))
-        testbed = make_hosts(name, topology, plan.homes, not request.keep, progress)
+        recorder.poll("machine", INTERVAL_S, machine_probe())
         try:
-            session = TestSession(plan.checkout, plan.python, folder, request.options)
-            recorder.poll("machine", INTERVAL_S, machine_probe())
-            try:
-                _run(session, plan, testbed, progress)
-            finally:
-                recorder.stop()
-                reports = session.reports(plan.runnable)
-                runs = {each.test.id: _recorded(each, testbed, recorder, store, plan) for each in reports}
+            _run(session, plan, testbed, progress)
         finally:
-            testbed.close()
+            recorder.stop()
+            # Also of an interrupted session: what was done is recorded.
+            reports = session.reports(plan.runnable)
+            runs = {each.test.id: _recorded(each, testbed, recorder, store, plan) for each in reports}
     finally:
+        testbed.close()
         if not request.keep:
-            _remove(name)
+            remove_hosts(name)
     outcomes = outcomes_of(plan, reports, {test: run.run_id for test, run in runs.items()}, session.last_lines())
     return KafkatestResult(plan, outcomes, folder, store.location, name if request.keep else None)
 
@@ -214,12 +210,3 @@ def _folder(out: str | None) -> Path:
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise UsageError(f"--out {folder}: there is something already; name a folder that is new or empty")
     return folder.absolute()
-
-
-def _remove(name: str) -> None:
-    engine = Engine()
-    try:
-        with states.lock(name, wait=True):
-            remove(engine, name)
-    finally:
-        engine.close()
