@@ -13,7 +13,7 @@ from testbed.experiments.reports import default_store
 from testbed.kafkatest.builds import build_under_test, earlier_releases, jar_names, source_of
 from testbed.kafkatest.checkout import KafkaCheckout, read_checkout
 from testbed.kafkatest.environment import TestEnvironment, environment
-from testbed.kafkatest.hosts import kafkatest_cluster, make_hosts, names_file, topology_of
+from testbed.kafkatest.hosts import kafkatest_cluster, make_hosts, names_file, remove_hosts, topology_of
 from testbed.kafkatest.layout import KafkaHome
 from testbed.kafkatest.record import record
 from testbed.kafkatest.selection import SystemTest, collected, hosts_needed, obstacle
@@ -109,15 +109,14 @@ def planned(request: KafkatestRequest, progress: Progress) -> PlannedTests:
     symbols = tuple(checkout.find_tests(wanted, here) for wanted in request.tests or ["tests/kafkatest/tests"])
     python = environment(checkout.pins, request.python, progress)
     tests = collected(checkout, python, [*symbols, *request.options])
-    hosts = hosts_needed(tests, request.hosts)
-    progress(f"{len(tests)} tests of {checkout.version}, on {hosts} hosts; {python.python}")
-    progress(f"Kafka {source}")
+    progress(f"{len(tests)} tests of {checkout.version}; {python.python}; Kafka {source}")
     dev = build_under_test(checkout, source)
     releases = sorted({release for test in tests for release in test.releases})
     homes, missing = earlier_releases(checkout, releases, progress)
     jars = jar_names(dev)
     sources = {file: file.read_text(encoding="utf-8", errors="replace") for file in {test.file for test in tests}}
     obstacles = {test.id: why for test in tests if (why := obstacle(test, sources[test.file], jars, no_netem, missing))}
+    hosts = hosts_needed([test for test in tests if test.id not in obstacles] or tests, request.hosts)
     return PlannedTests(checkout, python, tests, obstacles, (dev, *homes), hosts, symbols)
 
 
