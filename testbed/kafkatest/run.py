@@ -8,7 +8,7 @@ from pathlib import Path
 
 from results.contract.manifest import Manifest
 from results.contract.store import Store, StoreError
-from testbed.errors import UsageError
+from testbed.errors import TestbedError, UsageError
 from testbed.experiments.reports import default_store
 from testbed.kafkatest.builds import build_under_test, earlier_releases, jar_names, source_of
 from testbed.kafkatest.checkout import KafkaCheckout, read_checkout
@@ -28,6 +28,14 @@ from testbed.units import UnitError, parse_bit_rate
 
 Progress = Callable[[str], None]
 HOSTS_FILE = Path("/etc/hosts")
+CANNOT_RUN = 2
+"""The exit code when nothing failed, and a test cannot run here."""
+
+
+class NoRunnableTestError(TestbedError):
+    """Every test that was asked for needs something that this machine or this build lacks."""
+
+    exit_code = CANNOT_RUN
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +103,7 @@ class KafkatestResult:
     def exit_code(self) -> int:
         """Return 1 when a test failed or was not done, 2 when one cannot run here, else 0."""
         found = {outcome.status for outcome in self.outcomes}
-        return 1 if found & {"fail", "not done"} else 2 if "not run" in found else 0
+        return 1 if found & {"fail", "not done"} else CANNOT_RUN if "not run" in found else 0
 
 
 def planned(request: KafkatestRequest, progress: Progress) -> PlannedTests:
@@ -123,7 +131,8 @@ def planned(request: KafkatestRequest, progress: Progress) -> PlannedTests:
 def run_kafkatest(request: KafkatestRequest, progress: Progress) -> KafkatestResult:
     """Run the tests, record each in the store, and return the result; the hosts are removed unless `keep`.
 
-    Raise `UsageError` and `SoftwareError` before anything is made, `TestbedError` when the hosts or ducktape failed.
+    Raise `UsageError`, `SoftwareError` and `NoRunnableTestError` before anything is made, `TestbedError` when the
+    hosts failed.
     """
     store, folder = _store(request.store), _folder(request.out)
     plan = planned(request, progress)
@@ -131,7 +140,7 @@ def run_kafkatest(request: KafkatestRequest, progress: Progress) -> KafkatestRes
         if why := plan.obstacles.get(test.id):
             progress(f"will not run {test.name} {dict(test.arguments)}: {why}")
     if not plan.runnable:
-        raise UsageError(f"none of these tests can run here: {next(iter(plan.obstacles.values()))}")
+        raise NoRunnableTestError(f"none of these tests can run here: {next(iter(plan.obstacles.values()))}")
     folder.mkdir(parents=True, exist_ok=True)
     name = request.name or f"kafkatest-{secrets.token_hex(3)}"
     topology = topology_of(plan.hosts, _rate(request.nic))

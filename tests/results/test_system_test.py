@@ -11,6 +11,7 @@ from results.criteria import judge
 from results.criteria.catalogue.system_test import DURATION, ENDED, NAME
 from results.nights.ingest import rows_of
 from results.nights.values import FAILED
+from results.report.render import render
 
 AT_US = 1_764_000_000_000_000
 
@@ -57,3 +58,12 @@ def test_a_run_in_the_store_has_its_duration_as_a_value(manifest, tmp_path):
         assert (DURATION in found) == (status == "PASS")
         if status == "PASS":
             assert (found[DURATION]["value"], found[DURATION]["better"]) == (12.5, "lower")
+
+
+def test_the_report_shows_the_test_its_arguments_and_the_reason(manifest):
+    manifest = replace(manifest, parameters={"test": "a.A.test_a", "argument.bounce": "true"})
+    tables = samples_table([]), ended("FAIL", "TimeoutError: 400 s")
+    found = judge(manifest, *tables)
+    page = render(replace(manifest, verdict=found.verdict), *tables, found.criteria, found.measures)
+    for text in ("test=a.A.test_a bounce=true", "TimeoutError: 400 s", "system_test.ended"):
+        assert text in page
