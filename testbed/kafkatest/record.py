@@ -1,7 +1,7 @@
 """The runs of system tests in the result store: one for each test that ducktape ran, with its duration and its end."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 
@@ -25,13 +25,13 @@ MOST_SUMMARY = 4000
 """Characters of a failure's summary that are stored."""
 
 
-def parameters_of(test: SystemTest) -> dict[str, str | int | float]:
-    """Return what a run's series is known by: the test, and each of its arguments. Pure."""
+def parameters_of(test: SystemTest, hosts: Mapping[str, str]) -> dict[str, str | int | float]:
+    """Return what a run's series is known by: the test, each of its arguments, and the `hosts`' settings. Pure."""
     arguments = {
         f"argument.{name}": value if isinstance(value, int | float) and not isinstance(value, bool) else _text(value)
         for name, value in sorted(test.arguments.items())
     }
-    return {"test": test.name, **arguments}
+    return {"test": test.name, **arguments, **hosts}
 
 
 def samples_of(report: TestReport, machine: Sequence[Sample]) -> list[Sample]:
@@ -57,18 +57,26 @@ def ended_event(report: TestReport) -> Event:
     return Event(int(report.ended * 1e6), ENDED, report.test.id, DRIVER, detail)
 
 
-def record(report: TestReport, testbed: Testbed, recorder: Recorder, store: Store, versions: Sequence[str]) -> Manifest:
+def record(
+    report: TestReport, testbed: Testbed, recorder: Recorder, store: Store, version: str, hosts: Mapping[str, str]
+) -> Manifest:
     """Judge one test, commit its run and return the run's manifest. Raise `TestbedError` when that fails.
 
-    `versions` are those of the Kafkas on every host, the build under test first.
+    `version` is that of the build under test; `hosts` are the hosts' settings, such as the NICs' rate.
     """
     started, ended = (datetime.fromtimestamp(at, UTC) for at in (report.started, report.ended))
     header = Header(
-        new_run_id(EXPERIMENT, started), EXPERIMENT, "ci", started, ended, parameters_of(report.test), (CRITERION,)
+        new_run_id(EXPERIMENT, started),
+        EXPERIMENT,
+        "ci",
+        started,
+        ended,
+        parameters_of(report.test, hosts),
+        (CRITERION,),
     )
     samples = samples_of(report, recorder.samples())
     made = manifest(header, testbed, ExperimentResult(), samples, NetworkRecord(()))
-    made = replace(made, versions=replace(made.versions, kafka=dict.fromkeys(testbed.hosts, versions[0])))
+    made = replace(made, versions=replace(made.versions, kafka=dict.fromkeys(testbed.hosts, version)))
     tables = samples_table(samples), events_table([ended_event(report)])
     judgement = judge(made, *tables)
     made = replace(made, verdict=judgement.verdict)

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from results.contract.manifest import Manifest
 from results.contract.store import Store, StoreError
 from testbed.errors import TestbedError, UsageError
 from testbed.experiments.reports import default_store
@@ -52,6 +51,8 @@ class KafkatestRequest:
     keep: bool = False
     name: str | None = None
     python: str | None = None
+    jvm: str = "light"
+    """The flags of every JVM of Kafka's: a name of `JVMS`."""
     options: Sequence[str] = ()
     """More of ducktape's own arguments, for the collection and the session alike."""
 
@@ -144,7 +145,7 @@ def run_kafkatest(request: KafkatestRequest, progress: Progress) -> KafkatestRes
     folder.mkdir(parents=True, exist_ok=True)
     name = request.name or f"kafkatest-{secrets.token_hex(3)}"
     topology = topology_of(plan.hosts, _rate(request.nic))
-    testbed = make_hosts(name, topology, plan.homes, not request.keep, progress)
+    testbed = make_hosts(name, topology, plan.homes, request.jvm, not request.keep, progress)
     session = TestSession(plan.checkout, plan.python, folder, request.options)
     recorder = Recorder()
     try:
@@ -155,7 +156,9 @@ def run_kafkatest(request: KafkatestRequest, progress: Progress) -> KafkatestRes
             recorder.stop()
             # Also of an interrupted session: what was done is recorded.
             reports = session.reports(plan.runnable)
-            runs = {each.test.id: _recorded(each, testbed, recorder, store, plan) for each in reports}
+            settings = {"nic": request.nic, "jvm": request.jvm}
+            version = plan.homes[0].version
+            runs = {each.test.id: record(each, testbed, recorder, store, version, settings) for each in reports}
     finally:
         testbed.close()
         if not request.keep:
@@ -189,10 +192,6 @@ def _run(session: TestSession, plan: PlannedTests, testbed: Testbed, progress: P
     # ducktape selects by the user's own words where it can: not every version knows a test by its arguments.
     symbols = [test.symbol for test in plan.runnable] if plan.obstacles else plan.symbols
     session.run(symbols, kafkatest_cluster(testbed), names, progress)
-
-
-def _recorded(report: TestReport, testbed: Testbed, recorder: Recorder, store: Store, plan: PlannedTests) -> Manifest:
-    return record(report, testbed, recorder, store, [home.version for home in plan.homes])
 
 
 def _rate(text: str) -> int:

@@ -17,3 +17,5 @@ class Equipment:
     """The image's users, besides root, that log in with the testbed's key."""
     capabilities: tuple[str, ...] = ()
     """Linux capabilities besides the engine's usual ones, such as NET_ADMIN."""
+    environment: Mapping[str, str] = field(default_factory=dict)
+    """Environment variables of every login."""

@@ -42,7 +42,7 @@ MaxSessions 100
 MaxStartups 100
 PidFile none
 Subsystem sftp internal-sftp
-"""
+{environment}"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +113,7 @@ def host_spec(
             host_key=HOST_KEY,
             authorized_keys=AUTHORIZED_KEYS,
             users=" ".join(("root", *(equipment.users if equipment else ()))),
+            environment=_set_env(equipment.environment if equipment else {}),
         ).encode(),
         AGENT_PATH: agent.read_bytes(),
         "/run/sshd/.keep": b"",
@@ -171,6 +172,12 @@ def _names(topology: Topology, plan: AddressPlan) -> dict[str, str]:
         for host in topology.hosts
         for index, nic in enumerate(host.nics)
     }
+
+
+def _set_env(variables: Mapping[str, str]) -> str:
+    """Return sshd's line for the variables: it obeys the first such line alone. Empty without variables."""
+    words = " ".join(f'"{name}={value}"' for name, value in variables.items())
+    return f"SetEnv {words}\n" if words else ""
 
 
 def host_names(topology: Topology, plan: AddressPlan) -> dict[str, str]:

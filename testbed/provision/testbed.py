@@ -104,7 +104,7 @@ class Testbed:
                 progress(f"removing what {left}")
                 remove(engine, name)
             return cls._make(
-                engine, topology, name, dict(overlay or {}), dict(defects or {}), ephemeral, equipment, progress
+                engine, topology, name, dict(overlay or {}), dict(defects or {}), ephemeral, progress, equipment
             )
 
     @classmethod
@@ -116,8 +116,8 @@ class Testbed:
         overlay: Mapping[str, str],
         defects: Mapping[str, tuple[str, ...]],
         ephemeral: bool,
-        equipment: Equipment | None,
         progress: Progress,
+        equipment: Equipment | None = None,
     ) -> Self:
         # Missing features of the machine or the software are found before anything is made.
         require_machine(topology)

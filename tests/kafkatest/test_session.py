@@ -81,7 +81,8 @@ def test_every_test_has_an_outcome():
 
 
 def test_a_run_is_known_by_its_test_and_arguments():
-    assert parameters_of(system_test(bounce=True, count=3, quorum="ZK")) == {
+    assert parameters_of(system_test(bounce=True, count=3, quorum="ZK"), {"nic": "1gbit"}) == {
+        "nic": "1gbit",
         "test": "moving_test.MovingTest.test_move",
         "argument.bounce": "true",
         "argument.count": 3,

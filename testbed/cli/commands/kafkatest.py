@@ -23,6 +23,12 @@ def _configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--repeat", metavar="N", type=int, help="run each test N times")
     parser.add_argument("--max-parallel", metavar="N", type=int, default=1, help="tests at the same time (default 1)")
     parser.add_argument("--python", metavar="PATH", help="the Python for the tests' own environment")
+    parser.add_argument(
+        "--jvm",
+        choices=["light", "kafka"],
+        default="light",
+        help="flags of Kafka's JVMs: light (default) for few cores, or kafka, the scripts' own",
+    )
     parser.add_argument("--name", help="what to call the testbed (default: a new name)")
     parser.add_argument("--keep", action="store_true", help="leave the hosts up; `testbed down` removes them")
     parser.add_argument("--plan", action="store_true", help="say what would run, and make nothing but caches")
@@ -56,6 +62,7 @@ def _run(args: argparse.Namespace) -> int:
         args.keep,
         args.name,
         args.python,
+        args.jvm,
         options,
     )
     if args.plan:
