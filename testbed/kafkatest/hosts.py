@@ -89,12 +89,12 @@ def _install(testbed: Testbed, host: str, homes: Sequence[KafkaHome]) -> None:
 def kafkatest_cluster(testbed: Testbed) -> dict[str, Any]:
     """Return the cluster file of these hosts: the tests log in as their own user, and no node has a type.
 
-    kafkatest's nodes are of no type.
+    SSH uses the data NIC. Trogdor takes the address of SSH for that of Kafka: it would cut off the wrong network.
     """
     document = cluster_file(testbed)
     for node in document["nodes"]:
         del node["node_type"]
-        node["ssh_config"]["user"] = USER
+        node["ssh_config"] |= {"user": USER, "hostname": node["externally_routable_ip"]}
     return document
 
 

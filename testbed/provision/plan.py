@@ -109,7 +109,8 @@ def host_spec(
         HOST_KEY: identity.host_keys[host.name].private,
         AUTHORIZED_KEYS: (identity.login.public + "\n").encode(),
         SSHD_CONFIG: _SSHD.format(
-            ip=ip,
+            # The data NIC comes after sshd: software of the user's own may reach a host by that address, too.
+            ip="0.0.0.0" if equipment else ip,
             host_key=HOST_KEY,
             authorized_keys=AUTHORIZED_KEYS,
             users=" ".join(("root", *(equipment.users if equipment else ()))),

@@ -50,6 +50,8 @@ def test_the_cluster_has_nodes_of_no_type_and_the_tests_own_login(tmp_path, monk
     assert [node["ssh_config"]["host"] for node in nodes] == ["knode01", "knode02"]
     assert {node["ssh_config"]["user"] for node in nodes} == {"ducker"}
     assert all("node_type" not in node for node in nodes)
+    # Trogdor takes this address for Kafka's.
+    assert [node["ssh_config"]["hostname"] for node in nodes] == ["198.19.7.11", "198.19.7.12"]
 
 
 def test_lines_of_ducktape_become_progress():
