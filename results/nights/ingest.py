@@ -26,6 +26,7 @@ from results.nights.values import (
     VALUES,
     Value,
     canary_values,
+    duration_values,
     move_values,
     rows,
     summarise,
@@ -159,10 +160,11 @@ def _numbers(store: Store, run: Manifest) -> tuple[list[Value], list[str], Judge
     if run.incident is None:
         with contextlib.suppress(UnknownExperimentError):
             criteria_of(RunView(run))  # before anything is read: what has no rules is only summarised
-            judged = judge(run, store.samples(run.run_id), store.events(run.run_id))
+            samples = store.samples(run.run_id)
+            judged = judge(run, samples, store.events(run.run_id))
             failed = [c.name for c in judged.criteria if c.verdict == "fail"]
             moved = run.move is not None or run.relocation is not None
-            return list(move_values(run, judged.measures)) if moved else [], failed, judged
+            return list(move_values(run, judged.measures) if moved else duration_values(samples)), failed, judged
     failed = [c.name for c in store.criteria(run.run_id) if c.verdict == "fail"]
     if run.incident is not None:
         return [], failed, None

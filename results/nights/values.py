@@ -20,6 +20,7 @@ from results.contract.aliases import first_measure_name
 from results.contract.defect import in_words
 from results.contract.manifest import Manifest
 from results.criteria.catalogue.nic_measured import NIC_HIGHEST, NIC_LOWEST
+from results.criteria.catalogue.system_test import DURATION
 from results.criteria.measures import MoveMeasures
 
 READ = ("metric", "value")
@@ -168,6 +169,13 @@ def summary_values(names: list[str], summary: np.ndarray[Any, np.dtype[np.float6
     for name, row in zip(names, summary.tolist(), strict=True):
         yield Value(f"{name} mean", "", "unknown", row[0])
         yield Value(f"{name} p99", "", "unknown", row[3])
+
+
+def duration_values(samples: pa.Table) -> Iterator[Value]:
+    """The duration of one of Apache's system tests, when it passed."""
+    names, _, numbers = summarise(samples)
+    if DURATION in names:
+        yield Value(DURATION, "s", "lower", float(numbers[names.index(DURATION)][0]))
 
 
 SUMMED = " (mean|p99)$"

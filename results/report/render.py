@@ -11,6 +11,7 @@ from markupsafe import Markup
 
 from results.contract.manifest import Manifest
 from results.contract.verdict import Finding, overall
+from results.criteria.catalogue.system_test import NAME
 from results.criteria.judgement import Changed, skipped
 from results.criteria.measures import MoveMeasures
 from results.criteria.quantities import rate, size
@@ -38,7 +39,8 @@ def render(
     manifest has neither a move nor an incident nor steps nor a relocation.
     """
     if manifest.failure:
-        return _failed(manifest, RunSeries(samples, events), criteria, changed)
+        early = "The experiment ended early. The run keeps its samples and events."
+        return _told(manifest, RunSeries(samples, events), criteria, changed, early, manifest.failure)
     if manifest.incident is not None:
         return _incident(manifest, samples, events, criteria)
     if manifest.steps is not None:
@@ -52,6 +54,11 @@ def render(
             style=inline("templates/report.css") + inline("templates/relocation.css"),
         )
     move = manifest.move
+    if move is None and NAME in (manifest.criteria or ()):
+        ended = "; ".join(each.why for each in criteria if each.name == NAME)
+        arguments = [f"{name.removeprefix('argument.')}={value}" for name, value in manifest.parameters.items()]
+        question = f"One of Apache Kafka's own system tests: {' '.join(arguments)}"
+        return _told(manifest, RunSeries(samples, events), criteria, changed, question, ended)
     if move is None:
         raise ValueError(f"run {manifest.run_id}: its manifest has no move to report")
     run = RunSeries(samples, events)
@@ -88,13 +95,23 @@ def render(
     )
 
 
-def _failed(manifest: Manifest, run: RunSeries, criteria: Sequence[Finding], changed: Sequence[Changed]) -> str:
+def _told(
+    manifest: Manifest,
+    run: RunSeries,
+    criteria: Sequence[Finding],
+    changed: Sequence[Changed],
+    question: str,
+    answer: str,
+) -> str:
+    """The page of a run whose criteria and last events are all there is to see."""
     return template("failed.html.j2").render(
         manifest=manifest,
         changed=changed,
         recorded=page.WORDS[manifest.verdict],
         verdict=overall(criteria),
         word=page.WORDS[overall(criteria)],
+        question=question,
+        answer=answer,
         sections=page.sections(criteria),
         events=page.last_events(run),
         style=inline("templates/report.css"),

@@ -14,6 +14,7 @@ from testbed.network.underlay import measure_paths, require_packets, require_pat
 from testbed.network.watch import ShapingWatch, TrafficControlWatch
 from testbed.provision.containers import Engine, Labels
 from testbed.provision.engines import EngineGroup
+from testbed.provision.equipment import Equipment
 from testbed.provision.fleet import CopiedFiles, copy_image, require_machines
 from testbed.provision.machine import make_disk, require_cpus, require_machine
 from testbed.provision.plan import ClusterIdentity, host_spec
@@ -21,6 +22,7 @@ from testbed.provision.provider import HostPlatform, Progress, Requirements
 from testbed.provision.resources import allocate
 from testbed.provision.software import SoftwareSet
 from testbed.provision.state import TestbedState
+from testbed.software.image import ImageRef
 from testbed.topology.model import Topology
 
 if TYPE_CHECKING:
@@ -30,8 +32,11 @@ if TYPE_CHECKING:
 class ContainerProvider:
     """See `Provider`."""
 
-    def __init__(self, engine: Engine, topology: Topology, software: SoftwareSet) -> None:
+    def __init__(
+        self, engine: Engine, topology: Topology, software: SoftwareSet, equipment: Equipment | None = None
+    ) -> None:
         self._engine, self._topology, self._software = engine, topology, software
+        self._equipment = equipment
         self._labels: Labels | None = None
         self._overlay: Overlay | None = None
 
@@ -41,13 +46,17 @@ class ContainerProvider:
         require_machine(self._topology)
         if isinstance(self._engine, EngineGroup):
             self._overlay = require_machines(self._topology, self._engine)
-            for machine in copy_image(self._engine, self._software.image):
+            for machine in copy_image(self._engine, self._image):
                 progress(f"the node image is copied to {machine}")
-        return Requirements({"image": self._software.image.contents})
+        return Requirements({"image": self._image.contents})
+
+    @property
+    def _image(self) -> ImageRef:
+        return self._equipment.image if self._equipment else self._software.image
 
     def allocate(self, state: TestbedState) -> TestbedState:
         """See `Provider.allocate`."""
-        self._labels = allocate(self._engine, state.name, self._software.image.tag)
+        self._labels = allocate(self._engine, state.name, self._image.tag)
         if self._overlay is not None:
             state = replace(state, machine_addresses=self._overlay.addresses, mtu=self._overlay.mtu)
         return replace(state, slot=self._labels.slot)
@@ -56,7 +65,7 @@ class ContainerProvider:
         """See `Provider.make`."""
         topology, labels, state = self._topology, self._labels, testbed.state
         assert labels is not None
-        image = self._software.image.tag
+        image, equipment = self._image.tag, self._equipment
         progress(f"addresses {AddressPlan(labels.slot, ()).data}")
 
         def make(host_name: str) -> None:
@@ -67,7 +76,17 @@ class ContainerProvider:
             disk = make_disk(self._engine, labels, host_name, host.disk) if host.disk else None
             minio = self._software.minio().binary if host in topology.objectstores else None
             spec = host_spec(
-                host, topology, testbed.plan, identity, image, labels, software, state.overlay, disk, minio
+                host,
+                topology,
+                testbed.plan,
+                identity,
+                image,
+                labels,
+                software,
+                state.overlay,
+                disk,
+                minio,
+                equipment,
             )
             if copied is not None and spec.machine:
                 spec = replace(spec, read_only_mounts=copied.mounts(spec.machine, spec.read_only_mounts))

@@ -120,6 +120,8 @@ class ContainerSpec:
     """The number of CPUs that all its processes share; None: all CPUs of the machine."""
     machine: str = ""
     """The machine whose engine makes it; empty for the machine of the testbed."""
+    capabilities: Sequence[str] = ()
+    """Linux capabilities besides the engine's usual ones."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -286,6 +288,7 @@ class Engine:
                     cpu_period=CPU_PERIOD_US,
                     cpu_quota=cpu_quota_us(spec.cpus),
                     extra_hosts=dict(spec.names),
+                    cap_add=list(spec.capabilities) or None,
                 ),
             )
             if spec.files:

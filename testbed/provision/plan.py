@@ -17,6 +17,7 @@ from testbed.network.shape import FULL_MTU, Shape
 from testbed.objectstore import server
 from testbed.objectstore.server import Credentials
 from testbed.provision.containers import ContainerSpec, Labels
+from testbed.provision.equipment import Equipment
 from testbed.provision.machine import DiskMount, asked_for
 from testbed.provision.software import KafkaSoftware
 from testbed.provision.state import KeyPair
@@ -52,7 +53,7 @@ _SSHD = """\
 ListenAddress {ip}
 HostKey {host_key}
 AuthorizedKeysFile {authorized_keys}
-AllowUsers root
+AllowUsers {users}
 PermitRootLogin prohibit-password
 PasswordAuthentication no
 KbdInteractiveAuthentication no
@@ -62,7 +63,7 @@ MaxSessions 100
 MaxStartups 100
 PidFile none
 Subsystem sftp internal-sftp
-"""
+{environment}"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,21 +119,29 @@ def host_spec(
     overlay: Mapping[str, str],
     disk: DiskMount | None = None,
     minio: Path | None = None,
+    equipment: Equipment | None = None,
 ) -> ContainerSpec:
     """Return one host: an SSH server, the probe's agent, and the software of its role, ready to start.
 
-    That is a formatted node for Kafka's roles, and the `minio` binary for an object store.
+    That is a formatted node for Kafka's roles, the `minio` binary for an object store, and the `equipment` otherwise.
     """
     ip = str(plan.management_ip(host.name))
     login = {
         HOST_KEY: identity.host_keys[host.name].private,
         AUTHORIZED_KEYS: (identity.login.public + "\n").encode(),
-        SSHD_CONFIG: _SSHD.format(ip=ip, host_key=HOST_KEY, authorized_keys=AUTHORIZED_KEYS).encode(),
+        SSHD_CONFIG: _SSHD.format(
+            # The data NIC comes after sshd: software of the user's own may reach a host by that address, too.
+            ip="0.0.0.0" if equipment else ip,
+            host_key=HOST_KEY,
+            authorized_keys=AUTHORIZED_KEYS,
+            users=" ".join(("root", *(equipment.users if equipment else ()))),
+            environment=_set_env(equipment.environment if equipment else {}),
+        ).encode(),
         "/run/sshd/.keep": b"",
     }
     files, secret = host_files(host, topology, plan, identity, software, overlay)
     serves = host.role is Role.OBJECTSTORE
-    mounts = dict(software.mounts) if software else {}
+    mounts = dict(software.mounts) if software else dict(equipment.mounts) if equipment else {}
     if serves and minio is not None:
         mounts[str(minio)] = server.BINARY
     return ContainerSpec(
@@ -145,12 +154,14 @@ def host_spec(
         ip=ip,
         read_only_mounts=mounts,
         files={**login, **files},
-        private_files=(HOST_KEY, AUTHORIZED_KEYS, *secret),
+        # sshd reads the keys of a login as its user.
+        private_files=(HOST_KEY, *(() if equipment and equipment.users else (AUTHORIZED_KEYS,)), *secret),
         volumes={disk.volume: server.DATA_DIR if serves else DATA_DIR} if disk else {},
         bandwidths={disk.device: disk.bandwidth_bytes_per_s} if disk and disk.bandwidth_bytes_per_s else {},
-        names=_names(topology, plan),
+        names=_names(topology, plan) | (host_names(topology, plan) if equipment else {}),
         cpus=host.cpus,
         machine=topology.remote_machine_of(host),
+        capabilities=equipment.capabilities if equipment else (),
     )
 
 
@@ -198,6 +209,17 @@ def _names(topology: Topology, plan: AddressPlan) -> dict[str, str]:
         for host in topology.hosts
         for index, nic in enumerate(host.nics)
     }
+
+
+def _set_env(variables: Mapping[str, str]) -> str:
+    """Return sshd's line for the variables: it obeys the first such line alone. Empty without variables."""
+    words = " ".join(f'"{name}={value}"' for name, value in variables.items())
+    return f"SetEnv {words}\n" if words else ""
+
+
+def host_names(topology: Topology, plan: AddressPlan) -> dict[str, str]:
+    """Return the data address of each host by its name alone, so that a name leads to the shaped NIC."""
+    return {host.name: str(plan.data_ip(host.name)) for host in topology.hosts}
 
 
 def _script(title: str, script: Script) -> list[str]:

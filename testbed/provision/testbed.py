@@ -26,6 +26,7 @@ from testbed.provision import serving
 from testbed.provision import state as states
 from testbed.provision.container_provider import ContainerProvider
 from testbed.provision.containers import Engine
+from testbed.provision.equipment import Equipment
 from testbed.provision.fleet import engine_of, engine_of_state, pinned_keys
 from testbed.provision.inventory.provider import InventoryProvider
 from testbed.provision.liveness import NotWhole, explained, why_not_whole
@@ -47,11 +48,13 @@ def software_set(topology: Topology) -> SoftwareSet:
     return SoftwareSet(image=not topology.exists)
 
 
-def provider_of(topology: Topology, engine: Engine, software: SoftwareSet) -> Provider:
-    """Return where the hosts of a topology come from."""
+def provider_of(
+    topology: Topology, engine: Engine, software: SoftwareSet, equipment: Equipment | None = None
+) -> Provider:
+    """Return where the hosts of a topology come from; `equipment` is for containers only."""
     if topology.exists:
         return InventoryProvider(topology, software)
-    return ContainerProvider(engine, topology, software)
+    return ContainerProvider(engine, topology, software, equipment)
 
 
 class Testbed:
@@ -84,6 +87,7 @@ class Testbed:
         overlay: Mapping[str, str] | None = None,
         defects: Mapping[str, tuple[str, ...]] | None = None,
         ephemeral: bool = False,
+        equipment: Equipment | None = None,
         progress: Progress = lambda _text: None,
     ) -> Self:
         """Provision `topology` (also a file, or the name of a ready topology) and return it, serving.
@@ -91,7 +95,8 @@ class Testbed:
         A testbed that is up already is not changed.
         `overlay` replaces broker properties of the topology. `defects` are the defects of each host, as
         `testbed.defects.by_host` returns them; without it no broker is broken. An `ephemeral` testbed is garbage once
-        this process is dead. Raise `TestbedError` on failure; nothing is left behind then.
+        this process is dead. `equipment` is for hosts that are all clients. Raise `TestbedError` on failure; nothing is
+        left behind then.
         """
         topology = topology if isinstance(topology, Topology) else find(str(topology))
         name = states.check_name(name or topology.name)
@@ -120,7 +125,9 @@ class Testbed:
                 left = f"is left of {name}: {ended}" if ended else f"an interrupted `up` of {name} left"
                 progress(f"removing what {left}")
                 remove(engine, name)
-            return cls._make(engine, topology, name, dict(overlay or {}), dict(defects or {}), ephemeral, progress)
+            return cls._make(
+                engine, topology, name, dict(overlay or {}), dict(defects or {}), ephemeral, progress, equipment
+            )
 
     @classmethod
     def _make(
@@ -132,16 +139,18 @@ class Testbed:
         defects: Mapping[str, tuple[str, ...]],
         ephemeral: bool,
         progress: Progress,
+        equipment: Equipment | None = None,
     ) -> Self:
         # Missing features of the machines or the software are found before anything is made.
         keys = pinned_keys(topology.machines)
         if keys:
             engine = engine_of(topology.machines, keys)
         software = software_set(topology)
-        provider = provider_of(topology, engine, software)
+        provider = provider_of(topology, engine, software, equipment)
         required = provider.require(name, progress)
         kafka = software.of(topology)
-        software.lowest(kafka.values())
+        if kafka:
+            software.lowest(kafka.values())
         digests = {**required.digests, **{v: software.kafka(v).digest for v in set(kafka.values())}}
         if topology.objectstores:
             digests["minio"] = software.minio(progress).digest
@@ -186,7 +195,8 @@ class Testbed:
                     # The folders that a broker writes to exist before it starts.
                     testbed.objectstore.start(progress=progress)
                 serving.install_defects(testbed)
-                testbed.start_kafka(progress=progress)
+                if kafka:
+                    testbed.start_kafka(progress=progress)
             testbed.state = replace(state, status="up")
             states.save(testbed.state)
         except BaseException as error:

@@ -121,7 +121,7 @@ def run(session: DucktapeSession, progress: Progress) -> None:
         process.wait()
     except BaseException:
         progress("interrupted: ending the test under way")
-        _interrupt(process)
+        interrupt(process)
         raise
     finally:
         over.cancel()
@@ -159,7 +159,7 @@ def _listen(process: "subprocess.Popen[str]", log: Path, progress: Progress) -> 
                 progress(text)
 
 
-def _interrupt(process: "subprocess.Popen[str]") -> None:
+def interrupt(process: "subprocess.Popen[str]") -> None:
     """End ducktape and its tests by SIGINT. After SIGTERM ducktape kills its tests and then waits for them forever."""
     _signal_group(process, signal.SIGINT)
     try:

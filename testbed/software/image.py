@@ -82,10 +82,32 @@ class ImageRef:
     contents: str
 
 
+@dataclass(frozen=True, slots=True)
+class ImageRecipe:
+    """The Debian packages of an image, and the options of mmdebstrap that make it."""
+
+    repository: str
+    packages: tuple[str, ...]
+    options: tuple[str, ...] = OPTIONS
+
+    @property
+    def digest(self) -> str:
+        """Return twelve hexadecimal digits that change with the recipe."""
+        recipe = json.dumps([SUITE, self.packages, self.options, CHANGES, CONTENTS])
+        return hashlib.sha256(recipe.encode()).hexdigest()[:12]
+
+    @property
+    def tag(self) -> str:
+        """Return the name of the image of this recipe."""
+        return f"{self.repository}:{self.digest}"
+
+
+NODE = ImageRecipe(REPOSITORY, PACKAGES)
+
+
 def recipe_digest() -> str:
-    """Return twelve hexadecimal digits that change with the recipe."""
-    recipe = json.dumps([SUITE, PACKAGES, OPTIONS, CHANGES, CONTENTS])
-    return hashlib.sha256(recipe.encode()).hexdigest()[:12]
+    """Return twelve hexadecimal digits that change with the recipe of the node image."""
+    return NODE.digest
 
 
 def wanted_tag() -> str:
@@ -123,38 +145,51 @@ def node_image(engine: EngineSocket | None = None) -> ImageRef:
                 LOG.warning("%s=%s cannot be pulled (%s): using one made here", CONFIGURED, configured, error)
         found = local_image(engine)
         if found is None:
-            _build(engine, f"{REPOSITORY}:{recipe_digest()}")
+            _build(engine, NODE)
             found = local_image(engine)
     if found is None:
         raise EngineError(f"the engine took {wanted_tag()} but does not list it", Trouble.FAILED)
     return found
 
 
-def build_command(target: Path, sources: tuple[str, ...]) -> tuple[str, ...]:
+def made_image(recipe: ImageRecipe, engine: EngineSocket | None = None) -> ImageRef:
+    """Return the image of `recipe`; build it when the engine has none. Raise SoftwareError when that fails."""
+    engine = engine or EngineSocket.from_environment()
+    with durable.lock(cache_dir() / ".node-image.lock"):
+        if engine.find_image(recipe.tag) is None:
+            _build(engine, recipe)
+        image_id = engine.find_image(recipe.tag)
+    if image_id is None:
+        raise EngineError(f"the engine took {recipe.tag} but does not list it", Trouble.FAILED)
+    return ImageRef(recipe.tag, image_id, engine.image_labels(recipe.tag).get(CONTENTS, image_id))
+
+
+def build_command(target: Path, sources: tuple[str, ...], recipe: ImageRecipe = NODE) -> tuple[str, ...]:
     """Return the command that makes the root file system; with `sources` it reads them from standard input."""
     return (
         "mmdebstrap",
-        *OPTIONS,
-        f"--include={','.join(PACKAGES)}",
+        *recipe.options,
+        f"--include={','.join(recipe.packages)}",
         SUITE,
         str(target),
         *(("-",) if sources else ()),
     )
 
 
-def _build(engine: EngineSocket, tag: str) -> None:
+def _build(engine: EngineSocket, recipe: ImageRecipe) -> None:
     sources = host_sources(SUITE)
     cache_dir().mkdir(parents=True, exist_ok=True)
     for leftover in cache_dir().glob("node-image-*"):
         shutil.rmtree(leftover)
     with tempfile.TemporaryDirectory(prefix="node-image-", dir=cache_dir()) as folder:
         tar = Path(folder) / "root.tar"
-        origin = BASE if _base_answers(engine) and _from_base(engine, tar, sources) else "packages"
+        origin = BASE if _base_answers(engine) and _from_base(engine, tar, sources, recipe) else "packages"
         if origin != BASE:
-            _from_packages(tar, sources)
-        contents = contents_digest(tar, recipe_digest())
+            _from_packages(tar, sources, recipe)
+        contents = contents_digest(tar, recipe.digest)
         with tar.open("rb") as stream:
-            engine.import_image(stream, tag, (*CHANGES, f"LABEL {CONTENTS}={contents}", f"LABEL {ORIGIN}={origin}"))
+            changes = (*CHANGES, f"LABEL {CONTENTS}={contents}", f"LABEL {ORIGIN}={origin}")
+            engine.import_image(stream, recipe.tag, changes)
 
 
 def _log() -> Path:
@@ -172,12 +207,12 @@ def _base_answers(engine: EngineSocket) -> bool:
     return True
 
 
-def _from_base(engine: EngineSocket, tar: Path, sources: tuple[str, ...]) -> bool:
+def _from_base(engine: EngineSocket, tar: Path, sources: tuple[str, ...], recipe: ImageRecipe) -> bool:
     """Write the root file system made by the Dockerfile to `tar`; return whether the build succeeded.
 
     What is exported has one layer and no history: the machine's settings of apt are in neither.
     """
-    context = build_context(dockerfile(BASE, PACKAGES, OPTIONS, CHANGES, own_apt=bool(sources)), sources)
+    context = build_context(dockerfile(BASE, recipe.packages, recipe.options, CHANGES, own_apt=bool(sources)), sources)
     _log().parent.mkdir(parents=True, exist_ok=True)
     try:
         with _log().open("wb") as log:
@@ -193,7 +228,7 @@ def _from_base(engine: EngineSocket, tar: Path, sources: tuple[str, ...]) -> boo
     return True
 
 
-def _from_packages(tar: Path, sources: tuple[str, ...]) -> None:
+def _from_packages(tar: Path, sources: tuple[str, ...], recipe: ImageRecipe) -> None:
     if shutil.which("mmdebstrap") is None:
         distribution = this_distribution()
         how = distribution.how_to_get("mmdebstrap") if distribution.has("mmdebstrap") else "no package of it is here"
@@ -202,10 +237,10 @@ def _from_packages(tar: Path, sources: tuple[str, ...]) -> None:
             f"({how}): install it, load {BASE} into the engine, or name an image in {CONFIGURED}"
         )
     env = {"DEBIAN_FRONTEND": "noninteractive", "LC_ALL": "C.UTF-8"}
-    command = as_root(build_command(tar, sources), env)
+    build = build_command(tar, sources, recipe)
     run_logged(
         # Without root it works where the kernel allows user namespaces.
-        command or build_command(tar, sources),
+        as_root(build, env) or build,
         _log(),
         # The scratch folder is the folder of the tar, so that the next build finds the remains of a killed one.
         env={**env, "TMPDIR": str(tar.parent)},

@@ -196,7 +196,9 @@ def violations(
         found.extend(_host_problems(host, racks, automq))
     found.extend(_repeated_node_ids(hosts))
     found.extend(_nics_that_do_not_meet(hosts))
-    found.extend(missing_duties(host.role for host in hosts))
+    if not hosts or any(host.role is not Role.CLIENT for host in hosts):
+        # Hosts that are all clients are for software of the user's own.
+        found.extend(missing_duties(host.role for host in hosts))
     found.extend(_storage_problems(hosts, remote_storage, automq))
     return found
 

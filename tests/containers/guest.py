@@ -15,9 +15,10 @@ import tempfile
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
+from testbed.setup.debian import install, which
+
 from results.contract import durable
 from testbed.paths import cache_dir
-from testbed.setup.debian import install, which
 
 KERNEL = "linux-image-cloud-amd64"
 PROGRAMS = {

@@ -1,0 +1,219 @@
+"""`testbed kafkatest`: a checkout's own system tests on shaped NICs, from the collection to the runs in the store."""
+
+import secrets
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from results.contract.store import Store, StoreError
+from testbed.errors import TestbedError, UsageError
+from testbed.experiments.reports import default_store
+from testbed.kafkatest.builds import build_under_test, earlier_releases, jar_names, source_of
+from testbed.kafkatest.checkout import KafkaCheckout, read_checkout
+from testbed.kafkatest.environment import TestEnvironment, environment
+from testbed.kafkatest.hosts import kafkatest_cluster, make_hosts, names_file, remove_hosts, topology_of
+from testbed.kafkatest.layout import KafkaHome
+from testbed.kafkatest.record import record
+from testbed.kafkatest.selection import SystemTest, collected, hosts_needed, obstacle
+from testbed.kafkatest.session import TestReport, TestSession
+from testbed.paths import data_dir
+from testbed.probes.machine import machine_probe
+from testbed.probes.recorder import INTERVAL_S, Recorder
+from testbed.provision.machine import no_netem
+from testbed.provision.testbed import Testbed
+from testbed.topology.links import rate_problem
+from testbed.units import UnitError, parse_bit_rate
+
+Progress = Callable[[str], None]
+HOSTS_FILE = Path("/etc/hosts")
+CANNOT_RUN = 2
+"""The exit code when nothing failed, and a test cannot run here."""
+
+
+class NoRunnableTestError(TestbedError):
+    """Every test that was asked for needs something that this machine or this build lacks."""
+
+    exit_code = CANNOT_RUN
+
+
+@dataclass(frozen=True, slots=True)
+class KafkatestRequest:
+    """The user's request. `out` is a folder that is created, and must be empty if it exists."""
+
+    checkout: str
+    tests: Sequence[str] = ()
+    kafka: str | None = None
+    hosts: int | None = None
+    nic: str = "1gbit"
+    out: str | None = None
+    store: str | None = None
+    keep: bool = False
+    name: str | None = None
+    python: str | None = None
+    jvm: str = "light"
+    """The flags of every JVM of Kafka's: a name of `JVMS`."""
+    options: Sequence[str] = ()
+    """More of ducktape's own arguments, for the collection and the session alike."""
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedTests:
+    """What will be run, known before anything is made: `obstacles` is test id → why that test cannot run here."""
+
+    checkout: KafkaCheckout
+    python: TestEnvironment
+    tests: tuple[SystemTest, ...]
+    obstacles: Mapping[str, str]
+    homes: tuple[KafkaHome, ...]
+    hosts: int
+    symbols: tuple[str, ...]
+
+    @property
+    def runnable(self) -> tuple[SystemTest, ...]:
+        """Return the tests against which nothing is known."""
+        return tuple(test for test in self.tests if test.id not in self.obstacles)
+
+
+@dataclass(frozen=True, slots=True)
+class TestOutcome:
+    """One test: its report, or why there is none, and its run in the store."""
+
+    __test__ = False
+
+    test: SystemTest
+    status: str
+    """`pass`, `fail`, `not run` (it cannot run here) or `not done` (the session ended before it)."""
+    why: str
+    seconds: float = 0.0
+    run_id: str | None = None
+    folder: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class KafkatestResult:
+    """A finished session."""
+
+    plan: PlannedTests
+    outcomes: tuple[TestOutcome, ...]
+    folder: Path
+    store: str
+    kept: str | None
+
+    @property
+    def exit_code(self) -> int:
+        """Return 1 when a test failed or was not done, 2 when one cannot run here, else 0."""
+        found = {outcome.status for outcome in self.outcomes}
+        return 1 if found & {"fail", "not done"} else CANNOT_RUN if "not run" in found else 0
+
+
+def planned(request: KafkatestRequest, progress: Progress) -> PlannedTests:
+    """Return what the request comes to. Raise `UsageError` or `SoftwareError`; nothing is made but caches."""
+    _rate(request.nic)
+    if request.hosts is not None and request.hosts < 1:
+        raise UsageError(f"--hosts {request.hosts}: 1 or more are allowed")
+    checkout = read_checkout(request.checkout)
+    source = source_of(checkout, request.kafka)
+    here = Path.cwd()
+    symbols = tuple(checkout.find_tests(wanted, here) for wanted in request.tests or ["tests/kafkatest/tests"])
+    python = environment(checkout.pins, request.python, progress)
+    tests = collected(checkout, python, [*symbols, *request.options])
+    progress(f"{len(tests)} tests of {checkout.version}; {python.python}; Kafka {source}")
+    dev = build_under_test(checkout, source)
+    releases = sorted({release for test in tests for release in test.releases})
+    homes, missing = earlier_releases(checkout, releases, progress)
+    jars = jar_names(dev)
+    sources = {file: file.read_text(encoding="utf-8", errors="replace") for file in {test.file for test in tests}}
+    obstacles = {test.id: why for test in tests if (why := obstacle(test, sources[test.file], jars, no_netem, missing))}
+    hosts = hosts_needed([test for test in tests if test.id not in obstacles] or tests, request.hosts)
+    return PlannedTests(checkout, python, tests, obstacles, (dev, *homes), hosts, symbols)
+
+
+def run_kafkatest(request: KafkatestRequest, progress: Progress) -> KafkatestResult:
+    """Run the tests, record each in the store, and return the result; the hosts are removed unless `keep`.
+
+    Raise `UsageError`, `SoftwareError` and `NoRunnableTestError` before anything is made, `TestbedError` when the
+    hosts failed.
+    """
+    store, folder = _store(request.store), _folder(request.out)
+    plan = planned(request, progress)
+    for test in plan.tests:
+        if why := plan.obstacles.get(test.id):
+            progress(f"will not run {test.name} {dict(test.arguments)}: {why}")
+    if not plan.runnable:
+        raise NoRunnableTestError(f"none of these tests can run here: {next(iter(plan.obstacles.values()))}")
+    folder.mkdir(parents=True, exist_ok=True)
+    name = request.name or f"kafkatest-{secrets.token_hex(3)}"
+    topology = topology_of(plan.hosts, _rate(request.nic))
+    testbed = make_hosts(name, topology, plan.homes, request.jvm, not request.keep, progress)
+    session = TestSession(plan.checkout, plan.python, folder, request.options)
+    recorder = Recorder()
+    try:
+        recorder.poll("machine", INTERVAL_S, machine_probe())
+        try:
+            _run(session, plan, testbed, progress)
+        finally:
+            recorder.stop()
+            # Also of an interrupted session: what was done is recorded.
+            reports = session.reports(plan.runnable)
+            settings = {"nic": request.nic, "jvm": request.jvm}
+            version = plan.homes[0].version
+            runs = {each.test.id: record(each, testbed, recorder, store, version, settings) for each in reports}
+    finally:
+        testbed.close()
+        if not request.keep:
+            remove_hosts(name)
+    outcomes = outcomes_of(plan, reports, {test: run.run_id for test, run in runs.items()}, session.last_lines())
+    return KafkatestResult(plan, outcomes, folder, store.location, name if request.keep else None)
+
+
+def outcomes_of(
+    plan: PlannedTests, reports: Sequence[TestReport], runs: Mapping[str, str], last_lines: str
+) -> tuple[TestOutcome, ...]:
+    """Return the outcome of each test, in ducktape's order. Pure."""
+    reported = {report.test.id: report for report in reports}
+    found = []
+    for test in plan.tests:
+        if why := plan.obstacles.get(test.id):
+            found.append(TestOutcome(test, "not run", why))
+        elif (report := reported.get(test.id)) is None:
+            found.append(TestOutcome(test, "not done", f"ducktape did not come to it; its last lines:\n{last_lines}"))
+        else:
+            passed = report.status == "PASS"
+            why = "" if passed else report.summary.strip() or report.status
+            found.append(
+                TestOutcome(test, "pass" if passed else "fail", why, report.seconds, runs.get(test.id), report.folder)
+            )
+    return tuple(found)
+
+
+def _run(session: TestSession, plan: PlannedTests, testbed: Testbed, progress: Progress) -> None:
+    names = names_file(testbed, HOSTS_FILE.read_text(encoding="utf-8", errors="replace"))
+    # ducktape selects by the user's own words where it can: not every version knows a test by its arguments.
+    symbols = [test.symbol for test in plan.runnable] if plan.obstacles else plan.symbols
+    session.run(symbols, kafkatest_cluster(testbed), names, progress)
+
+
+def _rate(text: str) -> int:
+    try:
+        rate_bps = parse_bit_rate(text)
+    except UnitError as error:
+        raise UsageError(f"--nic {text}: {error}") from error
+    if wrong := rate_problem(rate_bps, text):
+        raise UsageError(f"--nic {wrong}")
+    return rate_bps
+
+
+def _store(wanted: str | None) -> Store:
+    try:
+        return Store.open(wanted or default_store())
+    except StoreError as error:
+        raise UsageError(str(error)) from error
+
+
+def _folder(out: str | None) -> Path:
+    name = f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}-{secrets.token_hex(3)}"
+    folder = Path(out) if out else data_dir() / "kafkatest" / name
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise UsageError(f"--out {folder}: there is something already; name a folder that is new or empty")
+    return folder.absolute()

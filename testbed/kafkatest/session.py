@@ -1,0 +1,154 @@
+"""One session of the checkout's ducktape: its command, its output, its end, and what it reports of each test."""
+
+import json
+import os
+import signal
+import subprocess
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from testbed.errors import TestbedError
+from testbed.kafkatest.checkout import KafkaCheckout
+from testbed.kafkatest.environment import TestEnvironment
+from testbed.kafkatest.selection import SystemTest, test_environment
+from testbed.runner.ducktape import interrupt
+
+NAMES_SHELL = 'mount --bind "$0" /etc/hosts && exec "$@"'
+"""The names are in a mount namespace of ducktape's own: no other process sees them, and they end with it."""
+
+
+@dataclass(frozen=True, slots=True)
+class TestReport:
+    """What ducktape reports of one test: times are seconds since the epoch, `folder` has the services' logs."""
+
+    __test__ = False
+
+    test: SystemTest
+    status: str
+    """`PASS`, `FAIL`, `FLAKY` or `IGNORE`."""
+    summary: str
+    started: float
+    ended: float
+    folder: str
+
+    @property
+    def seconds(self) -> float:
+        """Return how long the test took, with its set-up and its end."""
+        return max(0.0, self.ended - self.started)
+
+
+@dataclass(frozen=True, slots=True)
+class TestSession:
+    """A session of ducktape: everything it writes is in `folder`; `options` are more of ducktape's own arguments."""
+
+    __test__ = False
+
+    checkout: KafkaCheckout
+    python: TestEnvironment
+    folder: Path
+    options: Sequence[str] = ()
+
+    @property
+    def results(self) -> Path:
+        """Return the folder of ducktape's results."""
+        return self.folder / "ducktape"
+
+    def command(self, symbols: Sequence[str], cluster: Path, names: Path) -> list[str]:
+        """Return the command line: ducktape on its own `JsonCluster`, without the user's own settings of ducktape."""
+        return [
+            *("unshare", "--mount", "--propagation", "private", "--", "sh", "-c", NAMES_SHELL, str(names)),
+            *(str(self.python.program), "-m", "ducktape", *symbols),
+            *("--cluster", "ducktape.cluster.json.JsonCluster", "--cluster-file", str(cluster)),
+            *("--results-root", str(self.results), "--config-file", os.devnull, *self.options),
+        ]
+
+    def run(
+        self, symbols: Sequence[str], cluster: Mapping[str, Any], names: str, progress: Callable[[str], None]
+    ) -> None:
+        """Run the tests of `symbols` to their end; the output goes into `ducktape.log`. Ctrl-C ends the session."""
+        cluster_path, names_path = self.folder / "cluster.json", self.folder / "hosts"
+        cluster_path.write_text(json.dumps(cluster, indent=1) + "\n", encoding="utf-8")
+        names_path.write_text(names, encoding="utf-8")
+        process = subprocess.Popen(
+            self.command(symbols, cluster_path, names_path),
+            cwd=self.folder,
+            env=test_environment(self.checkout),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            errors="replace",
+            # ducktape has its own process group, so that this process alone forwards Ctrl-C to it, once.
+            process_group=0,
+        )
+        try:
+            _listen(process, self.folder / "ducktape.log", progress)
+            process.wait()
+        except BaseException:
+            progress("interrupted: ending the test under way")
+            interrupt(process)
+            raise
+        finally:
+            _end_group(process.pid)
+
+    def reports(self, tests: Sequence[SystemTest]) -> tuple[TestReport, ...]:
+        """Return what ducktape reports, in the order of `tests`; a test that it did not come to is absent."""
+        found: dict[str, TestReport] = {}
+        known = {test.id: test for test in tests}
+        # Each test's own report: an interrupted session has no report of all.
+        sessions = [path for path in self.results.glob("*") if path.is_dir() and not path.is_symlink()]
+        for path in sorted(report for session in sessions for report in session.rglob("report.json")):
+            try:
+                document = json.loads(path.read_text(encoding="utf-8"))
+                if (test := known.get(document.get("test_id", ""))) is not None:
+                    found[test.id] = _report(test, document)
+            except (ValueError, KeyError, TypeError, AttributeError) as error:
+                raise TestbedError(f"{path}: not a report of ducktape ({error!r})") from error
+        return tuple(found[test.id] for test in tests if test.id in found)
+
+    def last_lines(self, count: int = 12) -> str:
+        """Return the end of ducktape's output."""
+        log = self.folder / "ducktape.log"
+        lines = log.read_text(encoding="utf-8", errors="replace").splitlines() if log.is_file() else []
+        return "\n".join(f"  {line}" for line in lines[-count:])
+
+
+def told(line: str) -> str:
+    """Return what a line of ducktape's output says of a test that begins or ends; empty for any other line. Pure."""
+    text = line.rstrip("\n").partition("RunnerClient: ")[2]
+    test, _colon, what = text.rpartition(": ")
+    if what in ("Running...", "PASS") or (": FAIL" in text and (test := text.partition(": FAIL")[0])):
+        state = "runs" if what == "Running..." else "PASS" if what == "PASS" else f"FAIL{text.partition(': FAIL')[2]}"
+        return f"{test.removeprefix('kafkatest.tests.')}: {state}"
+    return ""
+
+
+def _report(test: SystemTest, each: Mapping[str, Any]) -> TestReport:
+    return TestReport(
+        test,
+        str(each["test_status"]).upper(),
+        str(each["summary"] or ""),
+        float(each["start_time"]),
+        float(each["stop_time"]),
+        str(each["results_dir"]),
+    )
+
+
+def _listen(process: "subprocess.Popen[str]", log: Path, progress: Callable[[str], None]) -> None:
+    assert process.stdout is not None
+    with log.open("w", encoding="utf-8") as file:
+        for line in process.stdout:
+            file.write(line)
+            file.flush()
+            if text := told(line):
+                progress(text)
+
+
+def _end_group(pid: int) -> None:
+    """End what a session left of its process group: ducktape's processes of a test may outlive it."""
+    try:
+        os.killpg(pid, signal.SIGKILL)
+    except ProcessLookupError:
+        return
