@@ -11,7 +11,7 @@ from results.contract.schema import Sample
 from testbed.errors import TestbedError
 from testbed.experiments.experiment import Context
 from testbed.experiments.layout import Layout, PartitionGroup, assignment, fills, misplaced, plan
-from testbed.experiments.load import ClientLoad
+from testbed.experiments.load import SHARED_ANSWER_S, ClientLoad
 from testbed.experiments.load_shape import LoadShape
 from testbed.experiments.mid_move_actions import MidMoveAction
 from testbed.experiments.model_inputs import calibrate
@@ -83,6 +83,7 @@ class MoveEnvironment:
             self.recorder,
             shape=setup.load,
             rises=setup.load_rises,
+            answer_s=SHARED_ANSWER_S if setup.storage == "automq" else 0.0,
         )
 
     # ---- before the move

@@ -195,7 +195,7 @@ def _outcome(experiment: Experiment, context: Context) -> tuple[ExperimentResult
     """Run the experiment; return its result, and why it ended early, in one line: empty if it did not."""
     state = context.testbed.state
     try:
-        with explained(context.testbed.engine, state), guarded(state):
+        with explained(context.testbed.engine, state), guarded(lambda: context.testbed.state):
             return experiment.run(context), ""
     except (UsageError, NotWhole):
         raise

@@ -13,7 +13,7 @@ from typing import Any
 from testbed.errors import TestbedError
 from testbed.hosts.host import NamespaceShell
 from testbed.network.addresses import AddressPlan
-from testbed.network.fabric import CORE, DRIVER, Script, Shaped, driver_device, port, shaped_devices, wire
+from testbed.network.fabric import CORE, DRIVER, Script, Shaped, driver_device, port, shaped_devices, wire, wire_host
 from testbed.network.shape import Shape, class_show_command, compare, parse_shape, qdisc_show_command
 from testbed.topology.model import Topology
 
@@ -115,7 +115,7 @@ def link_ends(testbed: str, topology: Topology) -> tuple[LinkEnd, ...]:
     for number, rack in enumerate(topology.racks):
         found.append(LinkEnd(f"the switch of rack {rack}", FABRIC, f"rack{number}"))
         found += [LinkEnd(f"rack {rack}'s uplink", FABRIC, device) for device in (f"up{number}", f"dn{number}")]
-    for number, host in enumerate(topology.hosts):
+    for number, host in topology.numbered:
         for index, nic in enumerate(host.nics):
             found.append(LinkEnd(f"{host.name} {nic.name}", host.name, nic.name))
             found.append(LinkEnd(f"the switch's end of {host.name} {nic.name}", FABRIC, port(number, index)))
@@ -161,8 +161,21 @@ def make_fabric(
     for host, script in wiring.hosts.items():
         apply(script, host_pids[host])
     apply(wiring.machine)
-    problems = shaping_differences(topology, fabric_pid, host_pids)
-    if problems:
+    _require_shaping(link_differences(shaped_devices(topology), fabric_pid, host_pids))
+
+
+def add_links(topology: Topology, plan: AddressPlan, name: str, fabric_pid: int, host_pid: int) -> None:
+    """Make one host's links in a fabric that exists, with addresses and shaping, then compare; see `make_fabric`."""
+    in_fabric, on_host = wire_host(topology, plan, name, host_pid)
+    apply(in_fabric, fabric_pid)
+    apply(on_host, host_pid)
+    own = [each for each in shaped_devices(topology) if each.place == name]
+    _require_shaping(link_differences(own, fabric_pid, {name: host_pid}))
+
+
+def _require_shaping(found: Sequence[tuple[Shaped, str]]) -> None:
+    if found:
+        problems = [f"{each.what}: {difference}" for each, difference in found]
         raise TestbedError("the kernel did not take the declared shaping:\n  " + "\n  ".join(problems))
 
 

@@ -79,7 +79,7 @@ def port(host: int, nic: int) -> str:
 def shaped_devices(topology: Topology) -> tuple[Shaped, ...]:
     """Return every device whose shaping the topology declares."""
     found = []
-    for number, host in enumerate(topology.hosts):
+    for number, host in topology.numbered:
         for index, nic in enumerate(host.nics):
             tx, rx = nic.sides
             # The host receives the traffic that the switch's end sends.
@@ -133,16 +133,10 @@ def wire(
         ]
         commands += [offload_command(device) for device in (bridge, up, down)]
     hosts: dict[str, Script] = {}
-    for number, host in enumerate(topology.hosts):
-        for index, nic in enumerate(host.nics):
-            far_end = port(number, index)
-            ip += [
-                f"link add name {far_end} type veth peer name {nic.name} netns {pids[host.name]}",
-                f"link set dev {far_end} alias {host.name}",
-                f"link set dev {far_end} master rack{topology.racks.index(host.rack)}",
-                f"link set dev {far_end} up",
-            ]
-            commands.append(offload_command(far_end))
+    for number, host in topology.numbered:
+        links = _links(topology, number, host, pids[host.name])
+        ip += links.ip
+        commands += links.commands
         hosts[host.name] = _host_script(host, plan, shaped)
     device = driver_device(testbed)
     ip += [
@@ -161,6 +155,34 @@ def wire(
     )
     tc = [line for each in shaped if each.host is None for line in tc_lines_for(each.device, each.shape)]
     return Wiring(Script(tuple(ip), tuple(commands), tuple(tc)), hosts, machine)
+
+
+def wire_host(topology: Topology, plan: AddressPlan, name: str, pid: int | str) -> tuple[Script, Script]:
+    """Render the links of one host of a fabric that exists; return the fabric's script and the host's.
+
+    `pid` is a process of the host.
+    """
+    ((number, host),) = ((number, host) for number, host in topology.numbered if host.name == name)
+    shaped = shaped_devices(topology)
+    links = _links(topology, number, host, pid)
+    ends = {port(number, index) for index in range(len(host.nics))}
+    tc = tuple(line for each in shaped if each.device in ends for line in tc_lines_for(each.device, each.shape))
+    return Script(links.ip, links.commands, tc), _host_script(host, plan, shaped)
+
+
+def _links(topology: Topology, number: int, host: DeclaredHost, pid: int | str) -> Script:
+    """Return the commands in the fabric for one host's links, without their shaping."""
+    ip, commands = [], []
+    for index, nic in enumerate(host.nics):
+        far_end = port(number, index)
+        ip += [
+            f"link add name {far_end} type veth peer name {nic.name} netns {pid}",
+            f"link set dev {far_end} alias {host.name}",
+            f"link set dev {far_end} master rack{topology.racks.index(host.rack)}",
+            f"link set dev {far_end} up",
+        ]
+        commands.append(offload_command(far_end))
+    return Script(tuple(ip), tuple(commands))
 
 
 def _host_script(host: DeclaredHost, plan: AddressPlan, shaped: Sequence[Shaped]) -> Script:

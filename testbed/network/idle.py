@@ -19,7 +19,7 @@ def wait_idle(topology: Topology, fabric_pid: int, timeout_s: float = IDLE_S) ->
     shell = NamespaceShell("fabric", fabric_pid)
     rates = {
         f"{host.name} {nic.name}": (port(number, index), min(nic.tx_bps, nic.rx_bps))
-        for number, host in enumerate(topology.hosts)
+        for number, host in topology.numbered
         for index, nic in enumerate(host.nics)
     }
     counters = [

@@ -207,11 +207,11 @@ def to_be_made(wanted: RemoteStorage | None) -> RemoteStorageManager | None:
 
 def describe(topology: Topology) -> str:
     """Return the plan as text. Addresses are of the first slot; `up` takes the first free slot."""
-    plan = AddressPlan(0, tuple(host.name for host in topology.hosts))
+    plan = AddressPlan(0, topology.by_number)
     # `up` uses process numbers here; the plan uses the names instead.
     wiring = wire(topology.name, topology, plan, {host.name: f"<{host.name}>" for host in topology.hosts}, "<machine>")
     lines = [f"{topology.name}: {topology.description}".rstrip(": "), "", "hosts"]
-    for number, host in enumerate(topology.hosts):
+    for number, host in topology.numbered:
         lines.append(
             f"  {host.name}: {host.role.value} in {host.rack}, node {host.node_id or '-'}, "
             f"Kafka {_kafka(host, topology)}, management {plan.management_ip(host.name)}"
