@@ -87,9 +87,47 @@ def article(manifest: Manifest, asked: Relocation, measures: MoveMeasures) -> li
         ("99 % of acknowledgements, during", traffic.latency(during.p99_us if during else None)),
         ("Longest wait for an acknowledgement", traffic.latency(found.longest_ack_us)),
         ("99 % as before again after", _seconds(found.p99_back_s)),
+        *_membership(asked, measures),
         *_handed_over(manifest),
         ("Requests to the object store", DASH if requests is None else f"{requests:g}"),
     ]
+
+
+WORDS = {
+    "provisioned": "container and links made",
+    "started": "its process started",
+    "registered": "registered, and answers",
+    "drained": "the replicas of internal topics moved",
+    "stopped": "stopped",
+    "unregistered": "unregistered",
+    "removed": "container removed",
+}
+
+
+def _membership(asked: Relocation, measures: MoveMeasures) -> list[tuple[str, str]]:
+    """The parts of the time in which a broker joined or left; none where none did."""
+    member = asked.membership
+    if member is None:
+        return []
+    rows, since = [], member.asked_us
+    for step in member.steps:
+        rows.append((f"{member.host}: {WORDS.get(step.name, step.name)} after", f"{(step.ts_us - since) / 1e6:.2f} s"))
+        since = step.ts_us
+    balanced = _balanced_s(asked, measures)
+    if balanced is not None:
+        until = "every broker has its share" if member.change == "joined" else "it is gone"
+        rows.append((f"From the command until {until}", f"{balanced:.1f} s"))
+    return rows
+
+
+def _balanced_s(asked: Relocation, measures: MoveMeasures) -> float | None:
+    """From the command to add a broker until the move was done, or of a move that removes one until it was gone."""
+    member, started = asked.membership, measures.started_us
+    if member is None or started is None or measures.done_s is None:
+        return None
+    if member.change == "joined":
+        return (started - member.asked_us) / 1e6 + measures.done_s
+    return (member.steps[-1].ts_us - started) / 1e6 if member.steps else None
 
 
 def _handed_over(manifest: Manifest) -> list[tuple[str, str]]:

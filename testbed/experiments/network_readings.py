@@ -11,13 +11,14 @@ from testbed.faults.devices import Device
 from testbed.faults.journal import FaultJournal
 from testbed.faults.network import NetworkFault, part_of
 from testbed.network.apply import FABRIC, link_differences
-from testbed.network.fabric import Shaped, shaped_devices
+from testbed.network.fabric import Shaped, port, shaped_devices
 from testbed.network.idle import wait_idle
 from testbed.network.measure import settled
 from testbed.network.watch import DeviceChange, TrafficControlWatch
 from testbed.owner import Owner
 from testbed.probes.brokers import nic_measurements
 from testbed.provision.testbed import Testbed
+from testbed.topology.host import DeclaredHost
 
 LOOK_S = 1.0
 PUT_BACK = "its shaping was changed and put back"
@@ -37,6 +38,7 @@ class NetworkReadings(AbstractContextManager["NetworkReadings"]):
         self._since = _now()
         self._fabric, self._hosts = testbed.pids()
         self._devices = {(each.host or FABRIC, each.device): each for each in shaped_devices(testbed.topology)}
+        self._declared = {host.name: host for host in testbed.topology.hosts}
         self._watch = TrafficControlWatch({FABRIC: self._fabric, **self._hosts})
         self._pending: set[DeviceChange] = set()
         try:
@@ -52,7 +54,7 @@ class NetworkReadings(AbstractContextManager["NetworkReadings"]):
         """Read the devices that were changed since the last call; return no samples, for `Recorder.poll`."""
         self._pending |= self._watch.changes()
         if self._pending:
-            own = self._of_own_faults()
+            own = self._of_own_faults() | self._of_hosts(self._removed())
             changed = {each for each in self._pending if Device(each.place, each.device) not in own}
             if changed:
                 self._readings.append(self._changed(changed))
@@ -62,8 +64,22 @@ class NetworkReadings(AbstractContextManager["NetworkReadings"]):
     def record(self) -> NetworkRecord:
         """Read all shaping after the run, and return all readings."""
         self.look()
-        self._readings.append(self._read("after", self._devices.values()))
+        self._fabric, self._hosts = self._testbed.pids()
+        self._readings.append(self._read("after", shaped_devices(self._testbed.topology)))
         return NetworkRecord(tuple(self._readings))
+
+    def _removed(self) -> list[DeclaredHost]:
+        """Return the hosts that have left the testbed, or are about to."""
+        there, changing = {host.name for host in self._testbed.topology.hosts}, self._testbed.state.changing
+        return [host for name, host in self._declared.items() if name not in there or name in changing]
+
+    def _of_hosts(self, hosts: Iterable[DeclaredHost]) -> set[Device]:
+        """Return both ends of the links of these hosts."""
+        numbers, found = self._testbed.topology.by_number, set[Device]()
+        for host in hosts:
+            for index, nic in enumerate(host.nics):
+                found |= {Device(FABRIC, port(numbers.index(host.name), index)), Device(host.name, nic.name)}
+        return found
 
     def _changed(self, changed: Collection[DeviceChange]) -> ShapingReading:
         shaped = {(each.place, each.device): self._devices.get((each.place, each.device)) for each in changed}

@@ -58,6 +58,17 @@ def joining(topology: Topology, name: str, like: str) -> DeclaredHost:
     return replace(brokers[like], name=name, role=Role.BROKER, node_id=node_id)
 
 
+def joining_brokers(topology: Topology, count: int) -> tuple[DeclaredHost, ...]:
+    """Return the brokers that would join a topology next, each like its last broker. Pure."""
+    found: list[DeclaredHost] = []
+    for _number in range(count):
+        taken = {host.name for host in topology.hosts}
+        number = next(n for n in range(1, len(taken) + 2) if f"b{n}" not in taken)
+        found.append(joining(topology, f"b{number}", topology.brokers[-1].name))
+        topology = topology.with_host(found[-1])
+    return tuple(found)
+
+
 def add_host(testbed: "Testbed", host: DeclaredHost, step: Step, progress: "Progress") -> None:
     """See `Testbed.add_host`."""
     topology, before = testbed.topology, testbed.state
