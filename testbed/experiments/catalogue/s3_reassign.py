@@ -8,6 +8,7 @@ seconds with the article's formula, log size ÷ NIC. `testbed run s3-compare` ru
 from testbed.experiments.experiment import Hosts, Settings, SuiteScenario, number
 from testbed.experiments.handover_timing import handover_timing
 from testbed.experiments.layout import Layout, PartitionGroup
+from testbed.experiments.storage import over_storages
 from testbed.experiments.unthrottled_move import (
     parameters,
     unthrottled_experiment,
@@ -36,6 +37,16 @@ EXPERIMENT = unthrottled_experiment(
         SuiteScenario(
             "brief", ("ci",), "unthrottled", 6, ("storage=disk", "size=500MB", "partitions=20"), topology="two-brokers"
         ),
+        SuiteScenario("s3", ("smoke",), "reassign-tiered", 1, ("storage=tiered",)),
+        SuiteScenario("s3", ("smoke",), "reassign-automq", 2, ("storage=automq",), topology="automq"),
+        *over_storages(SuiteScenario("s3", ("ci",), "one", 1, ("partitions=1",)), "automq"),
+        *over_storages(
+            SuiteScenario("s3", ("ci",), "hundred", 2, ("partitions=100", "size=1.2GB"), limit_s=900.0), "automq"
+        ),
+        *over_storages(
+            SuiteScenario("s3", ("release",), "one", 1, ("partitions=1", "size=1.2GB"), limit_s=900.0), "automq"
+        ),
+        *over_storages(SuiteScenario("s3", ("release",), "hundred", 2, limit_s=1800.0), "automq"),
     ),
     criteria=("tiered-local-fraction", "copied-bytes", "duration-formula", "s3-seconds", "store-requests"),
 )

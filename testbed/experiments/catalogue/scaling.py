@@ -10,9 +10,10 @@ from collections.abc import Sequence
 
 from testbed.experiments.broker_membership import BrokerArrival, BrokerRemoval, LoadRise
 from testbed.experiments.criteria import SCALED
-from testbed.experiments.experiment import Hosts, Settings, number
+from testbed.experiments.experiment import Hosts, Settings, SuiteScenario, number
 from testbed.experiments.handover_timing import handover_timing
 from testbed.experiments.layout import Layout, PartitionGroup
+from testbed.experiments.storage import over_storages
 from testbed.experiments.unthrottled_move import parameters, unthrottled_experiment, unthrottled_layout
 
 BACK_S = 25.0
@@ -112,6 +113,14 @@ def _layout(groups: Sequence[PartitionGroup], settings: Settings, source: str, t
 
 _PROFILES = {"smoke": {"size": "150MB", "partitions": "6"}, "release": {"size": "3GB", "partitions": "120"}}
 
+
+def _scenarios(name: str, order: int, automq: str) -> tuple[SuiteScenario, ...]:
+    return (
+        *over_storages(SuiteScenario("s3", ("ci",), name, order), automq),
+        *over_storages(SuiteScenario("s3", ("release",), name, order, limit_s=1800.0), automq),
+    )
+
+
 EXPERIMENTS = (
     unthrottled_experiment(
         "scale-in",
@@ -125,6 +134,7 @@ EXPERIMENTS = (
         balanced=True,
         after_s=BACK_S,
         profiles=_PROFILES,
+        suites=_scenarios("scale-in", 4, "automq-three-brokers"),
         criteria=SCALED,
     ),
     unthrottled_experiment(
@@ -140,6 +150,10 @@ EXPERIMENTS = (
         after_s=BACK_S,
         load_rises=True,
         profiles=_PROFILES,
+        suites=(
+            SuiteScenario("s3", ("smoke",), "scale-out-tiered", 3, ("storage=tiered",)),
+            *_scenarios("scale-out", 3, "automq"),
+        ),
         criteria=SCALED,
     ),
 )
