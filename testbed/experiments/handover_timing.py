@@ -47,7 +47,8 @@ class HandoverTiming(RunActivity):
         hosts = {broker: host for host, broker in environment.ids.items()}
         if self._probe is not None:
             self._probe.stop()
-        self._result = watch.finish(moved(asked, hosts), asked_us, self._probe)
+        killed_us = environment.setup.action.killed_us
+        self._result = watch.finish(moved(asked, hosts), asked_us, self._probe, killed_us=killed_us)
 
     def close(self) -> None:
         """Stop the probe."""

@@ -18,6 +18,9 @@ PRODUCERS_WITH_FOLLOWERS = 2
 BATCH_BYTES = 16384
 SHARED_ANSWER_S = 1.0
 """The longest usual acknowledgement where the write-ahead log is in an object store: it collects for 0.25 s."""
+GIVE_UP_S, SHARED_GIVE_UP_S = 30.0, 120.0
+"""Seconds after which a record without an acknowledgement is in doubt. A broker on shared storage that is killed is
+replaced after some 30 s."""
 LINGER_MS = 100.0
 """librdkafka sends each batch separately, and wakes every follower and consumer for it. With 5 ms, as Java lingers,
 1 MB/s in records of 1 KiB kept two cores 98 % busy with requests; with 50 ms 39 %, with 100 ms, full batches, 25 %."""
@@ -63,6 +66,7 @@ def load_specs(layout: Layout, token: str, shape: LoadShape = DEFAULT, *, answer
                     linger_ms=LINGER_MS,
                     batch_bytes=BATCH_BYTES,
                     connections=wanted,
+                    give_up_s=SHARED_GIVE_UP_S if answer_s else GIVE_UP_S,
                 )
             )
     if not producers:

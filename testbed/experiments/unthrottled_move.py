@@ -40,7 +40,7 @@ from testbed.experiments.storage import (
     storage_of,
     storage_parameter,
 )
-from testbed.experiments.throttled_move import check_brokers, inbound
+from testbed.experiments.throttled_move import check_brokers, inbound, no_action
 from testbed.probes.logwatch import LogWatch, during
 from testbed.provision.membership import joining_brokers
 from testbed.topology.model import Topology
@@ -126,7 +126,7 @@ def run_unthrottled_move(
         with recorder.step("calibrate"):
             factor = run.preparation.calibrate()
         recorder.wait_for_all()  # the sizes of the calibration's logs at their source
-        with load:
+        with setup.action.around(run), load:
             for each in active:
                 each.load_started()
             load.warm()
@@ -263,6 +263,7 @@ def unthrottled_experiment(
     after_s: float = ALONE_S,
     load_rises: bool = False,
     suites: Sequence[SuiteScenario] = (),
+    action: Callable[[Settings, Hosts], MidMoveAction] = no_action,
     joining: int = 0,
     leaves: Callable[[Layout], str] = lambda _layout: "",
 ) -> Experiment:
@@ -299,7 +300,7 @@ def unthrottled_experiment(
             layout=moved,
             throttle_bytes_per_s=0,
             fetch="default",
-            action=MidMoveAction(),
+            action=action(context.settings, [host.name for host in topology.brokers]),
             storage=storage_of(context.settings),
             load=load_shape(context.settings, RECORD_SIZE),
             load_rises=load_rises,

@@ -5,23 +5,45 @@ All partitions move from A to B under load and without a throttle, on shaped NIC
 seconds with the article's formula, log size ÷ NIC. `testbed run s3-compare` runs all three storages.
 """
 
-from testbed.experiments.experiment import Hosts, Settings, SuiteScenario, number
+from testbed.errors import UsageError
+from testbed.experiments.experiment import Hosts, Parameter, Settings, SuiteScenario, number, one_of
 from testbed.experiments.handover_timing import handover_timing
 from testbed.experiments.layout import Layout, PartitionGroup
-from testbed.experiments.storage import over_storages
+from testbed.experiments.mid_move_actions import MidMoveAction, SourceKill
+from testbed.experiments.storage import over_storages, storage_of
 from testbed.experiments.unthrottled_move import (
     parameters,
     unthrottled_experiment,
     unthrottled_layout,
 )
 
+KEPT, KILLED = "kept", "killed"
+SOURCE = Parameter(
+    "source",
+    KEPT,
+    one_of(KEPT, KILLED),
+    f"{KILLED}: the old broker is killed once the move is accepted; only with storage=automq",
+)
+
 
 def layout(settings: Settings, hosts: Hosts) -> Layout:
-    """Return (A) → (B)."""
+    """Return (A) → (B); (B) → (A) if the source is killed, as A is the controller.
+
+    Raise `UsageError` for a killed source whose disk has the only replica.
+    """
     a, b = hosts
+    if settings["source"] == KILLED:
+        if storage_of(settings) != "automq":
+            raise UsageError(f"source={KILLED} needs storage=automq: elsewhere the killed broker has the only replica")
+        a, b = b, a
     partitions = range(int(number(settings, "partitions")))
     group = PartitionGroup("s3", partitions, (a,), (b,), int(number(settings, "size")), number(settings, "inbound"))
     return unthrottled_layout([group], a, b)
+
+
+def source_action(settings: Settings, hosts: Hosts) -> MidMoveAction:
+    """Return the action that kills the source, or none."""
+    return SourceKill(hosts[1]) if settings["source"] == KILLED else MidMoveAction()
 
 
 EXPERIMENT = unthrottled_experiment(
@@ -29,8 +51,9 @@ EXPERIMENT = unthrottled_experiment(
     "partitions move without a throttle, under load: logs on disk, tiered, or in S3, compared with log size ÷ NIC",
     brokers=2,
     topology="s3",
-    parameters=parameters(),
+    parameters=parameters(SOURCE),
     layout=layout,
+    action=source_action,
     activities=handover_timing,
     profiles={"smoke": {"size": "150MB", "partitions": "4"}, "release": {"size": "3GB", "partitions": "100"}},
     suites=(
@@ -42,6 +65,15 @@ EXPERIMENT = unthrottled_experiment(
         *over_storages(SuiteScenario("s3", ("ci",), "one", 1, ("partitions=1",)), "automq"),
         *over_storages(
             SuiteScenario("s3", ("ci",), "hundred", 2, ("partitions=100", "size=1.2GB"), limit_s=900.0), "automq"
+        ),
+        SuiteScenario(
+            "s3",
+            ("ci", "release"),
+            "source-killed-automq",
+            2,
+            ("storage=automq", f"source={KILLED}"),
+            topology="automq",
+            limit_s=900.0,
         ),
         *over_storages(
             SuiteScenario("s3", ("release",), "one", 1, ("partitions=1", "size=1.2GB"), limit_s=900.0), "automq"
