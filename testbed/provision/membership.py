@@ -73,9 +73,7 @@ def add_host(testbed: "Testbed", host: DeclaredHost, step: Step, progress: "Prog
     """See `Testbed.add_host`."""
     topology, before = testbed.topology, testbed.state
     if host.role not in (Role.BROKER, Role.CLIENT):
-        raise UsageError(
-            f"{host.name}: a {host.role.value} cannot join a testbed that is up, only a broker or a client"
-        )
+        raise UsageError(f"{host.name} has the role {host.role.value}: only a broker or a client can join")
     if host.name in {each.name for each in topology.hosts}:
         raise UsageError(f"{testbed.name} has a host {host.name} already")
     changed = topology.with_host(host)
@@ -115,7 +113,7 @@ def remove_host(testbed: "Testbed", name: str, step: Step, progress: "Progress")
         raise UsageError(f"{testbed.name} has no host {name}, only {', '.join(names)}{did_you_mean(name, names)}")
     host = topology.host(name)
     if host.role not in (Role.BROKER, Role.CLIENT):
-        raise UsageError(f"{name} is a {host.role.value}: only a broker or a client can leave a testbed that is up")
+        raise UsageError(f"{name} has the role {host.role.value}: only a broker or a client can leave")
     if host.is_broker and len(topology.brokers) == 1:
         raise UsageError(f"{name} is the only broker of {testbed.name}: `testbed down {testbed.name}` removes all")
     with states.lock(testbed.name):
