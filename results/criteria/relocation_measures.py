@@ -179,7 +179,7 @@ def _p99(latency: pa.Table, calm: int, started: int, settled_s: float, asked_us:
         return _Quantiles(max(before), 0.0 if last >= 0 else None)
     begins = {end: end - P99_WINDOW_S - settled_s for end in found}
     after = [
-        p99 > most for end, p99 in found.items() if p99 is not None and 0 <= begins[end] <= P99_WITHIN_S - P99_WINDOW_S
+        p99 > most for end, p99 in found.items() if p99 is not None and 0 <= begins[end] < P99_WITHIN_S - P99_WINDOW_S + 1
     ]
     apart = [(len(each) + P99_WINDOW_S - 1) // P99_WINDOW_S for each in (before, after)]  # they share no second
     never = bool(after) and all(after) and math.comb(sum(apart), apart[0]) >= 1 / P99_CHANCE
@@ -220,6 +220,19 @@ def copied_bytes(asked: Relocation, measures: MoveMeasures) -> float | None:
             return None
         total += sign * (nic.bytes - nic.before_bytes_per_s * nic.covered_s)
     return total
+
+
+def uploaded_bytes(asked: Relocation, measures: MoveMeasures) -> float | None:
+    """NIC bytes that the stores received beyond the rate before the move; None when a part is not known."""
+    found = [
+        nic for nic in (measures.relocation or NOTHING).nics if nic.host in asked.stores and nic.direction == "receive"
+    ]
+    total = 0.0
+    for nic in found:
+        if nic.bytes is None or nic.covered_s is None or nic.before_bytes_per_s is None:
+            return None
+        total += nic.bytes - nic.before_bytes_per_s * nic.covered_s
+    return total if found else None
 
 
 def formula(manifest: Manifest, asked: Relocation, *, whole: bool) -> float | None:

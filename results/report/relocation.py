@@ -10,7 +10,7 @@ from results.contract.verdict import Finding, overall
 from results.criteria.catalogue.handover import longest_pause, partitions_per_s
 from results.criteria.measures import MoveMeasures
 from results.criteria.quantities import size
-from results.criteria.relocation_measures import NOTHING, copied_bytes, formula
+from results.criteria.relocation_measures import NOTHING, copied_bytes, formula, uploaded_bytes
 from results.report import page, traffic
 
 WIDTH, ROW, LEFT, RIGHT = 900.0, 30, 240, 90
@@ -74,6 +74,7 @@ def article(manifest: Manifest, asked: Relocation, measures: MoveMeasures) -> li
     copied, found = copied_bytes(asked, measures), measures.relocation or NOTHING
     during = next((v for v in measures.clients if (v.kind, v.part) == ("produce", "during")), None)
     before = next((v for v in measures.clients if (v.kind, v.part) == ("produce", "before")), None)
+    uploaded = uploaded_bytes(asked, measures)
     requests = None if found.requests is None else sum(r.count for r in found.requests)
     return [
         ("Partitions", f"{asked.partitions}"),
@@ -83,6 +84,7 @@ def article(manifest: Manifest, asked: Relocation, measures: MoveMeasures) -> li
         ("Log size ÷ NIC", _seconds(whole)),
         ("What lay on disk ÷ NIC", _seconds(least)),
         ("Bytes between brokers, beyond the load's", DASH if copied is None else size(copied)),
+        ("Uploaded to the object store, beyond the load's", DASH if uploaded is None else size(uploaded)),
         ("99 % of acknowledgements, before", traffic.latency(before.p99_us if before else None)),
         ("99 % of acknowledgements, during", traffic.latency(during.p99_us if during else None)),
         ("Longest wait for an acknowledgement", traffic.latency(found.longest_ack_us)),

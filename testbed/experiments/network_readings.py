@@ -54,8 +54,11 @@ class NetworkReadings(AbstractContextManager["NetworkReadings"]):
         """Read the devices that were changed since the last call; return no samples, for `Recorder.poll`."""
         self._pending |= self._watch.changes()
         if self._pending:
-            own = self._of_own_faults() | self._of_hosts(self._removed())
-            changed = {each for each in self._pending if Device(each.place, each.device) not in own}
+            removed = self._removed()
+            own, gone = self._of_own_faults() | self._ports_of(removed), {host.name for host in removed}
+            changed = {
+                each for each in self._pending if Device(each.place, each.device) not in own and each.place not in gone
+            }
             if changed:
                 self._readings.append(self._changed(changed))
             self._pending.clear()
@@ -73,13 +76,12 @@ class NetworkReadings(AbstractContextManager["NetworkReadings"]):
         there, changing = {host.name for host in self._testbed.topology.hosts}, self._testbed.state.changing
         return [host for name, host in self._declared.items() if name not in there or name in changing]
 
-    def _of_hosts(self, hosts: Iterable[DeclaredHost]) -> set[Device]:
-        """Return both ends of the links of these hosts."""
-        numbers, found = self._testbed.topology.by_number, set[Device]()
-        for host in hosts:
-            for index, nic in enumerate(host.nics):
-                found |= {Device(FABRIC, port(numbers.index(host.name), index)), Device(host.name, nic.name)}
-        return found
+    def _ports_of(self, hosts: Iterable[DeclaredHost]) -> set[Device]:
+        """Return the switch's ends of the links of these hosts."""
+        numbers = self._testbed.topology.by_number
+        return {
+            Device(FABRIC, port(numbers.index(host.name), index)) for host in hosts for index in range(len(host.nics))
+        }
 
     def _changed(self, changed: Collection[DeviceChange]) -> ShapingReading:
         shaped = {(each.place, each.device): self._devices.get((each.place, each.device)) for each in changed}
