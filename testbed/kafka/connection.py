@@ -20,6 +20,8 @@ _T = TypeVar("_T")
 _RETRY_INTERVAL_S = 0.05
 _NO_CONTROLLER = "Failed to find active controller id"
 """The client's RuntimeError when the second broker that it asked was not the controller either."""
+_CLOSED = "NetworkSelector closed"
+"""The client's RuntimeError after its end."""
 _LOGIN_REFUSED = (client_errors.SaslAuthenticationFailedError, client_errors.UnsupportedSaslMechanismError)
 
 
@@ -148,6 +150,8 @@ class Connection:
                 self.client._controller_id = None
                 time.sleep(_RETRY_INTERVAL_S)
             except RuntimeError as error:
+                if _CLOSED in str(error):  # another thread has closed the connection
+                    raise UnreachableError(what, "NETWORK_EXCEPTION", "the connection is closed") from error
                 if _NO_CONTROLLER not in str(error):
                     raise
                 if time.monotonic() >= deadline:
