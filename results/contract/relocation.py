@@ -43,12 +43,37 @@ class ColdRead:
 
 
 @dataclass(frozen=True, slots=True)
+class MembershipStep:
+    """The end of one step of a broker that joins or leaves, in microseconds since the epoch."""
+
+    name: str
+    ts_us: int
+
+
+@dataclass(frozen=True, slots=True)
+class Membership:
+    """A broker that joined or left while clients wrote. `asked_us` is when that was asked for.
+
+    `registered` says whether the controller knows the broker afterwards, `container` whether its container exists.
+    `steps` are in order; the move is none of them.
+    """
+
+    host: str
+    change: Literal["joined", "left"]
+    asked_us: int
+    steps: tuple[MembershipStep, ...]
+    registered: bool
+    container: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Relocation:
     """The move as it was asked for, and as it lay when it began.
 
     `stores` are the hosts of the object store. `nic_bytes_per_log_byte` is that, of an unthrottled transfer before the
     move; None when that failed. `written_bytes_per_s` is what clients were declared to write to the moving partitions.
-    `balanced` says whether every broker was to have its share of partitions afterwards.
+    `balanced` says whether every broker was to have its share of partitions afterwards. `membership` is the broker that
+    joined or left; None without one.
     """
 
     storage: Storage
@@ -59,6 +84,7 @@ class Relocation:
     written_bytes_per_s: float
     balanced: bool = False
     cold: ColdRead | None = None
+    membership: Membership | None = None
 
     def __post_init__(self) -> None:
         if self.storage not in STORAGES:

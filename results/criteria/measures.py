@@ -193,7 +193,8 @@ class RelocationMeasures:
     `p99_before_us` is the highest 99th percentile of acknowledgements of any `P99_WINDOW_S` before it; `p99_back_s`
     when the last such window ended that was above `P99_BACK` times it, 0 when there was none, None when its
     end was not seen.
-    `p99_never`: all windows after the move were above, and enough were watched that this is no chance (`P99_CHANCE`).
+    `p99_never`: all windows of the first `P99_WITHIN_S` after the move were above, and enough were watched that this is
+    no chance (`P99_CHANCE`).
     While a consumer read from the beginning (`cold.started` to `cold.done`) the brokers read `device_bytes` from their
     devices, and `store_bytes` left the object store's NICs.
     """
@@ -214,6 +215,9 @@ P99_WINDOW_S = 5
 P99_BACK = 1.1
 """So many times what it was before the move is as quick as before: without a move, too, one such window differs from
 the next by some percent, and *never above the highest of a few before* would be luck."""
+P99_WITHIN_S = 20
+"""Seconds after the move and its last late acknowledgement in which p99 has to be as before in one window at least:
+four windows that share no second, without which chance is not excluded."""
 P99_CHANCE = 0.02
 """Without a change the windows before and after a move come in any order: that all of *m* after it lie above all of
 *n* before it has the chance 1 ÷ C(m + n, n). With four of each it is 1 in 70."""

@@ -16,6 +16,7 @@ from results.criteria.measures import (
     P99_BACK,
     P99_CHANCE,
     P99_WINDOW_S,
+    P99_WITHIN_S,
     Burden,
     MoveMeasures,
     NicTotals,
@@ -67,7 +68,8 @@ def _relocated(
     cold = run.event_us("cold.started"), run.event_us("cold.done")
     longest_us = _longest_ack(run.of_metric("client.produce.latency"), started, until)
     settled_s = (until - started + (longest_us or 0.0)) / US
-    p99 = _p99(run.of_metric("client.produce.latency"), calm, started, settled_s)
+    latency = run.of_metric("client.produce.latency")
+    p99 = _p99(latency, calm, started, settled_s, _asked_us(asked) or started)
     return RelocationMeasures(
         nics=tuple(
             _nic(run, manifest, host, way, calm, started, until)
@@ -145,8 +147,17 @@ class _Quantiles:
     never: bool = False
 
 
-def _p99(latency: pa.Table, calm: int, started: int, settled_s: float) -> _Quantiles:
-    """Compare windows of acknowledgements before the move and after it; none was due before `settled_s` any more."""
+def _asked_us(asked: Relocation) -> int | None:
+    """Return when a broker was added: from then on the machine starts it. None where none was."""
+    member = asked.membership
+    return member.asked_us if member is not None and member.change == "joined" else None
+
+
+def _p99(latency: pa.Table, calm: int, started: int, settled_s: float, asked_us: int) -> _Quantiles:
+    """Compare windows of acknowledgements before the move and after it; none was due before `settled_s` any more.
+
+    A window before the move ends before `asked_us`.
+    """
     rows = latency.filter(pc.greater_equal(latency["us"], calm + US))
     if rows.num_rows == 0:
         return _Quantiles()
@@ -158,14 +169,20 @@ def _p99(latency: pa.Table, calm: int, started: int, settled_s: float) -> _Quant
         for end in range(first + P99_WINDOW_S - 1, last + 1)
         if (inside := (second > end - P99_WINDOW_S) & (second <= end)).any()
     }
-    before = [p99 for end, p99 in found.items() if end < 0 and p99 is not None]
+    quiet = (asked_us - started) // US
+    before = [p99 for end, p99 in found.items() if end < min(0, quiet) and p99 is not None]
     if not before:
         return _Quantiles()
     most = P99_BACK * max(before)
     above = [end for end, p99 in found.items() if end >= 0 and p99 is not None and p99 > most]
     if not above:
         return _Quantiles(max(before), 0.0 if last >= 0 else None)
-    after = [p99 > most for end, p99 in found.items() if p99 is not None and end - P99_WINDOW_S >= settled_s]
+    begins = {end: end - P99_WINDOW_S - settled_s for end in found}
+    after = [
+        p99 > most
+        for end, p99 in found.items()
+        if p99 is not None and 0 <= begins[end] < P99_WITHIN_S - P99_WINDOW_S + 1
+    ]
     apart = [(len(each) + P99_WINDOW_S - 1) // P99_WINDOW_S for each in (before, after)]  # they share no second
     never = bool(after) and all(after) and math.comb(sum(apart), apart[0]) >= 1 / P99_CHANCE
     return _Quantiles(max(before), None if above[-1] == last else float(above[-1] + 1), never)
@@ -205,6 +222,19 @@ def copied_bytes(asked: Relocation, measures: MoveMeasures) -> float | None:
             return None
         total += sign * (nic.bytes - nic.before_bytes_per_s * nic.covered_s)
     return total
+
+
+def uploaded_bytes(asked: Relocation, measures: MoveMeasures) -> float | None:
+    """NIC bytes that the stores received beyond the rate before the move; None when a part is not known."""
+    found = [
+        nic for nic in (measures.relocation or NOTHING).nics if nic.host in asked.stores and nic.direction == "receive"
+    ]
+    total = 0.0
+    for nic in found:
+        if nic.bytes is None or nic.covered_s is None or nic.before_bytes_per_s is None:
+            return None
+        total += nic.bytes - nic.before_bytes_per_s * nic.covered_s
+    return total if found else None
 
 
 def formula(manifest: Manifest, asked: Relocation, *, whole: bool) -> float | None:

@@ -10,7 +10,7 @@ from results.contract.verdict import Finding, overall
 from results.criteria.catalogue.handover import longest_pause, partitions_per_s
 from results.criteria.measures import MoveMeasures
 from results.criteria.quantities import size
-from results.criteria.relocation_measures import NOTHING, copied_bytes, formula
+from results.criteria.relocation_measures import NOTHING, copied_bytes, formula, uploaded_bytes
 from results.report import page, traffic
 
 WIDTH, ROW, LEFT, RIGHT = 900.0, 30, 240, 90
@@ -74,6 +74,7 @@ def article(manifest: Manifest, asked: Relocation, measures: MoveMeasures) -> li
     copied, found = copied_bytes(asked, measures), measures.relocation or NOTHING
     during = next((v for v in measures.clients if (v.kind, v.part) == ("produce", "during")), None)
     before = next((v for v in measures.clients if (v.kind, v.part) == ("produce", "before")), None)
+    uploaded = uploaded_bytes(asked, measures)
     requests = None if found.requests is None else sum(r.count for r in found.requests)
     return [
         ("Partitions", f"{asked.partitions}"),
@@ -83,13 +84,52 @@ def article(manifest: Manifest, asked: Relocation, measures: MoveMeasures) -> li
         ("Log size ÷ NIC", _seconds(whole)),
         ("What lay on disk ÷ NIC", _seconds(least)),
         ("Bytes between brokers, beyond the load's", DASH if copied is None else size(copied)),
+        ("Uploaded to the object store, beyond the load's", DASH if uploaded is None else size(uploaded)),
         ("99 % of acknowledgements, before", traffic.latency(before.p99_us if before else None)),
         ("99 % of acknowledgements, during", traffic.latency(during.p99_us if during else None)),
         ("Longest wait for an acknowledgement", traffic.latency(found.longest_ack_us)),
         ("99 % as before again after", _seconds(found.p99_back_s)),
+        *_membership(asked, measures),
         *_handed_over(manifest),
         ("Requests to the object store", DASH if requests is None else f"{requests:g}"),
     ]
+
+
+WORDS = {
+    "provisioned": "container and links made",
+    "started": "its process started",
+    "registered": "registered, and answers",
+    "drained": "the replicas of internal topics moved",
+    "stopped": "stopped",
+    "unregistered": "unregistered",
+    "removed": "container removed",
+}
+
+
+def _membership(asked: Relocation, measures: MoveMeasures) -> list[tuple[str, str]]:
+    """The parts of the time in which a broker joined or left; none where none did."""
+    member = asked.membership
+    if member is None:
+        return []
+    rows, since = [], member.asked_us
+    for step in member.steps:
+        rows.append((f"{member.host}: {WORDS.get(step.name, step.name)} after", f"{(step.ts_us - since) / 1e6:.2f} s"))
+        since = step.ts_us
+    balanced = _balanced_s(asked, measures)
+    if balanced is not None:
+        until = "every broker has its share" if member.change == "joined" else "it is gone"
+        rows.append((f"From the command until {until}", f"{balanced:.1f} s"))
+    return rows
+
+
+def _balanced_s(asked: Relocation, measures: MoveMeasures) -> float | None:
+    """From the command to add a broker until the move was done, or of a move that removes one until it was gone."""
+    member, started = asked.membership, measures.started_us
+    if member is None or started is None or measures.done_s is None:
+        return None
+    if member.change == "joined":
+        return (started - member.asked_us) / 1e6 + measures.done_s
+    return (member.steps[-1].ts_us - started) / 1e6 if member.steps else None
 
 
 def _handed_over(manifest: Manifest) -> list[tuple[str, str]]:

@@ -52,6 +52,8 @@ class SuitePage:
     cases: tuple[SuiteCase, ...]
     problems: tuple[str, ...]
     confirmed: bool
+    not_run: tuple[tuple[str, str], ...] = ()
+    """Cases that were not run, and why."""
 
 
 @dataclass(frozen=True, slots=True)

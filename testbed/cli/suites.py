@@ -20,6 +20,7 @@ def as_text(finished: SuiteResult) -> str:
             lines.append(f"{outcome.case}: {outcome.why}")
             if outcome.evidence:
                 lines.append(f"  evidence {outcome.evidence}")
+    lines += [f"{name}: not run: {why}" for name, why in finished.not_run.items()]
     lines += [f"problem: {problem}" for problem in finished.problems]
     verdict = "fail" if finished.ending == "not done" else finished.ending
     lines += [
@@ -39,6 +40,7 @@ def as_json(finished: SuiteResult) -> str:
             "verdict": "fail" if finished.ending == "not done" else finished.ending,
             "seconds": finished.seconds,
             "cases": [{**asdict(outcome), "ending": outcome.ending} for outcome in finished.outcomes],
+            "not_run": dict(finished.not_run),
             "problems": list(finished.problems),
             "report": str(finished.report),
             "junit": str(finished.junit),

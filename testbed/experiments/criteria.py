@@ -20,7 +20,7 @@ RATES = (
     "nic-conservation",
 )
 """Criteria of a move with one quota."""
-SCALED = ("tiered-local-fraction", "copied-bytes", "store-requests", "p99-recovery")
+SCALED = ("tiered-local-fraction", "copied-bytes", "store-requests", "s3-seconds", "p99-recovery")
 """Criteria of an added or removed broker."""
 STEPS = ("scenario-steps", "trace-whole", "polling-agrees")
 """Criteria of KIP-455's scenarios."""

@@ -10,11 +10,17 @@ from testbed.experiments.load_shape import LoadShape
 from testbed.probes.machine import wait_calm
 from testbed.probes.recorder import Recorder
 from testbed.workload.outcome import WorkloadResult
-from testbed.workload.spec import ConsumerSpec, ProducerSpec, Spec
+from testbed.workload.spec import ConsumerSpec, ProducerSpec, Spec, connections
 from testbed.workload.workload import Workload
 
 DEFAULT = LoadShape()
 PRODUCERS_WITH_FOLLOWERS = 2
+BATCH_BYTES = 16384
+SHARED_ANSWER_S = 1.0
+"""The longest usual acknowledgement where the write-ahead log is in an object store: it collects for 0.25 s."""
+GIVE_UP_S, SHARED_GIVE_UP_S = 30.0, 120.0
+"""Seconds after which a record without an acknowledgement is in doubt. A broker on shared storage that is killed is
+replaced after some 30 s."""
 LINGER_MS = 100.0
 """librdkafka sends each batch separately, and wakes every follower and consumer for it. With 5 ms, as Java lingers,
 1 MB/s in records of 1 KiB kept two cores 98 % busy with requests; with 50 ms 39 %, with 100 ms, full batches, 25 %."""
@@ -28,9 +34,10 @@ def _halved(layout: Layout) -> Layout:
     return replace(layout, throttled=tuple(groups))
 
 
-def load_specs(layout: Layout, token: str, shape: LoadShape = DEFAULT) -> list[Spec]:
+def load_specs(layout: Layout, token: str, shape: LoadShape = DEFAULT, *, answer_s: float = 0.0) -> list[Spec]:
     """Return producers for the throttled groups with an inbound rate, and a consumer of all these groups. Pure.
 
+    Each producer has the connections that its rate needs when an acknowledgement takes `answer_s` seconds.
     A broker answers the requests of one connection in order, and each request has one batch. With followers in sync the
     broker waits for these followers, which are busy with the move. Several producers therefore share such a group.
     """
@@ -42,6 +49,7 @@ def load_specs(layout: Layout, token: str, shape: LoadShape = DEFAULT) -> list[S
         for part in range(number):
             partitions = tuple(group.partitions)[part::number]
             rate = group.inbound_bytes_per_s * len(partitions) / len(group.partitions)
+            wanted = 1 if shape.transaction_s is not None else connections(rate, BATCH_BYTES, answer_s)
             producers.append(
                 ProducerSpec(
                     f"producer-{len(producers) + 1}",
@@ -56,6 +64,9 @@ def load_specs(layout: Layout, token: str, shape: LoadShape = DEFAULT) -> list[S
                     redundancy=shape.redundancy,
                     transaction_s=shape.transaction_s,
                     linger_ms=LINGER_MS,
+                    batch_bytes=BATCH_BYTES,
+                    connections=wanted,
+                    give_up_s=SHARED_GIVE_UP_S if answer_s else GIVE_UP_S,
                 )
             )
     if not producers:
@@ -82,9 +93,10 @@ class ClientLoad:
         shape: LoadShape = DEFAULT,
         rises: bool = False,
         networks: Mapping[str, Sequence[str]] | None = None,
+        answer_s: float = 0.0,
     ) -> None:
         self._recorder = recorder
-        specs = load_specs(_halved(layout) if rises else layout, token, shape)
+        specs = load_specs(_halved(layout) if rises else layout, token, shape, answer_s=answer_s)
         self._workload: Workload | None = None
         if specs:
             self._workload = Workload(bootstrap, specs, seed, recorder.add, self._on_event, networks=networks)

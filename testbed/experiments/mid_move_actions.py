@@ -8,12 +8,13 @@ from typing import Protocol
 from testbed.errors import TestbedError
 from testbed.experiments.experiment import Context
 from testbed.faults import Faults
+from testbed.faults.catalogue.broker_kill import BrokerKill
 from testbed.faults.catalogue.broker_restart import BrokerRestart
 from testbed.faults.catalogue.nic_rate import NicRate
 from testbed.kafka.admin import Admin
 from testbed.kafka.errors import UnreachableError
 from testbed.kafka.types import TopicPartition
-from testbed.probes.recorder import Recorder
+from testbed.probes.recorder import Recorder, now_us
 from testbed.provision.testbed import Testbed
 from testbed.provision.upgrade import cannot_join, rolling_upgrade
 from testbed.reassignment.driver import DriverError
@@ -56,6 +57,8 @@ class MidMoveAction:
     """The reason why no model predicts the duration of the move; empty: a model does."""
     faults: frozenset[str] = frozenset()
     """The kinds of the injected faults: brokers may log the lines that these cause."""
+    killed_us: int | None = None
+    """When the action killed a broker, in microseconds since the epoch; None: it has not."""
     slowest_bytes_per_s: int = 0
     """The throttle in B/s under which the move must end at the latest; 0: the first throttle."""
 
@@ -178,6 +181,33 @@ class RollingRestart(MidMoveAction):
     def missing(self) -> str:
         """Return the brokers that were not restarted."""
         return f"not restarted: {', '.join(self._left)}" if self._left else ""
+
+
+class SourceKill(MidMoveAction):
+    """An action that kills the broker that gives its partitions away, as soon as the controller accepted the move."""
+
+    no_model = "its source is killed"
+    faults = frozenset({BrokerKill.kind})
+
+    def __init__(self, host: str) -> None:
+        self._host = host
+        self._fault: int | None = None
+
+    @contextmanager
+    def around(self, move: RunningMove) -> Iterator[None]:
+        """Start the broker again at the end."""
+        try:
+            yield
+        finally:
+            if self._fault is not None:
+                Faults(move.testbed).clear(self._fault)
+                self._fault = None
+
+    def started(self, move: RunningMove) -> None:
+        """Kill the broker."""
+        self.killed_us = now_us()
+        move.recorder.event("broker.killed", "the source of the move", host=self._host)
+        self._fault = Faults(move.testbed).add(BrokerKill(host=self._host))
 
 
 class SlowNic(MidMoveAction):

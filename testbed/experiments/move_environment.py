@@ -8,10 +8,11 @@ from functools import partial
 from results.contract.manifest import Differences, Fetch, LiveLoad, NicMeasurement, Records
 from results.contract.relocation import Storage
 from results.contract.schema import Sample
+from results.contract.verdict import Direction
 from testbed.errors import TestbedError
 from testbed.experiments.experiment import Context
 from testbed.experiments.layout import Layout, PartitionGroup, assignment, fills, misplaced, plan
-from testbed.experiments.load import ClientLoad
+from testbed.experiments.load import SHARED_ANSWER_S, ClientLoad
 from testbed.experiments.load_shape import LoadShape
 from testbed.experiments.mid_move_actions import MidMoveAction
 from testbed.experiments.model_inputs import calibrate
@@ -30,9 +31,10 @@ from testbed.reassignment.plan import Plan
 from testbed.throttle.throttle import Throttle
 from testbed.tiered.remote import RemoteLog
 from testbed.tiered.topics import wait_local
+from testbed.topology.host import DeclaredHost
 from testbed.wait import wait_for
 from testbed.workload.audit import Audit
-from testbed.workload.preload import audit, preload
+from testbed.workload.preload import BATCH_BYTES, SHARED_BATCH_BYTES, audit, preload
 from testbed.workload.records import Fill, WrittenRecords
 
 REPLICATED_S = 120.0
@@ -62,6 +64,10 @@ class MoveSetup:
     load: LoadShape = field(default_factory=LoadShape)
     load_rises: bool = False
     """Whether the load begins with half of its rate, until `ClientLoad.rise`."""
+    joining: tuple[DeclaredHost, ...] = ()
+    """The brokers of the layout that join during the run."""
+    leaving: str = ""
+    """The broker of the layout that leaves during the run; empty: none."""
 
 
 class MoveEnvironment:
@@ -71,7 +77,8 @@ class MoveEnvironment:
         self.context, self.setup, self.admin = context, setup, admin
         self.testbed, self.recorder = context.testbed, context.recorder
         topology = self.testbed.topology
-        self.ids = {host.name: host.node_id for host in topology.brokers if host.node_id is not None}
+        brokers = (*topology.brokers, *setup.joining)
+        self.ids = {host.name: host.node_id for host in brokers if host.node_id is not None}
         token, seed = context.run_id[-6:], int.from_bytes(context.run_id.encode()[-4:])
         self.layout = setup.layout.named(token)
         self.fills = fills(self.layout.groups, seed)
@@ -84,6 +91,7 @@ class MoveEnvironment:
             shape=setup.load,
             rises=setup.load_rises,
             networks=self.testbed.client_networks(),
+            answer_s=SHARED_ANSWER_S if setup.storage == "automq" else 0.0,
         )
 
     # ---- before the move
@@ -102,7 +110,9 @@ class MoveEnvironment:
             f"preloading {total / 1e6:.0f} MB into {sum(len(f.partitions) for f in fills)} partitions"
         )
         followed = any(group.in_sync for group in self.layout.groups)
-        preload(self.testbed.driver_bootstrap, fills, acks="1" if followed else "all")
+        shared = self.setup.storage == "automq"
+        size = SHARED_BATCH_BYTES if shared else BATCH_BYTES
+        preload(self.testbed.driver_bootstrap, fills, acks="1" if followed else "all", batch_bytes=size)
         if followed:
             written = {
                 TopicPartition(fill.topic, p): fill.records_per_partition for fill in fills for p in fill.partitions
@@ -150,6 +160,19 @@ class MoveEnvironment:
         topology = self.setup.action.measured_topology(self.testbed.topology)
         try:
             return nic_measurements(topology, settled(partial(self.testbed.nics, topology=topology)))
+        except TestbedError as error:
+            self.recorder.event("note", "NICs were not measured", {"error": str(error)})
+            return ()
+
+    def joined_nics(self) -> tuple[NicMeasurement, ...]:
+        """Measure the NICs of the brokers that have joined; see `nics`."""
+        if not self.setup.joining:
+            return ()
+        ways: tuple[Direction, ...] = ("transmit", "receive")
+        own = {(host.name, nic.name, way) for host in self.setup.joining for nic in host.nics for way in ways}
+        try:
+            rates = settled(lambda only: self.testbed.nics(only or own))
+            return nic_measurements(self.testbed.topology, [rate for rate in rates if rate.end in own])
         except TestbedError as error:
             self.recorder.event("note", "NICs were not measured", {"error": str(error)})
             return ()

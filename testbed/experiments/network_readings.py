@@ -11,13 +11,14 @@ from testbed.faults.devices import Device
 from testbed.faults.journal import FaultJournal
 from testbed.faults.network import NetworkFault, part_of
 from testbed.network.apply import FABRIC, link_differences
-from testbed.network.fabric import Shaped, fabric_devices, shaped_devices
+from testbed.network.fabric import Shaped, fabric_devices, port, shaped_devices
 from testbed.network.idle import wait_idle
 from testbed.network.measure import settled
 from testbed.network.watch import DeviceChange
 from testbed.owner import Owner
 from testbed.probes.brokers import nic_measurements
 from testbed.provision.testbed import Testbed
+from testbed.topology.host import DeclaredHost
 
 LOOK_S = 1.0
 PUT_BACK = "its shaping was changed and put back"
@@ -37,6 +38,7 @@ class NetworkReadings(AbstractContextManager["NetworkReadings"]):
         self._since = _now()
         self._places = testbed.places()
         self._devices = {(each.where, each.device): each for each in shaped_devices(testbed.topology)}
+        self._declared = {host.name: host for host in testbed.topology.hosts}
         self._watch = testbed.watch_shaping()
         self._pending: set[DeviceChange] = set()
         try:
@@ -52,8 +54,11 @@ class NetworkReadings(AbstractContextManager["NetworkReadings"]):
         """Read the devices that were changed since the last call; return no samples, for `Recorder.poll`."""
         self._pending |= self._watch.changes()
         if self._pending:
-            own = self._of_own_faults()
-            changed = {each for each in self._pending if Device(each.place, each.device) not in own}
+            removed = self._removed()
+            own, gone = self._of_own_faults() | self._ports_of(removed), {host.name for host in removed}
+            changed = {
+                each for each in self._pending if Device(each.place, each.device) not in own and each.place not in gone
+            }
             if changed:
                 self._readings.append(self._changed(changed))
             self._pending.clear()
@@ -62,8 +67,21 @@ class NetworkReadings(AbstractContextManager["NetworkReadings"]):
     def record(self) -> NetworkRecord:
         """Read all shaping after the run, and return all readings."""
         self.look()
-        self._readings.append(self._read("after", self._devices.values()))
+        self._places = self._testbed.places()
+        self._readings.append(self._read("after", shaped_devices(self._testbed.topology)))
         return NetworkRecord(tuple(self._readings))
+
+    def _removed(self) -> list[DeclaredHost]:
+        """Return the hosts that have left the testbed, or are about to."""
+        there, changing = {host.name for host in self._testbed.topology.hosts}, self._testbed.state.changing
+        return [host for name, host in self._declared.items() if name not in there or name in changing]
+
+    def _ports_of(self, hosts: Iterable[DeclaredHost]) -> set[Device]:
+        """Return the switch's ends of the links of these hosts."""
+        numbers = self._testbed.topology.by_number
+        return {
+            Device(FABRIC, port(numbers.index(host.name), index)) for host in hosts for index in range(len(host.nics))
+        }
 
     def _changed(self, changed: Collection[DeviceChange]) -> ShapingReading:
         shaped = {(each.place, each.device): self._devices.get((each.place, each.device)) for each in changed}

@@ -15,7 +15,7 @@ from testbed.experiments.samplers import DRIVER
 from testbed.kafka.admin import Admin
 from testbed.kafka.errors import UnreachableError
 from testbed.kafka.types import TopicPartition
-from testbed.probes.logwatch import Allowance
+from testbed.probes.logwatch import Allowance, LogWatch
 from testbed.reassignment.progress import Poll
 from testbed.throttle.duration import Share, shares
 
@@ -142,6 +142,8 @@ class ReassignmentRun(AbstractContextManager["ReassignmentRun"]):
         self.testbed, self.recorder = environment.testbed, environment.recorder
         self._control_done = environment.layout.control is None
         self._control_begun = False
+        self.log_watch: LogWatch | None = None
+        """The watch of the brokers' logs, which a broker that joins or leaves changes; None before it starts."""
 
     def __exit__(self, *_error: object) -> None:
         self.preparation.close()

@@ -17,6 +17,7 @@ from results.criteria.judgement import Skipped, rates_failed, skipped
 from results.spark.recompute import recompute
 from testbed.defects.parse import by_host
 from testbed.errors import TestbedError, UsageError
+from testbed.experiments.broker_membership import restore_hosts
 from testbed.experiments.broker_memory import with_heap
 from testbed.experiments.experiment import (
     PROFILES,
@@ -129,6 +130,8 @@ def _testbed(
         defects = by_host(request.defects, testbed.topology) if request.defects else None
         heal_leftovers(testbed, progress)
         testbed.reconfigure(overlay, defects=defects, progress=progress)
+        # A run may add and remove brokers: afterwards the testbed has its own again.
+        stack.callback(restore_hosts, testbed, testbed.topology, progress)
         return testbed
     topology = find(request.topology or experiment.topology)
     if request.kafka:
@@ -197,7 +200,7 @@ def _outcome(experiment: Experiment, context: Context) -> tuple[ExperimentResult
     """Run the experiment; return its result, and why it ended early, in one line: empty if it did not."""
     state = context.testbed.state
     try:
-        with explained(context.testbed.engine, state), guarded(state):
+        with explained(context.testbed.engine, state), guarded(lambda: context.testbed.state):
             return experiment.run(context), ""
     except (UsageError, NotWhole):
         raise

@@ -10,7 +10,7 @@ from contextlib import ExitStack, contextmanager
 from results.contract.handover import HandoverRecord
 from results.contract.live import LiveLoad
 from results.contract.manifest import Facts, NicMeasurement
-from results.contract.relocation import ColdRead, Relocation, Sent
+from results.contract.relocation import ColdRead, Membership, Relocation, Sent
 from testbed.experiments.experiment import (
     Context,
     Experiment,
@@ -40,8 +40,9 @@ from testbed.experiments.storage import (
     storage_of,
     storage_parameter,
 )
-from testbed.experiments.throttled_move import check_brokers, inbound
+from testbed.experiments.throttled_move import check_brokers, inbound, no_action
 from testbed.probes.logwatch import LogWatch, during
+from testbed.provision.membership import joining_brokers
 from testbed.topology.model import Topology
 from testbed.units import parse_size
 from testbed.workload.records import WrittenRecords
@@ -85,6 +86,10 @@ class RunActivity:
         """Return the steps of the handover on shared storage; None without one."""
         return None
 
+    def membership(self) -> Membership | None:
+        """Return the broker that joined or left; None without one."""
+        return None
+
 
 MakeActivity = Callable[[ReassignmentRun], RunActivity]
 
@@ -111,6 +116,7 @@ def run_unthrottled_move(
             stack.callback(each.close)
         load = environment.load
         watch = LogWatch(context.testbed, [*run.allowances(), *(a for each in active for a in during(each.faults))])
+        run.log_watch = watch
         watch.start()
         with recorder.step("prepare"):
             leaders = run.preparation.prepare()
@@ -120,7 +126,7 @@ def run_unthrottled_move(
         with recorder.step("calibrate"):
             factor = run.preparation.calibrate()
         recorder.wait_for_all()  # the sizes of the calibration's logs at their source
-        with load:
+        with setup.action.around(run), load:
             for each in active:
                 each.load_started()
             load.warm()
@@ -144,9 +150,11 @@ def run_unthrottled_move(
         recorder.wait_for_all()
         recorder.wait_for_all()
         recorder.stop()
+        nics = (*nics, *environment.joined_nics())
         records, live = environment.audit([written for each in active for written in each.written()])
         logs = watch.logs()
     handover = next(filter(None, [each.handover() for each in active]), None)
+    membership = next(filter(None, [each.membership() for each in active]), None)
     return ExperimentResult(
         nics=nics,
         facts=Facts(records=records, leaders=leaders, done=moved.done, logs=logs, live=live, handover=handover),
@@ -159,6 +167,7 @@ def run_unthrottled_move(
             written_bytes_per_s=_written_bytes_per_s(environment, live),
             balanced=balanced,
             cold=cold,
+            membership=membership,
         ),
     )
 
@@ -254,8 +263,15 @@ def unthrottled_experiment(
     after_s: float = ALONE_S,
     load_rises: bool = False,
     suites: Sequence[SuiteScenario] = (),
+    action: Callable[[Settings, Hosts], MidMoveAction] = no_action,
+    joining: int = 0,
+    leaves: Callable[[Layout], str] = lambda _layout: "",
 ) -> Experiment:
-    """Return an experiment from its activities and its layout, which receives the settings and the brokers' hosts."""
+    """Return an experiment from its activities and its layout, which receives the settings and the brokers' hosts.
+
+    The last `joining` of these hosts are no part of the topology: they join during the run. `brokers` does not count
+    them. `leaves` returns the host of the layout that leaves, empty without one.
+    """
 
     def planned(settings: Settings, hosts: Hosts) -> Layout:
         shape = load_shape(settings, RECORD_SIZE)
@@ -264,7 +280,9 @@ def unthrottled_experiment(
         return found
 
     def overlay(settings: Settings) -> Mapping[str, str]:
-        planned(settings, string.ascii_uppercase[:brokers])  # raises for contradictory settings before the provisioning
+        planned(
+            settings, string.ascii_uppercase[: brokers + joining]
+        )  # raises for contradictory settings before the provisioning
         check_size(storage_of(settings), number(settings, "size"), math.ceil(number(settings, "partitions")))
         return {}
 
@@ -275,15 +293,19 @@ def unthrottled_experiment(
         check_storage(storage_of(settings), found)
 
     def run(context: Context) -> ExperimentResult:
-        hosts = [host.name for host in context.testbed.topology.brokers]
+        topology = context.testbed.topology
+        more = joining_brokers(topology, joining)
+        moved = planned(context.settings, [host.name for host in (*topology.brokers, *more)])
         setup = MoveSetup(
-            layout=planned(context.settings, hosts),
+            layout=moved,
             throttle_bytes_per_s=0,
             fetch="default",
-            action=MidMoveAction(),
+            action=action(context.settings, [host.name for host in topology.brokers]),
             storage=storage_of(context.settings),
             load=load_shape(context.settings, RECORD_SIZE),
             load_rises=load_rises,
+            joining=more,
+            leaving=leaves(moved),
         )
         return run_unthrottled_move(context, setup, activities(context.settings), balanced=balanced, after_s=after_s)
 

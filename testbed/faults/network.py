@@ -199,7 +199,7 @@ def nics_of(topology: Topology, host: str, nic: str) -> list[tuple[int, Nic]]:
 
 def ports_of(topology: Topology, host: str, nic: str = EVERY_NIC) -> list[str]:
     """Return the devices at the switch's side of a host's links."""
-    number = [each.name for each in topology.hosts].index(host)
+    number = topology.by_number.index(host)
     return [port(number, index) for index, _nic in nics_of(topology, host, nic)]
 
 

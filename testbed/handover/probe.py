@@ -4,7 +4,9 @@ It records the acknowledgement and the fetch of each record. The leader epoch sh
 records have the load's format, so the audit accounts for them too.
 """
 
+import math
 import threading
+import time
 from collections.abc import Mapping, Sequence
 from types import TracebackType
 from typing import Any, Self
@@ -18,11 +20,13 @@ from testbed.probes.recorder import now_us
 from testbed.wait import wait_for
 from testbed.workload.produce import REFUSALS, Outbox
 from testbed.workload.records import Recipe, WrittenRecords, identity
+from testbed.workload.spec import IN_FLIGHT
 
 RECORD_BYTES = 128
 INTERVAL_S = 0.05
 MOST_PER_S = 1000.0
 """The most records per second of the whole probe: with more partitions each gets fewer."""
+MOST_PRODUCERS = 20
 NAME = "handover-probe"
 FIRST_PRODUCER = 900
 """The probe's first producer number in the audit; each topic takes the next one."""
@@ -36,6 +40,15 @@ _CLIENT: Mapping[str, Any] = {
     "socket.nagle.disable": True,
     "log_level": 3,
 }
+
+
+def producers(partitions: int) -> int:
+    """Return the number of producers, for this number of partitions. Pure.
+
+    An idempotent producer has `IN_FLIGHT` requests of one partition each in flight. With more partitions a record
+    would wait for the acknowledgements of others, which take 0.3 s each where the log is in an object store.
+    """
+    return min(MOST_PRODUCERS, math.ceil(partitions / IN_FLIGHT))
 
 
 def interval_s(partitions: int) -> float:
@@ -53,7 +66,10 @@ class Probe:
         self._payloads = Recipe(RECORD_BYTES, seed).payloads()
         mine = {topic: [tp.partition for tp in self._tps if tp.topic == topic] for topic in self._topics}
         self._outboxes = {topic: Outbox(dict.fromkeys(mine[topic], 0)) for topic in self._topics}
-        self._acked: dict[TopicPartition, list[tuple[int, int]]] = {tp: [] for tp in self._tps}
+        self._acked: dict[TopicPartition, list[tuple[int | None, int, int]]] = {tp: [] for tp in self._tps}
+        """Offset (None: the broker did not say), instant and place of every acknowledgement."""
+        self._offsets: dict[TopicPartition, dict[int, int]] = {tp: {} for tp in self._tps}
+        """Place → offset of the probe's fetched records."""
         self._received: dict[TopicPartition, dict[int, tuple[int, int, int]]] = {tp: {} for tp in self._tps}
         self._lock = threading.Lock()
         self._stopping = threading.Event()
@@ -100,7 +116,11 @@ class Probe:
         with self._lock:
             return {
                 tp: ProbeAnswers(
-                    tuple(sorted(self._acked[tp], key=lambda each: each[1])), tuple(self._received[tp].values())
+                    tuple(
+                        (self._offsets[tp].get(place) if offset is None else offset, us)
+                        for offset, us, place in sorted(self._acked[tp], key=lambda each: each[1])
+                    ),
+                    tuple(self._received[tp].values()),
                 )
                 for tp in self._tps
             }
@@ -136,25 +156,27 @@ class Probe:
             return [f"{tp}{f': {self.error}' if self.error else ''}" for tp in self._tps if not self._received[tp]]
 
     def _write(self) -> None:
-        client = Producer(
-            {
-                **_CLIENT,
-                "bootstrap.servers": self._bootstrap,
-                "client.id": NAME,
-                "acks": "all",
-                "enable.idempotence": True,
-                "linger.ms": 0,
-                "message.timeout.ms": int(GIVE_UP_S * 1000),
-            }
-        )
+        settings = {
+            **_CLIENT,
+            "bootstrap.servers": self._bootstrap,
+            "client.id": NAME,
+            "acks": "all",
+            "enable.idempotence": True,
+            "linger.ms": 0,
+            "message.timeout.ms": int(GIVE_UP_S * 1000),
+        }
+        clients = [Producer(settings) for _ in range(producers(len(self._tps)))]
         pause_s = interval_s(len(self._tps)) / len(self._tps)
         while not self._stopping.is_set():
-            for tp in self._tps:
+            for turn, tp in enumerate(self._tps):
+                client = clients[turn % len(clients)]
                 self._send(client, tp)
                 client.poll(0)
                 if self._stopping.wait(pause_s):
                     break
-        client.flush(GIVE_UP_S)
+        deadline = time.monotonic() + GIVE_UP_S
+        for client in clients:
+            client.flush(max(0.1, deadline - time.monotonic()))
         with self._lock:
             for outbox in self._outboxes.values():
                 outbox.doubt_the_rest()
@@ -179,7 +201,8 @@ class Probe:
             outbox = self._outboxes[tp.topic]
             if error is None:
                 outbox.ack(tp.partition, place)
-                self._acked[tp].append((message.offset(), at))
+                offset = message.offset()
+                self._acked[tp].append((None if offset is None or offset < 0 else offset, at, place))
                 return
             self.error = self.error or f"{error.name()}: {error.str()}"
             if error.code() in REFUSALS:
@@ -216,5 +239,8 @@ class Probe:
         epoch = message.leader_epoch()
         tp = TopicPartition(message.topic(), message.partition())
         epoch = -1 if epoch is None else epoch
+        _partition, producer, place, _due_us = identity(message.value())
         with self._lock:
             self._received[tp].setdefault(epoch, (message.offset(), epoch, at))
+            if producer == FIRST_PRODUCER + self._topics.index(tp.topic):
+                self._offsets[tp][place] = message.offset()

@@ -27,6 +27,7 @@ from testbed.kafka.errors import (
     raise_first,
 )
 from testbed.kafka.health import describe_quorum
+from testbed.kafka.messages import UnregisterBrokerRequest
 from testbed.kafka.types import (
     BrokerConfigs,
     BrokerInfo,
@@ -106,6 +107,13 @@ class Admin:
         """Return the level of each finalized feature (``metadata.version``, ``group.version``, …)."""
         answer = self._connection.call("describe the features", self._client.describe_features)
         return {name: f["finalized"][1] for name, f in sorted(answer.items()) if "finalized" in f}
+
+    def unregister_broker(self, broker_id: int) -> None:
+        """Remove the registration of a stopped broker (KIP-631). Raise `KafkaError` when it is not registered."""
+        what = f"unregister broker {broker_id}"
+        answer = self._connection.send(what, UnregisterBrokerRequest(broker_id=broker_id), None).to_dict()
+        if answer["error_code"]:
+            raise KafkaError(what, protocol_name(answer["error_code"]), answer["error_message"])
 
     # -- topics --------------------------------------------------------------------------------------------
 

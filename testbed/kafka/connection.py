@@ -20,6 +20,8 @@ _T = TypeVar("_T")
 _RETRY_INTERVAL_S = 0.05
 _NO_CONTROLLER = "Failed to find active controller id"
 """The client's RuntimeError when the second broker that it asked was not the controller either."""
+_CLOSED = "NetworkSelector closed"
+"""The client's RuntimeError after its end."""
 _LOGIN_REFUSED = (client_errors.SaslAuthenticationFailedError, client_errors.UnsupportedSaslMechanismError)
 
 
@@ -148,6 +150,8 @@ class Connection:
                 self.client._controller_id = None
                 time.sleep(_RETRY_INTERVAL_S)
             except RuntimeError as error:
+                if _CLOSED in str(error):  # another thread has closed the connection
+                    raise UnreachableError(what, "NETWORK_EXCEPTION", "the connection is closed") from error
                 if _NO_CONTROLLER not in str(error):
                     raise
                 if time.monotonic() >= deadline:
@@ -158,11 +162,7 @@ class Connection:
             except client_errors.UnknownBrokerIdError as error:
                 if refreshed:  # the second time the error is the cluster's, not that of stale metadata
                     raise UnreachableError(what, "BROKER_NOT_AVAILABLE", "no such broker is known") from error
-                try:
-                    self._refresh()
-                except client_errors.KafkaError as failure:
-                    why = "no such broker is known, and the brokers could not be listed"
-                    raise UnreachableError(what, "BROKER_NOT_AVAILABLE", why) from failure
+                self._refresh(what)
                 refreshed = True
             except client_errors.RequestTimedOutError as error:
                 raise UnreachableError(what, "REQUEST_TIMED_OUT", f"{self.timeout_s:g} s") from error
@@ -172,14 +172,18 @@ class Connection:
             except client_errors.KafkaError as error:
                 raise UnreachableError(what, "NETWORK_EXCEPTION", repr(error)) from error
 
-    def _refresh(self) -> None:
-        """Refresh the client's list of brokers (a broker may have joined since)."""
+    def _refresh(self, what: str) -> None:
+        """Refresh the client's list of brokers (a broker may have joined since). Raise `UnreachableError`."""
         manager = self.client._manager
 
         async def update() -> None:
             await manager.wait_for(manager.cluster.request_update(), self.timeout_s * 1000)
 
-        manager.run(update)
+        try:
+            manager.run(update)
+        except client_errors.KafkaError as error:
+            why = "no such broker is known, and the brokers could not be listed"
+            raise UnreachableError(what, "BROKER_NOT_AVAILABLE", why) from error
 
 
 def _unanswered(security: CommandConfig | None) -> str:

@@ -13,7 +13,18 @@ from typing import Any
 from testbed.errors import TestbedError
 from testbed.hosts.host import CommandFailed, Shell
 from testbed.network.addresses import AddressPlan
-from testbed.network.fabric import CORE, DRIVER, Script, Shaped, driver_device, port, shaped_devices, switches, wire
+from testbed.network.fabric import (
+    CORE,
+    DRIVER,
+    Script,
+    Shaped,
+    driver_device,
+    port,
+    shaped_devices,
+    switches,
+    wire,
+    wire_host,
+)
 from testbed.network.machine_shaping import INGRESS, filter_show_command, ingress_device, without_own
 from testbed.network.namespaces import NamespaceShell, machine_pid, run_as_root
 from testbed.network.overlay import DEVICE as VXLAN
@@ -174,7 +185,7 @@ def link_ends(testbed: str, topology: Topology) -> tuple[LinkEnd, ...]:
         rack, fabric = switch.rack, fabric_place(switch.machine)
         found.append(LinkEnd(f"the switch of rack {rack}", fabric, switch.bridge))
         found += [LinkEnd(f"rack {rack}'s uplink", fabric, device) for device in (switch.up, switch.down)]
-    for number, host in enumerate(topology.hosts):
+    for number, host in topology.numbered:
         fabric = fabric_place(topology.remote_machine_of(host))
         for index, nic in enumerate(host.nics):
             found.append(LinkEnd(f"{host.name} {nic.name}", host.name, nic.name))
@@ -234,8 +245,21 @@ def make_fabric(
     for host, script in wiring.hosts.items():
         apply(script, host_pids[host])
     apply(wiring.machine)
-    problems = shaping_differences(topology, fabric_pid, host_pids)
-    if problems:
+    _require_shaping(link_differences(shaped_devices(topology), fabric_pid, host_pids))
+
+
+def add_links(topology: Topology, plan: AddressPlan, name: str, fabric_pid: int, host_pid: int) -> None:
+    """Make one host's links in a fabric that exists, with addresses and shaping, then compare; see `make_fabric`."""
+    in_fabric, on_host = wire_host(topology, plan, name, host_pid)
+    apply(in_fabric, fabric_pid)
+    apply(on_host, host_pid)
+    own = [each for each in shaped_devices(topology) if each.place == name]
+    _require_shaping(link_differences(own, fabric_pid, {name: host_pid}))
+
+
+def _require_shaping(found: Sequence[tuple[Shaped, str]]) -> None:
+    if found:
+        problems = [f"{each.what}: {difference}" for each, difference in found]
         raise TestbedError("the kernel did not take the declared shaping:\n  " + "\n  ".join(problems))
 
 

@@ -134,7 +134,7 @@ def fabric_devices(topology: Topology) -> dict[str, str]:
     for switch in every:
         if sum(other.rack == switch.rack for other in every) == 1:
             found |= dict.fromkeys((switch.bridge, switch.up, switch.down), fabric_place(switch.machine))
-    for number, host in enumerate(topology.hosts):
+    for number, host in topology.numbered:
         place = fabric_place(topology.remote_machine_of(host))
         found |= {port(number, index): place for index in range(len(host.nics))}
     return found
@@ -143,7 +143,7 @@ def fabric_devices(topology: Topology) -> dict[str, str]:
 def shaped_devices(topology: Topology) -> tuple[Shaped, ...]:
     """Return every device whose shaping the topology declares."""
     found = []
-    for number, host in enumerate(topology.hosts):
+    for number, host in topology.numbered:
         fabric = fabric_place(topology.remote_machine_of(host))
         for index, nic in enumerate(host.nics):
             tx, rx = nic.sides
@@ -264,22 +264,43 @@ def _fabric_script(
             f"link set dev {down} up",
         ]
         commands += [offload_command(device) for device in (bridge, up, down)]
-    for index, host in enumerate(topology.hosts):
-        if topology.remote_machine_of(host) != machine:
-            continue
-        for nic_number, nic in enumerate(host.nics):
-            far_end = port(index, nic_number)
-            ip += [
-                f"link add name {far_end}{mtu} type veth peer name {nic.name}{mtu} netns {pids[host.name]}",
-                f"link set dev {far_end} alias {host.name}",
-                f"link set dev {far_end} master rack{topology.racks.index(host.rack)}",
-                f"link set dev {far_end} up",
-            ]
-            commands.append(offload_command(far_end))
+    for place, host in topology.numbered:
+        if topology.remote_machine_of(host) == machine:
+            links = _links(topology, place, host, pids[host.name], mtu)
+            ip += links.ip
+            commands += links.commands
     own = [each for each in shaped if each.host is None and each.fabric == fabric_place(machine)]
     return Script(
         tuple(ip), tuple(commands), tuple(line for each in own for line in tc_lines_for(each.device, each.shape))
     )
+
+
+def wire_host(topology: Topology, plan: AddressPlan, name: str, pid: int | str) -> tuple[Script, Script]:
+    """Render the links of one host of a fabric that exists; return the fabric's script and the host's.
+
+    `pid` is a process of the host.
+    """
+    ((number, host),) = ((number, host) for number, host in topology.numbered if host.name == name)
+    shaped = shaped_devices(topology)
+    links = _links(topology, number, host, pid)
+    ends = {port(number, index) for index in range(len(host.nics))}
+    tc = tuple(line for each in shaped if each.device in ends for line in tc_lines_for(each.device, each.shape))
+    return Script(links.ip, links.commands, tc), _host_script(host, plan, shaped)
+
+
+def _links(topology: Topology, number: int, host: DeclaredHost, pid: int | str, mtu: str = "") -> Script:
+    """Return the commands in the fabric for one host's links, without their shaping."""
+    ip, commands = [], []
+    for index, nic in enumerate(host.nics):
+        far_end = port(number, index)
+        ip += [
+            f"link add name {far_end}{mtu} type veth peer name {nic.name}{mtu} netns {pid}",
+            f"link set dev {far_end} alias {host.name}",
+            f"link set dev {far_end} master rack{topology.racks.index(host.rack)}",
+            f"link set dev {far_end} up",
+        ]
+        commands.append(offload_command(far_end))
+    return Script(tuple(ip), tuple(commands))
 
 
 def _host_script(host: DeclaredHost, plan: AddressPlan, shaped: Sequence[Shaped]) -> Script:

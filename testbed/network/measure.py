@@ -241,7 +241,7 @@ def uplink_flows(topology: Topology, rack: str, direction: Direction) -> tuple[U
     uplink, sends = topology.uplinks[rack], direction == "transmit"
     nics = [
         (host, index, nic, port(number, index))
-        for number, host in enumerate(topology.hosts)
+        for number, host in topology.numbered
         for index, nic in enumerate(host.nics)
         if host.rack == rack
     ]

@@ -38,13 +38,13 @@ def sampled_bps(host: DeclaredHost) -> tuple[int, int]:
 def watch_brokers(recorder: Recorder, topology: Topology, hosts: Mapping[str, Host], topics: Sequence[str]) -> None:
     """Start the agent on every broker: the NIC that carries replicas, the logs of `topics`, Kafka's metrics."""
     for broker in topology.brokers:
-        recorder.watch_host(
-            hosts[broker.name],
-            topics=topics,
-            devices=[sampled_nic(broker).name],
-            log_dir=DATA_DIR,
-            jmx_port=AGENT_PORT,
-        )
+        watch_broker(recorder, broker, hosts[broker.name], topics)
+
+
+def watch_broker(recorder: Recorder, broker: DeclaredHost, host: Host, topics: Sequence[str]) -> None:
+    """Start the agent on one broker; see `watch_brokers`."""
+    devices = [sampled_nic(broker).name]
+    recorder.watch_host(host, topics=topics, devices=devices, log_dir=DATA_DIR, jmx_port=AGENT_PORT)
 
 
 def nic_measurements(topology: Topology, rates: Iterable[LinkRate]) -> tuple[NicMeasurement, ...]:

@@ -356,6 +356,8 @@ class LogWatch:
         self._cluster = cluster
         self._allowances = [*shipped(), *allowances]
         self._marks: dict[str, LogPosition] = {}
+        self._left: dict[str, HostLog] = {}
+        """The logs of removed hosts."""
 
     def start(self) -> None:
         """Begin to count lines. A host that does not answer now is reported at the end."""
@@ -365,9 +367,18 @@ class LogWatch:
         """Add allowances, also for entries logged already."""
         self._allowances += allowances
 
+    def join(self, name: str) -> None:
+        """Watch the whole log of a host that has joined the testbed."""
+        self._versions[name], self._hosts[name] = self._cluster.kafka_versions[name], self._cluster.hosts[name]
+        self._marks[name] = LogPosition(0)
+
+    def leave(self, name: str) -> None:
+        """Read the log of a host that is going to be removed."""
+        self._left[name] = self._log(name)
+
     def logs(self) -> tuple[HostLog, ...]:
         """Return the unexplained entries of each host since `start`; an unread log has the reason."""
-        return tuple(self._log(name) for name in self._hosts)
+        return tuple(self._left.get(name) or self._log(name) for name in self._hosts)
 
     def findings(self) -> tuple[LogFinding, ...]:
         """Return the findings of all hosts. Raise `TestbedError` when a log was not read whole."""

@@ -33,6 +33,8 @@ class Recorder:
         self._stopping = threading.Event()
         self._pollers: list[Poller] = []
         self._echo = echo
+        self._left: set[str] = set()
+        """The hosts that are removed, or going to be."""
         self._newest: dict[str, int] = {}
         """Host → the time of its agent's last sample."""
         self._latest: dict[tuple[str, str, str | None, int | None], float] = {}
@@ -112,6 +114,16 @@ class Recorder:
             self._processes.append((host.name, process, reader))
         reader.start()
 
+    def leave_host(self, host: str) -> None:
+        """Stop the agent on a host that is going to be removed; its samples so far stay."""
+        with self._lock:
+            mine = [each for each in self._processes if each[0] == host]
+            self._processes = [each for each in self._processes if each[0] != host]
+            self._left.add(host)
+        for _host, process, reader in mine:
+            process.stop()
+            reader.join(timeout=10.0)
+
     def _read(self, host: str, process: Process) -> None:
         try:
             for line in process.lines():
@@ -124,7 +136,7 @@ class Recorder:
                     self._newest[host] = answer["t"]
         except (OSError, ValueError) as error:
             self.event("note", "probe failed", {"error": str(error)}, host)
-        if not self._stopping.is_set():
+        if not self._stopping.is_set() and host not in self._left:
             self.event("note", "probe ended", {}, host)
 
     def poll(self, name: str, interval_s: float, look: Callable[[], Iterable[Sample]]) -> "Poller":

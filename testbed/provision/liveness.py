@@ -6,7 +6,7 @@ does not survive this: its network is in the namespaces of its containers.
 
 import signal
 import threading
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import closing, contextmanager
 from datetime import timedelta
 from types import FrameType
@@ -55,7 +55,8 @@ def why_not_whole(engine: Engine, state: TestbedState) -> str:
         return str(error)  # a machine that does not answer has no hosts for the testbed
     running = {each.host for each in found if each.running}
     fabrics = ("", *map(fabric_place, state.machine_keys))
-    missing = [host for host in (*fabrics, *_hosts(state)) if host not in running]
+    changing = {host for host, owner in state.changing.items() if (by := Owner.parse(owner)) and by.alive()}
+    missing = [host for host in (*fabrics, *_hosts(state)) if host not in running and host not in changing]
     if not missing:
         return ""
     ended = _ended_containers(engine, state)
@@ -122,14 +123,15 @@ class _EndedError(BaseException):
 
 
 @contextmanager
-def guarded(state: TestbedState, *, look_s: float = LOOK_S) -> Iterator[None]:
+def guarded(state: Callable[[], TestbedState], *, look_s: float = LOOK_S) -> Iterator[None]:
     """Check within the block, every `look_s`, that all containers of a testbed still run.
 
+    `state` returns the testbed's present state: the block may add and remove hosts.
     When one does not, leave the block, run its clean-up as far as possible, and raise `NotWhole`. Only the main thread
     can be interrupted: on any other thread this checks nothing.
     """
     # A machine that exists is not looked at: that would be traffic on the NIC which is measured.
-    if threading.current_thread() is not threading.main_thread() or state.machines:
+    if threading.current_thread() is not threading.main_thread() or state().machines:
         yield
         return
     watcher = _Watcher(state, look_s)
@@ -141,7 +143,7 @@ def guarded(state: TestbedState, *, look_s: float = LOOK_S) -> Iterator[None]:
         finally:
             watcher.stop()
     except _EndedError:
-        raise NotWhole(state, watcher.found) from None
+        raise NotWhole(state(), watcher.found) from None
     finally:
         watcher.join()
         signal.signal(_SIGNAL, before)
@@ -154,7 +156,7 @@ def _interrupt(_signal: int, _frame: FrameType | None) -> NoReturn:
 class _Watcher(threading.Thread):
     """A thread that interrupts its creator once, unless it was stopped before."""
 
-    def __init__(self, state: TestbedState, look_s: float) -> None:
+    def __init__(self, state: Callable[[], TestbedState], look_s: float) -> None:
         super().__init__(name="guard", daemon=True)
         self.found = ""
         self._state, self._look_s = state, look_s
@@ -186,11 +188,12 @@ class _Watcher(threading.Thread):
     def _look(self) -> str:
         try:
             # Its own connection: two threads cannot share one. That to other machines is kept until the next look.
-            if not self._state.machine_keys:
+            state = self._state()
+            if not state.machine_keys:
                 with closing(Engine()) as engine:
-                    return why_not_whole(engine, self._state)
-            self._engine = self._engine or engine_of_state(self._state)
-            return why_not_whole(self._engine, self._state)
+                    return why_not_whole(engine, state)
+            self._engine = self._engine or engine_of_state(state)
+            return why_not_whole(self._engine, state)
         except TestbedError:
             self._disconnect()
             return ""  # the engine is being restarted: it reports the ended containers when it is back

@@ -170,6 +170,11 @@ def disk_file(testbed: str, host: str) -> Path:
     return states.folder(testbed).resolve() / "disks" / f"{host}.img"
 
 
+def volume_name(testbed: str, host: str) -> str:
+    """Return the engine's name of the volume of a host's disk."""
+    return f"testbed-{testbed}-{host}"
+
+
 def make_disk(engine: Engine, labels: Labels, host: str, disk: Disk) -> DiskMount:
     """Make a file system of `disk.size_bytes` as a volume of the engine. Raise `TestbedError` on failure."""
     file = disk_file(labels.name, host)
@@ -181,14 +186,14 @@ def make_disk(engine: Engine, labels: Labels, host: str, disk: Disk) -> DiskMoun
     # Kafka takes every folder in its log directory for a partition's.
     run_program(["debugfs", "-w", "-R", "rmdir lost+found", str(file)])
     device = run_program_as_root(["losetup", "--find", "--show", str(file)]).strip()
-    volume = f"testbed-{labels.name}-{host}"
+    volume = volume_name(labels.name, host)
     engine.create_volume(volume, {"type": "ext4", "device": device, "o": "noatime"}, labels.of("disk", host))
     return DiskMount(volume, device, disk.bandwidth_bytes_per_s)
 
 
-def attached_devices(testbed: str, block_devices: Path = BLOCK_DEVICES) -> dict[str, str]:
-    """Return the loop devices of this testbed's files: device → file."""
-    folder = str(disk_file(testbed, "x").parent) + "/"
+def attached_devices(testbed: str, block_devices: Path = BLOCK_DEVICES, *, host: str = "") -> dict[str, str]:
+    """Return the loop devices of this testbed's files, or of one host's: device → file."""
+    folder = str(disk_file(testbed, host)) if host else str(disk_file(testbed, "x").parent) + "/"
     found = {}
     for path in sorted(block_devices.glob("loop*/loop/backing_file")):
         try:
@@ -200,13 +205,18 @@ def attached_devices(testbed: str, block_devices: Path = BLOCK_DEVICES) -> dict[
     return found
 
 
-def remove_disks(engine: Engine, testbed: str) -> list[str]:
-    """Remove every volume and detach every loop device of a testbed without containers; return their names."""
+def remove_disks(engine: Engine, testbed: str, host: str = "") -> list[str]:
+    """Remove every volume and detach every loop device of a testbed without containers; return their names.
+
+    With `host`, remove only those of this host, whose container is removed.
+    """
     removed = []
     for volume in engine.volumes(testbed):
+        if host and volume != volume_name(testbed, host):
+            continue
         engine.remove_volume(volume)
         removed.append(f"volume {volume}")
-    devices = attached_devices(testbed)
+    devices = attached_devices(testbed, host=host)
     for device in devices:
         if not CONTROLLERS.exists() and not no_disk_rate():
             # The device's number is used again: a slow disk must not stay slow for the next testbed.
@@ -216,7 +226,7 @@ def remove_disks(engine: Engine, testbed: str) -> list[str]:
     if devices:
         # A device that is still mounted somewhere is detached when the mount ends.
         wait_for(
-            lambda: attached_devices(testbed),
+            lambda: attached_devices(testbed, host=host),
             lambda left: not left,
             timeout_s=10.0,
             interval_s=0.05,

@@ -313,7 +313,7 @@ def describe(topology: Topology) -> str:
     """Return the plan as text. Addresses are of the first slot; `up` takes the first free slot."""
     if topology.exists:
         return describe_machines(topology)
-    plan = AddressPlan(0, tuple(host.name for host in topology.hosts))
+    plan = AddressPlan(0, topology.by_number)
     # `up` uses process numbers here; the plan uses the names instead.
     pids = {host.name: f"<{host.name}>" for host in topology.hosts}
     overlay = planned_overlay(topology)
@@ -321,7 +321,7 @@ def describe(topology: Topology) -> str:
         pids |= {fabric_place(machine): f"<{in_words(fabric_place(machine))}>" for machine in overlay.addresses}
     wiring = wire(topology.name, topology, plan, pids, "<machine>", overlay)
     lines = [f"{topology.name}: {topology.description}".rstrip(": "), "", "hosts"]
-    for number, host in enumerate(topology.hosts):
+    for number, host in topology.numbered:
         on = f" on {host.machine}" if host.machine else ""
         lines.append(
             f"  {host.name}: {host.role.value} in {host.rack}{on}, node {host.node_id or '-'}, "

@@ -125,6 +125,10 @@ class TestbedState:
     """Digests of the testbed's software: the image, the jars per version."""
     defects: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """Host → the defects that its broker has on purpose, each as an option of the Java agent (`testbed.defects`)."""
+    places: tuple[str, ...] = ()
+    """The topology's hosts by number, also removed ones (`Topology.places`)."""
+    changing: Mapping[str, str] = field(default_factory=dict)
+    """Host → the process that is adding or removing it (see `Owner`). Such a host need not run."""
     restarting: str = ""
     """The process that is restarting Kafka with `overlay` (see `Owner`); empty while no process is."""
     machines: Mapping[str, MachineState] = field(default_factory=dict)
@@ -152,6 +156,21 @@ def write_key(name: str, key: KeyPair) -> None:
     with _writing(private_key_path(name)):
         folder(name).mkdir(parents=True, exist_ok=True, mode=0o700)
         write_private(private_key_path(name), key.private)
+
+
+def load_key(name: str) -> KeyPair:
+    """Return the login key of a testbed. Raise `TestbedError` when it is missing or damaged."""
+    path = private_key_path(name)
+    try:
+        private = path.read_bytes()
+        key = serialization.load_ssh_private_key(private, None)
+    except (OSError, ValueError) as error:
+        raise TestbedError(
+            f"{path}, the key of testbed {name}'s hosts, cannot be read: {error}; "
+            f"`testbed down {name}` and `testbed up` make it again"
+        ) from error
+    encoding, form = serialization.Encoding.OpenSSH, serialization.PublicFormat.OpenSSH
+    return KeyPair(private, key.public_key().public_bytes(encoding, form).decode())
 
 
 def credentials_path(name: str) -> Path:
@@ -299,9 +318,8 @@ def machine_hosts(
 
 def address_plan(state: TestbedState, topology: Topology) -> AddressPlan:
     """Return the addresses of a testbed's hosts."""
-    names = tuple(host.name for host in topology.hosts)
     if not state.machines:
-        return AddressPlan(state.slot, names)
+        return AddressPlan(state.slot, topology.by_number)
     ssh = {host.name: host.ssh.address for host in topology.hosts if host.ssh is not None}
     nics = {name: tuple(map(IPv4Address, machine.addresses)) for name, machine in state.machines.items()}
-    return MachineAddresses(NO_SLOT, names, ssh, nics)
+    return MachineAddresses(NO_SLOT, topology.by_number, ssh, nics)

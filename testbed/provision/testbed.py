@@ -22,7 +22,7 @@ from testbed.network.overlay import HERE, fabric_place, machines_of
 from testbed.network.watch import ShapingWatch
 from testbed.objectstore import ObjectStore
 from testbed.owner import Owner
-from testbed.provision import serving
+from testbed.provision import membership, serving
 from testbed.provision import state as states
 from testbed.provision.container_provider import ContainerProvider
 from testbed.provision.containers import Engine
@@ -39,6 +39,7 @@ from testbed.provision.state import NO_SLOT, TestbedState, ssh_hosts
 from testbed.software.jvm import with_flag, with_jvm
 from testbed.topology import Topology, load_document
 from testbed.topology.find import find
+from testbed.topology.host import DeclaredHost
 
 Progress = Callable[[str], None]
 
@@ -67,14 +68,24 @@ class Testbed:
     __test__ = False
 
     def __init__(self, state: TestbedState, engine: Engine, software: SoftwareSet | None = None) -> None:
-        self.state = state
         self.engine = engine
-        self.topology: Topology = load_document(dict(state.topology))
-        self.plan: AddressPlan = states.address_plan(state, self.topology)
-        self.hosts: Mapping[str, SshHost] = ssh_hosts(state, self.topology, self.plan)
+        self.hosts: Mapping[str, SshHost] = {}
+        self.become(state)
         self._software = software or software_set(self.topology)
         self.provider = provider_of(self.topology, engine, self._software)
         self._made_here = False
+
+    def become(self, state: TestbedState) -> None:
+        """Take over a state: its topology, addresses and hosts. Connections to hosts that stay remain."""
+        kept = {
+            name: host
+            for name, host in self.hosts.items()
+            if name in state.host_keys and state.host_keys[name] == self.state.host_keys.get(name)
+        }
+        self.state: TestbedState = state
+        self.topology: Topology = replace(load_document(dict(state.topology)), places=state.places)
+        self.plan: AddressPlan = states.address_plan(state, self.topology)
+        self.hosts = {**ssh_hosts(state, self.topology, self.plan), **kept}
 
     # ---- making and finding
 
@@ -383,6 +394,39 @@ class Testbed:
         Also make `defects` the defects of each host; with None they stay.
         """
         serving.reconfigure(self, overlay, self.state.defects if defects is None else defects, progress)
+
+    def add_host(
+        self,
+        host: DeclaredHost | str,
+        *,
+        like: str = "",
+        step: Callable[[str], None] = lambda _name: None,
+        progress: Progress = lambda _text: None,
+    ) -> DeclaredHost:
+        """Provision one more broker (or client) while the testbed is up; return it once it serves.
+
+        `host` is a declaration, or the name of a broker that is like the broker `like` (empty: the last one). `step`
+        is called with `provisioned`, `started` and `registered`. Raise an error on failure; the testbed is then as
+        before.
+        """
+        if isinstance(host, str):
+            host = membership.joining(self.topology, host, like or self.topology.brokers[-1].name)
+        membership.add_host(self, host, step, progress)
+        return host
+
+    def remove_host(
+        self,
+        name: str,
+        *,
+        step: Callable[[str], None] = lambda _name: None,
+        progress: Progress = lambda _text: None,
+    ) -> None:
+        """Stop a broker that has no replicas, unregister it, and remove its container; or remove a client.
+
+        `step` is called with `stopped`, `unregistered` and `removed`. Raise `UsageError` for a host that must stay,
+        and `TestbedError` when it has replicas; nothing is changed then.
+        """
+        membership.remove_host(self, name, step, progress)
 
     # ---- leaving
 

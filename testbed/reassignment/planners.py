@@ -132,6 +132,21 @@ def drain(assignment: Assignment, racks: Racks, leaving: Collection[int]) -> Pla
     return Plan(placement.changed(assignment))
 
 
+def leave(assignment: Assignment, racks: Racks, leaving: Collection[int]) -> Plan:
+    """Return the plan of `drain`. A partition with more replicas than brokers remain gets fewer replicas.
+
+    Raise `PlanError` when a broker is unknown.
+    """
+    remain = len(set(racks) - set(leaving))
+    fewer = {
+        tp: tuple(broker for broker in replicas if broker not in leaving)
+        for tp, replicas in assignment.items()
+        if len(replicas) > remain
+    }
+    rest = {tp: replicas for tp, replicas in assignment.items() if tp not in fewer}
+    return Plan({**fewer, **drain(rest, racks, leaving).targets})
+
+
 def add(assignment: Assignment, racks: Racks, joining: Collection[int]) -> Plan:
     """Return the plan that gives joining brokers their fair share of replicas and leaders, from the fullest brokers.
 

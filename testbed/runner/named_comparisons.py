@@ -1,9 +1,11 @@
 """Named comparisons: an experiment with axes, whose variants are interleaved under the same load."""
 
+import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from testbed.runner.variant import Variant, product
+from testbed.software.automq import VARIABLE
 
 COMMAND = "run"
 """The command that begins them: `testbed run NAME`."""
@@ -20,6 +22,8 @@ class NamedComparison:
     """Axes in the form `NAME=VALUE,…`, as `testbed sweep --set` accepts them."""
     measures: tuple[str, ...]
     repeats: int
+    automq: str = ""
+    """The ready topology of AutoMQ's variants; empty: there are none. They run where a distribution is supplied."""
 
     def variants(self, given: Sequence[str], profile: str, kafka: str | None, topology: str | None) -> list[Variant]:
         """Return all variants. The settings in `given` apply to every variant, and replace the values of an axis.
@@ -27,9 +31,15 @@ class NamedComparison:
         Raise `UsageError` when a setting is wrong.
         """
         own = {word.partition("=")[0]: word for word in self.axes}
+        if self.automq and os.environ.get(VARIABLE):
+            own["storage"] += f",{SHARED}"
         own |= {word.partition("=")[0]: word for word in given}
         base = Variant(self.experiment, self.experiment, profile, (), kafka, topology)
-        return list(product(base, list(own.values())))
+        found = product(base, list(own.values()))
+        if topology is not None or not self.automq:
+            return list(found)
+        shared = f"storage={SHARED}"
+        return [replace(each, topology=self.automq) if shared in each.settings else each for each in found]
 
 
 _BATCHING = (
@@ -57,7 +67,8 @@ _STORED = (
 )
 _SCALED = (*_STORED, "p99-back")
 _STORAGE = "storage=disk,tiered"
-"""Both run on the same brokers. AutoMQ is other software on another topology: `--set storage=automq --topology …`."""
+"""Both run on the same brokers. AutoMQ is other software on another topology."""
+SHARED = "automq"
 _ALL = (
     NamedComparison(
         "batching-compare",
@@ -82,6 +93,7 @@ _ALL = (
         (_STORAGE, "partitions=1,100", "size=1.2GB"),
         _STORED,
         3,
+        "automq",
     ),
     NamedComparison(
         "s3-sizes",
@@ -90,6 +102,7 @@ _ALL = (
         (_STORAGE, "size=300MB,1GB,3GB"),
         _STORED,
         2,
+        "automq",
     ),
     NamedComparison(
         "scale-out-sizes",
@@ -98,6 +111,7 @@ _ALL = (
         (_STORAGE, "size=300MB,600MB,1.2GB"),
         _SCALED,
         2,
+        "automq",
     ),
     NamedComparison(
         "scale-in-sizes",
@@ -106,6 +120,7 @@ _ALL = (
         (_STORAGE, "size=300MB,600MB,1.2GB"),
         _SCALED,
         2,
+        "automq-three-brokers",
     ),
 )
 

@@ -125,6 +125,11 @@ def new_night(wanted: NightRequest) -> Campaign:
     return new_campaign(NIGHTLY, variants(cases, profile, kafka, MOST), 1, seed, store=wanted.store)
 
 
+def not_run(wanted: NightRequest) -> dict[str, str]:
+    """Return the cases of the night's suite whose software was not supplied, each with the reason."""
+    return find_suite(wanted.suite or SUITE).not_run(wanted.profile or PROFILE, wanted.only)
+
+
 def require_same(campaign_id: str, wanted: NightRequest) -> None:
     """Raise `UsageError` when the user's settings differ from those of the interrupted night.
 

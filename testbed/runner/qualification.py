@@ -39,8 +39,9 @@ from testbed.runner.variant import UPGRADE, Variant, called, of_case, resolve
 from testbed.software.source import parse_source
 from testbed.suggestions import did_you_mean
 from testbed.suites.suite import Case, find_suite
+from testbed.topology.find import find
 
-SUITES = ("kip73", "kip435", "kip455")
+SUITES = ("kip73", "kip435", "kip455", "s3")
 PAIRED = ("kip73-two-node", "kip73-one-to-two-produce", "kip73-two-to-one-produce")
 """Experiments whose first case is run in pairs: a move alone, one that a leader limits, one that a follower limits.
 
@@ -130,7 +131,12 @@ def plan(
 
 
 def _cases(scope: QualificationScope) -> dict[str, Case]:
-    every = {f"{suite}/{case.name}": case for suite in scope.suites for case in find_suite(suite).cases(scope.profile)}
+    every = {
+        f"{suite}/{case.name}": case
+        for suite in scope.suites
+        for case in find_suite(suite).cases(scope.profile)
+        if case.topology is None or find(case.topology).automq is None  # AutoMQ is no release of Kafka
+    }
     for name in scope.only:
         if name not in every:
             raise UsageError(f"--scenario {name}: there are {', '.join(every)}{did_you_mean(name, every)}")

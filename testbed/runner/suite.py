@@ -1,7 +1,7 @@
 """A suite in one command: ducktape runs its cases, Spark confirms them in one session, one page shows them."""
 
 import secrets
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -78,6 +78,8 @@ class SuiteResult:
     report: Path
     junit: Path
     store: str
+    not_run: Mapping[str, str] = field(default_factory=dict)
+    """Case → why it was not run: its software was not supplied."""
 
     @property
     def ending(self) -> Ending:
@@ -110,6 +112,7 @@ def run_suite(request: SuiteRequest, progress: Progress) -> SuiteResult:
         prepared.folder / "index.html",
         prepared.folder / "junit.xml",
         store.location,
+        prepared.suite.not_run(request.profile, request.only),
     )
     _write(finished, prepared, store, judged, begun)
     return finished
@@ -225,6 +228,7 @@ def _write(finished: SuiteResult, prepared: DucktapeSession, store: Store, judge
         tuple(rows),
         finished.problems,
         judged.confirmed,
+        tuple(finished.not_run.items()),
     )
     finished.report.write_text(render_suite(page), encoding="utf-8")
     finished.junit.write_text(

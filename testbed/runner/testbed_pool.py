@@ -124,6 +124,8 @@ class TestbedPool:
         testbed = self._standing.get(topology_digest)
         if testbed is None:
             return None
+        if testbed.state.kafka.keys() != self._kafka[topology_digest].keys():
+            return f"its brokers are {', '.join(testbed.state.kafka)} now"
         if dict(testbed.state.kafka) != self._kafka[topology_digest]:
             return f"Kafka is {', '.join(sorted(set(testbed.state.kafka.values())))} now"
         return next(iter(testbed.shaping_differences()), None)

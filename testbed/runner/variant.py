@@ -84,7 +84,9 @@ def resolve(variant: Variant) -> Resolved:
 
 
 def of_case(case: Case, profile: str, kafka: str | None = None) -> Variant:
-    """Return the variant that runs a suite's case."""
+    """Return the variant that runs a suite's case. A case on AutoMQ's topology runs AutoMQ, whatever `kafka` names."""
+    if case.topology is not None and find(case.topology).automq is not None:
+        kafka = None
     return Variant(case.name, case.experiment, profile, case.settings, kafka, case.topology, case.limit_s)
 
 

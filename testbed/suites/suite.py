@@ -7,7 +7,9 @@ from dataclasses import dataclass
 from testbed.discover import discovered
 from testbed.errors import UsageError
 from testbed.experiments.experiment import PROFILES
+from testbed.software.automq import VARIABLE, NoDistribution, supplied
 from testbed.suggestions import did_you_mean
+from testbed.topology.find import find
 
 LIMIT_S = 420.0
 """The default time limit of a case: about three times the duration of a move of the `ci` profile."""
@@ -46,19 +48,41 @@ class Suite:
                 )
 
     def cases(self, profile: str, only: Iterable[str] = ()) -> tuple[Case, ...]:
-        """Return the profile's cases, all or the named ones.
+        """Return the profile's cases whose software is there, all or the named ones.
 
         Raise `UsageError`, with the existing names, when there is none.
         """
         if profile not in self.profiles:
             raise UsageError(f"profile {profile!r}: suite {self.name} has {', '.join(self.profiles)}")
         cases = {case.name: case for case in self.profiles[profile]}
-        wanted = list(only)
+        wanted, lacking = list(only), self.not_run(profile)
         for name in wanted:
             if name not in cases:
                 known = f"{', '.join(cases)}{did_you_mean(name, cases)}"
                 raise UsageError(f"suite {self.name}, profile {profile}: no case {name!r}, only {known}")
-        return tuple(case for name, case in cases.items() if not wanted or name in wanted)
+            if name in lacking:
+                raise UsageError(f"suite {self.name}, profile {profile}: case {name} cannot be run: {lacking[name]}")
+        return tuple(case for name, case in cases.items() if name not in lacking and (not wanted or name in wanted))
+
+    def not_run(self, profile: str, only: Iterable[str] = ()) -> dict[str, str]:
+        """Return the profile's cases whose software you have to supply and have not, each with the reason."""
+        wanted, found = list(only), {}
+        for case in self.profiles.get(profile, ()):
+            if (not wanted or case.name in wanted) and (why := unsupplied(case)):
+                found[case.name] = why
+        return found
+
+
+def unsupplied(case: Case) -> str:
+    """Return why the software of a case's topology is not there; empty when it is, or when Maven Central has it."""
+    source = None if case.topology is None else find(case.topology).automq
+    if source is None:
+        return ""
+    try:
+        supplied(source.path, source.image)
+    except NoDistribution:
+        return f"no AutoMQ is supplied: set {VARIABLE} (docs/automq.md)"
+    return ""
 
 
 def suites() -> dict[str, Suite]:

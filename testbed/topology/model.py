@@ -45,6 +45,8 @@ class Topology:
     """The machines whose engines have the hosts; empty: the local engine has them all."""
     mtu: int | None = None
     """The MTU of the data NICs on several machines; None: what the network between them allows."""
+    places: tuple[str, ...] = ()
+    """The names of all hosts by number, also of removed ones; empty while no host was removed or added."""
 
     def __post_init__(self) -> None:
         in_order = sorted(self.uplinks.items(), key=lambda item: _position(item[0], self.racks))
@@ -101,6 +103,29 @@ class Topology:
             if host.name == name:
                 return host
         raise KeyError(f"no host {name!r} in {self.name}; there are {', '.join(h.name for h in self.hosts)}")
+
+    @property
+    def by_number(self) -> tuple[str, ...]:
+        """Return the name at each number, also of removed hosts. A host's number decides its addresses and ports."""
+        return self.places or tuple(host.name for host in self.hosts)
+
+    @property
+    def numbered(self) -> tuple[tuple[int, DeclaredHost], ...]:
+        """Return every host with its number, in order."""
+        return tuple((self.by_number.index(host.name), host) for host in self.hosts)
+
+    def with_host(self, host: DeclaredHost) -> "Topology":
+        """Return the topology with one more host; all others keep their numbers. A removed host gets its own again.
+
+        Raise `TopologyError` when the host contradicts the others.
+        """
+        places = self.by_number if host.name in self.by_number else (*self.by_number, host.name)
+        hosts = sorted((*self.hosts, host), key=lambda each: places.index(each.name))
+        return replace(self, hosts=tuple(hosts), places=places)
+
+    def without_host(self, name: str) -> "Topology":
+        """Return the topology without a host; all others keep their numbers."""
+        return replace(self, hosts=tuple(host for host in self.hosts if host.name != name), places=self.by_number)
 
     def with_kafka_version(self, version: str) -> "Topology":
         """Return the same topology with every Kafka host at this version of Apache Kafka."""

@@ -12,6 +12,11 @@ from testbed.workload.audit import Audit, Ledger
 from testbed.workload.records import Fill, WrittenRecords
 
 LED_S, LOOK_S = 30.0, 0.2
+BATCH_BYTES = 16384
+"""The Java producer's default. A broker cuts a fetch response at its size limit, mostly within a batch, and the
+follower fetches that part again. With large batches that is several per cent of the bytes."""
+SHARED_BATCH_BYTES = 262144
+"""The same without followers, where each batch waits 0.3 s for the object store."""
 CONNECTIONS = 3
 """The number of parallel producers: a broker answers the requests of one connection one after the other."""
 
@@ -23,6 +28,7 @@ def preload(
     acks: Literal["all", "1"] = "all",
     client: Mapping[str, str] | None = None,
     timeout_s: float = 300.0,
+    batch_bytes: int = BATCH_BYTES,
 ) -> None:
     """Write every record of `fills`, acknowledged by all in-sync replicas, or with `acks` 1 by the leader alone.
 
@@ -41,7 +47,7 @@ def preload(
 
     deadline = time.monotonic() + timeout_s
     _wait_led(bootstrap, fills, client or {}, min(timeout_s, LED_S))
-    producers = [_producer(bootstrap, acks, timeout_s, client or {}) for _ in range(CONNECTIONS)]
+    producers = [_producer(bootstrap, acks, timeout_s, batch_bytes, client or {}) for _ in range(CONNECTIONS)]
     for fill in fills:
         payloads = fill.recipe.payloads()
         # One batch's worth per partition in turn: this gives larger batches than record by record.
@@ -62,7 +68,9 @@ def preload(
         raise TestbedError(f"preload: {left} records were not acknowledged within {timeout_s:.0f} s")
 
 
-def _producer(bootstrap: Sequence[str], acks: str, timeout_s: float, client: Mapping[str, str]) -> Producer:
+def _producer(
+    bootstrap: Sequence[str], acks: str, timeout_s: float, batch_bytes: int, client: Mapping[str, str]
+) -> Producer:
     return Producer(
         {
             "bootstrap.servers": ",".join(bootstrap),
@@ -72,9 +80,7 @@ def _producer(bootstrap: Sequence[str], acks: str, timeout_s: float, client: Map
             "retries": 0,
             "compression.type": "none",
             "linger.ms": 20,
-            # The Java producer's default. A broker cuts a fetch response at its size limit, mostly within a batch, and
-            # the follower fetches that part again. With large batches that is several per cent of the bytes.
-            "batch.size": 16384,
+            "batch.size": batch_bytes,
             "queue.buffering.max.kbytes": 131072 // CONNECTIONS,
             "message.timeout.ms": int(timeout_s * 1000),
             # Experiments stop brokers on purpose, so the client logs nothing; an undelivered record raises an error.

@@ -130,7 +130,9 @@ class _Producing:
         self.error = ""
         self.fatal = False
         self.next_report_us = self.next_commit_us = 0
-        self.client = Producer(_settings(spec, orders))
+        clients = [Producer(_settings(spec, orders)) for _ in range(min(spec.connections, len(spec.partitions)))]
+        self.client, *self.others = clients
+        self.client_of = {partition: clients[at % len(clients)] for at, partition in enumerate(spec.partitions)}
 
     # Sending.
 
@@ -144,7 +146,7 @@ class _Producing:
             self.warm += 1
         deadline = time.monotonic() + READY_S
         while self.unheard() and time.monotonic() < deadline and not self.orders.stopping.is_set():
-            self.client.poll(0.05)
+            self.poll(0.05)
         if self.spec.transaction_s is not None:
             self.commit(begin=True)
         if self.outbox.acked < self.warm and not self.orders.stopping.is_set():
@@ -152,6 +154,12 @@ class _Producing:
                 f"only {self.outbox.acked} of {self.warm} partitions acknowledged a record within {READY_S:g} s"
                 + (f": {self.error}" if self.error else "")
             )
+
+    def poll(self, wait_s: float) -> None:
+        """Serve the delivery reports of all clients; wait for those of the first one at most `wait_s`."""
+        for client in self.others:
+            client.poll(0)
+        self.client.poll(min(wait_s, 0.01) if self.others else wait_s)
 
     def unheard(self) -> int:
         """Return the number of records without a delivery report."""
@@ -165,7 +173,7 @@ class _Producing:
         keys = self.spec.keys
         key = b"%d-%d" % (partition, place % max(1, keys // len(self.spec.partitions))) if keys else None
         try:
-            self.client.produce(self.spec.topic, value, key, partition, self.delivered)
+            self.client_of[partition].produce(self.spec.topic, value, key, partition, self.delivered)
         except BufferError:
             return False
         except KafkaException as error:
@@ -256,12 +264,12 @@ class _Producing:
                 if not left:
                     left, partition = plan.turn, next(turns)
                 if not self.send(partition, size, began_us + round(each * plan.interval_us)):
-                    self.client.poll(0.01)
+                    self.poll(0.01)
                     break
                 left -= 1
                 size = next(sizes)
                 self.number = each + 1
-            self.client.poll(0)
+            self.poll(0)
             now = now_us()
             if self.spec.transaction_s is not None and now >= self.next_commit_us:
                 self.next_commit_us = now + int(self.spec.transaction_s * 1e6)
@@ -271,7 +279,7 @@ class _Producing:
             wait_us = began_us + round(self.number * plan.interval_us) - now
             if wait_us > 0:
                 # A tick is at least 1 ms: waking up for each record would cost more than sending it.
-                self.client.poll(min(0.05, max(0.001, wait_us / 1e6)))
+                self.poll(min(0.05, max(0.001, wait_us / 1e6)))
         return plan.due(now_us(), began_us)
 
     def finish(self, due: int) -> None:
@@ -281,7 +289,7 @@ class _Producing:
             self.commit(begin=False)
         deadline = time.monotonic() + self.spec.give_up_s + _LINGER_AFTER_S
         while self.outbox.waiting and time.monotonic() < deadline:
-            self.client.poll(0.05)
+            self.poll(0.05)
             if now_us() >= self.next_report_us:
                 self.report(due)
         self.outbox.doubt_the_rest()

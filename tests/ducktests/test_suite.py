@@ -10,21 +10,27 @@ import ducktests.brief_test as brief
 import ducktests.kip73_test as kip73
 import ducktests.kip435_test as kip435
 import ducktests.kip455_test as kip455
+import ducktests.s3_test as s3
 from testbed.errors import UsageError
 from testbed.runner.variant import of_case, resolve
+from testbed.software.automq import VARIABLE
 from testbed.suites.suite import CASES_VARIABLE, PROFILE_VARIABLE, Case, Suite, find_suite, suites
 from testbed.topology.find import find
 
-MODULES = {"brief": brief, "kip73": kip73, "kip435": kip435, "kip455": kip455}
+MODULES = {"brief": brief, "kip73": kip73, "kip435": kip435, "kip455": kip455, "s3": s3}
+SUPPLIED = "/tmp/automq"
+"""Where AutoMQ would be: a case is resolved without looking there."""
 PROFILES = [(suite.name, profile) for suite in suites().values() for profile in suite.profiles]
 
 
 @pytest.mark.parametrize(("name", "profile"), PROFILES)
-def test_every_case_can_be_run(name, profile):
+def test_every_case_can_be_run(monkeypatch, name, profile):
+    monkeypatch.setenv(VARIABLE, SUPPLIED)
     for case in find_suite(name).cases(profile):
         resolved = resolve(of_case(case, profile, "4.3.1"))
         assert resolved.experiment.name == case.experiment
-        assert {host.kafka_version for host in resolved.topology.hosts} == {"4.3.1"}
+        versions = {host.kafka_version for host in resolved.topology.hosts if host.role.runs_kafka}
+        assert versions == ({"4.3.1"} if resolved.topology.automq is None else {None})
 
 
 def marked(monkeypatch, suite="kip73", **variables):
@@ -51,7 +57,7 @@ def marked(monkeypatch, suite="kip73", **variables):
 
 @pytest.mark.parametrize(("name", "profile"), PROFILES)
 def test_each_case_has_one_ducktape_test_with_the_hosts_it_needs(monkeypatch, name, profile):
-    tests = marked(monkeypatch, name, **{PROFILE_VARIABLE: profile})
+    tests = marked(monkeypatch, name, **{PROFILE_VARIABLE: profile, VARIABLE: SUPPLIED})
     cases = find_suite(name).cases(profile)
     assert sorted(case for case, *_rest in tests) == sorted(case.name for case in cases)
     for case in cases:
@@ -72,7 +78,7 @@ def test_the_cases_of_each_suite_and_profile_are_those_written_down(name, profil
     assert {suite: list(profiles) for suite, profiles in written.items()} == {
         suite.name: list(suite.profiles) for suite in suites().values()
     }
-    cases = find_suite(name).cases(profile)
+    cases = find_suite(name).profiles[profile]
     found = [[each.name, each.experiment, list(each.settings), each.topology, each.limit_s] for each in cases]
     assert found == written[name][profile]
 

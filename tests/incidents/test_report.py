@@ -4,11 +4,14 @@ import json
 import re
 from dataclasses import replace
 
+import pytest
+
 from results.contract.manifest import IncidentRecord, Manifest
 from results.contract.schema import Event, Records, Sample, events_table, samples_table
 from results.contract.store import RunData, Store
 from results.contract.verdict import Finding, overall
 from results.criteria import judge
+from results.criteria.replayed_run import ReplayedRun
 from results.report import render
 from results.spark.recompute import recompute
 from tests.incidents.runs import at, manifest, tables
@@ -90,6 +93,39 @@ def test_its_page_draws_the_timeline_over_the_signals():
     assert re.search(r"\b13\sMB/s", page)
     assert "slow &lt;b&gt;" in page
     assert "It &lt;/script&gt; happens." in page
+
+
+def test_every_chart_has_the_unit_in_which_its_table_gives_the_same_value():
+    slowest_us, quota, moved, sent = 9_830_400, 5e6, 0.5, 25e6
+    samples = [
+        Sample(T0 + 5 * S, "producer-1", "client.produce.latency", 3.0, label=str(slowest_us)),
+        Sample(T0 + 5 * S, "driver", "topic.isr", 2.0, "orders"),
+        Sample(T0 + 5 * S, "driver", "move.moved", moved, "orders"),
+        *(Sample(T0 + t * S, "b2", "quota.follower.rate", quota) for t in (5, 6)),
+        *(Sample(T0 + t * S, "b2", "log.bytes", (t - 5) * quota, "orders", 0) for t in (5, 6)),
+        *(Sample(T0 + t * S, "right", "uplink.rx.bytes", (t - 5) * sent) for t in (5, 6)),
+    ]
+    data = samples_table(samples), recorded()[1]
+    page = render(a_run(), *data, CRITERIA, judge(a_run(), *data).measures)
+    (found,) = re.findall(r'<script type="application/json" id="charts">(.*?)</script>', page, re.DOTALL)
+    drawn = {
+        panel["id"]: max(value for line in panel["lines"] for value in line["values"] if value is not None)
+        for panel in json.loads(found)["panels"]
+    }
+    units = dict(re.findall(r'id="chart-(\w+)"[^>]*data-unit="([^"]+)"', page)) or {
+        panel["id"]: panel["unit"] for panel in json.loads(found)["panels"] if "unit" in panel
+    }
+    _due, latencies_s = ReplayedRun(a_run(), *data).latencies()
+    table = {
+        "latency": (max(latencies_s), {"ms": 1e3}),
+        "rates": (quota, {"MB/s": 1e-6}),
+        "moved": (moved, {"%": 100}),
+        "uplinks": (sent, {"Mbit/s": 8e-6}),
+        "isr": (2, {"replicas": 1}),
+    }
+    assert drawn.keys() == table.keys()
+    for key, (value, factors) in table.items():
+        assert drawn[key] == pytest.approx(value * factors[units[key]]), key
 
 
 def test_a_page_without_signals_is_a_page_all_the_same():

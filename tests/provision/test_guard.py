@@ -35,7 +35,7 @@ def test_a_block_that_waits_is_left_when_the_containers_have_ended(monkeypatch):
     monkeypatch.setattr(liveness, "Engine", engines)
     put_back, begun = [], time.monotonic()
     with pytest.raises(NotWhole, match="testbed one is not whole: all its containers ended by"):  # noqa: SIM117
-        with guarded(state(), look_s=0.02):
+        with guarded(state, look_s=0.02):
             try:
                 try:
                     time.sleep(30)
@@ -50,7 +50,7 @@ def test_a_block_that_waits_is_left_when_the_containers_have_ended(monkeypatch):
 def test_a_block_whose_testbed_runs_is_left_alone_and_the_signal_is_as_before(monkeypatch):
     monkeypatch.setattr(liveness, "Engine", Engines(WHOLE))
     before = signal.getsignal(signal.SIGUSR2)
-    with guarded(state(), look_s=0.01):
+    with guarded(state, look_s=0.01):
         time.sleep(0.1)
     assert signal.getsignal(signal.SIGUSR2) is before
     assert [thread.name for thread in threading.enumerate() if thread.name == "guard"] == []
@@ -61,7 +61,7 @@ def test_on_another_thread_nothing_is_interrupted(monkeypatch):
     done = []
 
     def work():
-        with guarded(state(), look_s=0.01):
+        with guarded(state, look_s=0.01):
             time.sleep(0.1)
             done.append(True)
 

@@ -18,6 +18,7 @@ from testbed.runner.campaign import Campaign, new_campaign
 from testbed.runner.journal import CampaignJournal, RunDone, known, opened
 from testbed.runner.qualification import SUITES, QualificationScope, kind_of, names, plan, version_of
 from testbed.runner.variant import UPGRADE
+from testbed.software.automq import VARIABLE
 from testbed.suites.suite import find_suite
 from tests.runner.fakes import Killed
 
@@ -37,7 +38,8 @@ def of_new(label):
     return version_of(label) == NEW
 
 
-def test_every_case_of_the_suites_is_there_with_each_version_and_upgrades_and_pairs_come_last():
+def test_every_case_of_the_suites_is_there_with_each_version_and_upgrades_and_pairs_come_last(monkeypatch):
+    monkeypatch.delenv(VARIABLE, raising=False)
     variants, groups = plan(NEW, [OLD, "3.9.2"], QualificationScope())
     every = {f"{suite}/{case.name}" for suite in SUITES for case in find_suite(suite).cases("ci")}
     assert {group.name for group in groups if kind_of(group) != "upgrade"} == every

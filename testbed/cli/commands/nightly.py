@@ -48,15 +48,18 @@ def _run(args: argparse.Namespace) -> int:
     from testbed.cli.output import TimedProgress, require_writable
     from testbed.errors import TestbedError
     from testbed.runner.execution import parse_budget
-    from testbed.runner.nightly import NightRequest, new_night, require_same, run_night
+    from testbed.runner.nightly import NightRequest, new_night, not_run, require_same, run_night
 
     budget_s = parse_budget(args.budget)
     require_writable(args.junit, args.out and args.out / "index.html")
     wanted = NightRequest(args.suite, tuple(args.case), args.profile, args.kafka, args.repeats, args.seed, args.store)
+    progress = TimedProgress()
     try:
         if args.resume:
             require_same(args.resume, wanted)
-        made = run_night(None if args.resume else new_night(wanted), args.resume, budget_s, TimedProgress())
+        for name, why in not_run(wanted).items():
+            progress(f"{name}: not run: {why}")
+        made = run_night(None if args.resume else new_night(wanted), args.resume, budget_s, progress)
     except StoreError as error:
         raise TestbedError(str(error)) from error
     return tell_night(made, args)

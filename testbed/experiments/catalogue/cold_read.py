@@ -7,9 +7,11 @@ The report shows the producers' latencies with this load.
 
 from results.contract.relocation import ColdRead
 from testbed.errors import TestbedError
-from testbed.experiments.experiment import Hosts, Parameter, Settings, number
+from testbed.experiments.experiment import Hosts, Parameter, Settings, SuiteScenario, number
+from testbed.experiments.handover_timing import handover_timing
 from testbed.experiments.layout import RECORD_BYTES, Layout, PartitionGroup
 from testbed.experiments.reassignment_run import ReassignmentRun
+from testbed.experiments.storage import over_storages
 from testbed.experiments.unthrottled_move import (
     RunActivity,
     parameters,
@@ -119,10 +121,14 @@ EXPERIMENT = unthrottled_experiment(
     topology="s3",
     parameters=parameters(Parameter("read", "300MB", size, "what is read from the beginning, and does not move")),
     layout=layout,
-    activities=lambda _settings: [ColdConsumer],
+    activities=lambda settings: [ColdConsumer, *handover_timing(settings)],
     profiles={
         "smoke": {"size": "100MB", "read": "150MB", "partitions": "4"},
         "release": {"size": "3GB", "read": "3GB", "partitions": "100"},
     },
+    suites=(
+        *over_storages(SuiteScenario("s3", ("ci",), "cold-read", 5), "automq"),
+        *over_storages(SuiteScenario("s3", ("release",), "cold-read", 5, limit_s=1800.0), "automq"),
+    ),
     criteria=("tiered-local-fraction", "cold-read", "store-requests"),
 )

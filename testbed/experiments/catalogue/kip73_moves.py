@@ -16,6 +16,8 @@ from testbed.experiments.throttled_move import (
     throttled_experiment,
 )
 
+TIERED = ("storage=tiered", "rate=4MB/s", "partitions=20")
+
 EXPERIMENTS = (
     # KIP-73's first scenario: all partitions move from one broker to the other, under a throttle. KIP-73 asks for two
     # nodes and r = 2, which allows no move: here r = 1. The first broker leads all 100 partitions; their replicas move
@@ -56,6 +58,25 @@ EXPERIMENTS = (
             ),
             *SuiteScenario("kip435", ("ci",), "two-node", 1, ("rate=5MB/s",)).over("mode", *MODES),
             *SuiteScenario("kip435", ("release",), "two-node", 1, limit_s=1800.0).over("mode", *MODES),
+            SuiteScenario("s3", ("ci",), "throttle-tiered", 6, TIERED, topology="s3"),
+            SuiteScenario(
+                "s3",
+                ("ci",),
+                "batches-tiered",
+                7,
+                (*TIERED, "mode=batched", "reassignment-batch-size=10"),
+                topology="s3",
+            ),
+            SuiteScenario("s3", ("release",), "throttle-tiered", 6, TIERED, topology="s3", limit_s=1800.0),
+            SuiteScenario(
+                "s3",
+                ("release",),
+                "batches-tiered",
+                7,
+                (*TIERED, "mode=batched", "reassignment-batch-size=10"),
+                topology="s3",
+                limit_s=1800.0,
+            ),
             SuiteScenario("brief", ("ci",), "move", 1, BRIEF),
             SuiteScenario("brief", ("ci",), "add", 2, (*BRIEF, "add=yes")),
             SuiteScenario("brief", ("ci",), "batched", 3, (*BRIEF, "mode=batched", "reassignment-batch-size=10")),

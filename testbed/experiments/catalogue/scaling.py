@@ -1,68 +1,24 @@
 """Scaling out and in: joining brokers receive their share of the partitions, and a leaving broker gives all away.
 
-`scale-out`: A and B give C, a running broker without partitions, a third of their partitions while the load rises.
-`scale-in`: C gives all its partitions to A and B, and the experiment stops C afterwards. Both measure the time until
-every broker has its share, and until the latency of acknowledgements is as before. With data on disk that time grows
-with the data; in S3 it does not.
+`scale-out`: the load doubles; C is provisioned, started and registered; A and B give it a third of their partitions.
+`scale-in`: C gives all its partitions to A and B; then it is drained of internal topics, stopped, unregistered and
+removed. Both measure each part of the time until every broker has its share, and until the latency of acknowledgements
+is as before. With data on disk that time grows with the data; in S3 it does not.
 """
 
 from collections.abc import Sequence
 
+from testbed.experiments.broker_membership import BrokerArrival, BrokerRemoval, LoadRise
 from testbed.experiments.criteria import SCALED
-from testbed.experiments.experiment import Hosts, Settings, number
+from testbed.experiments.experiment import Hosts, Settings, SuiteScenario, number
+from testbed.experiments.handover_timing import handover_timing
 from testbed.experiments.layout import Layout, PartitionGroup
-from testbed.experiments.reassignment_run import ReassignmentRun
-from testbed.experiments.unthrottled_move import (
-    RunActivity,
-    parameters,
-    run_alone,
-    unthrottled_experiment,
-    unthrottled_layout,
-)
-from testbed.faults import Faults
-from testbed.faults.catalogue.broker_term import BrokerTerm
+from testbed.experiments.storage import over_storages
+from testbed.experiments.unthrottled_move import parameters, unthrottled_experiment, unthrottled_layout
 
 BACK_S = 25.0
 """Seconds for which the load runs before and after the move, to show that its latencies are as before, or are not:
 four windows of 5 s, the first second and what still waits left out (`results.criteria.measures.P99_CHANCE`)."""
-QUIET_S = 5.0
-"""Seconds for which the load runs before it rises."""
-
-
-class LoadRise(RunActivity):
-    """An activity that raises the load from half of its rate to all of it before the move."""
-
-    def __init__(self, run: ReassignmentRun) -> None:
-        self._environment = run.environment
-
-    def load_started(self) -> None:
-        """Let half of the load run alone, then raise it."""
-        run_alone(self._environment, "quiet", QUIET_S)
-        self._environment.load.rise()
-        self._environment.recorder.event("load.risen", "load")
-
-
-class BrokerRemoval(RunActivity):
-    """An activity that stops the drained broker after the move."""
-
-    faults = frozenset({BrokerTerm.kind})
-
-    def __init__(self, run: ReassignmentRun) -> None:
-        self._environment = run.environment
-        self._stopped: int | None = None
-
-    def after_move(self) -> None:
-        """Stop the broker without partitions."""
-        environment, host = self._environment, leaving(self._environment.layout)
-        environment.context.progress(f"stopping {host}, which is drained")
-        environment.recorder.event("broker.removed", "drained", host=host)
-        self._stopped = Faults(environment.testbed).add(BrokerTerm(host=host))
-
-    def close(self) -> None:
-        """Start the broker again if it is stopped."""
-        if self._stopped is not None:
-            Faults(self._environment.testbed).clear(self._stopped)
-            self._stopped = None
 
 
 def leaving(layout: Layout) -> str:
@@ -137,7 +93,7 @@ def _dealt(given: Sequence[tuple[str, range]], wanted: Sequence[tuple[str, int]]
 def scale_out_layout(settings: Settings, hosts: Hosts) -> Layout:
     """Return the layout: A and B give C a third of their partitions."""
     *present, joining = hosts
-    return _layout(joined("scale", _partitions(settings), present, [joining]), settings, present[0], joining)
+    return _layout(joined("scale", _partitions(settings), present, [joining]), settings, present[0], present[1])
 
 
 def scale_in_layout(settings: Settings, hosts: Hosts) -> Layout:
@@ -157,32 +113,47 @@ def _layout(groups: Sequence[PartitionGroup], settings: Settings, source: str, t
 
 _PROFILES = {"smoke": {"size": "150MB", "partitions": "6"}, "release": {"size": "3GB", "partitions": "120"}}
 
+
+def _scenarios(name: str, order: int, automq: str) -> tuple[SuiteScenario, ...]:
+    return (
+        *over_storages(SuiteScenario("s3", ("ci",), name, order), automq),
+        *over_storages(SuiteScenario("s3", ("release",), name, order, limit_s=1800.0), automq),
+    )
+
+
 EXPERIMENTS = (
     unthrottled_experiment(
         "scale-in",
-        "a broker is drained and stopped under load: until the others have its share, and p99 is back",
+        "a broker is drained, unregistered and removed under load: until the others have its share, and p99 is back",
         brokers=3,
         topology="s3-three-brokers",
         parameters=parameters(partitions="12"),
         layout=scale_in_layout,
-        activities=lambda _settings: [BrokerRemoval],
+        activities=lambda settings: [BrokerRemoval, *handover_timing(settings)],
+        leaves=leaving,
         balanced=True,
         after_s=BACK_S,
         profiles=_PROFILES,
+        suites=_scenarios("scale-in", 4, "automq-three-brokers"),
         criteria=SCALED,
     ),
     unthrottled_experiment(
         "scale-out",
-        "a broker that is up and empty takes its share while the load rises: until balanced, and p99 is back",
-        brokers=3,
-        topology="s3-three-brokers",
+        "the load rises, a broker is added and takes its share: until it serves, until balanced, and p99 is back",
+        brokers=2,
+        joining=1,
+        topology="s3",
         parameters=parameters(partitions="12"),
         layout=scale_out_layout,
-        activities=lambda _settings: [LoadRise],
+        activities=lambda settings: [LoadRise, BrokerArrival, *handover_timing(settings)],
         balanced=True,
         after_s=BACK_S,
         load_rises=True,
         profiles=_PROFILES,
+        suites=(
+            SuiteScenario("s3", ("smoke",), "scale-out-tiered", 3, ("storage=tiered",)),
+            *_scenarios("scale-out", 3, "automq"),
+        ),
         criteria=SCALED,
     ),
 )

@@ -1,0 +1,237 @@
+"""Hosts that join and leave a testbed while it is up.
+
+The state names a host that is being added or removed before anything is made, so that `down` and a later command know
+of it after a kill. All other hosts keep their numbers, and with them their addresses and ports.
+"""
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from testbed.errors import TestbedError, UsageError
+from testbed.hosts.host import in_parallel
+from testbed.kafka.admin import Admin
+from testbed.kafka.capabilities import Capability, of_software
+from testbed.kafka.errors import BROKER_NOT_REGISTERED, KafkaError
+from testbed.kafka.types import TopicPartition
+from testbed.network.addresses import AddressPlan
+from testbed.network.apply import add_links
+from testbed.owner import Owner
+from testbed.paths import state_dir
+from testbed.provision import serving
+from testbed.provision import state as states
+from testbed.provision.containers import Labels
+from testbed.provision.machine import make_disk, remove_disks, require_cpus, require_machine
+from testbed.provision.plan import ClusterIdentity, host_spec
+from testbed.provision.state import KeyPair
+from testbed.suggestions import did_you_mean
+from testbed.topology.host import DeclaredHost, Role
+from testbed.topology.model import Topology
+from testbed.wait import wait_for
+
+if TYPE_CHECKING:
+    from testbed.provision.testbed import Progress, Testbed
+
+Step = Callable[[str], None]
+"""A callback with the name of each step that has ended."""
+PROVISIONED, STARTED, REGISTERED = "provisioned", "started", "registered"
+STOPPED, UNREGISTERED, REMOVED = "stopped", "unregistered", "removed"
+_SHOWN = 5
+_LOOK_S = 0.1
+
+
+def joining(topology: Topology, name: str, like: str) -> DeclaredHost:
+    """Return the declaration of a broker that joins: that of the broker `like`, with a new node id. Pure.
+
+    Raise `UsageError` when `like` is no broker, or when the name is in use.
+    """
+    brokers = {host.name: host for host in topology.brokers}
+    if like not in brokers:
+        raise UsageError(
+            f"{like} is no broker of {topology.name}, only {', '.join(brokers)}{did_you_mean(like, brokers)}"
+        )
+    if name in {host.name for host in topology.hosts}:
+        raise UsageError(f"{topology.name} has a host {name} already; give the new one another name")
+    ids = [host.node_id for host in topology.hosts if host.node_id is not None]
+    number = topology.by_number.index(name) if name in topology.by_number else len(topology.by_number)
+    node_id = next(each for each in (number + 1, *range(1, len(ids) + 2)) if each not in ids)
+    return replace(brokers[like], name=name, role=Role.BROKER, node_id=node_id)
+
+
+def joining_brokers(topology: Topology, count: int) -> tuple[DeclaredHost, ...]:
+    """Return the brokers that would join a topology next, each like its last broker. Pure."""
+    found: list[DeclaredHost] = []
+    for _number in range(count):
+        taken = {host.name for host in topology.hosts}
+        number = next(n for n in range(1, len(taken) + 2) if f"b{n}" not in taken)
+        found.append(joining(topology, f"b{number}", topology.brokers[-1].name))
+        topology = topology.with_host(found[-1])
+    return tuple(found)
+
+
+def add_host(testbed: "Testbed", host: DeclaredHost, step: Step, progress: "Progress") -> None:
+    """See `Testbed.add_host`."""
+    topology, before = testbed.topology, testbed.state
+    if host.role not in (Role.BROKER, Role.CLIENT):
+        raise UsageError(f"{host.name} has the role {host.role.value}: only a broker or a client can join")
+    if host.name in {each.name for each in topology.hosts}:
+        raise UsageError(f"{testbed.name} has a host {host.name} already")
+    _require_local(testbed)
+    changed = topology.with_host(host)
+    require_machine(changed)
+    with states.lock(testbed.name):
+        _remove_container(testbed, host.name)  # what a killed command left
+        key = KeyPair.generate()
+        kafka = dict(before.kafka)
+        if host.role.runs_kafka:
+            # On shared storage no host declares a version: all run the one that was supplied.
+            version = host.kafka_version
+            kafka[host.name] = testbed.software.kafka(version).version if version else next(iter(kafka.values()))
+        try:
+            _record(testbed, changed, kafka, {**before.host_keys, host.name: key.public}, changing=host.name)
+            progress(f"adding {host.name}")
+            _make(testbed, host, key)
+            step(PROVISIONED)
+            if host.role.runs_kafka:
+                _start(testbed, host.name, step)
+            testbed.state = replace(testbed.state, changing={})
+            states.save(testbed.state)
+        except BaseException:
+            progress(f"failed: removing {host.name}")
+            if host.name in testbed.hosts:
+                testbed.hosts[host.name].close()
+            _remove_container(testbed, host.name)
+            testbed.become(before)
+            states.save(before)
+            raise
+
+
+def remove_host(testbed: "Testbed", name: str, step: Step, progress: "Progress") -> None:
+    """See `Testbed.remove_host`."""
+    topology = testbed.topology
+    names = [host.name for host in topology.hosts]
+    if name not in names:
+        raise UsageError(f"{testbed.name} has no host {name}, only {', '.join(names)}{did_you_mean(name, names)}")
+    _require_local(testbed)
+    host = topology.host(name)
+    if host.role not in (Role.BROKER, Role.CLIENT):
+        raise UsageError(f"{name} has the role {host.role.value}: only a broker or a client can leave")
+    if host.is_broker and len(topology.brokers) == 1:
+        raise UsageError(f"{name} is the only broker of {testbed.name}: `testbed down {testbed.name}` removes all")
+    with states.lock(testbed.name):
+        if host.node_id is not None:
+            with testbed.admin() as admin:
+                _require_drained(admin, host.node_id, name)
+        state = testbed.state
+        testbed.state = replace(state, changing={name: str(Owner.this_process())})
+        states.save(testbed.state)
+        progress(f"removing {name}")
+        if host.node_id is not None:
+            testbed.node(name).stop()
+            step(STOPPED)
+        shell = testbed.hosts[name]
+        kafka = {each: version for each, version in state.kafka.items() if each != name}
+        keys = {each: key for each, key in state.host_keys.items() if each != name}
+        _record(testbed, topology.without_host(name), kafka, keys, changing=name)
+        if host.node_id is not None:
+            with testbed.admin() as admin:
+                _unregister(admin, host.node_id)
+            step(UNREGISTERED)
+        shell.close()
+        _remove_container(testbed, name)
+        step(REMOVED)
+        testbed.state = replace(testbed.state, changing={})
+        states.save(testbed.state)
+
+
+def _require_local(testbed: "Testbed") -> None:
+    topology = testbed.topology
+    if topology.exists or topology.remote_machines:
+        where = "machines that exist" if topology.exists else "several machines"
+        raise UsageError(f"{testbed.name} is on {where}: a host can join and leave only on the local engine")
+
+
+def _record(
+    testbed: "Testbed", topology: Topology, kafka: dict[str, str], keys: dict[str, str], *, changing: str
+) -> None:
+    """Make a topology the testbed's present one, and save that before anything is made or removed."""
+    state = replace(
+        testbed.state,
+        topology=topology.to_document(),
+        topology_digest=topology.digest(),
+        places=topology.places,
+        kafka=kafka,
+        host_keys=keys,
+        changing={changing: str(Owner.this_process())},
+    )
+    states.save(state)
+    testbed.become(state)
+
+
+def _make(testbed: "Testbed", host: DeclaredHost, key: KeyPair) -> None:
+    """Make a host's container and links, shaped and read back."""
+    state, software, topology = testbed.state, testbed.software, testbed.topology
+    labels = Labels(state.name, state.slot, Owner.this_process(), str(state_dir()))
+    store = states.load_credentials(state.name) if topology.objectstores else None
+    identity = ClusterIdentity(state.cluster_id, states.load_key(state.name), {host.name: key}, store)
+    version = state.kafka.get(host.name)
+    member = software.member(version, state.kafka.values(), topology.remote_storage) if version else None
+    disk = make_disk(testbed.engine, labels, host.name, host.disk) if host.disk else None
+    plan = testbed.plan
+    testbed.engine.create(
+        host_spec(host, topology, plan, identity, software.image.tag, labels, member, state.overlay, disk)
+    )
+    require_cpus(testbed.engine, state.name, [host])
+    fabric, pids = testbed.pids()
+    add_links(topology, plan, host.name, fabric, pids[host.name])
+    names = _names(host, plan)
+    others = [each for each in testbed.hosts if each != host.name]
+    in_parallel(others, lambda other: testbed.hosts[other].run(["sh", "-c", f"printf '%s' '{names}' >> /etc/hosts"]))
+
+
+def _names(host: DeclaredHost, plan: AddressPlan) -> str:
+    """Return the lines of /etc/hosts for a host's NICs."""
+    return "".join(f"{plan.data_ip(host.name, index)} {host.name}.{nic.name}\n" for index, nic in enumerate(host.nics))
+
+
+def _start(testbed: "Testbed", name: str, step: Step) -> None:
+    testbed.node(name).start()
+    step(STARTED)
+    wait_for(
+        lambda: serving.silent(testbed, [name]),
+        lambda found: not found,
+        timeout_s=testbed.software.kafka(testbed.state.kafka[name]).start_s,
+        interval_s=_LOOK_S,
+        what=f"{name} to be registered and to serve",
+    )
+    if Capability.SHARED_STORAGE in of_software(testbed.topology):
+        serving.require_as_declared(testbed, lambda _text: None)
+    step(REGISTERED)
+
+
+def _require_drained(admin: Admin, node_id: int, name: str) -> None:
+    held = [tp for tp, state in admin.partitions(admin.topics()).items() if node_id in state.replicas]
+    if held:
+        raise TestbedError(
+            f"{name} has {len(held)} replicas, {_some(held)}: move them to other brokers first, "
+            "or their data would be lost"
+        )
+
+
+def _some(held: list[TopicPartition]) -> str:
+    return ", ".join(map(str, held[:_SHOWN])) + (" and more" if len(held) > _SHOWN else "")
+
+
+def _unregister(admin: Admin, node_id: int) -> None:
+    try:
+        admin.unregister_broker(node_id)
+    except KafkaError as error:
+        if error.name != BROKER_NOT_REGISTERED:  # then a killed command has done it
+            raise
+
+
+def _remove_container(testbed: "Testbed", name: str) -> None:
+    for found in testbed.engine.containers(testbed.name):
+        if found.host == name:
+            testbed.engine.remove_container(found.id)
+    remove_disks(testbed.engine, testbed.name, name)

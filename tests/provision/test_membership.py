@@ -1,0 +1,112 @@
+"""Hosts that join and leave: their declaration, their numbers, their links. Pure."""
+
+import re
+from dataclasses import replace
+from types import SimpleNamespace
+
+import pytest
+
+from testbed.errors import UsageError
+from testbed.network.addresses import AddressPlan
+from testbed.network.fabric import shaped_devices, wire, wire_host
+from testbed.owner import Owner
+from testbed.provision.liveness import why_not_whole
+from testbed.provision.membership import add_host, joining, joining_brokers, remove_host
+from testbed.topology.find import find
+from testbed.topology.host import Role
+
+S3 = find("s3")
+PIDS = {"b1": 11, "b2": 22, "s1": 33, "b3": 44}
+
+
+def test_a_broker_joins_like_the_last_one_with_a_node_id_and_a_number_of_its_own():
+    (host,) = joining_brokers(S3, 1)
+    assert (host.name, host.role, host.nic) == ("b3", Role.BROKER, S3.host("b2").nic)
+    assert host.node_id not in {each.node_id for each in S3.hosts}
+    grown = S3.with_host(host)
+    assert grown.by_number == ("b1", "b2", "s1", "b3")
+    assert {each.name: number for number, each in grown.numbered}["b3"] == 3
+
+
+def test_a_joining_host_leaves_the_numbers_and_addresses_of_all_others():
+    grown = S3.with_host(joining(S3, "b3", "b2"))
+    shrunk = grown.without_host("b2")
+    for topology in (grown, shrunk):
+        plan = AddressPlan(3, topology.by_number)
+        for name in ("b1", "s1", "b3"):
+            assert plan.data_ip(name) == AddressPlan(3, grown.by_number).data_ip(name)
+    assert [host.name for host in shrunk.hosts] == ["b1", "s1", "b3"]
+    assert {each.device for each in shaped_devices(shrunk) if each.place == "s1"} == {"data0", "port2"}
+
+
+def test_a_host_that_left_gets_its_own_place_again():
+    b2 = S3.host("b2")
+    again = S3.without_host("b2").with_host(b2)
+    assert again.hosts == S3.hosts
+    assert again.digest() == S3.digest()
+
+
+def test_the_links_of_one_host_are_those_that_the_whole_fabric_has():
+    grown = S3.with_host(joining(S3, "b3", "b2"))
+    plan = AddressPlan(3, grown.by_number)
+    whole = wire("mine", grown, plan, PIDS, 99)
+    fabric, host = wire_host(grown, plan, "b3", PIDS["b3"])
+    assert host == whole.hosts["b3"]
+    assert set(fabric.ip) <= set(whole.fabric.ip)
+    assert set(fabric.commands) <= set(whole.fabric.commands)
+    assert set(fabric.tc) <= set(whole.fabric.tc)
+    without = wire("mine", S3, AddressPlan(3, S3.by_number), PIDS, 99)
+    assert set(without.fabric.ip) | set(fabric.ip) == set(whole.fabric.ip)
+    assert set(without.fabric.tc) | set(fabric.tc) == set(whole.fabric.tc)
+
+
+@pytest.mark.parametrize(
+    ("name", "like", "said"),
+    [
+        ("b2", "b1", "s3 has a host b2 already"),
+        ("b3", "s1", "s1 is no broker of s3, only b1, b2"),
+        ("b3", "b9", "b9 is no broker of s3"),
+    ],
+)
+def test_what_cannot_join_is_refused_by_name(name, like, said):
+    with pytest.raises(UsageError, match=re.escape(said)):
+        joining(S3, name, like)
+
+
+def refusing(topology):
+    return SimpleNamespace(name="one", topology=topology, state=None)
+
+
+def test_only_a_broker_or_a_client_joins_or_leaves_and_nothing_is_made_otherwise():
+    with pytest.raises(UsageError, match="only a broker or a client can join"):
+        add_host(refusing(S3), replace(S3.host("s1"), name="s2"), print, print)
+    for name, said in (
+        ("s1", "s1 has the role objectstore"),
+        ("b1", "b1 has the role both"),
+        ("b9", "one has no host b9, only b1"),
+    ):
+        with pytest.raises(UsageError, match=re.escape(said)):
+            remove_host(refusing(S3), name, print, print)
+
+
+class FakeEngine:
+    """An engine with these running hosts."""
+
+    def __init__(self, *hosts):
+        self._hosts = hosts
+
+    def containers(self, _name):
+        return [SimpleNamespace(host=host, id=host, running=True) for host in self._hosts]
+
+
+def test_a_host_that_a_living_process_adds_need_not_run_and_one_that_a_dead_process_added_must():
+    document = S3.with_host(joining(S3, "b3", "b2")).to_document()
+
+    def state(owner):
+        return SimpleNamespace(
+            name="one", topology=document, changing={"b3": owner}, owner=str(Owner.this_process()), ephemeral=False
+        )
+
+    engine = FakeEngine("", "b1", "b2", "s1")
+    assert why_not_whole(engine, state(str(Owner.this_process()))) == ""
+    assert "b3 has no running container" in why_not_whole(engine, state("1@1@another boot"))

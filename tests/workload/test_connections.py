@@ -1,0 +1,43 @@
+"""Connections of a producer: as many as its rate needs where brokers acknowledge slowly."""
+
+import pytest
+
+from testbed.experiments.load import SHARED_ANSWER_S, load_specs
+from testbed.experiments.load_shape import LoadShape
+from testbed.handover.probe import MOST_PRODUCERS, producers
+from testbed.workload.produce import _Producing
+from testbed.workload.spec import ProducerSpec, connections
+from tests.experiments.test_load_shape import LAYOUT
+
+
+@pytest.mark.parametrize(
+    ("rate", "answer_s", "wanted"), [(500e3, 0.0, 1), (250e3, 0.33, 2), (500e3, 1.0, 7), (5e6, 1.0, 62)]
+)
+def test_five_requests_of_a_batch_are_in_flight_on_each(rate, answer_s, wanted):
+    assert connections(rate, 16384, answer_s) == wanted
+
+
+def of(shape, answer_s):
+    return [spec for spec in load_specs(LAYOUT, "ab12cd", shape, answer_s=answer_s) if isinstance(spec, ProducerSpec)]
+
+
+def test_only_slow_brokers_cost_connections_and_a_transaction_has_one():
+    assert {spec.connections for spec in of(LoadShape(), 0.0)} == {1}
+    fast = 1e4 * SHARED_ANSWER_S  # the rates of the layout are low
+    assert max(spec.connections for spec in of(LoadShape(), fast)) > 1
+    assert {spec.connections for spec in of(LoadShape(transaction_s=1.0), fast)} == {1}
+    wrong = ProducerSpec("p", "t", (0,), 1e3, transaction_s=1.0, connections=2)
+    assert wrong.problems() == ["producer p: a transaction has one connection only"]
+
+
+def test_the_probe_has_a_producer_for_five_partitions_and_not_too_many():
+    assert [producers(count) for count in (1, 5, 6, 20, 1000)] == [1, 1, 2, 4, MOST_PRODUCERS]
+
+
+def test_each_partition_keeps_to_one_client():
+    """Records of one partition must not overtake each other."""
+    spec = ProducerSpec("p", "t", (0, 1, 2), 1e3, connections=2)
+    orders = type("Orders", (), {"bootstrap": "127.0.0.1:1", "seed": 1, "producer": 1})()
+    producing = _Producing(spec, orders, None)
+    assert len(set(map(id, producing.client_of.values()))) == 2
+    assert producing.client_of[0] is producing.client_of[2] is producing.client
