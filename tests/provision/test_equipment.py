@@ -26,11 +26,8 @@ def test_a_topology_of_clients_is_one_and_reads_back():
 
 
 def test_equipment_is_mounts_logins_names_and_capabilities():
-    found = spec(
-        Equipment(
-            IMAGE, {"/jars": "/opt/jars"}, users=("ducker",), capabilities=("NET_ADMIN",), environment=JVMS["light"]
-        )
-    )
+    mounts = {"/jars": "/opt/jars"}
+    found = spec(Equipment(IMAGE, mounts, ("ducker",), ("NET_ADMIN",), JVMS["light"]))
     config = found.files[SSHD_CONFIG].decode()
     assert "AllowUsers root ducker\n" in config
     assert "ListenAddress 0.0.0.0\n" in config
