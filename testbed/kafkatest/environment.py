@@ -20,11 +20,16 @@ from testbed.errors import SoftwareError, UsageError
 from testbed.paths import cache_dir, state_dir
 from testbed.software.commands import CommandError, run_logged
 
-LAYOUT = "1"
+LAYOUT = "2"
 SETUPTOOLS = "setuptools<72"
 """Has distutils and pkg_resources, which these tests and their ducktape import."""
+TRIAL = (
+    "from ducktape.cluster.cluster_spec import ClusterSpec; from ducktape.cluster.localhost import LocalhostCluster; "
+    "c = LocalhostCluster(num_nodes=2); c.free(c.alloc(ClusterSpec.simple_linux(2)))"
+)
+"""A program that gives nodes back, as ducktape does after each test: 0.11 does so with what Python 3.10 removed."""
 OLDEST = (3, 8)
-INSTALL_S = 900.0
+INSTALL_S, TRIAL_S = 900.0, 60.0
 _ASKED = "import sys; print(sys.executable); print(*sys.version_info[:3])"
 _PYTHON_NAME = re.compile(r"python3\.(\d+)")
 
@@ -123,6 +128,7 @@ def _make(folder: Path, pins: Sequence[str], pythons: Sequence[PythonVersion], p
         try:
             run_logged([python.program, "-m", "venv", folder], log, timeout_s=INSTALL_S)
             run_logged([*_pip(folder), "install", SETUPTOOLS, *pins], log, timeout_s=INSTALL_S)
+            run_logged([folder / "bin" / "python", "-I", "-c", TRIAL], log, timeout_s=TRIAL_S)
             document = {"python": python.name, "pins": list(pins), "installed": _installed(folder)}
             durable.write(folder / "environment.json", json.dumps(document, indent=1))
             return
@@ -145,7 +151,7 @@ def reason(output: str) -> str:
     if built:
         fatal = next((line for line in lines if ": fatal error:" in line or line.startswith("ModuleNotFound")), "")
         return f"{', '.join(built)} cannot be built" + (f" ({fatal.split('fatal error: ')[-1]})" if fatal else "")
-    missing = next((line for line in lines if line.startswith("ModuleNotFoundError: ")), "")
+    missing = next((line for line in lines if line.startswith(("ModuleNotFoundError: ", "AttributeError: "))), "")
     return next((line.removeprefix("ERROR: ") for line in lines if line.startswith("ERROR: ")), missing)
 
 

@@ -50,8 +50,9 @@ def test_it_is_made_once(machine):
     count = len(started)
     assert (first.python, first.installed) == ("Python 3.11.1", ("ducktape==0.12.0",))
     assert environment(PINS) == first
-    assert len(started) == count == 2
+    assert len(started) == count == 3
     assert started[1][-3:] == ["setuptools<72", *PINS]
+    assert "c.free(" in started[2][-1]
 
 
 def test_another_python_is_tried_where_the_first_cannot_have_the_pins(machine):
@@ -60,6 +61,14 @@ def test_another_python_is_tried_where_the_first_cannot_have_the_pins(machine):
     said = []
     assert environment(PINS, progress=said.append).python == "Python 3.9.1"
     assert "Python 3.11.1 cannot have them: pyzmq cannot be built" in said
+
+
+def test_a_ducktape_that_is_installed_and_does_not_work_is_told(machine):
+    _started, failing = machine
+    failing["/python3.11"] = "AttributeError: module 'collections' has no attribute 'Iterable'"
+    said = []
+    assert environment(PINS, progress=said.append).python == "Python 3.9.1"
+    assert "Python 3.11.1 cannot have them: AttributeError: module 'collections' has no attribute 'Iterable'" in said
 
 
 def test_where_none_works_each_is_named_and_nothing_is_left(machine, tmp_path):
