@@ -1,6 +1,7 @@
 """A host that is reached over SSH: a container of the testbed, or any machine."""
 
 import io
+import logging
 import os
 import shlex
 import threading
@@ -15,6 +16,8 @@ from testbed.errors import TestbedError
 from testbed.hosts.host import CommandFailed, CommandResult
 from testbed.hosts.relocation import PathRelocation
 
+# A lost connection is an error with its own message; without a handler paramiko's log would be printed, too.
+logging.getLogger("paramiko").addHandler(logging.NullHandler())
 _TIMED_OUT = 124  # the exit status of timeout(1)
 _MOST_CONNECTIONS = 8
 _CHUNK_BYTES = 32 * 1024

@@ -18,6 +18,7 @@ TRIALS = {
     "htb": f"{PAIR} && tc qdisc add dev t0 root handle 1: htb default 10"
     " && tc class add dev t0 parent 1: classid 1:10 htb rate 100mbit burst 16k",
     "bfifo": f"{PAIR} && tc qdisc add dev t0 root bfifo limit 64k",
+    "vxlan": "ip link add t3 type vxlan id 1 dstport 4789",
     "netem": f"{PAIR} && tc qdisc add dev t0 root netem delay 1ms",
 }
 TIMEOUT_S = 10.0

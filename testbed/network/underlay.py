@@ -92,7 +92,7 @@ class PathRate:
     def in_words(self) -> str:
         """Return what it carries, what is declared, and by which NICs."""
         return (
-            f"{self.need.what} carries {format_bit_rate(round(self.carried_bps))}, and its NICs need "
+            f"{self.need.what} carries {format_bit_rate(int(round(self.carried_bps, -5)))}, and its NICs need "
             f"{format_bit_rate(self.need.rate_bps)} ({', '.join(self.need.nics)})"
         )
 

@@ -13,9 +13,10 @@ from testbed.network.overlay import Overlay
 from testbed.network.underlay import measure_paths, require_packets, require_paths
 from testbed.network.watch import ShapingWatch, TrafficControlWatch
 from testbed.provision.containers import Engine, Labels
+from testbed.provision.copied_files import CopiedFiles
 from testbed.provision.engines import EngineGroup
 from testbed.provision.equipment import Equipment
-from testbed.provision.fleet import CopiedFiles, copy_image, require_machines
+from testbed.provision.fleet import copy_image, require_machines
 from testbed.provision.machine import make_disk, require_cpus, require_machine
 from testbed.provision.plan import ClusterIdentity, host_spec
 from testbed.provision.provider import HostPlatform, Progress, Requirements
@@ -92,7 +93,10 @@ class ContainerProvider:
                 spec = replace(spec, read_only_mounts=copied.mounts(spec.machine, spec.read_only_mounts))
             self._engine.create(spec)
 
-        copied = CopiedFiles(self._engine) if isinstance(self._engine, EngineGroup) else None
+        copied = None
+        if isinstance(self._engine, EngineGroup):
+            used = [each for version in set(state.kafka.values()) for each in self._software.kafka(version).artefacts]
+            copied = CopiedFiles(self._engine, used)
         in_parallel(testbed.hosts, make)
         places = testbed.places()
         require_cpus(self._engine, testbed.name, topology.hosts)

@@ -1,37 +1,24 @@
-"""The other machines of a testbed: how each is reached, what it must have, and what is copied to it.
+"""The other machines of a testbed: how each is reached, what it must have, and the node image on it."""
 
-Hosts on another machine consist of the same image and the same files. A machine keeps both for the next testbed: the
-image under its name, and the files in a folder that is named by their digest.
-"""
-
-import hashlib
-import io
-import shlex
-import tarfile
-import threading
 from collections.abc import Iterable, Mapping
 from ipaddress import IPv4Address
-from pathlib import Path
 
 from testbed.errors import TestbedError
 from testbed.hosts import Shell, SshHost
 from testbed.hosts.host_keys import verified
+from testbed.network.kernel import try_kind
 from testbed.network.namespaces import MachineShell
 from testbed.network.overlay import HERE, Overlay, machines_of, resolve_mtu
 from testbed.network.underlay import PathTooNarrow, interface_to
 from testbed.provision.containers import Engine
 from testbed.provision.engines import EngineGroup, on_each, remote_engine
 from testbed.provision.state import TestbedState, engine_addresses
-from testbed.software.cache import sha256_of
 from testbed.software.image import ImageRef
 from testbed.topology import load_document
 from testbed.topology.machines import EngineMachine
 from testbed.topology.model import Topology
 
 PROGRAMS = ("docker", "ip", "nsenter", "tar")
-FOLDER = "/var/lib/testbed/software"
-"""The folder on another machine with the files of hosts."""
-COPY_S = 600.0
 
 
 class MachineNotReady(TestbedError):
@@ -73,7 +60,10 @@ def require_machines(topology: Topology, group: EngineGroup) -> Overlay:
 
     Raise `MachineNotReady`, which names everything that a machine lacks; nothing is made or changed.
     """
+    if said := try_kind("vxlan"):
+        raise MachineNotReady(f"this machine's kernel makes no VXLAN device ({said}); `modprobe vxlan` loads it")
     on_each(group.shells, lambda name: _require(name, group.shells[name], group.members[name]))
+    _require_several({name: str(engine.info()["ID"]) for name, engine in group.members.items()})
     declared = {machine.name if not machine.is_local else HERE: machine.address for machine in topology.machines}
     shells: Mapping[str, Shell] = {HERE: MachineShell(), **group.shells}
     addresses = {name: declared.get(name) or _reached_at(group.shells[name]) for name in group.shells}
@@ -88,6 +78,16 @@ def require_machines(topology: Topology, group: EngineGroup) -> Overlay:
     if why:
         raise PathTooNarrow(f"{topology.name}: {why}")
     return Overlay(every, mtu)
+
+
+def _require_several(engines: Mapping[str, str]) -> None:
+    """Raise `MachineNotReady` when two machines have one engine; `engines` is machine → the engine's identity."""
+    first: dict[str, str] = {}
+    for machine, identity in engines.items():
+        if identity in first:
+            names = " and ".join(name or "this machine" for name in (first[identity], machine))
+            raise MachineNotReady(f"{names} have the same container engine; name each engine once, this one as local")
+        first[identity] = machine
 
 
 def _reached_at(shell: SshHost) -> str:
@@ -142,47 +142,3 @@ def copy_image(group: EngineGroup, image: ImageRef) -> list[str]:
         return True
 
     return [name for name, copied in on_each(group.shells, copy).items() if copied]
-
-
-class CopiedFiles:
-    """The files that hosts mount, on the other machines; each is copied once."""
-
-    def __init__(self, group: EngineGroup) -> None:
-        self._group = group
-        self._locks = {name: threading.Lock() for name in group.shells}
-        self._digests: dict[str, str] = {}
-
-    def mounts(self, machine: str, mounts: Mapping[str, str]) -> dict[str, str]:
-        """Return path on `machine` → path in the container, for the same by the paths on this machine."""
-        with self._locks[machine]:
-            return {self._copied(machine, Path(source)): target for source, target in mounts.items()}
-
-    def _copied(self, machine: str, source: Path) -> str:
-        digest = self._digests.setdefault(str(source), digest_of(source))
-        final = f"{FOLDER}/{digest}"
-        place = f"{final}/{source.name}"
-        shell = self._group.shells[machine]
-        if shell.run(["test", "-e", place], check=False).exit_status != 0:
-            # One rename makes it whole; what a killed command left is removed when it is old.
-            script = (
-                f"set -e; mkdir -p {FOLDER}; find {FOLDER} -maxdepth 1 -name 'part-*' -mmin +60 -exec rm -rf {{}} +",
-                f"t=$(mktemp -d {FOLDER}/part-XXXXXX); chmod 755 $t; tar -x -C $t",
-                f"mv -T $t {shlex.quote(final)} || rm -rf $t",
-                f"test -e {shlex.quote(place)}",
-            )
-            shell.run("; ".join(script), timeout_s=COPY_S, stdin=_archive(source))
-        return place
-
-
-def digest_of(source: Path) -> str:
-    """Return 24 hexadecimal digits over a file, or over all files of a folder with their paths."""
-    files = sorted(path for path in source.rglob("*") if path.is_file()) if source.is_dir() else [source]
-    lines = [f"{path.relative_to(source.parent)} {sha256_of(path)}" for path in files]
-    return hashlib.sha256("\n".join(lines).encode()).hexdigest()[:24]
-
-
-def _archive(source: Path) -> bytes:
-    buffer = io.BytesIO()
-    with tarfile.open(fileobj=buffer, mode="w", dereference=True) as archive:
-        archive.add(source, source.name)
-    return buffer.getvalue()

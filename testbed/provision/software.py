@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
+from pathlib import Path
 
 from testbed.kafka.capabilities import Capability, has, of_release
 from testbed.kafka.node import FLAGS, PROPERTIES, with_credentials
@@ -31,6 +32,8 @@ class KafkaSoftware:
     """Path on the machine → path in the container, read-only; the same for every release."""
     checkpoint: bytes | None
     """The `bootstrap.checkpoint` that a host is formatted with; None: the node formats itself at its first start."""
+    artefacts: tuple[Path, ...] = ()
+    """The folders within the mounts that it uses; the others are of other releases."""
     manager: RemoteStorageManager | None = None
     """The manager of the brokers' remote logs, if any; mounted with the release."""
 
@@ -104,6 +107,7 @@ class SoftwareSet:
             command=broker_command(release, PROPERTIES, archive=archive),
             mounts={str(mount.source): mount.target for mount in mounts(release, archive)},
             checkpoint=bootstrap_checkpoint(release).read_bytes(),
+            artefacts=(release.folder, *([archive.parent] if archive is not None else [])),
         )
 
     def minio(self, progress: Callable[[str], None] = lambda _text: None) -> Minio:
@@ -152,4 +156,5 @@ def _on_shared_storage(release: KafkaRelease) -> KafkaSoftware:
         command=with_credentials(broker_command(release, PROPERTIES, extra_flags=FLAGS)),
         mounts={str(mount.source): mount.target for mount in mounts(release, None)},
         checkpoint=None,
+        artefacts=(release.folder,),
     )

@@ -26,6 +26,8 @@ from testbed.provision import membership, serving
 from testbed.provision import state as states
 from testbed.provision.container_provider import ContainerProvider
 from testbed.provision.containers import Engine
+from testbed.provision.copied_files import CopiedFiles
+from testbed.provision.engines import EngineGroup, on_each
 from testbed.provision.equipment import Equipment
 from testbed.provision.fleet import engine_of, engine_of_state, pinned_keys
 from testbed.provision.inventory.provider import InventoryProvider
@@ -34,7 +36,7 @@ from testbed.provision.machine import without_cpu_limits
 from testbed.provision.plan import ClusterIdentity
 from testbed.provision.provider import Provider
 from testbed.provision.resources import remove
-from testbed.provision.software import SoftwareSet
+from testbed.provision.software import KafkaSoftware, SoftwareSet
 from testbed.provision.state import NO_SLOT, TestbedState, ssh_hosts
 from testbed.software.jvm import with_flag, with_jvm
 from testbed.topology import Topology, load_document
@@ -280,6 +282,12 @@ class Testbed:
     def machine_shells(self) -> Mapping[str, SshHost]:
         """Return a shell as root on each other machine; empty on one machine."""
         return self.engine.shells
+
+    def copy_software(self, software: KafkaSoftware) -> None:
+        """Copy a Kafka to every other machine, for hosts that run already; do nothing on one machine."""
+        if isinstance(self.engine, EngineGroup):
+            copied = CopiedFiles(self.engine, software.artefacts)
+            on_each(self.engine.shells, copied.add)
 
     def fabrics(self) -> dict[str, Shell]:
         """Return a shell in the fabric of each machine; the name of the machine of the testbed is empty."""

@@ -70,6 +70,7 @@ def rolling_upgrade(
     with states.lock(testbed.name):
         progress(f"preparing {to}")
         target = testbed.software.kafka(to)
+        testbed.copy_software(target)
         _check(testbed, target, [host.name for host in wanted], finalize)
         testbed.state = replace(testbed.state, digests={**testbed.state.digests, target.version: target.digest})
         for host in wanted:

@@ -210,6 +210,8 @@ def machine_problems(
         if mtu is not None:
             yield Violation(("mtu",), "the NICs of one machine have 1500; allowed with mtu: machines")
         return
+    if any(host.ssh is not None for host in hosts):
+        yield Violation(("machines",), "with provision: inventory the hosts exist; allowed: no machines")
     if len(machines) > MAX_MACHINES:
         yield Violation(("machines",), f"{len(machines)} machines; allowed: {MAX_MACHINES} at most")
     first: dict[str, str] = {}

@@ -118,4 +118,5 @@ def test_the_slower_nic_binds_across_machines(fabric, source, target, rate_bps):
         0.05,
         "0.93 of the slowest rate to pass",
     )
+    print(f"{source} to {target}: {share:.4f} of the declared payload rate")
     assert share <= 1.05

@@ -1,6 +1,7 @@
 """The engines of several machines as one: each resource on its machine, its labels, and its removal."""
 
 from ipaddress import IPv4Network
+from types import SimpleNamespace
 
 import pytest
 
@@ -9,8 +10,9 @@ from testbed.hosts.clock import ClockOffset, Exchange, closest
 from testbed.owner import Owner
 from testbed.provision import state as states
 from testbed.provision.containers import STATE, Engine, HostContainer, Labels, NetworkTaken
+from testbed.provision.copied_files import FOLDER, CopiedFiles, digest_of
 from testbed.provision.engines import EngineGroup, labels_on, on_each
-from testbed.provision.fleet import digest_of
+from testbed.provision.fleet import MachineNotReady, _require_several
 from testbed.provision.liveness import why_not_whole
 from testbed.provision.resources import remove
 from tests.provision.states import make
@@ -142,6 +144,37 @@ def test_copied_files_are_named_by_their_content(tmp_path):
         (tmp_path / name / "libs" / "x.jar").write_bytes(content)
     assert digest_of(tmp_path / "a" / "libs") == digest_of(tmp_path / "b" / "libs")
     assert digest_of(tmp_path / "a" / "libs") != digest_of(tmp_path / "c" / "libs")
+
+
+def test_only_artefacts_in_use_are_copied_into_one_folder_and_once(tmp_path):
+    (tmp_path / "kafka" / "4.3.1-1").mkdir(parents=True)
+    (tmp_path / "kafka" / "3.9.2-1").mkdir()
+    (tmp_path / "minio").write_bytes(b"program")
+    there, asked = set(), []
+
+    class Shell:
+        def run(self, command, *, check=True, timeout_s=0.0, stdin=b""):
+            asked.append(command)
+            if command[0] == "test":
+                return SimpleNamespace(exit_status=0 if command[2] in there else 1)
+            there.add(command.rpartition(" || test -e ")[2].partition(";")[0])
+            return SimpleNamespace(exit_status=0)
+
+    copied = CopiedFiles(SimpleNamespace(shells={"m2": Shell()}), [tmp_path / "kafka" / "4.3.1-1"])
+    mounts = {str(tmp_path / "kafka"): "/opt/kafka/releases", str(tmp_path / "minio"): "/usr/bin/minio"}
+    found = copied.mounts("m2", mounts)
+    minio = f"{FOLDER}/{digest_of(tmp_path / 'minio')}/minio"
+    assert found == {f"{FOLDER}/kafka": "/opt/kafka/releases", minio: "/usr/bin/minio"}
+    assert there == {f"{FOLDER}/kafka/4.3.1-1", minio}
+    del asked[:]
+    assert copied.mounts("m2", mounts) == found
+    assert [command[0] for command in asked] == ["test", "test"]
+
+
+def test_two_machines_with_one_engine_are_refused():
+    _require_several({"": "A", "m2": "B"})
+    with pytest.raises(MachineNotReady, match="this machine and m2 have the same container engine"):
+        _require_several({"": "A", "m2": "A"})
 
 
 def test_of_several_exchanges_with_a_clock_the_shortest_counts():
