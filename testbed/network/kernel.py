@@ -22,7 +22,7 @@ TRIALS = {
     "netem": f"{PAIR} && tc qdisc add dev t0 root netem delay 1ms",
 }
 TIMEOUT_S = 10.0
-UNTRIED = "cannot be tried by this user before the node image is there"
+UNTRIED = "cannot be tried by this user"
 
 
 def try_kind(kind: str) -> str:
@@ -58,7 +58,7 @@ def _try_in_container(kind: str) -> str:
     try:
         image = local_image(engine)
         if image is None:
-            return UNTRIED
+            return f"{UNTRIED} before the node image is there"
         definition = {
             "Image": image.id,
             "Entrypoint": [],
@@ -70,7 +70,7 @@ def _try_in_container(kind: str) -> str:
             said = list(container.output())
             status = container.wait(TIMEOUT_S)
     except EngineError as error:
-        return f"cannot be tried by this user: {error}"
+        return f"{UNTRIED}: {error}"
     return "" if status == 0 else _reason(said, status)
 
 

@@ -36,6 +36,7 @@ class ContainerEngine(Check):
         """Return whether the engine answers a request."""
         engine = EngineSocket.from_environment()
         try:
+            engine.ping()  # with a timeout
             found = facts(engine.get("/version"), engine.get("/info"))
         except EngineError as error:
             return self.bad(*explained(error))
