@@ -214,6 +214,21 @@ def test_records_in_another_order_are_not_intact():
     assert "2 after a later record" in judged.why
 
 
+@pytest.mark.parametrize(
+    ("acknowledged", "records", "expected"),
+    [
+        (100, Records(10, 10, 0, 2, 0), "fail"),
+        (90, Records(10, 10, 0, 2, 0), "inconclusive"),
+        (90, Records(10, 9, 1, 0, 0), "fail"),
+        (90, Records(10, 10, 0, 0, 0), "pass"),
+    ],
+)
+def test_a_producer_that_gave_up_may_have_sent_records_twice(acknowledged, records, expected):
+    done = event(30, "load.done", "clicks", sent=100, acknowledged=acknowledged, error=None)
+    found = EXPECTATIONS["records_intact"].model_validate({}).judge(replayed([], [done], records=records), T0)
+    assert found.verdict == expected
+
+
 def test_a_busy_machine_leaves_timed_invariants_open_and_a_missing_nic_only_shaped_ones():
     text = DURABLE.replace(
         "      - throttle_removed: {}\n", "      - isr_explained: {}\n      - throttle_removed: {}\n"
