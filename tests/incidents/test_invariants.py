@@ -162,7 +162,16 @@ REMOVED = {"brokers": [1, 2, 3], "topics": ["orders"]}
             [*throttle(1, 1_000_000), event(5, "throttle.setting", "", **{"broker 3": {RATE: "1"}})],
             "inconclusive",
         ),
-        # A broker that was restarted has forgotten what it counted.
+        # A broker that was restarted has forgotten what it counted, and counts again from then on.
+        (
+            3_000_000,
+            [
+                *throttle(1, 1_000_000),
+                event(4, "broker.restarting", "b3", brokers=[3]),
+                event(7, "broker.serving", "b3"),
+            ],
+            "fail",
+        ),
         (3_000_000, [*throttle(1, 1_000_000), event(9, "broker.restarting", "b3", brokers=[3])], "inconclusive"),
         (
             3_000_000,
