@@ -9,7 +9,9 @@ from results.criteria.replayed_run import ReplayedRun
 BEFORE_S, AFTER_S = 1.0, 12.0
 """Seconds around a disturbance that it explains: a broker is fenced after its session, a follower after its lag."""
 FOREVER = 2**62
-KEEPS_QUOTA = ("nic-rate", "uplink-rate", "nic-cut", "nic-down", "uplink-cut")
+SETTLED_S = 2.0
+"""Seconds after a disturbance from which a broker counts its quota as usual."""
+KEEPS_QUOTA = ("nic-rate", "uplink-rate", "nic-cut", "nic-down", "uplink-cut", "cpu-limit")
 """Kinds after which a broker still knows what its quota counted."""
 
 
@@ -22,18 +24,15 @@ class Disturbance:
     end_us: int
     brokers: frozenset[int]
 
-    @property
-    def resets_quota(self) -> bool:
-        """Return whether a broker may have lost what its quota counted, or may have another rate."""
-        return self.kind not in KEEPS_QUOTA
-
-    def overlaps(self, begin_us: int, end_us: int) -> bool:
-        """Return whether a part of it, or of the time that it explains, lies between two instants."""
-        return self.begin_us - BEFORE_S * US <= end_us and begin_us <= self.end_us + AFTER_S * US
+    def resets_quota(self, begin_us: int, end_us: int) -> bool:
+        """Return whether a broker may have lost what its quota counted between two instants, or had another rate."""
+        before_us, after_us = self.begin_us - BEFORE_S * US, self.end_us + SETTLED_S * US
+        return self.kind not in KEEPS_QUOTA and before_us <= end_us and begin_us <= after_us
 
     def explains(self, us: int, brokers: Collection[int]) -> bool:
         """Return whether it explains what happened to one of these brokers at an instant."""
-        return self.overlaps(us, us) and not self.brokers.isdisjoint(brokers)
+        during = self.begin_us - BEFORE_S * US <= us <= self.end_us + AFTER_S * US
+        return during and not self.brokers.isdisjoint(brokers)
 
 
 def unhealed(run: ReplayedRun, us: int) -> str:

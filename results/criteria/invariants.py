@@ -134,12 +134,12 @@ class ThrottleBound(TimelineExpectation):
 
     def _shares(self, run: ReplayedRun, host: str) -> Iterator[tuple[float, str]]:
         """Yield each window's bytes on a host as a share of its bound, and both in words."""
-        spans, broken = ThrottleSpans(run), [each for each in disturbances(run) if each.resets_quota]
+        spans, known = ThrottleSpans(run), disturbances(run)
         grown = throttled_growth(run, host, spans)
         found = windows_within(grown, QUOTA_WINDOW_S)
         for start, end, bytes_ in zip(found.start, found.end, found.bytes, strict=True):
             quota = spans.highest(run.broker_id(host), int(start), int(end))
-            if bytes_ <= 0 or quota is None or any(each.overlaps(int(start), int(end)) for each in broken):
+            if bytes_ <= 0 or quota is None or any(each.resets_quota(int(start), int(end)) for each in known):
                 continue
             bound = quota * QUOTA_S + self.fetchers * self.response
             at = run.seconds(int(start))

@@ -179,7 +179,8 @@ class CancelMoves(Action):
 class Converge(Action):
     """Wait until no reassignment runs and every replica is in sync; then elect the preferred leaders.
 
-    The action succeeds also when that does not come: expectations judge the state at the end.
+    The action succeeds also when that does not come: expectations judge the state at the end. After it the replay waits
+    for no move any more.
     """
 
     key = "converge"

@@ -267,6 +267,8 @@ class IncidentScenario:
             return None
         self._context.progress("reading every record back")
         found = audit(self._testbed.driver_bootstrap, self._fills, written)
+        if found.complaints:
+            self._recorder.event("records.flawed", "records", {"first": list(found.complaints)})
         return Records(
             found.expected, found.found, found.lost, found.duplicated, found.corrupt, reordered=found.reordered
         )

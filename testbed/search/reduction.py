@@ -32,6 +32,8 @@ def _simpler(draft: Draft, fails: Fails) -> Draft:
     After a success the next simplification is tried, not the first one again: those before it were refused just now.
     """
     place, refused = 0, 0
+    # Often everything can be as simple as it gets: one replay then takes the place of a dozen.
+    draft = next((each for each in _simplest(draft) if each != draft and fails(each)), draft)
     while True:
         tried = list(simpler_drafts(draft))
         if refused >= len(tried):
@@ -41,6 +43,15 @@ def _simpler(draft: Draft, fails: Fails) -> Draft:
             draft, refused = tried[place], 0
         else:
             place, refused = place + 1, refused + 1
+
+
+def _simplest(draft: Draft) -> Iterator[Draft]:
+    """Yield the incident with every simplification at once, and with those alone that leave the steps as they are."""
+    for simplifications in (simpler_drafts, _simpler_surroundings):
+        simplest = draft
+        while (simpler := next(simplifications(simplest), None)) is not None:
+            simplest = simpler
+        yield simplest
 
 
 def fewest(items: Sequence[T], fails: Callable[[tuple[T, ...]], bool]) -> tuple[T, ...]:
@@ -74,6 +85,14 @@ def simpler_drafts(draft: Draft) -> Iterator[Draft]:
 
     Each has a smaller `weight`, so a search among them ends.
     """
+    yield from _simpler_surroundings(draft)
+    for place, step in enumerate(draft.steps):
+        for simpler in _simpler_steps(step):
+            yield draft.with_steps([*draft.steps[:place], simpler, *draft.steps[place + 1 :]])
+
+
+def _simpler_surroundings(draft: Draft) -> Iterator[Draft]:
+    """Yield each incident with the same steps that is simpler in one respect."""
     # Earlier first: every further replay is shorter then.
     last_s = max((step.at_s + (step.lasts_s or 0.0) for step in draft.steps), default=0.0)
     for earlier_s in (LEAST_CALM_S, draft.calm_s / 2):
@@ -84,9 +103,6 @@ def simpler_drafts(draft: Draft) -> Iterator[Draft]:
         yield replace(draft, load_kb_per_s=0)
     yield from _fewer_topics(draft)
     yield from _smaller_topics(draft)
-    for place, step in enumerate(draft.steps):
-        for simpler in _simpler_steps(step):
-            yield draft.with_steps([*draft.steps[:place], simpler, *draft.steps[place + 1 :]])
 
 
 def weight(draft: Draft) -> tuple[int, float]:

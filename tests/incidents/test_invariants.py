@@ -162,7 +162,16 @@ REMOVED = {"brokers": [1, 2, 3], "topics": ["orders"]}
             [*throttle(1, 1_000_000), event(5, "throttle.setting", "", **{"broker 3": {RATE: "1"}})],
             "inconclusive",
         ),
-        # A broker that was restarted has forgotten what it counted.
+        # A broker that was restarted has forgotten what it counted, and counts again from then on.
+        (
+            3_000_000,
+            [
+                *throttle(1, 1_000_000),
+                event(4, "broker.restarting", "b3", brokers=[3]),
+                event(7, "broker.serving", "b3"),
+            ],
+            "fail",
+        ),
         (3_000_000, [*throttle(1, 1_000_000), event(9, "broker.restarting", "b3", brokers=[3])], "inconclusive"),
         (
             3_000_000,
@@ -212,6 +221,21 @@ def test_records_in_another_order_are_not_intact():
     judged = EXPECTATIONS["records_intact"].model_validate({}).judge(replayed(records=found.facts.records), T0)
     assert judged.verdict == "fail"
     assert "2 after a later record" in judged.why
+
+
+@pytest.mark.parametrize(
+    ("acknowledged", "records", "expected"),
+    [
+        (100, Records(10, 10, 0, 2, 0), "fail"),
+        (90, Records(10, 10, 0, 2, 0), "inconclusive"),
+        (90, Records(10, 9, 1, 0, 0), "fail"),
+        (90, Records(10, 10, 0, 0, 0), "pass"),
+    ],
+)
+def test_a_producer_that_gave_up_may_have_sent_records_twice(acknowledged, records, expected):
+    done = event(30, "load.done", "clicks", sent=100, acknowledged=acknowledged, error=None)
+    found = EXPECTATIONS["records_intact"].model_validate({}).judge(replayed([], [done], records=records), T0)
+    assert found.verdict == expected
 
 
 def test_a_busy_machine_leaves_timed_invariants_open_and_a_missing_nic_only_shaped_ones():

@@ -85,6 +85,7 @@ def _database(args: argparse.Namespace) -> "Database":
 
 def _as_text(result: "SearchResult", database: "Database") -> str:
     from results.render import table
+    from testbed.faults.parse import kinds as fault_kinds
     from testbed.search.coverage import PHASES
 
     lines = [f"{result.tries} tries, {result.judged} of them judged; {result.why_ended}"]
@@ -99,6 +100,8 @@ def _as_text(result: "SearchResult", database: "Database") -> str:
     pairs = [(kind, *(seen[kind, phase] or "-" for phase in PHASES)) for kind in kinds]
     missing = len(result.coverage.missing(result.kinds))
     lines += ["", table(("fault or action", *PHASES), pairs), f"{missing} pairs of a fault and a phase were not seen"]
+    if undrawn := sorted(fault_kinds().keys() - {*result.kinds}):
+        lines.append(f"not drawn, because the topology cannot have it or no value is known: {', '.join(undrawn)}")
     for each in result.found:
         lines += [
             "",
