@@ -107,7 +107,8 @@ class Series:
             files = sorted(path.name for path in out.glob("*"))
             assert files in ([], ["incident.yaml", "topology.yaml"]), f"half a capture: {files}"
         finally:
-            assert cli("down", self._name).returncode == 0
+            told = cli("down", self._name)
+            assert told.returncode == 0, told.stdout + told.stderr
 
     def _up(self) -> None:
         told = cli("up", str(self._topology), "--name", self._name)
