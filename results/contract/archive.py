@@ -16,7 +16,8 @@ import json
 import shutil
 import tarfile
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
 from typing import IO, Any
@@ -124,9 +125,12 @@ def _readings(store: Store, run_id: str, problems: list[str]) -> bytes | None:
     return data
 
 
-def import_runs(store: Store, source: Path) -> ImportResult:
+def import_runs(
+    store: Store, source: Path, noted: Callable[[str], AbstractContextManager[None]] = lambda _run_id: nullcontext()
+) -> ImportResult:
     """Put an archive's runs into a store. An existing run stays as it is; another one under the same id is a problem.
     A damaged run, head or member, or a cut archive, loses no other run: each manifest vouches for its files.
+    `noted` surrounds the writing of a run, so that another program can find what a killed one has half written.
 
     Raises ArchiveError for a file that is no archive, OSError when it cannot be read, and StoreError when the store
     cannot be written or is locked; the runs imported by then exist, and importing again adds the rest.
@@ -144,7 +148,8 @@ def import_runs(store: Store, source: Path) -> ImportResult:
                 run_id = path.parts[1] if path.parts[0] == "runs" else path.stem
                 files = pending.setdefault(run_id, {})
                 if path.parts[0] == "manifests":
-                    _receive(store, run_id, data, pending.pop(run_id), head, done)
+                    with noted(run_id):
+                        _receive(store, run_id, data, pending.pop(run_id), head, done)
                 elif path.parts[0] == FOLDER or path.name in FILES:
                     files[FOLDER if path.parts[0] == FOLDER else path.name] = data
         except tarfile.TarError as error:

@@ -57,8 +57,11 @@ def import_(store: Store, sources: list[Path]) -> int:
 
 
 def _imported(store: Store, source: Path) -> ImportResult:
+    # Imported here: the other actions on a store need no experiment.
+    from testbed.experiments.record import noted
+
     try:
-        return import_runs(store, source)
+        return import_runs(store, source, lambda run_id: noted(run_id, store.location))
     except OSError as error:
         raise UsageError(f"{source} cannot be read: {error.strerror or error}") from error
     except ArchiveError as error:

@@ -17,7 +17,7 @@ from testbed.paths import data_dir
 from tests.containers.conftest import cli
 from tests.containers.kills import SHORT_RUN, TOPOLOGY, Killed, everything, kill
 
-RUNS_OF_AN_ARCHIVE = 40
+RUNS_OF_AN_ARCHIVE = 120
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +35,7 @@ TARGETS = (
     Target("run", 20, 50.0),
     Target("replay", 14, 50.0),
     Target("nightly", 10, 70.0),
-    Target("import", 12, 2.5),
+    Target("import", 12, 8.0),
     Target("capture", 10, 5.0),
 )
 """A command that has ended by its moment is killed in half of that time."""
@@ -107,7 +107,8 @@ class Series:
             files = sorted(path.name for path in out.glob("*"))
             assert files in ([], ["incident.yaml", "topology.yaml"]), f"half a capture: {files}"
         finally:
-            assert cli("down", self._name).returncode == 0
+            told = cli("down", self._name)
+            assert told.returncode == 0, told.stdout + told.stderr
 
     def _up(self) -> None:
         told = cli("up", str(self._topology), "--name", self._name)
