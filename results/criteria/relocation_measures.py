@@ -179,7 +179,9 @@ def _p99(latency: pa.Table, calm: int, started: int, settled_s: float, asked_us:
         return _Quantiles(max(before), 0.0 if last >= 0 else None)
     begins = {end: end - P99_WINDOW_S - settled_s for end in found}
     after = [
-        p99 > most for end, p99 in found.items() if p99 is not None and 0 <= begins[end] < P99_WITHIN_S - P99_WINDOW_S + 1
+        p99 > most
+        for end, p99 in found.items()
+        if p99 is not None and 0 <= begins[end] < P99_WITHIN_S - P99_WINDOW_S + 1
     ]
     apart = [(len(each) + P99_WINDOW_S - 1) // P99_WINDOW_S for each in (before, after)]  # they share no second
     never = bool(after) and all(after) and math.comb(sum(apart), apart[0]) >= 1 / P99_CHANCE
