@@ -1,0 +1,73 @@
+"""What a run that added or removed brokers puts back, and what a leaving broker's other replicas become."""
+
+from types import SimpleNamespace
+
+from results.contract.relocation import Membership
+from testbed.experiments import broker_membership
+from testbed.experiments.broker_membership import membership, restore_hosts
+from testbed.kafka.types import TopicPartition
+from testbed.provision.membership import joining
+from testbed.reassignment.planners import leave
+from testbed.topology.find import find
+
+S3 = find("s3")
+RACKS = {1: "r1", 2: "r1", 3: "r1"}
+
+
+class FakeTestbed:
+    """A testbed that notes who joins and leaves."""
+
+    def __init__(self, topology):
+        self.topology, self.done = topology, []
+
+    def add_host(self, host, progress):
+        self.done.append(f"add {host.name} {host.node_id}")
+        self.topology = self.topology.with_host(host)
+
+    def remove_host(self, name, progress):
+        self.done.append(f"remove {name}")
+        self.topology = self.topology.without_host(name)
+
+
+def test_the_testbed_has_its_own_brokers_again_and_an_added_one_is_drained_first(monkeypatch):
+    grown = FakeTestbed(S3.with_host(joining(S3, "b3", "b2")))
+    monkeypatch.setattr(broker_membership, "drain_rest", lambda on, host: on.done.append(f"drain {host.name}"))
+    restore_hosts(grown, S3, print)
+    assert grown.done == ["drain b3", "remove b3"]
+    shrunk = FakeTestbed(S3.without_host("b2"))
+    restore_hosts(shrunk, S3, print)
+    assert shrunk.done == [f"add b2 {S3.host('b2').node_id}"]
+    assert shrunk.topology.hosts == grown.topology.hosts == S3.hosts
+
+
+def test_a_partition_on_all_brokers_gets_one_replica_fewer_when_one_leaves():
+    everywhere, single = TopicPartition("offsets", 0), TopicPartition("one", 0)
+    held = {everywhere: (3, 1, 2), single: (3,)}
+    found = leave(held, RACKS, {3}).targets
+    assert found[everywhere] == (1, 2)
+    assert found[single] in ((1,), (2,))
+
+
+def test_what_became_of_a_broker_is_what_the_controller_and_the_engine_say(monkeypatch):
+    monkeypatch.setattr(broker_membership, "KNOWN_S", 0.2)
+    b2 = S3.host("b2")
+
+    def testbed(ids, hosts):
+        cluster = SimpleNamespace(brokers=[SimpleNamespace(id=each) for each in ids])
+        admin = SimpleNamespace(cluster=lambda: cluster)
+        containers = [SimpleNamespace(host=each) for each in hosts]
+
+        class Admin:
+            def __enter__(self):
+                return admin
+
+            def __exit__(self, *_error):
+                return None
+
+        return SimpleNamespace(name="one", admin=Admin, engine=SimpleNamespace(containers=lambda _name: containers))
+
+    left = Membership("b2", "left", 1, (), True, True)
+    gone = membership(testbed([1], ["", "b1"]), b2, left)
+    assert (gone.registered, gone.container) == (False, False)
+    stays = membership(testbed([1, b2.node_id], ["", "b1", "b2"]), b2, left)
+    assert (stays.registered, stays.container) == (True, True)
