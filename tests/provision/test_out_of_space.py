@@ -95,7 +95,7 @@ def use(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     monkeypatch.setattr(removal, "devices_with_alias", lambda _alias: [])
     monkeypatch.setattr(removal, "SETTLE_S", 0.0)
-    monkeypatch.setattr(facade, "SoftwareSet", FakeSoftware)
+    monkeypatch.setattr(facade, "SoftwareSet", lambda *, image: FakeSoftware())
 
     def use(api):
         engine = Engine.__new__(Engine)
