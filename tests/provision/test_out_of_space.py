@@ -74,7 +74,9 @@ class FullApi:
 
 
 class FakeSoftware:
-    image = ImageRef("node", "sha256:0", "sha256:1")
+    def __init__(self, *, image):
+        assert image  # the testbed makes the hosts
+        self.image = ImageRef("node", "sha256:0", "sha256:1")
 
     def kafka(self, version):
         return SimpleNamespace(version=version, digest="d")
@@ -95,7 +97,7 @@ def use(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     monkeypatch.setattr(removal, "devices_with_alias", lambda _alias: [])
     monkeypatch.setattr(removal, "SETTLE_S", 0.0)
-    monkeypatch.setattr(facade, "SoftwareSet", lambda *, image: FakeSoftware())
+    monkeypatch.setattr(facade, "SoftwareSet", FakeSoftware)
 
     def use(api):
         engine = Engine.__new__(Engine)
