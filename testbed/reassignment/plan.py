@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from results.contract.untrusted import parse_json, read_text
-from testbed.errors import TestbedError
+from testbed.errors import TestbedError, UsageError
 from testbed.kafka.types import PartitionMove, PartitionState, TopicPartition
 
 _VERSION = 1
@@ -57,12 +57,12 @@ class Plan:
 
     @classmethod
     def load(cls, path: Path) -> "Plan":
-        """Return the plan in a file. Raise `PlanError` with every mistake."""
+        """Return the plan in a file. Raise `UsageError` when it cannot be read, `PlanError` with every mistake."""
         try:
             text = read_text(path)
         except (OSError, ValueError) as error:
             why = error.strerror if isinstance(error, OSError) else error
-            raise PlanError(str(path), [f"it cannot be read: {why}"]) from error
+            raise UsageError(f"{path}: it cannot be read: {why}") from error
         return cls.from_json(text, str(path))
 
     def to_json(self) -> str:

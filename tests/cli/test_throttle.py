@@ -110,7 +110,7 @@ def test_wrong_words_are_exit_code_64(cluster, plan, capsys, words, said):
 
 def test_a_plan_that_is_not_there_is_exit_code_64(cluster, capsys):
     assert estimate("/nowhere/plan.json", "--rate", "1MB/s") == 64
-    assert "--plan: [Errno 2] No such file" in capsys.readouterr().err
+    assert "plan.json: it cannot be read: No such file" in capsys.readouterr().err
 
 
 def test_the_command_config_reaches_the_client_and_a_wrong_one_stops_before_it(cluster, tmp_path, capsys):

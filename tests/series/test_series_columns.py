@@ -148,7 +148,7 @@ def test_a_run_without_a_label_is_told_by_its_number(written):
         ("h.json", "[1, true, 3]", {}, "h.json, index 1, column 'values': True is no number"),
         ("h.json", f"[1, 2, 1{'0' * 400}]", {}, "index 2, column 'values': .* is beyond"),
         ("h.json", "[[1, 2], [3, 4]]", {}, "no column of numbers"),
-        ("h.json", "[" * 100_000, {}, "recursion"),
+        ("h.json", "[" * 100_000, {}, "nested too deeply"),
     ],
 )
 def test_mistakes_are_told_with_their_place(written, name, text, options, told):
