@@ -24,7 +24,8 @@ LAYOUT = "2"
 SETUPTOOLS = "setuptools<72"
 """Has distutils and pkg_resources, which these tests and their ducktape import."""
 TRIAL = (
-    "import ducktape.command_line.main; from ducktape.cluster.cluster_spec import ClusterSpec; from ducktape.cluster.localhost import LocalhostCluster; "
+    "import ducktape.command_line.main; from ducktape.cluster.cluster_spec import ClusterSpec; "
+    "from ducktape.cluster.localhost import LocalhostCluster; "
     "c = LocalhostCluster(num_nodes=2); c.free(c.alloc(ClusterSpec.simple_linux(2)))"
 )
 """A program that imports all of ducktape, which does not declare psutil, and gives nodes back, as after each test:
