@@ -131,7 +131,7 @@ def node_image(engine: EngineSocket | None = None) -> ImageRef:
                 LOG.warning("%s=%s cannot be pulled (%s): using one made here", CONFIGURED, configured, error)
         found = local_image(engine)
         if found is None:
-            _build(engine, NODE)
+            _build(engine, NODE.tag)
             found = local_image(engine)
     if found is None:
         raise EngineError(f"the engine took {wanted_tag()} but does not list it", Trouble.FAILED)
@@ -143,7 +143,7 @@ def made_image(recipe: ImageRecipe, engine: EngineSocket | None = None) -> Image
     engine = engine or EngineSocket.from_environment()
     with durable.lock(cache_dir() / ".node-image.lock"):
         if engine.find_image(recipe.tag) is None:
-            _build(engine, recipe)
+            _build(engine, recipe.tag, recipe)
         image_id = engine.find_image(recipe.tag)
     if image_id is None:
         raise EngineError(f"the engine took {recipe.tag} but does not list it", Trouble.FAILED)
@@ -162,7 +162,7 @@ def build_command(target: Path, sources: tuple[str, ...], recipe: ImageRecipe = 
     )
 
 
-def _build(engine: EngineSocket, recipe: ImageRecipe) -> None:
+def _build(engine: EngineSocket, tag: str, recipe: ImageRecipe = NODE) -> None:
     if shutil.which("mmdebstrap") is None:
         raise CommandError("mmdebstrap is not installed; on Debian: apt-get install mmdebstrap")
     sources = host_sources(SUITE)
@@ -180,7 +180,7 @@ def _build(engine: EngineSocket, recipe: ImageRecipe) -> None:
         )
         contents = contents_digest(tar, recipe.digest)
         with tar.open("rb") as stream:
-            engine.import_image(stream, recipe.tag, (*CHANGES, f"LABEL {CONTENTS}={contents}"))
+            engine.import_image(stream, tag, (*CHANGES, f"LABEL {CONTENTS}={contents}"))
 
 
 APT_FOLDER = Path("/etc/apt")
