@@ -99,7 +99,7 @@ NODE = ImageRecipe(REPOSITORY, PACKAGES)
 
 def recipe_digest() -> str:
     """Return twelve hexadecimal digits that change with the recipe of the node image."""
-    return NODE.digest
+    return ImageRecipe(REPOSITORY, PACKAGES).digest
 
 
 def wanted_tag() -> str:
