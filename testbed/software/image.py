@@ -107,7 +107,7 @@ NODE = ImageRecipe(REPOSITORY, PACKAGES)
 
 def recipe_digest() -> str:
     """Return twelve hexadecimal digits that change with the recipe of the node image."""
-    return NODE.digest
+    return ImageRecipe(REPOSITORY, PACKAGES).digest
 
 
 def wanted_tag() -> str:
@@ -145,7 +145,7 @@ def node_image(engine: EngineSocket | None = None) -> ImageRef:
                 LOG.warning("%s=%s cannot be pulled (%s): using one made here", CONFIGURED, configured, error)
         found = local_image(engine)
         if found is None:
-            _build(engine, NODE)
+            _build(engine, NODE.tag)
             found = local_image(engine)
     if found is None:
         raise EngineError(f"the engine took {wanted_tag()} but does not list it", Trouble.FAILED)
@@ -157,7 +157,7 @@ def made_image(recipe: ImageRecipe, engine: EngineSocket | None = None) -> Image
     engine = engine or EngineSocket.from_environment()
     with durable.lock(cache_dir() / ".node-image.lock"):
         if engine.find_image(recipe.tag) is None:
-            _build(engine, recipe)
+            _build(engine, recipe.tag, recipe)
         image_id = engine.find_image(recipe.tag)
     if image_id is None:
         raise EngineError(f"the engine took {recipe.tag} but does not list it", Trouble.FAILED)
@@ -176,7 +176,7 @@ def build_command(target: Path, sources: tuple[str, ...], recipe: ImageRecipe = 
     )
 
 
-def _build(engine: EngineSocket, recipe: ImageRecipe) -> None:
+def _build(engine: EngineSocket, tag: str, recipe: ImageRecipe = NODE) -> None:
     sources = host_sources(SUITE)
     cache_dir().mkdir(parents=True, exist_ok=True)
     for leftover in cache_dir().glob("node-image-*"):
@@ -189,7 +189,7 @@ def _build(engine: EngineSocket, recipe: ImageRecipe) -> None:
         contents = contents_digest(tar, recipe.digest)
         with tar.open("rb") as stream:
             changes = (*CHANGES, f"LABEL {CONTENTS}={contents}", f"LABEL {ORIGIN}={origin}")
-            engine.import_image(stream, recipe.tag, changes)
+            engine.import_image(stream, tag, changes)
 
 
 def _log() -> Path:

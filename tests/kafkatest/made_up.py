@@ -8,7 +8,7 @@ SETUP = """\
 from setuptools import setup
 import a_module_that_no_environment_has
 
-setup(name="kafkatest", install_requires=["ducktape==0.12.0", "requests==2.31.0"], zip_safe=False)
+setup(name="kafkatest", install_requires=["ducktape==0.12.0", "requests==2.31.0", "psutil==5.7.2"], zip_safe=False)
 """
 MOVING = """\
 from ducktape.mark import matrix

@@ -20,7 +20,7 @@ def folder(tmp_path):
 def test_its_version_and_its_pins_are_read_without_running_its_setup(folder):
     found = read_checkout(folder)
     assert (found.version, found.release, found.built) == ("9.9.9", "9.9.9", False)
-    assert found.pins == ("ducktape==0.12.0", "requests==2.31.0")
+    assert found.pins == ("ducktape==0.12.0", "requests==2.31.0", "psutil==5.7.2")
 
 
 def test_pins_may_have_a_name(folder):
