@@ -58,6 +58,9 @@ class Lab(FakeTestbed):
         self._pids = pids
         self.hosts = {host.name: Host(host.name, pids[host.name]) for host in TOPOLOGY.hosts}
 
+    def places(self):
+        return self._pids
+
     def pids(self):
         return self._pids[""], {name: pid for name, pid in self._pids.items() if name}
 

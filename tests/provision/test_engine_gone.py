@@ -61,6 +61,7 @@ def player(monkeypatch, tmp_path):
 @pytest.fixture
 def engine(player):
     engine = Engine()
+    engine.containers()  # the connection is opened at first use
     yield engine
     engine.close()
 
@@ -107,5 +108,5 @@ def test_removing_begins_again_when_the_engine_goes_away_in_the_middle(player, e
 def test_an_engine_that_is_not_there_at_all_says_how_to_get_one(player):
     player.away()
     with pytest.raises(TestbedError, match="`testbed doctor --fix` installs and starts one"):
-        Engine()
+        Engine().containers()
     player.back()

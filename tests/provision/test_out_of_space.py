@@ -74,7 +74,9 @@ class FullApi:
 
 
 class FakeSoftware:
-    image = ImageRef("node", "sha256:0", "sha256:1")
+    def __init__(self, *, image):
+        assert image  # the testbed makes the hosts
+        self.image = ImageRef("node", "sha256:0", "sha256:1")
 
     def kafka(self, version):
         return SimpleNamespace(version=version, digest="d")

@@ -187,13 +187,7 @@ def disk(folder: str) -> dict[str, Any]:
     if not os.path.isdir(folder):
         return {"exists": False, "writable": False, "free": 0}
     stat = os.statvfs(folder)
-    options = [line.split()[3] for line in read("/proc/mounts").splitlines() if line.split()[1] == folder]
-    return {
-        "exists": True,
-        "writable": os.access(folder, os.W_OK),
-        "free": stat.f_bavail * stat.f_frsize,
-        "noexec": any("noexec" in each.split(",") for each in options),
-    }
+    return {"exists": True, "writable": os.access(folder, os.W_OK), "free": stat.f_bavail * stat.f_frsize}
 
 
 def survey(config: dict[str, Any]) -> dict[str, Any]:
