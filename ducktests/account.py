@@ -7,6 +7,7 @@ import paramiko
 from ducktests.framework import Account, ssh_config
 from testbed.provision import state as states
 from testbed.provision.testbed import Testbed
+from testbed.runner.cluster_file import require_here
 
 _USER = "root"
 
@@ -23,7 +24,8 @@ class Reach:
 
 
 def reach(testbed: Testbed, host: str) -> Reach:
-    """Return the address and keys of `host`."""
+    """Return the address and keys of `host`. Raise `TestbedError` for hosts on other machines."""
+    require_here(testbed)
     return Reach(
         host,
         str(testbed.plan.management_ip(host)),

@@ -164,6 +164,8 @@ class Engine:
     With `connect` it is another engine's, that of `machine`.
     """
 
+    _machine: str = ""
+
     def __init__(self, connect: Callable[[], EngineApi] | None = None, machine: str = "") -> None:
         self._connect = connect or _local_api
         self._machine = machine

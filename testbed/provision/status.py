@@ -140,6 +140,7 @@ def _host(testbed: Testbed, host: DeclaredHost, seen: ClusterObservation) -> dic
         "name": host.name,
         "role": host.role.value,
         "rack": host.rack,
+        "machine": host.machine,
         "management": str(testbed.plan.management_ip(host.name)),
         "answers": host.name not in seen.silent,
         "nics": [

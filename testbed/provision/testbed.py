@@ -115,7 +115,7 @@ class Testbed:
         name = states.check_name(name or topology.name)
         with states.lock(name):
             known = states.load(name)
-            engine = engine_of_state(known)
+            engine = engine_of_state(known) if known is not None and known.machine_keys else Engine()
             ended = ""
             if known is not None and known.status == "up" and not cls(known, engine).provider.runs(known):
                 ended = why_not_whole(engine, known)
@@ -239,7 +239,7 @@ class Testbed:
             raise TestbedError(
                 f"testbed {name} is not up: its `up` was interrupted. `testbed down {name}` removes what it left"
             )
-        testbed = cls(known, engine_of_state(known))
+        testbed = cls(known, engine_of_state(known) if known.machine_keys else Engine())
         if whole:
             testbed._require_whole()
         return testbed

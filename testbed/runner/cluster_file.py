@@ -7,6 +7,16 @@ from testbed.provision import state as states
 from testbed.provision.testbed import Testbed
 
 
+def require_here(testbed: Testbed) -> None:
+    """Raise `TestbedError` for hosts on other machines: ducktape's SSH does not reach their management network."""
+    elsewhere = [host.name for host in testbed.topology.hosts if testbed.topology.remote_machine_of(host)]
+    if elsewhere:
+        raise TestbedError(
+            f"{', '.join(elsewhere)} of testbed {testbed.name} are on other machines, whose management network "
+            "ducktape does not reach; place all hosts on this machine (machine: at the host)"
+        )
+
+
 def cluster_file(testbed: Testbed) -> dict[str, Any]:
     """Return the document of ducktape's `--cluster-file`, with a node for each host.
 
@@ -14,12 +24,7 @@ def cluster_file(testbed: Testbed) -> dict[str, Any]:
     the host use the address of its shaped NIC; ducktape's SSH uses the management network. Raise `TestbedError` for
     hosts on other machines.
     """
-    elsewhere = [host.name for host in testbed.topology.hosts if testbed.topology.remote_machine_of(host)]
-    if elsewhere:
-        raise TestbedError(
-            f"{', '.join(elsewhere)} of testbed {testbed.name} are on other machines, whose management network "
-            "ducktape does not reach; place all hosts on this machine (machine: at the host)"
-        )
+    require_here(testbed)
     key = str(states.private_key_path(testbed.name).resolve())
     return {
         "nodes": [

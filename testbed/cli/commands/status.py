@@ -30,6 +30,8 @@ def _run(args: argparse.Namespace) -> int:
         for host in found["hosts"]:
             if host["jvm"]:
                 print(f"{host['name']}: {host['jvm']}")
+        for machine in dict.fromkeys(host["machine"] for host in found["hosts"] if host["machine"]):
+            print(f"machine {machine}: {', '.join(h['name'] for h in found['hosts'] if h['machine'] == machine)}")
         for uplink in found["uplinks"]:
             print(f"uplink of rack {uplink['rack']}: {rates_in_words(uplink)}")
         for remark in remarks(found):
