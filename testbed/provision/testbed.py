@@ -280,8 +280,8 @@ class Testbed:
 
     @property
     def machine_shells(self) -> Mapping[str, SshHost]:
-        """Return a shell as root on each other machine; empty on one machine."""
-        return self.engine.shells
+        """Return a shell as root on each other machine; empty where this machine has all hosts."""
+        return self.hosts if self.topology.exists else self.engine.shells
 
     def copy_software(self, software: KafkaSoftware) -> None:
         """Copy a Kafka to every other machine, for hosts that run already; do nothing on one machine."""
