@@ -17,7 +17,8 @@ from pathlib import Path
 
 from results.contract import durable
 from testbed.paths import cache_dir
-from testbed.setup.debian import install, which
+from testbed.setup.install import install
+from testbed.software.distribution import which
 
 KERNEL = "linux-image-cloud-amd64"
 PROGRAMS = {
