@@ -49,12 +49,12 @@ def test_it_has_the_same_packages_and_nothing_of_the_build(base):
         "Cmd": [
             "sh",
             "-c",
-            "find /tmp /var/lib/apt/lists -mindepth 1; ls /etc/dpkg/dpkg.cfg.d; ls /etc/ssh | grep host_; java -version",
+            "find /tmp /var/lib/apt/lists -mindepth 1; ls /etc/dpkg/dpkg.cfg.d /etc/ssh | grep -v :; java -version",
         ],
     }
     with base.container(definition) as container:
         said = "\n".join(container.output())
-    assert [part for part in ("/tmp/", "/lists/", "testbed", "host_") if part in said] == []
+    assert [part for part in ("/tmp/", "/lists/", "testbed\n", "ssh_host_") if part in said] == []
     assert 'openjdk version "17' in said
     assert names(base, TAG) >= set(image.PACKAGES)
     assert names(base, TAG) == names(base, image.node_image(base).tag)
