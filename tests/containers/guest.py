@@ -15,10 +15,10 @@ import tempfile
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from testbed.setup.debian import install, which
-
 from results.contract import durable
 from testbed.paths import cache_dir
+from testbed.setup.install import install
+from testbed.software.distribution import which
 
 KERNEL = "linux-image-cloud-amd64"
 PROGRAMS = {

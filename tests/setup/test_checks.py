@@ -228,6 +228,7 @@ def test_a_started_daemon_is_waited_for(monkeypatch: pytest.MonkeyPatch, tmp_pat
     program.write_text(f"#!/bin/sh\ntouch {marker}\n")
     program.chmod(0o755)
     monkeypatch.setattr(EngineSocket, "ping", ping)
+    monkeypatch.setattr(EngineSocket, "get", lambda *_: {"Version": "28.0.4"})
     monkeypatch.delenv("DOCKER_HOST", raising=False)
     monkeypatch.setattr(engine, "SYSTEMD", tmp_path / "absent")
     monkeypatch.setattr(engine, "which", lambda _: str(program))
@@ -369,3 +370,31 @@ def test_a_distribution_whose_go_is_too_old_is_not_asked_for_it(monkeypatch: pyt
     )
     software.Go().fix()
     assert installed == [("golang-go",)]
+
+
+def test_an_engine_on_which_testbeds_cannot_work_is_named_with_what_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(EngineSocket, "ping", lambda *_: None)
+    answers = {
+        "/version": {"Version": "5.2.5", "Components": [{"Name": "Podman Engine"}]},
+        "/info": {"SecurityOptions": ["name=rootless"]},
+    }
+    monkeypatch.setattr(EngineSocket, "get", lambda _self, path: answers[path])
+    assert told(engine.ContainerEngine().probe()).startswith("Podman 5.2.5: root is missing, so it cannot link hosts")
+
+
+def test_podmans_socket_is_named_where_docker_is_absent(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    silence(monkeypatch, Trouble.ABSENT)
+    (tmp_path / "podman.sock").touch()
+    monkeypatch.setattr(engine, "PODMAN_SOCKET", tmp_path / "podman.sock")
+    assert f"| export DOCKER_HOST=unix://{tmp_path / 'podman.sock'}" in told(engine.ContainerEngine().probe())
+
+
+def test_an_image_of_another_architecture_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    answers = {"/version": {"Version": "28.0.4"}, "/info": {"Architecture": "aarch64"}}
+    monkeypatch.setattr(EngineSocket, "get", lambda _self, path: answers[path])
+    monkeypatch.setattr(EngineSocket, "image_labels", lambda *_: {})
+    monkeypatch.setattr(software, "local_image", lambda _: SimpleNamespace(tag="node:1"))
+    monkeypatch.setattr(EngineSocket, "image_architecture", lambda *_: "amd64")
+    assert "node:1 is for amd64, the engine runs on aarch64" in told(software.NodeImage().probe())
+    monkeypatch.setattr(EngineSocket, "image_architecture", lambda *_: "arm64")
+    assert software.NodeImage().probe().what == "node:1, made from a registry"
