@@ -38,7 +38,7 @@ _CLIENT: Mapping[str, Any] = {
     "reconnect.backoff.ms": 20,
     "reconnect.backoff.max.ms": 500,
     "socket.nagle.disable": True,
-    "log_level": 3,
+    "log_level": 2,
 }
 
 
