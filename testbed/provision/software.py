@@ -5,9 +5,11 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
+from testbed.errors import SoftwareError
 from testbed.kafka.capabilities import Capability, has, of_release
 from testbed.kafka.node import FLAGS, PROPERTIES, with_credentials
 from testbed.software.automq import automq_release, supplied
+from testbed.software.engine import EngineError, Trouble
 from testbed.software.format import bootstrap_checkpoint, feature_levels, lowest
 from testbed.software.image import ImageRef, node_image
 from testbed.software.jvm import broker_command, cds_archive, mounts
@@ -77,8 +79,13 @@ class SoftwareSet:
 
     @cached_property
     def image(self) -> ImageRef:
-        """Return the node image of all hosts."""
-        return node_image()
+        """Return the node image of all hosts. Raise `SoftwareError` when there is none, and no engine to make it."""
+        try:
+            return node_image()
+        except EngineError as error:
+            if error.trouble is not Trouble.ABSENT:
+                raise
+            raise SoftwareError(f"{error}; `testbed doctor --fix` installs and starts one") from error
 
     def kafka(self, source: str) -> KafkaSoftware:
         """Return the Kafka that `source` names: a version, a tarball's or folder's path, an imported build's version.

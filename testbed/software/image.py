@@ -228,7 +228,7 @@ def _from_base(engine: EngineSocket, tar: Path, sources: tuple[str, ...], recipe
     return True
 
 
-def _from_packages(tar: Path, sources: tuple[str, ...], recipe: ImageRecipe) -> None:
+def _from_packages(tar: Path, sources: tuple[str, ...], recipe: ImageRecipe = NODE) -> None:
     if shutil.which("mmdebstrap") is None:
         distribution = this_distribution()
         how = distribution.how_to_get("mmdebstrap") if distribution.has("mmdebstrap") else "no package of it is here"

@@ -48,6 +48,8 @@ def mover(during=None, mode="batched", limits=None, make=batched_run):
         ),
         state=SimpleNamespace(cluster_id="fake-cluster"),
         bootstrap=["fake:9092"],
+        driver_bootstrap=["fake:9092"],
+        client_networks=dict,
     )
     context = SimpleNamespace(testbed=testbed, recorder=recorder, run_id="20260101T000000Z-x-abcdef", progress=print)
     setup = MoveSetup(

@@ -22,7 +22,9 @@ LIKE = 1.02
 
 def environment_of(storage, recorder):
     settings = read_settings(find_experiment("s3-reassign"), "smoke", [f"storage={storage}"])
-    testbed = SimpleNamespace(topology=find("s3"), bootstrap=("127.0.0.1:1",))
+    testbed = SimpleNamespace(
+        topology=find("s3"), bootstrap=("127.0.0.1:1",), driver_bootstrap=("127.0.0.1:1",), client_networks=dict
+    )
     context = SimpleNamespace(testbed=testbed, recorder=recorder, run_id="20261122T080000Z-s3-reassign-abc123")
     setup = MoveSetup(layout(settings, ["b1", "b2"]), 0, "default", MidMoveAction(), storage=storage)
     return MoveEnvironment(context, setup, None)

@@ -45,7 +45,9 @@ def journals(tmp_path, monkeypatch):
 
 def moving(during=None):
     admin = FakeAdmin(dict.fromkeys((*MOVING, *CALIBRATION), (1,)), broker_ids=(1, 2))
-    testbed = SimpleNamespace(topology=find("two-brokers"), bootstrap=("fake:9092",))
+    testbed = SimpleNamespace(
+        topology=find("two-brokers"), bootstrap=("fake:9092",), driver_bootstrap=("fake:9092",), client_networks=dict
+    )
     events = []
     recorder = SimpleNamespace(
         event=lambda kind, name="", detail=None, host=None: events.append((kind, name, detail)),

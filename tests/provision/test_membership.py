@@ -104,7 +104,13 @@ def test_a_host_that_a_living_process_adds_need_not_run_and_one_that_a_dead_proc
 
     def state(owner):
         return SimpleNamespace(
-            name="one", topology=document, changing={"b3": owner}, owner=str(Owner.this_process()), ephemeral=False
+            name="one",
+            topology=document,
+            changing={"b3": owner},
+            owner=str(Owner.this_process()),
+            ephemeral=False,
+            machines={},
+            machine_keys={},
         )
 
     engine = FakeEngine("", "b1", "b2", "s1")

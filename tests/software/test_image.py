@@ -128,7 +128,7 @@ def root_file_system() -> bytes:
 def packages_only(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
-    monkeypatch.setattr(image, "_from_packages", lambda tar, _sources: tar.write_bytes(root_file_system()))
+    monkeypatch.setattr(image, "_from_packages", lambda tar, *_sources: tar.write_bytes(root_file_system()))
 
 
 @pytest.mark.usefixtures("packages_only")

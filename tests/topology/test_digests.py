@@ -3,6 +3,8 @@
 from testbed.topology.find import find, ready
 
 DIGESTS = {
+    "automq": "d550d8fe382de7b96a39e8fce7233587f7bd3c44d9982bc7eb01106471e40264",
+    "automq-three-brokers": "681d44334e38e69c250986d3bb88d83cf9f6dc77297a5cc841248c17a9c2fe21",
     "controllers": "6bd6a222795bd4b4de201d8c80fa27e64fc649608454e02a552e2bbf2f8599b2",
     "eight-brokers": "185f63ce60bba343a0ab2190e1824e5404a5ac951d20c6dc47e3b7dac52f50c7",
     "four-brokers": "2e6bcca114adf688bb20cdbaa744ef73d22dd6702c7a225d1fcafbc3a874e9c7",
