@@ -116,7 +116,7 @@ def test_a_preflight_names_what_every_machine_lacks_before_anything_is_changed(m
         assert "tbf 7: root" in m2.sh("tc qdisc show dev eth0")
     finally:
         m1.sh("mv /usr/lib/jvm.away /usr/lib/jvm")
-        m2.sh("tc qdisc del dev eth0 root; kill $(pgrep -f http.server)")
+        m2.sh("tc qdisc del dev eth0 root; kill $(pgrep -f '[h]ttp.server')")
     assert refused.returncode != 0
     for text in ("b1 lacks Java 17", "b2 lacks the port 9092, which python3", "qdisc tbf 7: root, which would be lost"):
         assert text in refused.stderr, refused.stderr
