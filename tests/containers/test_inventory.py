@@ -108,6 +108,8 @@ def test_a_preflight_names_what_every_machine_lacks_before_anything_is_changed(m
     # Java, a port, and a NIC that somebody shaped, all in one table.
     m1, m2 = machines["m1"], machines["m2"]
     m1.sh("mv /usr/lib/jvm /usr/lib/jvm.away")
+    # The kernel makes the queue of a device longer when it gets a qdisc, and leaves it so.
+    queue = m2.sh("cat /sys/class/net/eth0/tx_queue_len").strip()
     m2.sh("tc qdisc add dev eth0 root handle 7: tbf rate 900mbit burst 64k latency 50ms")
     docker("exec", "-d", m2.container, "python3", "-m", "http.server", "9092")
     try:
@@ -116,7 +118,7 @@ def test_a_preflight_names_what_every_machine_lacks_before_anything_is_changed(m
         assert "tbf 7: root" in m2.sh("tc qdisc show dev eth0")
     finally:
         m1.sh("mv /usr/lib/jvm.away /usr/lib/jvm")
-        m2.sh("tc qdisc del dev eth0 root; kill $(pgrep -f '[h]ttp.server')")
+        m2.sh(f"tc qdisc del dev eth0 root; ip link set dev eth0 txqueuelen {queue}; kill $(pgrep -f '[h]ttp.server')")
     assert refused.returncode != 0
     for text in ("b1 lacks Java 17", "b2 lacks the port 9092, which python3", "qdisc tbf 7: root, which would be lost"):
         assert text in refused.stderr, refused.stderr

@@ -3,7 +3,6 @@
 import os
 import signal
 import subprocess
-import time
 from pathlib import Path
 
 import pytest
@@ -18,6 +17,7 @@ from testbed.objectstore.server import DATA_DIR, PID_FILE
 from testbed.owner import Owner
 from testbed.provision import state as states
 from testbed.topology import loads
+from testbed.wait import wait_for
 from tests.provision.states import make
 
 DEAD = Owner(1, 0, "another boot")
@@ -226,10 +226,11 @@ def test_a_pause_that_was_cut_in_the_middle_does_not_stay(up):
     """The pulses are killed while the server stands still."""
     faults = Faults(up)
     faults.add(parse_fault("objectstore-slow host=s1 pause=900ms every=1000ms"))
-    deadline = time.monotonic() + 5
-    while state(up) != "T" and time.monotonic() < deadline:
-        time.sleep(0.01)
-    os.kill(stores._pulses(up.objectstore.server("s1"), None).pid(), signal.SIGKILL)
+    pulses = stores._pulses(up.objectstore.server("s1"), None).pid()
+    # At the begin of a pause: the kill must not come after its end.
+    for wanted in ("S", "T"):
+        wait_for(lambda: state(up), lambda found, wanted=wanted: found == wanted, 10.0, 0.005, f"the state {wanted}")
+    os.kill(pulses, signal.SIGKILL)
     assert state(up) == "T"
     faults.clear()
     as_declared(up)
