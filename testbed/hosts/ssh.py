@@ -166,13 +166,16 @@ class SshHost:
     def session(self) -> paramiko.Channel:
         """Return a new channel on the connection, for uses other than `run` and `spawn`. Raise `TestbedError`."""
         refused: Exception | None = None
-        for number in range(_MOST_CONNECTIONS):
+        number, lost = 0, False
+        while number < _MOST_CONNECTIONS:
             try:
                 return self._transport(number).open_session(timeout=10.0)
             except paramiko.ChannelException as error:
-                refused = error  # as many sessions as the server allows on this connection are open
+                refused, number = error, number + 1  # the server allows no more sessions on this connection
             except (OSError, EOFError, paramiko.SSHException) as error:
-                raise TestbedError(f"{self._name}: the SSH connection was lost: {error}") from error
+                if lost:
+                    raise TestbedError(f"{self._name}: the SSH connection was lost: {error}") from error
+                lost = True  # nothing was begun on it: a new connection takes its place
         raise TestbedError(f"{self._name}: the SSH server opens no more sessions: {refused}")
 
     def _execute(self, text: str) -> paramiko.Channel:
