@@ -3,6 +3,7 @@
 The ordinary run tries what is refused; the rest is nightly, because an engine needs a quarter of a minute to be made.
 """
 
+import json
 import os
 import random
 import signal
@@ -17,7 +18,7 @@ from testbed.network.measure import HIGHEST, LOWEST, carried, settled
 from testbed.network.shape import payload_bytes_per_s
 from testbed.provision.testbed import Testbed
 from testbed.topology.find import find
-from tests.containers.conftest import ROOT, cli, left_of
+from tests.containers.conftest import ROOT, cli, left_of, measured
 from tests.containers.engines import machines, run
 
 NAME = f"ci-machines-{os.environ.get('PYTEST_XDIST_WORKER', 'gw0')}"
@@ -101,6 +102,18 @@ def test_two_brokers_on_two_machines(up, made):
         print(f"{shell.name}: {offset.offset_s * 1000:+.2f} ± {offset.unsure_s * 1000:.2f} ms")
         # Both have the clock of this machine.
         assert abs(offset.offset_s) <= offset.unsure_s + 0.001
+
+
+@pytest.mark.nightly
+@pytest.mark.alone
+def test_a_throttled_run_is_judged_across_machines(up):
+    done = cli("run", "kip73-two-node", "--profile", "smoke", "--on", up.name, "--json", timeout_s=480)
+    told = json.loads(done.stdout)
+    for criterion in told["criteria"]:
+        print(criterion["name"], criterion["host"], criterion["verdict"], criterion.get("why", ""))
+    measured(told["criteria"])
+    assert told["verdict"] == "pass", done.stdout
+    assert {each["verdict"] for each in told["criteria"] if each["name"] == "clocks-agree"} == {"pass"}
 
 
 @pytest.mark.nightly
