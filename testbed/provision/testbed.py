@@ -321,7 +321,8 @@ class Testbed:
         """
         if not self.topology.clients or lacking_capabilities():
             return {}
-        found = {host.name: self.places()[host.name] for host in self.topology.clients}
+        places = self.places()
+        found = {host.name: places[host.name] for host in self.topology.clients}
         return {name: network_of(place) for name, place in found.items() if isinstance(place, int)}
 
     def nics(
