@@ -202,6 +202,25 @@ def _nic_share(name: str) -> Callable[[Manifest, MoveMeasures], float | None]:
     return value
 
 
+def _highest_second(run: Manifest, measured: MoveMeasures) -> float | None:
+    quota, highest = _quota(run), [rates.highest_second_bytes_per_s for rates in measured.rates]
+    known = [rate for rate in highest if rate is not None]
+    return max(known) / quota if quota and known else None
+
+
+def _rest_s(_run: Manifest, measured: MoveMeasures) -> float | None:
+    return measured.rests.total_s if measured.rests else None
+
+
+def _silence(kind: ClientKind) -> Callable[[Manifest, MoveMeasures], float | None]:
+    """The longest time, in seconds, in which a client's count did not grow during the move."""
+
+    def value(_run: Manifest, measured: MoveMeasures) -> float | None:
+        return next((view.silence_s for view in measured.clients if (view.kind, view.part) == (kind, "during")), None)
+
+    return value
+
+
 def _copied_gb(_run: Manifest, measured: MoveMeasures) -> float | None:
     received = _received(measured)
     return sum(rates.total_bytes for rates in received) / 1e9 if received else None
@@ -235,6 +254,10 @@ for _kind, _what in _CLIENTS:
 _ASKED: tuple[tuple[str, str, str, Better, Callable[[Manifest, MoveMeasures], float | None], bool], ...] = (
     ("nic-max-1s", "highest second of any NIC", "of the NIC", "lower", _nic_share("peak_bytes_per_s"), True),
     ("nic-mean", "mean of the busiest NIC over the move", "of the NIC", "lower", _nic_share("mean_bytes_per_s"), True),
+    ("highest-1s", "highest second of throttled copying", "of the quota", "lower", _highest_second, True),
+    ("rest-seconds", "time in which no partition was being reassigned", "s", "lower", _rest_s, False),
+    ("produce-gap", "longest time without an acknowledgement", "s", "lower", _silence("produce"), True),
+    ("consume-gap", "longest time without a record read", "s", "lower", _silence("consume"), True),
     ("in-flight", "most partitions being reassigned at once", "", "lower", _most_in_flight, False),
     ("copied", "what the new replicas received", "GB", "lower", _copied_gb, False),
     ("under-min-isr", "time with an ISR under min.insync.replicas", "s", "lower", _under_min_isr, False),
@@ -243,7 +266,7 @@ _ASKED: tuple[tuple[str, str, str, Better, Callable[[Manifest, MoveMeasures], fl
 for _name, _summary, _unit, _better, _value, _compared in _ASKED:
     # One second is mostly luck where a throttle lets whole responses pass: runs of the same differ by up to 22 %. The
     # mean is bytes ÷ time: from night to night a move that is slower would be told as one that spares its NIC.
-    _followed = _name not in ("nic-max-1s", "nic-mean")
+    _followed = _name not in ("nic-max-1s", "nic-mean", "highest-1s", "produce-gap", "consume-gap")
     register(Measure(_name, _summary, _unit, _better, _value, compared=_compared, asked=True, followed=_followed))
 
 

@@ -17,7 +17,7 @@ ICONS = {"not done": "fail"}
 """What has no icon of its own."""
 HIDDEN = ("partitions", "preload")
 """Settings that hardly ever differ; a run's own report has all."""
-OF_STEPS = ("mode", "replicas", "reassignment-batch-size", "leaders")
+OF_STEPS = ("mode", "replicas", "reassignment-batch-size", "leaders", "per-broker", "starts")
 """Settings that say nothing of a move that is not made in steps."""
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Literal, Protocol
 
 TIME = "move-seconds"
-BURDENS = ("nic-max-1s", "produce-p99", "in-flight")
+BURDENS = ("nic-max-1s", "highest-1s", "produce-p99", "in-flight")
 """What is drawn against the time, where it was asked for."""
 WIDTH, HEIGHT, LEFT, TOP, RIGHT, BELOW = 960.0, 340.0, 64.0, 14.0, 24.0, 52.0
 CHARACTER, LINE, ASIDE = 7.0, 14.0, 10.0

@@ -53,6 +53,7 @@ def plan(args: argparse.Namespace) -> int:
 
 def execute(args: argparse.Namespace) -> int:
     """Execute a plan to its end; return the exit code. An interrupted execution can be resumed."""
+    _check_starts(args, _mode(args))
     wanted, control = Plan.load(args.plan), JobControl(_limits(args, BatchLimits()), _rate(args.throttle))
     with admin_of(args) as admin:
         _require_throttles(admin, control.throttle_bytes_per_s)
@@ -144,6 +145,7 @@ def steer(args: argparse.Namespace) -> int:
         _require_throttles(admin, given)
         jobs = JobFolder()
         job = _stored(admin, jobs)
+    _check_starts(args, job.mode)
     before = jobs.control(job.id)
     throttle = before.throttle_bytes_per_s if args.throttle is None else given
     control = replace(before, limits=_limits(args, before.limits), throttle_bytes_per_s=throttle)
@@ -251,6 +253,12 @@ def _mode(args: argparse.Namespace) -> Mode:
     return "unbatched" if all(value is None for value in given) else "batched"
 
 
+def _check_starts(args: argparse.Namespace, mode: Mode) -> None:
+    """Raise `UsageError` when `--starts` limits a move that does not refill slots: it would change nothing."""
+    if args.starts and mode != "incremental":
+        raise UsageError("--starts: only --incremental starts single steps; a batch starts as a whole")
+
+
 def _limits(args: argparse.Namespace, before: BatchLimits) -> BatchLimits:
     """Return the limits of `before`, changed by the options; 0 removes a limit, as in KIP-1335's batch size."""
     names = {
@@ -258,6 +266,7 @@ def _limits(args: argparse.Namespace, before: BatchLimits) -> BatchLimits:
         "partitions": args.reassignment_batch_size,
         "leaders": args.leaders,
         "per_broker": args.per_broker,
+        "starts": args.starts,
     }
     changed = {name: value or None for name, value in names.items() if value is not None}
     try:

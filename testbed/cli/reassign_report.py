@@ -30,6 +30,7 @@ def limits_text(limits: BatchLimits) -> str:
         ("partitions in flight", limits.partitions),
         ("leader movements in flight", limits.leaders),
         ("replicas copied to one broker", limits.per_broker),
+        ("steps that begin in one turn", limits.starts),
     )
     return ", ".join(f"{name}: {'no limit' if value is None else value}" for name, value in values)
 
@@ -81,6 +82,7 @@ def status_document(job: Job, control: JobControl, turn: Turn) -> dict[str, Any]
             "partitions": control.limits.partitions,
             "leaders": control.limits.leaders,
             "per_broker": control.limits.per_broker,
+            "starts": control.limits.starts,
         },
         "partitions": [_partition(status) for status in turn.partitions],
     }

@@ -51,8 +51,8 @@ NEEDS = frozenset({Capability.THROTTLES_REPLICATION, Capability.MOVES_DATA, Capa
 PARTITIONS = 100
 TOPOLOGIES = {2: "two-brokers", 3: "three-brokers", 4: "four-brokers", 8: "eight-brokers"}
 MODES: tuple[Mode, ...] = get_args(Mode)
-STEPS = ("replicas", "reassignment-batch-size", "leaders")
-"""The parameters that limit steps: R, P, L."""
+STEPS = ("replicas", "reassignment-batch-size", "leaders", "per-broker", "starts")
+"""The parameters that limit steps: R, P, L, the replicas in copy to one broker, the steps that begin in one turn."""
 RELEASE = {"preload": "120s"}
 BRIEF = ("fetch=tuned", "rate=5MB/s", "preload=30s", "partitions=20")
 """Settings of a short scenario. Between warm-up (12 s) and tail (5 s) a window of the quota fits, and a leak of 5 % is
@@ -67,10 +67,7 @@ def limit(text: str) -> Value:
 
 def limits(settings: Settings) -> BatchLimits:
     """Return the limits of steps; no limits for an experiment without these parameters."""
-    replicas, partitions, leaders = (
-        int(number(settings, name)) or None if name in settings else None for name in STEPS
-    )
-    return BatchLimits(replicas, partitions, leaders)
+    return BatchLimits(*(int(number(settings, name)) or None if name in settings else None for name in STEPS))
 
 
 def mode_of(settings: Settings) -> Mode:

@@ -24,6 +24,8 @@ class NamedComparison:
     repeats: int
     automq: str = ""
     """The ready topology of AutoMQ's variants; empty: there are none. They run where a distribution is supplied."""
+    beside: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    """Further variants, label and settings, before the combinations: the first one is the baseline."""
 
     def variants(self, given: Sequence[str], profile: str, kafka: str | None, topology: str | None) -> list[Variant]:
         """Return all variants. The settings in `given` apply to every variant, and replace the values of an axis.
@@ -35,16 +37,29 @@ class NamedComparison:
             own["storage"] += f",{SHARED}"
         own |= {word.partition("=")[0]: word for word in given}
         base = Variant(self.experiment, self.experiment, profile, (), kafka, topology)
-        found = product(base, list(own.values()))
+        found = (*self._beside(base, own, given), *product(base, list(own.values())))
         if topology is not None or not self.automq:
             return list(found)
         shared = f"storage={SHARED}"
         return [replace(each, topology=self.automq) if shared in each.settings else each for each in found]
 
+    def _beside(self, base: Variant, own: Mapping[str, str], given: Sequence[str]) -> list[Variant]:
+        """Return the further variants, except those with a setting that `given` replaces."""
+        replaced = {word.partition("=")[0] for word in given}
+        common = {name: word for name, word in own.items() if "," not in word}
+        found = []
+        for label, words in self.beside:
+            settings = {word.partition("=")[0]: word for word in words}
+            if not replaced & settings.keys():
+                found.append(replace(base, label=label, settings=tuple((common | settings).values())))
+        return found
+
 
 _BATCHING = (
     "move-seconds",
     "in-flight",
+    "highest-1s",
+    "rest-seconds",
     "nic-max-1s",
     "nic-mean",
     "copied",
@@ -52,6 +67,8 @@ _BATCHING = (
     "produce-p99",
     "consume-p99-before",
     "consume-p99",
+    "produce-gap",
+    "consume-gap",
     "under-min-isr",
     "lowest-isr",
 )
@@ -82,9 +99,14 @@ _ALL = (
         "batching-tradeoff",
         "kip435-exchange in batches, R × P: how much longer it takes for how much less at once",
         "kip435-exchange",
-        ("mode=batched", "reassignment-batch-size=1,5,20", "replicas=1,2"),
+        ("mode=batched", "partitions=12", "preload=20s", "reassignment-batch-size=1,2,3,6,12", "replicas=1,2"),
         _BATCHING,
-        2,
+        5,
+        beside=(
+            ("unbatched", ("mode=unbatched",)),
+            ("paced P=3", ("mode=incremental", "reassignment-batch-size=3", "starts=1")),
+            ("paced P=6", ("mode=incremental", "reassignment-batch-size=6", "starts=1")),
+        ),
     ),
     NamedComparison(
         "s3-compare",

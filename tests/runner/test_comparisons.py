@@ -37,7 +37,8 @@ def test_settings_are_of_all_variants_or_replace_an_axis(doors, capsys):
     words = ["--set", "rate=5MB/s", "--set", "replicas=1", "--set", "reassignment-batch-size=2,4", "--repeats", "1"]
     assert main(["run", "batching-tradeoff", *words, "--json"]) == 0
     told = json.loads(capsys.readouterr().out)
-    assert [each["label"] for each in told["variants"]] == ["reassignment-batch-size=2", "reassignment-batch-size=4"]
+    sizes = ["reassignment-batch-size=2", "reassignment-batch-size=4"]
+    assert [each["label"] for each in told["variants"]] == ["unbatched", *sizes]
     assert "run batching-tradeoff" in Path(told["report"]).read_text()
 
 

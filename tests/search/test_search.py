@@ -9,6 +9,7 @@ from testbed.errors import TestbedError, UsageError
 from testbed.incidents.read import load
 from testbed.search.coverage import Coverage
 from testbed.search.database import Database, SearchSettings
+from testbed.search.draft import DrawnStep, document
 from testbed.search.outcome import Outcome
 from testbed.search.replayer import incident_of
 from testbed.search.search import Search, SearchLimits, candidate
@@ -147,6 +148,18 @@ def test_faults_are_drawn_by_what_each_declares():
     assert "uplink-cut" not in SPACE.faults()
     for name, kind in kinds.items():
         assert draw_fault(kind, two_racks, rng) is not None, name
+
+
+@pytest.mark.parametrize(
+    ("action", "parameters", "throttled"),
+    [("move", {}, False), ("move", {"throttle": "2000kB/s"}, True), ("set_throttle", {"rate": "1MB/s"}, True)],
+)
+def test_a_bound_is_expected_where_a_throttle_is_set(action, parameters, throttled):
+    """Otherwise the fixed variant of a shrunk incident stays inconclusive."""
+    draft = SPACE.draw(random.Random(2), {}).with_steps([DrawnStep(action, parameters)])
+    expected = [key for each in document(draft, 3)["timeline"][-1]["expect"] for key in each]
+    assert ("throttle_bound" in expected) is throttled
+    assert expected[0] == "records_intact"
 
 
 def test_ranges_bound_what_is_drawn():

@@ -21,7 +21,7 @@ from testbed.experiments.kip73_layouts import led_by_one, whole_move
 from testbed.experiments.layout import Layout
 from testbed.experiments.mid_move_actions import LiveChange, MidMoveAction
 from testbed.experiments.reassignment_run import monitored_run
-from testbed.experiments.throttled_move import MODES, load, no_action, parameters, throttled_experiment
+from testbed.experiments.throttled_move import MODES, limit, load, no_action, parameters, throttled_experiment
 from testbed.units import parse_byte_rate, parse_duration
 
 PARTITIONS = 20
@@ -59,6 +59,8 @@ def whole_experiment(
     defaults = {"partitions": str(PARTITIONS), "reassignment-batch-size": "5"}
     common = parameters(
         *load(written),
+        Parameter("per-broker", "none", limit, "in steps: replicas that are copied to one broker at once, or none"),
+        Parameter("starts", "none", limit, "mode=incremental: steps that begin in one turn of 0.5 s, or none"),
         Parameter("min-insync", "2", whole(1, factor), "min.insync.replicas of the moving partitions"),
         *more,
         rate=rate,

@@ -9,7 +9,7 @@ import gc
 import heapq
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from testbed.kafka.types import TopicPartition
 from testbed.reassignment.batching.step import Batch, BatchLimits, NoStep, PartitionView, Step, collect, next_step
@@ -31,7 +31,7 @@ def forecast(views: Mapping[TopicPartition, PartitionView], online: Collection[i
     partitions that took a step.
     """
     with _no_collections():
-        return _forecast(views, online, limits)
+        return _forecast(views, online, replace(limits, starts=None))
 
 
 @contextmanager

@@ -98,7 +98,7 @@ def check_target(target: Replicas, min_insync: int) -> str | None:
     return None
 
 
-Reason = Literal["partitions", "leaders", "broker", "waiting"]
+Reason = Literal["partitions", "leaders", "broker", "starts", "waiting"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,16 +106,18 @@ class BatchLimits:
     """The most that may be in flight at once; None is no limit.
 
     R `replicas`: added in one step of a partition. P `partitions`: in flight. L `leaders`: steps in flight that change
-    the preferred leader. `per_broker`: replicas in copy to any one broker.
+    the preferred leader. `per_broker`: replicas in copy to any one broker. `starts`: steps that begin in one turn, when
+    slots are refilled; then steps do not end all together, and something is always being copied.
     """
 
     replicas: int | None = None
     partitions: int | None = None
     leaders: int | None = None
     per_broker: int | None = None
+    starts: int | None = None
 
     def __post_init__(self) -> None:
-        for name, least in (("replicas", 1), ("partitions", 1), ("leaders", 0), ("per_broker", 1)):
+        for name, least in (("replicas", 1), ("partitions", 1), ("leaders", 0), ("per_broker", 1), ("starts", 1)):
             value = getattr(self, name)
             if value is not None and value < least:
                 raise ValueError(f"{name} is {value}; it must be at least {least}")
@@ -144,8 +146,8 @@ def collect(
 ) -> Batch:
     """Return the batch from `wanted`, in its order: leader movements first, then other steps.
 
-    Partitions that are `in_flight` count under every limit. The batch skips a step that would exceed a broker's cap. A
-    step adds at most one replica to a broker, so no cap stops a move for ever.
+    Partitions that are `in_flight` count under every limit but `starts`. The batch skips a step that would exceed a
+    broker's cap. A step adds at most one replica to a broker, so no cap stops a move for ever.
     """
     running = in_flight or {}
     chosen: dict[TopicPartition, Step] = {}
@@ -165,6 +167,8 @@ def collect(
             full = [] if cap is None else [broker for broker in step.adding if copying[broker] >= cap]
             if slots is not None and slots <= 0:
                 deferred[tp] = Deferral("partitions", f"{limits.partitions} partitions are in flight")
+            elif limits.starts is not None and len(chosen) >= limits.starts:
+                deferred[tp] = Deferral("starts", f"{len(chosen)} began in this turn, the most permitted")
             elif turn and leaders is not None and leaders <= 0:
                 deferred[tp] = Deferral("leaders", f"{limits.leaders} leader movements are in flight")
             elif full:

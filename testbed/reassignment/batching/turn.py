@@ -118,10 +118,15 @@ def take_turn(plan: Plan, seen: ReassignmentState, limits: BatchLimits, mode: Mo
             wanted.append((tp, _step(state, target, seen, limits, mode)))
             found[tp] = PartitionStatus(tp, "deferred", state.replicas, target)
     hold = "paused" if paused else "the batch before has not ended" if mode == "batched" and running else ""
-    batch = collect([] if hold else wanted, BatchLimits() if mode == "unbatched" else limits, running)
+    batch = collect([] if hold else wanted, _of_turn(limits, mode), running)
     found |= {tp: _asked_for(found[tp], step, batch, seen, hold) for tp, step in wanted}
     start = {**mended, **{tp: step.replicas for tp, step in batch.steps.items()}}
     return Turn(start, tuple(elect), tuple(found.values()))
+
+
+def _of_turn(limits: BatchLimits, mode: Mode) -> BatchLimits:
+    """Return the limits that a mode obeys: none at once; in batches, a whole batch begins in one turn."""
+    return BatchLimits() if mode == "unbatched" else replace(limits, starts=None) if mode == "batched" else limits
 
 
 def _asked_for(

@@ -46,7 +46,13 @@ def test_a_broker_receives_no_more_than_its_cap():
     assert batch.deferred[tp(2)].why == "broker 3 receives 2 replicas"
 
 
-@pytest.mark.parametrize("name", ["replicas", "partitions", "per_broker"])
+def test_no_more_steps_begin_in_one_turn_than_starts_permits():
+    batch = collect([(tp(n), STAYS) for n in range(4)], BatchLimits(partitions=4, starts=1), {tp(9): STAYS})
+    assert list(batch.steps) == [tp(0)]
+    assert batch.deferred[tp(1)].why == "1 began in this turn, the most permitted"
+
+
+@pytest.mark.parametrize("name", ["replicas", "partitions", "per_broker", "starts"])
 def test_a_limit_of_none_at_all_is_refused(name):
     with pytest.raises(ValueError, match=f"{name} is 0"):
         BatchLimits(**{name: 0})

@@ -96,6 +96,19 @@ def test_batches_follow_one_another_and_slots_are_refilled_when_incremental():
     assert len(starts["incremental"]) >= 1
 
 
+def test_starts_spreads_refilled_slots_over_turns_and_leaves_batches_whole():
+    current, plan = {tp(n): (1, 2) for n in range(6)}, Plan({tp(n): (1, 3) for n in range(6)})
+    limits = BatchLimits(1, 3, starts=1)
+    controller = Controller.of(current, {1, 2, 3}, 4)
+    assert len(take_turn(plan, controller.seen(), limits, "batched").start) == 3
+    for in_flight in (1, 2, 3):
+        turn = take_turn(plan, controller.seen(), limits, "incremental")
+        assert len(turn.start) == 1
+        controller.alter(turn.start)
+        assert len(controller.seen().listed) == in_flight
+    assert not take_turn(plan, controller.seen(), limits, "incremental").start
+
+
 def test_limits_changed_live_affect_the_next_step_only():
     current = {tp(n): (1, 2) for n in range(4)}
     plan = Plan({tp(n): (1, 3) for n in range(4)})
