@@ -17,6 +17,10 @@ MODES = ("batched", "incremental")
 """What `mode` is of a move that is carried out in steps."""
 
 
+BY_END = ("system-test", "command-time")
+"""The criteria of a run that is one of Apache's system tests, or one command."""
+
+
 class RunView:
     """A run to judge. Take samples and events as Arrow tables or pandas DataFrames."""
 
@@ -36,8 +40,8 @@ class RunView:
             return measure_steps(self.manifest, self.series)
         if self.manifest.relocation is not None:
             return measure_relocation(self.manifest, self.series)
-        if self.manifest.move is None and "system-test" in (self.criteria or ()):
-            return nothing_measured()  # the test measured and judged by itself
+        if self.judged_by_end:
+            return nothing_measured()
         return measure_move(self.manifest, self.series)
 
     @property
@@ -68,6 +72,11 @@ class RunView:
         """The criteria that the run's experiment names; None for an experiment that is not known."""
         named = self.manifest.criteria
         return criteria_of_experiment(self.manifest.experiment) if named is None else named
+
+    @property
+    def judged_by_end(self) -> bool:
+        """Whether the run is one test or one command, which is judged by how it ended: it moves nothing."""
+        return self.manifest.move is None and any(name in BY_END for name in self.criteria or ())
 
     @property
     def batched(self) -> bool:

@@ -19,6 +19,7 @@ from results.compare.measures import measures as compared_measures
 from results.contract.aliases import first_measure_name
 from results.contract.defect import in_words
 from results.contract.manifest import Manifest
+from results.criteria.catalogue.command_time import CPU_SECONDS, SECONDS
 from results.criteria.catalogue.nic_measured import NIC_HIGHEST, NIC_LOWEST
 from results.criteria.catalogue.system_test import DURATION
 from results.criteria.measures import MoveMeasures
@@ -172,10 +173,11 @@ def summary_values(names: list[str], summary: np.ndarray[Any, np.dtype[np.float6
 
 
 def duration_values(samples: pa.Table) -> Iterator[Value]:
-    """The duration of one of Apache's system tests, when it passed."""
+    """The durations of a run that is one test of Apache's, or one command, when it ended well."""
     names, _, numbers = summarise(samples)
-    if DURATION in names:
-        yield Value(DURATION, "s", "lower", float(numbers[names.index(DURATION)][0]))
+    for name in (DURATION, SECONDS, CPU_SECONDS):
+        if name in names:
+            yield Value(name, "s", "lower", float(numbers[names.index(name)][0]))
 
 
 SUMMED = " (mean|p99)$"

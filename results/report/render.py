@@ -11,10 +11,10 @@ from markupsafe import Markup
 
 from results.contract.manifest import Manifest
 from results.contract.verdict import Finding, overall
-from results.criteria.catalogue.system_test import NAME
 from results.criteria.judgement import Changed, skipped
 from results.criteria.measures import MoveMeasures
 from results.criteria.quantities import rate, size
+from results.criteria.run_view import BY_END, RunView
 from results.criteria.series import RunSeries
 from results.report import page, traffic
 from results.report.charts import charts
@@ -23,6 +23,11 @@ from results.report.incident import render_incident
 from results.report.inflight_chart import flights
 from results.report.relocation import render_relocation
 from results.report.steps import render_steps
+
+QUESTIONS = {
+    "system-test": "One of Apache Kafka's own system tests",
+    "command-time": "The time of one of the testbed's own commands",
+}
 
 
 def render(
@@ -54,10 +59,11 @@ def render(
             style=inline("templates/report.css") + inline("templates/relocation.css"),
         )
     move = manifest.move
-    if move is None and NAME in (manifest.criteria or ()):
-        ended = "; ".join(each.why for each in criteria if each.name == NAME)
+    if RunView(manifest).judged_by_end:
+        ended = "; ".join(each.why for each in criteria if each.name in BY_END)
         arguments = [f"{name.removeprefix('argument.')}={value}" for name, value in manifest.parameters.items()]
-        question = f"One of Apache Kafka's own system tests: {' '.join(arguments)}"
+        what = QUESTIONS[next(name for name in manifest.criteria or () if name in BY_END)]
+        question = f"{what}: {' '.join(arguments)}"
         return _told(manifest, RunSeries(samples, events), criteria, changed, question, ended)
     if move is None:
         raise ValueError(f"run {manifest.run_id}: its manifest has no move to report")

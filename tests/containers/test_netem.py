@@ -25,7 +25,8 @@ from testbed.network.shape import (
 from testbed.topology import Impairment
 from tests.containers.guest import Guest
 
-pytestmark = [pytest.mark.containers, pytest.mark.alone]
+# Only the lines for tc can break it, which change rarely; an emulated guest needs a minute.
+pytestmark = [pytest.mark.containers, pytest.mark.alone, pytest.mark.nightly]
 
 MBIT = 1_000_000
 PEER = "198.18.9.2"

@@ -91,6 +91,7 @@ def test_the_demo_passes_and_leaves_a_run_a_report_and_nothing_else():
 
 
 @pytest.mark.alone
+@pytest.mark.nightly
 def test_a_quota_doubled_by_somebody_else_fails():
     process = start(*SHORT)
     testbed = running_testbed(process)
