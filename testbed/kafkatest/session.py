@@ -2,8 +2,6 @@
 
 import json
 import os
-import signal
-import subprocess
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,7 +11,7 @@ from testbed.errors import TestbedError
 from testbed.kafkatest.checkout import KafkaCheckout
 from testbed.kafkatest.environment import TestEnvironment
 from testbed.kafkatest.selection import SystemTest, test_environment
-from testbed.runner.ducktape import interrupt
+from testbed.runner.ducktape_process import LOG, run_ducktape
 
 NAMES_SHELL = 'mount --bind "$0" /etc/hosts && exec "$@"'
 """The names are in a mount namespace of ducktape's own: no other process sees them, and they end with it."""
@@ -71,27 +69,8 @@ class TestSession:
         cluster_path, names_path = self.folder / "cluster.json", self.folder / "hosts"
         cluster_path.write_text(json.dumps(cluster, indent=1) + "\n", encoding="utf-8")
         names_path.write_text(names, encoding="utf-8")
-        process = subprocess.Popen(
-            self.command(symbols, cluster_path, names_path),
-            cwd=self.folder,
-            env=test_environment(self.checkout),
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            errors="replace",
-            # ducktape has its own process group, so that this process alone forwards Ctrl-C to it, once.
-            process_group=0,
-        )
-        try:
-            _listen(process, self.folder / "ducktape.log", progress)
-            process.wait()
-        except BaseException:
-            progress("interrupted: ending the test under way")
-            interrupt(process)
-            raise
-        finally:
-            _end_group(process.pid)
+        command = self.command(symbols, cluster_path, names_path)
+        run_ducktape(command, self.folder, test_environment(self.checkout), told, progress)
 
     def reports(self, tests: Sequence[SystemTest]) -> tuple[TestReport, ...]:
         """Return what ducktape reports, in the order of `tests`; a test that it did not come to is absent."""
@@ -110,7 +89,7 @@ class TestSession:
 
     def last_lines(self, count: int = 12) -> str:
         """Return the end of ducktape's output."""
-        log = self.folder / "ducktape.log"
+        log = self.folder / LOG
         lines = log.read_text(encoding="utf-8", errors="replace").splitlines() if log.is_file() else []
         return "\n".join(f"  {line}" for line in lines[-count:])
 
@@ -134,21 +113,3 @@ def _report(test: SystemTest, each: Mapping[str, Any]) -> TestReport:
         float(each["stop_time"]),
         str(each["results_dir"]),
     )
-
-
-def _listen(process: "subprocess.Popen[str]", log: Path, progress: Callable[[str], None]) -> None:
-    assert process.stdout is not None
-    with log.open("w", encoding="utf-8") as file:
-        for line in process.stdout:
-            file.write(line)
-            file.flush()
-            if text := told(line):
-                progress(text)
-
-
-def _end_group(pid: int) -> None:
-    """End what a session left of its process group: ducktape's processes of a test may outlive it."""
-    try:
-        os.killpg(pid, signal.SIGKILL)
-    except ProcessLookupError:
-        return

@@ -1,12 +1,9 @@
-"""ducktape as a separate process: start it, follow its output, end it, and clean up after it."""
+"""The invocation of ducktape for a suite: its command, its environment, the outcome of each case, and its cleaning."""
 
 import json
 import os
-import signal
-import subprocess
 import sys
-import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,6 +13,7 @@ from testbed.owner import Owner
 from testbed.provision import state as states
 from testbed.provision.containers import Engine
 from testbed.provision.resources import garbage, remove
+from testbed.runner.ducktape_process import Progress, run_ducktape
 from testbed.runner.executor import GRACE_S
 from testbed.suites.suite import CASES_VARIABLE, PROFILE_VARIABLE, Case, Suite
 
@@ -29,18 +27,15 @@ def tell(text: str) -> None:
     print(f"{MARK}{' '.join(text.split())}", flush=True)
 
 
-def told(line: str) -> str | None:
-    """Return the text of a line that `tell` printed, or None for any other line."""
-    return line[len(MARK) :].rstrip("\n") if line.startswith(MARK) else None
+def told(line: str) -> str:
+    """Return the text of a line that `tell` printed, or an empty one for any other line."""
+    return line[len(MARK) :].rstrip("\n") if line.startswith(MARK) else ""
 
 
-Progress = Callable[[str], None]
 ROOT = Path(__file__).parents[2]
 SPARE_S = 60.0
 """Seconds that ducktape takes in addition to its tests."""
 BRING_UP_S = 180.0
-INTERRUPTED_S = 90.0
-"""Seconds that an interrupted test may take to restore its changes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,31 +96,15 @@ def run(session: DucktapeSession, progress: Progress) -> None:
     session.folder.mkdir(parents=True, exist_ok=True)
     options = {"kafka": session.kafka, "store": session.store, "again": session.again}
     (session.folder / "cluster.json").write_text(json.dumps(options) + "\n", encoding="utf-8")
-    process = subprocess.Popen(
+    run_ducktape(
         session.command(),
-        cwd=session.folder,
-        env=session.environment(),
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        errors="replace",
-        # ducktape has its own process group, so that this process alone forwards Ctrl-C to it, once.
-        process_group=0,
+        session.folder,
+        session.environment(),
+        told,
+        progress,
+        longest_s=session.longest_s,
+        after=lambda pid: _remove_left(pid, progress),
     )
-    over = threading.Timer(session.longest_s, _signal_group, [process, signal.SIGKILL])
-    over.daemon = True
-    over.start()
-    try:
-        _listen(process, session.folder / "ducktape.log", progress)
-        process.wait()
-    except BaseException:
-        progress("interrupted: ending the test under way")
-        interrupt(process)
-        raise
-    finally:
-        over.cancel()
-        _remove_left(process.pid, progress)
 
 
 def statuses(folder: Path) -> dict[str, tuple[bool, str]]:
@@ -147,31 +126,6 @@ def statuses(folder: Path) -> dict[str, tuple[bool, str]]:
                 f"{path}: not a report of ducktape ({error!r}); its log is in the same folder"
             ) from error
     return found
-
-
-def _listen(process: "subprocess.Popen[str]", log: Path, progress: Progress) -> None:
-    assert process.stdout is not None
-    with log.open("w", encoding="utf-8") as file:
-        for line in process.stdout:
-            file.write(line)
-            file.flush()
-            if (text := told(line)) is not None:
-                progress(text)
-
-
-def interrupt(process: "subprocess.Popen[str]") -> None:
-    """End ducktape and its tests by SIGINT. After SIGTERM ducktape kills its tests and then waits for them forever."""
-    _signal_group(process, signal.SIGINT)
-    try:
-        process.communicate(timeout=INTERRUPTED_S)
-    except (subprocess.TimeoutExpired, KeyboardInterrupt):
-        _signal_group(process, signal.SIGKILL)
-        process.communicate()
-
-
-def _signal_group(process: "subprocess.Popen[str]", number: signal.Signals) -> None:
-    if process.poll() is None:
-        os.killpg(process.pid, number)
 
 
 def _remove_left(pid: int, progress: Progress) -> None:

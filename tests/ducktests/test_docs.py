@@ -8,7 +8,7 @@ import pytest
 from ducktests.options import Options
 from testbed.cli.command import Parser
 from testbed.cli.commands.suite import COMMAND
-from testbed.runner.ducktape import INTERRUPTED_S
+from testbed.runner.ducktape_process import INTERRUPTED_S
 from testbed.runner.executor import GRACE_S
 from testbed.suites.suite import CASES_VARIABLE, LIMIT_S, PROFILE_VARIABLE, find_suite
 
