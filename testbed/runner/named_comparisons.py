@@ -11,6 +11,10 @@ COMMAND = "run"
 """The command that begins them: `testbed run NAME`."""
 
 
+LabelledSettings = tuple[str, tuple[str, ...]]
+"""A variant's label, and the settings in which it differs from what all variants have."""
+
+
 @dataclass(frozen=True, slots=True)
 class NamedComparison:
     """A named comparison: every combination of the axes' values, `repeats` times. The first variant is the baseline."""
@@ -24,8 +28,10 @@ class NamedComparison:
     repeats: int
     automq: str = ""
     """The ready topology of AutoMQ's variants; empty: there are none. They run where a distribution is supplied."""
-    beside: tuple[tuple[str, tuple[str, ...]], ...] = ()
-    """Further variants, label and settings, before the combinations: the first one is the baseline."""
+    baseline: LabelledSettings | None = None
+    """A variant before the combinations, with which all others are compared; None: the first combination."""
+    beside: tuple[LabelledSettings, ...] = ()
+    """Further variants, after the combinations."""
 
     def variants(self, given: Sequence[str], profile: str, kafka: str | None, topology: str | None) -> list[Variant]:
         """Return all variants. The settings in `given` apply to every variant, and replace the values of an axis.
@@ -37,18 +43,27 @@ class NamedComparison:
             own["storage"] += f",{SHARED}"
         own |= {word.partition("=")[0]: word for word in given}
         base = Variant(self.experiment, self.experiment, profile, (), kafka, topology)
-        found = (*self._beside(base, own, given), *product(base, list(own.values())))
+        first = self._labelled(base, own, given, [self.baseline] if self.baseline else [])
+        combined = product(base, list(own.values()))
+        found = (*first, *combined, *self._labelled(base, own, given, self.beside))
         if topology is not None or not self.automq:
             return list(found)
         shared = f"storage={SHARED}"
         return [replace(each, topology=self.automq) if shared in each.settings else each for each in found]
 
-    def _beside(self, base: Variant, own: Mapping[str, str], given: Sequence[str]) -> list[Variant]:
-        """Return the further variants, except those with a setting that `given` replaces."""
-        replaced = {word.partition("=")[0] for word in given}
+    @property
+    def labelled(self) -> Mapping[str, tuple[str, ...]]:
+        """Return the settings of every variant that is no combination, by label."""
+        return dict([self.baseline, *self.beside] if self.baseline else self.beside)
+
+    def _labelled(
+        self, base: Variant, own: Mapping[str, str], given: Sequence[str], wanted: Sequence[LabelledSettings]
+    ) -> list[Variant]:
+        """Return the variants `wanted`, except those with a setting that `given` replaces."""
+        replaced = {word.partition("=")[0] for word in given if word not in self.axes}
         common = {name: word for name, word in own.items() if "," not in word}
         found = []
-        for label, words in self.beside:
+        for label, words in wanted:
             settings = {word.partition("=")[0]: word for word in words}
             if not replaced & settings.keys():
                 found.append(replace(base, label=label, settings=tuple((common | settings).values())))
@@ -94,6 +109,11 @@ _ALL = (
         ("mode=unbatched,batched,incremental",),
         _BATCHING,
         5,
+        beside=(
+            # As many copies to each of the two targets; in the plan's order a batch may have copies to one alone.
+            ("spread", ("mode=batched", "per-broker=3")),
+            ("paced", ("mode=incremental", "per-broker=3", "starts=1")),
+        ),
     ),
     NamedComparison(
         "batching-tradeoff",
@@ -102,8 +122,8 @@ _ALL = (
         ("mode=batched", "partitions=12", "preload=20s", "reassignment-batch-size=1,2,3,6,12", "replicas=1,2"),
         _BATCHING,
         5,
+        baseline=("unbatched", ("mode=unbatched",)),
         beside=(
-            ("unbatched", ("mode=unbatched",)),
             ("paced P=3", ("mode=incremental", "reassignment-batch-size=3", "starts=1")),
             ("paced P=6", ("mode=incremental", "reassignment-batch-size=6", "starts=1")),
         ),

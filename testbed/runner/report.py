@@ -63,7 +63,7 @@ def _of_comparison(campaign: Campaign) -> str:
     """Return the command line of a named comparison, with every setting, because its defaults may change."""
     first = campaign.variants[0]
     mine = [each for each in named_comparisons().values() if each.measures == campaign.measures]
-    beside = {label: words for each in mine for label, words in each.beside}
+    beside = {label: words for each in mine for label, words in each.labelled.items()}
     axes: dict[str, list[str]] = {}
     for variant in (each for each in campaign.variants if each.label not in beside):
         for word in variant.settings:
@@ -71,11 +71,8 @@ def _of_comparison(campaign: Campaign) -> str:
             axes.setdefault(name, []).append(value)
     fits = [each for each in mine if {word.partition("=")[0] for word in each.axes} <= set(axes)]
     words = ["testbed", "run", max(fits, key=lambda each: len(each.axes)).name]
-    own = {word.partition("=")[0] for variant in campaign.variants for word in beside.get(variant.label, ())}
     for name, values in axes.items():
-        # To set what the further variants differ in would leave these out.
-        if name not in own or len(set(values)) > 1:
-            words += ["--set", f"{name}={','.join(dict.fromkeys(values))}"]
+        words += ["--set", f"{name}={','.join(dict.fromkeys(values))}"]
     words += ["--kafka", first.kafka] if first.kafka else []
     words += ["--topology", first.topology] if first.topology else []
     words += ["--profile", first.profile, "--repeats", str(campaign.repeats), "--seed", str(campaign.seed)]

@@ -25,12 +25,23 @@ def test_the_modes_are_run_interleaved_as_often_as_asked(doors, capsys):
     assert main(["run", "batching-compare", "--repeats", "2"]) == 0
     [executor] = doors.executors
     modes = [label.removeprefix("mode=") for label in executor.made]
-    assert sorted(modes[:3]) == sorted(modes[3:]) == ["batched", "incremental", "unbatched"]
+    assert sorted(modes[:5]) == sorted(modes[5:]) == ["batched", "incremental", "paced", "spread", "unbatched"]
     told = capsys.readouterr().out
     assert "not compared with mode=unbatched: --repeats 2, and 5 are needed" in told
     page = Path(re.search(r"report (\S+)", told).group(1)).read_text()
     again = "--set mode=unbatched,batched,incremental --profile ci --repeats 2 --seed 1"
     assert f"testbed run batching-compare {again}" in page
+
+
+@pytest.mark.parametrize("name", [name for name, each in named_comparisons().items() if each.labelled])
+def test_the_command_of_a_comparison_gives_the_same_variants_again(doors, capsys, name):
+    assert main(["run", name, "--repeats", "1", "--set", "rate=5MB/s", "--json"]) == 0
+    first = json.loads(capsys.readouterr().out)
+    again = re.search(rf"testbed run {name} ([^<]*)", Path(first["report"]).read_text()).group(1).split()
+    assert main(["run", name, *again, "--json"]) == 0
+    second = json.loads(capsys.readouterr().out)
+    assert [each["label"] for each in second["variants"]] == [each["label"] for each in first["variants"]]
+    assert first["variants"][0]["label"].endswith("unbatched")
 
 
 def test_settings_are_of_all_variants_or_replace_an_axis(doors, capsys):
@@ -47,7 +58,7 @@ def test_an_interrupted_comparison_is_gone_on_with(doors, capsys):
     assert main(["run", "batching-compare", "--repeats", "1"]) == 130
     doors.fail = lambda variant, number: None
     assert main(["run", "batching-compare", "--repeats", "1", "--resume", known()[0]]) == 0
-    assert len(doors.executors[1].made) == 1
+    assert len(doors.executors[1].made) == 3
 
 
 @pytest.mark.parametrize(

@@ -104,6 +104,9 @@ EXPERIMENTS = (
             *SuiteScenario("kip435", ("release",), "exchange-l1", 13, ("leaders=1",), limit_s=1800.0).over(
                 "mode", *MODES[1:]
             ),
+            SuiteScenario(
+                "kip435", ("release",), "exchange-paced", 13, ("mode=incremental", "per-broker=3", "starts=1"), 1800.0
+            ),
         ),
     ),
     whole_experiment(
