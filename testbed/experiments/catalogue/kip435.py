@@ -105,7 +105,12 @@ EXPERIMENTS = (
                 "mode", *MODES[1:]
             ),
             SuiteScenario(
-                "kip435", ("release",), "exchange-paced", 13, ("mode=incremental", "per-broker=3", "starts=1"), 1800.0
+                "kip435",
+                ("release",),
+                "exchange-paced",
+                13,
+                ("mode=incremental", "per-broker=3", "starts=1"),
+                limit_s=1800.0,
             ),
         ),
     ),
