@@ -14,8 +14,9 @@ from testbed.kafka.capabilities import Capability, require_of_running
 from testbed.kafka.types import TopicPartition
 from testbed.reassignment import planners
 from testbed.reassignment.batching.execution import Execution, ExecutionResult
+from testbed.reassignment.batching.forecast import SpreadAdvice, spread_advice
 from testbed.reassignment.batching.job import Job, JobControl, JobFolder
-from testbed.reassignment.batching.step import BatchLimits
+from testbed.reassignment.batching.step import BatchLimits, PartitionView
 from testbed.reassignment.batching.turn import Mode, Turn, min_insync, read_state, take_turn
 from testbed.reassignment.lag import read_sizes
 from testbed.reassignment.plan import Plan, moves
@@ -60,6 +61,8 @@ def execute(args: argparse.Namespace) -> int:
         assignment, _racks = _assignment(admin, wanted.topics())
         changed = Plan({m.tp: m.target for m in moves(wanted, admin.partitions(wanted.topics()))})
         print(report.cost_text(_cost(admin, changed, assignment)), file=sys.stderr)
+        if advice := _advice(admin, changed, control.limits):
+            print(report.advice_text(advice), file=sys.stderr)
         config = None if args.command_config is None else str(args.command_config.resolve())
         job = Job.new(args.bootstrap, admin.cluster().cluster_id, _mode(args), wanted, config)
         run = Execution(admin, job, JobFolder(), JournalFolder())
@@ -237,13 +240,30 @@ def _assignment(admin: Admin, topics: list[str] | None) -> tuple[dict[TopicParti
 
 
 def _cost(admin: Admin, made: Plan, assignment: dict[TopicPartition, Replicas]) -> planners.PlanCost:
+    return planners.cost(made, assignment, _sizes(admin, made))
+
+
+def _sizes(admin: Admin, made: Plan) -> dict[TopicPartition, int]:
+    """Return the bytes of each moving partition's largest replica."""
     brokers = [broker.id for broker in admin.cluster().brokers]
     logs = read_sizes(admin, brokers, made.topics()).logs if made.targets else {}
     sizes: dict[TopicPartition, int] = {}
     for found in logs.values():
         for tp, size in found.items():
             sizes[tp] = max(size, sizes.get(tp, 0))
-    return planners.cost(made, assignment, sizes)
+    return sizes
+
+
+def _advice(admin: Admin, changed: Plan, limits: BatchLimits) -> SpreadAdvice | None:
+    if limits.partitions is None or limits.per_broker is not None or not changed.targets:
+        return None
+    states, least = admin.partitions(changed.topics()), min_insync(admin, changed.topics())
+    views = {
+        tp: PartitionView(states[tp].replicas, target, states[tp].isr, least[tp.topic])
+        for tp, target in changed.targets.items()
+        if tp in states
+    }
+    return spread_advice(views, [broker.id for broker in admin.cluster().brokers], limits, _sizes(admin, changed))
 
 
 def _mode(args: argparse.Namespace) -> Mode:

@@ -6,6 +6,7 @@ from typing import Any
 
 from results.render import table
 from testbed.kafka.types import Reassignment, TopicPartition
+from testbed.reassignment.batching.forecast import SpreadAdvice
 from testbed.reassignment.batching.job import Job, JobControl
 from testbed.reassignment.batching.step import BatchLimits
 from testbed.reassignment.batching.turn import PartitionStatus, Turn
@@ -20,6 +21,14 @@ def cost_text(cost: PlanCost) -> str:
     return (
         f"MoveRatio {cost.move_ratio:.3f}: {cost.partitions} of {cost.of} partitions, {cost.replicas} replicas and "
         f"{format_size(cost.bytes, 4)} to copy, {cost.leaders} preferred leaders change"
+    )
+
+
+def advice_text(advice: SpreadAdvice) -> str:
+    """Return what a cap per broker would save, in one line."""
+    return (
+        f"in the plan's order batches copy to few brokers at once: copying takes {advice.times:.1f} times as long as "
+        f"with --per-broker {advice.per_broker}"
     )
 
 

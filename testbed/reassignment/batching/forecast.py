@@ -7,6 +7,7 @@ compensates for pauses.
 
 import gc
 import heapq
+import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -142,6 +143,40 @@ def finished_s(batches: Sequence[Batch], sizes: LogBytes, quotas: QuotaPhases) -
         total += max((share.bytes for share in carried([batch], sizes)), default=0)
         found.append(seconds_over([Share(0, "receive", total, 0.0)], quotas))
     return tuple(found)
+
+
+ADVISED = 1.2
+"""How many times longer than necessary copying may take before a cap is advised."""
+
+
+@dataclass(frozen=True, slots=True)
+class SpreadAdvice:
+    """With at most `per_broker` replicas in copy to any one broker, copying takes 1 ÷ `times` of the time."""
+
+    per_broker: int
+    times: float
+
+
+def spread_advice(
+    views: Mapping[TopicPartition, PartitionView], brokers: Collection[int], limits: BatchLimits, sizes: LogBytes
+) -> SpreadAdvice | None:
+    """Return the cap that spreads the batches over the receiving brokers; None where it saves less than a sixth.
+
+    In the order of the plan a batch may copy to a few of the plan's targets alone, while the quotas of the others are
+    not used. The cap is the number of a batch's copies ÷ the number of receiving brokers.
+    """
+    if limits.partitions is None or limits.per_broker is not None:
+        return None
+    plain = batches_of(views, brokers, limits)
+    copies = [len(step.adding) for batch in plain for step in batch.steps.values() if step.adding]
+    targets = {broker for batch in plain for step in batch.steps.values() for broker in step.adding}
+    if not copies:
+        return None
+    cap = max(1, math.ceil(limits.partitions * max(copies) / len(targets)))
+    spread = batches_of(views, brokers, replace(limits, per_broker=cap))
+    seconds = [finished_s(each, sizes, [(0.0, 1.0)])[-1] for each in (plain, spread)]
+    times = seconds[0] / seconds[1] if seconds[1] > 0 else 1.0
+    return SpreadAdvice(cap, times) if times >= ADVISED else None
 
 
 def _copies(batches: Sequence[Batch], sizes: LogBytes) -> list[Copy]:

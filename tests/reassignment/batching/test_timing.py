@@ -5,7 +5,13 @@ import math
 import pytest
 
 from testbed.kafka.types import TopicPartition
-from testbed.reassignment.batching.forecast import batches_of, carried, finished_s, one_carries_all
+from testbed.reassignment.batching.forecast import (
+    batches_of,
+    carried,
+    finished_s,
+    one_carries_all,
+    spread_advice,
+)
 from testbed.reassignment.batching.step import BatchLimits, PartitionView
 
 BROKERS = range(1, 7)
@@ -56,3 +62,30 @@ def test_nothing_to_copy_takes_no_time():
     found = views(((1, 2), (2, 1)))
     batches = batches_of(found, BROKERS, BatchLimits(1, 1))
     assert finished_s(batches, sizes(found), QUOTA) == (0.0,)
+
+
+EXCHANGE = views(*[((1, 2), (3, 4))] * 6, *[((2, 1), (4, 3))] * 6)
+
+
+def test_batches_that_copy_to_one_target_at_a_time_take_twice_as_long_as_spread_ones():
+    advice = spread_advice(EXCHANGE, BROKERS, BatchLimits(2, 2), sizes(EXCHANGE))
+    assert advice is not None
+    assert advice.per_broker == 1
+    assert advice.times == pytest.approx(2.0, abs=0.2)
+    capped = batches_of(EXCHANGE, BROKERS, BatchLimits(2, 2, per_broker=1))
+    assert finished_s(capped, sizes(EXCHANGE), QUOTA)[-1] == pytest.approx(120.0, abs=20.0)
+
+
+@pytest.mark.parametrize(
+    ("found", "limits"),
+    [
+        (EXCHANGE, BatchLimits(1, 12)),
+        (EXCHANGE, BatchLimits(1)),
+        (EXCHANGE, BatchLimits(1, 2, per_broker=2)),
+        (views(*[((1,), (2,))] * 6), BatchLimits(1, 2)),
+        (views(((1, 2), (2, 1))), BatchLimits(1, 2)),
+    ],
+    ids=["whole", "no P", "a cap is given", "one target", "nothing to copy"],
+)
+def test_no_cap_is_advised_where_it_saves_nothing(found, limits):
+    assert spread_advice(found, BROKERS, limits, sizes(found)) is None
