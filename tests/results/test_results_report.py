@@ -249,3 +249,23 @@ def test_a_restart_is_marked_with_its_host_and_what_is_not_known_is_not_drawn():
     assert {"b3 leaves", "b3 back", "b1 leaves", "b1 back"} <= {m["label"] for m in chart["marks"]}
     assert [level["bound"] is None for level in chart["levels"]] == [False, False, True, True]
     assert "who leads is not known" in "".join(page.text)
+
+
+def test_every_chart_has_the_unit_in_which_its_table_gives_the_same_value():
+    page = Page(report(simulate(one_to_two(2e6, silent=(20.0, 24.0)))))
+    cells = [" ".join(text.split()).replace("\u00a0", " ") for text in page.text if text.strip()]
+    script = next(text for attributes, text in page.scripts if "type" not in attributes and "const fmt" in text)
+    # The script draws bytes a second on an axis of MB/s, and milliseconds as they are.
+    assert re.search(r"const MB = 1e6;", script)
+    assert re.search(r'x / MB \+ .*" MB/s"', script)
+    assert re.search(r'x >= 1000 \? x / 1000 \+ " s" : x \+ " ms"', script)
+    charts = {c["id"]: c for c in data_of(page)}
+    rates = next(chart for chart in charts.values() if chart["kind"] == "throttled")
+    assert f"a replication quota of {rates['quota'] / 1e6:g} MB/s while" in " ".join(cells)
+    at = cells.index("1 s, MB/s")
+    drawn = next(value for value in rates["second"] if value is not None)
+    assert f"{drawn / 1e6:.2f}" in cells[at : at + 8]
+    during = cells[cells.index("Produce, during") :]
+    latency = charts["client-produce"]
+    assert f"{max(v for v in latency['p99'] if v is not None):g} ms" in during[:6]
+    assert "99 %, ms" in cells

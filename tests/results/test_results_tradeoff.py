@@ -3,6 +3,8 @@
 import itertools
 from dataclasses import replace
 
+import pytest
+
 from results.report.sweep import Combination, SweepPage, columns, render_sweep, row, tradeoffs
 from results.report.tradeoff import places, tradeoff
 from tests.results.test_results_report import Page
@@ -74,3 +76,25 @@ def test_the_page_shows_it_and_no_empty_picture_of_rates():
     assert columns(PAGE) == ("mode", "passed", "move-seconds, s", "nic-max-1s, of the NIC")
     assert row(PAGE, THREE[2])[-1] == "–"
     assert "nothing to draw" in "".join(Page(render_sweep(replace(PAGE, combinations=THREE[2:]))).text)
+
+
+def test_a_mark_stands_at_the_value_that_the_table_gives_in_the_same_unit():
+    """A chart once showed microseconds on an axis of milliseconds."""
+    slow = [replace(each, medians=each.medians | {"produce-p99": 9830.4}) for each in THREE[:2]]
+    slow = [replace(each, ranges=each.ranges | {"produce-p99": (9000.0, 9900.0)}) for each in slow]
+    units = PAGE.units | {"produce-p99": "ms"}
+    page = replace(PAGE, combinations=tuple(slow), measures=(*PAGE.measures, "produce-p99"), units=units)
+    for drawn in tradeoffs(page):
+        heading = next(name for name in columns(page) if name.startswith(f"{drawn.measure}, "))
+        assert heading == f"{drawn.measure}, {drawn.unit}"
+        for mark, each in zip(drawn.marks, slow, strict=True):
+            cell = row(page, each)[columns(page).index(heading)]
+            assert value_at(mark.y, drawn.up) == pytest.approx(float(cell.split()[0]), rel=0.02)
+            seconds = row(page, each)[columns(page).index("move-seconds, s")]
+            assert value_at(mark.x, drawn.across) == pytest.approx(float(seconds.split()[0]), rel=0.02)
+
+
+def value_at(place, ticks):
+    """Return the value at a place on an axis, from its first and last tick."""
+    (first, low), (last, high) = ticks[0], ticks[-1]
+    return float(low) + (place - first) / (last - first) * (float(high) - float(low))
