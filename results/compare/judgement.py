@@ -31,7 +31,7 @@ class ComparisonRule:
     """What counts. A fraction of 0.03 is a threshold of 3 %.
 
     `family` is the chance, over all comparisons judged together, that any of them is called REGRESSED although none
-    is; the same for IMPROVED.
+    is; the same for IMPROVED. Below `fewest_pairs` only a large effect counts (`FEWEST_SEPARATED` in `effect.py`).
     """
 
     threshold: float = 0.03

@@ -51,7 +51,7 @@ BAD: Mapping[str, int] = {
     "canary.steal": 1,
 }
 """Canary → where it goes when the machine gets worse. That of others is not known."""
-BY_CHANCE = 0.05
+CANARY_BY_CHANCE = 0.05
 """So many of the windows before may have lain as far off, for a reading to say anything."""
 OTHER_LIMIT = (0.10, 0.0)
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -303,7 +303,7 @@ def moved(metric: str, old: Floats, new: Floats, effect: float | None = None, *,
     if len(new) > len(old):
         return True
     before = np.median(np.lib.stride_tricks.sliding_window_view(old, len(new)), axis=1)
-    return float(np.mean(np.abs(before - level) >= abs(step))) <= BY_CHANCE
+    return float(np.mean(np.abs(before - level) >= abs(step))) <= CANARY_BY_CHANCE
 
 
 def better_of(word: str) -> Better:

@@ -7,7 +7,7 @@ from results.series.calculator import FEWEST_RUNS
 
 Failures = frozenset[str]
 """The criteria that failed in one run."""
-BY_CHANCE = 0.01
+CRITERION_BY_CHANCE = 0.01
 """So unlikely a share of tonight's runs fails a criterion that fails now and then, and it counts again."""
 UNNAMED = "a criterion"
 """Of runs that an earlier version took in, only the number of failed criteria is known."""
@@ -22,8 +22,8 @@ def counting(earlier: Sequence[Failures], tonight: Sequence[Failures]) -> list[s
     """Return the criteria whose failure tonight counts, of runs in order.
 
     A failure counts, unless the criterion failed in some of `FEWEST_RUNS` or more earlier runs, and that many failures
-    fall on tonight's runs with a chance of more than `BY_CHANCE`. Runs directly before, in which it failed, too, are
-    counted as tonight's: what goes on failing is no chance.
+    fall on tonight's runs with a chance of more than `CRITERION_BY_CHANCE`. Runs directly before, in which it failed,
+    too, are counted as tonight's: what goes on failing is no chance.
     """
     return sorted(name for name in frozenset().union(*tonight) if not _by_chance(name, earlier, tonight))
 
@@ -36,7 +36,7 @@ def _by_chance(name: str, earlier: Sequence[Failures], tonight: Sequence[Failure
     if runs < FEWEST_RUNS or not before:
         return False
     new = streak + len(tonight)
-    return at_least(now, new, before + now, runs + new) > BY_CHANCE
+    return at_least(now, new, before + now, runs + new) > CRITERION_BY_CHANCE
 
 
 def at_least(now: int, of: int, failures: int, runs: int) -> float:

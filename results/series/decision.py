@@ -17,9 +17,10 @@ Kind = Literal["step", "drift", "unclear"]
 class ChangeRule:
     """What counts. Fractions: 0.05 is 5 %.
 
-    `night` is the share of nights, at most, in which anything is reported of all series together although nothing
-    happened; changes of less than `least` of the level are not reported; `noisy`: see `judge.verdict`. From `large` on
-    three runs that lie beyond all others are enough, however few there are to compare with.
+    `night` is the false-alarm rate: the share of nights, at most, in which anything is reported of all series together
+    although nothing happened. The rest up to the promised 5 % covers errors of the learned noise. Changes of less than
+    `least` of the level are not reported; `noisy`: see `judge.verdict`. From `large` on three runs that lie beyond all
+    others are enough, however few there are to compare with.
     """
 
     night: float = 0.04

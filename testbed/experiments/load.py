@@ -21,7 +21,7 @@ SHARED_ANSWER_S = 1.0
 GIVE_UP_S, SHARED_GIVE_UP_S = 30.0, 120.0
 """Seconds after which a record without an acknowledgement is in doubt. A broker on shared storage that is killed is
 replaced after some 30 s."""
-LINGER_MS = 100.0
+LOAD_LINGER_MS = 100.0
 """librdkafka sends each batch separately, and wakes every follower and consumer for it. With 5 ms, as Java lingers,
 1 MB/s in records of 1 KiB kept two cores 98 % busy with requests; with 50 ms 39 %, with 100 ms, full batches, 25 %."""
 WARM_BUSY, WARM_LOOK_S, WARM_S = 0.55, 3.0, 40.0
@@ -63,7 +63,7 @@ def load_specs(layout: Layout, token: str, shape: LoadShape = DEFAULT, *, answer
                     compression=shape.compression,
                     redundancy=shape.redundancy,
                     transaction_s=shape.transaction_s,
-                    linger_ms=LINGER_MS,
+                    linger_ms=LOAD_LINGER_MS,
                     batch_bytes=BATCH_BYTES,
                     connections=wanted,
                     give_up_s=SHARED_GIVE_UP_S if answer_s else GIVE_UP_S,

@@ -67,6 +67,8 @@ def capture(
     unknown = sorted({*topics, *(plan.topics() if plan else ())} - {*names})
     if unknown:
         raise UsageError(f"the cluster has no topic {', '.join(unknown)}")
+    if internal := sorted(name for name in topics if name.startswith(INTERNAL)):
+        raise UsageError(f"{', '.join(internal)}: an internal topic is not captured, because a replay makes its own")
     moving = {tp.topic for tp in (plan.targets if plan else listed)}
     wanted = [name for name in names if not name.startswith(INTERNAL) and name in ({*topics} or moving or {*names})]
     states = admin.partitions(wanted)

@@ -34,6 +34,7 @@ class Shape:
     """Shaping of one direction of one NIC. Omitted fields follow from rate and burst as `tc_lines` sets them.
 
     `delayed_packets` is the number of frames that netem holds; 0 without netem.
+    `burst_bytes` is the size of HTB's bucket; `testbed.topology.links.default_burst_bytes` has the default.
     `foreign` names other disciplines on the device; it is empty on a NIC that only `tc_lines` changed.
     """
 

@@ -23,7 +23,7 @@ from testbed.runner.campaign import Campaign, default_measures
 from testbed.runner.journal import CampaignState, CanaryReading, SlotRun
 from testbed.runner.variant import UPGRADE
 
-ENOUGH_PAIRS = 8
+PAIRS_BEFORE_EARLY_END = 8
 """The fewest pairs before the width of an interval may end a campaign.
 
 With fewer pairs an interval may be narrow by chance.
@@ -33,15 +33,15 @@ With fewer pairs an interval may be narrow by chance.
 def narrow_enough(findings: Sequence[ComparisonResult], threshold: float) -> str | None:
     """Return why no more pairs are needed, or None.
 
-    Every interval must be at most its measure's threshold wide, after `ENOUGH_PAIRS` pairs. Only the width decides, and
-    not the position of an interval, so that stopping does not bias the effect.
+    Every interval must be at most its measure's threshold wide, after `PAIRS_BEFORE_EARLY_END` pairs. Only the width
+    decides, and not the position of an interval, so that stopping does not bias the effect.
     """
     if not findings:
         return None
     widest = 0.0
     for finding in findings:
         effect, limit = finding.effect, finding.comparison.measure.limit(threshold)
-        if effect is None or effect.pairs < ENOUGH_PAIRS or effect.half_width > limit / 2:
+        if effect is None or effect.pairs < PAIRS_BEFORE_EARLY_END or effect.half_width > limit / 2:
             return None
         widest = max(widest, effect.half_width)
     return f"known well enough: the widest interval is ± {widest * 100:.2g} %"

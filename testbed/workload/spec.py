@@ -54,6 +54,7 @@ class ProducerSpec:
     idempotence: bool = True
     transaction_s: float | None = None
     linger_ms: float = 5.0
+    """`linger.ms`. Experiments set their own, `LOAD_LINGER_MS` in `testbed/experiments/load.py`."""
     batch_bytes: int = 16384
     """Java's default. Larger batches make fetches less even (a broker cuts a response within a batch). From some MB/s
     on with followers they are necessary: librdkafka sends one batch a request, and each waits for the one before it."""

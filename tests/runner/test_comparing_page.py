@@ -11,7 +11,7 @@ from results.compare.effect import confidence, cut
 from results.compare.judgement import WORST_FIRST
 from testbed.cli.main import main
 from testbed.runner.canary import CPU_BLOCKS, CPU_ROUNDS
-from testbed.runner.comparison import ENOUGH_PAIRS
+from testbed.runner.comparison import PAIRS_BEFORE_EARLY_END
 from testbed.runner.testbed_pool import MOST_KEPT
 
 PAGE = (Path(__file__).parents[2] / "docs" / "comparing.md").read_text()
@@ -38,7 +38,7 @@ def test_canaries_measures_and_verdicts_are_all_there():
     for verdict in WORST_FIRST:
         assert f"| {verdict} |" in PAGE
     assert f"sha256 over {CPU_BLOCKS} MiB on one core, median of {CPU_ROUNDS} rounds" in PAGE
-    assert f"from {ENOUGH_PAIRS} pairs on" in PAGE
+    assert f"from {PAIRS_BEFORE_EARLY_END} pairs on" in PAGE
     assert (MOST_KEPT, ComparisonRule().threshold, ComparisonRule().family, ComparisonRule().fewest_pairs) == (
         4,
         0.03,

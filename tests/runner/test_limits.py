@@ -4,7 +4,7 @@ from results.compare import Pair, PairedComparison, judge
 from results.compare.measures import find_measure
 from testbed.errors import UsageError
 from testbed.runner.campaign import fewest_pairs_to_tell
-from testbed.runner.comparison import ENOUGH_PAIRS, narrow_enough
+from testbed.runner.comparison import PAIRS_BEFORE_EARLY_END, narrow_enough
 from testbed.runner.execution import parse_budget
 
 
@@ -25,8 +25,8 @@ def findings(count, spread):
 
 
 def test_narrow_intervals_end_a_series_after_some_pairs_and_wide_ones_never():
-    assert "± 0.1 %" in narrow_enough(findings(ENOUGH_PAIRS, 0.001), 0.03)
-    assert narrow_enough(findings(ENOUGH_PAIRS - 1, 0.001), 0.03) is None
+    assert "± 0.1 %" in narrow_enough(findings(PAIRS_BEFORE_EARLY_END, 0.001), 0.03)
+    assert narrow_enough(findings(PAIRS_BEFORE_EARLY_END - 1, 0.001), 0.03) is None
     assert narrow_enough(findings(20, 0.05), 0.03) is None
     assert narrow_enough(findings(2, 0.001), 0.03) is None
     assert narrow_enough((), 0.03) is None

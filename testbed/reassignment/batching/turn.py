@@ -106,6 +106,7 @@ def take_turn(plan: Plan, seen: ReassignmentState, limits: BatchLimits, mode: Mo
                 tp, "moving", state.replicas, target, why="the metadata asked is behind the controller"
             )
         elif _to_elect(state) and (state.replicas == target or mode != "unbatched"):
+            # What is not to be elected goes on below: its next step would begin without the election.
             elect.append(tp)
             # The partition counts as a leader movement until the leader has moved.
             running[tp] = Step((state.leader or -1, *state.replicas), state.replicas)
