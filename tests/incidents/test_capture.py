@@ -57,6 +57,12 @@ def test_a_plan_takes_the_place_of_what_runs(admin):
         capture(admin, plan=Plan({tp("absent", 0): (1,)}), measure_s=0.01)
 
 
+def test_an_internal_topic_is_refused_by_name():
+    fake = FakeAdmin({tp("orders", 0): (1, 2), tp("__consumer_offsets", 0): (1, 2)})
+    with pytest.raises(UsageError, match="__consumer_offsets: an internal topic"):
+        capture(fake, topics=["__consumer_offsets", "orders"], measure_s=0.01)
+
+
 def test_names_differ_and_stay_the_same(admin):
     found = capture(admin, measure_s=0.01)
     one, two = anonymised(found, KEY), anonymised(found, KEY)
