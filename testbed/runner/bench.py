@@ -9,6 +9,7 @@ import os
 import platform
 import re
 import resource
+import secrets
 import signal
 import subprocess
 import sys
@@ -35,8 +36,8 @@ from testbed.software.engine import EngineSocket
 from testbed.suggestions import did_you_mean
 
 EXPERIMENT, DRIVER = "bench", "driver"
-NAME = "bench"
-"""The testbed's name in every figure that makes one."""
+NAME = "{testbed}"
+"""In a command: the name of a testbed of this invocation alone. `down` never removes another one."""
 REPEATS = 3
 MOST_MESSAGE = 400
 """Characters of a failed command's last line that are stored."""
@@ -154,20 +155,24 @@ def run_bench(names: Sequence[str], repeats: int, store: str | None, progress: P
         opened = Store.open(store or default_store())
     except StoreError as error:
         raise TestbedError(str(error)) from error
+    testbed = f"bench-{secrets.token_hex(3)}"
     plays: list[CommandTiming] = []
     made: list[Manifest] = []
     for number in range(1, repeats + 1):
         for figure in figures:
             progress(f"round {number} of {repeats}: {figure.name}")
-            plays.append(play(figure))
+            plays.append(play(figure, testbed))
             made.append(record(plays[-1], opened))
     return BenchResult(_rows(figures, plays, made), opened.location, tuple(each.run_id for each in made))
 
 
-def play(figure: TimedCommand) -> CommandTiming:
-    """Run a figure's command and return its time. An interruption ends the command first, with its own cleaning."""
+def play(figure: TimedCommand, testbed: str) -> CommandTiming:
+    """Run a figure's command and return its time. `testbed` is the name of the testbed that it may make.
+
+    An interruption ends the command first, with its own cleaning.
+    """
     with TemporaryDirectory(prefix="testbed-bench-") as folder:
-        words = [folder if word == STORE else word for word in figure.words]
+        words = [{STORE: folder, NAME: testbed}.get(word, word) for word in figure.words]
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
         started, begun = datetime.now(UTC), time.monotonic()
         process = subprocess.Popen(
