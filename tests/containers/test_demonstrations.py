@@ -458,6 +458,20 @@ CASES = (
         RunRequest("s3-reassign", ("storage=tiered",), "smoke", defects=("fetch-delay:ms=3000",)),
     ),
     Case(
+        ("nic-bound",),
+        "defect `fetch-delay:ms=200`",
+        RunRequest("kip73-nic-bound", ("preload=20s", "partitions=20"), defects=("fetch-delay:ms=200",)),
+    ),
+    Case(
+        ("first-window",),
+        "defects `leader-throttle-leak:share=0.5` and `follower-throttle-leak:share=0.5`",
+        RunRequest(
+            "kip73-fetch-size",
+            ("response=1MiB", "fetch=tuned", "rate=3MB/s", "preload=25s", "partitions=20"),
+            defects=("leader-throttle-leak:share=0.5", "follower-throttle-leak:share=0.5"),
+        ),
+    ),
+    Case(
         ("cold-read",),
         "the page cache is not evicted",
         RunRequest("cold-read", ("storage=disk",), "smoke", topology="two-brokers"),
