@@ -5,7 +5,7 @@ of the cluster (`cluster.found`) and the metadata log (`trace.log`, `trace.compa
 """
 
 import itertools
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Annotated, Any
 
 import numpy as np
@@ -187,18 +187,7 @@ class LogsRemoved(TimelineExpectation):
     def judge(self, run: ReplayedRun, since_us: int) -> Finding:
         """See `TimelineExpectation.judge`; at the end."""
         del since_us
-        found, missing = _found(run)
-        if found is None:
-            return self.found("inconclusive", missing)
-        left = [
-            f"broker {broker} keeps {name}"
-            for broker, names in found["logs"].items()
-            for name in names
-            if name in found["states"] and int(broker) not in found["states"][name]["replicas"]
-        ]
-        if left:
-            return self.found("fail", _first(left), len(left))
-        return self.found("pass", "each broker keeps the logs of its own replicas alone", 0)
+        return _at_end(self, run, _logs_left, "each broker keeps the logs of its own replicas alone")
 
     def __str__(self) -> str:
         return "logs of removed replicas deleted"
@@ -215,18 +204,7 @@ class PreferredLeaders(TimelineExpectation):
     def judge(self, run: ReplayedRun, since_us: int) -> Finding:
         """See `TimelineExpectation.judge`; at the end."""
         del since_us
-        found, missing = _found(run)
-        if found is None:
-            return self.found("inconclusive", missing)
-        wrong = [
-            f"{name} is led by {'no broker' if state['leader'] is None else state['leader']}, replicas "
-            f"{state['replicas']}, in sync {state['isr']}"
-            for name, state in found["states"].items()
-            if state["replicas"][0] in state["isr"] and state["leader"] != state["replicas"][0]
-        ]
-        if wrong:
-            return self.found("fail", _first(wrong), len(wrong))
-        return self.found("pass", f"{len(found['states'])} partitions led by their first replica", 0)
+        return _at_end(self, run, _otherwise_led, "each partition is led by its first replica")
 
     def __str__(self) -> str:
         return "preferred leaders"
@@ -285,7 +263,7 @@ def throttled_growth(run: ReplayedRun, host: str, spans: ThrottleSpans) -> Serie
     return Series(t, t, np.cumsum(total))
 
 
-def _found(run: ReplayedRun) -> tuple[dict[str, Any] | None, str]:
+def _found(run: ReplayedRun) -> tuple[Mapping[str, Any] | None, str]:
     """Return what was found at the end, or None and why there is nothing."""
     events = run.events(FOUND)
     if not events:
@@ -293,6 +271,35 @@ def _found(run: ReplayedRun) -> tuple[dict[str, Any] | None, str]:
     detail = events[-1]["detail"]
     problem = unhealed(run, events[-1]["us"]) or detail.get("problem")
     return (None, str(problem)) if problem else (detail, "")
+
+
+def _at_end(
+    expected: TimelineExpectation, run: ReplayedRun, wrong: Callable[[Mapping[str, Any]], list[str]], holds: str
+) -> Finding:
+    """Return the finding on the cluster's final state; `wrong` lists its deviations, `holds` says that it has none."""
+    state, missing = _found(run)
+    if state is None:
+        return expected.found("inconclusive", missing)
+    found = wrong(state)
+    return expected.found("fail", _first(found), len(found)) if found else expected.found("pass", holds, 0)
+
+
+def _logs_left(state: Mapping[str, Any]) -> list[str]:
+    return [
+        f"broker {broker} keeps {name}"
+        for broker, names in state["logs"].items()
+        for name in names
+        if name in state["states"] and int(broker) not in state["states"][name]["replicas"]
+    ]
+
+
+def _otherwise_led(state: Mapping[str, Any]) -> list[str]:
+    return [
+        f"{name} is led by {'no broker' if each['leader'] is None else each['leader']}, replicas "
+        f"{each['replicas']}, in sync {each['isr']}"
+        for name, each in state["states"].items()
+        if each["replicas"][0] in each["isr"] and each["leader"] != each["replicas"][0]
+    ]
 
 
 def _first(texts: list[str]) -> str:
