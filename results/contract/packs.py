@@ -20,7 +20,7 @@ import pyarrow.parquet as pq
 from results.contract.document import DocumentError, decode, encode
 from results.contract.files import Files
 from results.contract.manifest import FileKind, Manifest
-from results.contract.tables import RUN_ID
+from results.contract.tables import COMPRESSION, RUN_ID
 from results.contract.untrusted import parse_json
 
 INDEX = "index/index.json"
@@ -207,7 +207,7 @@ class Catalogue:
         table = pa.table([list(texts), list(texts.values())], schema=_TEXTS)
         described = table.replace_schema_metadata({_PACK: json.dumps(encode(pack)).encode()})
         sink = BytesIO()
-        pq.write_table(described, sink, compression="zstd", write_page_checksum=True)
+        pq.write_table(described, sink, compression=COMPRESSION, write_page_checksum=True)
         self.files.put(f"{pack.folder}/{MANIFESTS}", sink.getvalue())
 
     def _rebuilt(self) -> Index:
@@ -237,7 +237,7 @@ class PackTable:
 
     def __init__(self, schema: pa.Schema) -> None:
         self._sink = BytesIO()
-        self._writer = pq.ParquetWriter(self._sink, schema, compression="zstd", write_page_checksum=True)
+        self._writer = pq.ParquetWriter(self._sink, schema, compression=COMPRESSION, write_page_checksum=True)
 
     def add(self, table: pa.Table) -> None:
         """Append one run's rows, which name their run."""

@@ -13,6 +13,8 @@ import pyarrow.parquet as pq
 
 from results.contract.schema import TableError, conform
 
+COMPRESSION = "zstd"
+"""The codec of every Parquet file of a store."""
 MOST_ROWS, MOST_BYTES = 50_000_000, 4 * 2**30
 """Of one table, uncompressed: a small file may decompress to any size."""
 RUN_ID = pa.field("run_id", pa.string(), nullable=False)
@@ -26,7 +28,7 @@ def stored_form(run_id: str, table: pa.Table) -> pa.Table:
 def to_parquet(run_id: str, table: pa.Table) -> bytes:
     """A file of one run, a single row group."""
     sink = io.BytesIO()
-    pq.write_table(stored_form(run_id, table), sink, compression="zstd", row_group_size=max(table.num_rows, 1))
+    pq.write_table(stored_form(run_id, table), sink, compression=COMPRESSION, row_group_size=max(table.num_rows, 1))
     return sink.getvalue()
 
 

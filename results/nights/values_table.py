@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 
 from results.contract.aliases import VALUES_COLUMNS
 from results.contract.store import Store, StoreError
+from results.contract.tables import COMPRESSION
 from results.nights.values import VALUES
 
 FOLDER = "values"
@@ -31,7 +32,7 @@ def paths(store: Store) -> list[str]:
 def to_bytes(table: pa.Table) -> bytes:
     """A part's bytes: runs in order of time, so that a reader of the newest nights can pass over row groups."""
     sink = io.BytesIO()
-    pq.write_table(table.sort_by([("at", "ascending")]), sink, compression="zstd", row_group_size=1 << 17)
+    pq.write_table(table.sort_by([("at", "ascending")]), sink, compression=COMPRESSION, row_group_size=1 << 17)
     return sink.getvalue()
 
 

@@ -15,6 +15,9 @@ from pyspark.errors import PySparkRuntimeError
 from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
+MEMORY = "2g"
+"""The driver's heap without another request, as Spark writes it: `spark.driver.memory`."""
+
 
 class SparkMissing(RuntimeError):
     """No session: Spark's JVM did not start, or its master cannot be used; the message has what it said."""
@@ -22,7 +25,7 @@ class SparkMissing(RuntimeError):
 
 @contextmanager
 def session(
-    master: str = "local[2]", memory: str = "2g", *, settings: Mapping[str, str] = MappingProxyType({})
+    master: str = "local[2]", memory: str = MEMORY, *, settings: Mapping[str, str] = MappingProxyType({})
 ) -> Iterator[SparkSession]:
     """A session for the `with` block; starting it takes some seconds, so share it.
 

@@ -21,6 +21,7 @@ from testbed.topology.host import RemoteStorage
 from testbed.topology.model import Topology
 
 START_S, START_SHARED_S = 90.0, 240.0
+"""The timeout in seconds from a broker's start until it is unfenced; the second one with storage that brokers share."""
 
 
 @dataclass(frozen=True, slots=True)

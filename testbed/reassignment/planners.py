@@ -112,7 +112,7 @@ def cost(plan: Plan, assignment: Assignment, sizes: Mapping[TopicPartition, int]
 
 
 def drain(assignment: Assignment, racks: Racks, leaving: Collection[int]) -> Plan:
-    """Return the plan that moves every replica off the leaving brokers.
+    """Return the plan that moves every replica off the leaving brokers. Racks are a preference, not a guarantee.
 
     Raise `PlanError` when a broker is unknown, or if too few brokers remain for a partition.
     """

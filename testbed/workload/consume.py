@@ -31,7 +31,7 @@ class _Consuming:
                 "auto.offset.reset": "earliest" if spec.from_beginning else "latest",
                 "isolation.level": "read_committed",
                 "enable.auto.commit": True,
-                "fetch.wait.max.ms": 100,
+                "fetch.wait.max.ms": 100,  # librdkafka's name of Java's fetch.max.wait.ms
                 "reconnect.backoff.max.ms": 1000,
                 "socket.nagle.disable": True,
                 "queued.max.messages.kbytes": 65536,

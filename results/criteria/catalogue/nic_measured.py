@@ -31,7 +31,7 @@ def _nic(nics: tuple[NicMeasurement, ...], host: str, direction: Direction) -> F
         if NIC_LOWEST <= observed <= NIC_HIGHEST:
             verdict = "pass"
         else:
-            why += ": the network is not what the topology declares"
+            why += ": the NIC is off its rate, the network is not what the topology declares"
     expected = "the declared payload rate"
     if found:
         declared_bps = found[0].declared_bps

@@ -68,7 +68,7 @@ def _configure_nights(actions: "argparse._SubParsersAction[Parser]") -> tuple[Pa
     ack.add_argument("--run", metavar="RUN", help="only the change that begins with this run")
     ack.add_argument("--by", metavar="NAME", help="who says so (default: you)")
     judge.add_argument("--master", default="local[*]", metavar="URL", help="Spark's master (local[*])")
-    judge.add_argument("--memory", default="2g", metavar="SIZE", help="the JVM's heap, as Spark writes it (2g)")
+    judge.add_argument("--memory", metavar="SIZE", help="the JVM's heap, as Spark writes it (2g)")
     return judge, ack, *_configure_policies(actions)
 
 

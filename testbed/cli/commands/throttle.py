@@ -33,7 +33,7 @@ def _configure(parser: argparse.ArgumentParser) -> None:
     watch = actions.add_parser("watch", help="follow what is being reassigned to its end")
     add_cluster(watch)
     watch.add_argument("--auto-raise", metavar="MAX", help="raise the throttle when stuck, up to this, as 50MB/s")
-    watch.add_argument("--patience", metavar="TIME", default="60s", help="no progress for so long is stuck (60s)")
+    watch.add_argument("--patience", metavar="TIME", help="no progress for so long is stuck (60s)")
     watch.add_argument("--interval", metavar="TIME", default="2s", help="from look to look (2s)")
     watch.add_argument(
         "--once", action="store_true", help="read twice, an interval apart, print the second reading, and end"
@@ -101,12 +101,13 @@ def _watch(args: argparse.Namespace) -> int:
     from testbed.cli.throttle_report import event_document, event_text
     from testbed.kafka.capabilities import Capability, require_of_running
     from testbed.reassignment.auto_raise import watch
+    from testbed.reassignment.stall import PATIENCE_S
     from testbed.throttle.journal import JournalFolder
     from testbed.units import parse_byte_rate, parse_duration
 
     most = None if args.auto_raise is None else int(_positive("--auto-raise", args.auto_raise, parse_byte_rate))
     interval_s = _positive("--interval", args.interval, parse_duration)
-    patience_s = _positive("--patience", args.patience, parse_duration)
+    patience_s = _positive("--patience", args.patience, parse_duration) if args.patience is not None else PATIENCE_S
 
     def tell(told: "MonitorReading | ThrottleRaise | RestoreResult | MonitorNote") -> None:
         print(json.dumps(event_document(told)) if args.json else event_text(told), flush=True)

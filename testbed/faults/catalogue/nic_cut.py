@@ -1,4 +1,7 @@
-"""A network partition: two sets of hosts cannot reach each other, while both reach all other hosts."""
+"""A network partition: two sets of hosts cannot reach each other, while both reach all other hosts.
+
+In one `direction` only it is an asymmetric network partition.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
