@@ -94,6 +94,7 @@ def test_two_workers_have_a_testbed_each(tmp_path):
     assert sessions() == []
 
 
+@pytest.mark.nightly
 def test_a_killed_session_is_garbage_and_its_hosts_are_ducktapes_until_then(tmp_path):
     process = start(tmp_path, "-k", "waits")
     try:

@@ -27,6 +27,7 @@ DRAFT = Draft(
 )
 
 
+@pytest.mark.nightly
 def test_an_invariant_fails_on_broken_brokers_and_the_incident_is_written(tmp_path):
     settings = SearchSettings("three-brokers", 1, ("cancel-keeps-adding",))
     store = Store.open(str(tmp_path / "store"))

@@ -177,6 +177,7 @@ def made_tiered(testbed, remote, topic, replicas, *, mib, partitions):
         yield fill
 
 
+@pytest.mark.nightly
 def test_a_store_that_is_killed_in_the_middle_loses_nothing(tiered, remote):
     server = tiered.objectstore.server("s1")
     with made_tiered(tiered, remote, "through", [1, 2], mib=24, partitions=2) as fill:
@@ -194,6 +195,7 @@ def test_a_store_that_is_killed_in_the_middle_loses_nothing(tiered, remote):
     whole(tiered, fill)
 
 
+@pytest.mark.nightly
 def test_a_broker_that_is_killed_while_it_uploads_loses_nothing(tiered, remote):
     with made_tiered(tiered, remote, "killed", [2, 3], mib=4, partitions=8) as fill:
         tiered.node("b2").signal("KILL")

@@ -126,6 +126,7 @@ def test_one_record_removed_from_a_log_is_named(cluster):
     assert (found.lost, found.duplicated, found.reordered, found.corrupt) == (1, 0, 0, 0)
 
 
+@pytest.mark.nightly
 def test_a_broker_lost_under_load_costs_no_acknowledged_record(cluster):
     partitions, newest = topic(cluster, "kept"), Newest()
     specs = [

@@ -107,6 +107,7 @@ def test_without_maven_that_is_said(cache, monkeypatch):
         remote_storage_manager()
 
 
+@pytest.mark.nightly
 def test_the_managers_own_tests():
     """In Java: its settings and keys, and its behaviour towards a store that is busy, silent, or breaks off."""
     PROJECT.run(["test"])
