@@ -39,7 +39,7 @@ def limits_text(limits: BatchLimits) -> str:
         ("partitions in flight", limits.partitions),
         ("leader movements in flight", limits.leaders),
         ("replicas copied to one broker", limits.per_broker),
-        ("steps that begin in one turn", limits.starts),
+        ("copies that begin in one turn", limits.starts),
     )
     return ", ".join(f"{name}: {'no limit' if value is None else value}" for name, value in values)
 

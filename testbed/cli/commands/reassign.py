@@ -65,7 +65,7 @@ def _add_limits(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--leaders", metavar="L", type=int, help="leader movements in flight; 0: no limit")
     parser.add_argument("--per-broker", metavar="N", type=int, help="replicas copied to one broker; 0: no limit")
     parser.add_argument(
-        "--starts", metavar="S", type=int, help="with --incremental: steps that begin in one turn; 0: no limit"
+        "--starts", metavar="S", type=int, help="with --incremental: copies that begin in one turn; 0: no limit"
     )
 
 

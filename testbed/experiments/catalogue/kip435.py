@@ -60,7 +60,7 @@ def whole_experiment(
     common = parameters(
         *load(written),
         Parameter("per-broker", "none", limit, "in steps: replicas that are copied to one broker at once, or none"),
-        Parameter("starts", "none", limit, "mode=incremental: steps that begin in one turn of 0.5 s, or none"),
+        Parameter("starts", "none", limit, "mode=incremental: copies that begin in one turn of 0.5 s, or none"),
         Parameter("min-insync", "2", whole(1, factor), "min.insync.replicas of the moving partitions"),
         *more,
         rate=rate,

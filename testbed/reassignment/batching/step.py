@@ -106,8 +106,8 @@ class BatchLimits:
     """The most that may be in flight at once; None is no limit.
 
     R `replicas`: added in one step of a partition. P `partitions`: in flight. L `leaders`: steps in flight that change
-    the preferred leader. `per_broker`: replicas in copy to any one broker. `starts`: steps that begin in one turn, when
-    slots are refilled; then steps do not end all together, and something is always being copied.
+    the preferred leader. `per_broker`: replicas in copy to any one broker. `starts`: copying steps that begin in one
+    turn, when slots are refilled; then steps do not end all together, and something is always being copied.
     """
 
     replicas: int | None = None
@@ -154,7 +154,7 @@ def collect(
     deferred: dict[TopicPartition, Deferral] = {}
     slots = None if limits.partitions is None else limits.partitions - len(running)
     leaders = None if limits.leaders is None else limits.leaders - sum(s.moves_leader for s in running.values())
-    cap = limits.per_broker
+    cap, starts = limits.per_broker, limits.starts
     copying = Counter(broker for step in running.values() for broker in step.adding) if cap is not None else Counter()
     candidates = list(wanted)
     for turn in (True, False):
@@ -167,8 +167,8 @@ def collect(
             full = [] if cap is None else [broker for broker in step.adding if copying[broker] >= cap]
             if slots is not None and slots <= 0:
                 deferred[tp] = Deferral("partitions", f"{limits.partitions} partitions are in flight")
-            elif limits.starts is not None and len(chosen) >= limits.starts:
-                deferred[tp] = Deferral("starts", f"{len(chosen)} began in this turn, the most permitted")
+            elif step.adding and starts is not None and starts <= 0:
+                deferred[tp] = Deferral("starts", f"{limits.starts} copies begin in this turn, the most permitted")
             elif turn and leaders is not None and leaders <= 0:
                 deferred[tp] = Deferral("leaders", f"{limits.leaders} leader movements are in flight")
             elif full:
@@ -178,5 +178,6 @@ def collect(
                 if cap is not None:
                     copying.update(step.adding)
                 slots = None if slots is None else slots - 1
+                starts = starts - 1 if step.adding and starts is not None else starts
                 leaders = leaders - 1 if turn and leaders is not None else leaders
     return Batch(chosen, deferred)

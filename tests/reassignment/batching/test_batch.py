@@ -49,7 +49,13 @@ def test_a_broker_receives_no_more_than_its_cap():
 def test_no_more_steps_begin_in_one_turn_than_starts_permits():
     batch = collect([(tp(n), STAYS) for n in range(4)], BatchLimits(partitions=4, starts=1), {tp(9): STAYS})
     assert list(batch.steps) == [tp(0)]
-    assert batch.deferred[tp(1)].why == "1 began in this turn, the most permitted"
+    assert batch.deferred[tp(1)].why == "1 copies begin in this turn, the most permitted"
+
+
+def test_a_step_that_copies_nothing_may_always_begin():
+    drops = Step((1, 2, 3), (1, 2))
+    batch = collect([(tp(0), STAYS), (tp(1), drops), (tp(2), STAYS)], BatchLimits(starts=1))
+    assert list(batch.steps) == [tp(0), tp(1)]
 
 
 @pytest.mark.parametrize("name", ["replicas", "partitions", "per_broker", "starts"])
