@@ -106,7 +106,7 @@ _ALL = (
         "batching-compare",
         "kip435-exchange at once, in batches and with slots refilled: what each costs, and whom",
         "kip435-exchange",
-        ("mode=unbatched,batched,incremental",),
+        ("mode=unbatched,batched,incremental", "reassignment-batch-size=6"),
         _BATCHING,
         5,
         beside=(

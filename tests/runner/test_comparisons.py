@@ -29,7 +29,7 @@ def test_the_modes_are_run_interleaved_as_often_as_asked(doors, capsys):
     told = capsys.readouterr().out
     assert "not compared with mode=unbatched: --repeats 2, and 5 are needed" in told
     page = Path(re.search(r"report (\S+)", told).group(1)).read_text()
-    again = "--set mode=unbatched,batched,incremental --profile ci --repeats 2 --seed 1"
+    again = "--set mode=unbatched,batched,incremental --set reassignment-batch-size=6 --profile ci --repeats 2 --seed 1"
     assert f"testbed run batching-compare {again}" in page
 
 
