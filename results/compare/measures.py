@@ -256,8 +256,8 @@ _ASKED: tuple[tuple[str, str, str, Better, Callable[[Manifest, MoveMeasures], fl
     ("nic-mean", "mean of the busiest NIC over the move", "of the NIC", "lower", _nic_share("mean_bytes_per_s"), True),
     ("highest-1s", "highest second of throttled copying", "of the quota", "lower", _highest_second, True),
     ("rest-seconds", "time in which no partition was being reassigned", "s", "lower", _rest_s, False),
-    ("produce-gap", "longest time without an acknowledgement", "s", "lower", _silence("produce"), True),
-    ("consume-gap", "longest time without a record read", "s", "lower", _silence("consume"), True),
+    ("produce-gap", "longest time without an acknowledgement", "s", "lower", _silence("produce"), False),
+    ("consume-gap", "longest time without a record read", "s", "lower", _silence("consume"), False),
     ("in-flight", "most partitions being reassigned at once", "", "lower", _most_in_flight, False),
     ("copied", "what the new replicas received", "GB", "lower", _copied_gb, False),
     ("under-min-isr", "time with an ISR under min.insync.replicas", "s", "lower", _under_min_isr, False),
@@ -266,7 +266,7 @@ _ASKED: tuple[tuple[str, str, str, Better, Callable[[Manifest, MoveMeasures], fl
 for _name, _summary, _unit, _better, _value, _compared in _ASKED:
     # One second is mostly luck where a throttle lets whole responses pass: runs of the same differ by up to 22 %. The
     # mean is bytes ÷ time: from night to night a move that is slower would be told as one that spares its NIC.
-    _followed = _name not in ("nic-max-1s", "nic-mean", "highest-1s", "produce-gap", "consume-gap")
+    _followed = _name not in ("nic-max-1s", "nic-mean", "highest-1s")
     register(Measure(_name, _summary, _unit, _better, _value, compared=_compared, asked=True, followed=_followed))
 
 

@@ -9,7 +9,7 @@ from tests.results.synthetic import synthetic_run
 COMPARED = ("move-seconds", "seconds-per-gb", "steady-mean", "highest-11s", "cpu-per-gb")
 TOLD = ("lowest-11s", "quota-bound-11s")
 NAMES = COMPARED + TOLD
-ASKED = ("nic-max-1s", "nic-mean", "in-flight", "copied", "under-min-isr", "lowest-isr")
+ASKED = ("highest-1s", "nic-max-1s", "nic-mean", "in-flight", "copied", "under-min-isr", "lowest-isr")
 """Of those that are only asked for, what a run without clients may have."""
 
 
@@ -28,6 +28,7 @@ def test_a_run_has_a_value_of_every_measure(run):
     assert values["seconds-per-gb"] * values["copied"] == pytest.approx(measured.done_s)
     assert 0.9 < values["steady-mean"] <= 1.0
     assert values["lowest-11s"] <= values["steady-mean"] <= values["highest-11s"] < values["quota-bound-11s"] < 1.2
+    assert values["highest-11s"] <= values["highest-1s"]
     load, moved = measured.load, sum(r.total_bytes for r in measured.rates if r.direction == "receive")
     assert values["cpu-per-gb"] == pytest.approx(
         load.busy_mean * run.manifest.machine.cores * measured.throttled_s / moved * 1e9
