@@ -10,8 +10,8 @@ TIME = "move-seconds"
 BURDENS = ("nic-max-1s", "highest-1s", "produce-p99", "in-flight")
 """What is drawn against the time, where it was asked for."""
 WIDTH, HEIGHT, LEFT, TOP, RIGHT, BELOW = 960.0, 340.0, 64.0, 14.0, 24.0, 52.0
-CHARACTER, LINE, ASIDE = 7.0, 14.0, 10.0
-"""About how wide a character of a label is, how high a line, how far from its mark it begins."""
+CHARACTER, LINE, ASIDE, MARK = 7.0, 14.0, 10.0, 6.0
+"""About how wide a character of a label is, how high a line, how far from its mark it begins, half a mark's width."""
 
 
 class CombinationValues(Protocol):
@@ -92,15 +92,19 @@ def tradeoff(found: Sequence[CombinationValues], measure: str, unit: str) -> Tra
 
 
 def places(labels: Sequence[str], marks: Sequence[tuple[float, float]]) -> list[LabelPlace]:
-    """A place for the label of each mark, over none of those before: just above it, else under it, else further off."""
+    """A place for the label of each mark: just above it, else under it, else further off.
+
+    It covers no mark and no label before it, and lies within the picture.
+    """
     found: list[LabelPlace] = []
-    taken: list[tuple[float, float, float]] = []
+    taken = [(x - MARK, x + MARK, y + MARK) for x, y in marks]
     for label, (x, y) in zip(labels, marks, strict=True):
         left = x + ASIDE + CHARACTER * len(label) > WIDTH
         anchor: Literal["start", "end"] = "end" if left else "start"
         lines = (step for n in itertools.count() for step in (-n, n + 1))
         tried = (LabelPlace(x - ASIDE if left else x + ASIDE, y - 8 + LINE * line, anchor) for line in lines)
-        found.append(next(place for place in tried if not any(_over(_box(place, label), box) for box in taken)))
+        inside = (place for place in tried if place.y >= LINE)
+        found.append(next(place for place in inside if not any(_over(_box(place, label), box) for box in taken)))
         taken.append(_box(found[-1], label))
     return found
 

@@ -124,7 +124,7 @@ def test_features_are_those_that_kafka_storage_format_gives(three):
 
 def test_two_testbeds_stand_side_by_side_and_down_leaves_nothing(three):
     begun = time.monotonic()
-    second = Testbed.up(find("two-brokers"), name="ci-two")
+    second = Testbed.up(find("two-brokers"), name="ci-beside")
     print(f"up of two brokers beside three: {time.monotonic() - begun:.1f} s")
     try:
         assert second.plan.slot != three.plan.slot
@@ -134,7 +134,7 @@ def test_two_testbeds_stand_side_by_side_and_down_leaves_nothing(three):
         begun = time.monotonic()
         second.down()
     print(f"down: {time.monotonic() - begun:.1f} s")
-    assert left_of("ci-two") == []
+    assert left_of("ci-beside") == []
     with three.admin() as admin:
         assert len(admin.cluster().brokers) == 3
 
