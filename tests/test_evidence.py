@@ -7,12 +7,9 @@ from tools.evidence import PAGE, Demonstration, add, load, page, rows_of
 OPEN = {
     "bottleneck-as-modelled": "it follows from the flows: only another leader in mid-move would break it",
     "control-unthrottled": "its control has arrived before a list that names it takes effect",
-    "first-window": "kip73-fetch-size alone judges it",
     "handover": "it needs an AutoMQ that hands over wrongly",
     "memory-pressure": "it needs a machine that is short of memory",
-    "nic-bound": "it needs a defect of more than 5 % where the NIC binds",
     "p99-recovery": "a broker that is slow enough stands still, and jvm-pauses leaves the criterion open",
-    "s3-seconds": "`fetch-delay:ms=3000` took 14.4 s of 3.8 s, on a busy machine: its run has to be made again",
     "tiered-local-fraction": "it needs a manager that does not upload",
 }
 """Criteria without a run, and why there is none yet. A new criterion is not added here: it comes with its run."""

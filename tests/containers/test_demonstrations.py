@@ -453,7 +453,7 @@ CASES = (
     ),
     Case(("copied-bytes",), "another process sends 60 MB from b1 to b2", DISK, copied_twice),
     Case(
-        ("duration-formula",),
+        ("duration-formula", "s3-seconds"),
         "defect `fetch-delay:ms=3000`",
         RunRequest("s3-reassign", ("storage=tiered",), "smoke", defects=("fetch-delay:ms=3000",)),
     ),
