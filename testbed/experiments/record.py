@@ -8,7 +8,7 @@ import contextlib
 import platform
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal
@@ -69,6 +69,20 @@ def commit_of_checkout() -> str | None:
     return head.stdout.strip() + ("+" if changed.stdout.strip() else "")
 
 
+def own_versions(engine: str, kernel: str) -> Versions:
+    """Return the versions of the testbed and of what it runs on; there is no Kafka and no image."""
+    return Versions(
+        testbed=__version__,
+        commit=commit_of_checkout(),
+        kafka={},
+        jars_digest=None,
+        image_digest=None,
+        python=platform.python_version(),
+        engine=engine,
+        kernel=kernel,
+    )
+
+
 def load_of(samples: Sequence[Sample]) -> Load:
     """Return the machine's load over all samples."""
     busy = [sample.value for sample in samples if sample.host == MACHINE and sample.metric == "cpu.busy"]
@@ -99,20 +113,16 @@ def manifest(
         run_id=header.run_id,
         experiment=header.experiment,
         profile=header.profile,
-        started=_utc(header.started),
-        ended=_utc(header.ended),
+        started=timestamp(header.started),
+        ended=timestamp(header.ended),
         verdict="inconclusive",
         parameters=dict(header.settings),
         topology=TopologyRecord(topology.name, topology.digest(), topology.to_document()),
-        versions=Versions(
-            testbed=__version__,
-            commit=commit_of_checkout(),
+        versions=replace(
+            own_versions(hosted.engine, machine["kernel"]),
             kafka=dict(testbed.state.kafka),
             jars_digest=",".join(sorted(jars)),
             image_digest=testbed.state.digests["image"],
-            python=platform.python_version(),
-            engine=hosted.engine,
-            kernel=machine["kernel"],
         ),
         machine=Machine(**machine, engine=hosted.engine, storage_driver=hosted.storage_driver),
         nics=outcome.nics,
@@ -157,11 +167,12 @@ def _record(host: str, option: str, found: Sequence[DefectNote]) -> DefectRecord
     first = next((note for note in found if note.name == name and note.what == "acted"), None)
     if first is None:
         return DefectRecord(host, name, parameters)
-    acted = _utc(datetime.fromtimestamp(first.at_ms / 1000, UTC))
+    acted = timestamp(datetime.fromtimestamp(first.at_ms / 1000, UTC))
     return DefectRecord(host, name, parameters, acted, first.detail)
 
 
-def _utc(when: datetime) -> str:
+def timestamp(when: datetime) -> str:
+    """Return an instant as manifests have it, in UTC with microseconds."""
     return when.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 

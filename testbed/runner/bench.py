@@ -6,7 +6,6 @@ played, in order, whichever of them is asked for. Each play is a run of the expe
 """
 
 import os
-import platform
 import re
 import resource
 import secrets
@@ -15,21 +14,20 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from statistics import median
 from tempfile import TemporaryDirectory
 
-from results.contract.manifest import Facts, Load, Machine, Manifest, TopologyRecord, Versions, new_run_id
+from results.contract.manifest import Facts, Load, Machine, Manifest, TopologyRecord, new_run_id
 from results.contract.schema import Event, Sample, events_table, samples_table
 from results.contract.store import RunData, Store, StoreError
 from results.contract.verdict import Verdict
 from results.criteria import judge
 from results.criteria.catalogue.command_time import CPU_SECONDS, ENDED, SECONDS
 from results.criteria.catalogue.command_time import NAME as CRITERION
-from testbed import __version__
 from testbed.errors import TestbedError, UsageError
-from testbed.experiments.record import commit, commit_of_checkout
+from testbed.experiments.record import commit, own_versions, timestamp
 from testbed.paths import data_dir
 from testbed.probes.machine import fingerprint
 from testbed.software.engine import EngineSocket
@@ -38,7 +36,6 @@ from testbed.suggestions import did_you_mean
 EXPERIMENT, DRIVER = "bench", "driver"
 NAME = "{testbed}"
 """In a command: the name of a testbed of this invocation alone. `down` never removes another one."""
-REPEATS = 3
 MOST_MESSAGE = 400
 """Characters of a failed command's last line that are stored."""
 STORE = "{store}"
@@ -220,33 +217,25 @@ def record(each: CommandTiming, store: Store) -> Manifest:
     tables = samples_table(samples), events_table([Event(at, ENDED, each.figure.name, DRIVER, detail)])
     made = _manifest(each, ended)
     judgement = judge(made, *tables)
-    made = _manifest(each, ended, judgement.verdict, made.run_id)
+    made = replace(made, verdict=judgement.verdict)
     commit(store, RunData(made, *tables, list(judgement.criteria)))
     return made
 
 
-def _manifest(each: CommandTiming, ended: datetime, verdict: Verdict = "inconclusive", run_id: str = "") -> Manifest:
+def _manifest(each: CommandTiming, ended: datetime) -> Manifest:
+    """Return the run's manifest before its judgement."""
     machine, engine, driver = fingerprint(), *_engine()
     return Manifest(
-        run_id=run_id or new_run_id(EXPERIMENT, each.started),
+        run_id=new_run_id(EXPERIMENT, each.started),
         experiment=EXPERIMENT,
         profile="ci",
-        started=_utc(each.started),
-        ended=_utc(ended),
-        verdict=verdict,
+        started=timestamp(each.started),
+        ended=timestamp(ended),
+        verdict="inconclusive",
         parameters={"figure": each.figure.name},
         # A figure's topology, if it has one, is among its words.
         topology=TopologyRecord("none", "", {"command": ["testbed", *each.figure.words]}),
-        versions=Versions(
-            testbed=__version__,
-            commit=commit_of_checkout(),
-            kafka={},
-            jars_digest=None,
-            image_digest=None,
-            python=platform.python_version(),
-            engine=engine,
-            kernel=machine["kernel"],
-        ),
+        versions=own_versions(engine, machine["kernel"]),
         machine=Machine(**machine, engine=engine, storage_driver=driver),
         nics=(),
         load=Load(None, None, None),
@@ -283,7 +272,3 @@ def _rows(
             )
         )
     return tuple(rows)
-
-
-def _utc(when: datetime) -> str:
-    return when.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
