@@ -3,6 +3,7 @@
 import argparse
 import sys
 import time
+from collections.abc import Mapping
 from dataclasses import replace
 
 from results.render import document
@@ -11,7 +12,7 @@ from testbed.cli.cluster import admin_of
 from testbed.errors import UsageError
 from testbed.kafka.admin import Admin
 from testbed.kafka.capabilities import Capability, require_of_running
-from testbed.kafka.types import TopicPartition
+from testbed.kafka.types import PartitionState, TopicPartition
 from testbed.reassignment import planners
 from testbed.reassignment.batching.execution import Execution, ExecutionResult
 from testbed.reassignment.batching.forecast import SpreadAdvice, spread_advice
@@ -44,7 +45,7 @@ def plan(args: argparse.Namespace) -> int:
             made = planners.change_factor(assignment, racks, args.replication_factor)
         else:
             made = planners.spread(assignment, racks)
-        print(report.cost_text(_cost(admin, made, assignment)), file=sys.stderr)
+        print(report.cost_text(planners.cost(made, assignment, _sizes(admin, made))), file=sys.stderr)
     if args.out is None:
         print(made.to_json(), end="")
     else:
@@ -58,10 +59,11 @@ def execute(args: argparse.Namespace) -> int:
     wanted, control = Plan.load(args.plan), JobControl(_limits(args, BatchLimits()), _rate(args.throttle))
     with admin_of(args) as admin:
         _require_throttles(admin, control.throttle_bytes_per_s)
-        assignment, _racks = _assignment(admin, wanted.topics())
-        changed = Plan({m.tp: m.target for m in moves(wanted, admin.partitions(wanted.topics()))})
-        print(report.cost_text(_cost(admin, changed, assignment)), file=sys.stderr)
-        if advice := _advice(admin, changed, control.limits):
+        states = admin.partitions(wanted.topics())
+        changed = Plan({m.tp: m.target for m in moves(wanted, states)})
+        assignment, sizes = {tp: state.replicas for tp, state in states.items()}, _sizes(admin, changed)
+        print(report.cost_text(planners.cost(changed, assignment, sizes)), file=sys.stderr)
+        if advice := _advice(admin, changed, states, sizes, control.limits):
             print(report.advice_text(advice), file=sys.stderr)
         config = None if args.command_config is None else str(args.command_config.resolve())
         job = Job.new(args.bootstrap, admin.cluster().cluster_id, _mode(args), wanted, config)
@@ -239,31 +241,27 @@ def _assignment(admin: Admin, topics: list[str] | None) -> tuple[dict[TopicParti
     return {tp: state.replicas for tp, state in admin.partitions(chosen).items()}, racks
 
 
-def _cost(admin: Admin, made: Plan, assignment: dict[TopicPartition, Replicas]) -> planners.PlanCost:
-    return planners.cost(made, assignment, _sizes(admin, made))
-
-
 def _sizes(admin: Admin, made: Plan) -> dict[TopicPartition, int]:
     """Return the bytes of each moving partition's largest replica."""
     brokers = [broker.id for broker in admin.cluster().brokers]
-    logs = read_sizes(admin, brokers, made.topics()).logs if made.targets else {}
-    sizes: dict[TopicPartition, int] = {}
-    for found in logs.values():
-        for tp, size in found.items():
-            sizes[tp] = max(size, sizes.get(tp, 0))
-    return sizes
+    return read_sizes(admin, brokers, made.topics()).largest if made.targets else {}
 
 
-def _advice(admin: Admin, changed: Plan, limits: BatchLimits) -> SpreadAdvice | None:
+def _advice(
+    admin: Admin,
+    changed: Plan,
+    states: Mapping[TopicPartition, PartitionState],
+    sizes: Mapping[TopicPartition, int],
+    limits: BatchLimits,
+) -> SpreadAdvice | None:
     if limits.partitions is None or limits.per_broker is not None or not changed.targets:
         return None
-    states, least = admin.partitions(changed.topics()), min_insync(admin, changed.topics())
+    least = min_insync(admin, changed.topics())
     views = {
         tp: PartitionView(states[tp].replicas, target, states[tp].isr, least[tp.topic])
         for tp, target in changed.targets.items()
-        if tp in states
     }
-    return spread_advice(views, [broker.id for broker in admin.cluster().brokers], limits, _sizes(admin, changed))
+    return spread_advice(views, [broker.id for broker in admin.cluster().brokers], limits, sizes)
 
 
 def _mode(args: argparse.Namespace) -> Mode:

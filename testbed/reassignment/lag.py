@@ -20,6 +20,15 @@ class LogSizes(NamedTuple):
     logs: Mapping[int, Mapping[TopicPartition, int]]
     at_s: Mapping[int, float]
 
+    @property
+    def largest(self) -> dict[TopicPartition, int]:
+        """Return the bytes of each partition's largest replica."""
+        found: dict[TopicPartition, int] = {}
+        for sizes in self.logs.values():
+            for tp, size in sizes.items():
+                found[tp] = max(size, found.get(tp, 0))
+        return found
+
 
 @dataclass(frozen=True, slots=True)
 class PollClock:

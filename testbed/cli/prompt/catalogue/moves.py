@@ -91,10 +91,7 @@ def _begin(session: Session, topics: Sequence[str], planner: Planner, values: Va
 
 
 def _cost(admin: Admin, plan: Plan, states: Mapping[TopicPartition, PartitionState]) -> planners.PlanCost:
-    sizes: dict[TopicPartition, int] = {}
-    for found in read_sizes(admin, [broker.id for broker in admin.cluster().brokers], plan.topics()).logs.values():
-        for tp, size in found.items():
-            sizes[tp] = max(size, sizes.get(tp, 0))
+    sizes = read_sizes(admin, [broker.id for broker in admin.cluster().brokers], plan.topics()).largest
     return planners.cost(plan, {tp: state.replicas for tp, state in states.items()}, sizes)
 
 

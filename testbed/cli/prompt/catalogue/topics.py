@@ -25,7 +25,7 @@ def _topics(session: Session, values: Values) -> None:
     with session.admin() as admin:
         wanted = list(admin.topics()) if "topics" not in values else [values["topics"]]
         states, listed = admin.partitions(wanted), admin.reassignments(wanted)
-        sizes = sizes_of(read_sizes(admin, [b.id for b in admin.cluster().brokers], wanted).logs) if wanted else {}
+        sizes = read_sizes(admin, [b.id for b in admin.cluster().brokers], wanted).largest if wanted else {}
     if not states:
         session.say("no topic")
     elif "topics" in values:
@@ -34,15 +34,6 @@ def _topics(session: Session, values: Values) -> None:
     else:
         header = ("TOPIC", "PARTITIONS", "REPLICAS", "LED BY", "SIZE", "OUT OF SYNC", "MOVING")
         session.say(table(header, topic_rows(states, listed, sizes)))
-
-
-def sizes_of(logs: Mapping[int, Mapping[TopicPartition, int]]) -> dict[TopicPartition, int]:
-    """Return the bytes of each partition's largest replica."""
-    found: dict[TopicPartition, int] = {}
-    for each in logs.values():
-        for tp, size in each.items():
-            found[tp] = max(size, found.get(tp, 0))
-    return found
 
 
 def topic_rows(
