@@ -145,6 +145,8 @@ def finished_s(batches: Sequence[Batch], sizes: LogBytes, quotas: QuotaPhases) -
     return tuple(found)
 
 
+MOST_CONSIDERED = 1_000_000
+"""Partitions × batches of the largest plan for which a cap is computed."""
 ADVISED = 1.2
 """How many times longer than necessary copying may take before a cap is advised."""
 
@@ -163,7 +165,8 @@ def spread_advice(
     """Return the cap that spreads the batches over the receiving brokers; None where it saves less than a sixth.
 
     In the order of the plan a batch may copy to a few of the plan's targets alone, while the quotas of the others are
-    not used. The cap is the number of a batch's copies ÷ the number of receiving brokers.
+    not used. The cap is the number of a batch's copies ÷ the number of receiving brokers. A plan whose batches with a
+    cap take more than about a second to compute gets no advice.
     """
     if limits.partitions is None or limits.per_broker is not None:
         return None
@@ -172,10 +175,14 @@ def spread_advice(
     targets = {broker for batch in plain for step in batch.steps.values() for broker in step.adding}
     if not copies:
         return None
+    plain_s = finished_s(plain, sizes, [(0.0, 1.0)])[-1]
+    least_s = seconds_over(carried(plain, sizes), [(0.0, 1.0)])
+    # No order is faster than the busiest broker. With a cap every batch considers every partition.
+    if plain_s < ADVISED * least_s or len(views) * len(plain) > MOST_CONSIDERED:
+        return None
     cap = max(1, math.ceil(limits.partitions * max(copies) / len(targets)))
-    spread = batches_of(views, brokers, replace(limits, per_broker=cap))
-    seconds = [finished_s(each, sizes, [(0.0, 1.0)])[-1] for each in (plain, spread)]
-    times = seconds[0] / seconds[1] if seconds[1] > 0 else 1.0
+    spread_s = finished_s(batches_of(views, brokers, replace(limits, per_broker=cap)), sizes, [(0.0, 1.0)])[-1]
+    times = plain_s / spread_s if spread_s > 0 else 1.0
     return SpreadAdvice(cap, times) if times >= ADVISED else None
 
 

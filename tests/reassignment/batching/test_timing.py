@@ -1,6 +1,7 @@
 """How long a move in steps takes, by hand and against the model of a move at once."""
 
 import math
+import time
 
 import pytest
 
@@ -89,3 +90,11 @@ def test_batches_that_copy_to_one_target_at_a_time_take_twice_as_long_as_spread_
 )
 def test_no_cap_is_advised_where_it_saves_nothing(found, limits):
     assert spread_advice(found, BROKERS, limits, sizes(found)) is None
+
+
+def test_a_large_plan_is_not_held_up_by_the_advice():
+    """It is computed before a move begins: with a cap every batch considers every partition."""
+    large = views(*[((1, 2), (3, 4))] * 10_000, *[((2, 1), (4, 3))] * 10_000)
+    begun = time.process_time()
+    assert spread_advice(large, BROKERS, BatchLimits(2, 100), sizes(large)) is None
+    assert time.process_time() - begun < 10
