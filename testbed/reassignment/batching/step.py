@@ -3,6 +3,7 @@
 Where the KIP's text, table and example contradict each other, the example decides; see `docs/kip435.md`.
 """
 
+import math
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -152,9 +153,9 @@ def collect(
     running = in_flight or {}
     chosen: dict[TopicPartition, Step] = {}
     deferred: dict[TopicPartition, Deferral] = {}
-    slots = None if limits.partitions is None else limits.partitions - len(running)
-    leaders = None if limits.leaders is None else limits.leaders - sum(s.moves_leader for s in running.values())
-    cap, starts = limits.per_broker, limits.starts
+    slots = _most(limits.partitions) - len(running)
+    leaders = _most(limits.leaders) - sum(s.moves_leader for s in running.values())
+    cap, starts = limits.per_broker, _most(limits.starts)
     copying = Counter(broker for step in running.values() for broker in step.adding) if cap is not None else Counter()
     candidates = list(wanted)
     for turn in (True, False):
@@ -165,11 +166,11 @@ def collect(
             if step.moves_leader is not turn:
                 continue
             full = [] if cap is None else [broker for broker in step.adding if copying[broker] >= cap]
-            if slots is not None and slots <= 0:
+            if slots <= 0:
                 deferred[tp] = Deferral("partitions", f"{limits.partitions} partitions are in flight")
-            elif step.adding and starts is not None and starts <= 0:
+            elif step.adding and starts <= 0:
                 deferred[tp] = Deferral("starts", f"{limits.starts} copies begin in this turn, the most permitted")
-            elif turn and leaders is not None and leaders <= 0:
+            elif turn and leaders <= 0:
                 deferred[tp] = Deferral("leaders", f"{limits.leaders} leader movements are in flight")
             elif full:
                 deferred[tp] = Deferral("broker", f"broker {full[0]} receives {copying[full[0]]} replicas")
@@ -177,7 +178,11 @@ def collect(
                 chosen[tp] = step
                 if cap is not None:
                     copying.update(step.adding)
-                slots = None if slots is None else slots - 1
-                starts = starts - 1 if step.adding and starts is not None else starts
-                leaders = leaders - 1 if turn and leaders is not None else leaders
+                slots -= 1
+                starts -= bool(step.adding)
+                leaders -= turn
     return Batch(chosen, deferred)
+
+
+def _most(limit: int | None) -> float:
+    return math.inf if limit is None else limit
