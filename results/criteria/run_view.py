@@ -17,8 +17,11 @@ MODES = ("batched", "incremental")
 """What `mode` is of a move that is carried out in steps."""
 
 
-BY_END = ("system-test", "command-time")
-"""The criteria of a run that is one of Apache's system tests, or one command."""
+BY_END = {
+    "system-test": "One of Apache Kafka's own system tests",
+    "command-time": "The time of one of the testbed's own commands",
+}
+"""The criteria that judge a run by how it ended, and what such a run is."""
 
 
 class RunView:

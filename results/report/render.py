@@ -24,11 +24,6 @@ from results.report.inflight_chart import flights
 from results.report.relocation import render_relocation
 from results.report.steps import render_steps
 
-QUESTIONS = {
-    "system-test": "One of Apache Kafka's own system tests",
-    "command-time": "The time of one of the testbed's own commands",
-}
-
 
 def render(
     manifest: Manifest,
@@ -62,7 +57,7 @@ def render(
     if RunView(manifest).judged_by_end:
         ended = "; ".join(each.why for each in criteria if each.name in BY_END)
         arguments = [f"{name.removeprefix('argument.')}={value}" for name, value in manifest.parameters.items()]
-        what = QUESTIONS[next(name for name in manifest.criteria or () if name in BY_END)]
+        what = next(BY_END[name] for name in manifest.criteria or () if name in BY_END)
         question = f"{what}: {' '.join(arguments)}"
         return _told(manifest, RunSeries(samples, events), criteria, changed, question, ended)
     if move is None:
