@@ -10,7 +10,7 @@ from testbed.experiments.load_shape import LoadShape
 from testbed.probes.machine import wait_calm
 from testbed.probes.recorder import Recorder
 from testbed.workload.outcome import WorkloadResult
-from testbed.workload.spec import ConsumerSpec, ProducerSpec, Spec, connections
+from testbed.workload.spec import ConsumerSpec, ProducerSpec, Spec, batch_bytes, connections
 from testbed.workload.workload import Workload
 
 DEFAULT = LoadShape()
@@ -37,7 +37,8 @@ def _halved(layout: Layout) -> Layout:
 def load_specs(layout: Layout, token: str, shape: LoadShape = DEFAULT, *, answer_s: float = 0.0) -> list[Spec]:
     """Return producers for the throttled groups with an inbound rate, and a consumer of all these groups. Pure.
 
-    Each producer has the connections that its rate needs when an acknowledgement takes `answer_s` seconds.
+    Each producer has the connections that its rate needs when an acknowledgement takes `answer_s` seconds, but no more
+    than partitions; then its batches are larger.
     A broker answers the requests of one connection in order, and each request has one batch. With followers in sync the
     broker waits for these followers, which are busy with the move. Several producers therefore share such a group.
     """
@@ -50,6 +51,7 @@ def load_specs(layout: Layout, token: str, shape: LoadShape = DEFAULT, *, answer
             partitions = tuple(group.partitions)[part::number]
             rate = group.inbound_bytes_per_s * len(partitions) / len(group.partitions)
             wanted = 1 if shape.transaction_s is not None else connections(rate, BATCH_BYTES, answer_s)
+            used = min(wanted, len(partitions))
             producers.append(
                 ProducerSpec(
                     f"producer-{len(producers) + 1}",
@@ -64,8 +66,8 @@ def load_specs(layout: Layout, token: str, shape: LoadShape = DEFAULT, *, answer
                     redundancy=shape.redundancy,
                     transaction_s=shape.transaction_s,
                     linger_ms=LOAD_LINGER_MS,
-                    batch_bytes=BATCH_BYTES,
-                    connections=wanted,
+                    batch_bytes=batch_bytes(rate, BATCH_BYTES, used, answer_s),
+                    connections=used,
                     give_up_s=SHARED_GIVE_UP_S if answer_s else GIVE_UP_S,
                 )
             )

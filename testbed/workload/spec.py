@@ -137,11 +137,23 @@ class ConsumerSpec:
 Spec = ProducerSpec | ConsumerSpec
 IN_FLIGHT = 5
 """The most requests, of one batch each, that an idempotent producer has in flight on one connection."""
+MOST_BATCH_BYTES = 1_000_000
+"""librdkafka's default of `message.max.bytes`, which bounds a batch."""
 
 
 def connections(rate_bytes_per_s: float, batch_bytes: int, answer_s: float) -> int:
     """Return the connections with which a producer holds its rate when each acknowledgement takes `answer_s`."""
     return max(1, math.ceil(rate_bytes_per_s * answer_s / (IN_FLIGHT * batch_bytes)))
+
+
+def batch_bytes(rate_bytes_per_s: float, least_bytes: int, connections_used: int, answer_s: float) -> int:
+    """Return the batch size in bytes with which the requests in flight on these connections hold the rate.
+
+    It is `least_bytes` or more, and at most the largest batch of a client. All batches of a partition go through one
+    connection, so one partition at a high rate needs larger batches.
+    """
+    needed = math.ceil(rate_bytes_per_s * answer_s / (IN_FLIGHT * connections_used))
+    return max(least_bytes, min(needed, MOST_BATCH_BYTES))
 
 
 def check(specs: Sequence[Spec]) -> None:

@@ -59,6 +59,8 @@ WRONG = {
     "tiered with too much on disk": (replace(TIERED, local=31_000_000, copied=31e6 * F), "tiered-local-fraction"),
     "tiered as slow as the formula": (replace(TIERED, seconds=13.2), "duration-formula"),
     "disk faster than its NIC": (Told(seconds=9.0), "duration-formula"),
+    "tiered that reads less than once a partition": (replace(TIERED, gets=9.0), "store-requests"),
+    "streams that read nothing": (replace(STREAMS, gets=0.0), "store-requests"),
     "tiered that reads nothing": (replace(TIERED, gets=0.0), "store-requests"),
     "streams that copy": (replace(STREAMS, copied=50e6), "copied-bytes"),
     "a record lost": (Told(lost=1), "live-records"),
@@ -69,6 +71,10 @@ WRONG = {
 @pytest.mark.parametrize(("told", "name"), WRONG.values(), ids=list(WRONG))
 def test_what_is_wrong_fails(told, name):
     assert of(judged(told), name).verdict == "fail"
+
+
+def test_one_object_of_shared_storage_serves_many_partitions():
+    assert of(judged(replace(STREAMS, gets=1.0)), "store-requests").verdict == "pass"
 
 
 OPEN = {

@@ -1,12 +1,15 @@
 """Connections of a producer: as many as its rate needs where brokers acknowledge slowly."""
 
+from dataclasses import replace
+
 import pytest
 
+from testbed.experiments.layout import PartitionGroup
 from testbed.experiments.load import SHARED_ANSWER_S, load_specs
 from testbed.experiments.load_shape import LoadShape
 from testbed.handover.probe import MOST_PRODUCERS, producers
 from testbed.workload.produce import _Producing
-from testbed.workload.spec import ProducerSpec, connections
+from testbed.workload.spec import IN_FLIGHT, MOST_BATCH_BYTES, ProducerSpec, batch_bytes, connections
 from tests.experiments.test_load_shape import LAYOUT
 
 
@@ -15,6 +18,27 @@ from tests.experiments.test_load_shape import LAYOUT
 )
 def test_five_requests_of_a_batch_are_in_flight_on_each(rate, answer_s, wanted):
     assert connections(rate, 16384, answer_s) == wanted
+
+
+@pytest.mark.parametrize(
+    ("rate", "used", "answer_s", "wanted"),
+    [(500e3, 1, 0.0, 16384), (500e3, 7, 1.0, 16384), (500e3, 1, 1.0, 100_000), (50e6, 1, 1.0, MOST_BATCH_BYTES)],
+)
+def test_where_partitions_are_few_batches_are_larger(rate, used, answer_s, wanted):
+    assert batch_bytes(rate, 16384, used, answer_s) == wanted
+
+
+@pytest.mark.parametrize("partitions", [1, 3, 100])
+def test_what_is_in_flight_holds_the_rate_of_the_load(partitions):
+    """Run 20261125T071403Z-s3-reassign-de055d: one partition, one connection, 16 KiB: half of the rate at 0.33 s."""
+    group = PartitionGroup("t", range(partitions), ("b1",), ("b2",), 1_000_000, 500e3)
+    (spec,) = (
+        s
+        for s in load_specs(replace(LAYOUT, throttled=(group,)), "ab", answer_s=SHARED_ANSWER_S)
+        if isinstance(s, ProducerSpec)
+    )
+    assert spec.connections <= partitions
+    assert IN_FLIGHT * spec.batch_bytes * spec.connections >= spec.rate_bytes_per_s * SHARED_ANSWER_S
 
 
 def of(shape, answer_s):

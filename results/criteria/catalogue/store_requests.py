@@ -1,4 +1,4 @@
-"""The store was asked all the time; a new broker reads at least once for each partition."""
+"""The store was asked all the time; a new broker reads from it what its partitions need."""
 
 from results.contract.manifest import Manifest
 from results.contract.relocation import Relocation
@@ -11,17 +11,17 @@ from results.criteria.relocation_measures import NOTHING
 
 
 def judge_requests(_manifest: Manifest, asked: Relocation, measures: MoveMeasures) -> list[Finding]:
-    """Criterion `store-requests`: the store had requests all the time; a new broker reads at least once for each
-    partition.
+    """Criterion `store-requests`: the store's counters were polled all the time; a new broker reads from the store.
 
-    A broker with a new replica of a log that begins in the store needs its leader epochs from there, or its streams.
+    Tiered: at least once for each partition, as each segment's leader epochs are an object of their own. AutoMQ: at
+    least once, as an object of AutoMQ has blocks of many partitions.
     """
     if not asked.stores:
         return []
     found = measures.relocation or NOTHING
     reads = None if found.requests is None else sum(r.count for r in found.requests if _reads(r.operation))
     verdict: Verdict = "inconclusive"
-    least = 0 if asked.storage == "disk" else asked.partitions
+    least = {"disk": 0, "tiered": asked.partitions}.get(asked.storage, 1)
     if found.requests is None or reads is None or found.requests_gap_s is None:
         why = "the store's requests were not counted from the move's start past its end"
     elif found.requests_gap_s > GAP_S:
