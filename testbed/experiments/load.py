@@ -24,6 +24,9 @@ replaced after some 30 s."""
 LOAD_LINGER_MS = 100.0
 """librdkafka sends each batch separately, and wakes every follower and consumer for it. With 5 ms, as Java lingers,
 1 MB/s in records of 1 KiB kept two cores 98 % busy with requests; with 50 ms 39 %, with 100 ms, full batches, 25 %."""
+SHARED_LINGER_MS = 300.0
+"""The same for few partitions on shared storage: more than the 0.25 s for which an acknowledgement waits. When requests
+come faster than they are answered, librdkafka polls without a pause and keeps one core busy."""
 WARM_BUSY, WARM_LOOK_S, WARM_S = 0.55, 3.0, 40.0
 ALONE_S = 8.0
 """Seconds for which the load runs alone before and after the move. A report compares its latencies with the move's."""
@@ -52,6 +55,7 @@ def load_specs(layout: Layout, token: str, shape: LoadShape = DEFAULT, *, answer
             rate = group.inbound_bytes_per_s * len(partitions) / len(group.partitions)
             wanted = 1 if shape.transaction_s is not None else connections(rate, BATCH_BYTES, answer_s)
             used = min(wanted, len(partitions))
+            few = used < wanted  # partitions: each has one connection, so its batches must be larger
             producers.append(
                 ProducerSpec(
                     f"producer-{len(producers) + 1}",
@@ -65,8 +69,8 @@ def load_specs(layout: Layout, token: str, shape: LoadShape = DEFAULT, *, answer
                     compression=shape.compression,
                     redundancy=shape.redundancy,
                     transaction_s=shape.transaction_s,
-                    linger_ms=LOAD_LINGER_MS,
-                    batch_bytes=batch_bytes(rate, BATCH_BYTES, used, answer_s),
+                    linger_ms=SHARED_LINGER_MS if few else LOAD_LINGER_MS,
+                    batch_bytes=batch_bytes(rate / used, answer_s) if few else BATCH_BYTES,
                     connections=used,
                     give_up_s=SHARED_GIVE_UP_S if answer_s else GIVE_UP_S,
                 )

@@ -9,7 +9,7 @@ from testbed.experiments.load import SHARED_ANSWER_S, load_specs
 from testbed.experiments.load_shape import LoadShape
 from testbed.handover.probe import MOST_PRODUCERS, producers
 from testbed.workload.produce import _Producing
-from testbed.workload.spec import IN_FLIGHT, MOST_BATCH_BYTES, ProducerSpec, batch_bytes, connections
+from testbed.workload.spec import MOST_BATCH_BYTES, ProducerSpec, batch_bytes, connections
 from tests.experiments.test_load_shape import LAYOUT
 
 
@@ -21,24 +21,30 @@ def test_five_requests_of_a_batch_are_in_flight_on_each(rate, answer_s, wanted):
 
 
 @pytest.mark.parametrize(
-    ("rate", "used", "answer_s", "wanted"),
-    [(500e3, 1, 0.0, 16384), (500e3, 7, 1.0, 16384), (500e3, 1, 1.0, 100_000), (50e6, 1, 1.0, MOST_BATCH_BYTES)],
+    ("rate", "answer_s", "wanted"), [(500e3, 1.0, 500_000), (1e3, 0.5, 500), (50e6, 1.0, MOST_BATCH_BYTES)]
 )
-def test_where_partitions_are_few_batches_are_larger(rate, used, answer_s, wanted):
-    assert batch_bytes(rate, 16384, used, answer_s) == wanted
+def test_a_connection_holds_its_rate_one_request_after_the_other(rate, answer_s, wanted):
+    assert batch_bytes(rate, answer_s) == wanted
 
 
-@pytest.mark.parametrize("partitions", [1, 3, 100])
-def test_what_is_in_flight_holds_the_rate_of_the_load(partitions):
-    """Run 20261125T071403Z-s3-reassign-de055d: one partition, one connection, 16 KiB: half of the rate at 0.33 s."""
+@pytest.mark.parametrize("partitions", [1, 3])
+def test_few_partitions_have_larger_batches_and_come_no_faster_than_they_are_answered(partitions):
+    """Runs …071403Z-s3-reassign-de055d (16 KiB) and …072911Z-s3-reassign-f88160 (100 kB): 4.0 batches a second."""
+    spec = slow_load(partitions)
+    assert spec.connections == partitions
+    assert spec.connections * spec.batch_bytes / 0.25 > 1.5 * spec.rate_bytes_per_s
+    assert spec.linger_ms > 250
+
+
+def test_with_many_partitions_connections_alone_hold_the_rate():
+    spec = slow_load(100)
+    assert (spec.connections, spec.batch_bytes, spec.linger_ms) == (7, 16384, 100.0)
+
+
+def slow_load(partitions):
     group = PartitionGroup("t", range(partitions), ("b1",), ("b2",), 1_000_000, 500e3)
-    (spec,) = (
-        s
-        for s in load_specs(replace(LAYOUT, throttled=(group,)), "ab", answer_s=SHARED_ANSWER_S)
-        if isinstance(s, ProducerSpec)
-    )
-    assert spec.connections <= partitions
-    assert IN_FLIGHT * spec.batch_bytes * spec.connections >= spec.rate_bytes_per_s * SHARED_ANSWER_S
+    specs = load_specs(replace(LAYOUT, throttled=(group,)), "ab", answer_s=SHARED_ANSWER_S)
+    return next(spec for spec in specs if isinstance(spec, ProducerSpec))
 
 
 def of(shape, answer_s):
