@@ -1,6 +1,7 @@
 """Measures of a move that no quota holds back: on disk, tiered, in S3."""
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -212,16 +213,35 @@ def copied_bytes(asked: Relocation, measures: MoveMeasures) -> float | None:
     What brokers received, less what the stores sent them, less both at the rates before the move. None when a part is
     not known.
     """
-    total = 0.0
-    for nic in (measures.relocation or NOTHING).nics:
-        sign = 1 if (nic.host in asked.brokers and nic.direction == "receive") else 0
-        sign = -1 if (nic.host in asked.stores and nic.direction == "transmit") else sign
-        if not sign:
-            continue
-        if nic.bytes is None or nic.covered_s is None or nic.before_bytes_per_s is None:
+    most = most_copied_bytes(asked, measures)
+    if most is None:
+        return None
+    for sign, nic in _between_brokers(asked, measures):
+        if nic.covered_s is None or nic.before_bytes_per_s is None:
             return None
-        total += sign * (nic.bytes - nic.before_bytes_per_s * nic.covered_s)
+        most -= sign * nic.before_bytes_per_s * nic.covered_s
+    return most
+
+
+def most_copied_bytes(asked: Relocation, measures: MoveMeasures) -> float | None:
+    """NIC bytes that brokers received from anything but the stores, the load's included; None when a part is not known.
+
+    No copy between brokers was larger, however little the load took meanwhile.
+    """
+    total = 0.0
+    for sign, nic in _between_brokers(asked, measures):
+        if nic.bytes is None:
+            return None
+        total += sign * nic.bytes
     return total
+
+
+def _between_brokers(asked: Relocation, measures: MoveMeasures) -> Iterator[tuple[int, NicTotals]]:
+    for nic in (measures.relocation or NOTHING).nics:
+        if nic.host in asked.brokers and nic.direction == "receive":
+            yield 1, nic
+        elif nic.host in asked.stores and nic.direction == "transmit":
+            yield -1, nic
 
 
 def uploaded_bytes(asked: Relocation, measures: MoveMeasures) -> float | None:

@@ -77,6 +77,16 @@ def test_one_object_of_shared_storage_serves_many_partitions():
     assert of(judged(replace(STREAMS, gets=1.0)), "store-requests").verdict == "pass"
 
 
+def test_less_than_the_load_took_before_hides_no_copy_where_all_that_came_is_little():
+    manifest, *data = relocated(told=replace(STREAMS, copied=-1.5e6))
+    found = of(judge(manifest, *data), "copied-bytes")
+    assert (found.verdict, "the load's are among them" in found.why) == ("pass", True)
+    # Before the move came more than clients write. As much during it may be a copy.
+    manifest, *data = relocated(told=replace(STREAMS, copied=-0.2e6))
+    little = replace(manifest, relocation=replace(manifest.relocation, written_bytes_per_s=1e3))
+    assert of(judge(little, *data), "copied-bytes").verdict == "inconclusive"
+
+
 OPEN = {
     "no overhead of the wire": (Told(f=None), "copied-bytes"),
     "the leaders' disks not seen": (Told(local=None), "copied-bytes"),
