@@ -213,14 +213,12 @@ def copied_bytes(asked: Relocation, measures: MoveMeasures) -> float | None:
     What brokers received, less what the stores sent them, less both at the rates before the move. None when a part is
     not known.
     """
-    most = most_copied_bytes(asked, measures)
-    if most is None:
-        return None
+    total = 0.0
     for sign, nic in _between_brokers(asked, measures):
-        if nic.covered_s is None or nic.before_bytes_per_s is None:
+        if nic.bytes is None or nic.covered_s is None or nic.before_bytes_per_s is None:
             return None
-        most -= sign * nic.before_bytes_per_s * nic.covered_s
-    return most
+        total += sign * (nic.bytes - nic.before_bytes_per_s * nic.covered_s)
+    return total
 
 
 def most_copied_bytes(asked: Relocation, measures: MoveMeasures) -> float | None:
