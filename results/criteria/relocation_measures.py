@@ -1,7 +1,7 @@
 """Measures of a move that no quota holds back: on disk, tiered, in S3."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -213,12 +213,7 @@ def copied_bytes(asked: Relocation, measures: MoveMeasures) -> float | None:
     What brokers received, less what the stores sent them, less both at the rates before the move. None when a part is
     not known.
     """
-    total = 0.0
-    for sign, nic in _between_brokers(asked, measures):
-        if nic.bytes is None or nic.covered_s is None or nic.before_bytes_per_s is None:
-            return None
-        total += sign * (nic.bytes - nic.before_bytes_per_s * nic.covered_s)
-    return total
+    return _beyond_load(_between_brokers(asked, measures))
 
 
 def most_copied_bytes(asked: Relocation, measures: MoveMeasures) -> float | None:
@@ -247,12 +242,16 @@ def uploaded_bytes(asked: Relocation, measures: MoveMeasures) -> float | None:
     found = [
         nic for nic in (measures.relocation or NOTHING).nics if nic.host in asked.stores and nic.direction == "receive"
     ]
+    return _beyond_load((1, nic) for nic in found) if found else None
+
+
+def _beyond_load(signed: Iterable[tuple[int, NicTotals]]) -> float | None:
     total = 0.0
-    for nic in found:
+    for sign, nic in signed:
         if nic.bytes is None or nic.covered_s is None or nic.before_bytes_per_s is None:
             return None
-        total += nic.bytes - nic.before_bytes_per_s * nic.covered_s
-    return total if found else None
+        total += sign * (nic.bytes - nic.before_bytes_per_s * nic.covered_s)
+    return total
 
 
 def formula(manifest: Manifest, asked: Relocation, *, whole: bool) -> float | None:
