@@ -235,15 +235,18 @@ class Upgrade(MidMoveAction):
     """An action that upgrades hosts to another Kafka, each after a pause in which all brokers served.
 
     A host that does not serve with the new version gets its old version back, so that the audit can read every record.
-    The move then counts as incomplete.
+    The move then counts as incomplete. With `down`, all hosts are upgraded before the measurement, and the action takes
+    them back to their own version: Kafka allows this as long as the new version's features are not finalized.
     """
 
     no_model = "brokers were upgraded: how long nothing was copied is not modelled"
     faults = frozenset({BrokerRestart.kind})
 
-    def __init__(self, hosts: Sequence[str], to: str, pause_s: float, finalize: bool = False) -> None:
+    def __init__(
+        self, hosts: Sequence[str], to: str, pause_s: float, finalize: bool = False, down: bool = False
+    ) -> None:
         self._left = list(hosts)
-        self._to, self._pause_s, self._finalize = to, pause_s, finalize
+        self._to, self._pause_s, self._finalize, self._down = to, pause_s, finalize, down
         self._next_s = 0.0
         self._leaving = ""
 
@@ -258,6 +261,12 @@ class Upgrade(MidMoveAction):
                 f"{wrong}; leave the upgrade out, or begin with an older release"
             )
         move.recorder.event("upgrade.prepared", release.version, {"digest": release.digest})
+        if self._down:
+            own = sorted(set(move.testbed.state.kafka.values()))
+            if len(own) > 1:
+                raise TestbedError(f"direction=down: the hosts run {', '.join(own)}; all must run one version")
+            rolling_upgrade(move.testbed, self._to, self._left, False, progress=move.context.progress)
+            self._to = own[0]
         yield
 
     def started(self, _move: RunningMove) -> None:
@@ -305,6 +314,8 @@ def upgrade_one(testbed: Testbed, to: str, host: str, finalize: bool, progress: 
     rolling_upgrade(testbed, to, [host], finalize, progress=progress)
 
 
-def restart_or_upgrade(to: str, hosts: Sequence[str], pause_s: float, finalize: bool) -> MidMoveAction:
-    """Return the restart of all hosts when `to` is `same`, otherwise their upgrade. Pure."""
-    return RollingRestart(hosts, pause_s) if to == SAME else Upgrade(hosts, to, pause_s, finalize)
+def restart_or_upgrade(
+    to: str, hosts: Sequence[str], pause_s: float, finalize: bool = False, down: bool = False
+) -> MidMoveAction:
+    """Return the restart of all hosts when `to` is `same`, otherwise their upgrade or, with `down`, downgrade. Pure."""
+    return RollingRestart(hosts, pause_s) if to == SAME else Upgrade(hosts, to, pause_s, finalize, down)

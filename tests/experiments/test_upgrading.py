@@ -4,9 +4,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from testbed.errors import TestbedError
+from testbed.errors import TestbedError, UsageError
 from testbed.experiments import mid_move_actions
-from testbed.experiments.catalogue.kip73_upgrade import EXPERIMENT
+from testbed.experiments.catalogue.kip73_upgrade import EXPERIMENT, _action
 from testbed.experiments.experiment import read_settings
 from testbed.experiments.mid_move_actions import RollingRestart, Upgrade, restart_or_upgrade
 from testbed.kafka.errors import UnreachableError
@@ -126,3 +126,29 @@ def test_settings_of_the_experiment(tmp_path):
     assert read_settings(EXPERIMENT, "ci", [f"to={tmp_path}"])["to"] == str(tmp_path)
     with pytest.raises(TestbedError, match="--set to=4.3: "):
         read_settings(EXPERIMENT, "ci", ["to=4.3"])
+
+
+def test_down_brings_all_hosts_up_before_the_measurement_and_takes_them_back(mover):
+    downgrade = Upgrade(["b3", "b1"], "4.3.1", 10.0, down=True)
+    mover.testbed.state.kafka.pop("b2")
+    with downgrade.around(mover):
+        assert mover.done[-1] == ("4.3.1", "b3", "b1", False)
+        assert set(mover.testbed.state.kafka.values()) == {"4.3.1"}
+        mover.done.clear()
+        downgrade.started(mover)
+        mover.at(10, downgrade)
+    assert mover.done == [("broker.leaving", "b3"), ("4.2.1", "b3", False), ("broker.back", "b3")]
+
+
+def test_down_needs_one_version_to_go_back_to(mover):
+    mover.testbed.state.kafka["b1"] = "4.1.0"
+    with pytest.raises(TestbedError, match=r"direction=down: the hosts run 4\.1\.0, 4\.2\.1"):
+        with Upgrade(["b3", "b1"], "4.3.1", 10.0, down=True).around(mover):
+            pass
+
+
+@pytest.mark.parametrize("wrong", [{"finalize": "yes", "to": "4.3.1"}, {"to": "same"}])
+def test_a_downgrade_that_kafka_does_not_allow_is_refused(wrong):
+    given = ["direction=down", *(f"{key}={value}" for key, value in wrong.items())]
+    with pytest.raises(UsageError, match="direction=down"):
+        _action(read_settings(EXPERIMENT, "ci", given), ("b1", "b2", "b3"))

@@ -2,9 +2,10 @@
 
 As `kip73-bounce`, but each host starts another Kafka. `to=same` restarts the same version, as the baseline of an
 upgrade. The controller's host is the last. A host whose broker does not serve again gets its old version back.
+`direction=down` measures the way back: the cluster runs the other Kafka before the move begins, with its own features.
 """
 
-from testbed.errors import SoftwareError
+from testbed.errors import SoftwareError, UsageError
 from testbed.experiments.criteria import BOUNDS
 from testbed.experiments.experiment import Hosts, Parameter, Settings, Value, number, one_of
 from testbed.experiments.kip73_layouts import one_of_two
@@ -24,8 +25,12 @@ def _target(text: str) -> Value:
 
 
 def _action(settings: Settings, hosts: Hosts) -> MidMoveAction:
-    finalize = settings["finalize"] == "yes"
-    return restart_or_upgrade(str(settings["to"]), list(reversed(hosts)), number(settings, "pause"), finalize)
+    finalize, down = settings["finalize"] == "yes", settings["direction"] == "down"
+    if finalize and down:
+        raise UsageError("finalize=yes and direction=down: a cluster cannot go back behind features that are finalized")
+    if down and settings["to"] == SAME:
+        raise UsageError(f"direction=down needs another Kafka in `to`, not {SAME}")
+    return restart_or_upgrade(str(settings["to"]), list(reversed(hosts)), number(settings, "pause"), finalize, down)
 
 
 EXPERIMENT = throttled_experiment(
@@ -36,6 +41,7 @@ EXPERIMENT = throttled_experiment(
         *load("500kB/s"),
         Parameter("to", SAME, _target, "which Kafka (a version, a tarball, a built tree), or same: a mere restart"),
         Parameter("finalize", "no", one_of("no", "yes"), "yes: its features are switched on with the last broker"),
+        Parameter("direction", "up", one_of("up", "down"), "down: from `to` back to the testbed's own Kafka"),
         Parameter("pause", "12s", parse_duration, "between a broker's return and the next one's upgrade"),
         rate="4MB/s",
         # This duration includes the restarts: four spans of `pause`, and three restarts with another class path.
