@@ -71,10 +71,17 @@ REPLICA_DIR = re.compile(r"(.+)-(\d+)$")  # not `…-delete`, `…-future`, `…
 
 
 def log_sizes(log_dir: str, topics: list[str]) -> dict[tuple[str, int], int]:
-    """Return (topic, partition) -> bytes of its log segments, for each replica in `log_dir`."""
+    """Return (topic, partition) -> bytes of its log segments, for each replica in `log_dir`.
+
+    A broker that formats its directory itself makes it at its first start. Until then it has no replica.
+    """
     sizes: dict[tuple[str, int], int] = {}
     wanted = set(topics)
-    for entry in os.scandir(log_dir):
+    try:
+        entries = list(os.scandir(log_dir))
+    except FileNotFoundError:
+        return sizes
+    for entry in entries:
         match = REPLICA_DIR.fullmatch(entry.name)
         if not match or match.group(1) not in wanted:
             continue
@@ -271,7 +278,11 @@ def main() -> None:
     due = time.monotonic()
     while True:
         try:
-            print(json.dumps(sample(config), separators=(",", ":")), flush=True)
+            answer = sample(config)
+        except OSError as error:  # the next sample may succeed, and the reason must reach the recorder
+            answer = {"t": time.time_ns() // 1000, "error": str(error)}
+        try:
+            print(json.dumps(answer, separators=(",", ":")), flush=True)
         except BrokenPipeError:
             return
         # The samples after a late one keep their interval.

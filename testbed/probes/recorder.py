@@ -36,6 +36,7 @@ class Recorder:
         self._left: set[str] = set()
         """The hosts that are removed, or going to be."""
         self._newest: dict[str, int] = {}
+        self._trouble: dict[str, str] = {}  # host → why it gives no sample at present
         """Host → the time of its agent's last sample."""
         self._latest: dict[tuple[str, str, str | None, int | None], float] = {}
 
@@ -76,15 +77,16 @@ class Recorder:
             self.event("step", name, {"phase": "end"})
 
     def wait_for_all(self, *, timeout_s: float = 10.0) -> None:
-        """Wait until every watched host has sampled once more. Raise `TestbedError`, which names the others."""
+        """Wait until every watched host has sampled once more. Raise `TestbedError` with the others and the reasons."""
         since = now_us()
 
         def missing() -> list[str]:
             with self._lock:
                 hosts = [host for host, _process, _reader in self._processes]
-                return [host for host in hosts if self._newest.get(host, 0) <= since]
+                late = [host for host in hosts if self._newest.get(host, 0) <= since]
+                return [f"{host} ({self._trouble.get(host, 'no sample yet')})" for host in late]
 
-        wait_for(missing, lambda hosts: not hosts, timeout_s, 0.05, "the next sample of every host")
+        wait_for(missing, lambda hosts: not hosts, timeout_s, 0.05, "the next sample of every host; missing")
 
     def watch_host(
         self,
@@ -128,16 +130,29 @@ class Recorder:
         try:
             for line in process.lines():
                 answer = json.loads(line)
+                if "error" in answer:
+                    self._failed(host, answer["error"])
+                    continue
                 self.add(
                     Sample(answer["t"], host, metric, float(value), topic, partition, label)
                     for metric, topic, partition, label, value in answer["v"]
                 )
                 with self._lock:
                     self._newest[host] = answer["t"]
+                    self._trouble.pop(host, None)
         except (OSError, ValueError) as error:
-            self.event("note", "probe failed", {"error": str(error)}, host)
+            self._failed(host, str(error))
         if not self._stopping.is_set() and host not in self._left:
+            with self._lock:
+                self._trouble.setdefault(host, "its probe ended")
             self.event("note", "probe ended", {}, host)
+
+    def _failed(self, host: str, why: str) -> None:
+        """Record why a host gave no sample, once for samples that fail in a row for the same reason."""
+        with self._lock:
+            known, self._trouble[host] = self._trouble.get(host), why
+        if known != why:
+            self.event("note", "probe failed", {"error": why}, host)
 
     def poll(self, name: str, interval_s: float, look: Callable[[], Iterable[Sample]]) -> "Poller":
         """Call `look` every `interval_s` seconds in its own thread, until that poller or the recorder is stopped.

@@ -24,6 +24,20 @@ def test_only_replicas_of_wanted_topics_count_and_only_their_segments(tmp_path):
     assert agent.log_sizes(str(tmp_path), ["t"]) == {("t", 0): 17, ("t", 12): 5}
 
 
+def test_a_broker_that_did_not_format_its_directory_yet_has_no_replica(tmp_path):
+    assert agent.log_sizes(str(tmp_path / "later"), ["t"]) == {}
+
+
+def test_a_sample_that_fails_is_an_answer_with_its_reason_and_the_agent_goes_on():
+    config = json.dumps({"interval_s": 0.1, "log_dir": None, "topics": [], "devices": ["none0"], "jmx_port": None})
+    process = subprocess.Popen([sys.executable, "-I", "-S", str(AGENT), config], stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    answers = [json.loads(process.stdout.readline()) for _ in range(2)]
+    process.stdout.close()
+    process.wait(timeout=10)
+    assert all("none0" in answer["error"] for answer in answers)
+
+
 def test_it_needs_nothing_but_the_standard_library_and_prints_json_lines():
     config = json.dumps({"interval_s": 0.5, "log_dir": None, "topics": [], "devices": ["lo"], "jmx_port": None})
     process = subprocess.Popen([sys.executable, "-I", "-S", str(AGENT), config], stdout=subprocess.PIPE, text=True)

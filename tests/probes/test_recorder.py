@@ -74,6 +74,18 @@ def test_waiting_for_a_silent_host_names_it():
     recorder.stop()
 
 
+def test_a_sample_that_fails_is_recorded_once_names_its_reason_and_the_next_one_counts():
+    recorder = Recorder()
+    failed = json.dumps({"t": 1, "error": "no file /x"})
+    host = FakeHost(failed, failed)
+    watch(recorder, host)
+    with pytest.raises(WaitTimeout, match=r"b1 \(no file /x\)"):
+        recorder.wait_for_all(timeout_s=0.2)
+    recorder.stop()
+    (event,) = recorder.events()
+    assert (event.name, event.detail) == ("probe failed", {"error": "no file /x"})
+
+
 def test_a_failed_look_is_an_event_and_the_next_one_counts():
     recorder, looks = Recorder(), []
 
