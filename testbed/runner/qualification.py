@@ -42,6 +42,8 @@ from testbed.suites.suite import Case, find_suite
 from testbed.topology.find import find
 
 SUITES = ("kip73", "kip435", "kip455", "s3")
+UPGRADE_FROM, DOWNGRADE_TO = "upgrade from ", "downgrade to "
+"""How the names of these scenarios begin; the baseline's version follows."""
 PAIRED = ("kip73-two-node", "kip73-one-to-two-produce", "kip73-two-to-one-produce")
 """Experiments whose first case is run in pairs: a move alone, one that a leader limits, one that a follower limits.
 
@@ -119,12 +121,14 @@ def plan(
         if name not in paired:
             add(name, each_version(name, case), CERTAIN, compared=False)
     for text in baselines if scope.upgrades else ():
-        name, target = f"upgrade from {known[text]}", str(parse_source(candidate))
-        members = [
-            Variant(label(name, known[text]), UPGRADE, scope.profile, ("to=same",), text),
-            Variant(label(name, known[candidate]), UPGRADE, scope.profile, (f"to={target}",), text),
-        ]
-        add(name, members, CERTAIN, compared=False)
+        target = f"to={parse_source(candidate)}"
+        for way, settings in ((UPGRADE_FROM, (target,)), (DOWNGRADE_TO, (target, "direction=down"))):
+            name = f"{way}{known[text]}"
+            members = [
+                Variant(label(name, known[text]), UPGRADE, scope.profile, ("to=same",), text),
+                Variant(label(name, known[candidate]), UPGRADE, scope.profile, settings, text),
+            ]
+            add(name, members, CERTAIN, compared=False)
     for name in paired:
         add(name, each_version(name, cases[name]), scope.pairs, compared=True)
     return variants, groups
@@ -157,7 +161,7 @@ def kind_of(part: VariantGroup) -> Kind:
     """Return how a group's scenario is run."""
     if part.pairs:
         return "paired"
-    return "upgrade" if part.name.startswith("upgrade from ") else "once"
+    return "upgrade" if part.name.startswith((UPGRADE_FROM, DOWNGRADE_TO)) else "once"
 
 
 def cells_of(

@@ -47,7 +47,9 @@ def test_every_case_of_the_suites_is_there_with_each_version_and_upgrades_and_pa
     assert kinds == sorted(kinds, key=["once", "upgrade", "paired"].index)
     assert [group.name for group in groups if kind_of(group) == "upgrade"] == [
         "upgrade from 4.2.1",
+        "downgrade to 4.2.1",
         "upgrade from 3.9.2",
+        "downgrade to 3.9.2",
     ]
     assert [group.name for group in groups if group.pairs] == [
         "kip73/two-node",
@@ -61,6 +63,8 @@ def test_every_case_of_the_suites_is_there_with_each_version_and_upgrades_and_pa
     upgrade = next(each for each in variants if each.label == "upgrade from 3.9.2, 4.3.1")
     assert (upgrade.experiment, upgrade.kafka, upgrade.settings) == (UPGRADE, "3.9.2", ("to=4.3.1",))
     assert next(each for each in variants if each.label == "upgrade from 3.9.2, 3.9.2").settings == ("to=same",)
+    downgrade = next(each for each in variants if each.label == "downgrade to 3.9.2, 4.3.1")
+    assert (downgrade.kafka, downgrade.settings) == ("3.9.2", ("to=4.3.1", "direction=down"))
 
 
 @pytest.mark.parametrize("profile", ["smoke", "ci", "release"])
@@ -82,7 +86,7 @@ def test_a_tarball_and_a_tree_are_called_by_their_last_part(tmp_path):
     assert names(tarball, [OLD, tree]) == {OLD: OLD, tree: "my-kafka", tarball: "kafka_2.13-4.4.0"}
     variants, _groups = plan(tarball, [OLD], QualificationScope(only=("kip455/example",), paired=()))
     assert [each.kafka for each in variants[:2]] == [OLD, tarball]
-    assert variants[-1].settings == (f"to={tarball}",)
+    assert variants[-1].settings == (f"to={tarball}", "direction=down")
 
 
 def test_nothing_is_run_again_where_the_first_run_passed(doors, capsys):

@@ -19,7 +19,7 @@ def _configure(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--profile", help="smoke, ci (default) or release")
     parser.add_argument(
-        "--suite", action="append", default=[], help="whose cases are run (default: kip73, kip435, kip455)"
+        "--suite", action="append", default=[], help="whose cases are run (default: kip73, kip435, kip455, s3)"
     )
     parser.add_argument(
         "--scenario", metavar="SUITE/CASE", action="append", default=[], help="only this one (may be repeated)"
@@ -33,7 +33,7 @@ def _configure(parser: argparse.ArgumentParser) -> None:
     )
     pairs.add_argument("--no-pairs", action="store_true", help="compare no performance")
     parser.add_argument("--pairs", type=int, metavar="N", help="runs of each version there (default: 10)")
-    parser.add_argument("--no-upgrade", action="store_true", help="leave the rolling upgrades out")
+    parser.add_argument("--no-upgrade", action="store_true", help="leave the rolling upgrades and downgrades out")
     parser.add_argument("--measure", metavar="NAME", action="append", default=[], help="compare only these")
     parser.add_argument("--threshold", type=float, metavar="PERCENT", help="a change that counts (default: 3)")
     parser.add_argument("--all", action="store_true", help="make every pair, also when the answer is known before")
