@@ -29,6 +29,14 @@ def has_any_move(run: RunView) -> bool:
     return has_move(run) or has_relocation(run)
 
 
+def killed_hosts(run: RunView) -> frozenset[str]:
+    """Return the hosts whose brokers the run killed for good, so that nothing of them can be read afterwards."""
+    handover = run.manifest.facts.handover
+    if handover is None or handover.killed_us is None:
+        return frozenset()
+    return frozenset(each.source for each in handover.partitions)
+
+
 def has_steps(run: RunView) -> bool:
     """Return whether the run is one of KIP-455's scenarios."""
     return run.manifest.steps is not None

@@ -6,6 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from results.contract.handover import HandoverRecord, PartitionHandover
 from results.contract.schema import Sample, samples_table
 from results.criteria import judge
 from results.criteria.series import Series
@@ -124,3 +125,12 @@ def test_a_broker_that_begins_anew_has_not_stood_still():
 def test_a_move_shorter_than_a_quota_window_has_no_finding(make_run):
     run = with_jvm(make_run(log_bytes=60e6), lambda t: 0.3 * t)
     assert pauses(judge(run.manifest, run.samples, run.events)) == {}
+
+
+def test_a_broker_that_the_run_killed_is_not_judged_afterwards(make_run):
+    run = with_jvm(make_run(), hosts=("b1",))
+    handed = PartitionHandover("t", 0, "b2", "b1", ())
+    record = HandoverRecord("automq", us(0), (handed,), killed_us=us(1))
+    killed = replace(run, manifest=replace(run.manifest, facts=replace(run.manifest.facts, handover=record)))
+    assert set(pauses(run.judged())) == {"b1", "b2"}
+    assert set(pauses(killed.judged())) == {"b1"}

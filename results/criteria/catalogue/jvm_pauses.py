@@ -2,7 +2,7 @@
 
 from results.contract.verdict import Finding, Verdict
 from results.criteria.catalogue.machine_load import STEAL_HIGHEST
-from results.criteria.criterion import PRECONDITIONS, Criterion, has_any_move
+from results.criteria.criterion import PRECONDITIONS, Criterion, has_any_move, killed_hosts
 from results.criteria.findings import finding, gap_text
 from results.criteria.jvm_measures import METRICS, JvmMeasures, jvm_measures, jvms_were_read
 from results.criteria.quantities import percent, size
@@ -68,7 +68,8 @@ def cause(jvm: JvmMeasures, steal: float | None) -> str:
 
 
 def _measure(run: RunView) -> list[JvmMeasures]:
-    return jvm_measures(run.series, run.brokers, move_spans(run))
+    dead = killed_hosts(run)
+    return jvm_measures(run.series, [host for host in run.brokers if host not in dead], move_spans(run))
 
 
 CRITERION: Criterion[list[JvmMeasures]] = Criterion(
