@@ -380,8 +380,8 @@ class Conservation:
 class ControlTransfer:
     """The unthrottled control transfer into one host while the throttle was in force.
 
-    `last_s` is when its log grew last, from the move's start; `with_throttled_bytes` is what control and throttled
-    logs together grew by while it was copied.
+    `last_s` is when its log grew last, from the move's start. `with_throttled_bytes` is what control and throttled logs
+    together grew by while both were copied, `beside_throttled_bytes` what the control's grew by in that time.
     """
 
     host: str
@@ -391,6 +391,7 @@ class ControlTransfer:
     longest_gap_s: float | None
     last_s: float | None = None
     with_throttled_bytes: float | None = None
+    beside_throttled_bytes: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -204,6 +204,7 @@ class _MoveMeasurer:
             grew = np.flatnonzero(np.diff(part.value) > 0) + 1
             last = int(part.t[grew[-1]]) if len(grew) else None
             listed = self.run.flow_bytes(flows_through(self.move.flows, "throttled", host, "receive"))
+            both = None if last is None else _while_both(series, listed, int(part.t[grew[0] - 1]), last)
             controls.append(
                 ControlTransfer(
                     host=host,
@@ -212,14 +213,19 @@ class _MoveMeasurer:
                     peak_bytes_per_s=float(np.max(rate)) if len(rate) else None,
                     longest_gap_s=longest_gap_s(series.t, begin, until),
                     last_s=None if last is None else (last - started) / US,
-                    with_throttled_bytes=None
-                    if last is None
-                    else _both(series, listed, int(part.t[grew[0] - 1]), last),
+                    with_throttled_bytes=None if both is None else sum(both),
+                    beside_throttled_bytes=None if both is None else both[0],
                 )
             )
         return tuple(controls)
 
 
-def _both(control: Series, listed: Series, first: int, last: int) -> float | None:
-    grown = growth(control, first, last), growth(listed, first, last)
-    return None if grown[0] is None or grown[1] is None else grown[0] + grown[1]
+def _while_both(control: Series, listed: Series, first: int, last: int) -> tuple[float, float] | None:
+    """What the control's and the throttled logs grew by from `first` on, until one of them had all; None: not known.
+
+    Throttled logs that did not grow in that time have not arrived: they wait.
+    """
+    arrivals = listed.t[1:][np.diff(listed.value) > 0]
+    until = min(last, int(arrivals[-1])) if len(arrivals) and int(arrivals[-1]) > first else last
+    grown = growth(control, first, until), growth(listed, first, until)
+    return None if grown[0] is None or grown[1] is None else (grown[0], grown[1])

@@ -27,20 +27,20 @@ def _control(control: ControlTransfer, move: Move, nics: tuple[NicMeasurement, .
     measured = [n.payload_bytes_per_s for n in nics if (n.host, n.direction) in ends]
     payload = min((p for p in measured if p is not None), default=None)
     unlisted, listed = (_partitions(move, kind, control.host) for kind in ("control", "throttled"))
-    together = control.with_throttled_bytes
+    together, alone = control.with_throttled_bytes, control.beside_throttled_bytes
     verdict: Verdict = "inconclusive"
     observed: float | None = None
     if payload is None or len(measured) < len(ends):
         why = "the NICs on its way were not measured"
     elif payload <= CONTROL_ROOM * move.quota_bytes_per_s:
         why = f"the NIC carries {rate(payload)}: it leaves too little above the quota"
-    elif control.total_bytes <= 0 or together is None or not unlisted or not listed:
+    elif control.total_bytes <= 0 or together is None or alone is None or not unlisted or not listed:
         why = "no control bytes were seen while the throttle was in force"
     elif control.total_bytes < unlisted * move.response_max_bytes:
         why = f"only {size(control.total_bytes)} of control: less than a response for each of {unlisted} partitions"
     else:
-        throttled = max(together - control.total_bytes, 0.0) / listed
-        each = control.total_bytes / unlisted
+        throttled = max(together - alone, 0.0) / listed
+        each = alone / unlisted
         observed = each / max(throttled, 1.0)  # of throttled ones that did not advance at all: as if by one byte
         why = f"{size(each)} a control partition; {size(throttled)} a throttled one in the same time"
         if observed > CONTROL_LEAST:

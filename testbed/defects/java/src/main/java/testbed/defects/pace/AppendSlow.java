@@ -38,7 +38,23 @@ public final class AppendSlow implements Defect {
 
     @Override
     public List<Target> targets() {
-        return List.of(Target.of(OnAppend.class)
+        return List.of(target(OnAppend.class));
+    }
+
+    @Override
+    public Reads reads() {
+        return Reads.nothing().of(Kafka.LOG, "topicPartition");
+    }
+
+    @Override
+    public void begin(Settings settings, Effect effect) {
+        share = settings.number("percent") / 100;
+        AppendSlow.effect = effect;
+    }
+
+    /** Returns the target in which a log appends records, of a leader or a follower. */
+    static Target target(Class<?> advice) {
+        return Target.of(advice)
                 .in(
                         "org.apache.kafka.storage.internals.log.UnifiedLog",
                         "append",
@@ -61,18 +77,7 @@ public final class AppendSlow implements Defect {
                         "int",
                         "Option",
                         "VerificationGuard",
-                        "boolean"));
-    }
-
-    @Override
-    public Reads reads() {
-        return Reads.nothing().of(Kafka.LOG, "topicPartition");
-    }
-
-    @Override
-    public void begin(Settings settings, Effect effect) {
-        share = settings.number("percent") / 100;
-        AppendSlow.effect = effect;
+                        "boolean");
     }
 
     /** Is busy for its share of the time since {@code begunNs}. */

@@ -61,6 +61,15 @@ class ThrottleTest {
     }
 
     @Test
+    void anUnlistedPartitionIsThrottled() throws Exception {
+        Object manager = manager(new ThrottleHoldsUnlisted(), Map.of(), "LeaderReplication");
+        assertEquals(true, Reflect.call(manager, "isThrottled", new TopicPartition("a", 2)));
+        assertFalse(Broken.acted(folder));
+        assertEquals(true, Reflect.call(manager, "isThrottled", new TopicPartition("free", 2)));
+        assertTrue(Broken.acted(folder));
+    }
+
+    @Test
     void theFirstRateStays() throws Exception {
         Object manager = manager(new ThrottleChangeIgnored(), Map.of(), "FollowerReplication");
         Reflect.call(manager, "updateQuota", Quota.upperBound(Long.MAX_VALUE));
