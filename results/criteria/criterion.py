@@ -24,6 +24,12 @@ def has_relocation(run: RunView) -> bool:
     return run.manifest.relocation is not None
 
 
+def old_broker_killed(run: RunView) -> bool:
+    """Return whether the old broker of a handover was killed: its session ends first, and it uploads nothing more."""
+    handover = run.manifest.facts.handover
+    return handover is not None and handover.killed_us is not None
+
+
 def has_any_move(run: RunView) -> bool:
     """Return whether the run has a move, with a throttle or without."""
     return has_move(run) or has_relocation(run)
