@@ -24,6 +24,11 @@ def has_relocation(run: RunView) -> bool:
     return run.manifest.relocation is not None
 
 
+def old_broker_killed(run: RunView) -> bool:
+    """Return whether the old broker of a handover was killed: its session ends first, and it uploads nothing more."""
+    return bool(killed_hosts(run))
+
+
 def has_any_move(run: RunView) -> bool:
     """Return whether the run has a move, with a throttle or without."""
     return has_move(run) or has_relocation(run)

@@ -42,7 +42,7 @@ def measure_relocation(manifest: Manifest, run: RunSeries) -> MoveMeasures:
     if started is None:
         return nothing_measured(relocation=NOTHING)
     until = done or run.last_us() or started
-    calm = run.event_us("load.before") or run.event_us("calibration.done") or 0
+    calm = _calm_us(run)
     most = [most_at_once(run, metric, started, until) for metric in ("move.listed", "move.in_flight")]
     uses = tuple(nic_use(run, manifest.nics, host, way, started, until) for host in asked.brokers for way in DIRECTIONS)
     return MoveMeasures(
@@ -60,6 +60,11 @@ def measure_relocation(manifest: Manifest, run: RunSeries) -> MoveMeasures:
         burden=Burden(next((each for each in most if each is not None), None), uses, None, None),
         relocation=_relocated(run, manifest, asked, calm, started, until),
     )
+
+
+def _calm_us(run: RunSeries) -> int:
+    """Return from when on the load ran alone before the move."""
+    return run.event_us("load.before") or run.event_us("calibration.done") or 0
 
 
 def _relocated(
@@ -84,16 +89,15 @@ def _relocated(
         p99_back_s=p99.back_s,
         p99_never=p99.never,
         device_bytes=_total([run.gauge(DEVICE_READ, host) for host in asked.brokers], *cold),
-        store_bytes=_total([_sent(run, manifest, host) for host in asked.stores], *cold),
+        store_bytes=_total([_counter(run, manifest, host, "transmit") for host in asked.stores], *cold),
     )
 
 
 def _nic(
     run: RunSeries, manifest: Manifest, host: str, direction: Direction, calm: int, started: int, until: int
 ) -> NicTotals:
-    devices = [nic.device for nic in manifest.nics if nic.host == host and nic.direction == direction]
-    series = run.gauge("nic.tx.bytes" if direction == "transmit" else "nic.rx.bytes", host, devices)
-    if not devices or len(series) == 0:
+    series = _counter(run, manifest, host, direction)
+    if len(series) == 0:
         return NicTotals(host, direction, None, None, None, None)
     after = int(np.searchsorted(series.t, until, side="left"))
     first = max(int(np.searchsorted(series.t, started, side="right")) - 1, 0)
@@ -105,6 +109,23 @@ def _nic(
         before = counted(part.value) / ((int(part.t[-1]) - int(part.t[0])) / US)
     gap_s = longest_gap_s(series.t, started, until)
     return NicTotals(host, direction, counted_between(series, started, until), covered_s, before, gap_s)
+
+
+def received_by_stores(manifest: Manifest, run: RunSeries) -> tuple[NicTotals, ...]:
+    """Return what each store's NIC received from before the move until its last reading; nothing without a move.
+
+    An old broker may upload after the move is done, so the move's end is not the end of this time.
+    """
+    started = run.event_us("move.started")
+    if manifest.relocation is None or started is None:
+        return ()
+    calm = _calm_us(run)
+    found = []
+    for host in manifest.relocation.stores:
+        readings = _counter(run, manifest, host, "receive").t
+        if len(readings) > 0 and int(readings[-1]) > started:
+            found.append(_nic(run, manifest, host, "receive", calm, started, int(readings[-1])))
+    return tuple(found)
 
 
 def _requests(
@@ -193,9 +214,10 @@ def _buckets(rows: pa.Table) -> Floats:
     return np.array([float(label) for label in rows["label"].to_pylist()], np.float64)
 
 
-def _sent(run: RunSeries, manifest: Manifest, host: str) -> Series:
-    devices = [nic.device for nic in manifest.nics if nic.host == host and nic.direction == "transmit"]
-    return run.gauge("nic.tx.bytes", host, devices)
+def _counter(run: RunSeries, manifest: Manifest, host: str, direction: Direction) -> Series:
+    """The bytes that a host's measured NICs counted; empty where it has none."""
+    devices = [nic.device for nic in manifest.nics if nic.host == host and nic.direction == direction]
+    return run.gauge("nic.tx.bytes" if direction == "transmit" else "nic.rx.bytes", host, devices)
 
 
 def _total(counters: list[Series], begun: int | None, ended: int | None) -> float | None:

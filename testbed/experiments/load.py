@@ -9,13 +9,13 @@ from testbed.experiments.layout import Layout
 from testbed.experiments.load_shape import LoadShape
 from testbed.probes.machine import wait_calm
 from testbed.probes.recorder import Recorder
+from testbed.workload.connections import sending
 from testbed.workload.outcome import WorkloadResult
-from testbed.workload.spec import ConsumerSpec, ProducerSpec, Spec, batch_bytes, connections
+from testbed.workload.spec import ConsumerSpec, ProducerSpec, Spec
 from testbed.workload.workload import Workload
 
 DEFAULT = LoadShape()
 PRODUCERS_WITH_FOLLOWERS = 2
-BATCH_BYTES = 16384
 SHARED_ANSWER_S = 1.0
 """The longest usual acknowledgement where the write-ahead log is in an object store: it collects for 0.25 s."""
 GIVE_UP_S, SHARED_GIVE_UP_S = 30.0, 120.0
@@ -25,8 +25,8 @@ LOAD_LINGER_MS = 100.0
 """librdkafka sends each batch separately, and wakes every follower and consumer for it. With 5 ms, as Java lingers,
 1 MB/s in records of 1 KiB kept two cores 98 % busy with requests; with 50 ms 39 %, with 100 ms, full batches, 25 %."""
 SHARED_LINGER_MS = 300.0
-"""The same for few partitions on shared storage: more than the 0.25 s for which an acknowledgement waits. When requests
-come faster than they are answered, librdkafka polls without a pause and keeps one core busy."""
+"""The same for larger batches, on shared storage: more than the 0.25 s for which an acknowledgement waits. When
+requests come faster than they are answered, librdkafka polls without a pause and keeps one core busy."""
 WARM_BUSY, WARM_LOOK_S, WARM_S = 0.55, 3.0, 40.0
 ALONE_S = 8.0
 """Seconds for which the load runs alone before and after the move. A report compares its latencies with the move's."""
@@ -40,8 +40,8 @@ def _halved(layout: Layout) -> Layout:
 def load_specs(layout: Layout, token: str, shape: LoadShape = DEFAULT, *, answer_s: float = 0.0) -> list[Spec]:
     """Return producers for the throttled groups with an inbound rate, and a consumer of all these groups. Pure.
 
-    Each producer has the connections that its rate needs when an acknowledgement takes `answer_s` seconds, but no more
-    than partitions; then its batches are larger.
+    Each producer has the connections and batches that its rate needs when an acknowledgement takes `answer_s` seconds;
+    see `testbed/workload/connections.py`.
     A broker answers the requests of one connection in order, and each request has one batch. With followers in sync the
     broker waits for these followers, which are busy with the move. Several producers therefore share such a group.
     """
@@ -53,9 +53,7 @@ def load_specs(layout: Layout, token: str, shape: LoadShape = DEFAULT, *, answer
         for part in range(number):
             partitions = tuple(group.partitions)[part::number]
             rate = group.inbound_bytes_per_s * len(partitions) / len(group.partitions)
-            wanted = 1 if shape.transaction_s is not None else connections(rate, BATCH_BYTES, answer_s)
-            used = min(wanted, len(partitions))
-            few = used < wanted  # partitions: each has one connection, so its batches must be larger
+            sent = sending(rate, len(partitions), answer_s, transactional=shape.transaction_s is not None)
             producers.append(
                 ProducerSpec(
                     f"producer-{len(producers) + 1}",
@@ -69,9 +67,9 @@ def load_specs(layout: Layout, token: str, shape: LoadShape = DEFAULT, *, answer
                     compression=shape.compression,
                     redundancy=shape.redundancy,
                     transaction_s=shape.transaction_s,
-                    linger_ms=SHARED_LINGER_MS if few else LOAD_LINGER_MS,
-                    batch_bytes=batch_bytes(rate / used, answer_s) if few else BATCH_BYTES,
-                    connections=used,
+                    linger_ms=SHARED_LINGER_MS if sent.enlarged else LOAD_LINGER_MS,
+                    batch_bytes=sent.batch_bytes,
+                    connections=sent.connections,
                     give_up_s=SHARED_GIVE_UP_S if answer_s else GIVE_UP_S,
                 )
             )

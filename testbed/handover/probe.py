@@ -4,7 +4,6 @@ It records the acknowledgement and the fetch of each record. The leader epoch sh
 records have the load's format, so the audit accounts for them too.
 """
 
-import math
 import threading
 import time
 from collections.abc import Mapping, Sequence
@@ -18,15 +17,14 @@ from testbed.handover.steps import ProbeAnswers
 from testbed.kafka.types import TopicPartition
 from testbed.probes.recorder import now_us
 from testbed.wait import wait_for
+from testbed.workload.connections import connections
 from testbed.workload.produce import REFUSALS, Outbox
 from testbed.workload.records import Recipe, WrittenRecords, identity
-from testbed.workload.spec import IN_FLIGHT
 
 RECORD_BYTES = 128
 INTERVAL_S = 0.05
 MOST_PER_S = 1000.0
 """The most records per second of the whole probe: with more partitions each gets fewer."""
-MOST_PRODUCERS = 20
 NAME = "handover-probe"
 FIRST_PRODUCER = 900
 """The probe's first producer number in the audit; each topic takes the next one."""
@@ -40,15 +38,6 @@ _CLIENT: Mapping[str, Any] = {
     "socket.nagle.disable": True,
     "log_level": 2,
 }
-
-
-def producers(partitions: int) -> int:
-    """Return the number of producers, for this number of partitions. Pure.
-
-    An idempotent producer has `IN_FLIGHT` requests of one partition each in flight. With more partitions a record
-    would wait for the acknowledgements of others, which take 0.3 s each where the log is in an object store.
-    """
-    return min(MOST_PRODUCERS, math.ceil(partitions / IN_FLIGHT))
 
 
 def interval_s(partitions: int) -> float:
@@ -165,7 +154,8 @@ class Probe:
             "linger.ms": 0,
             "message.timeout.ms": int(GIVE_UP_S * 1000),
         }
-        clients = [Producer(settings) for _ in range(producers(len(self._tps)))]
+        # On one connection a record waits for the answers to those of the other partitions.
+        clients = [Producer(settings) for _ in range(connections(len(self._tps)))]
         pause_s = interval_s(len(self._tps)) / len(self._tps)
         while not self._stopping.is_set():
             for turn, tp in enumerate(self._tps):

@@ -130,7 +130,7 @@ class _Producing:
         self.error = ""
         self.fatal = False
         self.next_report_us = self.next_commit_us = 0
-        clients = [Producer(_settings(spec, orders)) for _ in range(min(spec.connections, len(spec.partitions)))]
+        clients = [Producer(_settings(spec, orders)) for _ in range(spec.connections)]
         self.client, *self.others = clients
         self.client_of = {partition: clients[at % len(clients)] for at, partition in enumerate(spec.partitions)}
 

@@ -1,12 +1,12 @@
 """A load's producers and consumers as declared, and the schedule of every record. Pure."""
 
-import math
 import random
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from testbed.errors import UsageError
+from testbed.workload.connections import BATCH_BYTES
 from testbed.workload.records import HEADER_BYTES
 
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
@@ -55,7 +55,7 @@ class ProducerSpec:
     transaction_s: float | None = None
     linger_ms: float = 5.0
     """`linger.ms`. Experiments set their own, `LOAD_LINGER_MS` in `testbed/experiments/load.py`."""
-    batch_bytes: int = 16384
+    batch_bytes: int = BATCH_BYTES
     """Java's default. Larger batches make fetches less even (a broker cuts a response within a batch). From some MB/s
     on with followers they are necessary: librdkafka sends one batch a request, and each waits for the one before it."""
     give_up_s: float = 30.0
@@ -65,7 +65,7 @@ class ProducerSpec:
     client: Mapping[str, str] = field(default_factory=dict)
     """librdkafka's settings for reaching the cluster: SASL, TLS."""
     connections: int = 1
-    """The connections to each broker, each with its share of the partitions. librdkafka sends one batch a request."""
+    """The connections to each broker, each with its share of the partitions; see `testbed/workload/connections.py`."""
 
     @property
     def mean_bytes(self) -> float:
@@ -102,6 +102,10 @@ class ProducerSpec:
             (self.transaction_s is not None and not self.idempotence, "transactions need idempotence"),
             (self.give_up_s <= 0, "give_up_s must be above 0"),
             (self.connections < 1, f"{self.connections} connections: must be 1 or more"),
+            (
+                self.connections > max(1, len(self.partitions)),
+                f"{self.connections} connections for {len(self.partitions)} partitions: too many",
+            ),
             (self.transaction_s is not None and self.connections > 1, "a transaction has one connection only"),
         ]
         return [f"producer {self.name}: {text}" for wrong, text in checks if wrong]
@@ -134,25 +138,6 @@ class ConsumerSpec:
 
 
 Spec = ProducerSpec | ConsumerSpec
-IN_FLIGHT = 5
-"""The most requests, of one batch each, that an idempotent producer has in flight on one connection."""
-MOST_BATCH_BYTES = 1_000_000
-"""librdkafka's default of `message.max.bytes`, which bounds a batch."""
-
-
-def connections(rate_bytes_per_s: float, batch_bytes: int, answer_s: float) -> int:
-    """Return the connections with which a producer holds its rate when each acknowledgement takes `answer_s`."""
-    return max(1, math.ceil(rate_bytes_per_s * answer_s / (IN_FLIGHT * batch_bytes)))
-
-
-def batch_bytes(rate_bytes_per_s: float, answer_s: float) -> int:
-    """Return the batch size in bytes with which one connection holds the rate when each acknowledgement takes
-    `answer_s`, one request after the other; at most the largest batch of a client.
-
-    A broker reads a connection's next request when it has answered the one before. AutoMQ took 4.0 batches a second
-    from one connection, of 15 and of 96 records. So one partition at a high rate needs larger batches.
-    """
-    return min(math.ceil(rate_bytes_per_s * answer_s), MOST_BATCH_BYTES)
 
 
 def check(specs: Sequence[Spec]) -> None:

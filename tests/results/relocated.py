@@ -22,13 +22,17 @@ BEFORE_S, AFTER_S = 12, 15
 
 @dataclass(frozen=True)
 class Told:
-    """What happens; `seconds` is how long the move takes, `copied` NIC bytes that b1 sends b2 in it."""
+    """What happens; `seconds` is how long the move takes, `copied` NIC bytes that b1 sends b2 in it.
+
+    `uploaded` NIC bytes are what b1 sends the store in the ten seconds from the move's start on, beyond the load's.
+    """
 
     storage: str = "disk"
     total: int = 300_000_000
     local: int | None = 300_000_000
     seconds: float = 13.2
     copied: float = 300_000_000 * F
+    uploaded: float = 0.0
     from_store: float = 0.0
     gets: float = 0.0
     partitions: int = 10
@@ -105,10 +109,11 @@ def samples(told):
         if told.gap and told.gap[0] < t < told.gap[1]:
             continue
         part, on = progress(told, t), t + BEFORE_S
+        stored = UPLOADED * on + told.uploaded * min(1.0, max(0.0, t / 10.0))
         counted = {
-            ("b1", "rx"): PRODUCED * on, ("b1", "tx"): UPLOADED * on + told.copied * part,
+            ("b1", "rx"): PRODUCED * on, ("b1", "tx"): stored + told.copied * part,
             ("b2", "rx"): told.copied * part + told.from_store * part, ("b2", "tx"): 1000.0 * on,
-            ("s1", "rx"): UPLOADED * on, ("s1", "tx"): 2000.0 * on + told.from_store * part,
+            ("s1", "rx"): stored, ("s1", "tx"): 2000.0 * on + told.from_store * part,
         }  # fmt: skip
         found += [
             Sample(us(t), host, f"nic.{way}.bytes", value, label="eth1") for (host, way), value in counted.items()

@@ -4,9 +4,11 @@ from dataclasses import replace
 
 import pytest
 
+from results.contract.handover import HandoverRecord
 from results.contract.manifest import Manifest
 from results.contract.relocation import Relocation, Sent, formula_seconds
 from results.criteria import judge
+from results.criteria.catalogue.uploaded_remainder import threshold_bytes
 from results.criteria.relocation_measures import copied_bytes, formula
 from results.report import render
 from tests.results.relocated import COLD, PAYLOAD, STREAMS, TIERED, F, Told, relocated
@@ -71,6 +73,74 @@ WRONG = {
 @pytest.mark.parametrize(("told", "name"), WRONG.values(), ids=list(WRONG))
 def test_what_is_wrong_fails(told, name):
     assert of(judged(told), name).verdict == "fail"
+
+
+def remainder(told, **changes):
+    """The criterion's finding; `changes` are of the declared Kafka of both brokers."""
+    manifest, *data = relocated(told=told)
+    document = {**manifest.topology.document, "hosts": {host: {"kafka": changes} for host in ("b1", "b2")}}
+    topology = replace(manifest.topology, document=document)
+    name = "uploaded-remainder"
+    return of(judge(replace(manifest, topology=topology, criteria=(name,)), *data), name)
+
+
+# 29.8 MB of a log with a heap of 512 MiB, × 1.05 of the wire, and 1.1 MB/s × (20 s + 2 × 18.3 s), + 3 %: 96 MB.
+@pytest.mark.parametrize(
+    ("uploaded", "verdict"),
+    [(0.0, "pass"), (60e6, "pass"), (90e6, "fail"), (300e6 * F, "fail")],
+    ids=["nothing", "the log's rest", "more than that", "everything again"],
+)
+def test_an_old_broker_uploads_what_its_log_had_left_and_not_the_partitions(uploaded, verdict):
+    found = remainder(replace(STREAMS, uploaded=uploaded))
+    assert found.verdict == verdict
+    assert (found.power is not None) == (verdict == "pass")
+
+
+def test_an_upload_that_ends_after_the_move_counts():
+    assert STREAMS.seconds < 10.0  # the upload lasts ten
+    assert remainder(replace(STREAMS, uploaded=200e6)).observed > 200e6
+
+
+def test_a_bound_that_a_second_upload_would_hardly_exceed_says_nothing():
+    assert remainder(replace(STREAMS, total=150_000_000)).verdict == "inconclusive"
+    assert remainder(STREAMS, jvm={"heap": "4GiB"}).verdict == "inconclusive"
+    assert remainder(replace(STREAMS, uploaded=600e6), jvm={"heap": "4GiB"}).verdict == "fail"
+
+
+@pytest.mark.parametrize(
+    ("told", "changes"),
+    [
+        (replace(STREAMS, f=None), {}),
+        (replace(STREAMS, gap=(3.0, 8.0)), {}),
+        (STREAMS, {"properties": {"s3.wal.upload.threshold": "much"}}),
+    ],
+    ids=["no overhead of the wire", "the store's NIC not read", "no threshold"],
+)
+def test_an_upload_of_which_a_part_is_not_known_is_left_open(told, changes):
+    assert remainder(told, **changes).verdict == "inconclusive"
+
+
+def test_a_killed_broker_uploads_nothing_that_could_be_judged():
+    manifest, *data = relocated(told=STREAMS)
+    seen = HandoverRecord("automq", 0, (), killed_us=1)
+    killed = replace(manifest, facts=replace(manifest.facts, handover=seen), criteria=("uploaded-remainder",))
+    assert "uploaded-remainder" not in {each.name for each in judge(killed, *data).criteria}
+
+
+@pytest.mark.parametrize(
+    ("kafka", "threshold"),
+    [
+        ({}, 512 * 2**20 / 18),
+        ({"jvm": {"heap": "1GiB"}}, 2**30 / 18),
+        ({"jvm": {"heap": "1.5GB"}}, 1.5e9 / 18),
+        ({"jvm": {"heap": "16GiB"}}, 500 * 2**20),
+        ({"properties": {"s3.wal.cache.size": "90000000"}, "jvm": {"heap": "1GiB"}}, 30e6),
+        ({"properties": {"s3.wal.upload.threshold": "5000000"}}, 5e6),
+        ({"jvm": {"heap": "as much as there is"}}, None),
+    ],
+)
+def test_a_log_is_uploaded_when_a_block_is_full(kafka, threshold):
+    assert threshold_bytes(kafka) == pytest.approx(threshold)
 
 
 def test_one_object_of_shared_storage_serves_many_partitions():

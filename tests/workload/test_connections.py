@@ -1,5 +1,6 @@
 """Connections of a producer: as many as its rate needs where brokers acknowledge slowly."""
 
+import math
 from dataclasses import replace
 
 import pytest
@@ -7,24 +8,58 @@ import pytest
 from testbed.experiments.layout import PartitionGroup
 from testbed.experiments.load import SHARED_ANSWER_S, load_specs
 from testbed.experiments.load_shape import LoadShape
-from testbed.handover.probe import MOST_PRODUCERS, producers
+from testbed.workload.connections import (
+    BATCH_BYTES,
+    MOST_BATCH_BYTES,
+    MOST_CONNECTIONS,
+    Sending,
+    connections,
+    sending,
+)
 from testbed.workload.produce import _Producing
-from testbed.workload.spec import MOST_BATCH_BYTES, ProducerSpec, batch_bytes, connections
+from testbed.workload.spec import ProducerSpec
 from tests.experiments.test_load_shape import LAYOUT
 
 
 @pytest.mark.parametrize(
-    ("rate", "answer_s", "wanted"), [(500e3, 0.0, 1), (250e3, 0.33, 2), (500e3, 1.0, 7), (5e6, 1.0, 62)]
+    ("rate", "partitions", "answer_s", "wanted"),
+    [
+        (500e3, 100, 0.0, Sending(1, BATCH_BYTES)),
+        (250e3, 100, 0.33, Sending(6, BATCH_BYTES)),
+        (500e3, 100, 1.0, Sending(20, 25_000)),
+        (5e6, 100, 1.0, Sending(20, 250_000)),
+        (50e6, 100, 1.0, Sending(50, MOST_BATCH_BYTES)),
+        (500e3, 1, 1.0, Sending(1, 500_000)),
+        (1e3, 1, 0.5, Sending(1, BATCH_BYTES)),
+        (50e6, 1, 1.0, Sending(1, MOST_BATCH_BYTES)),
+    ],
 )
-def test_five_requests_of_a_batch_are_in_flight_on_each(rate, answer_s, wanted):
-    assert connections(rate, 16384, answer_s) == wanted
+def test_one_batch_at_a_time_is_on_its_way_on_each_connection(rate, partitions, answer_s, wanted):
+    assert sending(rate, partitions, answer_s) == wanted
 
 
-@pytest.mark.parametrize(
-    ("rate", "answer_s", "wanted"), [(500e3, 1.0, 500_000), (1e3, 0.5, 500), (50e6, 1.0, MOST_BATCH_BYTES)]
-)
-def test_a_connection_holds_its_rate_one_request_after_the_other(rate, answer_s, wanted):
-    assert batch_bytes(rate, answer_s) == wanted
+@pytest.mark.parametrize("partitions", [1, 2, 3, 7, 19, 20, 21, 99, 100, 500])
+@pytest.mark.parametrize("rate", [1e3, 16e3, 100e3, 500e3, 2e6, 10e6])
+@pytest.mark.parametrize("answer_s", [0.0, 0.3, 1.0])
+def test_batches_and_connections_carry_the_rate_or_are_as_large_as_they_may_be(rate, partitions, answer_s):
+    found = sending(rate, partitions, answer_s)
+    busiest = math.ceil(partitions / found.connections) / partitions
+    assert 1 <= found.connections <= partitions
+    assert found.connections <= MOST_CONNECTIONS or found.batch_bytes == MOST_BATCH_BYTES
+    assert found.batch_bytes >= rate * busiest * answer_s or found.batch_bytes == MOST_BATCH_BYTES
+    assert BATCH_BYTES <= found.batch_bytes <= MOST_BATCH_BYTES
+
+
+def test_no_load_is_carried_worse_than_by_what_runs_have_shown_to_hold():
+    """Of 100 partitions at 500 kB/s, 7 connections with 16 KiB held: runs …070712Z-…-94cb8c and …073408Z-…-4264d4."""
+    found = sending(500e3, 100, SHARED_ANSWER_S)
+    assert found.connections >= 7
+    assert found.batch_bytes >= BATCH_BYTES
+
+
+def test_the_one_connection_of_a_transaction_has_larger_batches():
+    assert sending(500e3, 100, 1.0, transactional=True) == Sending(1, 500_000)
+    assert sending(500e3, 100, 0.0, transactional=True) == Sending(1, BATCH_BYTES)
 
 
 @pytest.mark.parametrize("partitions", [1, 3])
@@ -36,9 +71,9 @@ def test_few_partitions_have_larger_batches_and_come_no_faster_than_they_are_ans
     assert spec.linger_ms > 250
 
 
-def test_with_many_partitions_connections_alone_hold_the_rate():
+def test_many_partitions_have_connections_first_and_then_larger_batches():
     spec = slow_load(100)
-    assert (spec.connections, spec.batch_bytes, spec.linger_ms) == (7, 16384, 100.0)
+    assert (spec.connections, spec.batch_bytes, spec.linger_ms) == (20, 25_000, 300.0)
 
 
 def slow_load(partitions):
@@ -56,12 +91,18 @@ def test_only_slow_brokers_cost_connections_and_a_transaction_has_one():
     fast = 1e4 * SHARED_ANSWER_S  # the rates of the layout are low
     assert max(spec.connections for spec in of(LoadShape(), fast)) > 1
     assert {spec.connections for spec in of(LoadShape(transaction_s=1.0), fast)} == {1}
-    wrong = ProducerSpec("p", "t", (0,), 1e3, transaction_s=1.0, connections=2)
+    wrong = ProducerSpec("p", "t", (0, 1), 1e3, transaction_s=1.0, connections=2)
     assert wrong.problems() == ["producer p: a transaction has one connection only"]
 
 
-def test_the_probe_has_a_producer_for_five_partitions_and_not_too_many():
-    assert [producers(count) for count in (1, 5, 6, 20, 1000)] == [1, 1, 2, 4, MOST_PRODUCERS]
+def test_more_connections_than_partitions_are_refused():
+    assert ProducerSpec("p", "t", (0, 1), 1e3, connections=2).problems() == []
+    wrong = ProducerSpec("p", "t", (0, 1), 1e3, connections=3)
+    assert wrong.problems() == ["producer p: 3 connections for 2 partitions: too many"]
+
+
+def test_the_probe_has_a_producer_for_each_partition_and_not_too_many():
+    assert [connections(count) for count in (1, 5, 6, 20, 1000)] == [1, 5, 6, 20, MOST_CONNECTIONS]
 
 
 def test_each_partition_keeps_to_one_client():

@@ -3,11 +3,10 @@
 from results.contract.manifest import Manifest
 from results.contract.relocation import Relocation
 from results.contract.verdict import Finding, Verdict
-from results.criteria.criterion import RATES, Criterion, has_relocation
+from results.criteria.criterion import RATES, Criterion, has_relocation, old_broker_killed
 from results.criteria.findings import finding, times_power
 from results.criteria.measures import MoveMeasures
 from results.criteria.relocation_measures import formula
-from results.criteria.run_view import RunView
 
 REQUESTS = 2
 """Requests to the store that one partition needs, one after the other: a follower reads the leader epochs and the
@@ -55,19 +54,13 @@ def judge_seconds(manifest: Manifest, asked: Relocation, measures: MoveMeasures)
     ]
 
 
-def _killed(run: RunView) -> bool:
-    """Return whether the old broker was killed: its session has to end first."""
-    handover = run.manifest.facts.handover
-    return handover is not None and handover.killed_us is not None
-
-
 CRITERION: Criterion[MoveMeasures] = Criterion(
     name="s3-seconds",
     title="As many seconds as its requests take",
     section=RATES,
     measure=lambda run: run.measures,
     judge=lambda run, measures: judge_seconds(run.manifest, run.relocation, measures),
-    needs=lambda run: has_relocation(run) and run.relocation.storage != "disk" and not _killed(run),
+    needs=lambda run: has_relocation(run) and run.relocation.storage != "disk" and not old_broker_killed(run),
     rests_on_preconditions=True,
     catches="A move in S3 that waits for something else than its requests.",
     smallest="a wait of 3 s in all, with 4 partitions",

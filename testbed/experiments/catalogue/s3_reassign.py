@@ -80,5 +80,12 @@ EXPERIMENT = unthrottled_experiment(
         ),
         *over_storages(SuiteScenario("s3", ("release",), "hundred", 2, limit_s=1800.0), "automq"),
     ),
-    criteria=("tiered-local-fraction", "copied-bytes", "duration-formula", "s3-seconds", "store-requests"),
+    criteria=(
+        "tiered-local-fraction",
+        "copied-bytes",
+        "duration-formula",
+        "s3-seconds",
+        "store-requests",
+        "uploaded-remainder",
+    ),
 )

@@ -6,14 +6,14 @@ compensates for pauses.
 """
 
 import gc
-import heapq
 import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 from testbed.kafka.types import TopicPartition
-from testbed.reassignment.batching.step import Batch, BatchLimits, NoStep, PartitionView, Step, collect, next_step
+from testbed.reassignment.batching.queues import StepQueues
+from testbed.reassignment.batching.step import Batch, BatchLimits, NoStep, PartitionView, next_step
 from testbed.throttle.duration import Copy, Share, seconds_over, shares
 
 
@@ -28,8 +28,8 @@ class Forecast:
 def forecast(views: Mapping[TopicPartition, PartitionView], online: Collection[int], limits: BatchLimits) -> Forecast:
     """Return every batch until no partition can take a step. Every replica on an online broker comes into sync.
 
-    The time is proportional to the number of steps, not to partitions × batches: the forecast considers again only
-    partitions that took a step.
+    The time grows with the number of steps, not with partitions × batches: the forecast considers again only partitions
+    that took a step, and `StepQueues` finds the next ones.
     """
     with _no_collections():
         return _forecast(views, online, replace(limits, starts=None))
@@ -53,63 +53,31 @@ def _forecast(views: Mapping[TopicPartition, PartitionView], online: Collection[
     names, state = [tp for tp, _view in ordered], [view for _tp, view in ordered]
     brokers = frozenset(online)
     waiting: dict[TopicPartition, str] = {}
-    queue = _Queue(names)
+    queues = StepQueues(limits)
 
     def consider(rank: int) -> None:
         step = next_step(state[rank], brokers, limits.replicas)
         if isinstance(step, NoStep):
             waiting[names[rank]] = step.reason
         elif step is not None:
-            queue.put(rank, step)
+            queues.put(rank, step)
 
     for rank in range(len(names)):
         consider(rank)
     batches = []
-    while queue.steps:
-        ranks, batch = queue.take(limits)
-        if not batch.steps:
-            waiting |= {names[rank]: f"{limits.leaders} leader movements are allowed" for rank in queue.steps}
+    while queues.steps:
+        taken = queues.take()
+        if not taken:
+            waiting |= {names[rank]: f"{limits.leaders} leader movements are allowed" for rank in queues.steps}
             break
-        for rank, step in zip(ranks, batch.steps.values(), strict=True):
+        for rank, step in taken.items():
             _current, target, _isr, least = state[rank]
             replicas = step.replicas
             isr = replicas if brokers.issuperset(replicas) else brokers.intersection(replicas)
             state[rank] = PartitionView(replicas, target, isr, least)
             consider(rank)
-        batches.append(batch)
+        batches.append(Batch({names[rank]: step for rank, step in taken.items()}))
     return Forecast(tuple(batches), waiting)
-
-
-class _Queue:
-    """Partitions with a step to take, by their index in the plan: numbers compare faster than names."""
-
-    def __init__(self, names: list[TopicPartition]) -> None:
-        self._names = names
-        self._heaps: tuple[list[int], list[int]] = ([], [])
-        self.steps: dict[int, Step] = {}
-
-    def put(self, rank: int, step: Step) -> None:
-        self.steps[rank] = step
-        heapq.heappush(self._heaps[step.moves_leader], rank)
-
-    def take(self, limits: BatchLimits) -> tuple[list[int], Batch]:
-        """Return the next batch and its ranks, in order. Without a cap it takes no more candidates than fit."""
-        others, leading = self._heaps
-        most = len(self.steps) if limits.partitions is None or limits.per_broker is not None else limits.partitions
-        movers = most if limits.leaders is None or limits.per_broker is not None else min(limits.leaders, most)
-        ranks = [heapq.heappop(leading) for _ in range(min(movers, len(leading)))]
-        ranks += [heapq.heappop(others) for _ in range(min(most - len(ranks), len(others)))]
-        if limits.per_broker is None:  # all of them fit, so no choice is necessary
-            return ranks, Batch({self._names[rank]: self.steps.pop(rank) for rank in ranks})
-        batch = collect([(self._names[rank], self.steps[rank]) for rank in ranks], limits)
-        taken = []
-        for rank in ranks:
-            if self._names[rank] in batch.steps:
-                taken.append(rank)
-                del self.steps[rank]
-            else:
-                heapq.heappush(self._heaps[self.steps[rank].moves_leader], rank)
-        return taken, batch
 
 
 LogBytes = Mapping[TopicPartition, int]
@@ -145,8 +113,6 @@ def finished_s(batches: Sequence[Batch], sizes: LogBytes, quotas: QuotaPhases) -
     return tuple(found)
 
 
-MOST_CONSIDERED = 1_000_000
-"""Partitions × batches of the largest plan for which a cap is computed."""
 ADVISED = 1.2
 """How many times longer than necessary copying may take before a cap is advised."""
 
@@ -165,8 +131,7 @@ def spread_advice(
     """Return the cap that spreads the batches over the receiving brokers; None where it saves less than a sixth.
 
     In the order of the plan a batch may copy to a few of the plan's targets alone, while the quotas of the others are
-    not used. The cap is the number of a batch's copies ÷ the number of receiving brokers. A plan whose batches with a
-    cap take more than about a second to compute gets no advice.
+    not used. The cap is the number of a batch's copies ÷ the number of receiving brokers.
     """
     if limits.partitions is None or limits.per_broker is not None:
         return None
@@ -177,8 +142,7 @@ def spread_advice(
         return None
     plain_s = finished_s(plain, sizes, [(0.0, 1.0)])[-1]
     least_s = seconds_over(carried(plain, sizes), [(0.0, 1.0)])
-    # No order is faster than the busiest broker. With a cap every batch considers every partition.
-    if plain_s < ADVISED * least_s or len(views) * len(plain) > MOST_CONSIDERED:
+    if plain_s < ADVISED * least_s:  # no order is faster than the busiest broker
         return None
     cap = max(1, math.ceil(limits.partitions * max(copies) / len(targets)))
     spread_s = finished_s(batches_of(views, brokers, replace(limits, per_broker=cap)), sizes, [(0.0, 1.0)])[-1]

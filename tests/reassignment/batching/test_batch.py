@@ -4,8 +4,16 @@ import time
 import pytest
 
 from testbed.kafka.types import TopicPartition
-from testbed.reassignment.batching.forecast import forecast
-from testbed.reassignment.batching.step import BatchLimits, NoStep, PartitionView, Step, collect
+from testbed.reassignment.batching.forecast import Forecast, forecast
+from testbed.reassignment.batching.step import (
+    Batch,
+    BatchLimits,
+    NoStep,
+    PartitionView,
+    Step,
+    collect,
+    next_step,
+)
 
 
 def tp(number: int) -> TopicPartition:
@@ -86,13 +94,60 @@ def test_a_forecast_holds_every_limit_and_ends_at_every_target():
         assert at == {p: view.target for p, view in views.items()}
 
 
+def considered_each_time(views, online, limits):
+    """Return the forecast of the plain algorithm: every batch considers every partition."""
+    state, batches, waiting = dict(sorted(views.items())), [], {}
+    while True:
+        steps = {p: step for p, view in state.items() if (step := next_step(view, online, limits.replicas)) is not None}
+        waiting = {p: step.reason for p, step in steps.items() if isinstance(step, NoStep)}
+        chosen = collect(steps.items(), limits).steps
+        if not chosen:
+            left = steps.keys() - waiting.keys()
+            return Forecast(
+                tuple(batches), waiting | dict.fromkeys(left, f"{limits.leaders} leader movements are allowed")
+            )
+        batches.append(Batch(chosen))
+        for p, step in chosen.items():
+            state[p] = state[p]._replace(
+                current=step.replicas, isr=[broker for broker in step.replicas if broker in online]
+            )
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_queues_find_the_batches_that_considering_every_partition_finds(seed):
+    rng = random.Random(seed)
+    for _ in range(60):
+        brokers, replicas = rng.choice([3, 6, 9]), rng.choice([1, 2, 3])
+        online = [broker for broker in range(brokers) if rng.random() < 0.9]
+        views = {}
+        for n in range(rng.randint(1, 40)):
+            current = tuple(rng.sample(range(brokers), replicas))
+            target = tuple(rng.sample(range(brokers), rng.randint(1, min(3, brokers))))
+            isr = tuple(broker for broker in current if broker in online)
+            views[TopicPartition(f"t{n % 3}", n)] = PartitionView(current, target, isr, rng.choice([1, 1, 2]))
+        limits = BatchLimits(
+            replicas=rng.choice([1, 2, None]),
+            partitions=rng.choice([1, 2, 5, 17, None]),
+            leaders=rng.choice([0, 1, 3, None]),
+            per_broker=rng.choice([1, 2, 4, None]),
+        )
+        found, wanted = forecast(views, online, limits), considered_each_time(views, online, limits)
+        assert [list(batch.steps.items()) for batch in found.batches] == [
+            list(batch.steps.items()) for batch in wanted.batches
+        ], (views, limits)
+        assert found.waiting == wanted.waiting
+
+
 def test_no_leader_movement_allowed_ends_with_the_reason():
     found = forecast({tp(0): PartitionView((1, 2), (2, 1), (1, 2))}, (1, 2), BatchLimits(leaders=0))
     assert not found.batches
     assert found.waiting == {tp(0): "0 leader movements are allowed"}
 
 
-def test_a_hundred_thousand_partitions_are_planned_in_time():
+@pytest.mark.parametrize(
+    "limits", [BatchLimits(1, 500, 50), BatchLimits(1, 500, 50, 12), BatchLimits(1, 500, None, 10)]
+)
+def test_a_hundred_thousand_partitions_are_planned_in_time(per_broker):
     rng = random.Random(3)
     brokers = range(50)
     views = {
@@ -102,6 +157,6 @@ def test_a_hundred_thousand_partitions_are_planned_in_time():
         for n in range(100_000)
     }
     begun = time.process_time()
-    found = forecast(views, brokers, BatchLimits(1, 500, 50))
+    found = forecast(views, brokers, BatchLimits(1, 500, 50, per_broker))
     assert time.process_time() - begun < 10
     assert sum(len(batch.steps) for batch in found.batches) > 200_000

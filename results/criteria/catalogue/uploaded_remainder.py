@@ -1,0 +1,164 @@
+"""The old broker of a handover uploads what its write-ahead log has and no object has yet, not the whole partitions."""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from results.contract.relocation import Relocation
+from results.contract.verdict import Finding, Verdict
+from results.criteria.catalogue.nic_conservation import CONSERVATION_TOLERANCE
+from results.criteria.criterion import RATES, Criterion, has_relocation, old_broker_killed
+from results.criteria.findings import finding, times_power
+from results.criteria.measures import NicTotals
+from results.criteria.quantities import GAP_S, percent, size
+from results.criteria.relocation_measures import received_by_stores
+from results.criteria.run_view import RunView
+
+THRESHOLD, CACHE = "s3.wal.upload.threshold", "s3.wal.cache.size"
+OWN_HEAP = "512MiB"
+"""The largest heap of a broker whose topology declares none."""
+THRESHOLD_OF_HEAP = 1 / 18
+"""AutoMQ gives half of the heap to its buffers, a third of that to the cache of the log, a third of that to one block
+(`KafkaConfig.adjustS3Configs` of 1.7, with its default `s3.stream.allocator.policy=POOLED_HEAP`)."""
+THRESHOLD_OF_CACHE = 1 / 3
+"""The same where `s3.wal.cache.size` is given; `S3Storage` takes no larger threshold."""
+MOST_THRESHOLD = 500 << 20
+"""The largest threshold that AutoMQ chooses itself (`KafkaConfig.adjustS3Configs`)."""
+PACE_S = 20.0
+"""Seconds over which AutoMQ spreads the upload of a full block at most (`S3Storage.uploadDeltaWAL0`)."""
+COPIES = 2
+"""Uploads of each byte: an object of the write-ahead log, then a data object."""
+WRITTEN_S = 1.0
+"""Clients that had to wait write afterwards what was due in the last second before the move, too."""
+FAR = 0.5
+"""The largest bound, as a share of a second upload of everything, with which a run is judged as passed."""
+_SIZE = re.compile(r"(\d+(?:\.\d+)?)(KiB|MiB|GiB|kB|MB|GB|B)?")
+_UNITS = {"KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "kB": 1e3, "MB": 1e6, "GB": 1e9, "B": 1, None: 1}
+
+
+@dataclass(frozen=True, slots=True)
+class Upload:
+    """What the stores received from before the move until the last sample, in NIC bytes, and what bounds it.
+
+    `remainder` is what the old brokers' logs can have that no data object has, in bytes of records. `again` is what
+    uploading everything again would add; `carried_bytes_per_s` is what the old brokers' NICs carry, None: not measured.
+    """
+
+    nics: tuple[NicTotals, ...]
+    remainder: float | None
+    again: float | None
+    carried_bytes_per_s: float | None
+
+
+def threshold_bytes(kafka: Mapping[str, Any]) -> float | None:
+    """Return the bytes at which a broker uploads its log's block, from its topology; None: a value is not readable."""
+    properties = kafka.get("properties") or {}
+    if THRESHOLD in properties:
+        return _bytes(properties[THRESHOLD])
+    if CACHE in properties:
+        share, base = THRESHOLD_OF_CACHE, _bytes(properties[CACHE])
+    else:
+        share, base = THRESHOLD_OF_HEAP, _bytes((kafka.get("jvm") or {}).get("heap", OWN_HEAP))
+    return None if base is None else min(share * base, MOST_THRESHOLD)
+
+
+def _bytes(text: object) -> float | None:
+    found = _SIZE.fullmatch(str(text))
+    return float(found[1]) * _UNITS[found[2]] if found else None
+
+
+def measure_upload(run: RunView) -> Upload:
+    """Return what the stores received, and what bounds it."""
+    manifest, asked = run.manifest, run.relocation
+    hosts = manifest.topology.document.get("hosts", {})
+    leaders = dict.fromkeys(sent.leader for sent in asked.sent)
+    left = [threshold_bytes((hosts.get(host) or {}).get("kafka") or {}) for host in leaders]
+    f = asked.nic_bytes_per_log_byte
+    return Upload(
+        received_by_stores(manifest, run.series),
+        _sum(left),
+        None if f is None else f * asked.total_bytes,
+        _sum([nic.payload_bytes_per_s for nic in manifest.nics if nic.host in leaders and nic.direction == "transmit"]),
+    )
+
+
+def _sum(parts: Sequence[float | None]) -> float | None:
+    """Return the sum of all parts; None when there is none or one is not known."""
+    known = [part for part in parts if part is not None]
+    return sum(known) if known and len(known) == len(parts) else None
+
+
+def most_uploaded(remainder: float, before_bytes_per_s: float, covered_s: float) -> float:
+    """Return the most NIC bytes that stores receive in `covered_s` around a handover.
+
+    A broker's log has at most `remainder`, in NIC bytes, that no data object has and that is not being uploaded. An
+    upload in progress ends within `PACE_S` and is part of the rate before the move. What clients write meanwhile is
+    uploaded `COPIES` times. The rate before the move has the first of these copies at least, as a write waits for it.
+    """
+    return remainder + before_bytes_per_s * (PACE_S + COPIES * (covered_s + WRITTEN_S))
+
+
+def judge_upload(asked: Relocation, found: Upload) -> list[Finding]:
+    """Criterion `uploaded-remainder`: stores receive the load, twice, and one block of each old broker's log."""
+    verdict: Verdict = "inconclusive"
+    expected, most, observed = "the load, twice, and what the old broker's log had left", None, None
+    f, gap = asked.nic_bytes_per_log_byte, _gap(found.nics, asked)
+    before = _sum([nic.before_bytes_per_s for nic in found.nics])
+    received = _sum([nic.bytes for nic in found.nics])
+    covered_s = max((nic.covered_s or 0.0 for nic in found.nics), default=0.0)
+    if gap:
+        why = gap
+    elif before is None or received is None:
+        why = "what the store received is not known from before the move past its end"
+    elif found.remainder is None:
+        why = f"the topology does not say when a broker uploads: its heap, {CACHE} or {THRESHOLD} is not readable"
+    elif f is None or found.again is None or found.carried_bytes_per_s is None:
+        why = "the wire's overhead or a NIC of an old broker was not measured"
+    else:
+        observed = received
+        left = f * found.remainder
+        most = (1 + CONSERVATION_TOLERANCE) * most_uploaded(left, before, covered_s)
+        expected = f"{size(most)} at most: {size(left)} of the log, and {COPIES} × {size(before)}/s of the load"
+        again = min(found.again, found.carried_bytes_per_s * covered_s)
+        why = f"{size(received)} in {covered_s:.1f} s; everything again would be {size(again)} more"
+        if received > most:
+            verdict = "fail"
+        elif most > FAR * again:
+            why += f", too little beside a bound of {size(most)}"
+        else:
+            verdict = "pass"
+    return [
+        finding(
+            "uploaded-remainder",
+            expected,
+            verdict,
+            why,
+            observed=observed,
+            unit="bytes",
+            power=times_power(most / observed, "the bytes that the store received") if most and observed else None,
+            tolerance=f"{percent(CONSERVATION_TOLERANCE)}, and {WRITTEN_S:g} s of what is written",
+            series=("nic.rx.bytes", "manifest.relocation", "manifest.topology"),
+        )
+    ]
+
+
+def _gap(nics: Sequence[NicTotals], asked: Relocation) -> str:
+    for nic in nics:
+        if nic.longest_gap_s is None or nic.longest_gap_s > GAP_S:
+            return f"the NIC of {nic.host} was not read for {nic.longest_gap_s or 0.0:.1f} s"
+    missing = {*asked.stores} - {nic.host for nic in nics}
+    return f"the NIC of {sorted(missing)[0]} was not read" if missing else "" if nics else "there was no store"
+
+
+CRITERION: Criterion[Upload] = Criterion(
+    name="uploaded-remainder",
+    title="What the object store received around a handover",
+    section=RATES,
+    measure=measure_upload,
+    judge=lambda run, found: judge_upload(run.relocation, found),
+    needs=lambda run: has_relocation(run) and run.relocation.storage == "automq" and not old_broker_killed(run),
+    rests_on_preconditions=True,
+    catches="A handover that uploads again what objects already have.",
+    smallest="one more upload of everything, where that is twice the bound",
+)
