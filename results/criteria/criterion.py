@@ -26,20 +26,21 @@ def has_relocation(run: RunView) -> bool:
 
 def old_broker_killed(run: RunView) -> bool:
     """Return whether the old broker of a handover was killed: its session ends first, and it uploads nothing more."""
-    return bool(killed_hosts(run))
+    handover = run.manifest.facts.handover
+    return handover is not None and handover.killed_us is not None
+
+
+def killed_hosts(run: RunView) -> frozenset[str]:
+    """Return the hosts whose brokers the run killed for good: nothing of them can be read afterwards."""
+    handover = run.manifest.facts.handover
+    if handover is None or not old_broker_killed(run):
+        return frozenset()
+    return frozenset(each.source for each in handover.partitions)
 
 
 def has_any_move(run: RunView) -> bool:
     """Return whether the run has a move, with a throttle or without."""
     return has_move(run) or has_relocation(run)
-
-
-def killed_hosts(run: RunView) -> frozenset[str]:
-    """Return the hosts whose brokers the run killed for good, so that nothing of them can be read afterwards."""
-    handover = run.manifest.facts.handover
-    if handover is None or handover.killed_us is None:
-        return frozenset()
-    return frozenset(each.source for each in handover.partitions)
 
 
 def has_steps(run: RunView) -> bool:
