@@ -3,7 +3,6 @@
 import math
 import string
 import threading
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 
@@ -28,6 +27,7 @@ from testbed.experiments.layout import Layout, PartitionGroup
 from testbed.experiments.load import ALONE_S
 from testbed.experiments.load_shape import check_shape, load_shape, shape_parameters, spread
 from testbed.experiments.mid_move_actions import MidMoveAction
+from testbed.experiments.model_inputs import instant
 from testbed.experiments.move_driver import UnthrottledDriver
 from testbed.experiments.move_environment import MoveEnvironment, MoveSetup
 from testbed.experiments.reassignment_run import LogSizes, ReassignmentRun
@@ -136,12 +136,14 @@ def run_unthrottled_move(
             context.progress(f"moving {sum(each.partitions for each in sent)} partitions, {_sizes_text(sent)}")
             for each in active:
                 each.before_move()
-            begun = time.monotonic()
             with recorder.step("move"), ExitStack() as around:
                 for each in active:
                     around.enter_context(each.around_move())
                 moved = run.transfer(_timeout_s(sent, nics))
-            context.progress(f"moved in {time.monotonic() - begun:.1f} s")
+            events = recorder.events()
+            started_us, done_us = instant(events, "move.started"), instant(events, "move.done")
+            if started_us is not None and done_us is not None:
+                context.progress(f"moved in {(done_us - started_us) / 1e6:.1f} s")
             for each in active:
                 each.after_move()
             run_alone(environment, "after", after_s)

@@ -4,7 +4,7 @@ from results.contract.manifest import Manifest
 from results.contract.relocation import Relocation
 from results.contract.verdict import Finding, Verdict
 from results.criteria.catalogue.nic_conservation import CONSERVATION_TOLERANCE
-from results.criteria.criterion import RATES, Criterion, has_relocation
+from results.criteria.criterion import RATES, Criterion, has_relocation, old_broker_killed
 from results.criteria.findings import finding, times_power
 from results.criteria.measures import MoveMeasures
 from results.criteria.quantities import percent
@@ -68,7 +68,8 @@ CRITERION: Criterion[MoveMeasures] = Criterion(
     section=RATES,
     measure=lambda run: run.measures,
     judge=lambda run, measures: judge_formula(run.manifest, run.relocation, measures),
-    needs=has_relocation,
+    # Where the old broker was killed its session has to end first, so the time says nothing about the data.
+    needs=lambda run: has_relocation(run) and not old_broker_killed(run),
     rests_on_preconditions=True,
     catches="A move that is slower than its NIC, or faster than physics.",
     smallest="3 % faster than the NIC",
