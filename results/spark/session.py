@@ -19,6 +19,9 @@ from pyspark.sql import SparkSession
 MEMORY = "2g"
 """The driver's heap without another request, as Spark writes it: `spark.driver.memory`."""
 
+LAUNCHER_FLAGS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+"""For the JVM that only writes the command line of Spark's own: the better code of C2 costs more than it saves."""
+
 
 class SparkMissing(RuntimeError):
     """No session: Spark's JVM did not start, or its master cannot be used; the message has what it said."""
@@ -36,6 +39,7 @@ def session(
     `settings` are more of Spark's own, such as `results.spark.objects.s3_settings`. Raises `SparkMissing`.
     """
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    os.environ.setdefault("SPARK_LAUNCHER_OPTS", LAUNCHER_FLAGS)
     with tempfile.TemporaryDirectory(prefix="testbed-spark-") as folder:
         conf = SparkConf().setMaster(master).setAppName("testbed results")
         conf.setAll(list(_settings(folder, memory, local=master.startswith("local")).items()))
