@@ -5,12 +5,15 @@
 
 import re
 import stat
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path as FilePath
 from typing import Any, NamedTuple, NoReturn, Protocol
 
 import yaml
+from yaml.composer import Composer
+from yaml.resolver import Resolver
 
 from testbed.errors import UsageError
 from testbed.suggestions import did_you_mean, show
@@ -224,10 +227,11 @@ def _compose(text: str, document: Document) -> yaml.Node:
         before = text[: unreadable.start()].replace("\r\n", "\n").replace("\r", "\n")
         message = f"the character U+{ord(unreadable[0]):04X} is not text; {kind.a_noun} is a YAML file in UTF-8"
         refuse(message, before.count("\n") + 1, len(before) - before.rfind("\n"))
+    events: list[yaml.Event] = []
     try:
-        for event, message in _excesses(text, kind):
+        for event, message in _excesses(_kept(yaml.parse(text, Loader=yaml.SafeLoader), events), kind):
             refuse(message, *_position(event.start_mark))
-        node = yaml.compose(text, Loader=yaml.SafeLoader)
+        node = _EventComposer(events).get_single_node()
     except yaml.MarkedYAMLError as error:
         line, column = _position(error.problem_mark or error.context_mark)
         refuse(f"not valid YAML: {_yaml_message(error)}", line or 1, column or 1)
@@ -251,10 +255,38 @@ def _yaml_message(error: yaml.MarkedYAMLError) -> str:
     return f"{message} ({error.context})" if error.context and error.problem else message
 
 
-def _excesses(text: str, kind: FileKind) -> Iterator[tuple[yaml.Event, str]]:
+def _kept(events: Iterable[yaml.Event], kept: list[yaml.Event]) -> Iterator[yaml.Event]:
+    """Yield the events, and append each to `kept`."""
+    for event in events:
+        kept.append(event)
+        yield event
+
+
+class _EventComposer(Composer, Resolver):
+    """Composes nodes from events that were read before: reading the text takes most of the time."""
+
+    def __init__(self, events: Iterable[yaml.Event]) -> None:
+        Composer.__init__(self)
+        Resolver.__init__(self)
+        self._events = deque(events)
+
+    def peek_event(self) -> yaml.Event:
+        """Return the next event; it stays the next."""
+        return self._events[0]
+
+    def get_event(self) -> yaml.Event:
+        """Return the next event and go on."""
+        return self._events.popleft()
+
+    def check_event(self, *kinds: type[yaml.Event]) -> bool:
+        """Return whether the next event is of one of these kinds."""
+        return isinstance(self._events[0], kinds)
+
+
+def _excesses(events: Iterable[yaml.Event], kind: FileKind) -> Iterator[tuple[yaml.Event, str]]:
     """Yield each event of the stream that exceeds a limit of size, depth or aliases, with a message."""
     depth = documents = 0
-    for count, event in enumerate(yaml.parse(text, Loader=yaml.SafeLoader)):
+    for count, event in enumerate(events):
         if count >= MAX_NODES:
             yield event, f"more than {MAX_NODES} values; {kind.a_noun} is a page of text"
         if isinstance(event, yaml.DocumentStartEvent):

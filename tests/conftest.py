@@ -2,6 +2,7 @@
 
 import os
 import signal
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -28,18 +29,31 @@ AT_ONCE_LATER = 3
 LONGEST = "test_s3.py"
 """It takes longest of those that need the store: begun last, it would run alone."""
 ALONE, SPARK = "alone", "spark"
+RESULTS = Path("tests/results")
+SHARED_SESSION = "tests/results/spark"
+"""The group of all files that share one Spark session: to start a second one takes 8 s of CPU."""
 
 
 def has_containers(group):
-    """Return whether the tests of a group (a file) start containers."""
+    """Return whether the tests of a group (a file, or several) start containers."""
     return Path(group).parent == CONTAINERS
 
 
+@cache
+def group_of(file):
+    """Return the group of a file's tests: the file itself, or that of one Spark session."""
+    text = (Path(__file__).parents[1] / file).read_text() if Path(file).parent == RESULTS else ""
+    return SHARED_SESSION if "mark.spark" in text else file
+
+
 class Groups(LoadScopeScheduling):
-    """Gives each worker whole files, in the order of collection; those with containers to some of the workers."""
+    """Gives each worker whole files, in the order of collection; those with containers to some of the workers.
+
+    The files that share a Spark session are all given to one worker.
+    """
 
     def _split_scope(self, nodeid):
-        return nodeid.split("::", 1)[0]
+        return group_of(nodeid.split("::", 1)[0])
 
     def _assign_work_unit(self, node):
         most = AT_ONCE if any(not has_containers(name) for name in self.workqueue) else AT_ONCE_LATER

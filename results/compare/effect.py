@@ -113,15 +113,21 @@ def paired_effect(pairs: Sequence[tuple[float, float]], wanted: float = CONFIDEN
     The interval has at least the confidence `wanted` from 6 pairs on (for 0.95); with fewer it is as wide as the data
     and says which confidence that gives. Raises ValueError without pairs, and for values that are not above 0.
     """
-    n = len(pairs)
-    if n == 0:
+    if not pairs:
         raise ValueError("no pairs: there is no effect to tell")
-    averages = walsh_averages(log_ratios(pairs))
+    return effect_of(walsh_averages(log_ratios(pairs)), len(pairs), wanted)
+
+
+def effect_of(averages: npt.NDArray[np.float64], n: int, wanted: float = CONFIDENCE) -> Effect:
+    """Return the effect over `n` pairs from their Walsh averages; see `paired_effect`."""
     k = cut(n, 1 - wanted)
     low, high = float(averages[k]), float(averages[-1 - k])
+    # They are in order: the median is in their middle.
+    middle = len(averages) // 2
+    median = (float(averages[middle]) + float(averages[-1 - middle])) / 2
     return Effect(
         pairs=n,
-        ratio=math.exp(float(np.median(averages))),
+        ratio=math.exp(median),
         low=math.exp(low),
         high=math.exp(high),
         confidence=confidence(n, k),

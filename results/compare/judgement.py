@@ -11,6 +11,7 @@ from results.compare.effect import (
     CONFIDENCE,
     FEWEST_SEPARATED,
     Effect,
+    effect_of,
     log_ratios,
     p_above,
     p_below,
@@ -157,8 +158,8 @@ def _sided(comparison: PairedComparison, rule: ComparisonRule) -> "_Sided | Comp
             return too_few
     threshold = comparison.measure.limit(rule.threshold)
     slower, faster = math.log1p(threshold), math.log1p(-threshold)
-    effect = paired_effect(clean, rule.confidence)
     averages, n = walsh_averages(log_ratios(clean)), len(clean)
+    effect = effect_of(averages, n, rule.confidence)
     baseline, candidate = np.log(np.asarray(clean, np.float64).T)
     above = min(p_above(averages, n, slower), p_separated(baseline, candidate, slower))
     below = min(p_below(averages, n, faster), p_separated(candidate, baseline, -faster))

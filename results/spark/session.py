@@ -6,6 +6,7 @@ import tempfile
 import zipfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from importlib.util import cache_from_source
 from pathlib import Path
 from types import MappingProxyType
 
@@ -17,6 +18,9 @@ from pyspark.sql import SparkSession
 
 MEMORY = "2g"
 """The driver's heap without another request, as Spark writes it: `spark.driver.memory`."""
+
+LAUNCHER_FLAGS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+"""For the JVM that only writes the command line of Spark's own: the better code of C2 costs more than it saves."""
 
 
 class SparkMissing(RuntimeError):
@@ -35,6 +39,7 @@ def session(
     `settings` are more of Spark's own, such as `results.spark.objects.s3_settings`. Raises `SparkMissing`.
     """
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    os.environ.setdefault("SPARK_LAUNCHER_OPTS", LAUNCHER_FLAGS)
     with tempfile.TemporaryDirectory(prefix="testbed-spark-") as folder:
         conf = SparkConf().setMaster(master).setAppName("testbed results")
         conf.setAll(list(_settings(folder, memory, local=master.startswith("local")).items()))
@@ -66,13 +71,19 @@ def _context(conf: SparkConf, log: Path) -> SparkContext:
 
 
 def _package(folder: str) -> str:
-    """This package as an archive that Python imports from."""
+    """Return this package's modules as an archive that Python imports from, compiled where this process has them so.
+
+    Each worker would compile them again: Python keeps nothing of what it compiles from an archive.
+    """
     path = f"{folder}/testbed_results.zip"
     root = Path(__file__).parents[1]
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
-        for file in sorted(root.rglob("*")):
-            if file.is_file() and "__pycache__" not in file.parts:
-                archive.write(file, file.relative_to(root.parent))
+        for file in sorted(root.rglob("*.py")):
+            name = file.relative_to(root.parent)
+            archive.write(file, name)
+            compiled = Path(cache_from_source(str(file)))
+            if compiled.is_file():  # the worker checks that it is of this source and of its own Python
+                archive.write(compiled, name.with_suffix(".pyc"))
     return path
 
 

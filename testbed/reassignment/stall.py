@@ -10,8 +10,6 @@ from collections import deque
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from scipy import stats
-
 PATIENCE_S = 60.0
 """Much longer than a sample of the quota window, and longer than any pause of a fetcher (30 s)."""
 BLOCK_S = 11.0
@@ -112,8 +110,11 @@ class Pace:
         rates = self._block_rates()
         if len(rates) < 2:
             return None
+        # SciPy takes time to import, its statistics a second, and every command that moves data imports this module.
+        from scipy.special import stdtrit
+
         mean = statistics.fmean(rates)
-        quantile = float(stats.t.ppf(0.975, len(rates) - 1))
+        quantile = float(stdtrit(len(rates) - 1, 0.975))
         error = quantile * statistics.stdev(rates) / math.sqrt(len(rates))
         lag = self._readings[-1].lag
         return RemainingTime(_time(lag, mean), _time(lag, mean + error), _time(lag, mean - error), mean)

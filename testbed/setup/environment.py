@@ -84,6 +84,8 @@ def variables(wanted: VirtualEnvironment, inherited: Mapping[str, str]) -> dict[
     # The environment alone decides what is imported; a .pth file adds the checkout to it.
     for name in ("PYTHONHOME", "PYTHONPATH"):
         changed.pop(name, None)
+    # Images of Python set it. Each command, and each of the tests' workers, would compile all sources again.
+    changed.pop("PYTHONDONTWRITEBYTECODE", None)
     java = find_java()
     if java is not None:
         changed["JAVA_HOME"] = str(java.home)

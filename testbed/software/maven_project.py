@@ -1,6 +1,7 @@
 """Jars that the testbed builds from its own sources: a Maven project in this tree, and the digest of its sources."""
 
 import hashlib
+import os
 import shutil
 import tempfile
 from collections.abc import Sequence
@@ -15,6 +16,8 @@ from testbed.software.commands import CommandError, run_logged
 from testbed.software.maven import NotInRegistry, missing_artifacts
 
 BUILD_S = 600.0
+JVM_FLAGS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+"""For Maven and the JVM of its tests. Both end after seconds: the better code of C2 costs more than it saves."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,9 +51,19 @@ class MavenProject:
             with durable.lock(cache_dir() / ".maven.lock"):
                 try:
                     run_logged(
-                        ["mvn", "-B", "-q", "-Dstyle.color=never", "-f", project / "pom.xml", *arguments],
+                        [
+                            "mvn",
+                            "-B",
+                            "-q",
+                            "-Dstyle.color=never",
+                            f"-DargLine={JVM_FLAGS}",
+                            "-f",
+                            project / "pom.xml",
+                            *arguments,
+                        ],
                         state_dir() / "logs" / "maven.log",
-                        env=env,
+                        # The user's own flags replace these: a JVM does not start with two collectors.
+                        env={"MAVEN_OPTS": os.environ.get("MAVEN_OPTS") or JVM_FLAGS, **(env or {})},
                         timeout_s=timeout_s,
                     )
                 except CommandError as error:

@@ -32,6 +32,17 @@ exec /usr/sbin/sshd -D -e
 """
 # Sizes and times of all files, without what a login itself leaves (its records), and without folders' times.
 _FILES = r"find / -xdev \( -path /proc -o -path /sys -o -path /dev \) -prune -o -type f -printf '%p %s %T@\n'"
+_FOLDERS = r"find / -xdev \( -path /proc -o -path /sys -o -path /dev \) -prune -o -type d -print"
+_LOOKS = {
+    "qdiscs": "tc -j qdisc show",
+    "filters": "for d in $(ls /sys/class/net); do tc filter show dev $d; done",
+    "links": "ip -j -d addr show",
+    "offloads": "ethtool -k eth0",
+    "files": _FILES,
+    "folders": _FOLDERS,
+    "own data": "cat /var/lib/kafka/meta.properties",
+}
+_BETWEEN = "---- next ----"
 _LOGINS = ("/var/log/wtmp", "/var/log/btmp", "/var/log/lastlog", "/run/utmp", "/var/lib/sudo", "/run/sudo")
 
 
@@ -63,22 +74,24 @@ class Machine:
 
     def snapshot(self):
         """Everything that a testbed could leave: traffic control, links, addresses, offloads, processes, files."""
-        links = json.loads(self.sh("ip -j -d addr show"))
+        # One call of docker for all of them: each costs more than what it runs.
+        script = f"; printf '\\n%s\\n' '{_BETWEEN}'; ".join(_LOOKS.values())
+        said = self.sh(f"set -e; {script}").split(f"\n{_BETWEEN}\n")
+        told = {name: text.strip() for name, text in zip(_LOOKS, said, strict=True)}
+        links = json.loads(told["links"])
         for link in links:
             for address in link["addr_info"]:
                 address.pop("valid_life_time", None)
                 address.pop("preferred_life_time", None)
-        files = [line for line in self.sh(_FILES).splitlines() if not line.startswith(_LOGINS)]
-        folders = self.sh(r"find / -xdev \( -path /proc -o -path /sys -o -path /dev \) -prune -o -type d -print")
         return {
-            "qdiscs": json.loads(self.sh("tc -j qdisc show")),
-            "filters": self.sh("for d in $(ls /sys/class/net); do tc filter show dev $d; done"),
+            **told,
+            "qdiscs": json.loads(told["qdiscs"]),
             "links": links,
-            "offloads": self.sh("ethtool -k eth0"),
             "processes": self.processes(),
-            "files": sorted(files),
-            "folders": sorted(each for each in folders.splitlines() if not each.startswith(_LOGINS)),
-            "own data": self.sh("cat /var/lib/kafka/meta.properties"),
+            **{
+                name: sorted(line for line in told[name].splitlines() if not line.startswith(_LOGINS))
+                for name in ("files", "folders")
+            },
         }
 
     def processes(self):

@@ -1,4 +1,4 @@
-"""Ctrl-C twice, and an SSH connection that is cut: nothing is left, and a lost connection is no answer."""
+"""An `up` that is interrupted or killed, an SSH connection that is cut: nothing is left, no answer is made up."""
 
 import signal
 import subprocess
@@ -9,6 +9,7 @@ import time
 import pytest
 
 from testbed.errors import TestbedError
+from testbed.wait import wait_for
 from tests.containers.conftest import ROOT, cli, left_of
 
 pytestmark = pytest.mark.containers
@@ -72,3 +73,38 @@ def test_an_up_that_is_interrupted_twice_leaves_nothing(after_s):
     elif left_of("ci-twice"):
         assert cli("gc").returncode == 0
     assert left_of("ci-twice") == []
+
+
+def test_up_after_a_killed_up_begins_anew():
+    process = subprocess.Popen(
+        [sys.executable, "-m", "testbed.cli.main", "up", "two-brokers", "--name", "ci-again"],
+        cwd=ROOT,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    wait_for(lambda: left_of("ci-again"), bool, 60, 0.1, "some of it to be there")
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    told = cli("up", "two-brokers", "--name", "ci-again")
+    assert told.returncode == 0, told.stderr
+    assert cli("down", "ci-again").returncode == 0
+    assert left_of("ci-again") == []
+
+
+def test_an_interrupted_up_cleans_up_after_itself():
+    process = subprocess.Popen(
+        [sys.executable, "-m", "testbed.cli.main", "up", "two-brokers", "--name", "ci-term"],
+        cwd=ROOT,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    # From its first line of progress on it puts away what it has begun.
+    assert process.stderr.readline()
+    wait_for(lambda: left_of("ci-term"), bool, 60, 0.1, "some of it to be there")
+    process.send_signal(signal.SIGTERM)
+    _out, told = process.communicate(timeout=60)
+    assert process.returncode in (0, 130), told
+    if process.returncode == 0:
+        assert cli("down", "ci-term").returncode == 0
+    assert left_of("ci-term") == []

@@ -2,10 +2,6 @@
 
 import os
 import random
-import signal
-import subprocess
-import sys
-import time
 
 import pytest
 
@@ -13,7 +9,7 @@ from testbed.provision.resources import remove
 from testbed.provision.testbed import Testbed
 from testbed.topology.find import load
 from testbed.wait import WaitTimeout, wait_for
-from tests.containers.conftest import ROOT, cli, left_of
+from tests.containers.conftest import cli
 from tests.containers.kills import SHORT_RUN, TOPOLOGY, everything, kill, on_hosts
 
 pytestmark = [pytest.mark.containers, pytest.mark.alone]  # what other tests make meanwhile would count as left
@@ -97,38 +93,3 @@ def test_run_on_a_testbed_that_stays_killed_at_any_point(at_s, stays, before):
         pytest.fail(str(error))
     shown = cli("status", stays.name)
     assert shown.returncode == 0, shown.stdout + shown.stderr
-
-
-def test_up_after_a_killed_up_begins_anew():
-    process = subprocess.Popen(
-        [sys.executable, "-m", "testbed.cli.main", "up", "two-brokers", "--name", "ci-again"],
-        cwd=ROOT,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
-    time.sleep(1.5)
-    process.send_signal(signal.SIGKILL)
-    process.wait()
-    told = cli("up", "two-brokers", "--name", "ci-again")
-    assert told.returncode == 0, told.stderr
-    assert cli("down", "ci-again").returncode == 0
-    assert left_of("ci-again") == []
-
-
-def test_an_interrupted_up_cleans_up_after_itself():
-    process = subprocess.Popen(
-        [sys.executable, "-m", "testbed.cli.main", "up", "two-brokers", "--name", "ci-term"],
-        cwd=ROOT,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    # From its first line of progress on it puts away what it has begun.
-    assert process.stderr.readline()
-    time.sleep(1.5)
-    process.send_signal(signal.SIGTERM)
-    _out, told = process.communicate(timeout=60)
-    assert process.returncode in (0, 130), told
-    if process.returncode == 0:
-        assert cli("down", "ci-term").returncode == 0
-    assert left_of("ci-term") == []

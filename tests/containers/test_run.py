@@ -9,6 +9,7 @@ from results.contract.store import Store
 from results.contract.verdict import DIRECTIONS
 from testbed.errors import TestbedError
 from testbed.experiments.reports import default_store
+from testbed.kafka.node import FETCH_TUNED
 from testbed.kafka.types import ConfigResource
 from testbed.paths import data_dir
 from testbed.provision import state as states
@@ -25,8 +26,12 @@ SMOKE = ("run", "kip73-two-node", "--profile", "smoke", "--json")
 QUOTA = 5_000_000
 
 
+# The shortest move in which the throttle is judged; see `BRIEF` of `testbed.experiments.throttled_move`.
+BRIEF = (*SMOKE, "--set", "preload=30s", "--set", "partitions=20")
 # Enough of a move to fail; only a pass needs three windows of steady state.
 SHORT = (*SMOKE, "--set", "preload=26s")
+# Enough of a move to be killed in it.
+KILLED = (*SMOKE, "--set", "preload=12s", "--set", "partitions=20")
 
 
 def verdicts(document, name):
@@ -73,7 +78,7 @@ def finish(process):
 
 @pytest.mark.alone
 def test_the_demo_passes_and_leaves_a_run_a_report_and_nothing_else():
-    told = cli(*SMOKE)
+    told = cli(*BRIEF)
     print(told.stderr)
     document = json.loads(told.stdout)
     bad = [criterion for criterion in document["criteria"] if criterion["verdict"] != "pass"]
@@ -154,11 +159,18 @@ def moved_share(admin):
 
 def test_a_run_killed_on_a_testbed_that_stays_leaves_a_journal_that_recover_puts_back():
     engine = Engine()
-    testbed = Testbed.up(find("two-brokers"), name="ci-stays")
+    # With the experiment's properties already: Kafka is not restarted for the run.
+    testbed = Testbed.up(find("two-brokers"), name="ci-stays", overlay=FETCH_TUNED)
     try:
-        process = start(*SMOKE, "--on", "ci-stays")
+        process = start(*KILLED, "--on", "ci-stays")
         with testbed.admin() as admin:
-            wait_for(lambda: _quota(admin), lambda rate: rate == str(QUOTA), 120, 0.2, "the run's throttle")
+            wait_for(
+                lambda: admin.broker_configs(1).in_force(LEADER_RATE),
+                lambda rate: rate == str(QUOTA),
+                120,
+                0.2,
+                "the run's throttle",
+            )
             process.kill()
             process.communicate()
             runs = Store.open(default_store()).runs()
@@ -174,10 +186,3 @@ def test_a_run_killed_on_a_testbed_that_stays_leaves_a_journal_that_recover_puts
         remove(engine, "ci-stays")
         engine.close()
     assert left_of("ci-stays") == []
-
-
-def _quota(admin):
-    try:
-        return admin.broker_configs(1).in_force(LEADER_RATE)
-    except TestbedError:
-        return None  # Kafka is being restarted with the experiment's properties

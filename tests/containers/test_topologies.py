@@ -29,8 +29,11 @@ for place in sys.argv[1:]:
 PINGS, PING_BYTES = 300, 1400
 
 
-# The larger ones take as long as all others together; an object store is brought up by its own tests each time.
+# The larger ones take as long as all others together; an object store is brought up by its own tests each time. Two and
+# four brokers are declared as three are, and many other tests bring two up.
 NIGHTLY = (
+    "two-brokers",
+    "four-brokers",
     "six-brokers",
     "eight-brokers",
     "ten-brokers",
@@ -51,7 +54,10 @@ EACH = [
 
 @pytest.fixture(scope="module", params=EACH)
 def up(request, own_state):
-    """Each ready topology in turn, up."""
+    """Each ready topology in turn, up; three brokers are up for other tests, too."""
+    if request.param == "three-brokers":
+        yield request.getfixturevalue("three")
+        return
     name = f"ci-{request.param}"
     testbed = Testbed.up(find(request.param), name=name, progress=print)
     yield testbed

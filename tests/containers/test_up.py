@@ -8,7 +8,7 @@ import pytest
 from testbed.provision.containers import Engine
 from testbed.provision.testbed import Testbed
 from testbed.topology.find import find
-from tests.containers.conftest import cli, left_of, links_off
+from tests.containers.conftest import cli, left_of
 
 pytestmark = pytest.mark.containers
 
@@ -32,10 +32,6 @@ def test_another_topology_under_the_same_name_is_refused(three):
     told = cli("up", "two-brokers", "--name", three.name)
     assert told.returncode == 70
     assert "up with another topology" in told.stderr
-
-
-def test_every_nic_carries_what_it_declares(three):
-    assert links_off(three) == {}
 
 
 def test_shaping_changed_behind_the_testbeds_back_is_noticed(three):

@@ -5,7 +5,9 @@ import subprocess
 import pytest
 
 from testbed.defects.agent import PROJECT, agent_jar, parse_notes
+from testbed.software.cache import artefact, sha256_of
 from testbed.software.commands import find_java
+from testbed.software.maven_project import digest_of
 
 
 @pytest.fixture
@@ -23,7 +25,15 @@ def jvm(tmp_path):
 
 
 def test_the_java_tests_of_the_agent_pass():
-    PROJECT.run(["test"])
+    """They run again when a source, a test or the version of Java changes: nothing else can break them."""
+    files = sorted(path for path in PROJECT.sources.rglob("*") if path.is_file() and "target" not in path.parts)
+    digest = digest_of([(str(path.relative_to(PROJECT.sources)), sha256_of(path)) for path in files])
+
+    def run(folder):
+        PROJECT.run(["test"])
+        (folder / "passed").write_text(f"{digest}\n")
+
+    artefact("java-tests", f"defects-{digest[:16]}-java-{find_java().major}", run)
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@
 from collections import defaultdict
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -40,6 +41,7 @@ def recorded(store, run_ids):
     return [row for run_id in run_ids for row in rows_of(store, run_id, canaries(store, run_id))]
 
 
+@cache
 def drawn_from(release):
     """Scenario → the rows of each of its runs of that release that were measured."""
     found = defaultdict(lambda: defaultdict(list))
@@ -60,26 +62,28 @@ class Nights:
 
     def __init__(self, release, seed, begin=12):
         self.pool, self.rng = drawn_from(release), np.random.default_rng(seed)
-        self.rows, self.states, self.lessons, self.nights = [], {}, [], 0
+        self.parts, self.series, self.states, self.lessons, self.nights = [], defaultdict(list), {}, [], 0
         self.night(begin)
 
     def night(self, each=1, change=None):
         """The scenarios of one more night of so many runs of each; `change` is applied to every row."""
         at = BEGIN + timedelta(days=self.nights)
         self.nights += 1
+        rows = []
         for scenario, runs in self.pool.items():
             for number in range(each):
                 when = at + timedelta(minutes=7 * number)
                 own = {"at": when, "run_id": f"{when:%Y%m%dT%H%M%SZ}-{scenario}"}
                 drawn = [{**row, **own} for row in runs[self.rng.integers(len(runs))]]
-                self.rows += [change(row, number) for row in drawn] if change else drawn
+                rows += [change(row, number) for row in drawn] if change else drawn
+        self.parts.append(_table(rows))
+        for row in rows:
+            self.series[row["series"]].append(row)
         return scenarios(self._judged())
 
     def _judged(self):
-        about = _about(self.rows)
-        columns = {name: [row[name] for row in self.rows] for name in COLUMNS}
-        columns["place"] = [row["scenario"] + row["environment"] for row in self.rows]
-        table = pa.table(columns).cast(pa.schema([_field(name) for name in (*COLUMNS, "place")]))
+        about = _about(self.series)
+        table = pa.concat_tables(self.parts)
         lines = {name: state.to_json() for name, state in self.states.items()}
         long = [each for each in about if each.better != "canary" and each.runs >= FEWEST_RUNS]
         known = self.lessons[-1] if self.lessons else None
@@ -96,20 +100,22 @@ class Nights:
         return Night(about, dict(self.states))
 
 
+def _table(rows):
+    columns = {name: [row[name] for row in rows] for name in COLUMNS}
+    columns["place"] = [row["scenario"] + row["environment"] for row in rows]
+    return pa.table(columns).cast(pa.schema([_field(name) for name in (*COLUMNS, "place")]))
+
+
 def _field(name):
     return pa.field("place", pa.string()) if name == "place" else VALUES.field(name)
 
 
-def _about(rows):
-    """What `results.nights.night.catalogue` asks Spark for."""
-    by_series = defaultdict(list)
-    for row in rows:
-        by_series[row["series"]].append(row)
-    return tuple(_info(each) for _, each in sorted(by_series.items()))
+def _about(series):
+    """What `results.nights.night.catalogue` asks Spark for, of the rows of each series, oldest first."""
+    return tuple(_info(each) for _, each in sorted(series.items()))
 
 
 def _info(rows):
-    rows = sorted(rows, key=lambda row: row["at"])
     last, valued = rows[-1], [row for row in rows if row["value"] is not None]
     same = (
         "series",

@@ -119,12 +119,14 @@ def test_an_interpreter_without_pip_is_named(monkeypatch: pytest.MonkeyPatch, tm
 
 def test_a_program_in_the_environment_sees_only_the_environment(checkout: Path) -> None:
     wanted = environment(checkout)
-    changed = variables(wanted, {"PATH": "/bin", "PYTHONPATH": "/foreign", "PYTHONHOME": "/x", "LANG": "C"})
+    inherited = {"PATH": "/bin", "PYTHONPATH": "/foreign", "PYTHONHOME": "/x", "LANG": "C"}
+    changed = variables(wanted, {**inherited, "PYTHONDONTWRITEBYTECODE": "1"})
     assert changed["PATH"] == f"{wanted.folder}/bin:/bin"
     assert changed["VIRTUAL_ENV"] == str(wanted.folder)
     assert changed["LANG"] == "C"
     assert "PYTHONPATH" not in changed
     assert "PYTHONHOME" not in changed
+    assert "PYTHONDONTWRITEBYTECODE" not in changed
 
 
 @pytest.mark.parametrize("name", [env.LOCK, env.INSTALLER_LOCK])

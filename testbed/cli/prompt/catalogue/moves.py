@@ -114,7 +114,7 @@ def _moves(session: Session, _values: Values) -> None:
 
 def _throttle(session: Session, values: Values) -> None:
     if "throttle" not in values:
-        from testbed.cli.throttle_report import state_text  # it imports scipy, which takes a second
+        from testbed.cli.throttle_report import state_text
 
         with session.admin() as admin:
             session.say(state_text(read_status(admin, JournalFolder())))
