@@ -18,7 +18,6 @@ from testbed.topology.host import DeclaredHost, Role
 from testbed.topology.links import Link, Nic
 from testbed.topology.model import Topology
 
-DEFAULT_NIC = "1gbit"
 CAPABILITIES = ("NET_ADMIN", "NET_RAW", "SYS_PTRACE")
 """iptables and tc of Trogdor's faults; jcmd of another user's process."""
 JVMS: Mapping[str, Mapping[str, str]] = {

@@ -142,12 +142,6 @@ class EngineSocket:
             return False
         return True
 
-    def tag_image(self, image_id: str, tag: str) -> None:
-        """Add a tag to a local image."""
-        repository, _, name = tag.partition(":")
-        with self._call("POST", f"/images/{image_id}/tag", {"repo": repository, "tag": name}):
-            pass
-
     def copy_out(self, image: str, path: str, target: Path) -> None:
         """Write the file at `path` in an image to `target`. Raise EngineError when the image has no such file."""
         definition = {"Image": image, "Cmd": ["-"], "Labels": {LABEL: "copy"}}

@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 
 from testbed.errors import SoftwareError
-from testbed.software.cache import artefact, existing
+from testbed.software.cache import artefact
 from testbed.software.maven import Coordinates, NotInRegistry, copy_jars, known_versions
 from testbed.software.release import missing_binding
 
@@ -42,11 +42,6 @@ def system_test_jars(version: str) -> Path:
     if numbers_of(version) < OLDEST:
         raise SoftwareError(f"Kafka {version} has no jars for Scala 2.13; allowed: 2.4.0 or newer")
     return artefact("kafka-system-test", f"{version}-{LAYOUT}", lambda folder: _fetch(version, folder))
-
-
-def cached_system_test_jars(version: str) -> Path | None:
-    """Return the same folder when it is in the cache and intact, else None."""
-    return existing("kafka-system-test", f"{version}-{LAYOUT}")
 
 
 def modules_of(version: str) -> tuple[Coordinates, ...]:

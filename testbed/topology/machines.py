@@ -109,7 +109,6 @@ def mtu_problem(found: object) -> str | None:
 
 _FILE = WithJsonSchema({"type": "string", "minLength": 1, "examples": ["~/.ssh/id_ed25519"]})
 Mtu = Annotated[int, check(mtu_problem), WithJsonSchema({"type": "integer", "minimum": MIN_MTU, "maximum": MAX_MTU})]
-MachineName = Annotated[str, Field(description="The machine of this host: one of machines. Left out: spread evenly.")]
 
 
 class MachineForm(Form):
