@@ -14,6 +14,7 @@ from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
+from scipy.stats import binomtest
 
 MOST_PAIRS = 1000
 """Beyond that the chances leave the range of a double."""
@@ -161,3 +162,9 @@ def p_separated(lower: npt.NDArray[np.float64], higher: npt.NDArray[np.float64],
     spread = max(float(np.max(np.abs(side - np.median(side)))) for side in (lower, higher))
     times = max((gap - shift) / max(spread, LEAST_SPREAD), 1.0)
     return float(2.0**-n * times ** -(2 * n - 2))
+
+
+def binomial_interval(found: int, of: int) -> tuple[float, float]:
+    """Return Clopper and Pearson's 95 % interval of a probability of which `found` in `of` was observed."""
+    interval = binomtest(found, of).proportion_ci(CONFIDENCE, method="exact")
+    return float(interval.low), float(interval.high)
