@@ -18,10 +18,10 @@ from results.criteria.catalogue.jvm_pauses import judge_jvms
 from results.criteria.criterion import NETWORK_CHANGED, PRECONDITIONS, Criterion
 from results.criteria.findings import finding, not_judged
 from results.criteria.incident import judge_incident
-from results.criteria.jvm_measures import METRICS, jvm_measures
 from results.criteria.measures import MoveMeasures, nothing_measured
 from results.criteria.run_view import RunView
 from results.criteria.series import RunSeries
+from results.criteria.standstill import METRICS, jvm_measures
 
 MACHINE_CRITERIA = (
     "nic-measured",
