@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from results.criteria.client_measures import bucket_quantile
 from results.criteria.measures import KINDS, MoveMeasures
+from results.criteria.protection_measures import bucket_quantile
 from results.criteria.quantities import GAP_S, US
 from results.criteria.series import RunSeries
 from results.report.charts import Chart, ChartMark
