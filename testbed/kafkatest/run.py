@@ -9,11 +9,10 @@ from pathlib import Path
 from results.contract.store import Store, StoreError
 from testbed.errors import TestbedError, UsageError
 from testbed.experiments.reports import default_store
-from testbed.kafkatest.builds import build_under_test, earlier_releases, jar_names, source_of
 from testbed.kafkatest.checkout import KafkaCheckout, read_checkout
 from testbed.kafkatest.environment import TestEnvironment, environment
 from testbed.kafkatest.hosts import kafkatest_cluster, make_hosts, names_file, remove_hosts, topology_of
-from testbed.kafkatest.layout import KafkaHome
+from testbed.kafkatest.layout import KafkaHome, build_under_test, earlier_releases, jar_names, source_of
 from testbed.kafkatest.record import record
 from testbed.kafkatest.selection import SystemTest, collected, hosts_needed, obstacle
 from testbed.kafkatest.session import TestReport, TestSession
