@@ -13,7 +13,7 @@ from testbed.provision.plan import host_names
 from testbed.provision.resources import remove
 from testbed.provision.testbed import Testbed
 from testbed.runner.cluster_file import cluster_file
-from testbed.software.system_test_image import USER, system_test_image
+from testbed.software.system_tests import USER, system_test_image
 from testbed.topology.host import DeclaredHost, Role
 from testbed.topology.links import Link, Nic
 from testbed.topology.model import Topology

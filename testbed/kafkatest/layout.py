@@ -12,7 +12,7 @@ from testbed.errors import SoftwareError, UsageError
 from testbed.kafkatest.checkout import KafkaCheckout
 from testbed.software.kafka import kafka_release
 from testbed.software.source import VERSION
-from testbed.software.system_test_jars import LIBS, system_test_jars
+from testbed.software.system_tests import LIBS, system_test_jars
 
 DEV = "dev"
 ROOT = "/opt"
