@@ -176,10 +176,15 @@ def _run_runs(args: argparse.Namespace) -> int:
 
 
 def _run_nights(args: argparse.Namespace) -> int:
-    from testbed.cli import nights, runs, series_policies
+    from testbed.cli import nights, runs, store_maintenance
 
     store = runs.open_store(args.store)
-    actions = {"ack": nights.ack, "judge": nights.judge, "mute": series_policies.mute, "floor": series_policies.floor}
+    actions = {
+        "ack": nights.ack,
+        "judge": nights.judge,
+        "mute": store_maintenance.mute,
+        "floor": store_maintenance.floor,
+    }
     return actions[args.action](store, args)
 
 
