@@ -7,6 +7,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from results.render import NOTHING
 from results.report import tradeoff
 from results.report.log_size import SizeScaling, formula_picture, growths
 from results.report.render import inline, template
@@ -18,7 +19,6 @@ SHAPES = ("circle", "square", "diamond", "triangle", "ring", "cross")
 WIDTH, HEIGHT, LEFT, TOP, BELOW = 960.0, 400.0, 56.0, 14.0, 52.0
 STEP_PX = 26.0
 """Between two points of one group at most."""
-NOTHING = "\N{EN DASH}"
 
 
 @dataclass(frozen=True, slots=True)
