@@ -218,8 +218,8 @@ def _paired(campaign: Campaign) -> tuple[int, int | None]:
     return comparisons, min((part.repeats for part in paired), default=None)
 
 
-def fewest_pairs_to_tell(comparisons: int, rule: ComparisonRule | None = None) -> int:
+def fewest_pairs_to_tell(comparisons: int) -> int:
     """Return the number of pairs with which a small but clear regression is significant among so many comparisons."""
-    rule = rule or ComparisonRule()
+    rule = ComparisonRule()
     # When all n pairs agree, the probability of that by chance is 2⁻ⁿ.
     return max(rule.fewest_pairs, math.ceil(math.log2(max(comparisons, 1) / rule.family)))
