@@ -1,6 +1,6 @@
 """Chart data from samples: plain lists for the page's script, and the same as tables for those who read them.
 
-Instants are seconds after the move's start, rates bytes per second.
+Instants are seconds after the move's start, rates bytes per second, latencies milliseconds.
 """
 
 from collections.abc import Sequence
@@ -13,8 +13,8 @@ from results.contract.verdict import Direction
 from results.criteria.measures import KINDS, HostRates, MoveMeasures
 from results.criteria.model import bound_of
 from results.criteria.protection_measures import bucket_quantile
-from results.criteria.quantities import GAP_S, SECOND_S, US, rate
-from results.criteria.series import RunSeries, Series
+from results.criteria.quantities import DRIVER, GAP_S, SECOND_S, US, rate
+from results.criteria.series import Floats, Micros, RunSeries, Series
 from results.report.traffic import KIND_WORDS, binding, latency
 
 EVENT_WORDS = {
@@ -344,3 +344,63 @@ def client_charts(measures: MoveMeasures, run: RunSeries, beside: tuple[Chart, .
 
 def _milliseconds(microseconds: float | None) -> float | None:
     return None if microseconds is None else max(FLOOR_MS, round(microseconds / 1000, 3))
+
+
+WIDTH, HEIGHT, LEFT, TOP, BELOW = 960.0, 120.0, 64.0, 10.0, 22.0
+"""Of the picture of a `StepLine`."""
+
+
+@dataclass(frozen=True, slots=True)
+class StepLine:
+    """One line of steps in its own picture: `points` as SVG has them; ticks are (place, label)."""
+
+    title: str
+    points: str
+    up: tuple[tuple[float, str], ...]
+    across: tuple[tuple[float, str], ...]
+    summary: str
+
+
+def flights(measures: MoveMeasures, run: RunSeries) -> tuple[StepLine, ...]:
+    """Both lines, of a move whose steps were watched; none of any other: at once there is nothing to see."""
+    listed = run.gauge("move.listed", DRIVER)
+    if measures.started_us is None or not len(listed):
+        return ()
+    begin, end = measures.started_us, int(listed.t[-1])
+    table = run.of_metric("isr.size").sort_by("us")
+    us, size = table["us"].to_numpy(), table["value"].to_numpy()
+    looks, first = np.unique(us, return_index=True)
+    lowest = np.minimum.reduceat(size, first) if len(first) else size
+    lines = (
+        ("Partitions being reassigned", listed.t, listed.value, "at most"),
+        ("Fewest replicas in sync", looks, lowest, "at least"),
+    )
+    return tuple(
+        _steps(title, t, value, begin, end, word)
+        for title, t, value, word in lines
+        if np.any((t >= begin) & (t <= end)) and end > begin
+    )
+
+
+def _steps(title: str, t: Micros, value: Floats, begin: int, end: int, word: str) -> StepLine:
+    inside = (t >= begin) & (t <= end)
+    t, value = t[inside], value[inside]
+    most = max(1.0, float(np.max(value)))
+
+    def x(us: int) -> float:
+        return round(LEFT + (us - begin) / (end - begin) * (WIDTH - LEFT), 1)
+
+    def y(height: float) -> float:
+        return round(HEIGHT - BELOW - height / most * (HEIGHT - BELOW - TOP), 1)
+
+    points = [f"{x(int(t[0]))},{y(float(value[0]))}"]
+    for before, at, now in zip(value, t[1:], value[1:], strict=False):
+        if now != before:  # a step: along, then up or down
+            points += [f"{x(int(at))},{y(float(before))}", f"{x(int(at))},{y(float(now))}"]
+    points.append(f"{x(end)},{y(float(value[-1]))}")
+    seconds = (end - begin) / US
+    bound = float(np.max(value)) if word == "at most" else float(np.min(value))
+    across = tuple(
+        (x(begin + round(part * (end - begin))), f"{part * seconds:.0f} s") for part in (0.0, 0.25, 0.5, 0.75)
+    )
+    return StepLine(title, " ".join(points), ((y(0), "0"), (y(most), f"{most:g}")), across, f"{word} {bound:g}")
