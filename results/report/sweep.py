@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 from results.render import NOTHING
 from results.report import tradeoff
-from results.report.log_size import SizeScaling, formula_picture, growths
 from results.report.render import inline, template
+from results.report.tradeoff import SizeScaling, formula_picture, growths
 
 OBSERVED, LOWEST, HIGHEST, BOUND = "steady-mean", "lowest-11s", "highest-11s", "quota-bound-11s"
 DRAWN = frozenset({OBSERVED, LOWEST, HIGHEST, BOUND})
