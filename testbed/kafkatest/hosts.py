@@ -8,8 +8,7 @@ from testbed.hosts.host import in_parallel
 from testbed.kafkatest.layout import KafkaHome
 from testbed.provision import state as states
 from testbed.provision.containers import Engine
-from testbed.provision.equipment import Equipment
-from testbed.provision.plan import host_names
+from testbed.provision.plan import Equipment, host_names
 from testbed.provision.resources import remove
 from testbed.provision.testbed import Testbed
 from testbed.runner.cluster_file import cluster_file
