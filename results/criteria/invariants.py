@@ -12,9 +12,8 @@ import numpy as np
 from pydantic import Field
 
 from results.contract.verdict import Finding
-from results.criteria.partition_trace import PartitionTrace, traces
 from results.criteria.quantities import QUOTA_WINDOW_S, size
-from results.criteria.replay_events import ThrottleSpans, disturbances, unhealed
+from results.criteria.replay_events import PartitionTrace, ThrottleSpans, disturbances, traces, unhealed
 from results.criteria.replayed_run import ReplayedRun
 from results.criteria.series import Series
 from results.criteria.timeline_expectation import Bytes, Count, TimelineExpectation
