@@ -167,3 +167,12 @@ def p_separated(lower: npt.NDArray[np.float64], higher: npt.NDArray[np.float64],
     spread = max(float(np.max(np.abs(side - np.median(side)))) for side in (lower, higher))
     times = max((gap - shift) / max(spread, LEAST_SPREAD), 1.0)
     return float(2.0**-n * times ** -(2 * n - 2))
+
+
+def binomial_interval(found: int, of: int) -> tuple[float, float]:
+    """Return Clopper and Pearson's 95 % interval of a probability of which `found` in `of` was observed."""
+    # SciPy's statistics take a second to import, and few of the commands that import this module need an interval.
+    from scipy.stats import binomtest
+
+    interval = binomtest(found, of).proportion_ci(CONFIDENCE, method="exact")
+    return float(interval.low), float(interval.high)

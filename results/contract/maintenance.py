@@ -102,13 +102,12 @@ def drop(
     return done
 
 
-def set_aside(store: Store, damaged: Mapping[str, str], now: datetime | None = None) -> list[str]:
+def set_aside(store: Store, damaged: Mapping[str, str]) -> list[str]:
     """Move runs (id → damage) to `aside/`, out of every reader's way, with all of their files that can be read.
 
     Returns the runs that were moved; one that has gone meanwhile stays gone. Raises StoreError when the store cannot be
     written or is locked.
     """
-    moment = now or datetime.now(UTC)
     with locked(store):
         there = set(store.runs())
         moved = {run_id: problem for run_id, problem in damaged.items() if run_id in there}
@@ -116,7 +115,7 @@ def set_aside(store: Store, damaged: Mapping[str, str], now: datetime | None = N
             for name, data in _remains(store, run_id):
                 store.files.put(f"aside/{run_id}/{name}", data)
             store.files.put(f"aside/{run_id}/problem.txt", f"{problem}\n".encode())
-        done = drop(store, moved, moment, aside=moved) if moved else CompactionResult()
+        done = drop(store, moved, datetime.now(UTC), aside=moved) if moved else CompactionResult()
         for run_id in moved:
             store.files.discard(f"manifests/{run_id}.json")
             store.files.discard(f"runs/{run_id}")

@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any, Literal
 
-from results.contract.batching import BatchingPolls
 from results.contract.clocks import ClockReading
 from results.contract.defect import DefectRecord
 from results.contract.document import DocumentError, decode, encode
@@ -19,7 +18,7 @@ from results.contract.handover import HandoverRecord
 from results.contract.incident import IncidentRecord
 from results.contract.live import LiveAudit, LiveLoad, LoadProcess
 from results.contract.logs import HostLog
-from results.contract.move import Expected, Fetch, Fetchers, Flow, FlowKind, Move
+from results.contract.move import BatchingPolls, Expected, Fetch, Fetchers, Flow, FlowKind, Move
 from results.contract.network import NetworkRecord, NicMeasurement
 from results.contract.relocation import Relocation
 from results.contract.steps import StepsRecord

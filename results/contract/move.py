@@ -1,5 +1,7 @@
 """A throttled move as it was asked for: what the judgement needs in addition to the samples.
 
+A move in steps also has what polls of the controller's list showed (`BatchingPolls`).
+
 Sizes are bytes, rates are bytes per second, times are seconds.
 """
 
@@ -136,3 +138,43 @@ def flows_through(flows: Iterable[Flow], kind: FlowKind, host: str, direction: D
     """Return the flows of a kind that leave (transmit) or enter (receive) a host."""
     end = "leader" if direction == "transmit" else "follower"
     return tuple(f for f in flows if f.kind == kind and getattr(f, end) == host)
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """KIP-435's limits as they were asked for; None is no limit.
+
+    `replicas` (R) are added by one step of a partition, `partitions` (P) in flight at once, `leaders` (L) of them
+    moving the preferred leader.
+    """
+
+    replicas: int | None
+    partitions: int | None
+    leaders: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class BatchingPolls:
+    """A move as it was listed, poll by poll; instants are not kept here, the trace is among the run's events.
+
+    `gap_s` is the longest time between two polls, None with fewer than two. `most_in_flight` partitions were listed at
+    once, `most_leaders` of them in a step that moves the preferred leader. `most_added` replicas were added by one
+    step; `added_over` names the steps that added more than R without having to, for `min.insync.replicas`.
+    `fetching` is the most replicas that fetched from one partition's leader at once. `steps` were seen, of `partitions`
+    partitions. `astray` says where a partition ended otherwise than the plan has it, `again` which replica was copied
+    that had been one before.
+    """
+
+    mode: str
+    limits: Limits
+    polls: int
+    gap_s: float | None
+    partitions: int
+    steps: int
+    most_in_flight: int
+    most_leaders: int
+    most_added: int
+    fetching: int
+    added_over: tuple[str, ...] = ()
+    astray: tuple[str, ...] = ()
+    again: tuple[str, ...] = ()

@@ -8,8 +8,7 @@ left out of the time. So the mean lies between the quota and the quota × (1 −
 import math
 from collections.abc import Callable, Sequence
 
-from results.contract.batching import BatchingPolls
-from results.contract.move import Move
+from results.contract.move import BatchingPolls, Move
 from results.contract.verdict import Finding, Verdict
 from results.criteria.findings import finding
 from results.criteria.measures import LISTED_METRIC, MoveMeasures, Rests

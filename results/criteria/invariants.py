@@ -12,12 +12,10 @@ import numpy as np
 from pydantic import Field
 
 from results.contract.verdict import Finding
-from results.criteria.disturbances import disturbances, unhealed
-from results.criteria.partition_trace import PartitionTrace, traces
 from results.criteria.quantities import QUOTA_WINDOW_S, size
+from results.criteria.replay_events import PartitionTrace, ThrottleSpans, disturbances, traces, unhealed
 from results.criteria.replayed_run import ReplayedRun
 from results.criteria.series import Series
-from results.criteria.throttle_spans import ThrottleSpans
 from results.criteria.timeline_expectation import Bytes, Count, TimelineExpectation
 from results.criteria.windows import windows_within
 

@@ -1,4 +1,7 @@
-"""The judgement of a run by the criteria of the catalogue; what it skips, and why a run is inconclusive. Pure."""
+"""The judgement of a run by the criteria of the catalogue; what it skips, and why a run is inconclusive. Pure.
+
+A run whose experiment ended early has findings of its own: why, and the brokers that stood still meanwhile.
+"""
 
 import difflib
 import importlib
@@ -11,12 +14,14 @@ from typing import Any
 from results.contract.aliases import known_experiments
 from results.contract.manifest import Manifest
 from results.contract.verdict import Finding, Verdict, overall
+from results.criteria.catalogue.jvm_pauses import judge_jvms
 from results.criteria.criterion import NETWORK_CHANGED, PRECONDITIONS, Criterion
-from results.criteria.failed_run import judge_failed
-from results.criteria.findings import not_judged
+from results.criteria.findings import finding, not_judged
 from results.criteria.incident import judge_incident
 from results.criteria.measures import MoveMeasures, nothing_measured
 from results.criteria.run_view import RunView
+from results.criteria.series import RunSeries
+from results.criteria.standstill import METRICS, jvm_measures
 
 MACHINE_CRITERIA = (
     "nic-measured",
@@ -195,3 +200,25 @@ def changes(recorded: Iterable[Finding], again: Iterable[Finding]) -> tuple[Chan
 def _key(criterion: Finding) -> str:
     where = " ".join(word for word in (criterion.host, criterion.direction) if word)
     return f"{criterion.name} ({where})" if where else criterion.name
+
+
+RUN_COMPLETE = "run-complete"
+
+
+def judge_failed(manifest: Manifest, samples: Any, events: Any) -> tuple[Finding, ...]:
+    """Return `run-complete`, which is inconclusive, and `jvm-pauses` of each broker that explains it.
+
+    Take samples and events as Arrow tables or pandas DataFrames.
+    """
+    expected = "the experiment runs to its end"
+    ended = finding(RUN_COMPLETE, expected, "inconclusive", manifest.failure, observed=None, series=("events",))
+    return (ended, *_stood_still(RunSeries(samples, events)))
+
+
+def _stood_still(run: RunSeries) -> list[Finding]:
+    hosts = sorted({host for metric in METRICS for host in run.of_metric(metric)["host"].to_pylist()})
+    instants = [us for metric in METRICS for us in run.of_metric(metric)["us"].to_pylist()]
+    if not instants:
+        return []
+    found = judge_jvms(jvm_measures(run, hosts, [(min(instants), max(instants))]), None)
+    return [each for each in found if each.verdict != "pass"]

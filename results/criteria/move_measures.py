@@ -5,7 +5,6 @@ import numpy as np
 from results.contract.manifest import Manifest
 from results.contract.move import FlowKind, Move, flows_through
 from results.contract.verdict import DIRECTIONS, Direction
-from results.criteria.client_measures import measure_clients
 from results.criteria.cluster_measures import machine_load, measure_burden, measure_isr, measure_rests, measure_stall
 from results.criteria.measures import (
     Conservation,
@@ -18,6 +17,7 @@ from results.criteria.measures import (
     Side,
     nothing_measured,
 )
+from results.criteria.protection_measures import measure_clients
 from results.criteria.quantities import DRIVER, GAP_S, PAYLOAD, SECOND_S, US
 from results.criteria.rate_measures import PhaseSpan, RateMeasurer, phases
 from results.criteria.series import RunSeries, Series

@@ -11,7 +11,6 @@ import pyarrow.compute as pc
 from results.contract.manifest import Manifest
 from results.contract.relocation import Relocation, Sent, formula_seconds
 from results.contract.verdict import DIRECTIONS, Direction
-from results.criteria.client_measures import bucket_quantile, measure_clients
 from results.criteria.cluster_measures import machine_load, most_at_once, nic_use
 from results.criteria.measures import (
     P99_BACK,
@@ -25,6 +24,7 @@ from results.criteria.measures import (
     StoreRequests,
     nothing_measured,
 )
+from results.criteria.protection_measures import bucket_quantile, measure_clients
 from results.criteria.quantities import QUOTA_WINDOW_S, US
 from results.criteria.series import Floats, RunSeries, Series
 from results.criteria.windows import counted, counted_between, longest_gap_s

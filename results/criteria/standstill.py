@@ -1,12 +1,20 @@
-"""How long something stood still in a move, and how long it may: a JVM, or every task that waits for a resource."""
+"""How long something stood still in a move, and how long it may: a JVM, or every task that waits for a resource.
+
+Pressure is the time in which every task that was not idle waited for memory, or for a disk (the kernel's PSI). Of a
+broker's JVM, what is left after full collections is measured as well.
+"""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
-from results.criteria.quantities import QUOTA_WINDOW_S, US
+from results.contract.verdict import Finding, Verdict
+from results.criteria.findings import finding, gap_text
+from results.criteria.quantities import QUOTA_WINDOW_S, US, percent
 from results.criteria.run_view import RunView
-from results.criteria.series import Series
+from results.criteria.series import RunSeries, Series
+from results.criteria.windows import counted, longest_gap_s
 
 OVER_S = 3 * QUOTA_WINDOW_S
 """The steady rate is a mean of three quota windows or more."""
@@ -52,3 +60,134 @@ def between(series: Series, span: Span) -> Iterator[Series]:
     inside = np.flatnonzero((series.t >= span[0]) & (series.t <= span[1]))
     if len(inside) > 1:
         yield series.cut(int(inside[0]), int(inside[-1]))
+
+
+MACHINE = "machine"
+
+
+@dataclass(frozen=True, slots=True)
+class Pressure:
+    """The highest share of a move in which tasks waited, of windows of three quota windows; None: nothing was read.
+
+    `too_short` says that no part of the move is as long as a quota window.
+    """
+
+    share: float | None
+    longest_gap_s: float | None
+    too_short: bool
+
+
+def was_read(run: RunView, metric: str) -> bool:
+    """Return whether the run has readings of a pressure."""
+    return len(run.series.of_metric(metric)) > 0
+
+
+def pressure(run: RunView, metric: str) -> Pressure:
+    """Return the pressure of a run's move."""
+    return _pressure(run.series, metric, move_spans(run))
+
+
+def _pressure(run: RunSeries, metric: str, spans: list[Span]) -> Pressure:
+    series = run.gauge(metric, MACHINE)
+    gaps = [longest_gap_s(series.t, *span) for span in spans]
+    share = highest_share(series, spans)
+    seen = any(((series.t >= begin) & (series.t <= end)).sum() > 1 for begin, end in spans)
+    return Pressure(share, max((gap for gap in gaps if gap is not None), default=None), share is None and seen)
+
+
+def judge_pressure(name: str, metric: str, waits_for: str, found: Pressure) -> list[Finding]:
+    """Return the finding of a pressure; none of a move that is too short to tell."""
+    if found.too_short:
+        return []
+    verdict: Verdict = "inconclusive"
+    if gap := gap_text(found.longest_gap_s):
+        why = f"the pressure was not read: {gap}"
+    elif found.share is None:
+        why = "the pressure was not read during the move"
+    elif found.share > MOST:
+        why = f"for {percent(found.share)} of {OVER_S:g} s every task waited for {waits_for}, brokers too"
+    else:
+        verdict = "pass"
+        why = f"tasks waited for {waits_for} for at most {percent(found.share)} of any {OVER_S:g} s"
+    return [
+        finding(
+            name,
+            f"every task waits for {waits_for} for at most {percent(MOST)} of any {OVER_S:g} s",
+            verdict,
+            why,
+            observed=found.share,
+            unit="fraction",
+            host=MACHINE,
+            series=(metric,),
+        )
+    ]
+
+
+PAUSES, COLLECTIONS, COLLECTING = "jvm.pause.seconds", "jvm.collections", "jvm.collection.seconds"
+USED, MAX = "jvm.old.used", "jvm.old.max"
+METRICS = (PAUSES, COLLECTING, COLLECTIONS, USED, MAX)
+
+
+@dataclass(frozen=True, slots=True)
+class JvmMeasures:
+    """One broker's JVM over a move, without the time in which it was restarted.
+
+    `paused` and `collecting` are the highest shares of the time, over three quota windows, in which it stood still, and
+    in which it collected. `full` counts full collections. `left_bytes` are what each full collection left in the old
+    generation, as it was read next, of at most `most_bytes`.
+    """
+
+    host: str
+    readings: int
+    longest_gap_s: float | None
+    paused: float | None
+    collecting: float | None
+    full: int
+    left_bytes: tuple[float, ...]
+    most_bytes: float | None
+
+    @property
+    def stopped(self) -> float | None:
+        """The share in which it stood still; of a JVM that counts no pauses, the share in which it collected."""
+        return self.collecting if self.paused is None else self.paused
+
+    @property
+    def left_share(self) -> float | None:
+        """The smallest share of the old generation that a full collection left; None without one."""
+        return min(self.left_bytes) / self.most_bytes if self.left_bytes and self.most_bytes else None
+
+
+def jvms_were_read(run: RunSeries) -> bool:
+    """Return whether the run has readings of a JVM."""
+    return any(len(run.of_metric(metric)) for metric in (PAUSES, COLLECTING))
+
+
+def jvm_measures(run: RunSeries, hosts: Sequence[str], spans: Sequence[Span]) -> list[JvmMeasures]:
+    """Return the measures of each broker within these spans; none without a span."""
+    return [_of_host(run, host, spans) for host in hosts] if spans else []
+
+
+def _of_host(run: RunSeries, host: str, spans: Sequence[Span]) -> JvmMeasures:
+    paused, collecting = run.gauge(PAUSES, host), run.gauge(COLLECTING, host)
+    full, used, most = run.gauge(COLLECTIONS, host, ["full"]), run.gauge(USED, host), run.gauge(MAX, host)
+    seen = paused if len(paused) else collecting
+    parts = [part for span in spans for part in between(full, span)]
+    gaps = [longest_gap_s(seen.t, *span) for span in spans]
+    return JvmMeasures(
+        host,
+        readings=sum(int(np.count_nonzero((seen.t >= begin) & (seen.t <= end))) for begin, end in spans),
+        longest_gap_s=max((gap for gap in gaps if gap is not None), default=None),
+        paused=highest_share(paused, spans),
+        collecting=highest_share(collecting, spans),
+        full=sum(round(counted(part.value)) for part in parts),
+        left_bytes=tuple(left for part in parts for left in _left(part, used)),
+        most_bytes=float(most.value[-1]) if len(most) else None,
+    )
+
+
+def _left(full: Series, used: Series) -> Iterator[float]:
+    """Yield what the old generation has at each reading whose count of full collections has grown."""
+    for place in np.flatnonzero(np.diff(full.value) > 0) + 1:
+        at = np.searchsorted(used.t, full.t[place])
+        if at < len(used) and used.t[at] == full.t[place]:
+            yield float(used.value[at])

@@ -2,6 +2,9 @@
 
 To the driver come one row a series (what it is, and what was said of it) and what was learned of the noise, however
 long the history is.
+
+Runs of a machine whose clock was ahead are left out until their time has come, and stop no series. `now` is by the
+clock of the machine that judges. Where it is not known (None), everything is taken as it is dated.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -16,8 +19,8 @@ from pyspark.sql import functions as f
 
 from results.contract.maintenance import locked
 from results.contract.store import Store
-from results.nights import future_runs, state, values_table
-from results.nights.bucket import judge_bucket, learn_from
+from results.nights import state, values_table
+from results.nights.bucket import iso, judge_bucket, learn_from, micros
 from results.nights.incremental import LEARN_FROM, night_of
 from results.nights.ingest import counted, ingest, table
 from results.nights.state import NEVER, SeriesState
@@ -25,6 +28,52 @@ from results.series.block import MOST_RUNS
 from results.series.calculator import FEWEST_RUNS
 from results.series.judge import Judge
 from results.series.noise_estimation import LearnedNoise, due
+
+AHEAD = timedelta(hours=12)
+"""Two machines' clocks may differ; by more than that a run is dated wrongly. It is less than a night: what comes due is
+not newer than the next night's own runs, nor do the runs of this night look old next to it."""
+BACK = timedelta(hours=36)
+"""So far a series is set back that was judged up to a run dated ahead: tonight's runs are new to it then."""
+
+
+def latest_due(now: datetime) -> int:
+    """What is dated later, in microseconds, is left out."""
+    return micros((now + AHEAD).isoformat())
+
+
+def set_back(states: Mapping[str, SeriesState], now: datetime | None) -> Mapping[str, SeriesState]:
+    """The states of series that were judged up to a run dated ahead, set back so that tonight's are new to them."""
+    return states if now is None else {name: _set_back(state, now) for name, state in states.items()}
+
+
+def _set_back(state: SeriesState, now: datetime) -> SeriesState:
+    edge, tonight = latest_due(now), micros((now - BACK).isoformat())
+    if state.judged > edge:
+        state = replace(state, judged=tonight)
+    if state.said.told > edge:
+        state = replace(state, said=replace(state.said, told=tonight))
+    if state.history.baseline and micros(state.history.baseline) > edge:
+        state = replace(state, history=replace(state.history, baseline=iso(tonight)))
+    return state
+
+
+def learned_by(learned: LearnedNoise | None, now: datetime | None) -> LearnedNoise | None:
+    """What was learned, on no later night than this one: or it would not be learned again for as long."""
+    if learned is None or now is None:
+        return learned
+    return replace(learned, night=min(learned.night, int(night_of(np.array([micros(now.isoformat())]))[0])))
+
+
+def dated_ahead(runs: int, first: str | None, newest: int | None, now: datetime) -> tuple[str, ...]:
+    """A line about runs that are dated later than `latest_due`, `first` one of them; none where there are none."""
+    if newest is None:
+        return ()
+    which = f"run {first} is" if runs == 1 else f"{runs} runs, {first} the first of them, are"
+    return (
+        f"{which} dated ahead of this machine's clock, {iso(newest)} where it is {iso(micros(now.isoformat()))}: left "
+        "out until then; set the clock that is wrong",
+    )
+
 
 BUCKET = 250
 """About so many series are judged at once."""
@@ -113,7 +162,7 @@ def judged(
     """The judgement alone; nothing is written."""
     if not known:
         return Night((), before)
-    before, learned = future_runs.up_to(before, now), future_runs.learned_by(learned, now)
+    before, learned = set_back(before, now), learned_by(learned, now)
     with table(spark, store, known) as every, fast(spark):
         values, ahead = _dated(counted_rows(store, every, include_noisy=include_noisy), now)
         about = catalogue(values)
@@ -156,7 +205,7 @@ def due_by(values: DataFrame, now: datetime | None) -> DataFrame:
 
 
 def _edge(now: datetime) -> Column:
-    return f.timestamp_micros(f.lit(future_runs.latest(now)))
+    return f.timestamp_micros(f.lit(latest_due(now)))
 
 
 def _dated(values: DataFrame, now: datetime | None) -> tuple[DataFrame, tuple[str, ...]]:
@@ -166,7 +215,7 @@ def _dated(values: DataFrame, now: datetime | None) -> tuple[DataFrame, tuple[st
     newest = f.max(f.unix_micros("at")).alias("newest")
     others = values.where(f.col("at") > _edge(now)).agg(f.count_distinct("run_id"), f.min("run_id"), newest)
     ((runs, first, latest),) = others.collect()
-    return due_by(values, now), future_runs.ahead(runs, first, latest, now)
+    return due_by(values, now), dated_ahead(runs, first, latest, now)
 
 
 def catalogue(values: DataFrame) -> list[SeriesInfo]:

@@ -1,6 +1,6 @@
 """Chart data from samples: plain lists for the page's script, and the same as tables for those who read them.
 
-Instants are seconds after the move's start, rates bytes per second.
+Instants are seconds after the move's start, rates bytes per second, latencies milliseconds.
 """
 
 from collections.abc import Sequence
@@ -10,11 +10,12 @@ import numpy as np
 
 from results.contract.move import Flow, Move, flows_through, recorded_through
 from results.contract.verdict import Direction
-from results.criteria.measures import HostRates, MoveMeasures
+from results.criteria.measures import KINDS, HostRates, MoveMeasures
 from results.criteria.model import bound_of
-from results.criteria.quantities import GAP_S, SECOND_S, US, rate
-from results.criteria.series import RunSeries, Series
-from results.report.traffic import binding
+from results.criteria.protection_measures import bucket_quantile
+from results.criteria.quantities import DRIVER, GAP_S, SECOND_S, US, rate
+from results.criteria.series import Floats, Micros, RunSeries, Series
+from results.report.traffic import KIND_WORDS, binding, latency
 
 EVENT_WORDS = {
     "throttle.in_force": "quota in force",
@@ -272,3 +273,134 @@ def marks_of(run: RunSeries, started: int) -> tuple[ChartMark, ...]:
         for mark, after in zip(found, [*found[1:], None], strict=True)
         if not (mark.label == EVENT_WORDS["throttle.changing"] and after and after.t - mark.t < SHORT_S)
     )
+
+
+FLOOR_MS = 0.1
+
+
+@dataclass(frozen=True, slots=True)
+class ClientChart:
+    """Latencies in ms: median and 99th percentile of all records that were due (or read) in each second."""
+
+    id: str
+    title: str
+    summary: str
+    t: tuple[float, ...]
+    p50: tuple[float | None, ...]
+    p99: tuple[float | None, ...]
+    marks: tuple[ChartMark, ...]
+    start: float
+    stop: float
+    kind: str = "latency"
+
+    @property
+    def rows(self) -> list[tuple[float, float | None, float | None]]:
+        """The chart as table rows: instant, median, 99th percentile."""
+        return [r for r in zip(self.t, self.p50, self.p99, strict=True) if r[1] is not None]
+
+
+def client_charts(measures: MoveMeasures, run: RunSeries, beside: tuple[Chart, ...]) -> tuple[ClientChart, ...]:
+    """One for producers and one for consumers, where there are any, from where to where the others are."""
+    if measures.started_us is None or not beside:
+        return ()
+    found = []
+    for kind in KINDS:
+        table = run.of_metric(f"client.{kind}.latency")
+        if not table.num_rows:
+            continue
+        us, count = table["us"].to_numpy(), table["value"].to_numpy()
+        bucket = np.array([float(label) for label in table["label"].to_pylist()])
+        t: list[float] = []
+        p50: list[float | None] = []
+        p99: list[float | None] = []
+        for second in np.unique(us):
+            at = (int(second) - measures.started_us) / US
+            if not beside[0].start <= at <= beside[0].stop:
+                continue
+            if t and at - t[-1] > GAP_S:  # a gap is drawn as one: the line breaks
+                t.append((t[-1] + at) / 2)
+                p50.append(None)
+                p99.append(None)
+            here = us == second
+            t.append(round(at, 3))
+            p50.append(_milliseconds(bucket_quantile(bucket[here], count[here], 0.5)))
+            p99.append(_milliseconds(bucket_quantile(bucket[here], count[here], 0.99)))
+        parts = [f"p99 {v.part} {latency(v.p99_us)}" for v in measures.clients if v.kind == kind and v.p99_us]
+        title = f"{KIND_WORDS[kind]} latency"
+        chart = ClientChart(
+            f"client-{kind}",
+            title,
+            ", ".join(parts),
+            tuple(t),
+            tuple(p50),
+            tuple(p99),
+            beside[0].marks,
+            beside[0].start,
+            beside[0].stop,
+        )
+        found.append(chart)
+    return tuple(found)
+
+
+def _milliseconds(microseconds: float | None) -> float | None:
+    return None if microseconds is None else max(FLOOR_MS, round(microseconds / 1000, 3))
+
+
+WIDTH, HEIGHT, LEFT, TOP, BELOW = 960.0, 120.0, 64.0, 10.0, 22.0
+"""Of the picture of a `StepLine`."""
+
+
+@dataclass(frozen=True, slots=True)
+class StepLine:
+    """One line of steps in its own picture: `points` as SVG has them; ticks are (place, label)."""
+
+    title: str
+    points: str
+    up: tuple[tuple[float, str], ...]
+    across: tuple[tuple[float, str], ...]
+    summary: str
+
+
+def flights(measures: MoveMeasures, run: RunSeries) -> tuple[StepLine, ...]:
+    """Both lines, of a move whose steps were watched; none of any other: at once there is nothing to see."""
+    listed = run.gauge("move.listed", DRIVER)
+    if measures.started_us is None or not len(listed):
+        return ()
+    begin, end = measures.started_us, int(listed.t[-1])
+    table = run.of_metric("isr.size").sort_by("us")
+    us, size = table["us"].to_numpy(), table["value"].to_numpy()
+    looks, first = np.unique(us, return_index=True)
+    lowest = np.minimum.reduceat(size, first) if len(first) else size
+    lines = (
+        ("Partitions being reassigned", listed.t, listed.value, "at most"),
+        ("Fewest replicas in sync", looks, lowest, "at least"),
+    )
+    return tuple(
+        _steps(title, t, value, begin, end, word)
+        for title, t, value, word in lines
+        if np.any((t >= begin) & (t <= end)) and end > begin
+    )
+
+
+def _steps(title: str, t: Micros, value: Floats, begin: int, end: int, word: str) -> StepLine:
+    inside = (t >= begin) & (t <= end)
+    t, value = t[inside], value[inside]
+    most = max(1.0, float(np.max(value)))
+
+    def x(us: int) -> float:
+        return round(LEFT + (us - begin) / (end - begin) * (WIDTH - LEFT), 1)
+
+    def y(height: float) -> float:
+        return round(HEIGHT - BELOW - height / most * (HEIGHT - BELOW - TOP), 1)
+
+    points = [f"{x(int(t[0]))},{y(float(value[0]))}"]
+    for before, at, now in zip(value, t[1:], value[1:], strict=False):
+        if now != before:  # a step: along, then up or down
+            points += [f"{x(int(at))},{y(float(before))}", f"{x(int(at))},{y(float(now))}"]
+    points.append(f"{x(end)},{y(float(value[-1]))}")
+    seconds = (end - begin) / US
+    bound = float(np.max(value)) if word == "at most" else float(np.min(value))
+    across = tuple(
+        (x(begin + round(part * (end - begin))), f"{part * seconds:.0f} s") for part in (0.0, 0.25, 0.5, 0.75)
+    )
+    return StepLine(title, " ".join(points), ((y(0), "0"), (y(most), f"{most:g}")), across, f"{word} {bound:g}")

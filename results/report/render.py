@@ -17,10 +17,8 @@ from results.criteria.quantities import rate, size
 from results.criteria.run_view import BY_END, RunView
 from results.criteria.series import RunSeries
 from results.report import page, traffic
-from results.report.charts import charts
-from results.report.client_charts import client_charts
+from results.report.charts import charts, client_charts, flights
 from results.report.incident import render_incident
-from results.report.inflight_chart import flights
 from results.report.relocation import render_relocation
 from results.report.steps import render_steps
 

@@ -8,10 +8,10 @@ from results.criteria import Judgement
 from results.criteria.measures import HostRates, MoveMeasures
 from results.criteria.model import estimate, worst
 from results.criteria.quantities import rate
+from results.render import NOTHING
 from results.report.page import Figure
 from results.report.render import inline, template
 
-NOTHING = "\N{EN DASH}"
 WORDS = {"pass": "Pass", "fail": "Fail", "inconclusive": "Inconclusive", "not done": "Not done"}
 ICONS = {"not done": "fail"}
 """What has no icon of its own."""

@@ -7,9 +7,10 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from results.render import NOTHING
 from results.report import tradeoff
-from results.report.log_size import SizeScaling, formula_picture, growths
 from results.report.render import inline, template
+from results.report.tradeoff import SizeScaling, formula_picture, growths
 
 OBSERVED, LOWEST, HIGHEST, BOUND = "steady-mean", "lowest-11s", "highest-11s", "quota-bound-11s"
 DRAWN = frozenset({OBSERVED, LOWEST, HIGHEST, BOUND})
@@ -18,7 +19,6 @@ SHAPES = ("circle", "square", "diamond", "triangle", "ring", "cross")
 WIDTH, HEIGHT, LEFT, TOP, BELOW = 960.0, 400.0, 56.0, 14.0, 52.0
 STEP_PX = 26.0
 """Between two points of one group at most."""
-NOTHING = "\N{EN DASH}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,8 +8,8 @@ from results.contract.verdict import Direction
 from results.criteria.measures import ClientView, HostRates, MoveMeasures
 from results.criteria.model import bottlenecks, expected_of
 from results.criteria.quantities import rate, size
+from results.render import NOTHING
 
-NOTHING = "\N{EN DASH}"
 PART_WORDS = {"before": "Before", "during": "During", "after": "After"}
 KIND_WORDS = {"produce": "Produce", "consume": "Fetch"}
 

@@ -6,22 +6,11 @@ level. The change is open until a user acknowledges it with a reason.
 
 import hashlib
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from results.series.block import MOST_RUNS, present
-from results.series.decision import LevelChange, baseline_runs
-from results.series.judge import SeriesJudgement
-
-
-@dataclass(frozen=True, slots=True)
-class SeriesRun:
-    """A run of a series: `at` orders runs (a UTC time, ISO 8601), `value` is None when it has none."""
-
-    at: str
-    id: str
-    value: float | None
+from results.series.decision import LevelChange
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +35,7 @@ class ReportedChange:
 
 @dataclass(frozen=True, slots=True)
 class History:
-    """`baseline` is the time (`SeriesRun.at`) of the first run that counts; empty: all do."""
+    """`baseline` is the time (UTC, ISO 8601) of the first run that counts; empty: all do."""
 
     baseline: str = ""
     reported: tuple[ReportedChange, ...] = ()
@@ -55,26 +44,6 @@ class History:
     def open(self) -> tuple[ReportedChange, ...]:
         """Return the changes that no user has acknowledged."""
         return tuple(reported for reported in self.reported if reported.acknowledged is None)
-
-    def window(self, runs: Sequence[SeriesRun]) -> list[SeriesRun]:
-        """Return the runs that are judged, oldest first: the newest ones with a value since the baseline began."""
-        since = [run for run in runs if run.at >= self.baseline]
-        return [since[i] for i in present([run.value for run in since])[-MOST_RUNS:]]
-
-    def advance(
-        self, judged: Sequence[SeriesRun], judgement: SeriesJudgement
-    ) -> "tuple[History, ReportedChange | None]":
-        """After a night: `judged` are the runs of `window` that the judgement is about. Tells what is new, if anything.
-
-        Judging the same night again reports nothing again.
-        """
-        change = judgement.change
-        if change is None:
-            return self, None
-        if len(judged) <= change.runs:
-            raise ValueError(f"a change {change.runs} runs ago, in {len(judged)} runs: not the runs that were judged")
-        new = ReportedChange(change, judged[-change.runs].id, judged[-change.runs - 1].id, judged[-1].id)
-        return History(judged[-baseline_runs(change)].at, (*self.reported, new)), new
 
     def acknowledge(self, first_bad: str, by: Acknowledgement) -> "History":
         """The change that begins with that run is acknowledged.

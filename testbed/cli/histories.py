@@ -7,14 +7,13 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from results.render import document, table
+from results.render import NOTHING, document, table
 from results.series.calculator import FEWEST_RUNS
 from results.series.changes import ChangePoint, SeriesChanges
 from results.series.changes import changes as changes_of
 from results.series.columns import Columns, ColumnsError, read
 from testbed.errors import UsageError
 
-NOTHING = "\N{EN DASH}"
 HEADER = (
     "SERIES",
     "KIND",

@@ -1,12 +1,11 @@
 """The result of a session of system tests, for users and for programs."""
 
-import json
 from collections.abc import Mapping
 from typing import Any
 
 from results.render import document, table
 from testbed.kafkatest.run import KafkatestResult, PlannedTests, TestOutcome
-from testbed.kafkatest.selection import SystemTest
+from testbed.kafkatest.selection import SystemTest, argument_text
 
 MOST_LINES = 12
 """Lines of a failure's reason on a terminal; the folder has all of it."""
@@ -14,7 +13,7 @@ MOST_LINES = 12
 
 def arguments_text(test: SystemTest) -> str:
     """Return a test's arguments as `name=value`, in order."""
-    return " ".join(f"{name}={_value(value)}" for name, value in sorted(test.arguments.items()))
+    return " ".join(f"{name}={argument_text(value)}" for name, value in sorted(test.arguments.items()))
 
 
 def plan_as_text(plan: PlannedTests) -> str:
@@ -89,7 +88,3 @@ def _reason(each: TestOutcome) -> list[str]:
     more = [f"… {len(found) - MOST_LINES} more lines"] if len(found) > MOST_LINES else []
     where = [f"evidence {each.folder}"] if each.folder else []
     return [f"  {line}" for line in [*found[:MOST_LINES], *more, *where]]
-
-
-def _value(value: object) -> str:
-    return value if isinstance(value, str) else json.dumps(value)

@@ -12,14 +12,12 @@ from testbed.errors import UsageError
 class TimedProgress:
     """Progress as plain lines on standard error, each with the time since the beginning."""
 
-    def __init__(self, *, quiet: bool = False) -> None:
+    def __init__(self) -> None:
         self._begun = time.monotonic()
-        self._quiet = quiet
 
     def __call__(self, text: str) -> None:
         """Print one step."""
-        if not self._quiet:
-            print(f"{time.monotonic() - self._begun:6.1f} s  {text}", file=sys.stderr, flush=True)
+        print(f"{time.monotonic() - self._begun:6.1f} s  {text}", file=sys.stderr, flush=True)
 
 
 def require_writable(*paths: Path | None) -> None:

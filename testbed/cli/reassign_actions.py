@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from results.render import document
 from testbed.cli import reassign_report as report
-from testbed.cli.cluster import admin_of
+from testbed.cli.options import admin_of
 from testbed.errors import UsageError
 from testbed.kafka.admin import Admin
 from testbed.kafka.capabilities import Capability, require_of_running

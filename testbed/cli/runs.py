@@ -14,15 +14,7 @@ from results.render import document, table
 from testbed.cli.run_selection import Choice
 from testbed.cli.verdicts import criteria_document, criterion_lines, defect_lines
 from testbed.errors import TestbedError, UsageError
-from testbed.experiments.reports import default_store, write_report
-
-
-def open_store(uri: str | None) -> Store:
-    """Return the store at `uri`, or the default one."""
-    try:
-        return Store.open(uri or default_store())
-    except StoreError as error:
-        raise UsageError(str(error)) from error
+from testbed.experiments.reports import write_report
 
 
 def pick(store: Store, run_id: str | None) -> str:

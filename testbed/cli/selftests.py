@@ -2,11 +2,10 @@
 
 from typing import Any
 
-from results.render import Code, document, markdown_table, table
+from results.render import NOTHING, Code, document, markdown_table, table
 from testbed.runner.detection import DefectDetection, criterion_of
 from testbed.runner.selftest import SelftestResult
 
-NOTHING = "\N{EN DASH}"
 HEADER = ("RESULT", "DEFECT", "RUN", "FOUND", "AFTER", "95 % INTERVAL", "BY", "EXPECTED")
 
 

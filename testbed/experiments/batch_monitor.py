@@ -6,7 +6,7 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import astuple, dataclass, field, replace
 
-from results.contract.batching import BatchingPolls, Limits
+from results.contract.move import BatchingPolls, Limits
 from results.contract.schema import Sample
 from testbed.experiments.move_driver import TransferResult
 from testbed.experiments.move_environment import MoveEnvironment

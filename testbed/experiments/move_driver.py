@@ -4,8 +4,8 @@ import time
 from dataclasses import dataclass
 from typing import Protocol
 
-from results.contract.batching import BatchingPolls
 from results.contract.manifest import Differences, Done, InForce
+from results.contract.move import BatchingPolls
 from testbed.errors import TestbedError
 from testbed.experiments.layout import plan
 from testbed.experiments.move_environment import SHOWN, MoveEnvironment

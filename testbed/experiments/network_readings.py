@@ -12,8 +12,7 @@ from testbed.faults.journal import FaultJournal
 from testbed.faults.network import NetworkFault, part_of
 from testbed.network.apply import FABRIC, link_differences
 from testbed.network.fabric import Shaped, fabric_devices, port, shaped_devices
-from testbed.network.idle import wait_idle
-from testbed.network.measure import settled
+from testbed.network.measure import settled, wait_idle
 from testbed.network.watch import DeviceChange
 from testbed.owner import Owner
 from testbed.probes.brokers import nic_measurements

@@ -5,11 +5,12 @@ from pathlib import Path
 
 from results.contract import durable
 from results.contract.manifest import Manifest
-from results.contract.store import Store
+from results.contract.store import Store, StoreError
 from results.criteria import Judgement, MoveMeasures, judge
 from results.criteria.judgement import changes
 from results.criteria.model import estimate
 from results.report import render
+from testbed.errors import UsageError
 from testbed.experiments.record import noted
 from testbed.paths import data_dir
 
@@ -67,6 +68,14 @@ def figures(run: Manifest, measures: MoveMeasures) -> tuple[RunFigure, ...]:
 def default_store() -> str:
     """Return the location of runs without `--store`."""
     return str(data_dir() / "store")
+
+
+def open_store(location: str | None) -> Store:
+    """Return the store at a location, or the default one. Raise `UsageError` when it cannot be opened."""
+    try:
+        return Store.open(location or default_store())
+    except StoreError as error:
+        raise UsageError(str(error)) from error
 
 
 def reports_dir() -> Path:

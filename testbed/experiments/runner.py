@@ -30,7 +30,7 @@ from testbed.experiments.experiment import (
 )
 from testbed.experiments.network_readings import LOOK_S, NetworkReadings, measure_again
 from testbed.experiments.record import Header, clock_readings, commit, defect_records, manifest
-from testbed.experiments.reports import RunFigure, default_store, figures, write_report
+from testbed.experiments.reports import RunFigure, figures, open_store, write_report
 from testbed.faults.faults import heal_leftovers
 from testbed.probes.machine import fingerprint
 from testbed.probes.recorder import Recorder
@@ -88,7 +88,7 @@ def run(request: RunRequest, progress: Progress) -> RunResult:
     if request.on and (request.topology or request.kafka):
         raise UsageError("--on names a testbed that is up; --topology and --kafka are for making one")
     settings = read_settings(experiment, request.profile, request.settings)
-    store = Store.open(request.store or default_store())
+    store = open_store(request.store)
     run_id = new_run_id(experiment.name, datetime.now(UTC), secrets.token_hex(3))
     with ExitStack() as stack:
         testbed = _testbed(request, experiment, settings, run_id, stack, progress)

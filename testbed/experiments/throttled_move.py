@@ -6,9 +6,10 @@
 import math
 import string
 from collections.abc import Callable, Mapping, Sequence
-from typing import get_args
+from typing import Any, get_args
 
 from results.contract.manifest import Facts, Move
+from results.contract.schema import Sample
 from testbed.errors import UsageError
 from testbed.experiments.batched_move import batched_run
 from testbed.experiments.experiment import (
@@ -28,13 +29,14 @@ from testbed.experiments.layout import Layout, copies, expected, fetchers, kip73
 from testbed.experiments.load_shape import check_shape, load_shape, shape_parameters, spread
 from testbed.experiments.mid_move_actions import MidMoveAction
 from testbed.experiments.model_inputs import inbound_rates, instant, predicted_seconds, throttles
+from testbed.experiments.move_driver import UNTHROTTLED_LOOK_S
 from testbed.experiments.move_environment import MoveEnvironment, MoveSetup
 from testbed.experiments.quota_settings import QuotaSettings, declared, in_force, quota_settings
 from testbed.experiments.reassignment_run import LogSizes, MakeRun, ReassignmentRun, unbatched_run
-from testbed.experiments.return_move import move_back
-from testbed.experiments.samplers import start_samplers
+from testbed.experiments.samplers import DRIVER, start_samplers
 from testbed.experiments.storage import check_storage, mostly_remote, storage_of, storage_parameter
-from testbed.kafka.capabilities import Capability
+from testbed.kafka.capabilities import Capability, of_software
+from testbed.kafka.errors import KafkaError
 from testbed.kafka.node import FETCH_TUNED
 from testbed.kafka.types import TopicPartition
 from testbed.network.shape import payload_bytes_per_s
@@ -42,10 +44,48 @@ from testbed.probes.brokers import sampled_bps
 from testbed.probes.logwatch import LogWatch
 from testbed.reassignment.batching.step import BatchLimits
 from testbed.reassignment.batching.turn import Mode
+from testbed.reassignment.driver import Driver, DriverError
+from testbed.reassignment.plan import Plan
+from testbed.reassignment.progress import Poll
 from testbed.throttle.duration import seconds, shares
+from testbed.throttle.journal import JournalFolder
 from testbed.throttle.quota_window import BURST_BYTES_PER_S
+from testbed.throttle.recovery import RestoreError
 from testbed.topology.model import Topology
 from testbed.units import parse_byte_rate, parse_duration
+from testbed.wait import WaitTimeout
+
+EVENTS = {"move.started": "return.started", "move.done": "return.done"}
+"""The driver's event → the return's: the events of the measured move stay the only ones of their kinds."""
+RETURN_S = 90.0
+"""The longest wait for the end. What a throttle lets pass in a minute takes a tenth of that without one."""
+
+
+def return_plan(environment: MoveEnvironment) -> Plan:
+    """Return the plan that gives every throttled partition that has moved its replicas of before the move."""
+    groups, ids = environment.throttled_groups(), environment.ids
+    return Plan({tp: tuple(ids[host] for host in group.current) for group in groups for tp in group.tps()})
+
+
+def move_back(environment: MoveEnvironment) -> None:
+    """Move the throttled partitions back, and wait until they have arrived. A failure is an event, not an exception."""
+    recorder, able = environment.recorder, of_software(environment.testbed.topology)
+
+    def told(kind: str, name: str, detail: Mapping[str, Any]) -> None:
+        recorder.event(EVENTS.get(kind, kind), name, detail)
+
+    def on_poll(poll: Poll) -> None:
+        recorder.add([Sample(poll.ts_us, DRIVER, "return.in_flight", float(poll.in_flight))])
+
+    environment.context.progress("moving the partitions back without a throttle, to compare")
+    try:
+        with Driver(environment.admin, JournalFolder(), on_event=told, cancel_on_error=True, able=able) as driver:
+            driver.execute(return_plan(environment), None)
+            driver.follow(on_poll, timeout_s=RETURN_S, interval_s=UNTHROTTLED_LOOK_S)
+    except (DriverError, KafkaError, RestoreError, WaitTimeout) as error:
+        # Only the comparison is lost: the measured move is over.
+        recorder.event("note", "not moved back", {"error": str(error)})
+
 
 NEEDS = frozenset({Capability.THROTTLES_REPLICATION, Capability.MOVES_DATA, Capability.LISTS_REASSIGNMENTS})
 PARTITIONS = 100

@@ -5,7 +5,7 @@ offset is known to half of that time. Of several exchanges the shortest counts.
 """
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from contextlib import closing
 from dataclasses import dataclass
 from typing import Protocol
@@ -58,9 +58,7 @@ def closest(exchanges: Iterable[Exchange]) -> ClockOffset:
     return min((each.offset for each in exchanges), key=lambda offset: offset.unsure_s)
 
 
-def measure_offset(
-    machine: Sessions, exchanges: int = EXCHANGES, clock_ns: Callable[[], int] = time.time_ns
-) -> ClockOffset:
+def measure_offset(machine: Sessions) -> ClockOffset:
     """Measure by how much the machine's clock is ahead of this one's. Raise `TestbedError` when it does not answer."""
     found = []
     with closing(machine.session()) as channel:
@@ -68,11 +66,11 @@ def measure_offset(
         try:
             channel.exec_command(_SERVE)
             stream = channel.makefile("r")
-            for _ in range(exchanges):
-                asked = clock_ns()
+            for _ in range(EXCHANGES):
+                asked = time.time_ns()
                 channel.sendall(b"\n")
                 told = int(stream.readline())
-                found.append(Exchange(asked, told, clock_ns()))
+                found.append(Exchange(asked, told, time.time_ns()))
         except (OSError, ValueError, paramiko.SSHException) as error:
             raise TestbedError(f"{machine.name}: its clock was not read: {error or type(error).__name__}") from error
     return closest(found)

@@ -25,6 +25,11 @@ class CommandResult:
     seconds: float
 
 
+def as_text(command: str | Sequence[str]) -> str:
+    """Return a command as the text that a shell takes; a list is quoted, so that it is not interpreted."""
+    return command if isinstance(command, str) else shlex.join(command)
+
+
 class CommandFailed(TestbedError):
     """A command ended with a status other than 0, or did not end in time."""
 

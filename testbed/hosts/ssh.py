@@ -13,7 +13,7 @@ from pathlib import Path
 import paramiko
 
 from testbed.errors import TestbedError
-from testbed.hosts.host import CommandFailed, CommandResult
+from testbed.hosts.host import CommandFailed, CommandResult, as_text
 from testbed.hosts.relocation import PathRelocation
 
 # A lost connection is an error with its own message; without a handler paramiko's log would be printed, too.
@@ -39,10 +39,6 @@ class SshAddress:
     host_key: str
     """The server's public key, `ssh-ed25519 AAAA…`."""
     jump: "SshAddress | None" = None
-
-
-def _as_shell(command: str | Sequence[str]) -> str:
-    return command if isinstance(command, str) else shlex.join(command)
 
 
 class SshProcess:
@@ -196,7 +192,7 @@ class SshHost:
         stdin: bytes = b"",
     ) -> CommandResult:
         """See `Host.run`."""
-        text = _as_shell(command)
+        text = as_text(command)
         started = time.monotonic()
         out, status, stderr = self._finish(text, timeout_s, stdin)
         result = CommandResult(text, status, out.decode(errors="replace"), stderr, time.monotonic() - started)
@@ -254,7 +250,7 @@ class SshHost:
 
     def spawn(self, command: str | Sequence[str]) -> SshProcess:
         """See `Host.spawn`."""
-        return SshProcess(self._execute(_as_shell(command)))
+        return SshProcess(self._execute(as_text(command)))
 
     def put(self, content: bytes, path: str, *, mode: int = 0o644) -> None:
         """See `Host.put`."""

@@ -8,7 +8,7 @@ import hashlib
 import hmac
 import re
 import secrets
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from results.contract import durable
@@ -150,12 +150,12 @@ def usable_names(cluster: CapturedCluster, key: bytes) -> CapturedCluster:
     return replace(cluster, topics={**rest, **renamed.topics}, notes=(*cluster.notes, note))
 
 
-def anonymising_key(made: Callable[[int], bytes] = secrets.token_bytes) -> bytes:
+def anonymising_key() -> bytes:
     """Return this machine's key, which is made once: captures of one machine use the same names."""
     path = state_dir() / "capture.key"
     with durable.lock(path.with_suffix(".lock")):
         if not path.exists():
             path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
             # Whole or absent: with half a key the names could be guessed.
-            durable.write(path, made(32), 0o600)
+            durable.write(path, secrets.token_bytes(32), 0o600)
         return path.read_bytes()

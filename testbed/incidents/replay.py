@@ -11,13 +11,12 @@ from pathlib import Path
 from results.contract.incident import IncidentRecord, TimelineEntry
 from results.contract.manifest import Facts, NicMeasurement, Records, new_run_id
 from results.contract.schema import Finding, Verdict
-from results.contract.store import Store
 from results.criteria.incident import deviation
 from testbed.defects.parse import by_host
 from testbed.errors import TestbedError, UsageError
 from testbed.experiments.experiment import Context, Experiment, ExperimentResult, Value
 from testbed.experiments.kip455_trace import Trace
-from testbed.experiments.reports import default_store, write_report
+from testbed.experiments.reports import open_store, write_report
 from testbed.experiments.runner import run_on
 from testbed.faults.faults import heal_leftovers
 from testbed.incidents.actions import InjectFault, MoveTopics, RestartBroker
@@ -80,7 +79,7 @@ def replay(request: ReplayRequest, progress: Progress) -> ReplayResult:
     Raise `UsageError` before the provisioning, `TestbedError` afterwards.
     """
     incident, experiment = request.incident, as_experiment(request.incident, request.seed)
-    store = Store.open(request.store or default_store())
+    store = open_store(request.store)
     run_id = new_run_id(experiment.name, datetime.now(UTC), secrets.token_hex(3))
     settings: dict[str, Value] = {"variant": incident.variant, "seed": request.seed, **incident.parameters}
     with ExitStack() as stack:

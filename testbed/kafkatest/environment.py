@@ -33,7 +33,6 @@ TRIAL = (
 OLDEST = (3, 8)
 INSTALL_S, TRIAL_S = 900.0, 60.0
 _ASKED = "import sys; print(sys.executable); print(*sys.version_info[:3])"
-_PYTHON_NAME = re.compile(r"python3\.(\d+)")
 
 
 @dataclass(frozen=True, slots=True)

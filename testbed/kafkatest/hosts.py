@@ -8,17 +8,15 @@ from testbed.hosts.host import in_parallel
 from testbed.kafkatest.layout import KafkaHome
 from testbed.provision import state as states
 from testbed.provision.containers import Engine
-from testbed.provision.equipment import Equipment
-from testbed.provision.plan import host_names
+from testbed.provision.plan import Equipment, host_names
 from testbed.provision.resources import remove
 from testbed.provision.testbed import Testbed
 from testbed.runner.cluster_file import cluster_file
-from testbed.software.system_test_image import USER, system_test_image
+from testbed.software.system_tests import USER, system_test_image
 from testbed.topology.host import DeclaredHost, Role
 from testbed.topology.links import Link, Nic
 from testbed.topology.model import Topology
 
-DEFAULT_NIC = "1gbit"
 CAPABILITIES = ("NET_ADMIN", "NET_RAW", "SYS_PTRACE")
 """iptables and tc of Trogdor's faults; jcmd of another user's process."""
 JVMS: Mapping[str, Mapping[str, str]] = {

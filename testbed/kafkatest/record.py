@@ -1,6 +1,5 @@
 """The runs of system tests in the result store: one for each test that ducktape ran, with its duration and its end."""
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -14,7 +13,7 @@ from results.criteria.catalogue.system_test import DURATION, ENDED
 from results.criteria.catalogue.system_test import NAME as CRITERION
 from testbed.experiments.experiment import ExperimentResult
 from testbed.experiments.record import Header, commit, manifest
-from testbed.kafkatest.selection import SystemTest
+from testbed.kafkatest.selection import SystemTest, argument_text
 from testbed.kafkatest.session import TestReport
 from testbed.probes.recorder import Recorder
 from testbed.provision.testbed import Testbed
@@ -28,7 +27,9 @@ MOST_SUMMARY = 4000
 def parameters_of(test: SystemTest, hosts: Mapping[str, str]) -> dict[str, str | int | float]:
     """Return what a run's series is known by: the test, each of its arguments, and the `hosts`' settings. Pure."""
     arguments = {
-        f"argument.{name}": value if isinstance(value, int | float) and not isinstance(value, bool) else _text(value)
+        f"argument.{name}": value
+        if isinstance(value, int | float) and not isinstance(value, bool)
+        else argument_text(value)
         for name, value in sorted(test.arguments.items())
     }
     return {"test": test.name, **arguments, **hosts}
@@ -82,7 +83,3 @@ def record(
     made = replace(made, verdict=judgement.verdict)
     commit(store, RunData(made, *tables, list(judgement.criteria)))
     return made
-
-
-def _text(value: object) -> str:
-    return value if isinstance(value, str) else json.dumps(value)

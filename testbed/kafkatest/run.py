@@ -6,14 +6,12 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from results.contract.store import Store, StoreError
 from testbed.errors import TestbedError, UsageError
-from testbed.experiments.reports import default_store
-from testbed.kafkatest.builds import build_under_test, earlier_releases, jar_names, source_of
+from testbed.experiments.reports import open_store
 from testbed.kafkatest.checkout import KafkaCheckout, read_checkout
 from testbed.kafkatest.environment import TestEnvironment, environment
 from testbed.kafkatest.hosts import kafkatest_cluster, make_hosts, names_file, remove_hosts, topology_of
-from testbed.kafkatest.layout import KafkaHome
+from testbed.kafkatest.layout import KafkaHome, build_under_test, earlier_releases, jar_names, source_of
 from testbed.kafkatest.record import record
 from testbed.kafkatest.selection import SystemTest, collected, hosts_needed, obstacle
 from testbed.kafkatest.session import TestReport, TestSession
@@ -135,7 +133,7 @@ def run_kafkatest(request: KafkatestRequest, progress: Progress) -> KafkatestRes
     Raise `UsageError`, `SoftwareError` and `NoRunnableTestError` before anything is made, `TestbedError` when the
     hosts failed.
     """
-    store, folder = _store(request.store), _folder(request.out)
+    store, folder = open_store(request.store), _folder(request.out)
     plan = planned(request, progress)
     for test in plan.tests:
         if why := plan.obstacles.get(test.id):
@@ -202,13 +200,6 @@ def _rate(text: str) -> int:
     if wrong := rate_problem(rate_bps, text):
         raise UsageError(f"--nic {wrong}")
     return rate_bps
-
-
-def _store(wanted: str | None) -> Store:
-    try:
-        return Store.open(wanted or default_store())
-    except StoreError as error:
-        raise UsageError(str(error)) from error
 
 
 def _folder(out: str | None) -> Path:

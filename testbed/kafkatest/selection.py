@@ -53,6 +53,11 @@ class SystemTest:
         return tuple(sorted({v for v in self.arguments.values() if isinstance(v, str) and VERSION.fullmatch(v)}))
 
 
+def argument_text(value: object) -> str:
+    """Return the value of a test's argument as text: a text as it is, all else as JSON."""
+    return value if isinstance(value, str) else json.dumps(value)
+
+
 def test_environment(checkout: KafkaCheckout) -> dict[str, str]:
     """Return the environment variables of a Python that runs the checkout's tests, and writes nothing into it."""
     return {

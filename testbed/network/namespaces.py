@@ -1,7 +1,6 @@
 """Commands in the namespaces of this machine's containers: run by root itself, or by a root container."""
 
 import os
-import shlex
 import subprocess
 import time
 from collections.abc import Mapping, Sequence
@@ -9,7 +8,7 @@ from dataclasses import replace
 from typing import Protocol
 
 from testbed.errors import TestbedError
-from testbed.hosts.host import CommandFailed, CommandResult, Shell
+from testbed.hosts.host import CommandFailed, CommandResult, Shell, as_text
 from testbed.network.kernel import lacking_capabilities
 from testbed.network.root_agent import Subscription
 from testbed.network.root_container import root_container
@@ -128,15 +127,11 @@ class NamespaceShell:
             return _finished(self._name, self._pid, self._namespaces, command, timeout_s, check, stdin)
         words = _entering(self._pid, self._namespaces, _words(command))
         done = self._machine.run(words, timeout_s=timeout_s, check=False, stdin=stdin)
-        return _checked(self._name, replace(done, command=_text(command)), check)
+        return _checked(self._name, replace(done, command=as_text(command)), check)
 
 
 def _words(command: str | Sequence[str]) -> list[str]:
     return ["sh", "-c", command] if isinstance(command, str) else list(command)
-
-
-def _text(command: str | Sequence[str]) -> str:
-    return command if isinstance(command, str) else shlex.join(command)
 
 
 def _checked(name: str, result: CommandResult, check: bool) -> CommandResult:
@@ -155,7 +150,7 @@ def _finished(
     stdin: bytes,
 ) -> CommandResult:
     """Run a command on this machine to its end."""
-    text, started = _text(command), time.monotonic()
+    text, started = as_text(command), time.monotonic()
     try:
         done = run_as_root(_words(command), pid=pid, namespaces=namespaces, stdin=stdin, timeout_s=timeout_s)
     except subprocess.TimeoutExpired as error:

@@ -2,16 +2,20 @@
 
 The kernel announces each change to the sockets that subscribed in that namespace, also a change that is undone at
 once. A look at the sockets takes a microsecond, and nothing is read while nothing changes.
+On machines that exist, the monitors of `tc` and `ip` announce the changes over SSH (`MonitorWatch`).
 """
 
 import errno
+import re
 import struct
-from collections.abc import Iterator, Mapping
+import threading
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
+from testbed.hosts import Host, Process
 from testbed.network.apply import NetworkError
 from testbed.network.namespaces import Announcements, subscribe
 
@@ -103,3 +107,57 @@ def announced(message: bytes) -> Iterator[tuple[int, What]]:
             if not flags & _IFF_UP:
                 yield index, "down"
         at += max(_HEADER.size, (length + 3) & ~3)
+
+
+# The monitors end with the connection: their shell waits for the end of its input.
+COMMAND = (
+    "tc monitor & a=$!; ip -o monitor link & b=$!; trap 'kill $a $b 2>/dev/null' EXIT TERM HUP; "
+    "echo ready; cat > /dev/null"
+)
+_SHAPING = re.compile(r"\b(?:qdisc|class|filter)\b.*? dev (\S+)")
+_LINK = re.compile(r"^\d+: ([^:@\s]+)[^:]*: <([^>]*)>")
+
+
+def announced_by_monitor(host: str, line: str) -> DeviceChange | None:
+    """Return the change that a line of the monitors announces; None for any other line. Pure."""
+    if found := _SHAPING.search(line):
+        return DeviceChange(host, found[1], "shaping")
+    if (found := _LINK.search(line)) and "UP" not in found[2].split(","):
+        return DeviceChange(host, found[1], "down")
+    return None
+
+
+class MonitorWatch:
+    """See `ShapingWatch`. `devices` are the testbed's devices by host; other ones of a machine are not its matter."""
+
+    def __init__(self, hosts: Mapping[str, Host], devices: Mapping[str, Sequence[str]]) -> None:
+        self._devices = devices
+        self._pending: set[DeviceChange] = set()
+        self._lock = threading.Lock()
+        self._processes: list[Process] = []
+        ready = [threading.Event() for _host in hosts]
+        for (name, host), begun in zip(hosts.items(), ready, strict=True):
+            process = host.spawn(COMMAND)
+            self._processes.append(process)
+            threading.Thread(target=self._read, args=(name, process, begun), daemon=True).start()
+        for begun in ready:
+            begun.wait(10.0)
+
+    def _read(self, name: str, process: Process, begun: threading.Event) -> None:
+        for line in process.lines():
+            begun.set()
+            change = announced_by_monitor(name, line)
+            if change is not None and change.device in self._devices[name]:
+                with self._lock:
+                    self._pending.add(change)
+
+    def changes(self) -> set[DeviceChange]:
+        """Return the changes since the last call."""
+        with self._lock:
+            found, self._pending = self._pending, set()
+        return found
+
+    def close(self) -> None:
+        """End the monitors."""
+        for process in self._processes:
+            process.stop()

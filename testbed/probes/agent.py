@@ -104,10 +104,10 @@ def counters(device: str) -> list[int]:
     return values
 
 
-def device_reads(proc: str = "/proc") -> int | None:
+def device_reads() -> int | None:
     """Return bytes that this host's Java processes read from a device, not from the page cache; None without any."""
     found = None
-    for entry in os.scandir(proc):
+    for entry in os.scandir("/proc"):
         if not entry.name.isdigit():
             continue
         try:

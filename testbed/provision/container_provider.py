@@ -15,10 +15,9 @@ from testbed.network.watch import ShapingWatch, TrafficControlWatch
 from testbed.provision.containers import Engine, Labels
 from testbed.provision.copied_files import CopiedFiles
 from testbed.provision.engines import EngineGroup
-from testbed.provision.equipment import Equipment
 from testbed.provision.fleet import copy_image, require_machines
 from testbed.provision.machine import make_disk, require_cpus, require_machine
-from testbed.provision.plan import ClusterIdentity, host_spec
+from testbed.provision.plan import ClusterIdentity, Equipment, host_spec
 from testbed.provision.provider import HostPlatform, Progress, Requirements
 from testbed.provision.resources import allocate
 from testbed.provision.software import SoftwareSet

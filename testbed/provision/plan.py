@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from ipaddress import IPv4Address, IPv4Network
 from pathlib import Path
 
@@ -17,18 +17,34 @@ from testbed.network.shape import FULL_MTU, Shape
 from testbed.objectstore import server
 from testbed.objectstore.server import Credentials
 from testbed.provision.containers import ContainerSpec, Labels
-from testbed.provision.equipment import Equipment
 from testbed.provision.machine import DiskMount, asked_for
 from testbed.provision.software import KafkaSoftware
 from testbed.provision.state import KeyPair
 from testbed.software.automq import VARIABLE
 from testbed.software.format import meta_properties, new_id
+from testbed.software.image import ImageRef
 from testbed.software.rsm import OWN_CLASS, SOURCES, RemoteStorageManager
 from testbed.topology.host import DeclaredHost, RemoteStorage, Role
 from testbed.topology.links import Disk, Link
 from testbed.topology.machines import VXLAN_BYTES
 from testbed.topology.model import Topology
 from testbed.units import format_bit_rate, format_byte_rate, format_duration, format_share, format_size
+
+
+@dataclass(frozen=True, slots=True)
+class Equipment:
+    """The software of hosts that are all clients. The testbed gives it to every host, and starts none of it."""
+
+    image: ImageRef
+    mounts: Mapping[str, str] = field(default_factory=dict)
+    """Path on the machine → path in the container, read-only."""
+    users: tuple[str, ...] = ()
+    """The image's users, besides root, that log in with the testbed's key."""
+    capabilities: tuple[str, ...] = ()
+    """Linux capabilities besides the engine's usual ones, such as NET_ADMIN."""
+    environment: Mapping[str, str] = field(default_factory=dict)
+    """Environment variables of every login."""
+
 
 CHECKED = (
     "SSH and its host key",

@@ -28,12 +28,11 @@ from testbed.provision.container_provider import ContainerProvider
 from testbed.provision.containers import Engine
 from testbed.provision.copied_files import CopiedFiles
 from testbed.provision.engines import EngineGroup, on_each
-from testbed.provision.equipment import Equipment
 from testbed.provision.fleet import engine_of, engine_of_state, pinned_keys
 from testbed.provision.inventory.provider import InventoryProvider
 from testbed.provision.liveness import NotWhole, explained, why_not_whole
 from testbed.provision.machine import without_cpu_limits
-from testbed.provision.plan import ClusterIdentity
+from testbed.provision.plan import ClusterIdentity, Equipment
 from testbed.provision.provider import Provider
 from testbed.provision.resources import remove
 from testbed.provision.software import KafkaSoftware, SoftwareSet

@@ -8,7 +8,7 @@ from types import TracebackType
 
 from testbed.errors import TestbedError
 from testbed.kafka.capabilities import ON_DISK, Capability, require
-from testbed.kafka.errors import KafkaError, ReassignmentError, UnreachableError
+from testbed.kafka.errors import KafkaError, UnreachableError
 from testbed.kafka.types import AdminApi, PartitionMove, PartitionState, Reassignment, TopicPartition
 from testbed.reassignment.plan import Plan, PlanError, moves
 from testbed.reassignment.progress import (
@@ -181,33 +181,6 @@ class Driver:
         Call it from `on_poll`, not from another thread.
         """
         self.throttle.change_rate(throttle_bytes_per_s, self._in_force_timeout_s)
-
-    def override(self, targets: Mapping[TopicPartition, Sequence[int]]) -> None:
-        """Change the target of partitions of the plan while they move (KIP-455); `follow` then waits for the new one.
-
-        The throttle covers the new adding replicas before the request. Raise `DriverError` (nothing changed) for a
-        partition outside the plan, and `ReassignmentError` when the controller refuses partitions: they keep their
-        target.
-        """
-        known = {move.tp for move in self._moves}
-        unknown = sorted(set(targets) - known)
-        if unknown:
-            raise DriverError(
-                f"not of this plan: {', '.join(map(str, unknown[:_SHOWN]))}; execute another one for them"
-            )
-        states = self._admin.partitions(sorted({tp.topic for tp in targets}))
-        new = {tp: PartitionMove.between(tp, states[tp].replicas, tuple(target)) for tp, target in targets.items()}
-        if self.throttle.throttle_bytes_per_s is not None:
-            self.throttle.extend([move for move in new.values() if move.adding], self._in_force_timeout_s)
-        refused: Collection[TopicPartition] = ()
-        try:
-            self._admin.alter_reassignments({tp: move.target for tp, move in new.items()})
-        except ReassignmentError as error:
-            refused = error.errors
-            raise
-        finally:
-            self._moves = tuple(move if move.tp in refused else new.get(move.tp, move) for move in self._moves)
-        self._on_event("move.overridden", "move", {"partitions": len(new)})
 
     def cancel(self, tps: Collection[TopicPartition] | None = None) -> int:
         """Cancel the reassignments in flight, of these partitions of the plan or of all, and return their number."""

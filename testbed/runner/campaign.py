@@ -10,9 +10,8 @@ from typing import Any
 
 from results.compare import ComparisonRule, Measure, find_measure, measures
 from results.compare.effect import FEWEST_SEPARATED
-from results.contract.store import Store, StoreError
 from testbed.errors import UsageError
-from testbed.experiments.reports import default_store
+from testbed.experiments.reports import open_store
 from testbed.runner.schedule import Slot, grouped
 from testbed.runner.variant import Variant, check_labels, resolve
 
@@ -172,9 +171,9 @@ def new_campaign(
             if not (find_measure(name).compared or told):
                 raise ValueError(f"{name} says nothing of better or worse, `testbed sweep` tells it: leave it out")
         ComparisonRule(threshold=threshold)
-        location = Store.open(store or default_store()).location
-    except (ValueError, StoreError) as error:
+    except ValueError as error:
         raise UsageError(str(error)) from error
+    location = open_store(store).location
     identity = f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}-{command}-{secrets.token_hex(3)}"
     return Campaign(
         identity, command, tuple(variants), repeats, seed, location, names, threshold, topology_digests, tuple(groups)
@@ -219,8 +218,8 @@ def _paired(campaign: Campaign) -> tuple[int, int | None]:
     return comparisons, min((part.repeats for part in paired), default=None)
 
 
-def fewest_pairs_to_tell(comparisons: int, rule: ComparisonRule | None = None) -> int:
+def fewest_pairs_to_tell(comparisons: int) -> int:
     """Return the number of pairs with which a small but clear regression is significant among so many comparisons."""
-    rule = rule or ComparisonRule()
+    rule = ComparisonRule()
     # When all n pairs agree, the probability of that by chance is 2⁻ⁿ.
     return max(rule.fewest_pairs, math.ceil(math.log2(max(comparisons, 1) / rule.family)))

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from results.compare.proportion import binomial_interval
+from results.compare.effect import binomial_interval
 from results.compare.qualification import judge_cells
 from results.compare.render import comparison_row
 from results.contract.defect import DefectRecord

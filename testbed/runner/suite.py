@@ -9,13 +9,13 @@ from pathlib import Path
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # it has no types
 from pyspark.errors import PySparkException
 
-from results.contract.store import Store, StoreError
+from results.contract.store import Store
 from results.criteria import Judgement, judge
 from results.render import JUnitCase, junit
 from results.report.suite import SuiteCase, SuitePage, render_suite
 from results.spark.session import session as spark_session
 from testbed.errors import TestbedError, UsageError
-from testbed.experiments.reports import default_store, write_report
+from testbed.experiments.reports import open_store, write_report
 from testbed.experiments.runner import confirm
 from testbed.paths import data_dir
 from testbed.runner import ducktape as sessions
@@ -131,10 +131,7 @@ def _prepare(request: SuiteRequest, now: datetime) -> DucktapeSession:
         parse_source(request.kafka)
     for case in cases:
         resolve(of_case(case, request.profile, request.kafka))
-    try:
-        store = Store.open(request.store or default_store()).location
-    except StoreError as error:
-        raise UsageError(str(error)) from error
+    store = open_store(request.store).location
     name = f"{now:%Y%m%dT%H%M%SZ}-{suite.name}-{request.profile}-{secrets.token_hex(3)}"
     folder = Path(request.out) if request.out else data_dir() / "suites" / name
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):

@@ -1,4 +1,4 @@
-"""The database of a search on disk: its settings, and a line of JSON for each try.
+"""The database of a search on disk: its settings, and a line of JSON with the outcome of each try.
 
 A search is a function of its settings and of the answers of its tries. So a resumed search asks the same questions
 again, and the database answers those that were answered before.
@@ -6,15 +6,58 @@ again, and the database answers those that were answered before.
 
 import json
 from collections import Counter
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from results.contract import durable
 from results.contract.document import DocumentError, decode, encode
+from results.contract.verdict import Finding
+from results.criteria.expectations import EXPECTATIONS
 from testbed.errors import UsageError
-from testbed.search.draft import Draft
-from testbed.search.outcome import Outcome
+from testbed.search.draft import JUDGED, Draft
+
+NAMES: Mapping[str, str] = {EXPECTATIONS[key].name(): key for key in JUDGED}
+"""Criterion → key of the expectations by which a search judges."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What a try found: the invariants (criteria) that failed and why, those that could not be judged and why.
+
+    `pairs` are the pairs of a fault or action and a phase that it showed. `refused` are kinds of fault that did not
+    take effect. `void` says why the replay as a whole could not be judged; then nothing failed.
+    """
+
+    seconds: float
+    failed: Mapping[str, str] = field(default_factory=dict)
+    unknown: Mapping[str, str] = field(default_factory=dict)
+    kept: tuple[str, ...] = ()
+    pairs: tuple[tuple[str, str], ...] = ()
+    refused: tuple[str, ...] = ()
+    void: str = ""
+    run_id: str = ""
+
+    @property
+    def judged(self) -> bool:
+        """Return whether an invariant was judged."""
+        return bool(self.failed or self.kept)
+
+
+def judged(findings: Sequence[Finding]) -> tuple[dict[str, str], dict[str, str], tuple[str, ...]]:
+    """Return which invariants failed and which could not be judged, each with why, and which held.
+
+    What could not be measured is never a failure.
+    """
+    by_verdict: dict[str, dict[str, str]] = {"fail": {}, "inconclusive": {}, "pass": {}}
+    for each in findings:
+        if each.name in NAMES:
+            by_verdict[each.verdict].setdefault(each.name, each.why)
+    failed = by_verdict["fail"]
+    unknown = {name: why for name, why in by_verdict["inconclusive"].items() if name not in failed}
+    kept = tuple(name for name in by_verdict["pass"] if name not in failed and name not in unknown)
+    return failed, unknown, kept
+
 
 SETTINGS, TRIES = "search.json", "tries.jsonl"
 

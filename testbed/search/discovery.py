@@ -7,7 +7,7 @@ from typing import Any
 
 import yaml
 
-from results.compare.proportion import binomial_interval
+from results.compare.effect import binomial_interval
 from results.contract import durable
 from testbed.document import FormError
 from testbed.incidents.read import loads

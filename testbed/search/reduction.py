@@ -11,7 +11,7 @@ from testbed.search.draft import Draft, DrawnStep
 
 T = TypeVar("T")
 Fails = Callable[[Draft], bool]
-LEAST_KB, LEAST_CALM_S, LEAST_LOAD_KB = 1000, 4.0, 100
+LEAST_KB, LEAST_CALM_S = 1000, 4.0
 
 
 def smallest(draft: Draft, fails: Fails) -> Draft:

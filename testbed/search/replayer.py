@@ -23,9 +23,8 @@ from testbed.probes.recorder import Recorder
 from testbed.provision.liveness import why_not_whole
 from testbed.provision.testbed import Testbed
 from testbed.search.coverage import pairs
-from testbed.search.database import SearchSettings
+from testbed.search.database import Outcome, SearchSettings, judged
 from testbed.search.draft import PROPERTIES, Draft, document
-from testbed.search.outcome import Outcome, judged
 from testbed.software.source import parse_source
 from testbed.throttle.configs import RATES
 from testbed.topology.find import find

@@ -7,10 +7,9 @@ from dataclasses import dataclass, field, replace
 from testbed.errors import TestbedError
 from testbed.faults.fault import Fault
 from testbed.search.coverage import Coverage
-from testbed.search.database import Database
+from testbed.search.database import Database, Outcome
 from testbed.search.discovery import Discovery, write
 from testbed.search.draft import Draft
-from testbed.search.outcome import Outcome
 from testbed.search.reduction import smallest, sound
 from testbed.search.space import Space
 

@@ -119,21 +119,6 @@ def wanted_configs(
     return wanted
 
 
-def with_moves(wanted: ConfigValues, moves: Iterable[PartitionMove]) -> dict[ConfigResource, dict[str, str]]:
-    """Return the configuration of the same throttle with the adding replicas of these moves in its lists.
-
-    Raise `ThrottleError` for a topic that has no throttled replica, and if a list is longer than Kafka accepts.
-    """
-    after = {resource: dict(keys) for resource, keys in wanted.items()}
-    for topic, keys in throttled_replicas(moves).items():
-        there = after.get(ConfigResource.topic(topic))
-        if there is None:
-            raise ThrottleError(f"topic {topic} is not throttled: none of its partitions was to be held back")
-        there.update({key: merged(there.get(key), entries) for key, entries in keys.items()})
-    _refuse_too_long(after)
-    return after
-
-
 def at_rate(wanted: ConfigValues, throttle_bytes_per_s: int) -> dict[ConfigResource, dict[str, str]]:
     """Return the configuration of the same throttle with another rate."""
     if throttle_bytes_per_s < 1:

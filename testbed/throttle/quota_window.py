@@ -80,16 +80,15 @@ def bytes_ending_in_a_burst(
     quota_bytes_per_s: float,
     sent_at_bytes_per_s: float,
     about_s: float,
-    period_s: float = PERIOD_S,
 ) -> int:
     """Return how many bytes a move must copy to end well within a burst, after ``about_s`` or somewhat less.
 
     If a move ended at the end of a burst, a few bytes more would decide about half a period.
     """
-    lasts_s = min(period_s, quota_bytes_per_s * period_s / sent_at_bytes_per_s)
-    number = max(0, math.floor((about_s - _INTO_BURST * lasts_s) / period_s))
-    end_s = number * period_s + _INTO_BURST * lasts_s
-    sent = number * quota_bytes_per_s * period_s + sent_at_bytes_per_s * _INTO_BURST * lasts_s
+    lasts_s = min(PERIOD_S, quota_bytes_per_s * PERIOD_S / sent_at_bytes_per_s)
+    number = max(0, math.floor((about_s - _INTO_BURST * lasts_s) / PERIOD_S))
+    end_s = number * PERIOD_S + _INTO_BURST * lasts_s
+    sent = number * quota_bytes_per_s * PERIOD_S + sent_at_bytes_per_s * _INTO_BURST * lasts_s
     return round(sent - inbound_bytes_per_s * end_s)
 
 

@@ -27,7 +27,6 @@ from testbed.throttle.configs import (
     relied_on,
     settled,
     wanted_configs,
-    with_moves,
 )
 from testbed.throttle.journal import JournalFolder, ThrottleJournal, open_journals, refuse_shared
 from testbed.throttle.recovery import Interference, RestoreResult, restore
@@ -220,17 +219,8 @@ class Throttle:
         """
         if self._journal is None:
             raise ThrottleError("there is no throttle whose rate could change: set one first")
-        self._change(at_rate(self._wanted, throttle_bytes_per_s), throttle_bytes_per_s, timeout_s)
-
-    def extend(self, moves: Sequence[PartitionMove], timeout_s: float) -> None:
-        """Throttle the adding replicas of these moves too, as `change_rate` does; their topics are in the lists."""
-        if self._journal is None:
-            raise ThrottleError("there is no throttle to extend: set one first")
-        self._change(with_moves(self._wanted, moves), self._throttle_bytes_per_s, timeout_s)
-
-    def _change(self, after: dict[ConfigResource, dict[str, str]], throttle_bytes_per_s: int, timeout_s: float) -> None:
         journal = self._journal
-        assert journal is not None
+        after = at_rate(self._wanted, throttle_bytes_per_s)
         todo = changes(after, self._wanted)
         with self._journals.held():
             journal = self._journals.latest(journal)

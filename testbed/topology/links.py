@@ -82,9 +82,9 @@ class Link:
     rx_impairment: Impairment = field(default=UNIMPAIRED, kw_only=True)
 
     @classmethod
-    def symmetric(cls, rate_bps: int, burst_bytes: int | None = None) -> Self:
-        """Return a link with the same rate both ways; without a burst, the burst follows from the rate."""
-        burst = default_burst_bytes(rate_bps) if burst_bytes is None else burst_bytes
+    def symmetric(cls, rate_bps: int) -> Self:
+        """Return a link with the same rate both ways; the burst follows from the rate."""
+        burst = default_burst_bytes(rate_bps)
         return cls(tx_bps=rate_bps, rx_bps=rate_bps, tx_burst_bytes=burst, rx_burst_bytes=burst)
 
     @property

@@ -6,7 +6,6 @@ A machine is the local engine, or an engine that is reached over SSH. The fabric
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from ipaddress import AddressValueError, IPv4Address
 from typing import TYPE_CHECKING, Annotated, Any
 from urllib.parse import urlsplit
 
@@ -15,6 +14,7 @@ from pydantic import Field, WithJsonSchema
 from testbed.document import Path, Violation
 from testbed.form import Form, check
 from testbed.suggestions import choices, did_you_mean, show
+from testbed.topology.inventory import address_problem
 
 if TYPE_CHECKING:
     from testbed.topology.host import DeclaredHost
@@ -85,15 +85,6 @@ def _engine_problem(found: object) -> str | None:
     return None
 
 
-def _address_problem(found: object) -> str | None:
-    try:
-        if isinstance(found, str) and IPv4Address(found):
-            return None
-    except AddressValueError:
-        pass
-    return f"{show(found)} is no IPv4 address; allowed: such as 10.0.0.5"
-
-
 def _file_problem(found: object) -> str | None:
     if isinstance(found, str) and found.strip() and found.isprintable():
         return None
@@ -109,7 +100,6 @@ def mtu_problem(found: object) -> str | None:
 
 _FILE = WithJsonSchema({"type": "string", "minLength": 1, "examples": ["~/.ssh/id_ed25519"]})
 Mtu = Annotated[int, check(mtu_problem), WithJsonSchema({"type": "integer", "minimum": MIN_MTU, "maximum": MAX_MTU})]
-MachineName = Annotated[str, Field(description="The machine of this host: one of machines. Left out: spread evenly.")]
 
 
 class MachineForm(Form):
@@ -141,7 +131,7 @@ class MachineForm(Form):
     ] = None
     address: Annotated[
         str | None,
-        check(_address_problem),
+        check(address_problem),
         WithJsonSchema({"type": "string", "format": "ipv4", "examples": ["10.0.0.5"]}),
         Field(description="Its address on the network between the machines. Left out: where SSH reached it."),
     ] = None

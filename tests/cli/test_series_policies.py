@@ -7,7 +7,7 @@ import pytest
 from results.contract.store import Store
 from results.nights import policies
 from testbed.cli.main import main
-from testbed.cli.series_policies import parse_until
+from testbed.cli.store_maintenance import parse_until
 from testbed.errors import UsageError
 
 NOW = datetime(2026, 11, 24, tzinfo=UTC)

@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from results.contract.batching import Limits
+from results.contract.move import Limits
 from testbed.experiments.batch_monitor import BatchAccount
 from testbed.kafka.types import PartitionState, Reassignment, TopicPartition
 from testbed.reassignment.batching import step

@@ -7,8 +7,8 @@ import tarfile
 import pytest
 
 from testbed.errors import UsageError
-from testbed.kafkatest.builds import source_of
 from testbed.kafkatest.checkout import read_checkout
+from testbed.kafkatest.layout import source_of
 from tests.kafkatest.made_up import SETUP, make_checkout
 
 

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 
 import numpy as np
 
-from results.nights import future_runs
+from results.nights import night
 from results.nights.bucket import iso, micros
 from results.nights.incremental import DAY_US, night_of
 from results.nights.state import NEVER, SeriesState, SeriesVerdict
@@ -24,7 +24,7 @@ def states_of(*states):
 
 def test_a_series_that_was_judged_up_to_a_run_dated_ahead_goes_on_with_tonights():
     frozen = SeriesState("a", judged=AT + 400 * DAY_US, since=AT - 60 * DAY_US)
-    (state,) = future_runs.up_to(states_of(frozen), NOW).values()
+    (state,) = night.set_back(states_of(frozen), NOW).values()
     assert state == replace(frozen, judged=AT - 36 * HOUR)
 
 
@@ -32,7 +32,7 @@ def test_what_was_told_then_is_not_told_for_ever_and_a_baseline_begins():
     ahead = AT + 400 * DAY_US
     said = SeriesVerdict("REGRESSED", reported=REPORTED, told=ahead)
     frozen = SeriesState("a", judged=ahead, history=History(iso(ahead), (REPORTED,)), said=said)
-    (state,) = future_runs.up_to(states_of(frozen), NOW).values()
+    (state,) = night.set_back(states_of(frozen), NOW).values()
     assert state.said == replace(said, told=AT - 36 * HOUR)
     assert state.history == History(iso(AT - 36 * HOUR), (REPORTED,))
 
@@ -41,25 +41,23 @@ def test_clocks_that_differ_by_little_change_nothing():
     said = SeriesVerdict("REGRESSED", reported=REPORTED, told=AT + 11 * HOUR)
     near = SeriesState("a", judged=AT + 11 * HOUR, history=History(iso(AT + 11 * HOUR), (REPORTED,)), said=said)
     states = states_of(near, SeriesState("b", judged=NEVER), SeriesState("c", judged=AT - DAY_US))
-    assert future_runs.up_to(states, NOW) == states
-    assert (
-        future_runs.up_to(states_of(SeriesState("a", judged=AT + 400 * DAY_US)), None)["a"].judged == AT + 400 * DAY_US
-    )
+    assert night.set_back(states, NOW) == states
+    assert night.set_back(states_of(SeriesState("a", judged=AT + 400 * DAY_US)), None)["a"].judged == AT + 400 * DAY_US
 
 
 def test_what_was_learned_on_a_night_to_come_is_of_this_night(learned):
     tonight = int(night_of(np.array([AT]))[0])
-    assert future_runs.learned_by(replace(learned, night=tonight + 300), NOW) == replace(learned, night=tonight)
-    assert future_runs.learned_by(replace(learned, night=tonight - 3), NOW) == replace(learned, night=tonight - 3)
-    assert future_runs.learned_by(replace(learned, night=tonight + 300), None) == replace(learned, night=tonight + 300)
-    assert future_runs.learned_by(None, NOW) is None
+    assert night.learned_by(replace(learned, night=tonight + 300), NOW) == replace(learned, night=tonight)
+    assert night.learned_by(replace(learned, night=tonight - 3), NOW) == replace(learned, night=tonight - 3)
+    assert night.learned_by(replace(learned, night=tonight + 300), None) == replace(learned, night=tonight + 300)
+    assert night.learned_by(None, NOW) is None
 
 
 def test_runs_that_are_left_out_are_named():
-    assert future_runs.ahead(0, None, None, NOW) == ()
+    assert night.dated_ahead(0, None, None, NOW) == ()
     later = micros((NOW + timedelta(days=400)).isoformat())
-    (one,) = future_runs.ahead(1, "run-x", later, NOW)
+    (one,) = night.dated_ahead(1, "run-x", later, NOW)
     assert one.startswith("run run-x is dated ahead of this machine's clock, 2025-04-05T05:00:00.000000Z where it is ")
-    (three,) = future_runs.ahead(3, "run-x", later, NOW)
+    (three,) = night.dated_ahead(3, "run-x", later, NOW)
     assert three.startswith("3 runs, run-x the first of them, are dated ahead")
-    assert future_runs.latest(NOW) == AT + 12 * HOUR
+    assert night.latest_due(NOW) == AT + 12 * HOUR

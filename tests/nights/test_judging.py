@@ -301,3 +301,86 @@ def test_times_are_read_as_they_were_written():
     assert micros(iso(BEGIN + 7)) == BEGIN + 7
     assert len(iso(BEGIN)) == len(iso(BEGIN + 1))
     assert SeriesState("x") == SeriesState.from_json(SeriesState("x").to_json())
+
+
+def history_of(values, learned):
+    """What is reported of a series; None is a night without a run."""
+    ran = [row for row in rows("a", values) if row["value"] is not None]
+    return judged(table(ran), learned)["a"].history
+
+
+def test_missing_nights_neither_hide_a_change_nor_move_it(learned):
+    holes = [None if i % 4 == 1 or i == 30 else value for i, value in enumerate(stepped(1, 30, 0.2))]
+    assert [(one.first_bad, one.last_good) for one in history_of(holes, learned).reported] == [("run031", "run028")]
+
+
+def test_a_step_and_back_are_reported_each(learned):
+    values = stepped(1, 28, 0.2)
+    values[34:] /= 1.2
+    up, back = history_of(values, learned).reported
+    assert (up.first_bad, back.first_bad) == ("run028", "run034")
+    assert up.change.after > up.change.before and back.change.after < back.change.before
+
+
+def test_a_history_night_by_night_worked_by_hand(learned):
+    """Throughput of a nightly move in MB/s, made up to look like one: quantised, a few bad nights, one without a run.
+
+    Night 38 (from 0) brought a regression of 7 %, night 55 its fix; nights 12, 27 and 47 were bad by themselves.
+    """
+    values = [
+        *(
+            94.1,
+            95.3,
+            93.8,
+            94.9,
+            96.0,
+            94.4,
+            95.1,
+            93.2,
+            94.7,
+            95.5,
+            94.0,
+            95.8,
+            71.4,
+            94.6,
+            93.9,
+            95.2,
+            94.3,
+            96.2,
+            93.5,
+        ),
+        *(
+            95.0,
+            None,
+            94.8,
+            93.7,
+            95.6,
+            94.5,
+            94.2,
+            95.4,
+            60.2,
+            93.6,
+            94.9,
+            95.7,
+            94.1,
+            93.3,
+            95.1,
+            94.6,
+            95.9,
+            94.4,
+            93.9,
+        ),
+        *(87.6, 88.9, 86.8, 88.1, 87.3, 89.2, 87.9, 86.5, 88.4, 52.0, 87.7, 88.6, 87.0, 88.2, 86.9, 87.8, 88.5),
+        *(94.7, 95.2, 93.8, 94.9, 95.6, 94.1, 95.0, 94.4),
+    ]
+    history = history_of(values, learned)
+    assert [(new.found, new.first_bad, new.last_good) for new in history.reported] == [
+        ("run040", "run038", "run037"),
+        ("run057", "run055", "run054"),
+    ]
+    first, second = (new.change for new in history.reported)
+    assert (first.before, first.after) == (pytest.approx(94.6, abs=0.2), 87.6)
+    assert first.effect == pytest.approx(-0.074, abs=0.002)
+    assert first.interval is not None and first.interval[0] < -0.07 < first.interval[1]
+    assert (second.before, second.after) == (87.8, pytest.approx(94.7, abs=0.1))
+    assert len(history.open) == 2

@@ -7,7 +7,7 @@ import pytest
 
 from results.contract.store import Store, StoreError
 from results.nights import policies, render
-from results.nights.failures import UNNAMED, at_least, counting, parse_failures
+from results.nights.bucket import UNNAMED, at_least, counting, parse_failures
 from results.nights.night import Night
 from results.nights.policies import Floor, Mute, Policies, SeriesPattern
 from results.nights.scenarios import scenarios, worst

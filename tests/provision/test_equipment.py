@@ -4,8 +4,7 @@ from testbed.kafkatest.hosts import JVMS, topology_of
 from testbed.network.addresses import AddressPlan
 from testbed.owner import Owner
 from testbed.provision.containers import Labels
-from testbed.provision.equipment import Equipment
-from testbed.provision.plan import AUTHORIZED_KEYS, HOST_KEY, SSHD_CONFIG, ClusterIdentity, host_spec
+from testbed.provision.plan import AUTHORIZED_KEYS, HOST_KEY, SSHD_CONFIG, ClusterIdentity, Equipment, host_spec
 from testbed.software.image import ImageRef
 from testbed.topology import load_document
 

@@ -16,9 +16,9 @@ from testbed.network.fabric import shaped_devices
 from testbed.network.machine_shaping import foreign_shaping, ingress_device, shaping_lines, without_own
 from testbed.network.shape import Shape
 from testbed.network.transfers import FABRIC, transfers
+from testbed.network.watch import announced_by_monitor
 from testbed.provision.inventory.access import VerifiedKeys, jump_of, ssh_address
 from testbed.provision.inventory.preflight import CHECKS, preflight, require_ready
-from testbed.provision.inventory.shaping_watch import announced
 from testbed.provision.inventory.survey import MachineFacts, ports_of
 from testbed.provision.plan import describe
 from testbed.topology import TopologyError, load_document, loads
@@ -250,13 +250,13 @@ def test_a_refused_key_is_shown_with_what_to_do():
     ],
 )
 def test_the_monitors_lines_are_understood(line, device, what):
-    change = announced("b1", line)
+    change = announced_by_monitor("b1", line)
     assert (change.place, change.device, change.what) == ("b1", device, what)
 
 
 def test_other_lines_of_the_monitors_are_no_change():
-    assert announced("b1", "ready") is None
-    assert announced("b1", "7: eth0@if8: <BROADCAST,MULTICAST,UP,LOWER_UP> mtu 1500") is None
+    assert announced_by_monitor("b1", "ready") is None
+    assert announced_by_monitor("b1", "7: eth0@if8: <BROADCAST,MULTICAST,UP,LOWER_UP> mtu 1500") is None
 
 
 class OnMachines:

@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from results.contract.batching import BatchingPolls, Limits
 from results.contract.document import decode, encode
+from results.contract.move import BatchingPolls, Limits
 from results.criteria import judge
 from results.criteria.catalogue.in_sync_unbounded import judge_in_sync
 from results.criteria.catalogue.last_step import judge_last_step

@@ -5,7 +5,7 @@ import pytest
 from results.contract.schema import Sample, samples_table
 from results.criteria import judge
 from results.criteria.series import RunSeries
-from results.report.inflight_chart import HEIGHT, LEFT, WIDTH, flights
+from results.report.charts import HEIGHT, LEFT, WIDTH, flights
 from results.report.render import render
 from tests.results.moves import simulate
 from tests.results.scenes import one_to_two

@@ -6,8 +6,8 @@ import pytest
 
 from results.compare import values_of
 from results.criteria import judge
-from results.report.log_size import formula_picture, growths
 from results.report.sweep import Combination, SweepPage, render_sweep
+from results.report.tradeoff import formula_picture, growths
 from tests.results.relocated import PAYLOAD, TIERED, Told, relocated
 
 

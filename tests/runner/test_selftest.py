@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from results.compare.proportion import binomial_interval
+from results.compare.effect import binomial_interval
 from results.contract.defect import DefectRecord
 from testbed.cli.selftests import as_json, as_markdown, as_text, row
 from testbed.errors import TestbedError, UsageError

@@ -8,9 +8,8 @@ import pytest
 from testbed.errors import TestbedError, UsageError
 from testbed.incidents.read import load
 from testbed.search.coverage import Coverage
-from testbed.search.database import Database, SearchSettings
+from testbed.search.database import Database, Outcome, SearchSettings
 from testbed.search.draft import DrawnStep, document
-from testbed.search.outcome import Outcome
 from testbed.search.replayer import incident_of
 from testbed.search.search import Search, SearchLimits, candidate
 from testbed.search.space import Ranges, Space, draw_fault

@@ -6,14 +6,13 @@ import tarfile
 
 import pytest
 
-from testbed.software import apt, dockerfile
+from testbed.software import apt, image
 from testbed.software.apt import parse_fetch_settings
-from testbed.software.dockerfile import build_context
-from testbed.software.image import BASE, CHANGES, OPTIONS, PACKAGES, recipe_digest
+from testbed.software.image import BASE, CHANGES, OPTIONS, PACKAGES, build_context, recipe_digest
 
 
 def text(**named):
-    return dockerfile.dockerfile(BASE, PACKAGES, OPTIONS, CHANGES, **named)
+    return image.dockerfile(BASE, PACKAGES, OPTIONS, CHANGES, **named)
 
 
 def test_the_recipe_of_existing_histories_is_kept():
@@ -45,18 +44,18 @@ def test_the_machines_settings_of_apt_leave_again():
 
 def test_an_option_without_an_equivalent_is_refused():
     with pytest.raises(ValueError, match="no equivalent of mmdebstrap's option --essential-hook"):
-        dockerfile.dockerfile(BASE, PACKAGES, (*OPTIONS, "--essential-hook=true"), CHANGES)
+        image.dockerfile(BASE, PACKAGES, (*OPTIONS, "--essential-hook=true"), CHANGES)
 
 
 def test_a_hook_of_another_recipe_gets_the_root_as_its_argument():
-    own = dockerfile.dockerfile(BASE, ("sudo",), ('--customize-hook=chroot "$1" useradd u',), ())
+    own = image.dockerfile(BASE, ("sudo",), ('--customize-hook=chroot "$1" useradd u',), ())
     assert "set -e -- /" in own
     assert 'chroot "$1" useradd u' in own
 
 
 def test_the_context_has_the_machines_apt_only_with_sources(monkeypatch):
-    monkeypatch.setattr(dockerfile, "fetch_settings", lambda: 'Acquire::Retries "3";\n')
-    monkeypatch.setattr(dockerfile, "credentials", lambda: "machine m login l password p\n")
+    monkeypatch.setattr(image, "fetch_settings", lambda: 'Acquire::Retries "3";\n')
+    monkeypatch.setattr(image, "credentials", lambda: "machine m login l password p\n")
 
     def members(sources):
         with tarfile.open(fileobj=io.BytesIO(build_context("FROM x\n", sources))) as tar:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from testbed.software.engine_facts import facts, kernel_name
+from testbed.software.engine import facts, kernel_name
 
 DOCKER = {"Components": [{"Name": "Engine"}, {"Name": "containerd"}]}
 PODMAN = {"Components": [{"Name": "Podman Engine"}, {"Name": "Conmon"}]}

@@ -4,8 +4,7 @@ import pytest
 
 from testbed.errors import SoftwareError
 from testbed.software.image import NODE, PACKAGES, build_command, recipe_digest
-from testbed.software.system_test_image import RECIPE
-from testbed.software.system_test_jars import modules_of, numbers_of, system_test_jars
+from testbed.software.system_tests import RECIPE, modules_of, numbers_of, system_test_jars
 
 
 def test_a_release_has_the_modules_of_its_time():

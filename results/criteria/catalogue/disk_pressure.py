@@ -1,8 +1,8 @@
 """The machine's tasks did not wait for a disk long enough to lower a rate."""
 
 from results.criteria.criterion import PRECONDITIONS, Criterion, has_any_move
-from results.criteria.pressure import Pressure, judge_pressure, pressure, was_read
 from results.criteria.run_view import RunView
+from results.criteria.standstill import Pressure, judge_pressure, pressure, was_read
 
 NAME, METRIC = "disk-pressure", "pressure.io"
 

@@ -1,6 +1,6 @@
 """Every partition ends at its target, order included."""
 
-from results.contract.batching import BatchingPolls
+from results.contract.move import BatchingPolls
 from results.contract.verdict import Finding
 from results.criteria.batching import batching_finding, none_wrong
 from results.criteria.criterion import FACTS, Criterion, has_batches

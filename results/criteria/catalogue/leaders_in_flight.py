@@ -1,6 +1,6 @@
 """No more steps that move the preferred leader are in flight at once than the limit L."""
 
-from results.contract.batching import BatchingPolls
+from results.contract.move import BatchingPolls
 from results.contract.verdict import Finding
 from results.criteria.batching import most_at_once_finding
 from results.criteria.criterion import FACTS, Criterion, has_batches

@@ -1,7 +1,7 @@
 """The machine's tasks did not wait for memory long enough to lower a rate."""
 
 from results.criteria.criterion import PRECONDITIONS, Criterion, has_any_move
-from results.criteria.pressure import Pressure, judge_pressure, pressure, was_read
+from results.criteria.standstill import Pressure, judge_pressure, pressure, was_read
 
 NAME, METRIC = "memory-pressure", "pressure.memory"
 

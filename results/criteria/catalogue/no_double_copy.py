@@ -1,6 +1,6 @@
 """No replica is copied to a broker that had it before."""
 
-from results.contract.batching import BatchingPolls
+from results.contract.move import BatchingPolls
 from results.contract.verdict import Finding
 from results.criteria.batching import none_wrong
 from results.criteria.criterion import FACTS, Criterion, has_batches

@@ -1,6 +1,6 @@
 """No more partitions are in flight at once than the limit P."""
 
-from results.contract.batching import BatchingPolls
+from results.contract.move import BatchingPolls
 from results.contract.verdict import Finding
 from results.criteria.batching import most_at_once_finding
 from results.criteria.criterion import FACTS, Criterion, has_batches

@@ -1,7 +1,6 @@
 """A partition that moves whole has all its old and new replicas at once; in steps of R it has R more."""
 
-from results.contract.batching import BatchingPolls
-from results.contract.move import Move
+from results.contract.move import BatchingPolls, Move
 from results.contract.verdict import Finding
 from results.criteria.batching import batching_finding, polled_finding
 from results.criteria.criterion import FACTS, Criterion, has_move

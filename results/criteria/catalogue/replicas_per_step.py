@@ -1,6 +1,6 @@
 """A step adds no more replicas than the limit R."""
 
-from results.contract.batching import BatchingPolls
+from results.contract.move import BatchingPolls
 from results.contract.verdict import Finding
 from results.criteria.batching import polled_finding
 from results.criteria.criterion import FACTS, Criterion, has_batches

@@ -3,8 +3,8 @@
 import argparse
 from pathlib import Path
 
-from testbed.cli.cluster import add_cluster
 from testbed.cli.command import Command
+from testbed.cli.options import add_cluster
 
 
 def _configure(parser: argparse.ArgumentParser) -> None:
@@ -32,7 +32,7 @@ def _run(args: argparse.Namespace) -> int:
     import re
     from datetime import UTC, datetime
 
-    from testbed.cli.cluster import admin_of
+    from testbed.cli.options import admin_of
     from testbed.errors import UsageError
     from testbed.incidents.capture import anonymised, anonymising_key, capture, usable_names
     from testbed.incidents.captured_file import INCIDENT, write_capture

@@ -17,7 +17,7 @@ def _configure(parser: argparse.ArgumentParser) -> None:
 
 
 def _run(args: argparse.Namespace) -> int:
-    from testbed.cli.pick import pick_host
+    from testbed.cli.options import pick_host
 
     if "--" not in args.words:
         raise UsageError("put -- before the command: testbed exec b1 -- ip addr")

@@ -15,7 +15,7 @@ def _configure(parser: argparse.ArgumentParser) -> None:
 
 def _run(args: argparse.Namespace) -> int:
     from results.contract.untrusted import visible
-    from testbed.cli.pick import pick
+    from testbed.cli.options import pick
 
     testbed, host = pick(args.where)
     daemon = testbed.daemon(host)

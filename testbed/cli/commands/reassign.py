@@ -3,8 +3,8 @@
 import argparse
 from pathlib import Path
 
-from testbed.cli.cluster import add_cluster, add_command_config, security_of
 from testbed.cli.command import Command, Parser
+from testbed.cli.options import add_cluster, add_command_config, security_of
 from testbed.errors import UsageError
 
 

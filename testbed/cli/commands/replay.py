@@ -188,7 +188,7 @@ def _percents(count: "Mapping[str, Any]") -> str:
 
 def _counts(results: "Sequence[ReplayResult]") -> "list[dict[str, Any]]":
     """Return each criterion with its verdicts over the replays. One that fails for any host or direction failed."""
-    from results.compare.proportion import binomial_interval
+    from results.compare.effect import binomial_interval
 
     names = list(dict.fromkeys(found.name for each in results for found in each.criteria))
     counts = []

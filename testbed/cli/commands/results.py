@@ -146,9 +146,10 @@ def _run(args: argparse.Namespace) -> int:
 def _run_runs(args: argparse.Namespace) -> int:
     from testbed.cli import runs, store_maintenance
     from testbed.errors import UsageError
+    from testbed.experiments.reports import open_store
     from testbed.units import UnitError, parse_size
 
-    store = runs.open_store(args.store)
+    store = open_store(args.store)
     match args.action:
         case "list":
             return runs.list_runs(store, Choice.of(args), as_json=args.json)
@@ -176,10 +177,16 @@ def _run_runs(args: argparse.Namespace) -> int:
 
 
 def _run_nights(args: argparse.Namespace) -> int:
-    from testbed.cli import nights, runs, series_policies
+    from testbed.cli import nights, store_maintenance
+    from testbed.experiments.reports import open_store
 
-    store = runs.open_store(args.store)
-    actions = {"ack": nights.ack, "judge": nights.judge, "mute": series_policies.mute, "floor": series_policies.floor}
+    store = open_store(args.store)
+    actions = {
+        "ack": nights.ack,
+        "judge": nights.judge,
+        "mute": store_maintenance.mute,
+        "floor": store_maintenance.floor,
+    }
     return actions[args.action](store, args)
 
 

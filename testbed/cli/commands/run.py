@@ -3,7 +3,7 @@
 import argparse
 
 from testbed.cli.command import Command
-from testbed.cli.defect_option import add_defects
+from testbed.cli.options import add_defects
 
 
 def _configure(parser: argparse.ArgumentParser) -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from testbed.cli.command import Command
-from testbed.cli.defect_option import add_defects
+from testbed.cli.options import add_defects
 
 if TYPE_CHECKING:
     from testbed.search.database import Database

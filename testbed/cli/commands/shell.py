@@ -17,7 +17,7 @@ def _configure(parser: argparse.ArgumentParser) -> None:
 
 
 def _run(args: argparse.Namespace) -> int:
-    from testbed.cli.pick import pick_host, pick_testbed
+    from testbed.cli.options import pick_host, pick_testbed
     from testbed.provision.state import names
 
     if not args.where or (len(args.where) == 1 and args.where[0] in names()):

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from testbed.cli.cluster import add_cluster, admin_of
 from testbed.cli.command import Command, Parser
+from testbed.cli.options import add_cluster, admin_of
 from testbed.errors import UsageError
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ def _configure(parser: argparse.ArgumentParser) -> None:
 
 
 def _run(args: argparse.Namespace) -> int:
-    from testbed.cli.pick import pick_testbed
+    from testbed.cli.options import pick_testbed
     from testbed.errors import UsageError
     from testbed.runner.watch import Watch
     from testbed.units import UnitError, parse_duration

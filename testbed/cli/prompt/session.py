@@ -60,10 +60,6 @@ class Session:
         command.configure(parser)
         return command.run(parser.parse_args(list(words[1:])))
 
-    def host_of(self, broker: int) -> str:
-        """Return the host of a broker id, or the id when no host has it."""
-        return next((host.name for host in self.testbed.topology.hosts if host.node_id == broker), str(broker))
-
     def job(self) -> Job | None:
         """Return the stored reassignment of this cluster, also one of another process; None without one."""
         return next((job for job in JobFolder().all() if job.cluster_id == self.testbed.state.cluster_id), None)

@@ -12,12 +12,11 @@ from testbed.network.apply import Place, shaping_differences
 from testbed.network.fabric import shaped_devices
 from testbed.network.machine_shaping import ingress_device, shaping_lines
 from testbed.network.shape import Shape, sends_frames
-from testbed.network.watch import ShapingWatch
+from testbed.network.watch import MonitorWatch, ShapingWatch
 from testbed.objectstore.server import BINARY
 from testbed.provision import state as states
 from testbed.provision.inventory.preflight import java_home, preflight, require_ready
 from testbed.provision.inventory.remains import boots
-from testbed.provision.inventory.shaping_watch import MonitorWatch
 from testbed.provision.inventory.software import SoftwareCopy, copy_software
 from testbed.provision.inventory.survey import PROGRAM, MachineFacts, ask, data_addresses, survey
 from testbed.provision.plan import ClusterIdentity, host_files

@@ -12,8 +12,7 @@ from testbed.setup.check import CannotFix, Check, CheckFinding
 from testbed.setup.install import run_as_root
 from testbed.software.commands import CommandError, tail
 from testbed.software.distribution import as_root, by_sudo, which
-from testbed.software.engine import EngineError, EngineSocket, Trouble
-from testbed.software.engine_facts import facts
+from testbed.software.engine import EngineError, EngineSocket, Trouble, facts
 
 PID_FILE = Path("/run/docker.pid")
 PODMAN_SOCKET = Path("/run/podman/podman.sock")

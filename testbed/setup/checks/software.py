@@ -7,8 +7,7 @@ from testbed.setup.check import CannotFix, Check, CheckFinding
 from testbed.setup.install import install
 from testbed.software.commands import OLDEST_JAVA, find_java
 from testbed.software.distribution import this_distribution, which
-from testbed.software.engine import EngineError, EngineSocket
-from testbed.software.engine_facts import facts, kernel_name
+from testbed.software.engine import EngineError, EngineSocket, facts, kernel_name
 from testbed.software.format import bootstrap_checkpoint, cached_checkpoint
 from testbed.software.image import image_origin, local_image, node_image
 from testbed.software.jvm import cached_archive, cds_archive

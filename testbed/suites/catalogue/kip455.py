@@ -1,6 +1,6 @@
 """KIP-455 step by step. docs/kip455.md lists where KRaft differs from its text."""
 
-from testbed.suites.scenarios import suite_of_experiments
+from testbed.suites.suite import suite_of_experiments
 
 SUITE = suite_of_experiments(
     "kip455",

@@ -1,6 +1,6 @@
 """Moves of data in S3 beside moves on disk: reassigning, scaling, cold reads, the throttle. See docs/s3.md."""
 
-from testbed.suites.scenarios import suite_of_experiments
+from testbed.suites.suite import suite_of_experiments
 
 SUITE = suite_of_experiments(
     "s3", "Does a move in S3 take seconds whatever the size, on tiered storage and on AutoMQ, and what does it cost?"

@@ -1,15 +1,55 @@
-"""The jars of a release as its own system tests need them: all of a release's modules, Trogdor, and the core's tests.
+"""What Apache's system tests need: an image of their hosts, and the jars of each release.
 
-They are fetched through Maven. A release's tarball has the same modules in its `libs`.
+The image has the node image's packages, a JDK, and the programs that the tests call. The jars are all of a release's
+modules, Trogdor, and the core's tests, fetched through Maven. A release's tarball has the same modules in its `libs`.
 """
 
 import re
 from pathlib import Path
 
 from testbed.errors import SoftwareError
-from testbed.software.cache import artefact, existing
+from testbed.software.cache import artefact
+from testbed.software.engine import EngineSocket
+from testbed.software.image import OPTIONS, PACKAGES, ImageRecipe, ImageRef, made_image
 from testbed.software.maven import Coordinates, NotInRegistry, copy_jars, known_versions
 from testbed.software.release import missing_binding
+
+USER = "ducker"
+"""The user as which the tests log in: the name that Kafka's own Docker image gives it."""
+_PACKAGES = (
+    "iperf",
+    "iptables",
+    "iputils-ping",
+    "less",
+    "lsof",
+    "net-tools",
+    "netcat-openbsd",
+    "openjdk-17-jdk-headless",
+    "openssl",
+    "procps",
+    "psmisc",
+    "rsync",
+    "sudo",
+    "traceroute",
+    "unzip",
+)
+_HOOKS = (
+    # No password, yet not locked: sshd without PAM refuses a locked account's keys, too.
+    f"--customize-hook=chroot \"$1\" useradd --create-home --shell /bin/bash --password '*' {USER}",
+    f'--customize-hook=echo "{USER} ALL=(ALL) NOPASSWD: ALL" > "$1"/etc/sudoers.d/{USER}',
+    f'--customize-hook=chmod 0440 "$1"/etc/sudoers.d/{USER}',
+    # Services write to /mnt, and some scripts to their own folder.
+    f'--customize-hook=chroot "$1" chown {USER} /mnt /opt',
+)
+RECIPE = ImageRecipe(
+    "testbed-system-test", tuple(sorted({*PACKAGES, *_PACKAGES} - {"openjdk-17-jre-headless"})), (*OPTIONS, *_HOOKS)
+)
+
+
+def system_test_image(engine: EngineSocket | None = None) -> ImageRef:
+    """Return the image; build it when the engine has none: a minute. Raise SoftwareError when that fails."""
+    return made_image(RECIPE, engine)
+
 
 LAYOUT = "1"
 GROUP = "org.apache.kafka"
@@ -42,11 +82,6 @@ def system_test_jars(version: str) -> Path:
     if numbers_of(version) < OLDEST:
         raise SoftwareError(f"Kafka {version} has no jars for Scala 2.13; allowed: 2.4.0 or newer")
     return artefact("kafka-system-test", f"{version}-{LAYOUT}", lambda folder: _fetch(version, folder))
-
-
-def cached_system_test_jars(version: str) -> Path | None:
-    """Return the same folder when it is in the cache and intact, else None."""
-    return existing("kafka-system-test", f"{version}-{LAYOUT}")
 
 
 def modules_of(version: str) -> tuple[Coordinates, ...]:
