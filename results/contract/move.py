@@ -14,6 +14,10 @@ from results.contract.verdict import Direction
 
 FlowKind = Literal["throttled", "in_sync", "control", "calibration"]
 Fetch = Literal["tuned", "default"]
+WINDOW_SAMPLES = 11
+"""Kafka's default of `replication.quota.window.num`: the samples of a quota window."""
+SAMPLE_S = 1
+"""Kafka's default of `replication.quota.window.size.seconds`: the length of each of these samples."""
 RECORDED: tuple[FlowKind, ...] = ("throttled", "in_sync")
 """The kinds of flows whose bytes a quota records."""
 
@@ -86,9 +90,9 @@ class Move:
     total_log_bytes: int
     move_ratio: float
     kip73_seconds: float
-    window_samples: int = 11
-    sample_s: float = 1.0
-    warmup_s: float = 12.0
+    window_samples: int = WINDOW_SAMPLES
+    sample_s: float = float(SAMPLE_S)
+    warmup_s: float = float((WINDOW_SAMPLES + 1) * SAMPLE_S)
     tail_s: float = 5.0
     expected: tuple[Expected, ...] = ()
     model_seconds: float | None = None
@@ -113,7 +117,7 @@ class Move:
 
     @property
     def window_s(self) -> float:
-        """Return the quota's window in seconds (Kafka: 11 samples of 1 s)."""
+        """Return the quota's window in seconds."""
         return self.window_samples * self.sample_s
 
 

@@ -1,11 +1,13 @@
 """Constants of measuring, and quantities in the form that the terminal, the store and the report share."""
 
+from results.contract.move import SAMPLE_S, WINDOW_SAMPLES
+
 US = 1_000_000
 """Microseconds in a second."""
 PAYLOAD = 1448 / 1514
 """TCP payload in a full Ethernet frame, as a fraction of what a NIC counts."""
-QUOTA_WINDOW_S = 11.0
-"""Kafka's quota window: 11 samples of 1 s. The machine's load is averaged over it as well."""
+QUOTA_WINDOW_S = float(WINDOW_SAMPLES * SAMPLE_S)
+"""Kafka's default quota window. The machine's load is averaged over it as well, where a run has no throttled move."""
 GAP_S = 3.0
 """Longest time between two samples of a host that still counts as sampled once a second."""
 SECOND_S = 0.9

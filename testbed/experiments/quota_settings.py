@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from results.contract.move import SAMPLE_S, WINDOW_SAMPLES
 from testbed.errors import UsageError
 from testbed.kafka.admin import Admin
 from testbed.throttle.quota_window import WindowSettings
@@ -11,7 +12,7 @@ from testbed.topology.model import Topology
 FETCHERS = "num.replica.fetchers"
 RESPONSE = "replica.fetch.response.max.bytes"
 SAMPLES, SAMPLE = "replication.quota.window.num", "replication.quota.window.size.seconds"
-DEFAULTS: Mapping[str, int] = {FETCHERS: 1, RESPONSE: 10_485_760, SAMPLES: 11, SAMPLE: 1}
+DEFAULTS: Mapping[str, int] = {FETCHERS: 1, RESPONSE: 10_485_760, SAMPLES: WINDOW_SAMPLES, SAMPLE: SAMPLE_S}
 """Kafka's defaults."""
 COMMON: Mapping[str, str] = {
     RESPONSE: "the bound of a window has one response of each fetcher",

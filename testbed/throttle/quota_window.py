@@ -20,6 +20,7 @@ from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from results.contract.move import SAMPLE_S, WINDOW_SAMPLES
 from testbed.throttle.duration import Share, seconds_over
 
 
@@ -27,8 +28,8 @@ from testbed.throttle.duration import Share, seconds_over
 class WindowSettings:
     """A broker's quota window: `replication.quota.window.num` samples of `replication.quota.window.size.seconds`."""
 
-    samples: int = 11
-    sample_s: float = 1.0
+    samples: int = WINDOW_SAMPLES
+    sample_s: float = float(SAMPLE_S)
 
     @property
     def seconds(self) -> float:
