@@ -6,6 +6,7 @@ the move is done. Windows are judged within one phase.
 """
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -98,8 +99,9 @@ KAFKA_RATE = {
 FETCHED = {"transmit": "broker.reassignment.bytes_out", "receive": "broker.reassignment.bytes_in"}
 KAFKA_POLLS = 5
 """Polls of Kafka's byte-rate that a comparison needs."""
-EARLY_S = 4.0
-"""From then on a sensor is compared when the steady part has too few polls: it divides by this time at least."""
+EARLY_SAMPLES = 4
+"""After so many samples' time a sensor is compared when the steady part has too few polls: it divides by that time at
+least."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -264,7 +266,8 @@ class RateMeasurer:
         begin, end = self.steady_span(int(series.t[-1]), span)
         inside, spanned_s = (polls.t >= begin) & (polls.t <= end), self.move.window_s - self.move.sample_s
         if np.count_nonzero(inside) < KAFKA_POLLS and span.first:
-            begin, spanned_s = span.begin_us + round(EARLY_S * US), EARLY_S - self.move.sample_s
+            early_s = EARLY_SAMPLES * self.move.sample_s
+            begin, spanned_s = span.begin_us + round(early_s * US), early_s - self.move.sample_s
             inside = (polls.t >= begin) & (polls.t <= int(series.t[-1]))
         t, told = polls.t[inside], polls.value[inside]
         grown = _at(series, t[-1:]) - _at(series, t[:1]) if len(t) > 1 else np.zeros(1)
@@ -276,9 +279,10 @@ class RateMeasurer:
             response = max(response, rate * BACKOFF_S)
         first = int(np.flatnonzero(np.diff(series.value) > 0)[0])
         growth = series.cut(first, len(series) - 1)
-        likely = [predicted(growth, t, response)]
+        sensed = partial(predicted, growth, t, response, samples=self.move.window_samples, sample_s=self.move.sample_s)
+        likely = [sensed()]
         if direction == "transmit" or self.move.inbound_bytes_per_s or in_sync_through(self.move, host, direction):
-            likely.append(predicted(growth, t, response, empty=True))
+            likely.append(sensed(empty=True))
         middle = (max(likely) + min(likely)) / 2 * (1 + refetched)
         spread = (max(likely) - min(likely)) / (max(likely) + min(likely))
         return SensorReadings(float(np.mean(told)) / middle, len(t), spread, spanned_s, rate)

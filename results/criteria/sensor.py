@@ -1,23 +1,24 @@
 """A port of the sensor behind a replication quota, and the rate that it reads of logs that grow as recorded.
 
-Kafka's `SampledStat` keeps 11 samples of 1 s and a twelfth that overlaps; `SimpleRate` divides their sum by the time
-since the oldest of them began. A sample begins *with* a response: its bytes count, the pause before it does not.
-Instants are microseconds.
+Kafka's `SampledStat` keeps the samples of the quota window and one more that overlaps; `SimpleRate` divides their sum
+by the time since the oldest of them began. A sample begins *with* a response: its bytes count, the pause before it does
+not. Instants are microseconds.
 """
 
 from collections.abc import Iterator
 
 import numpy as np
 
+from results.contract.move import SAMPLE_S, WINDOW_SAMPLES
 from results.criteria.quantities import US
 from results.criteria.series import Floats, Micros, Series
 
 
 class QuotaSensor:
-    """The samples of one quota. Record and read in order of time."""
+    """The samples of one quota, `samples` of `sample_s` each. Record and read in order of time."""
 
-    def __init__(self, samples: int = 11, sample_us: int = US) -> None:
-        self._count, self._sample_us = samples, sample_us
+    def __init__(self, samples: int = WINDOW_SAMPLES, sample_s: float = SAMPLE_S) -> None:
+        self._count, self._sample_us = samples, round(sample_s * US)
         self._ring: list[list[float]] = []
         """[begin, last event, bytes]."""
         self._current = 0
@@ -58,26 +59,38 @@ EMPTY_US = 50_000
 """Time between responses without listed bytes: `replica.fetch.backoff.ms` of a tuned follower."""
 
 
-def predicted(growth: Series, polls: Micros, response_bytes: float, *, empty: bool = False) -> float:
+def predicted(
+    growth: Series,
+    polls: Micros,
+    response_bytes: float,
+    *,
+    empty: bool = False,
+    samples: int = WINDOW_SAMPLES,
+    sample_s: float = SAMPLE_S,
+) -> float:
     """Return the mean of what a sensor reads at `polls`, in B/s, of logs that grow as `growth` in such responses.
 
     A leader records the headers of responses without listed bytes, too. With `empty` samples begin with those.
+    `samples` of `sample_s` each are the quota window of the run's brokers.
     """
     means = []
     for place in PLACES:
         instants, sizes = _responses(growth, response_bytes, place)
         if empty and len(growth):
-            between = np.arange(growth.t[0] - 12 * US, growth.t[-1], EMPTY_US)
+            between = np.arange(growth.t[0] - round((samples + 1) * sample_s * US), growth.t[-1], EMPTY_US)
             instants, sizes = np.concatenate([instants, between]), np.concatenate([sizes, np.zeros(len(between))])
             order = np.argsort(instants, kind="stable")
             instants, sizes = instants[order], sizes[order]
-        means.append(float(np.mean(list(readings(instants, sizes, polls)))))
+        means.append(float(np.mean(list(readings(instants, sizes, polls, QuotaSensor(samples, sample_s))))))
     return float(np.mean(means))
 
 
-def readings(instants: Floats, sizes: Floats, polls: Micros) -> Iterator[float]:
-    """Yield what a sensor reads at each poll; it records these sizes at these instants, both in order of time."""
-    sensor, done = QuotaSensor(), 0
+def readings(instants: Floats, sizes: Floats, polls: Micros, sensor: QuotaSensor | None = None) -> Iterator[float]:
+    """Yield what a sensor reads at each poll; it records these sizes at these instants, both in order of time.
+
+    Without a `sensor` it is one with Kafka's default window.
+    """
+    sensor, done = sensor or QuotaSensor(), 0
     for poll in polls:
         while done < len(instants) and instants[done] <= poll:
             sensor.record(float(instants[done]), float(sizes[done]))

@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from results.contract.logs import HostLog
+from results.contract.move import SAMPLE_S, WINDOW_SAMPLES
 from results.contract.schema import (
     Differences,
     Done,
@@ -72,6 +73,8 @@ class Options:
     client_bytes_per_s: float = 0.0
     control_rate: float = 36e6
     control_bytes: float = 260e6
+    window: tuple[int, float] = (WINDOW_SAMPLES, float(SAMPLE_S))
+    """The brokers' quota window: samples, and seconds of each."""
     fetching: Fetching | None = None
     """How the copy goes, response by response, instead of evenly; its bytes, quota and settings are those."""
     seed: int = 7
@@ -140,7 +143,9 @@ class _Generator:
         instants = np.arange(0, self.end_s + AFTER_S, 0.005)
         size = (10 if options.fetch == "default" else 1) * MIB
         passed = np.array([self.throttled(float(t)) for t in instants]) if copied is None else np.zeros(1)
-        sensed = {side: Sensed(instants[: len(passed)], passed, size) for side in ("leader", "follower")}
+        sensed = {
+            side: Sensed(instants[: len(passed)], passed, size, *options.window) for side in ("leader", "follower")
+        }
         self.byte_rate = lambda side, t: sensed[side].byte_rate(t) if copied is None else copied.byte_rate_at(side, t)
 
     def control(self, t: float) -> float:
@@ -280,6 +285,9 @@ class _Generator:
             total_log_bytes=int(o.log_bytes),
             move_ratio=1.0,
             kip73_seconds=o.log_bytes / o.quota,
+            window_samples=o.window[0],
+            sample_s=o.window[1],
+            warmup_s=(o.window[0] + 1) * o.window[1],
         )
         facts = Facts(
             records=Records(expected, expected - wrong, wrong, 0, 0, ("moving-17",) if wrong else ()),

@@ -169,6 +169,14 @@ def test_what_disagrees_fails_and_what_is_missing_is_inconclusive(make_run, opti
     assert judgement.verdict == verdict
 
 
+@pytest.mark.parametrize("window", [(11, 1.0), (6, 2.0), (3, 1.0)])
+def test_a_brokers_rate_is_compared_with_a_sensor_that_has_the_window_of_the_run(make_run, window):
+    """With a sensor of 11 samples of 1 s the others would be off: by 0.13 % and by 2.8 %."""
+    found = named(make_run(window=window, log_bytes=520e6).judged(), "broker-rate-agrees")
+    assert {finding.verdict for finding in found} == {"pass"}
+    assert next(finding.observed for finding in found if finding.host == "b2") == pytest.approx(1, abs=0.001)
+
+
 def test_a_nic_without_room_cannot_show_the_control(make_run):
     run = make_run()
     slow = tuple(replace(n, payload_bytes_per_s=10.5e6) for n in run.manifest.nics)
