@@ -27,8 +27,8 @@ def cost_text(cost: PlanCost) -> str:
 def advice_text(advice: SpreadAdvice) -> str:
     """Return what a cap per broker would save, in one line."""
     return (
-        f"in the plan's order batches copy to few brokers at once: copying takes {advice.times:.1f} times as long as "
-        f"with --per-broker {advice.per_broker}"
+        "sorted by topic and number, batches copy to few brokers at once: "
+        f"copying takes {advice.times:.1f} times as long as with --per-broker {advice.per_broker}"
     )
 
 

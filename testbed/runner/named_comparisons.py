@@ -110,7 +110,7 @@ _ALL = (
         _BATCHING,
         5,
         beside=(
-            # As many copies to each of the two targets; in the plan's order a batch may have copies to one alone.
+            # As many copies to each of the two targets; otherwise a batch may have copies to one alone.
             ("spread", ("mode=batched", "per-broker=3")),
             ("paced", ("mode=incremental", "per-broker=3", "starts=1")),
         ),

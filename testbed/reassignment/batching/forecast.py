@@ -130,8 +130,8 @@ def spread_advice(
 ) -> SpreadAdvice | None:
     """Return the cap that spreads the batches over the receiving brokers; None where it saves less than a sixth.
 
-    In the order of the plan a batch may copy to a few of the plan's targets alone, while the quotas of the others are
-    not used. The cap is the number of a batch's copies ÷ the number of receiving brokers.
+    Batches take partitions sorted by topic and number. Such a batch may copy to a few of the plan's targets alone:
+    the quotas of the others are not used. The cap is the number of a batch's copies ÷ the number of receiving brokers.
     """
     if limits.partitions is None or limits.per_broker is not None:
         return None
