@@ -95,6 +95,8 @@ class SshHost:
             transport = self._clients[number].get_transport() if number < len(self._clients) else None
             if transport is not None and transport.is_active():
                 return transport
+            for lost in self._clients[number : number + 1]:
+                lost.close()
             self._clients[number : number + 1] = [self._connect(self._address)]
             transport = self._clients[number].get_transport()
             if transport is None:
@@ -210,13 +212,12 @@ class SshHost:
         out, err = io.BytesIO(), io.BytesIO()
         timed_out = False
         try:
-            for at in range(0, len(stdin), _CHUNK_BYTES):  # the library copies what is left at every packet
-                channel.sendall(stdin[at : at + _CHUNK_BYTES])
-            channel.shutdown_write()
-            # Both streams are drained together: otherwise a command that fills one of them would block.
+            channel.settimeout(timeout_s)
+            # The input is sent while both outputs are read: a command that writes much before it has read all of its
+            # input would block otherwise, and so would one that fills one of its outputs.
             drain = threading.Thread(target=_copy, args=(channel.recv_stderr, err), daemon=True)
             drain.start()
-            channel.settimeout(timeout_s)
+            threading.Thread(target=_feed, args=(channel, stdin), daemon=True).start()
             try:
                 deadline = started + timeout_s
                 while data := channel.recv(65536):
@@ -302,6 +303,19 @@ def _private_key(path: Path) -> paramiko.PKey:
         raise TestbedError(f"{path} is encrypted: add it to the SSH agent (ssh-add), and leave key out") from None
     except (OSError, ValueError, paramiko.SSHException, paramiko.pkey.UnknownKeyType) as error:
         raise TestbedError(f"{path} cannot be used as a private key: {error}") from error
+
+
+def _feed(channel: paramiko.Channel, stdin: bytes) -> None:
+    """Send a command its whole input, and the end of it.
+
+    A command may end, or time out, before it has read everything; its exit status or the lost connection says so.
+    """
+    try:
+        for at in range(0, len(stdin), _CHUNK_BYTES):  # the library copies what is left at every packet
+            channel.sendall(stdin[at : at + _CHUNK_BYTES])
+        channel.shutdown_write()
+    except (OSError, EOFError, paramiko.SSHException):
+        return
 
 
 def _copy(receive: "object", into: io.BytesIO) -> None:

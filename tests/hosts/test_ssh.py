@@ -1,0 +1,106 @@
+"""A command on a host gets its input while its outputs are read; a lost connection is closed before the next."""
+
+import threading
+from pathlib import Path
+
+import pytest
+
+from testbed.hosts.host import CommandFailed
+from testbed.hosts.ssh import SshAddress, SshHost
+
+ADDRESS = SshAddress("198.18.0.11", 22, "root", Path("id"), "ssh-ed25519 AAAA")
+WINDOW_BYTES = 100_000
+
+
+class Echo:
+    """A channel to `cat`, with a window in each direction: it reads its input only as its output is read."""
+
+    def __init__(self):
+        self.status_event = threading.Event()
+        self._ready, self._held, self._ended = threading.Condition(), bytearray(), False
+        self._timeout_s = None
+
+    def settimeout(self, timeout_s):
+        self._timeout_s = timeout_s
+
+    def sendall(self, data):
+        with self._ready:
+            if not self._ready.wait_for(lambda: len(self._held) < WINDOW_BYTES, self._timeout_s or 5):
+                raise TimeoutError
+            self._held += data
+            self._ready.notify_all()
+
+    def shutdown_write(self):
+        with self._ready:
+            self._ended = True
+            self._ready.notify_all()
+
+    def recv(self, size):
+        with self._ready:
+            if not self._ready.wait_for(lambda: self._held or self._ended, self._timeout_s):
+                raise TimeoutError
+            data = bytes(self._held[:size])
+            del self._held[:size]
+            self._ready.notify_all()
+            if not data:
+                self.status_event.set()
+            return data
+
+    def recv_stderr(self, size):
+        return b""
+
+    def recv_exit_status(self):
+        return 0
+
+    def close(self):
+        pass
+
+
+class Deaf(Echo):
+    """A channel to a command that neither reads nor writes nor ends."""
+
+    def sendall(self, data):
+        threading.Event().wait(self._timeout_s)
+        raise TimeoutError
+
+    def recv(self, size):
+        threading.Event().wait(self._timeout_s)
+        raise TimeoutError
+
+
+def host(monkeypatch, channel):
+    found = SshHost("b1", ADDRESS)
+    monkeypatch.setattr(found, "_execute", lambda text: channel)
+    return found
+
+
+def test_a_command_that_writes_while_it_reads_does_not_block(monkeypatch):
+    text = b"0123456789" * 100_000
+    assert host(monkeypatch, Echo()).run("cat", stdin=text, timeout_s=10).stdout == text.decode()
+
+
+def test_a_command_that_never_reads_its_input_times_out(monkeypatch):
+    with pytest.raises(CommandFailed, match="not done after 0.1 s"):
+        host(monkeypatch, Deaf()).run("sleep 60", stdin=bytes(1_000_000), timeout_s=0.1)
+
+
+def test_a_lost_connection_is_closed_when_another_takes_its_place(monkeypatch):
+    class Client:
+        active, closed = True, False
+
+        def get_transport(self):
+            return self
+
+        def is_active(self):
+            return self.active
+
+        def close(self):
+            self.closed = True
+
+    made = []
+    found = SshHost("b1", ADDRESS)
+    monkeypatch.setattr(found, "_connect", lambda address: made.append(Client()) or made[-1])
+    assert found._transport() is found._transport() is made[0]
+    made[0].active = False
+    assert found._transport() is made[1]
+    assert (made[0].closed, made[1].closed) == (True, False)
