@@ -25,6 +25,8 @@ CHAINS: Mapping[str, tuple[str, ...]] = {
     "-t nat PREROUTING": (*_TO_MINIO, "-j", "REDIRECT", "--to-ports", str(PROXY_PORT)),
     "-t filter INPUT": ("!", "-i", "lo", *_TO_MINIO, "-j", "REJECT", "--reject-with", "tcp-reset"),
 }
+NO_SUCH_RULE = ("does a matching rule exist in that chain", "No chain/target/match by that name")
+"""What iptables answers about a rule that is not there; the second on the tables before nf_tables."""
 Rule = Mapping[str, Any]
 
 
@@ -59,12 +61,14 @@ def redirect(testbed: Testbed, host: str, *, wanted: bool) -> None:
 
 
 def redirected(pid: int, chain: str, rule: Sequence[str]) -> bool:
-    """Return whether a rule is in force in the network namespace of a process."""
+    """Return whether a rule is in force in the network namespace of a process. Raise `TestbedError` if unknown."""
     table, name = chain.rsplit(" ", 1)
     try:
         run_program_as_root([*_iptables(pid), *table.split(), "-C", name, *rule])
-    except TestbedError:
-        return False
+    except TestbedError as error:
+        if any(answer in str(error) for answer in NO_SUCH_RULE):
+            return False
+        raise
     return True
 
 

@@ -1,5 +1,6 @@
 """The programs that faults run on hosts, on this machine's loopback."""
 
+import asyncio
 import contextlib
 import http.client
 import http.server
@@ -113,6 +114,25 @@ def test_what_no_rule_takes_passes_and_the_rest_fails(proxy):
     with pytest.raises(TimeoutError):
         ask("GET", "/bucket/key", timeout_s=0.3)
     assert ask("PUT", "/bucket/key", b"x") == (200, b"1")
+
+
+def test_a_request_without_an_answer_is_dropped_in_blocks_and_ends_in_time(monkeypatch):
+    class Client:
+        """Sends an upload without an end; `most` is the largest read."""
+
+        most, sent = 0, 0
+
+        async def read(self, size):
+            assert size > 0, "it would hold the whole upload in memory"
+            self.most, self.sent = max(self.most, size), self.sent + size
+            await asyncio.sleep(0.001)
+            return bytes(size)
+
+    client = Client()
+    monkeypatch.setattr(store_proxy, "SILENT_S", 0.1)
+    asyncio.run(asyncio.wait_for(store_proxy._refuse(0, {}, client, None), 5))
+    assert client.sent > client.most
+    assert client.most <= 65536
 
 
 def test_what_is_no_http_ends_its_connection_and_nothing_else(proxy):

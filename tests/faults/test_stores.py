@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from testbed.errors import TestbedError, UsageError
-from testbed.faults import Faults, parse_fault, stores
+from testbed.faults import Faults, parse_fault, store_errors, stores
 from testbed.faults.faults import heal_leftovers
 from testbed.faults.parse import as_text
 from testbed.faults.processes import start
@@ -295,3 +295,30 @@ def test_where_nobody_knows_what_was_put_in_everything_is_put_back(up, monkeypat
         file.write_text("damaged")
     faults.clear()
     as_declared(up)
+
+
+@pytest.mark.parametrize(
+    ("answer", "there"),
+    [
+        ("", True),
+        ("iptables: Bad rule (does a matching rule exist in that chain?).", False),
+        ("iptables: No chain/target/match by that name.", False),
+    ],
+)
+def test_a_redirection_is_there_or_not_as_iptables_says(monkeypatch, answer, there):
+    def run(command):
+        if answer:
+            raise TestbedError(f"`iptables` ended with status 1: {answer}")
+        return ""
+
+    monkeypatch.setattr(store_errors, "run_program_as_root", run)
+    assert store_errors.redirected(7, "-t nat PREROUTING", ["-j", "REDIRECT"]) is there
+
+
+def test_what_iptables_cannot_say_is_no_missing_redirection(monkeypatch):
+    def run(command):
+        raise TestbedError("`nsenter` ended with status 1: cannot open /proc/7/ns/net: No such file or directory")
+
+    monkeypatch.setattr(store_errors, "run_program_as_root", run)
+    with pytest.raises(TestbedError, match="cannot open"):
+        store_errors.redirected(7, "-t nat PREROUTING", ["-j", "REDIRECT"])

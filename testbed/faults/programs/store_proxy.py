@@ -6,6 +6,7 @@ Each connection carries one request: the proxy asks the server to close it after
 """
 
 import asyncio
+import contextlib
 import json
 import random
 import sys
@@ -76,11 +77,18 @@ async def _copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> N
         await writer.drain()
 
 
+async def _drop(reader: asyncio.StreamReader) -> None:
+    """Read and drop what a client sends until it closes the connection."""
+    while await reader.read(65536):
+        pass
+
+
 async def _refuse(
     status: int, headers: "dict[str, str]", reader: asyncio.StreamReader, writer: asyncio.StreamWriter
 ) -> None:
     if not status:
-        await asyncio.wait([asyncio.ensure_future(reader.read(-1))], timeout=SILENT_S)
+        with contextlib.suppress(asyncio.TimeoutError):
+            await asyncio.wait_for(_drop(reader), SILENT_S)
         return
     if "100-continue" not in headers.get("expect", "").lower():
         # A client that is still sending would see a broken connection instead of the answer.
