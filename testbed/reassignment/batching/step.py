@@ -140,7 +140,7 @@ class Batch:
     deferred: Mapping[TopicPartition, Deferral] = field(default_factory=dict)
 
 
-def collect(
+def choose_batch(
     wanted: Iterable[tuple[TopicPartition, Step | NoStep]],
     limits: BatchLimits,
     in_flight: Mapping[TopicPartition, Step] | None = None,
@@ -158,19 +158,19 @@ def collect(
     cap, starts = limits.per_broker, _most(limits.starts)
     copying = Counter(broker for step in running.values() for broker in step.adding) if cap is not None else Counter()
     candidates = list(wanted)
-    for turn in (True, False):
+    for moves_leader in (True, False):
         for tp, step in candidates:
             if isinstance(step, NoStep):
                 deferred[tp] = Deferral("waiting", step.reason)
                 continue
-            if step.moves_leader is not turn:
+            if step.moves_leader is not moves_leader:
                 continue
             full = [] if cap is None else [broker for broker in step.adding if copying[broker] >= cap]
             if slots <= 0:
                 deferred[tp] = Deferral("partitions", f"{limits.partitions} partitions are in flight")
             elif step.adding and starts <= 0:
                 deferred[tp] = Deferral("starts", f"{limits.starts} copies begin in this turn, the most permitted")
-            elif turn and leaders <= 0:
+            elif moves_leader and leaders <= 0:
                 deferred[tp] = Deferral("leaders", f"{limits.leaders} leader movements are in flight")
             elif full:
                 deferred[tp] = Deferral("broker", f"broker {full[0]} receives {copying[full[0]]} replicas")
@@ -180,7 +180,7 @@ def collect(
                     copying.update(step.adding)
                 slots -= 1
                 starts -= bool(step.adding)
-                leaders -= turn
+                leaders -= moves_leader
     return Batch(chosen, deferred)
 
 

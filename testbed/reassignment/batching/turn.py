@@ -17,7 +17,7 @@ from testbed.reassignment.batching.step import (
     PartitionView,
     Replicas,
     Step,
-    collect,
+    choose_batch,
     next_step,
 )
 from testbed.reassignment.plan import Plan
@@ -119,7 +119,7 @@ def take_turn(plan: Plan, seen: ReassignmentState, limits: BatchLimits, mode: Mo
             wanted.append((tp, _step(state, target, seen, limits, mode)))
             found[tp] = PartitionStatus(tp, "deferred", state.replicas, target)
     hold = "paused" if paused else "the batch before has not ended" if mode == "batched" and running else ""
-    batch = collect([] if hold else wanted, _of_turn(limits, mode), running)
+    batch = choose_batch([] if hold else wanted, _of_turn(limits, mode), running)
     found |= {tp: _asked_for(found[tp], step, batch, seen, hold) for tp, step in wanted}
     start = {**mended, **{tp: step.replicas for tp, step in batch.steps.items()}}
     return Turn(start, tuple(elect), tuple(found.values()))

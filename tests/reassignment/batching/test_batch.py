@@ -11,7 +11,7 @@ from testbed.reassignment.batching.step import (
     NoStep,
     PartitionView,
     Step,
-    collect,
+    choose_batch,
     next_step,
 )
 
@@ -25,19 +25,19 @@ STAYS, LEADS = Step((1, 2), (1, 3)), Step((1, 2), (3, 1, 2))
 
 def test_leader_movements_come_first_and_are_bounded():
     wanted = [(tp(0), STAYS), (tp(1), LEADS), (tp(2), LEADS), (tp(3), STAYS), (tp(4), LEADS)]
-    batch = collect(wanted, BatchLimits(partitions=3, leaders=2))
+    batch = choose_batch(wanted, BatchLimits(partitions=3, leaders=2))
     assert list(batch.steps) == [tp(1), tp(2), tp(0)]
     assert {p.partition: d.reason for p, d in batch.deferred.items()} == {4: "leaders", 3: "partitions"}
 
 
 def test_without_limits_everything_goes_at_once_but_what_waits():
-    batch = collect([(tp(0), STAYS), (tp(1), NoStep("target offline: broker 9"))], BatchLimits())
+    batch = choose_batch([(tp(0), STAYS), (tp(1), NoStep("target offline: broker 9"))], BatchLimits())
     assert list(batch.steps) == [tp(0)]
     assert batch.deferred[tp(1)].why == "target offline: broker 9"
 
 
 def test_what_is_in_flight_holds_its_place():
-    batch = collect(
+    batch = choose_batch(
         [(tp(1), LEADS), (tp(2), STAYS), (tp(3), STAYS)], BatchLimits(partitions=2, leaders=1), {tp(0): LEADS}
     )
     assert list(batch.steps) == [tp(2)]
@@ -45,24 +45,24 @@ def test_what_is_in_flight_holds_its_place():
 
 
 def test_a_limit_lowered_below_what_is_in_flight_starts_nothing():
-    assert not collect([(tp(9), STAYS)], BatchLimits(partitions=1), {tp(0): STAYS, tp(1): STAYS}).steps
+    assert not choose_batch([(tp(9), STAYS)], BatchLimits(partitions=1), {tp(0): STAYS, tp(1): STAYS}).steps
 
 
 def test_a_broker_receives_no_more_than_its_cap():
-    batch = collect([(tp(n), STAYS) for n in range(4)], BatchLimits(per_broker=2))
+    batch = choose_batch([(tp(n), STAYS) for n in range(4)], BatchLimits(per_broker=2))
     assert list(batch.steps) == [tp(0), tp(1)]
     assert batch.deferred[tp(2)].why == "broker 3 receives 2 replicas"
 
 
 def test_no_more_steps_begin_in_one_turn_than_starts_permits():
-    batch = collect([(tp(n), STAYS) for n in range(4)], BatchLimits(partitions=4, starts=1), {tp(9): STAYS})
+    batch = choose_batch([(tp(n), STAYS) for n in range(4)], BatchLimits(partitions=4, starts=1), {tp(9): STAYS})
     assert list(batch.steps) == [tp(0)]
     assert batch.deferred[tp(1)].why == "1 copies begin in this turn, the most permitted"
 
 
 def test_a_step_that_copies_nothing_may_always_begin():
     drops = Step((1, 2, 3), (1, 2))
-    batch = collect([(tp(0), STAYS), (tp(1), drops), (tp(2), STAYS)], BatchLimits(starts=1))
+    batch = choose_batch([(tp(0), STAYS), (tp(1), drops), (tp(2), STAYS)], BatchLimits(starts=1))
     assert list(batch.steps) == [tp(0), tp(1)]
 
 
@@ -100,7 +100,7 @@ def considered_each_time(views, online, limits):
     while True:
         steps = {p: step for p, view in state.items() if (step := next_step(view, online, limits.replicas)) is not None}
         waiting = {p: step.reason for p, step in steps.items() if isinstance(step, NoStep)}
-        chosen = collect(steps.items(), limits).steps
+        chosen = choose_batch(steps.items(), limits).steps
         if not chosen:
             left = steps.keys() - waiting.keys()
             return Forecast(
