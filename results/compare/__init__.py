@@ -3,8 +3,9 @@
 Pure functions of numbers (numpy at most); nothing here knows of testbeds. The maths is in `docs/comparing.md`.
 """
 
-import results.compare.measures  # noqa: F401  (its measures are known by being there)
+import results.compare.compared_measures  # noqa: F401  (its measures are known by being there)
 from results.compare.canaries import CanaryChange, moved
+from results.compare.compared_measures import Measure, find_measure, measures, values_of
 from results.compare.effect import Effect, paired_effect
 from results.compare.judgement import (
     ComparisonResult,
@@ -17,7 +18,6 @@ from results.compare.judgement import (
     judge_all,
     worst,
 )
-from results.compare.measures import Measure, find_measure, measures, values_of
 
 __all__ = [
     "CanaryChange",

@@ -7,6 +7,7 @@ from typing import Literal
 
 import numpy as np
 
+from results.compare.compared_measures import Measure
 from results.compare.effect import (
     CONFIDENCE,
     FEWEST_SEPARATED,
@@ -19,7 +20,6 @@ from results.compare.effect import (
     paired_effect,
     walsh_averages,
 )
-from results.compare.measures import Measure
 
 Verdict = Literal["OK", "IMPROVED", "REGRESSED", "NOISY", "ENV-CHANGED", "NO-DATA"]
 EXIT: Mapping[Verdict, int] = {"OK": 0, "IMPROVED": 0, "REGRESSED": 1, "NOISY": 2, "ENV-CHANGED": 2, "NO-DATA": 2}

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from results.compare.measures import measures as compared_measures
+from results.compare.compared_measures import measures as compared_measures
 from results.contract.aliases import first_measure_name
 from results.contract.defect import in_words
 from results.contract.manifest import Manifest
@@ -151,7 +151,7 @@ def scenario_id(experiment: str, parameters: Mapping[str, Any]) -> str:
 
 
 def move_values(run: Manifest, measured: MoveMeasures) -> Iterator[Value]:
-    """The numbers of a run that moved something; compared ones by their standing (`results/compare/measures.py`)."""
+    """Yield the numbers of a run that moved something; compared ones by their standing (`results/compare`)."""
     for measure in compared_measures():
         if measure.compared and measure.followed:
             value = measure.value(run, measured)

@@ -41,7 +41,7 @@ def default_measures(command: str, variants: Sequence[Variant]) -> tuple[str, ..
     """
     told = command not in COMPARING
     alike = command == "qualify" or len({(each.experiment, each.settings, each.topology) for each in variants}) == 1
-    return tuple(each.name for each in measures() if not each.asked and (told or _wanted(each, alike=alike)))
+    return tuple(each.name for each in measures() if not each.only_on_request and (told or _wanted(each, alike=alike)))
 
 
 def _wanted(measure: Measure, *, alike: bool) -> bool:

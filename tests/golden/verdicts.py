@@ -19,7 +19,7 @@ from typing import Any
 import pyarrow.parquet as pq
 
 import results
-from results.compare.measures import values_of
+from results.compare.compared_measures import values_of
 from results.contract.archive import import_runs
 from results.contract.manifest import Manifest
 from results.contract.store import Store

@@ -69,7 +69,7 @@ def test_measures_that_are_asked_for_are_told_of_a_run_under_load(flapping):
     measured = judge(flapping.manifest, flapping.samples, flapping.events).measures
     values = values_of(flapping.manifest, measured)
     # Those of moves without a throttle, and of moves in batches, are of other runs.
-    asked = {m.name for m in measures() if m.asked} - UNTHROTTLED - {"rest-seconds"}
+    asked = {m.name for m in measures() if m.only_on_request} - UNTHROTTLED - {"rest-seconds"}
     assert asked <= set(values)
     assert 0 < values["nic-mean"] < values["nic-max-1s"] <= 1.1
     assert values["produce-p99"] > values["produce-p99-before"] > 0

@@ -6,7 +6,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from results.compare.measures import values_of
+from results.compare.compared_measures import values_of
 from results.contract.live import LiveLoad
 from results.contract.schema import Event, Expected, Manifest, NicMeasurement, events_table
 from results.criteria import judge

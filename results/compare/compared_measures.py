@@ -27,7 +27,7 @@ class Measure:
 
     Two runs are compared by the `standing` of their values, and that is what `better` is of.
     A measure that is not `compared` is shown with the others; it says nothing of better or worse.
-    What is only `asked` for is neither compared nor told unless it is named.
+    What comes `only_on_request` is neither compared nor shown unless it is named.
     `coarse` is a change that counts, as a fraction, where that of other measures would be lost in its noise.
     What is not `followed` is no series of its own from night to night: another measure says it as well, or better.
     """
@@ -38,7 +38,7 @@ class Measure:
     better: Better
     value: Callable[[Manifest, MoveMeasures], float | None]
     compared: bool = True
-    asked: bool = False
+    only_on_request: bool = False
     standing: Callable[[float], float] = _itself
     followed: bool = True
     coarse: float = 0.0
@@ -248,10 +248,10 @@ for _kind, _what in _CLIENTS:
                 "lower",
                 _of_clients(_kind, _part),
                 compared=_part == "during",
-                asked=True,
+                only_on_request=True,
             )
         )
-_ASKED: tuple[tuple[str, str, str, Better, Callable[[Manifest, MoveMeasures], float | None], bool], ...] = (
+_CLUSTER_MEASURES: tuple[tuple[str, str, str, Better, Callable[[Manifest, MoveMeasures], float | None], bool], ...] = (
     ("nic-max-1s", "highest second of any NIC", "of the NIC", "lower", _nic_share("peak_bytes_per_s"), True),
     ("nic-mean", "mean of the busiest NIC over the move", "of the NIC", "lower", _nic_share("mean_bytes_per_s"), True),
     ("highest-1s", "highest second of throttled copying", "of the quota", "lower", _highest_second, True),
@@ -263,11 +263,13 @@ _ASKED: tuple[tuple[str, str, str, Better, Callable[[Manifest, MoveMeasures], fl
     ("under-min-isr", "time with an ISR under min.insync.replicas", "s", "lower", _under_min_isr, False),
     ("lowest-isr", "fewest replicas in sync of any partition", "", "higher", _lowest_isr, False),
 )
-for _name, _summary, _unit, _better, _value, _compared in _ASKED:
+for _name, _summary, _unit, _better, _value, _compared in _CLUSTER_MEASURES:
     # One second is mostly luck where a throttle lets whole responses pass: runs of the same differ by up to 22 %. The
     # mean is bytes ÷ time: from night to night a move that is slower would be told as one that spares its NIC.
     _followed = _name not in ("nic-max-1s", "nic-mean", "highest-1s")
-    register(Measure(_name, _summary, _unit, _better, _value, compared=_compared, asked=True, followed=_followed))
+    register(
+        Measure(_name, _summary, _unit, _better, _value, compared=_compared, only_on_request=True, followed=_followed)
+    )
 
 
 Value = Callable[[Manifest, MoveMeasures], float | None]
@@ -302,7 +304,7 @@ def _back(_run: Manifest, measured: MoveMeasures) -> float | None:
 
 
 FORMULA = "formula-seconds"
-_ALL: tuple[tuple[str, str, str, Better, Value, bool], ...] = (
+_RELOCATION_MEASURES: tuple[tuple[str, str, str, Better, Value, bool], ...] = (
     (FORMULA, "the whole log ÷ NIC", "s", "lower", _formula, False),
     ("time-vs-log-size", "seconds of the move ÷ the formula's", "of the formula", "lower", _of_formula, True),
     ("inter-broker-bytes", "NIC bytes between brokers beyond the load's", "MB", "lower", _between, True),
@@ -310,5 +312,5 @@ _ALL: tuple[tuple[str, str, str, Better, Value, bool], ...] = (
     ("store-requests", "requests to the object store during the move", "", "lower", _requests, False),
     ("p99-back", "until acknowledgements are as quick as before", "s", "lower", _back, False),
 )
-for _name, _summary, _unit, _better, _value, _compared in _ALL:
-    register(Measure(_name, _summary, _unit, _better, _value, compared=_compared, asked=True))
+for _name, _summary, _unit, _better, _value, _compared in _RELOCATION_MEASURES:
+    register(Measure(_name, _summary, _unit, _better, _value, compared=_compared, only_on_request=True))

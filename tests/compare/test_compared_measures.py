@@ -21,9 +21,9 @@ def run():
 def test_a_run_has_a_value_of_every_measure(run):
     measured = judge(run.manifest, run.samples, run.events).measures
     values = values_of(run.manifest, measured)
-    assert tuple(measure.name for measure in measures() if not measure.asked) == NAMES
+    assert tuple(measure.name for measure in measures() if not measure.only_on_request) == NAMES
     assert {*NAMES} <= {*values} <= {*NAMES, *ASKED}
-    assert tuple(measure.name for measure in measures() if measure.compared and not measure.asked) == COMPARED
+    assert tuple(measure.name for measure in measures() if measure.compared and not measure.only_on_request) == COMPARED
     assert values["move-seconds"] == measured.done_s
     assert values["seconds-per-gb"] * values["copied"] == pytest.approx(measured.done_s)
     assert 0.9 < values["steady-mean"] <= 1.0
