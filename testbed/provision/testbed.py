@@ -134,12 +134,20 @@ class Testbed:
                 found._require_whole()
                 return found
             if known is not None:
-                left = f"is left of {name}: {ended}" if ended else f"an interrupted `up` of {name} left"
-                progress(f"removing what {left}")
-                remove(engine, name)
+                cls._remove_interrupted(engine, name, ended, progress)
             return cls._make(
                 engine, topology, name, dict(overlay or {}), dict(defects or {}), ephemeral, progress, equipment
             )
+
+    @staticmethod
+    def _remove_interrupted(engine: Engine, name: str, ended: str, progress: Progress) -> None:
+        """Remove what an `up` left that a SIGKILL, a crash or the machine's end interrupted.
+
+        `ended` says why a testbed that was up does not run any more; it is empty for an `up` that did not finish.
+        """
+        left = f"is left of {name}: {ended}" if ended else f"an interrupted `up` of {name} left"
+        progress(f"removing what {left}")
+        remove(engine, name)
 
     @classmethod
     def _make(
