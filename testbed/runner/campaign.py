@@ -87,7 +87,7 @@ class Campaign:
     """The groups, in the order of their runs; empty when all variants are one group."""
 
     @property
-    def parts(self) -> tuple[VariantGroup, ...]:
+    def variant_groups(self) -> tuple[VariantGroup, ...]:
         """Return the groups, in order."""
         labels = tuple(variant.label for variant in self.variants)
         return self.groups or (VariantGroup("", labels, self.repeats, tuple((labels[0], each) for each in labels[1:])),)
@@ -95,15 +95,15 @@ class Campaign:
     @property
     def slots(self) -> tuple[Slot, ...]:
         """Return every run to be made, in order."""
-        return grouped([(part.labels, part.repeats) for part in self.parts], self.seed)
+        return grouped([(group.labels, group.repeats) for group in self.variant_groups], self.seed)
 
-    def part_of(self, slot: Slot) -> tuple[VariantGroup, int]:
+    def group_of(self, slot: Slot) -> tuple[VariantGroup, int]:
         """Return the group of a slot, and the number of the group's first block."""
         first = 0
-        for part in self.parts:
-            if slot.block < first + part.repeats:
-                return part, first
-            first += part.repeats
+        for group in self.variant_groups:
+            if slot.block < first + group.repeats:
+                return group, first
+            first += group.repeats
         raise ValueError(f"slot {slot.index} is in block {slot.block}; there are {first}")
 
     def variant(self, label: str) -> Variant:
@@ -213,9 +213,9 @@ def large_only(campaign: Campaign) -> str | None:
 
 def _paired(campaign: Campaign) -> tuple[int, int | None]:
     """Return how many comparisons there are, and the fewest pairs of any; None without a comparison."""
-    paired = [part for part in campaign.parts if part.pairs]
-    comparisons = sum(len(part.pairs) for part in paired) * len(campaign.measures)
-    return comparisons, min((part.repeats for part in paired), default=None)
+    paired = [group for group in campaign.variant_groups if group.pairs]
+    comparisons = sum(len(group.pairs) for group in paired) * len(campaign.measures)
+    return comparisons, min((group.repeats for group in paired), default=None)
 
 
 def fewest_pairs_to_tell(comparisons: int) -> int:

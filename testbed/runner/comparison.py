@@ -116,7 +116,7 @@ def _judged(
     campaign: Campaign, state: CampaignState
 ) -> tuple[tuple[ComparisonResult, ...], tuple[CriterionRegression, ...]]:
     runs = by_block(campaign, state)
-    beside = [pair for part in campaign.parts for pair in part.pairs]
+    beside = [pair for group in campaign.variant_groups for pair in group.pairs]
     comparisons = [
         PairedComparison(
             baseline, candidate, find_measure(name), pairs(runs, baseline, candidate, name, state.canaries)
@@ -154,7 +154,7 @@ def _had(campaign: Campaign, runs: Sequence[Mapping[str, SlotRun]], labels: Sequ
 
 def by_block(campaign: Campaign, state: CampaignState) -> tuple[Mapping[str, SlotRun], ...]:
     """Return for each block its finished runs by variant."""
-    blocks: list[dict[str, SlotRun]] = [{} for _ in range(sum(part.repeats for part in campaign.parts))]
+    blocks: list[dict[str, SlotRun]] = [{} for _ in range(sum(group.repeats for group in campaign.variant_groups))]
     for slot in campaign.slots:
         if slot.index in state.ran:
             blocks[slot.block][slot.variant] = state.ran[slot.index]

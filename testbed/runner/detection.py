@@ -109,14 +109,14 @@ def criterion_of(name: str) -> str:
     return "scenario-steps" if _STEP.match(own) else own
 
 
-def runs_suite(part: VariantGroup) -> bool:
+def runs_suite(group: VariantGroup) -> bool:
     """Return whether a play of the group is a run of each case of a suite."""
-    return part.name not in part.labels
+    return group.name not in group.labels
 
 
-def qualifies(part: VariantGroup) -> bool:
+def qualifies(group: VariantGroup) -> bool:
     """Return whether the group holds a candidate against a baseline as a scenario of `testbed qualify`."""
-    return not part.pairs and len(part.labels) > 1 and not runs_suite(part)
+    return not group.pairs and len(group.labels) > 1 and not runs_suite(group)
 
 
 def detections(
@@ -128,26 +128,26 @@ def detections(
     """
     found, first = [], 0
     history: Sequence[Mapping[str, SlotRun]] | None = None
-    for part in campaign.parts:
-        if part.name == HISTORY:
-            history = by_block(campaign, state)[first : first + part.repeats]
-            first += part.repeats
+    for group in campaign.variant_groups:
+        if group.name == HISTORY:
+            history = by_block(campaign, state)[first : first + group.repeats]
+            first += group.repeats
             continue
-        variant = campaign.variant(part.labels[-1])
+        variant = campaign.variant(group.labels[-1])
         requests = [parse_defect(each) for each in variant.defects]
         expected = tuple(dict.fromkeys(name for each in requests for name in each.defect.found_by))
-        if part.pairs:
-            trials: tuple[DefectTrial, ...] = (_compared(campaign, state, part, first, defects_of),)
-        elif qualifies(part):
-            trials = (_qualified(campaign, state, part, first, defects_of),)
+        if group.pairs:
+            trials: tuple[DefectTrial, ...] = (_compared(campaign, state, group, first, defects_of),)
+        elif qualifies(group):
+            trials = (_qualified(campaign, state, group, first, defects_of),)
         elif history is not None:
-            trials = (_nights(campaign, state, part, first, defects_of, history, reported),)
+            trials = (_nights(campaign, state, group, first, defects_of, history, reported),)
         else:
-            trials = _runs(campaign, state, part, first, defects_of)
-        suite = runs_suite(part)
+            trials = _runs(campaign, state, group, first, defects_of)
+        suite = runs_suite(group)
         experiment, shown = ("suite brief", ()) if suite else (variant.experiment, variant.settings)
-        found.append(DefectDetection(part.name, variant.defects, experiment, shown, trials, expected))
-        first += part.repeats
+        found.append(DefectDetection(group.name, variant.defects, experiment, shown, trials, expected))
+        first += group.repeats
     return found
 
 
@@ -162,31 +162,33 @@ def with_causes(found: DefectDetection, causes_of: Callable[[str], Sequence[str]
 
 
 def _runs(
-    campaign: Campaign, state: CampaignState, part: VariantGroup, first: int, defects_of: DefectsOf
+    campaign: Campaign, state: CampaignState, group: VariantGroup, first: int, defects_of: DefectsOf
 ) -> tuple[DefectTrial, ...]:
     """Return a trial for each block of a group whose runs are judged one by one."""
-    blocks = by_block(campaign, state)[first : first + part.repeats]
+    blocks = by_block(campaign, state)[first : first + group.repeats]
     why = _why_by_block(campaign, state)
-    several = runs_suite(part)
+    several = runs_suite(group)
     found = []
     for number, runs in enumerate(blocks, first):
         ran = [
-            (f"{label.rpartition(', ')[2]}: " if several else "", runs[label]) for label in part.labels if label in runs
+            (f"{label.rpartition(', ')[2]}: " if several else "", runs[label])
+            for label in group.labels
+            if label in runs
         ]
-        broken = any(campaign.variant(label).defects for label in part.labels)
+        broken = any(campaign.variant(label).defects for label in group.labels)
         found.append(_trial(ran, why.get(number, "not reached"), defects_of if broken else None))
     return tuple(found)
 
 
 def _qualified(
-    campaign: Campaign, state: CampaignState, part: VariantGroup, first: int, defects_of: DefectsOf
+    campaign: Campaign, state: CampaignState, group: VariantGroup, first: int, defects_of: DefectsOf
 ) -> DefectTrial:
     """Return the trial of a scenario that `testbed qualify` runs once with each version, and again when in doubt."""
-    *baselines, candidate = cells_of(campaign, state, part, first, by_block(campaign, state))
+    *baselines, candidate = cells_of(campaign, state, group, first, by_block(campaign, state))
     ids = tuple(run_id for each in (*baselines, candidate) for run_id in each.ids)
     if not candidate.ids:
         return DefectTrial("not run", ids, why=candidate.missing or "not reached")
-    if campaign.variant(part.labels[-1]).defects and not _acted(candidate.ids, defects_of):
+    if campaign.variant(group.labels[-1]).defects and not _acted(candidate.ids, defects_of):
         return DefectTrial("did not act", ids)
     said = judge_cells(candidate, baselines)
     why = "; ".join(said.reasons)
@@ -198,22 +200,22 @@ def _qualified(
 def _nights(
     campaign: Campaign,
     state: CampaignState,
-    part: VariantGroup,
+    group: VariantGroup,
     first: int,
     defects_of: DefectsOf,
     history: Sequence[Mapping[str, SlotRun]],
     reported: ReportedChanges,
 ) -> DefectTrial:
     """Return the trial of the nights of a group, after the nights of the history."""
-    blocks = by_block(campaign, state)[first : first + part.repeats]
+    blocks = by_block(campaign, state)[first : first + group.repeats]
     before = [[ran.done.run_id for ran in runs.values()] for runs in history]
     nights = [[ran.done.run_id for ran in runs.values()] for runs in blocks if runs]
     ids = tuple(run_id for runs in nights for run_id in runs)
     if not ids:
         why = _why_by_block(campaign, state)
-        told = next((why[block] for block in range(first, first + part.repeats) if block in why), "not reached")
+        told = next((why[block] for block in range(first, first + group.repeats) if block in why), "not reached")
         return DefectTrial("not run", ids, why=told)
-    if campaign.variant(part.labels[-1]).defects and not _acted(ids, defects_of):
+    if campaign.variant(group.labels[-1]).defects and not _acted(ids, defects_of):
         return DefectTrial("did not act", ids)
     changes = [replace(c, night=c.night - len(before)) for c in reported([*before, *nights]) if c.night > len(before)]
     if changes:
@@ -248,21 +250,21 @@ def _acted(run_ids: Sequence[str], defects_of: DefectsOf) -> bool:
 
 
 def _compared(
-    campaign: Campaign, state: CampaignState, part: VariantGroup, first: int, defects_of: DefectsOf
+    campaign: Campaign, state: CampaignState, group: VariantGroup, first: int, defects_of: DefectsOf
 ) -> DefectTrial:
     """Return the trial of a comparison: judged as `testbed compare` judges these two variants alone."""
-    baseline, candidate = part.pairs[0]
-    blocks = by_block(campaign, state)[first : first + part.repeats]
+    baseline, candidate = group.pairs[0]
+    blocks = by_block(campaign, state)[first : first + group.repeats]
     ran = [runs[label] for runs in blocks for label in (baseline, candidate) if label in runs]
     broken = tuple(runs[candidate].done.run_id for runs in blocks if candidate in runs)
     ids = tuple(each.done.run_id for each in ran)
     if not broken:
         why = _why_by_block(campaign, state)
-        told = next((why[block] for block in range(first, first + part.repeats) if block in why), "not reached")
+        told = next((why[block] for block in range(first, first + group.repeats) if block in why), "not reached")
         return DefectTrial("not run", ids, why=told)
     if campaign.variant(candidate).defects and not _acted(broken, defects_of):
         return DefectTrial("did not act", ids)
-    others = tuple(part if each == part else replace(each, pairs=()) for each in campaign.parts)
+    others = tuple(group if each == group else replace(each, pairs=()) for each in campaign.variant_groups)
     pair = tuple(campaign.variant(label) for label in (baseline, candidate))
     judged = outcome(replace(campaign, command="compare", variants=pair, groups=others), state)
     different = [each for each in judged.findings if each.verdict in ("REGRESSED", "IMPROVED")]

@@ -233,8 +233,8 @@ class _Execution:
 
     def _given_up(self, slot: Slot) -> bool:
         """Return whether the slot's variant, or every variant that it is compared with, has failed too often."""
-        part, _first = self.campaign.part_of(slot)
-        partners = {label for pair in part.pairs if slot.variant in pair for label in pair} - {slot.variant}
+        group, _first = self.campaign.group_of(slot)
+        partners = {label for pair in group.pairs if slot.variant in pair for label in pair} - {slot.variant}
         return self._fails(slot.variant) or (bool(partners) and all(map(self._fails, partners)))
 
     def _fails(self, label: str) -> bool:

@@ -157,23 +157,25 @@ def _paired(cases: Mapping[str, Case], scope: QualificationScope) -> list[str]:
     return [first[experiment] for experiment in PAIRED if experiment in first]
 
 
-def kind_of(part: VariantGroup) -> Kind:
+def kind_of(group: VariantGroup) -> Kind:
     """Return how a group's scenario is run."""
-    if part.pairs:
+    if group.pairs:
         return "paired"
-    return "upgrade" if part.name.startswith((UPGRADE_FROM, DOWNGRADE_TO)) else "once"
+    return "upgrade" if group.name.startswith((UPGRADE_FROM, DOWNGRADE_TO)) else "once"
 
 
 def cells_of(
-    campaign: Campaign, state: CampaignState, part: VariantGroup, first: int, blocks: Sequence[Mapping[str, SlotRun]]
+    campaign: Campaign, state: CampaignState, group: VariantGroup, first: int, blocks: Sequence[Mapping[str, SlotRun]]
 ) -> list[VersionResult]:
     """Return the result of each version in a scenario so far.
 
     `first` is the group's first block, `blocks` are the campaign's.
     """
     return [
-        cell(each, [runs[each] for runs in blocks[first : first + part.repeats] if each in runs], _why(campaign, state))
-        for each in part.labels
+        cell(
+            each, [runs[each] for runs in blocks[first : first + group.repeats] if each in runs], _why(campaign, state)
+        )
+        for each in group.labels
     ]
 
 
@@ -211,17 +213,17 @@ def needless_slots(all_pairs: bool) -> Callable[[Campaign], Callable[[Slot, Camp
 
     def of(campaign: Campaign) -> Callable[[Slot, CampaignState], bool]:
         def not_needed(slot: Slot, state: CampaignState) -> bool:
-            part, first = campaign.part_of(slot)
+            group, first = campaign.group_of(slot)
             blocks = by_block(campaign, state)
-            if part.pairs:
-                return not all_pairs and not blocks[slot.block] and _known(campaign, state, part)
+            if group.pairs:
+                return not all_pairs and not blocks[slot.block] and _known(campaign, state, group)
             if slot.block == first:
                 return False
-            cells = cells_of(campaign, state, part, first, blocks)
+            cells = cells_of(campaign, state, group, first, blocks)
             candidate = cells[-1]
             if not candidate.ids:
                 return True  # the first run failed, so only that run is tried again
-            if slot.variant == part.labels[-1]:
+            if slot.variant == group.labels[-1]:
                 return not doubtful(candidate)
             return not candidate.runs.get("fail")
 
@@ -230,11 +232,11 @@ def needless_slots(all_pairs: bool) -> Callable[[Campaign], Callable[[Slot, Camp
     return of
 
 
-def _known(campaign: Campaign, state: CampaignState, part: VariantGroup) -> bool:
+def _known(campaign: Campaign, state: CampaignState, group: VariantGroup) -> bool:
     mine = [
         each
         for each in findings(campaign, state)
-        if (each.comparison.baseline, each.comparison.candidate) in part.pairs
+        if (each.comparison.baseline, each.comparison.candidate) in group.pairs
     ]
     return narrow_enough(mine, campaign.threshold) is not None
 
@@ -292,10 +294,10 @@ def qualification(result: CampaignResult, state: CampaignState) -> Qualification
     """
     campaign, blocks, first = result.campaign, by_block(result.campaign, state), 0
     rows = []
-    for part in campaign.parts:
-        cells = cells_of(campaign, state, part, first, blocks)
-        rows.append(_row(campaign, part, cells, result.outcome))
-        first += part.repeats
+    for group in campaign.variant_groups:
+        cells = cells_of(campaign, state, group, first, blocks)
+        rows.append(_row(campaign, group, cells, result.outcome))
+        first += group.repeats
     candidate, baselines = versions(campaign)
     return Qualification(
         campaign.id,
@@ -313,23 +315,23 @@ def qualification(result: CampaignResult, state: CampaignState) -> Qualification
 
 def versions(campaign: Campaign) -> tuple[str, tuple[str, ...]]:
     """Return the name of the candidate, and the names of the baselines."""
-    candidate = version_of(campaign.parts[0].labels[-1])
-    every = dict.fromkeys(version_of(each) for part in campaign.parts for each in part.labels)
+    candidate = version_of(campaign.variant_groups[0].labels[-1])
+    every = dict.fromkeys(version_of(each) for group in campaign.variant_groups for each in group.labels)
     return candidate, tuple(each for each in every if each != candidate)
 
 
 def _row(
-    campaign: Campaign, part: VariantGroup, cells: Sequence[VersionResult], outcome: CampaignOutcome
+    campaign: Campaign, group: VariantGroup, cells: Sequence[VersionResult], outcome: CampaignOutcome
 ) -> ScenarioQualification:
-    variant = campaign.variant(part.labels[-1])
+    variant = campaign.variant(group.labels[-1])
     topology = resolve(variant).topology.name
     findings = tuple(
-        each for each in outcome.findings if (each.comparison.baseline, each.comparison.candidate) in part.pairs
+        each for each in outcome.findings if (each.comparison.baseline, each.comparison.candidate) in group.pairs
     )
     said = judge_cells(cells[-1], cells[:-1])
-    if part.pairs:
-        said = _judge_pairs(cells, findings, [each for each in outcome.broken if each.candidate == part.labels[-1]])
-    return ScenarioQualification(part.name, variant.experiment, topology, kind_of(part), said, tuple(cells), findings)
+    if group.pairs:
+        said = _judge_pairs(cells, findings, [each for each in outcome.broken if each.candidate == group.labels[-1]])
+    return ScenarioQualification(group.name, variant.experiment, topology, kind_of(group), said, tuple(cells), findings)
 
 
 def _judge_pairs(
@@ -365,18 +367,18 @@ def _judge_pairs(
 
 def command(campaign: Campaign) -> str:
     """Return the command line that starts the same runs."""
-    once = [part for part in campaign.parts if kind_of(part) != "upgrade"]
-    members = [campaign.variant(each) for each in (once or list(campaign.parts))[0].labels]
+    once = [group for group in campaign.variant_groups if kind_of(group) != "upgrade"]
+    members = [campaign.variant(each) for each in (once or list(campaign.variant_groups))[0].labels]
     *baselines, candidate = [each.kafka or "" for each in members]
     words = ["testbed", "qualify", "--kafka", candidate, *(["--against", *baselines])]
-    names = [part.name for part in once]
+    names = [group.name for group in once]
     suites = list(dict.fromkeys(name.partition("/")[0] for name in names))
     words += [word for suite in suites for word in ("--suite", suite) if not set(suites) <= set(SUITES)]
     words += [word for name in names for word in ("--scenario", name)]
-    paired = [part for part in campaign.parts if part.pairs]
-    words += [word for part in paired for word in ("--paired", part.name)]
+    paired = [group for group in campaign.variant_groups if group.pairs]
+    words += [word for group in paired for word in ("--paired", group.name)]
     words += ["--pairs", str(paired[0].repeats)] if paired else ["--no-pairs"]
-    words += [] if any(kind_of(part) == "upgrade" for part in campaign.parts) else ["--no-upgrade"]
+    words += [] if any(kind_of(group) == "upgrade" for group in campaign.variant_groups) else ["--no-upgrade"]
     words += [word for name in campaign.measures for word in ("--measure", name)]
     words += ["--threshold", f"{campaign.threshold * 100:g}"]
     words += ["--profile", campaign.variants[0].profile, "--seed", str(campaign.seed)]

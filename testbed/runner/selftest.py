@@ -199,13 +199,13 @@ def new_selftest(asked: SelftestRequest) -> Campaign:
 
 def way_of(campaign: Campaign) -> str:
     """Return how a self-test's campaign looks for defects."""
-    if any(part.pairs for part in campaign.parts):
+    if any(group.pairs for group in campaign.variant_groups):
         return COMPARE
-    if any(part.name == HISTORY for part in campaign.parts):
+    if any(group.name == HISTORY for group in campaign.variant_groups):
         return NIGHTS
-    if any(qualifies(part) for part in campaign.parts):
+    if any(qualifies(group) for group in campaign.variant_groups):
         return QUALIFY
-    return BRIEF if any(runs_suite(part) for part in campaign.parts) else RUN
+    return BRIEF if any(runs_suite(group) for group in campaign.variant_groups) else RUN
 
 
 def needless_of(campaign: Campaign) -> Callable[[Slot, CampaignState], bool]:

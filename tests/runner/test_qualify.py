@@ -75,8 +75,8 @@ def test_a_qualification_can_be_run_in_every_profile_and_is_the_same_from_its_jo
     slots = asked.slots
     assert [slot.index for slot in slots] == list(range(len(slots)))
     for slot in slots:
-        part, first = asked.part_of(slot)
-        assert slot.variant in part.labels and first <= slot.block < first + part.repeats
+        group, first = asked.group_of(slot)
+        assert slot.variant in group.labels and first <= slot.block < first + group.repeats
 
 
 def test_a_tarball_and_a_tree_are_called_by_their_last_part(tmp_path):
