@@ -21,7 +21,7 @@ QUALIFY = "qualify"
 """The command whose groups are scenarios. Each scenario is run with every version."""
 SELFTEST = "selftest"
 """The command whose groups are defects. Each of them is a question of its own."""
-TOLD_UNFINISHED = (NIGHTLY, QUALIFY, SELFTEST)
+REPORTED_UNFINISHED = (NIGHTLY, QUALIFY, SELFTEST)
 """Commands that report finished runs, and missing runs with the reason, even when several in a row fail."""
 
 
@@ -185,7 +185,7 @@ def lasting(text: str | None) -> str | None:
     return str(Path(text).absolute()) if text is not None and Path(text).exists() else text
 
 
-def require_tellable(campaign: Campaign) -> None:
+def require_enough_pairs(campaign: Campaign) -> None:
     """Raise `UsageError` when too few pairs are asked for.
 
     A qualification has to tell a small regression from chance, a comparison a large one (see `large_only`).

@@ -12,7 +12,7 @@ from typing import Protocol
 
 from results.contract.verdict import Verdict
 from testbed.errors import TestbedError, UsageError
-from testbed.runner.campaign import NIGHTLY, TOLD_UNFINISHED, Campaign
+from testbed.runner.campaign import NIGHTLY, REPORTED_UNFINISHED, Campaign
 from testbed.runner.journal import (
     CampaignJournal,
     CampaignState,
@@ -199,7 +199,7 @@ class _Execution:
                 tried.add(slot.index)
             if len(self.failures) == FAILURES_IN_A_ROW:
                 why = f"{FAILURES_IN_A_ROW} runs in a row could not be made, the last one because: {self.failures[-1]}"
-                if self.campaign.command not in TOLD_UNFINISHED:
+                if self.campaign.command not in REPORTED_UNFINISHED:
                     raise TestbedError(f"{why}\nmend that, then go on with --resume {self.campaign.id}")
                 return CampaignEnd(why, False)
         return None

@@ -30,7 +30,7 @@ from results.contract.store import Store, StoreError
 from results.report.qualification import QualificationEnvironment, render_qualification
 from testbed.errors import TestbedError, UsageError
 from testbed.experiments.reports import reports_dir
-from testbed.runner.campaign import QUALIFY, Campaign, VariantGroup, new_campaign, require_tellable
+from testbed.runner.campaign import QUALIFY, Campaign, VariantGroup, new_campaign, require_enough_pairs
 from testbed.runner.comparison import CampaignOutcome, CriterionRegression, by_block, findings, narrow_enough
 from testbed.runner.journal import CampaignState, SlotRun, campaign_state, opened
 from testbed.runner.run import CampaignResult, Progress, begin, resume
@@ -258,7 +258,7 @@ def new_qualification(
     asked = new_campaign(
         QUALIFY, variants, 1, seed, store=store, measure_names=measures, threshold=threshold, groups=groups
     )
-    require_tellable(asked)
+    require_enough_pairs(asked)
     return asked
 
 

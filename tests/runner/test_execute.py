@@ -4,7 +4,7 @@ import pytest
 
 from testbed.errors import TestbedError
 from testbed.runner import journal as journals
-from testbed.runner.campaign import TOLD_UNFINISHED
+from testbed.runner.campaign import REPORTED_UNFINISHED
 from testbed.runner.execution import CampaignLimits, execute
 from testbed.runner.journal import CanaryReading, RunBegun, RunDone, RunFailed, campaign_state, created, opened
 from tests.runner.fakes import FakeExecutor, Killed, campaign
@@ -128,7 +128,7 @@ def test_what_failed_before_an_interruption_does_not_end_the_series_again():
     assert (ended.complete, len(dead.made)) == (False, 3)
 
 
-@pytest.mark.parametrize("command", TOLD_UNFINISHED)
+@pytest.mark.parametrize("command", REPORTED_UNFINISHED)
 def test_what_was_made_of_a_night_or_a_qualification_is_told_all_the_same(command):
     asked = campaign(repeats=5, command=command, id=f"20261121T200000Z-{command}-0a1b2c")
     executor = FakeExecutor(fail=lambda variant, number: TestbedError("no disk") if number >= 2 else None)

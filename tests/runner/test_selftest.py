@@ -9,7 +9,7 @@ from results.contract.defect import DefectRecord
 from testbed.cli.selftests import as_json, as_markdown, as_text, row
 from testbed.errors import TestbedError, UsageError
 from testbed.runner import journal
-from testbed.runner.campaign import require_tellable
+from testbed.runner.campaign import require_enough_pairs
 from testbed.runner.detection import criterion_of, detections, with_causes
 from testbed.runner.execution import CampaignLimits, MeasuredRun, execute
 from testbed.runner.journal import campaign_state
@@ -99,7 +99,7 @@ def test_several_defects_at_once_are_one_play():
 
 def test_eight_pairs_can_tell():
     campaign = new_selftest(SelftestRequest((LEAK,), "compare"))
-    require_tellable(replace(campaign, groups=campaign.groups[:1]))
+    require_enough_pairs(replace(campaign, groups=campaign.groups[:1]))
 
 
 def test_what_one_run_finds():

@@ -35,7 +35,7 @@ def _run(args: argparse.Namespace) -> int:
     from testbed.cli import series as told
     from testbed.cli.output import TimedProgress, require_writable, write
     from testbed.errors import UsageError
-    from testbed.runner.campaign import new_campaign, require_tellable
+    from testbed.runner.campaign import new_campaign, require_enough_pairs
     from testbed.runner.execution import parse_budget
     from testbed.runner.run import begin, resume
     from testbed.runner.variant import Variant, of_each, parse_variant, split_defects
@@ -61,7 +61,7 @@ def _run(args: argparse.Namespace) -> int:
             measure_names=args.measure,
             threshold=told.or_else(args.threshold, 3.0) / 100,
         )
-        require_tellable(asked)
+        require_enough_pairs(asked)
     elif not args.resume:
         raise UsageError("what is compared? --kafka A --kafka B, or --variant 'LABEL: NAME=VALUE' twice")
     else:
