@@ -22,7 +22,7 @@ from testbed.provision import state as states
 from testbed.provision.containers import Engine
 from testbed.provision.resources import remove
 from testbed.provision.testbed import Testbed
-from testbed.runner.ducktape import tell
+from testbed.runner.ducktape import print_progress
 from testbed.software.source import parse_source
 from testbed.topology.find import find, ready
 
@@ -75,7 +75,7 @@ class TestbedCluster(framework.Cluster):
         try:
             self._used = self._nodes(topology)
         except TestbedError as error:
-            tell(f"no testbed {topology}: {error}")
+            print_progress(f"no testbed {topology}: {error}")
             self._used = [framework.problem_node(str(error), topology) for _host in find(topology).hosts]
         return list(self._used)
 
@@ -113,11 +113,11 @@ class TestbedCluster(framework.Cluster):
         try:
             testbed = Testbed.attach(self._made[topology])
         except TestbedError as error:
-            tell(f"making another testbed {topology}: {error}")
+            print_progress(f"making another testbed {topology}: {error}")
             self._remove([topology])
             return None
         if differences := testbed.shaping_differences():
-            tell(f"making another testbed {topology}, this one is not as declared any more: {differences[0]}")
+            print_progress(f"making another testbed {topology}, this one is not as declared any more: {differences[0]}")
             testbed.close()
             self._remove([topology])
             return None
@@ -130,7 +130,7 @@ class TestbedCluster(framework.Cluster):
             topology = topology.with_kafka_version(str(parse_source(self._options.kafka)))
         own = f"suite-{secrets.token_hex(3)}"
         self._made[name] = own
-        return Testbed.up(topology, name=own, ephemeral=True, progress=tell)
+        return Testbed.up(topology, name=own, ephemeral=True, progress=print_progress)
 
     def _remove(self, topologies: Iterable[str]) -> None:
         for topology in topologies:

@@ -14,7 +14,7 @@ from testbed.errors import TestbedError
 from testbed.experiments.experiment import find_experiment
 from testbed.experiments.reports import default_store
 from testbed.runner.case import FILE, CaseOutcome, CaseRun
-from testbed.runner.ducktape import tell
+from testbed.runner.ducktape import print_progress
 from testbed.runner.variant import of_case, resolve
 from testbed.suites.suite import Case, Suite, chosen_cases, chosen_profile, find_suite
 from testbed.topology.find import find
@@ -78,7 +78,7 @@ class ScenarioTest(Test):
         while True:
             run = CaseRun(chosen, chosen_profile(), kafka.options.kafka, folder, before)
             outcome = self._once(run, kafka)
-            tell(f"case {case}: {outcome.ending}{f': {outcome.why}' if outcome.why else ''}")
+            print_progress(f"case {case}: {outcome.ending}{f': {outcome.why}' if outcome.why else ''}")
             if not run.disturbed or len(before) == kafka.options.again:
                 break
             before = (*before, f"{outcome.run_id}: {outcome.why}")
@@ -86,13 +86,13 @@ class ScenarioTest(Test):
 
     def _once(self, run: CaseRun, kafka: KafkaService) -> CaseOutcome:
         """Run the case on an emptied testbed and return its outcome. Raise the error that prevented a verdict."""
-        tell(f"case {run.case.name}: {run.case.experiment} {' '.join(run.case.settings)}")
+        print_progress(f"case {run.case.name}: {run.case.experiment} {' '.join(run.case.settings)}")
         try:
             with run.recorded():
                 testbed = run.testbed = kafka.testbed
                 run.resolved.experiment.fits(testbed.topology, run.resolved.settings)
                 kafka.start(run.resolved.overlay)
-                return run.run(testbed, self._store(kafka), tell)
+                return run.run(testbed, self._store(kafka), print_progress)
         except BaseException:
             # The state of the testbed is unknown: the next test must not start on it.
             self._give_up(kafka)
@@ -109,7 +109,7 @@ class ScenarioTest(Test):
                 kafka.testbed.down()
                 kafka.problem = "its testbed was removed after a case that was not done"
             except TestbedError as error:
-                tell(f"the testbed of a case that was not done could not be removed: {error}")
+                print_progress(f"the testbed of a case that was not done could not be removed: {error}")
 
 
 def _assert_passed(outcome: CaseOutcome) -> None:

@@ -9,7 +9,7 @@ from testbed.errors import TestbedError
 from testbed.faults.faults import heal_leftovers
 from testbed.probes.recorder import Recorder
 from testbed.provision.testbed import Testbed
-from testbed.runner.ducktape import tell
+from testbed.runner.ducktape import print_progress
 from testbed.runner.testbed_pool import empty
 from testbed.workload.outcome import WorkloadResult
 from testbed.workload.spec import Spec
@@ -46,13 +46,13 @@ class KafkaService(Service):
     def start(self, overlay: Mapping[str, str] | None = None) -> None:
         """Start Kafka with `overlay` over the topology's properties. Raise `TestbedError` when it does not start."""
         testbed = self.testbed
-        heal_leftovers(testbed, tell)
+        heal_leftovers(testbed, print_progress)
         if not self.kept:
             empty(testbed)
         if dict(overlay or {}) == dict(testbed.state.overlay):
-            testbed.start_kafka(progress=tell)
+            testbed.start_kafka(progress=print_progress)
         else:
-            testbed.reconfigure(overlay or {}, progress=tell)
+            testbed.reconfigure(overlay or {}, progress=print_progress)
 
     def stop(self) -> None:
         """Stop Kafka on every host and empty the host, unless the testbed is kept. Logs stay."""

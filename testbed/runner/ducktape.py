@@ -22,13 +22,13 @@ SUITE_VARIABLE = "TESTBED_SUITE_PROCESS"
 MARK = "testbed: "
 
 
-def tell(text: str) -> None:
+def print_progress(text: str) -> None:
     """Print one step; several lines of text become one."""
     print(f"{MARK}{' '.join(text.split())}", flush=True)
 
 
-def told(line: str) -> str:
-    """Return the text of a line that `tell` printed, or an empty one for any other line."""
+def progress_of(line: str) -> str:
+    """Return the text of a line that `print_progress` printed, or an empty one for any other line."""
     return line[len(MARK) :].rstrip("\n") if line.startswith(MARK) else ""
 
 
@@ -100,7 +100,7 @@ def run(session: DucktapeSession, progress: Progress) -> None:
         session.command(),
         session.folder,
         session.environment(),
-        told,
+        progress_of,
         progress,
         longest_s=session.longest_s,
         after=lambda pid: _remove_left(pid, progress),
