@@ -48,9 +48,9 @@ def test_requests_are_told_apart(method, target, operation):
 def test_a_share_of_the_requests_fails():
     rules = [{"operations": ["put"], "status": 503, "share_ppm": 250_000}]
     draw = random.Random(7)
-    failed = sum(store_proxy.chosen(rules, "put", draw) == 503 for _ in range(4000))
+    failed = sum(store_proxy.status_for(rules, "put", draw) == 503 for _ in range(4000))
     assert 800 < failed < 1200
-    assert store_proxy.chosen(rules, "get", draw) is None
+    assert store_proxy.status_for(rules, "get", draw) is None
 
 
 class _Server(http.server.BaseHTTPRequestHandler):

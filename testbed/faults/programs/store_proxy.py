@@ -61,7 +61,7 @@ def refusal(status: int) -> bytes:
     return f"{head}Content-Length: {len(body)}\r\nConnection: close\r\n\r\n".encode() + body
 
 
-def chosen(rules: "list[dict[str, object]]", what: str, draw: "random.Random") -> "int | None":
+def status_for(rules: "list[dict[str, object]]", what: str, draw: "random.Random") -> "int | None":
     """Return the status of the first rule that takes this request; None: the request passes."""
     for rule in rules:
         operations, share, status = rule["operations"], rule["share_ppm"], rule["status"]
@@ -106,7 +106,7 @@ async def _serve(
     try:
         head = await reader.readuntil(b"\r\n\r\n")
         method, target, headers = parse_head(head)
-        status = chosen(json.loads(Path(rules).read_text(encoding="utf-8")), operation(method, target), draw)
+        status = status_for(json.loads(Path(rules).read_text(encoding="utf-8")), operation(method, target), draw)
         if status is not None:
             await _refuse(status, {name.lower(): value for name, value in headers}, reader, writer)
             return
