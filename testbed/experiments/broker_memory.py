@@ -9,7 +9,7 @@ from testbed.units import format_size
 
 MIB = 1 << 20
 OWN_REPLICAS = 500
-"""Replicas of a broker that the testbed's own heap of 512 MiB carries."""
+"""Replicas of a broker that the testbed's default heap of 512 MiB carries."""
 HEAP_BYTES, REPLICA_BYTES = 512 * MIB, MIB // 2
 """Chosen after one measurement (docs/measurements/scale.md): a broker that receives 2,008 replicas collects without end
 in 512 MiB, and spends 8 % of the time in collections in 1 GiB. Half a MiB for each replica above 500 is 1.25 GiB."""
@@ -19,7 +19,7 @@ MOST_OF_MEMORY = 0.75
 
 
 def heap_bytes(partitions: int, brokers: int) -> int | None:
-    """Return the heap of each broker in bytes, in steps of 128 MiB; None: the testbed's own is enough.
+    """Return the heap of each broker in bytes, in steps of 128 MiB; None: the testbed's default is enough.
 
     A broker gets at most all partitions; of many brokers at most four times the mean, as replicas move.
     """
