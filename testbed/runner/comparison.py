@@ -8,19 +8,16 @@ from dataclasses import dataclass
 from results.compare import (
     ComparisonResult,
     ComparisonRule,
-    CriterionTally,
-    Pair,
     PairedComparison,
     Verdict,
     find_measure,
     judge_all,
-    moved,
     worst,
 )
-from results.compare.judgement import ANY
 from results.contract.verdict import Verdict as RunVerdict
 from testbed.runner.campaign import Campaign, default_measures
-from testbed.runner.journal import CampaignState, CanaryReading, SlotRun
+from testbed.runner.journal import CampaignState, SlotRun
+from testbed.runner.pairing import by_block, pairs, tallies, value_of
 from testbed.runner.variant import UPGRADE
 
 PAIRS_BEFORE_EARLY_END = 8
@@ -149,93 +146,7 @@ def _had(campaign: Campaign, runs: Sequence[Mapping[str, SlotRun]], labels: Sequ
     if campaign.measures != default_measures(campaign.command, campaign.variants):
         return wanted
     made = [block[label] for block in runs for label in labels if label in block]
-    return [name for name in wanted if any(_value(ran, name) is not None for ran in made)] or wanted
-
-
-def by_block(campaign: Campaign, state: CampaignState) -> tuple[Mapping[str, SlotRun], ...]:
-    """Return for each block its finished runs by variant."""
-    blocks: list[dict[str, SlotRun]] = [{} for _ in range(sum(group.repeats for group in campaign.variant_groups))]
-    for slot in campaign.slots:
-        if slot.index in state.ran:
-            blocks[slot.block][slot.variant] = state.ran[slot.index]
-    return tuple(blocks)
-
-
-def pairs(
-    blocks: Sequence[Mapping[str, SlotRun]],
-    baseline: str,
-    candidate: str,
-    measure: str,
-    canaries: Sequence[CanaryReading],
-) -> tuple[Pair, ...]:
-    """Return the pairs of two variants in one measure, block by block. A block without both runs has no pair.
-
-    The values of an inconclusive run are not used, because its environment was not as declared.
-    """
-    standing = find_measure(measure).standing
-
-    def stands(ran: SlotRun) -> float | None:
-        value = _value(ran, measure)
-        return None if value is None else standing(value)
-
-    return tuple(
-        Pair(stands(first), stands(second), changed)
-        for first, second, changed in _side_by_side(blocks, baseline, candidate, canaries)
-    )
-
-
-def tallies(
-    blocks: Sequence[Mapping[str, SlotRun]], baseline: str, candidate: str, canaries: Sequence[CanaryReading]
-) -> tuple[CriterionTally, ...]:
-    """Return how often each criterion failed on one side alone, over unmoved pairs in which both runs were judged."""
-    found: dict[str, list[tuple[bool, bool]]] = {}
-    at_all: list[tuple[bool, bool]] = []
-    for first, second, changed in _side_by_side(blocks, baseline, candidate, canaries):
-        old, new = first.done, second.done
-        common = {*old.failed, *old.kept} & {*new.failed, *new.kept}
-        if not changed and "inconclusive" not in (old.verdict, new.verdict):
-            at_all.append((bool(common & {*old.failed}), bool(common & {*new.failed})))
-        for name in sorted(common) if not changed else ():
-            found.setdefault(name, []).append((name in old.failed, name in new.failed))
-    if sum(any(map(any, pairs)) for pairs in found.values()) > 1:
-        found[ANY] = at_all
-    return tuple(
-        CriterionTally(baseline, candidate, name, len(pairs), pairs.count((False, True)), pairs.count((True, False)))
-        for name, pairs in found.items()
-    )
-
-
-def _side_by_side(
-    blocks: Sequence[Mapping[str, SlotRun]], baseline: str, candidate: str, canaries: Sequence[CanaryReading]
-) -> list[tuple[SlotRun, SlotRun, str]]:
-    """Return the two runs of each block that has both, and the other changes between them; empty text without any."""
-    readings = [canary.reading for canary in canaries]
-    found = []
-    for runs in blocks:
-        if baseline in runs and candidate in runs:
-            first, second = runs[baseline], runs[candidate]
-            changes = [str(each) for each in moved([c.reading for c in _around(first, second)], readings)]
-            found.append((first, second, "; ".join([*changes, *_differences(first, second)])))
-    return found
-
-
-def _value(ran: SlotRun, measure: str) -> float | None:
-    return ran.done.values.get(measure) if ran.done.verdict != "inconclusive" or ran.done.sound else None
-
-
-def _around(*runs: SlotRun) -> list[CanaryReading]:
-    return [canary for ran in runs for canary in (*ran.before, *ran.after)]
-
-
-def _differences(first: SlotRun, second: SlotRun) -> list[str]:
-    """Return the differences of two runs other than their variant and the canaries' readings."""
-    found = []
-    classes = sorted({canary.environment for canary in _around(first, second)})
-    if len(classes) > 1:
-        found.append(f"environment {' and '.join(classes)}")
-    if not all((first.before, first.after, second.before, second.after)):
-        found.append("no look at the machine before and after each run")
-    return found
+    return [name for name in wanted if any(value_of(ran, name) is not None for ran in made)] or wanted
 
 
 def _rows(campaign: Campaign, state: CampaignState) -> tuple[VariantRow, ...]:
@@ -243,7 +154,7 @@ def _rows(campaign: Campaign, state: CampaignState) -> tuple[VariantRow, ...]:
     for variant in campaign.variants:
         runs = [state.ran[s.index] for s in campaign.slots if s.variant == variant.label and s.index in state.ran]
         verdicts = Counter(ran.done.verdict for ran in runs)
-        values = {name: [v for ran in runs if (v := _value(ran, name)) is not None] for name in campaign.measures}
+        values = {name: [v for ran in runs if (v := value_of(ran, name)) is not None] for name in campaign.measures}
         known = {name: found for name, found in values.items() if found}
         rows.append(
             VariantRow(

@@ -11,8 +11,9 @@ from results.compare.render import comparison_row
 from results.contract.defect import DefectRecord
 from testbed.defects.parse import parse_defect
 from testbed.runner.campaign import Campaign, VariantGroup
-from testbed.runner.comparison import by_block, outcome
+from testbed.runner.comparison import outcome
 from testbed.runner.journal import CampaignState, SlotRun
+from testbed.runner.pairing import by_block
 from testbed.runner.qualification import cells_of
 from testbed.runner.replayed_nights import NightChange
 

@@ -31,8 +31,9 @@ from results.report.qualification import QualificationEnvironment, render_qualif
 from testbed.errors import TestbedError, UsageError
 from testbed.experiments.reports import reports_dir
 from testbed.runner.campaign import QUALIFY, Campaign, VariantGroup, new_campaign, require_enough_pairs
-from testbed.runner.comparison import CampaignOutcome, CriterionRegression, by_block, findings, narrow_enough
+from testbed.runner.comparison import CampaignOutcome, CriterionRegression, findings, narrow_enough
 from testbed.runner.journal import CampaignState, SlotRun, campaign_state, opened
+from testbed.runner.pairing import by_block
 from testbed.runner.run import CampaignResult, Progress, begin, resume
 from testbed.runner.schedule import Slot
 from testbed.runner.variant import UPGRADE, Variant, called, of_case, resolve
