@@ -21,6 +21,7 @@ from testbed.reassignment.batching.step import BatchLimits, PartitionView
 from testbed.reassignment.batching.turn import Mode, Turn, min_insync, read_state, take_turn
 from testbed.reassignment.lag import read_sizes
 from testbed.reassignment.plan import Plan, moves
+from testbed.reassignment.plan_file import load_plan
 from testbed.reassignment.planners import Racks, Replicas
 from testbed.reassignment.progress import not_placed
 from testbed.throttle.journal import JournalFolder
@@ -56,7 +57,7 @@ def plan(args: argparse.Namespace) -> int:
 def execute(args: argparse.Namespace) -> int:
     """Execute a plan to its end; return the exit code. An interrupted execution can be resumed."""
     _check_starts(args, _mode(args))
-    wanted, control = Plan.load(args.plan), JobControl(_limits(args, BatchLimits()), _rate(args.throttle))
+    wanted, control = load_plan(args.plan), JobControl(_limits(args, BatchLimits()), _rate(args.throttle))
     with admin_of(args) as admin:
         _require_throttles(admin, control.throttle_bytes_per_s)
         states = admin.partitions(wanted.topics())
@@ -217,7 +218,7 @@ def _cancel_listed(admin: Admin, partitions: list[TopicPartition] | None) -> int
 
 def verify(args: argparse.Namespace) -> int:
     """Print whether a plan is complete; return 1 when it is not. Change nothing, not even a throttle."""
-    wanted = Plan.load(args.plan)
+    wanted = load_plan(args.plan)
     with admin_of(args) as admin:
         topics = wanted.topics()
         states = admin.partitions(topics)

@@ -193,7 +193,7 @@ class Driver:
         return len(mine)
 
     def _accepted(self, plan: Plan) -> tuple[PartitionMove, ...]:
-        chosen = plan.chosen_folders()
+        chosen = plan.partitions_with_log_dirs()
         if chosen:
             named = ", ".join(map(str, chosen[:_SHOWN]))
             raise PlanError("plan", [f"log_dirs other than 'any' are not supported: {named}; leave them out"])

@@ -24,7 +24,7 @@ from testbed.incidents.read import loads as load_incident
 from testbed.kafka import java_formats
 from testbed.kafka.command_config import CommandConfig
 from testbed.reassignment.metadata_log import MetadataLogError, parse, replay
-from testbed.reassignment.plan import Plan
+from testbed.reassignment.plan_file import load_plan, plan_from_json
 from testbed.topology import loads as load_topology
 from testbed.units import UnitError, parse_bit_rate, parse_byte_rate, parse_duration, parse_share, parse_size
 from tests.incidents.files import SMALL
@@ -119,7 +119,7 @@ def readers() -> Iterator[Reader]:
         samples = files.read(f"runs/{run_id}/samples.parquet")
         events = files.read(f"runs/{run_id}/events.parquet")
         manifest = files.read(f"manifests/{run_id}.json")
-    plan = Plan.from_json(
+    plan = plan_from_json(
         json.dumps({"version": 1, "partitions": [{"topic": "a", "partition": 0, "replicas": [1, 2]}]})
     )
     yield Reader("archive", _archive, (ArchiveError, StoreError), (archive,))
@@ -179,7 +179,7 @@ def readers() -> Iterator[Reader]:
             b'{"type":"TOPIC_RECORD","version":0,"data":{"name":"a","topicId":"x"}}\n',
         ),
     )
-    yield Reader("plan", _file(Plan.load, "plan.json"), (TestbedError,), (plan.to_json().encode(),))
+    yield Reader("plan", _file(load_plan, "plan.json"), (TestbedError,), (plan.to_json().encode(),))
     yield Reader("samples", lambda d, _f: from_parquet(d, run_id, SAMPLES, "samples"), (TableError,), (samples,))
     yield Reader(
         "s3-request", _request, (ValueError,), (b"PUT /b/k?x=1 HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\n",)

@@ -19,7 +19,7 @@ from results.contract.schema import SAMPLES, TableError
 from results.contract.store import Store, StoreError
 from results.contract.untrusted import parse_json, read_text
 from testbed.errors import TestbedError
-from testbed.reassignment.plan import Plan
+from testbed.reassignment.plan_file import load_plan
 from testbed.topology import loads as load_topology
 from tests.results.many import filled, some_runs
 from tests.results.synthetic import synthetic_run
@@ -172,7 +172,7 @@ def test_hostile_json_is_a_refusal(tmp_path, text, why):
     file = tmp_path / "plan.json"
     file.write_text(text)
     with pytest.raises(TestbedError, match=r"plan\.json"):
-        Plan.load(file)
+        load_plan(file)
 
 
 def test_a_pair_of_surrogates_is_a_character():

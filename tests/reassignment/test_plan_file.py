@@ -5,6 +5,7 @@ import pytest
 
 from testbed.kafka.types import PartitionMove, PartitionState, TopicPartition
 from testbed.reassignment.plan import Plan, PlanError, kip73_move_seconds, move_ratio, moves
+from testbed.reassignment.plan_file import plan_from_json
 
 
 def _state(tp: TopicPartition, *replicas: int) -> PartitionState:
@@ -21,11 +22,11 @@ def test_reads_and_writes_the_format_of_kafka_reassign_partitions() -> None:
             ],
         }
     )
-    plan = Plan.from_json(text)
+    plan = plan_from_json(text)
     assert plan.targets == {TopicPartition("t", 1): (2, 3), TopicPartition("t", 0): (1,)}
     assert plan.log_dirs == {TopicPartition("t", 1): ("any", "any")}
-    assert plan.chosen_folders() == []
-    assert Plan.from_json(plan.to_json()) == plan
+    assert plan.partitions_with_log_dirs() == []
+    assert plan_from_json(plan.to_json()) == plan
 
 
 @pytest.mark.parametrize(
@@ -62,11 +63,11 @@ def test_reads_and_writes_the_format_of_kafka_reassign_partitions() -> None:
                 "version": 1,
                 "partitions": [{"topic": "t", "partition": 0, "replicas": [1], "log_dirs": ["a", "b"]}],
             },
-            "partitions[0].log_dirs: 2 folders for 1 replicas; must be one each",
+            "partitions[0].log_dirs: 2 log dirs for 1 replicas; must be one each",
         ),
         (
             {"version": 1, "partitions": [{"topic": "t", "partition": 0, "replicas": [1], "log_dirs": "a"}]},
-            'partitions[0].log_dirs: found "a"; must be a list of folders',
+            'partitions[0].log_dirs: found "a"; must be a list of log dirs',
         ),
         (
             {"version": 1, "partitions": [{"topic": "t", "partition": 0, "replica": [1], "replicas": [1]}]},
@@ -80,24 +81,24 @@ def test_reads_and_writes_the_format_of_kafka_reassign_partitions() -> None:
 )
 def test_a_mistake_is_answered_with_its_field(document: object, problem: str) -> None:
     with pytest.raises(PlanError) as caught:
-        Plan.from_json(json.dumps(document), "plan.json")
+        plan_from_json(json.dumps(document), "plan.json")
     assert problem in str(caught.value)
 
 
 def test_every_mistake_is_reported() -> None:
     with pytest.raises(PlanError) as caught:
-        Plan.from_json('{"version": 2, "partitions": [{"topic": 1, "partition": "0", "replicas": 1}]}')
+        plan_from_json('{"version": 2, "partitions": [{"topic": 1, "partition": "0", "replicas": 1}]}')
     assert len(caught.value.problems) == 4
 
 
 def test_not_json_names_line_and_column() -> None:
     with pytest.raises(PlanError, match=r"plan\.json:2:3: not JSON"):
-        Plan.from_json('{"version": 1,\n  partitions', "plan.json")
+        plan_from_json('{"version": 1,\n  partitions', "plan.json")
 
 
 def test_a_key_given_twice_is_refused() -> None:
     with pytest.raises(PlanError, match="the key 'version' is given twice"):
-        Plan.from_json('{"version": 1, "version": 1}')
+        plan_from_json('{"version": 1, "version": 1}')
 
 
 def test_moves_are_what_changes_also_a_mere_reordering() -> None:

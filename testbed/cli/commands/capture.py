@@ -39,7 +39,7 @@ def _run(args: argparse.Namespace) -> int:
     from testbed.incidents.forms import NAME
     from testbed.incidents.read import load
     from testbed.incidents.scale_down import scale_down
-    from testbed.reassignment.plan import Plan
+    from testbed.reassignment.plan_file import load_plan
     from testbed.software.kafka import DEFAULT_KAFKA
     from testbed.units import parse_bit_rate, parse_duration, parse_size
 
@@ -53,7 +53,7 @@ def _run(args: argparse.Namespace) -> int:
         count, _, size = (args.scale_down or "0,").partition(",")
         most_bytes = parse_size(size) if args.scale_down else 0
         brokers = int(count)
-        plan = None if args.plan is None else Plan.load(args.plan)
+        plan = None if args.plan is None else load_plan(args.plan)
     except (ValueError, OSError) as error:
         raise UsageError(str(error)) from error
     with admin_of(args) as admin:

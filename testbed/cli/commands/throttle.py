@@ -56,13 +56,13 @@ def _estimate(args: argparse.Namespace) -> int:
     from testbed.cli.throttle_report import estimate_document, estimate_text
     from testbed.kafka.capabilities import Capability, require_of_running
     from testbed.reassignment.estimate import InfeasibleError, observe
-    from testbed.reassignment.plan import Plan
+    from testbed.reassignment.plan_file import load_plan
     from testbed.units import parse_bit_rate, parse_duration
 
     nic_bps = None if args.nic is None else int(_positive("--nic", args.nic, parse_bit_rate))
     measure_s = _positive("--measure", args.measure, parse_duration)
     goal = _goal(args, nic_bps)
-    plan = Plan.load(args.plan)
+    plan = load_plan(args.plan)
     with admin_of(args) as admin:
         require_of_running(admin, [Capability.THROTTLES_REPLICATION], "a throttle")
         observed = observe(admin, plan, measure_s)

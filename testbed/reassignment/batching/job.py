@@ -19,6 +19,7 @@ from testbed.paths import state_dir
 from testbed.reassignment.batching.step import BatchLimits
 from testbed.reassignment.batching.turn import Mode
 from testbed.reassignment.plan import Plan
+from testbed.reassignment.plan_file import plan_from_json
 
 Wish = Literal["run", "pause", "cancel"]
 _SCHEMA = 1
@@ -101,7 +102,7 @@ class JobFolder:
                 document["bootstrap"],
                 document["cluster_id"],
                 document["mode"],
-                Plan.from_json(json.dumps(document["plan"]), str(self.path / job_id / "job.json")),
+                plan_from_json(json.dumps(document["plan"]), str(self.path / job_id / "job.json")),
                 Owner(**document["owner"]),
                 document["command_config"],
                 dict(document.get("topic_ids", {})),
