@@ -52,6 +52,48 @@ class ExecutionResult:
     seconds: float
 
 
+class RequestedSteps:
+    """The last requested step of each partition, until another client changes the partition."""
+
+    def __init__(self, on_event: EventSink) -> None:
+        self._on_event = on_event
+        self._steps: dict[TopicPartition, tuple[Replicas, Replicas]] = {}
+        """Partition → its replicas before the last requested step, and that step."""
+        self._behind_since: dict[TopicPartition, float] = {}
+        self.refused: dict[TopicPartition, str] = {}
+        """The partitions whose last requested step the controller refused, with its reason."""
+
+    def add(self, state: ReassignmentState, turn: Turn) -> None:
+        """Record that the steps of a turn are requested; none of them is refused yet."""
+        for tp, step in turn.start.items():
+            adding = state.listed[tp].adding if tp in state.listed else ()
+            before = tuple(broker for broker in state.states[tp].replicas if broker not in adding)
+            self._steps[tp] = (before, step)
+        self.refused = {}
+
+    def behind(self, state: ReassignmentState) -> set[TopicPartition]:
+        """Return the partitions whose metadata is older than the controller's. Drop steps that another client undid.
+
+        The controller lists reassignments. Replicas come from any broker, whose metadata may be behind for a while.
+        """
+        now = time.monotonic()
+        # Sets, since a cancelled step leaves the old replicas in another order.
+        differing = {
+            tp
+            for tp, known in self._steps.items()
+            if tp not in state.listed
+            and tp in state.states
+            and {*state.states[tp].replicas} not in ({*known[0]}, {*known[1]})
+        }
+        self._behind_since = {tp: self._behind_since.get(tp, now) for tp in differing}
+        for tp in [tp for tp, since in self._behind_since.items() if now - since > _BEHIND_S]:
+            _, step = self._steps.pop(tp)
+            del self._behind_since[tp]
+            detail = {"replicas": list(state.states[tp].replicas), "requested": list(step)}
+            self._on_event("note", f"another client changed {tp}", detail)
+        return set(self._behind_since)
+
+
 class Execution:
     """One process's part in a job's life: `begin` or `resume`, then `run`.
 
@@ -76,10 +118,7 @@ class Execution:
         self._throttle = Throttle(admin, journals, self._on_event, command_config=job.command_config)
         self._control = JobControl()
         self._min_insync = min_insync(admin, job.plan.topics())
-        self._asked: dict[TopicPartition, tuple[Replicas, Replicas]] = {}
-        """Partition → its replicas before the last requested step, and that step."""
-        self._behind_since: dict[TopicPartition, float] = {}
-        self._refused: dict[TopicPartition, str] = {}
+        self._requested = RequestedSteps(self._on_event)
         self._begun_s = time.monotonic()
 
     @property
@@ -195,7 +234,7 @@ class Execution:
     def _turn(self, on_turn: Callable[[Turn], None]) -> Turn | None:
         """Take one turn; return it if it was the last."""
         try:
-            self._steer()
+            self._apply_control()
             state = self._state()
             self._throttle.admit(state.live)
             turn = take_turn(
@@ -206,7 +245,7 @@ class Execution:
                 return turn
             on_turn(turn)
             if turn.start:
-                self._ask(state, turn)
+                self._request_steps(state, turn)
             if turn.elect:
                 self._admin.elect_preferred(list(turn.elect))
             return turn if turn.ended and not self._old_replicas(turn, state) else None
@@ -217,21 +256,17 @@ class Execution:
             self._on_event("note", "unreachable", {"why": str(error)})
         return None
 
-    def _ask(self, state: ReassignmentState, turn: Turn) -> None:
+    def _request_steps(self, state: ReassignmentState, turn: Turn) -> None:
         """Request the steps. A step that the controller refuses is reported, and requested again at the next turn."""
         self._on_event("batch.started", "batch", {"partitions": len(turn.start)})
-        for tp, step in turn.start.items():
-            adding = state.listed[tp].adding if tp in state.listed else ()
-            before = tuple(broker for broker in state.states[tp].replicas if broker not in adding)
-            self._asked[tp] = (before, step)
-        self._refused = {}
+        self._requested.add(state, turn)
         try:
             self._admin.alter_reassignments(turn.start)
         except ReassignmentError as error:
-            self._refused = dict(error.errors)
+            self._requested.refused = dict(error.errors)
             self._on_event("note", "refused", {"why": str(error)})
 
-    def _steer(self) -> None:
+    def _apply_control(self) -> None:
         """Read the limits and the throttle that a user has set since, and bring the throttle into force."""
         try:
             control = self._jobs.control(self._job.id)
@@ -276,29 +311,7 @@ class Execution:
 
     def _state(self) -> ReassignmentState:
         state = read_state(self._admin, self._job.plan.topics(), self._min_insync, self._job.topic_ids)
-        return replace(state, behind=self._behind(state), refused=self._refused)
-
-    def _behind(self, state: ReassignmentState) -> set[TopicPartition]:
-        """Return the partitions whose metadata is older than the controller's. Drop steps that another client undid.
-
-        The controller lists reassignments. Replicas come from any broker, whose metadata may be behind for a while.
-        """
-        now = time.monotonic()
-        # Sets, since a cancelled step leaves the old replicas in another order.
-        differing = {
-            tp
-            for tp, known in self._asked.items()
-            if tp not in state.listed
-            and tp in state.states
-            and {*state.states[tp].replicas} not in ({*known[0]}, {*known[1]})
-        }
-        self._behind_since = {tp: self._behind_since.get(tp, now) for tp in differing}
-        for tp in [tp for tp, since in self._behind_since.items() if now - since > _BEHIND_S]:
-            _, step = self._asked.pop(tp)
-            del self._behind_since[tp]
-            detail = {"replicas": list(state.states[tp].replicas), "requested": list(step)}
-            self._on_event("note", f"another client changed {tp}", detail)
-        return set(self._behind_since)
+        return replace(state, behind=self._requested.behind(state), refused=self._requested.refused)
 
     def _settled_state(self) -> ReassignmentState:
         """Wait until nothing is in flight and the metadata is the controller's; return that state."""
