@@ -36,7 +36,7 @@ class KafkaService(Service):
 
     @property
     def testbed(self) -> Testbed:
-        """The testbed, with connections of this process. Raises `TestbedError` when there is none."""
+        """Return the testbed, with connections of this process. Raises `TestbedError` when there is none."""
         if self.problem is not None:
             raise TestbedError(self.problem)
         if self._testbed is None:

@@ -65,8 +65,10 @@ def bench(
     folder: Path | None = None,
     only: Literal["samples", "history"] | None = None,
 ) -> Iterator[Timing]:
-    """All timings of a scale, or `only` some, then those of the next. Stores are made below `folder` (default: where
-    temporary files go) and removed again."""
+    """Yield all timings of a scale, or `only` some, then those of the next.
+
+    Stores are made below `folder` (default: where temporary files go) and removed again.
+    """
     for scale in scales:
         if only in (None, "samples"):
             with TemporaryDirectory(prefix="testbed-bench-", dir=folder) as made:
@@ -112,7 +114,8 @@ def _fill(spark: SparkSession, store: Store, runs: range) -> None:
 
 
 def summaries(spark: SparkSession, store: Store) -> DataFrame:
-    """Every run's metrics in four numbers each: each run is read once, checked against its digest, on some worker."""
+    """Return every run's metrics in four numbers each: each run is read once, checked against its digest, on some
+    worker."""
     location = store.location
 
     def summarise(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

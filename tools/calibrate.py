@@ -121,7 +121,7 @@ class Power:
 
     @property
     def position(self) -> tuple[float, float, float]:
-        """The share of found steps whose first bad run is right within one run; and its 95 % interval."""
+        """Return the share of found steps whose first bad run is right within one run; and its 95 % interval."""
         if not self.detected:
             return (0.0, 0.0, 1.0)
         return (self.right / self.detected, *wilson(self.right, self.detected))
@@ -215,7 +215,7 @@ def power(tool: Tool, family: str, series: int, sigmas: float, before: int, tria
 
 
 def calibrate(profile: Profile, seed: int, tools: Sequence[Tool] = ()) -> "Iterator[Quiet | Power]":
-    """The rows of the table, as they are measured; `tools` are measured as well."""
+    """Yield the rows of the table, as they are measured; `tools` are measured as well."""
     every, thrice = [ours(), *tools], ours(each=3)
     for series, stores, nights in profile.stores:
         for family in profile.families:
@@ -237,14 +237,14 @@ RIGHT_ALLOWED = {"5 %": 0.70, "9 %": 0.90, "10 %": 0.90}
 
 
 def alarm_promise(row: Quiet) -> Promise:
-    """Whether the promise holds; open: missed, but its interval reaches it. Other families have no promise."""
+    """Return whether the promise holds; open: missed, but its interval reaches it. Other families have no promise."""
     if row.family not in PROMISED:
         return ""
     return _promise(row.share <= NIGHTS_ALLOWED, row.interval[1] <= NIGHTS_ALLOWED, row.interval[0] > NIGHTS_ALLOWED)
 
 
 def runs_promise(row: Power) -> Promise:
-    """The same, for the median of runs to find a step; Gaussian noise only."""
+    """Return the same, for the median of runs to find a step; Gaussian noise only."""
     limit = RUNS_ALLOWED.get((row.series, row.step))
     if limit is None or row.family != "gaussian":
         return ""
@@ -253,7 +253,7 @@ def runs_promise(row: Power) -> Promise:
 
 
 def position_promise(row: Power) -> Promise:
-    """The same, for the position; Gaussian noise only."""
+    """Return the same, for the position; Gaussian noise only."""
     limit = RIGHT_ALLOWED.get(row.step)
     if limit is None or row.family != "gaussian":
         return ""

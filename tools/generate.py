@@ -85,7 +85,7 @@ def matrix(spec: Spec) -> Floats:
 
 
 def manifest(run_id: str, at: datetime, parameters: dict[str, Any], kafka: str) -> Manifest:
-    """A run of no cluster: it passed, on a machine that does not exist."""
+    """Return a run of no cluster: it passed, on a machine that does not exist."""
     when = at.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
     return Manifest(
         run_id=run_id,
@@ -106,12 +106,12 @@ def manifest(run_id: str, at: datetime, parameters: dict[str, Any], kafka: str) 
 
 
 def when(scenario: int, run: int) -> datetime:
-    """The time of a scenario's run in that night."""
+    """Return the time of a scenario's run in that night."""
     return START + run * NIGHT + scenario * timedelta(seconds=3)
 
 
 def kafka_of(run: int) -> str:
-    """A Kafka lasts for 40 nights."""
+    """Return the Kafka of a night: each lasts for 40 nights."""
     return f"4.{run // 200}.{run // 40 % 5}"
 
 
@@ -165,7 +165,7 @@ def _all(spec: Spec) -> range:
 
 
 def _readings(spec: Spec) -> Floats:
-    """The canary of each scenario: it moves with the changes that are the machine's."""
+    """Return the canary of each scenario: it moves with the changes that are the machine's."""
     rng = np.random.default_rng([spec.seed, 1])
     readings = 1 + 0.01 * rng.standard_normal((spec.runs, spec.scenarios))
     for change in spec.changes:
@@ -194,7 +194,7 @@ def _table(spec: Spec, run: int, words: dict[str, list[str]], values: Floats, ea
 
 
 def sampled(run: Manifest, metrics: int, seconds: int, seed: int, level: float = 1.0) -> RunData:
-    """A run with `metrics` × `seconds` samples around `level`, ± 3 %."""
+    """Return a run with `metrics` × `seconds` samples around `level`, ± 3 %."""
     rng = np.random.default_rng([seed, int.from_bytes(run.run_id.encode()[-6:])])
     start = int(datetime.fromisoformat(run.started).timestamp() * 1e6)
     at = np.repeat(start + np.arange(seconds) * 1_000_000, metrics)

@@ -25,7 +25,7 @@ class OtavaMissing(Exception):
 
 
 def environment(cache: Path) -> Path:
-    """The interpreter of an environment under `cache` that has Otava, made when there is none (half a minute).
+    """Return the interpreter of an environment under `cache` that has Otava, made when there is none (half a minute).
 
     Raises OtavaMissing when it cannot be made.
     """

@@ -102,7 +102,7 @@ def store(rng: np.random.Generator, family: str, nights: int, series: int, sigma
 def step(
     rng: np.random.Generator, family: str, nights: int, series: int, sigma: float, at: int, sigmas: float
 ) -> Floats:
-    """The same, but from night `at` on each series is `sigmas` × `sigma` of its level higher."""
+    """Return the same, but from night `at` on each series is `sigmas` × `sigma` of its level higher."""
     noise = FAMILIES[family](rng, nights, series)
     noise[at:] += sigmas
     return np.asarray(np.exp(rng.uniform(0, 10, series)) * (1 + sigma * noise))

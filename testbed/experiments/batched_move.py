@@ -45,7 +45,7 @@ class BatchedModel:
 
     @property
     def no_model(self) -> str:
-        """The reason why no model predicts the duration of the move; empty: a model does."""
+        """Return the reason why no model predicts the duration of the move; empty: a model does."""
         if self._environment.setup.action.no_model:
             return self._environment.setup.action.no_model
         if any(group.inbound_bytes_per_s for group in self._environment.layout.throttled):
@@ -57,7 +57,7 @@ class BatchedModel:
 
     @property
     def idle_s(self) -> float:
-        """The longest time that the move may rest, in seconds, in addition to copying."""
+        """Return the longest time that the move may rest, in seconds, in addition to copying."""
         return BATCH_REST_S * len(self._batches())
 
     def flows(self) -> tuple[Flow, ...]:
@@ -104,7 +104,7 @@ class BatchedDriver:
 
     @property
     def throttle(self) -> Throttle | None:
-        """The throttle of the move; None before there is one."""
+        """Return the throttle of the move; None before there is one."""
         return None if self._execution is None else self._execution.throttle
 
     def transfer(self, listener: MoveListener, timeout_s: float) -> TransferResult:

@@ -75,7 +75,7 @@ class EmptyBroker:
 
     @property
     def joining(self) -> str:
-        """The host of the broker that joins."""
+        """Return the host of the broker that joins."""
         (host,) = {host for group in self._environment.layout.throttled for host in group.empty}
         return host
 
@@ -147,7 +147,7 @@ class EmptyBroker:
 
     @property
     def throttle(self) -> Throttle | None:
-        """The throttle of the move; None before there is one."""
+        """Return the throttle of the move; None before there is one."""
         return self._throttle
 
     def transfer(self, listener: MoveListener, timeout_s: float) -> TransferResult:

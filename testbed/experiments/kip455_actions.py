@@ -28,23 +28,23 @@ class ScenarioCluster(Protocol):
 
     @property
     def admin(self) -> Admin:
-        """The Admin client."""
+        """Return the Admin client."""
 
     @property
     def testbed(self) -> Testbed:
-        """The testbed."""
+        """Return the testbed."""
 
     @property
     def recorder(self) -> Recorder:
-        """The recorder of the run."""
+        """Return the recorder of the run."""
 
     @property
     def topic(self) -> str:
-        """The scenario's topic."""
+        """Return the scenario's topic."""
 
     @property
     def throttle(self) -> Throttle:
-        """The throttle of the topic's replicas."""
+        """Return the throttle of the topic's replicas."""
 
     def tp(self, partition: int) -> TopicPartition:
         """Return a partition of the topic."""

@@ -43,22 +43,22 @@ class PartitionGroup:
 
     @property
     def leader(self) -> str:
-        """The leading host, from which followers copy."""
+        """Return the leading host, from which followers copy."""
         return self.current[0]
 
     @property
     def adding(self) -> tuple[str, ...]:
-        """The hosts that need all data."""
+        """Return the hosts that need all data."""
         return (*(host for host in self.target if host not in self.current), *self.empty)
 
     @property
     def in_sync(self) -> tuple[str, ...]:
-        """The followers in sync."""
+        """Return the followers in sync."""
         return tuple(host for host in self.current[1:] if host not in self.empty)
 
     @property
     def moves(self) -> bool:
-        """Whether the replicas change."""
+        """Return whether the replicas change."""
         return self.current != self.target
 
     def tps(self) -> list[TopicPartition]:
@@ -102,17 +102,17 @@ class Layout:
 
     @property
     def groups(self) -> tuple[PartitionGroup, ...]:
-        """All groups, in the order in which they are written."""
+        """Return all groups, in the order in which they are written."""
         return (*self.throttled, *((self.control,) if self.control else ()), self.calibration)
 
     @property
     def topics(self) -> tuple[str, ...]:
-        """All topics."""
+        """Return all topics."""
         return tuple(dict.fromkeys(group.topic for group in self.groups))
 
     @property
     def throttled_topics(self) -> tuple[str, ...]:
-        """The topics of the throttled groups."""
+        """Return the topics of the throttled groups."""
         return tuple(dict.fromkeys(group.topic for group in self.throttled))
 
     @property
@@ -122,7 +122,7 @@ class Layout:
 
     @property
     def moving(self) -> tuple[PartitionGroup, ...]:
-        """The groups of the reassignment plan: throttled groups that move, and the control."""
+        """Return the groups of the reassignment plan: throttled groups that move, and the control."""
         return tuple(group for group in self.groups if group.moves and group is not self.calibration)
 
 

@@ -53,7 +53,7 @@ class MoveDriver(Protocol):
 
     @property
     def throttle(self) -> Throttle | None:
-        """The throttle of the move; None before the move sets one."""
+        """Return the throttle of the move; None before the move sets one."""
 
     def transfer(self, listener: MoveListener, timeout_s: float) -> TransferResult:
         """Execute the move. A failure is part of the result, not an exception."""
@@ -74,7 +74,7 @@ class UnbatchedDriver:
 
     @property
     def throttle(self) -> Throttle | None:
-        """The throttle of the move; None before there is a driver."""
+        """Return the throttle of the move; None before there is a driver."""
         return None if self._driver is None else self._driver.throttle
 
     def transfer(self, listener: MoveListener, timeout_s: float) -> TransferResult:

@@ -76,11 +76,11 @@ class MoveModel(Protocol):
 
     @property
     def no_model(self) -> str:
-        """The reason why no model predicts the duration of the move; empty: a model does."""
+        """Return the reason why no model predicts the duration of the move; empty: a model does."""
 
     @property
     def idle_s(self) -> float:
-        """The longest time that the move may rest, in seconds, in addition to copying."""
+        """Return the longest time that the move may rest, in seconds, in addition to copying."""
 
     def flows(self) -> tuple[Flow, ...]:
         """Return the flows from leader to follower, with the kind that says whether a quota records them."""
@@ -100,7 +100,7 @@ class UnbatchedModel:
 
     @property
     def no_model(self) -> str:
-        """The reason why no model predicts the duration of the move; empty: a model does."""
+        """Return the reason why no model predicts the duration of the move; empty: a model does."""
         return self._environment.setup.action.no_model
 
     @property

@@ -33,12 +33,13 @@ class WindowSettings:
 
     @property
     def seconds(self) -> float:
-        """The length of all samples."""
+        """Return the length of all samples."""
         return self.samples * self.sample_s
 
     @property
     def period_s(self) -> float:
-        """The window's mean length: up to a sample more than `seconds`, as the oldest sample is whole or expires."""
+        """Return the window's mean length: up to a sample more than `seconds`, as the oldest sample is whole or
+        expires."""
         return self.seconds + self.sample_s / 2
 
 
