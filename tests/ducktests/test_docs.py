@@ -35,7 +35,8 @@ def test_its_limits_are_those_of_the_code():
 def test_its_commands_are_taken():
     parser = Parser("testbed suite")
     COMMAND.configure(parser)
-    commands = [line.split("#")[0].split()[2:] for line in TEXT.splitlines() if line.startswith("testbed suite kip73")]
+    lines = [line.split("#")[0].split() for line in TEXT.splitlines()]
+    commands = [words[3:] for words in lines if words[:4] == ["./run", "testbed", "suite", "kip73"]]
     assert len(commands) == 3
     for words in commands:
         args = parser.parse_args(words)
