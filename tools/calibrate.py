@@ -18,7 +18,7 @@ import numpy as np
 from scipy.stats import binomtest
 
 from results.series.block import Block, Floats
-from results.series.calculator import FEWEST_RUNS
+from results.series.calculator import FEWEST_RUNS_TO_JUDGE
 from results.series.changes import replay
 from results.series.judge import Judge
 from results.series.noise_estimation import learn, learned_as_it_grows
@@ -179,7 +179,7 @@ def ours(judge: Judge | None = None, each: int = 1) -> Tool:
             nights = replay(values, lambda _night, _block: known, judge, of.shape[1], first, each)
         return [(found.night, found.series, found.night + 1 - found.change.runs) for night in nights for found in night]
 
-    return Tool(name, FEWEST_RUNS, run, each)
+    return Tool(name, FEWEST_RUNS_TO_JUDGE, run, each)
 
 
 def false_alarms(tool: Tool, family: str, series: int, stores: int, nights: int, seed: int) -> Quiet:

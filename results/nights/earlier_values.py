@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 from results.contract.store import Store
 from results.nights import values_table
 from results.series.block import MOST_RUNS
-from results.series.calculator import FEWEST_RUNS
+from results.series.calculator import FEWEST_RUNS_TO_JUDGE
 from results.series.decision import ChangeRule
 from results.series.separation import OUTLIERS
 
@@ -43,7 +43,7 @@ def earlier_values(store: Store, scenarios: Collection[str], before: datetime) -
 
 def in_doubt(value: float, earlier: Sequence[float], rule: ChangeRule | None = None) -> bool:
     """Return whether a value is so far from the earlier ones that more runs must tell whether it is a large change."""
-    if len(earlier) < FEWEST_RUNS:
+    if len(earlier) < FEWEST_RUNS_TO_JUDGE:
         return False
     values = np.array([*earlier, value], np.float64)
     scaled = np.log(values) if (values > 0).all() else values

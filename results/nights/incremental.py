@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from results.series.block import MOST_RUNS, Block, Bools, Floats, Ints
-from results.series.calculator import FEWEST_RUNS
+from results.series.calculator import FEWEST_RUNS_TO_JUDGE
 from results.series.decision import LevelChange, baseline_runs, continued_drift, with_kind
 from results.series.judge import Judge, SeriesJudgement
 from results.series.noise import Noise
@@ -123,7 +123,7 @@ def judge_runs(
         ran = np.unique(np.concatenate([windows.owner[layer] for layer in layers]))
         for at in ran:
             last[at] = SeriesJudgement(int(windows.counts[at]))
-        tonight = ran[windows.counts[ran] >= FEWEST_RUNS]
+        tonight = ran[windows.counts[ran] >= FEWEST_RUNS_TO_JUDGE]
         if not len(tonight):
             continue
         known = noise(night, Block(windows.values, windows.counts))

@@ -25,7 +25,7 @@ from results.nights.incremental import LEARN_FROM, night_of
 from results.nights.ingest import counted, ingest, table
 from results.nights.state import NEVER, SeriesState
 from results.series.block import MOST_RUNS
-from results.series.calculator import FEWEST_RUNS
+from results.series.calculator import FEWEST_RUNS_TO_JUDGE
 from results.series.judge import Judge
 from results.series.noise_estimation import LearnedNoise, due
 
@@ -168,7 +168,7 @@ def judged(
         about = catalogue(values)
         if not about:  # every run was set aside, or is dated ahead
             return Night((), before, ahead, learned=learned)
-        judged = [each for each in about if each.better != "canary" and each.runs >= FEWEST_RUNS]
+        judged = [each for each in about if each.better != "canary" and each.runs >= FEWEST_RUNS_TO_JUDGE]
         family = len(judged)
         needed = since(spark, values, about, before)
         lines = {name: each.to_json() for name, each in before.items()}

@@ -13,7 +13,7 @@ from results.nights.policies import Policies, SeriesPattern
 from results.nights.state import SeriesState, SeriesVerdict
 from results.nights.values import FAILED
 from results.nights.verdicts import LISTED, NightVerdict, known, rank, worst_of
-from results.series.calculator import FEWEST_RUNS
+from results.series.calculator import FEWEST_RUNS_TO_JUDGE
 from results.series.history import ReportedChange
 
 TONIGHT = timedelta(hours=36)
@@ -106,7 +106,9 @@ def scenarios(
         late = age > tonight or (ran is not None and last.scenario not in ran)
         if age > retired or (experiments and last.experiment not in experiments):
             continue
-        if (only is not None and last.scenario not in only) or (age > tonight and _most_runs(members) < FEWEST_RUNS):
+        if (only is not None and last.scenario not in only) or (
+            age > tonight and _most_runs(members) < FEWEST_RUNS_TO_JUDGE
+        ):
             continue
         # What was never measured, or not for long, is no series of tonight; nor what newer runs do not even look for.
         measured = [each for each in members if each.newest_value is not None]
@@ -174,7 +176,7 @@ def _scenario(
     lines.sort(key=lambda line: (not line.judged, rank(line.verdict), line.about.metric))
     verdict = of_series(lines)
     nothing = "nothing was measured"
-    before = [each for each in elsewhere if each.better != "canary" and each.runs >= FEWEST_RUNS]
+    before = [each for each in elsewhere if each.better != "canary" and each.runs >= FEWEST_RUNS_TO_JUDGE]
     if not lines and before and not late:
         verdict, nothing = "ENV-CHANGED", _environment(max(before, key=lambda each: each.newest), last, 0)
     return ScenarioResult(
@@ -277,11 +279,15 @@ def _verdict(
     if said.reported is not None:
         return "NO-DATA", "not measured since its change was told"
     if said.verdict == "NO-DATA":
-        before = [each for each in elsewhere if each.metric == about.metric and each.runs >= FEWEST_RUNS]
-        if before and about.runs < FEWEST_RUNS and (about.oldest is None or _same_night(about.oldest, about.newest)):
+        before = [each for each in elsewhere if each.metric == about.metric and each.runs >= FEWEST_RUNS_TO_JUDGE]
+        if (
+            before
+            and about.runs < FEWEST_RUNS_TO_JUDGE
+            and (about.oldest is None or _same_night(about.oldest, about.newest))
+        ):
             return "ENV-CHANGED", _environment(max(before, key=lambda each: each.newest), about, about.runs)
         since = " since its last change" if about.runs > said.runs else ""
-        return "LEARNING", f"{said.runs} of {FEWEST_RUNS} runs{since}"
+        return "LEARNING", f"{said.runs} of {FEWEST_RUNS_TO_JUDGE} runs{since}"
     if said.verdict == "NOISY":
         return "NOISY", f"a change of {said.detectable or 0:.0%} would be missed as often as not"
     return known(said.verdict), ""
@@ -295,7 +301,7 @@ def _same_night(one: int | None, other: int) -> bool:
 def _environment(before: SeriesInfo, now: SeriesInfo, runs: int) -> str:
     was, is_now = json.loads(before.environment_details), json.loads(now.environment_details)
     different = [f"{name} {was.get(name)} → {is_now[name]}" for name in is_now if was.get(name) != is_now[name]]
-    return f"the environment changed: {'; '.join(different)} ({runs} of {FEWEST_RUNS} runs in it)"
+    return f"the environment changed: {'; '.join(different)} ({runs} of {FEWEST_RUNS_TO_JUDGE} runs in it)"
 
 
 def _runs(count: int) -> str:

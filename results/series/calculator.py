@@ -17,8 +17,8 @@ from results.series.block import Floats, Ints
 
 FEWEST_AFTER = 3
 """The fewest runs that make a new level: one or two wild runs never do."""
-FEWEST_RUNS = 10
-"""The fewest runs of a series that can be judged."""
+FEWEST_RUNS_TO_JUDGE = 10
+"""The fewest runs, or nights of history, of a series that can be judged."""
 YOUNG = 30
 """Up to so many runs a level may have begun just after the change before: so many as `FEWEST_AFTER` are one, too."""
 FEWEST_BEFORE = 10
@@ -71,7 +71,7 @@ def lengths(n: int, every: bool = False) -> tuple[int, ...]:
     before = FEWEST_AFTER if n <= YOUNG else FEWEST_BEFORE
     most = n - before if n <= YOUNG else n // 2
     tried = list(range(FEWEST_AFTER, most + 1))
-    if every or n <= 2 * FEWEST_RUNS:
+    if every or n <= 2 * FEWEST_RUNS_TO_JUDGE:
         return tuple(tried)
     thin, last = [], 0
     for k in tried:

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from results.series.block import MOST_RUNS, Block, Floats, Ints
-from results.series.calculator import FEWEST_RUNS
+from results.series.calculator import FEWEST_RUNS_TO_JUDGE
 from results.series.decision import ChangeRule, Kind, LevelChange, baseline_runs, continued_drift
 from results.series.judge import Better, Judge, direction
 from results.series.noise import Noise
@@ -58,7 +58,7 @@ def replay(
         counts[ran] = np.minimum(counts[ran] + 1, MOST_RUNS)
         seen[ran] += 1
         found: list[ReplayedChange] = []
-        tonight = ran[counts[ran] >= FEWEST_RUNS]
+        tonight = ran[counts[ran] >= FEWEST_RUNS_TO_JUDGE]
         if len(tonight) and night >= first and (night + 1) % each == 0:
             known = noise(night // each, Block(window, counts))
             for look in judge.look(Block(window[:, tonight], counts[tonight]), known, family):
@@ -127,7 +127,7 @@ class SeriesChanges:
     @property
     def too_few(self) -> bool:
         """Return whether there was nothing to judge: the absence of changes then says nothing."""
-        return self.used < FEWEST_RUNS
+        return self.used < FEWEST_RUNS_TO_JUDGE
 
 
 @overload

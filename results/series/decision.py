@@ -7,7 +7,7 @@ from typing import Literal, Protocol
 import numpy as np
 
 from results.series.block import SMALLEST, Floats, standardise
-from results.series.calculator import FEWEST_AFTER, FEWEST_RUNS, of_mean
+from results.series.calculator import FEWEST_AFTER, FEWEST_RUNS_TO_JUDGE, of_mean
 
 Kind = Literal["step", "drift", "unclear"]
 """Unclear: it changed, but the first runs of a step and of a drift look alike. See `settled`."""
@@ -212,7 +212,7 @@ MORE = 2.0
 
 def with_kind(change: LevelChange, runs: Floats, since: int, memory: float) -> LevelChange:
     """The change with its kind, if that can be told by now; as it was while it cannot, and once it is known."""
-    if change.kind != "unclear" or since > LONGEST or not FEWEST_AFTER <= since <= len(runs) - FEWEST_RUNS:
+    if change.kind != "unclear" or since > LONGEST or not FEWEST_AFTER <= since <= len(runs) - FEWEST_RUNS_TO_JUDGE:
         return change
     return replace(change, kind=settled(runs[:-since], runs[-since:], memory))
 

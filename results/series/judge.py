@@ -7,7 +7,7 @@ from typing import Literal, Protocol
 import numpy as np
 
 from results.series.block import Block, Floats, Ints
-from results.series.calculator import FEWEST_AFTER, FEWEST_RUNS, Calculator, Prior, StepScan, of_mean
+from results.series.calculator import FEWEST_AFTER, FEWEST_RUNS_TO_JUDGE, Calculator, Prior, StepScan, of_mean
 from results.series.decision import ChangeRule, Decision, LevelChange, StepOrDrift
 from results.series.noise import Noise, prior_of
 from results.series.noise_estimation import FEW_SERIES, prepare
@@ -43,9 +43,9 @@ RUNS_TO_FIND = 10
 class SeriesJudgement:
     """The judgement of one series in one night.
 
-    `runs` were judged; with fewer than `FEWEST_RUNS` nothing was. `chance` is an adjusted p (see `LevelChange`).
-    `detectable` is the step, as a fraction of the level, that is found within 10 runs in half of all cases. It is None
-    without a level.
+    `runs` were judged; with fewer than `FEWEST_RUNS_TO_JUDGE` nothing was. `chance` is an adjusted p (see
+    `LevelChange`). `detectable` is the step, as a fraction of the level, that is found within 10 runs in half of all
+    cases. It is None without a level.
     """
 
     runs: int
@@ -86,10 +86,10 @@ class Judge:
 
     def look(self, block: Block, noise: Noise, family: int | None = None) -> "Iterator[Scores]":
         """Return the scores of the block, length by length; see `night`."""
-        tonight = int(np.sum(block.counts >= FEWEST_RUNS)) if family is None else family
+        tonight = int(np.sum(block.counts >= FEWEST_RUNS_TO_JUDGE)) if family is None else family
         tonight = max(tonight, FEW_SERIES)
         limit = noise.tail.score(SCAN_SHARE * self.rule.night / tonight)
-        for members, values in block.groups(FEWEST_RUNS):
+        for members, values in block.groups(FEWEST_RUNS_TO_JUDGE):
             group = prepare(values, self.calculator)
             memory = noise.memory.likely(group.memory, group.runs)
             prior = prior_of(group.standard, memory, group.variance, noise.spread)
@@ -162,7 +162,7 @@ def direction(change: LevelChange, better: Better) -> Verdict:
 def verdict(judgement: SeriesJudgement, better: Better, rule: ChangeRule) -> Verdict:
     """Return one word. NOISY: no change was found, and a step of `rule.noisy` would not have been found."""
     change = judgement.change
-    if judgement.runs < FEWEST_RUNS:
+    if judgement.runs < FEWEST_RUNS_TO_JUDGE:
         return "NO-DATA"
     if change is not None:
         return direction(change, better)

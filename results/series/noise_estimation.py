@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from results.series.block import Block, Floats, Ints, Standard, standardise
-from results.series.calculator import FEWEST_RUNS, Calculator, Prior, StepScan
+from results.series.calculator import FEWEST_RUNS_TO_JUDGE, Calculator, Prior, StepScan
 from results.series.noise import (
     GRID,
     NORMAL,
@@ -89,14 +89,14 @@ def learn(
     """The noise of a store from its series' newest runs. `night` is the share of nights with a false alarm, at most.
 
     `each` is how many runs a night each series has (None: one): so many lie between two looks. Raises ValueError when
-    no series has `FEWEST_RUNS` runs.
+    no series has `FEWEST_RUNS_TO_JUDGE` runs.
     """
     scan = calculator or StepScan()
     parts = list(_alike(block, each))
     groups = [prepare(values, scan) for _, values in parts]
     count = sum(len(group.memory) for group in groups)
     if count == 0:
-        raise ValueError(f"no series has {FEWEST_RUNS} runs: there is no noise to learn from yet")
+        raise ValueError(f"no series has {FEWEST_RUNS_TO_JUDGE} runs: there is no noise to learn from yet")
     memory = pooled(
         np.concatenate([group.memory for group in groups]),
         np.concatenate([np.full(len(group.memory), group.runs) for group in groups]),
@@ -117,7 +117,7 @@ def learn(
 
 def _alike(block: Block, each: Ints | None) -> Iterator[tuple[int, Floats]]:
     """(runs a night, runs) of series of one length that have as many runs a night."""
-    for members, values in block.groups(FEWEST_RUNS):
+    for members, values in block.groups(FEWEST_RUNS_TO_JUDGE):
         often = np.ones(len(members), np.int64) if each is None else each[members]
         for apart in np.unique(often):
             yield int(apart), np.ascontiguousarray(values[:, often == apart])
@@ -168,7 +168,7 @@ def _scores(
             wide = replace(wide, memory=_fast(memory.likely(autocorrelations(mixed, split), n)))
         tonight = scan.scores(mixed, wide)
         before = np.zeros_like(tonight)
-        for back in range(1, min(NIGHTS, (n - FEWEST_RUNS) // apart + 1)):
+        for back in range(1, min(NIGHTS, (n - FEWEST_RUNS_TO_JUDGE) // apart + 1)):
             np.maximum(before, scan.scores(mixed, wide, back * apart), out=before)
         found.append((before, tonight))
     return found
@@ -260,7 +260,7 @@ class LearnedNoise:
 
 def typical_length(block: Block) -> float:
     """The median of the series that are learned from: where most have not begun, all would be as short each night."""
-    begun = block.counts[block.counts >= FEWEST_RUNS]
+    begun = block.counts[block.counts >= FEWEST_RUNS_TO_JUDGE]
     return float(np.median(begun)) if len(begun) else 0.0
 
 

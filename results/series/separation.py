@@ -8,7 +8,7 @@ The derivation is in `docs/series.md`, *A large change*.
 import numpy as np
 
 from results.series.block import Floats
-from results.series.calculator import FEWEST_AFTER, FEWEST_RUNS, of_mean
+from results.series.calculator import FEWEST_AFTER, FEWEST_RUNS_TO_JUDGE, of_mean
 
 TAIL = 2.0
 """A run is d times as far as the farthest before with a chance of d^-`TAIL` at most, as of noise without a variance."""
@@ -22,7 +22,7 @@ def separation(values: Floats, memory: Floats) -> Floats:
     It is 1 where the newest `FEWEST_AFTER` do not all lie beyond the others on one side, and of short series.
     """
     k, n = FEWEST_AFTER, len(values) - FEWEST_AFTER
-    if n < FEWEST_RUNS:
+    if n < FEWEST_RUNS_TO_JUDGE:
         return np.ones(values.shape[1])
     scaled = _logarithms(values)
     before, after = scaled[:n], scaled[n:]

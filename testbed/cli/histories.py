@@ -70,7 +70,7 @@ def as_text(told: HistoryChanges) -> str:
     changed = sum(1 for one in told.series.values() if one.changes)
     summary = f"{told.file}: {len(rows)} changes in {changed} of {len(told.series)} series, {len(labels)} runs"
     if short:
-        summary += f"; too few values to say anything, of {FEWEST_RUNS} it takes: {', '.join(short)}"
+        summary += f"; too few values to say anything, of {FEWEST_RUNS_TO_JUDGE} it takes: {', '.join(short)}"
     return "\n".join([*([table(HEADER, rows), ""] if rows else []), *told.columns.notes, summary])
 
 

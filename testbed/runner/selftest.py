@@ -7,7 +7,7 @@ from functools import partial
 from results.compare.qualification import CERTAIN
 from results.contract.defect import DefectRecord
 from results.contract.store import Store
-from results.series.calculator import FEWEST_RUNS
+from results.series.calculator import FEWEST_RUNS_TO_JUDGE
 from results.spark.session import session
 from testbed.defects.defect import Exposure
 from testbed.defects.parse import defects, find_defect, parse_defect
@@ -156,7 +156,7 @@ def plan(asked: SelftestRequest) -> tuple[list[Variant], list[VariantGroup]]:
     elif asked.by in (COMPARE, QUALIFY):
         made.pairs(broken, paired=asked.by == COMPARE)
     else:
-        made.suites(broken, (asked.history or FEWEST_RUNS) if asked.by == NIGHTS else 0)
+        made.suites(broken, (asked.history or FEWEST_RUNS_TO_JUDGE) if asked.by == NIGHTS else 0)
     return list(made.variants.values()), made.groups
 
 

@@ -25,7 +25,7 @@ from results.nights.night import Night, SeriesInfo
 from results.nights.scenarios import scenarios
 from results.nights.values import FAILED, VALUES
 from results.series.block import MOST_RUNS
-from results.series.calculator import FEWEST_RUNS
+from results.series.calculator import FEWEST_RUNS_TO_JUDGE
 from results.series.judge import Judge
 from results.series.noise_estimation import due
 
@@ -85,7 +85,7 @@ class Nights:
         about = _about(self.series)
         table = pa.concat_tables(self.parts)
         lines = {name: state.to_json() for name, state in self.states.items()}
-        long = [each for each in about if each.better != "canary" and each.runs >= FEWEST_RUNS]
+        long = [each for each in about if each.better != "canary" and each.runs >= FEWEST_RUNS_TO_JUDGE]
         known = self.lessons[-1] if self.lessons else None
         typical = sorted(min(each.runs, MOST_RUNS) for each in long)[len(long) // 2]
         newest = max(each.newest for each in about)

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from results.series.block import MOST_RUNS, Block, present
-from results.series.calculator import FEWEST_AFTER, FEWEST_RUNS
+from results.series.calculator import FEWEST_AFTER, FEWEST_RUNS_TO_JUDGE
 from results.series.changes import replay
 from results.series.decision import FEWEST_KNOWN, ChangeRule, StepOrDrift, settled
 from results.series.judge import Judge, verdict
@@ -44,7 +44,7 @@ def test_two_runs_are_no_change_yet_however_far_off(judged, calm):
 
 def upto_each(values, first):
     """The series as it stood on each night from its run `first` on."""
-    return [values[:upto] for upto in range(max(first, FEWEST_RUNS), len(values) + 1)]
+    return [values[:upto] for upto in range(max(first, FEWEST_RUNS_TO_JUDGE), len(values) + 1)]
 
 
 @pytest.mark.parametrize("factor", [0.0, 1.2, 2.0, 10.0, 100.0, 1e6])
@@ -60,7 +60,7 @@ def test_a_single_spike_never_alarms_wherever_it_is(noise, calm, factor):
 def test_a_single_spike_in_a_constant_series_never_alarms(noise, spike):
     series = []
     for at in range(40):
-        series += upto_each([7.0] * at + [spike] + [7.0] * (39 - at), FEWEST_RUNS)
+        series += upto_each([7.0] * at + [spike] + [7.0] * (39 - at), FEWEST_RUNS_TO_JUDGE)
     assert not any(found.change for found in Judge().night(Block.of(series), noise, family=100))
 
 
@@ -110,7 +110,7 @@ def test_a_step_and_back_are_two_changes(noise, calm):
     found = [Judge().night(Block.of([since[:upto]]), noise)[0].change for upto in range(4, len(since) + 1)]
     back = next(change for change in found if change is not None)
     assert back.after < back.before
-    assert found[: FEWEST_RUNS - 4] == [None] * (FEWEST_RUNS - 4)
+    assert found[: FEWEST_RUNS_TO_JUDGE - 4] == [None] * (FEWEST_RUNS_TO_JUDGE - 4)
 
 
 def test_newest_runs_that_are_wilder_score_less(noise):
@@ -182,7 +182,7 @@ def test_verdicts(judged, calm):
     assert wild.detectable > 0.25
 
 
-runs = st.lists(st.floats(90, 110), min_size=FEWEST_RUNS, max_size=70)
+runs = st.lists(st.floats(90, 110), min_size=FEWEST_RUNS_TO_JUDGE, max_size=70)
 
 
 @settings(max_examples=60, deadline=None)
