@@ -23,9 +23,9 @@ from typing import Any, TypeVar, Union, get_args, get_origin
 from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
 from pydantic_core import ErrorDetails, PydanticCustomError
 
-from testbed.document import Document, FileKind, Path, Problem
 from testbed.suggestions import choices, did_you_mean, nearest, show
 from testbed.units import UnitError
+from testbed.yaml_document import Document, FieldPath, FileKind, Problem
 
 _MAX_DEPTH = 8
 """No form nests deeper. A document built in Python may contain itself."""
@@ -115,7 +115,7 @@ def validation_problems(
     return (None if problems else form), problems
 
 
-def _nulls(values: Any, path: Path) -> Iterator[Path]:
+def _nulls(values: Any, path: FieldPath) -> Iterator[FieldPath]:
     """Yield the empty fields: `rate:` without a value is a mistake, not a request to inherit."""
     if len(path) >= _MAX_DEPTH:
         return
@@ -130,7 +130,7 @@ def _nulls(values: Any, path: Path) -> Iterator[Path]:
                 yield from _nulls(value, (*path, key))
 
 
-def _place(error: ErrorDetails, values: Any) -> Path:
+def _place(error: ErrorDetails, values: Any) -> FieldPath:
     """Return an error's path in the file. Pydantic's path also has names of validators and of unions' members."""
     path: list[str | int] = []
     here = values
@@ -142,7 +142,7 @@ def _place(error: ErrorDetails, values: Any) -> Path:
     return (*path, error["loc"][-1]) if error["type"] == "missing" else tuple(path)
 
 
-def _message(error: ErrorDetails, path: Path, model: type[BaseModel], kind: FileKind) -> str:
+def _message(error: ErrorDetails, path: FieldPath, model: type[BaseModel], kind: FileKind) -> str:
     found = error["input"]
     match error["type"]:
         case "form":
@@ -170,7 +170,7 @@ def _message(error: ErrorDetails, path: Path, model: type[BaseModel], kind: File
     return f"{show(found)}: {error['msg']}"
 
 
-def _unknown_field(path: Path, model: type[BaseModel], kind: FileKind) -> str:
+def _unknown_field(path: FieldPath, model: type[BaseModel], kind: FileKind) -> str:
     name, names = str(path[-1]), fields_at(model, path[:-1])
     hint = kind.unknown(path) or did_you_mean(name, names)
     if not hint:
@@ -179,7 +179,7 @@ def _unknown_field(path: Path, model: type[BaseModel], kind: FileKind) -> str:
     return f"unknown field {show(name)}; allowed: {choices(names) if names else 'none'}{hint}"
 
 
-def fields_at(model: type[BaseModel], path: Path) -> list[str]:
+def fields_at(model: type[BaseModel], path: FieldPath) -> list[str]:
     """Return the fields that the mapping at `path` may have; none where names are free."""
     here: Any = model
     for part in path:

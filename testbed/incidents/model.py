@@ -9,7 +9,6 @@ from pydantic import Field, StrictBool, model_validator
 from results.contract.incident import Variant
 from results.criteria.expectations import EXPECTATIONS
 from results.criteria.timeline_expectation import Reference, TimelineExpectation
-from testbed.document import Path
 from testbed.form import refusal
 from testbed.incidents.actions import ACTIONS, Action, ActionForm
 from testbed.incidents.forms import (
@@ -35,6 +34,7 @@ from testbed.incidents.forms import (
 )
 from testbed.incidents.triggers import AtTime, Trigger, TriggerForm
 from testbed.topology.model import Topology
+from testbed.yaml_document import FieldPath
 
 VARIANTS: tuple[Variant, ...] = ("broken", "fixed")
 MAX_PARTITIONS, MAX_RECORDS, MAX_BYTES = 500, 10**7, 4 * 10**9
@@ -301,7 +301,7 @@ class IncidentFile:
         return self.broken if name == "broken" else self.fixed
 
 
-PlacedEntry = tuple[Path, EntryForm]
+PlacedEntry = tuple[FieldPath, EntryForm]
 """An entry and its path in its file."""
 
 
@@ -350,7 +350,7 @@ def variant_of(
     )
 
 
-def _scheduled(path: Path, form: EntryForm, lasts_s: float) -> ScheduledEntry:
+def _scheduled(path: FieldPath, form: EntryForm, lasts_s: float) -> ScheduledEntry:
     return ScheduledEntry(
         name=form.name or _numbered(path),
         trigger=form.trigger,
@@ -363,7 +363,7 @@ def _scheduled(path: Path, form: EntryForm, lasts_s: float) -> ScheduledEntry:
     )
 
 
-def _numbered(path: Path) -> str:
+def _numbered(path: FieldPath) -> str:
     """Return the name of an entry without one: `entry 3`, counted from 1."""
     last = path[-1]
     return f"{'added ' if path[0] == 'fixed' else 'entry '}{last + 1}" if isinstance(last, int) else str(last)

@@ -5,7 +5,7 @@ It checks the types first, and the rules between values only when every type is 
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from pathlib import Path as FilePath
+from pathlib import Path
 from typing import Any
 
 from results.contract.incident import Variant
@@ -13,7 +13,6 @@ from results.criteria.expectations import EXPECTATIONS, MoveDone
 from results.criteria.incident import ALWAYS
 from results.criteria.timeline_expectation import Reference
 from testbed.defects.parse import by_host
-from testbed.document import Document, FileKind, FormError, Path, Violation, is_file, parse, read
 from testbed.errors import TestbedError, UsageError
 from testbed.form import validation_problems
 from testbed.incidents.actions import MoveTopics
@@ -35,8 +34,9 @@ from testbed.suggestions import choices, did_you_mean
 from testbed.topology.find import find as find_topology
 from testbed.topology.find import ready
 from testbed.topology.model import Topology
+from testbed.yaml_document import Document, FieldPath, FileKind, FormError, Violation, is_file, parse, read
 
-READY = FilePath(__file__).parents[2] / "topologies" / "incidents"
+READY = Path(__file__).parents[2] / "topologies" / "incidents"
 _PARAMETER = re.compile(r"\$([A-Za-z_][A-Za-z0-9_]*)")
 KIND = FileKind(
     "incident",
@@ -79,17 +79,17 @@ def find(text: str, vary: Mapping[str, str] | None = None) -> IncidentFile:
     raise UsageError(f"no incident {text!r}: give a file, or one of {', '.join(known)}{near}")
 
 
-def load(path: str | FilePath, vary: Mapping[str, str] | None = None) -> IncidentFile:
+def load(path: str | Path, vary: Mapping[str, str] | None = None) -> IncidentFile:
     """Return the incident in this file. Raise `FormError` for its mistakes, `UsageError` for a wrong `vary`."""
-    return _file(read(path, KIND), vary or {}, FilePath(path).parent)
+    return _file(read(path, KIND), vary or {}, Path(path).parent)
 
 
 def loads(text: str, source: str = "<string>", vary: Mapping[str, str] | None = None) -> IncidentFile:
     """Return the incident in this text. Raise the errors of `load`."""
-    return _file(parse(text, source, KIND), vary or {}, FilePath())
+    return _file(parse(text, source, KIND), vary or {}, Path())
 
 
-def _file(document: Document, vary: Mapping[str, str], folder: FilePath) -> IncidentFile:
+def _file(document: Document, vary: Mapping[str, str], folder: Path) -> IncidentFile:
     """Return both variants. Paths of topologies are relative to `folder`."""
     if isinstance(document.values, dict):
         _check_varied(document.values, vary)
@@ -104,9 +104,9 @@ def _file(document: Document, vary: Mapping[str, str], folder: FilePath) -> Inci
     return IncidentFile(found["broken"], found["fixed"])
 
 
-def _variant(document: Document, variant: Variant, vary: Mapping[str, str], folder: FilePath) -> Incident:
+def _variant(document: Document, variant: Variant, vary: Mapping[str, str], folder: Path) -> Incident:
     parameters = _parameters(document.values, variant, vary)
-    unknown: dict[Path, str] = {}
+    unknown: dict[FieldPath, str] = {}
     values = _substituted(document.values, (), parameters, unknown)
     problems = [document.problem(path, message) for path, message in unknown.items()]
     document.refused.update(unknown)
@@ -134,7 +134,7 @@ def _variant(document: Document, variant: Variant, vary: Mapping[str, str], fold
     return variant_of(form, variant, topology, entries, parameters, values)
 
 
-def _in_text(path: Path, values: Any) -> Path:
+def _in_text(path: FieldPath, values: Any) -> FieldPath:
     """Return a path without the list indexes that the text omits: the text has a single item in place of a list."""
     found: list[str | int] = []
     for part, following in zip(path, (*path[1:], None), strict=True):
@@ -148,7 +148,7 @@ def _in_text(path: Path, values: Any) -> Path:
     return tuple(found)
 
 
-def _topology(text: str, folder: FilePath) -> Topology:
+def _topology(text: str, folder: Path) -> Topology:
     near = folder / text
     return find_topology(str(near) if text not in ready() and is_file(near) else text)
 
@@ -180,7 +180,7 @@ def _parameters(values: Any, variant: Variant, vary: Mapping[str, str]) -> dict[
     return found | dict(vary)
 
 
-def _substituted(value: Any, path: Path, parameters: Mapping[str, str], unknown: dict[Path, str]) -> Any:
+def _substituted(value: Any, path: FieldPath, parameters: Mapping[str, str], unknown: dict[FieldPath, str]) -> Any:
     """Return a copy of `value` with `$NAME` replaced. Unknown names go into `unknown`."""
     if path in {("parameters",), ("fixed", "parameters")}:
         return value
@@ -225,7 +225,9 @@ def _violations(form: IncidentForm, topology: Topology, entries: list[PlacedEntr
     yield from _variants(form)
 
 
-def _references(path: Path, value: Any, names: Mapping[str, list[str]], kind: str | None = None) -> Iterator[Violation]:
+def _references(
+    path: FieldPath, value: Any, names: Mapping[str, list[str]], kind: str | None = None
+) -> Iterator[Violation]:
     """Check every field that is marked as the name of a broker, a topic or an uplink; yield the violations."""
     if isinstance(value, str) and kind is not None and value not in names[kind]:
         yield Violation(path, _no(kind, value, names[kind]))
@@ -251,7 +253,7 @@ def _marks(annotation: Any, metadata: Iterable[Any]) -> Iterator[Reference]:
             yield from _marks(inner, ())
 
 
-def _actions(path: Path, entry: EntryForm, topology: Topology) -> Iterator[Violation]:
+def _actions(path: FieldPath, entry: EntryForm, topology: Topology) -> Iterator[Violation]:
     """Check the topology for each fault, and the software for settings that it accepts and ignores."""
     have, who = of_software(topology), f"the software of {topology.name}"
     for index, action in enumerate(entry.actions):
@@ -264,7 +266,7 @@ def _actions(path: Path, entry: EntryForm, topology: Topology) -> Iterator[Viola
             yield Violation((*path, "do", index, action.key), f"{action}: {error}")
 
 
-def _times(path: Path, entry: EntryForm, lasts_s: float) -> Iterator[Violation]:
+def _times(path: FieldPath, entry: EntryForm, lasts_s: float) -> Iterator[Violation]:
     at_s = entry.at.time if entry.at is not None else 0.0
     for name, value in (("at", at_s), ("within", entry.within)):
         if value is not None and value > lasts_s:
@@ -283,7 +285,7 @@ def _times(path: Path, entry: EntryForm, lasts_s: float) -> Iterator[Violation]:
         yield Violation((*path, "optional"), "a time always comes; allowed: with a condition")
 
 
-def _moved(path: Path, entry: EntryForm, entries: list[PlacedEntry]) -> Iterator[Violation]:
+def _moved(path: FieldPath, entry: EntryForm, entries: list[PlacedEntry]) -> Iterator[Violation]:
     trigger = entry.trigger
     if not isinstance(trigger, MoveShare):
         return

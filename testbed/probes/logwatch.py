@@ -10,11 +10,11 @@ from importlib import resources
 from typing import Any, Protocol
 
 from results.contract.logs import LEVELS, HostLog, LogFinding
-from testbed.document import Document, FileKind, FormError, Path, Problem, parse
 from testbed.errors import TestbedError
 from testbed.hosts import Shell
 from testbed.kafka.node import LOG
 from testbed.units import format_size
+from testbed.yaml_document import Document, FieldPath, FileKind, FormError, Problem, parse
 
 Release = tuple[int, int, int]
 
@@ -243,7 +243,7 @@ def _allowance(value: dict[str, Any]) -> Allowance:
     )
 
 
-def _problems(located: Document, path: Path, value: Any) -> list[Problem]:
+def _problems(located: Document, path: FieldPath, value: Any) -> list[Problem]:
     if not isinstance(value, dict):
         return [located.problem(path, "expected an entry with logger, pattern and why")]
     found = [

@@ -9,11 +9,11 @@ import yaml
 
 from results.compare.effect import binomial_interval
 from results.contract import durable
-from testbed.document import FormError
 from testbed.incidents.read import loads
 from testbed.search.database import SearchSettings
 from testbed.search.draft import Draft, DrawnStep, document, step_names
 from testbed.topology.find import ready
+from testbed.yaml_document import FormError
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,6 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import Discriminator, Field, Tag, WithJsonSchema, model_validator
 
-from testbed.document import FileKind, Path
 from testbed.form import Form, check, editor_schema, refusal, schema_text
 from testbed.suggestions import choices
 from testbed.topology import jvm, rules
@@ -37,6 +36,7 @@ from testbed.topology.values import (
     Use,
     description_problem,
 )
+from testbed.yaml_document import FieldPath, FileKind
 
 FILE = "topologies/topology.schema.json"
 
@@ -337,7 +337,7 @@ class TopologyForm(Form):
     ]
 
 
-def _unknown_field(path: Path) -> str:
+def _unknown_field(path: FieldPath) -> str:
     match path:
         case ("defaults", "kafka"):
             return "; did you mean kafka at the top of the file? It holds for every host"

@@ -4,13 +4,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from testbed.document import Document, is_file, parse, read
 from testbed.errors import UsageError
 from testbed.form import validate
 from testbed.suggestions import did_you_mean
 from testbed.topology.file_form import KIND, TopologyForm
 from testbed.topology.model import Topology
 from testbed.topology.resolve import resolve
+from testbed.yaml_document import Document, is_file, parse, read
 
 READY = Path(__file__).parents[2] / "topologies"
 

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import Field, WithJsonSchema
 
-from testbed.document import Path, Violation
 from testbed.form import Form, check
 from testbed.suggestions import show
+from testbed.yaml_document import FieldPath, Violation
 
 if TYPE_CHECKING:
     from testbed.topology.host import DeclaredHost
@@ -215,7 +215,7 @@ def _inventory_problems(
         yield Violation(("software", "automq"), "it is not supported with provision: inventory; allowed: kafka")
     first: dict[tuple[str, int], str] = {}
     for host in hosts:
-        at: Path = ("hosts", host.name)
+        at: FieldPath = ("hosts", host.name)
         if host.disk is not None:
             message = "a file system of a size cannot be made on a machine that exists; allowed: folder, under ssh"
             yield Violation((*at, "disk"), message)

@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import NamedTuple, Self
 
-from testbed.document import Path, Violation
 from testbed.units import format_bit_rate, format_byte_rate, format_duration, format_share, format_size
+from testbed.yaml_document import FieldPath, Violation
 
 MIN_RATE_BPS = 8_000
 MAX_RATE_BPS = 100_000_000_000
@@ -183,7 +183,7 @@ def disk_bandwidth_problem(bandwidth_bytes_per_s: int) -> str | None:
     return f"{format_byte_rate(bandwidth_bytes_per_s)} is too {speed} for a disk; allowed: {allowed}"
 
 
-def link_problems(link: Link, at: Path) -> Iterator[Violation]:
+def link_problems(link: Link, at: FieldPath) -> Iterator[Violation]:
     """Yield every violation of a link at `at`."""
     for name, rate_bps, burst_bytes, impairment in link.sides:
         wrong_rate = rate_problem(rate_bps)
@@ -201,7 +201,7 @@ def link_problems(link: Link, at: Path) -> Iterator[Violation]:
                 yield Violation((*at, prefix + name_of), wrong)
 
 
-def disk_problems(disk: Disk, at: Path) -> Iterator[Violation]:
+def disk_problems(disk: Disk, at: FieldPath) -> Iterator[Violation]:
     """Yield every violation of a disk at `at`."""
     wrong_size = disk_size_problem(disk.size_bytes)
     if wrong_size is not None:

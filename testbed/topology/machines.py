@@ -11,7 +11,6 @@ from urllib.parse import urlsplit
 
 from pydantic import Field, WithJsonSchema
 
-from testbed.document import Path, Violation
 from testbed.form import Form, check
 from testbed.suggestions import choices, did_you_mean, show
 from testbed.topology.inventory import address_problem
@@ -220,7 +219,7 @@ def _place_problems(
 ) -> Iterator[Violation]:
     shaped, at_rack = set(uplinks), dict[str, "DeclaredHost"]()
     for host in hosts:
-        at: Path = ("hosts", host.name)
+        at: FieldPath = ("hosts", host.name)
         machine = machines.get(host.machine or "")
         if machine is None:
             message = f"there is no machine {show(host.machine)}; allowed: {choices(list(machines))}"

@@ -11,7 +11,6 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any
 
-from testbed.document import FormError, Problem, field_name
 from testbed.topology.host import AutomqSource, DeclaredHost, RemoteStorage, Role
 from testbed.topology.inventory import Provision, provision_problems
 from testbed.topology.jvm import Jvm
@@ -19,6 +18,7 @@ from testbed.topology.links import Link, Nic
 from testbed.topology.machines import EngineMachine, machine_problems
 from testbed.topology.rules import violations
 from testbed.units import format_bit_rate, format_byte_rate, format_share, format_size
+from testbed.yaml_document import FormError, Problem, field_name
 
 
 class TopologyError(FormError):

@@ -5,10 +5,9 @@ A host takes each field from the nearest level that has it: the host itself, its
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path as FilePath
+from pathlib import Path
 from typing import Any
 
-from testbed.document import Document, Path, Violation
 from testbed.suggestions import choices
 from testbed.topology import links, rules
 from testbed.topology.file_form import (
@@ -27,11 +26,12 @@ from testbed.topology.jvm import Jvm
 from testbed.topology.links import Disk, Impairment, Link, Nic, NicUse, Side, default_burst_bytes
 from testbed.topology.machines import EngineMachine, machine_of, machine_problems, placed
 from testbed.topology.model import Topology
+from testbed.yaml_document import Document, FieldPath, Violation
 
-_Levels = Sequence[tuple[Path, UplinkForm | DiskForm]]
+_Levels = Sequence[tuple[FieldPath, UplinkForm | DiskForm]]
 
 
-def resolve(form: TopologyForm, document: Document, folder: FilePath) -> Topology:
+def resolve(form: TopologyForm, document: Document, folder: Path) -> Topology:
     """Return the topology of a form; its relative paths count from `folder`.
 
     Raise TopologyError with every violation. When a host lacks a value that no level has, the rules about all hosts
@@ -82,9 +82,9 @@ def _on_machines(
 class _Resolution:
     """Resolve the hosts and uplinks of one form, and collect missing values."""
 
-    def __init__(self, form: TopologyForm, folder: FilePath) -> None:
+    def __init__(self, form: TopologyForm, folder: Path) -> None:
         self.violations: list[Violation] = []
-        self.explained: set[Path] = set()
+        self.explained: set[FieldPath] = set()
         """Values of the resolved topology that `violations` reports, often at another level."""
         self._form = form
         self._folder = folder
@@ -131,7 +131,7 @@ class _Resolution:
         for rack, wanted in self._form.racks.items():
             if wanted.uplink is None:
                 continue
-            at: Path = ("racks", rack, "uplink")
+            at: FieldPath = ("racks", rack, "uplink")
             sides = self._sides(f"rack {rack}", [(at, wanted.uplink)], at, "here")
             if sides is not None:
                 tx, rx = sides
@@ -145,11 +145,11 @@ class _Resolution:
                 )
         return found
 
-    def _report(self, path: Path, message: str, explained: Path | None = None) -> None:
+    def _report(self, path: FieldPath, message: str, explained: FieldPath | None = None) -> None:
         self.violations.append(Violation(path, message))
         self.explained.add(explained or path)
 
-    def _levels(self, name: str, host: HostForm) -> Iterator[tuple[Path, Any]]:
+    def _levels(self, name: str, host: HostForm) -> Iterator[tuple[FieldPath, Any]]:
         """Yield the levels that a host inherits from, nearest first."""
         yield ("hosts", name), host
         role = getattr(self._form.roles, host.role.value, None)
@@ -173,7 +173,7 @@ class _Resolution:
         self._report(("hosts", name, "rack"), f"no rack given, and there are several; allowed: {choices(racks)}")
         return None
 
-    def _nics(self, host: str, levels: Sequence[tuple[Path, Any]]) -> list[Nic]:
+    def _nics(self, host: str, levels: Sequence[tuple[FieldPath, Any]]) -> list[Nic]:
         """Return the NICs of one host, the one for data first; fields in `nic` apply to each of them."""
         for path, level in levels:
             if level.nic is not None and level.nics is not None:
@@ -187,7 +187,7 @@ class _Resolution:
             return [single] if single is not None else []
         found = []
         for name in names:
-            forms: list[tuple[Path, NicForm]] = []
+            forms: list[tuple[FieldPath, NicForm]] = []
             for path, level in levels:
                 forms += [((*path, "nics", name), level.nics[name])] if name in (level.nics or {}) else []
                 forms += [((*path, "nic"), level.nic)] if level.nic is not None else []
@@ -197,7 +197,7 @@ class _Resolution:
             found.append(self._nic(host, name, forms, ("hosts", host, "nics", name)))
         return [nic for nic in found if nic is not None]
 
-    def _nic(self, host: str, name: str, levels: Sequence[tuple[Path, NicForm]], at: Path) -> Nic | None:
+    def _nic(self, host: str, name: str, levels: Sequence[tuple[FieldPath, NicForm]], at: FieldPath) -> Nic | None:
         sides = self._sides(host, levels, at, "here, at its role or in defaults")
         if sides is None:
             return None
@@ -215,14 +215,14 @@ class _Resolution:
         )
 
     def _sides(
-        self, who: str, levels: Sequence[tuple[Path, UplinkForm]], at: Path, where: str
+        self, who: str, levels: Sequence[tuple[FieldPath, UplinkForm]], at: FieldPath, where: str
     ) -> tuple[Side, Side] | None:
         """Return both directions of the link at `at`; None where a rate is missing."""
         tx, rx = (self._side(side, who, levels, at, where) for side in ("tx", "rx"))
         return (tx, rx) if tx is not None and rx is not None else None
 
     def _side(
-        self, side: str, who: str, levels: Sequence[tuple[Path, UplinkForm]], at: Path, where: str
+        self, side: str, who: str, levels: Sequence[tuple[FieldPath, UplinkForm]], at: FieldPath, where: str
     ) -> Side | None:
         impairment = self._impairment(who, levels, side, at)
         rate = _nearest(levels, (f"{side}_rate", "rate"))
@@ -239,7 +239,9 @@ class _Resolution:
             self._report(burst[0], f"{wrong} (for {who})", (*at, f"{side}_burst"))
         return Side(side, rate[1], burst[1], impairment)
 
-    def _impairment(self, who: str, levels: Sequence[tuple[Path, UplinkForm]], side: str, at: Path) -> Impairment:
+    def _impairment(
+        self, who: str, levels: Sequence[tuple[FieldPath, UplinkForm]], side: str, at: FieldPath
+    ) -> Impairment:
         prefix = "" if side == "tx" else "rx_"
         delay, jitter, loss = (_nearest(levels, (prefix + field,)) for field in ("delay", "jitter", "loss"))
         found = Impairment(*(value[1] if value is not None else 0 for value in (delay, jitter, loss)))
@@ -256,7 +258,7 @@ class _Resolution:
             self._report(("hosts", name, "ssh", "address"), message)
         return access(self._form.inventory, host.ssh, address or name, lambda path: _absolute(path, self._folder))
 
-    def _device(self, name: str, levels: Sequence[tuple[Path, NicForm]], at: Path) -> str:
+    def _device(self, name: str, levels: Sequence[tuple[FieldPath, NicForm]], at: FieldPath) -> str:
         """Return the NIC's name inside the host: on a machine that exists, its network device."""
         if not self._exists:
             return name
@@ -265,7 +267,7 @@ class _Resolution:
             self._report((*at, "device"), "nothing says which device is shaped; allowed: a name such as eth1")
         return device or name
 
-    def _disk(self, name: str, host: HostForm, host_levels: Sequence[tuple[Path, Any]]) -> Disk | None:
+    def _disk(self, name: str, host: HostForm, host_levels: Sequence[tuple[FieldPath, Any]]) -> Disk | None:
         """Return the disk of one host; None for a folder on the machine's own disk."""
         if not host.role.stores_data:
             return None
@@ -289,7 +291,7 @@ def _jvm(levels: Sequence[JvmForm]) -> Jvm:
     return Jvm(heap, gc, tuple(flags or ()))
 
 
-def _nearest(levels: _Levels, fields: tuple[str, ...]) -> tuple[Path, int] | None:
+def _nearest(levels: _Levels, fields: tuple[str, ...]) -> tuple[FieldPath, int] | None:
     """Return the first of these fields at the nearest level, and its path."""
     for path, form in levels:
         for field in fields:
@@ -307,26 +309,26 @@ def _node_ids(form: TopologyForm) -> dict[str, int]:
     return {name: given[name] if name in given else next(free) for name in hosts}
 
 
-def _remote_storage(form: TopologyForm, folder: FilePath) -> RemoteStorage | None:
+def _remote_storage(form: TopologyForm, folder: Path) -> RemoteStorage | None:
     wanted = form.remote_storage
     if wanted is None:
         return None
     return RemoteStorage(None if wanted.manager is None else _absolute(wanted.manager, folder))
 
 
-def _automq(wanted: AutomqForm, folder: FilePath) -> AutomqSource:
+def _automq(wanted: AutomqForm, folder: Path) -> AutomqSource:
     return AutomqSource(None if wanted.path is None else _absolute(wanted.path, folder), wanted.image)
 
 
-def _absolute(path: str, folder: FilePath) -> str:
-    return str((folder / FilePath(path).expanduser()).resolve())
+def _absolute(path: str, folder: Path) -> str:
+    return str((folder / Path(path).expanduser()).resolve())
 
 
 def _violations_of_software(form: TopologyForm) -> Iterator[Violation]:
     """Yield each field that names a release of Apache Kafka where the cluster runs other software."""
     if form.software is None:
         return
-    places: dict[Path, KafkaForm | None] = {("kafka",): form.kafka}
+    places: dict[FieldPath, KafkaForm | None] = {("kafka",): form.kafka}
     for role in Role:
         places["roles", role.value, "kafka"] = getattr(getattr(form.roles, role.value, None), "kafka", None)
     places |= {("hosts", name, "kafka"): host.kafka for name, host in form.hosts.items() if host.role.runs_kafka}
@@ -342,7 +344,7 @@ def _violations_without_inventory(form: TopologyForm) -> Iterator[Violation]:
         return
     if form.inventory is not None:
         yield Violation(("inventory",), "the testbed makes the hosts; allowed with inventory: provision: inventory")
-    levels: dict[Path, Any] = {("defaults",): form.defaults}
+    levels: dict[FieldPath, Any] = {("defaults",): form.defaults}
     levels |= {("roles", role.value): getattr(form.roles, role.value, None) for role in Role}
     levels |= {("hosts", name): host for name, host in form.hosts.items()}
     for at, level in levels.items():

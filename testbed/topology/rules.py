@@ -4,12 +4,12 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from decimal import Decimal
 
-from testbed.document import Path, Violation
 from testbed.suggestions import choices, did_you_mean, show
 from testbed.topology.host import AutomqSource, DeclaredHost, RemoteStorage, Role
 from testbed.topology.jvm import OWN
 from testbed.topology.jvm import problems as jvm_problems
 from testbed.topology.links import Link, NicUse, disk_problems, link_problems
+from testbed.yaml_document import FieldPath, Violation
 
 NAME = r"^[a-z][a-z0-9-]{0,30}$"
 HOST_NAME = r"^[a-z][a-z0-9-]{0,14}$"
@@ -266,7 +266,7 @@ def _host_problems(host: DeclaredHost, racks: tuple[str, ...], automq: AutomqSou
     return iter(found)
 
 
-def _nic_problems(host: DeclaredHost, at: Path) -> Iterator[Violation]:
+def _nic_problems(host: DeclaredHost, at: FieldPath) -> Iterator[Violation]:
     several = len(host.nics) > 1
     if len(host.nics) > MAX_NICS:
         yield Violation((*at, "nics"), f"{len(host.nics)} NICs; allowed: {MAX_NICS} at most")
@@ -315,6 +315,6 @@ def _repeated_node_ids(hosts: tuple[DeclaredHost, ...]) -> Iterator[Violation]:
         first.setdefault(host.node_id, host.name)
 
 
-def _add(found: list[Violation], path: Path, problem: str | None) -> None:
+def _add(found: list[Violation], path: FieldPath, problem: str | None) -> None:
     if problem is not None:
         found.append(Violation(path, problem))

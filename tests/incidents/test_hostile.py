@@ -5,8 +5,8 @@ import copy
 import pytest
 import yaml
 
-from testbed.document import FormError
 from testbed.incidents.read import loads
+from testbed.yaml_document import FormError
 from tests.incidents.files import SMALL
 
 JUNK = (None, True, -1, 3.5, "x", "é\u2028", [], [[None]], {"a": 1})

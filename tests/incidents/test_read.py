@@ -7,11 +7,11 @@ import yaml
 
 from results.criteria.expectations import EXPECTATIONS
 from testbed.cli.commands.replay import describe
-from testbed.document import FormError
 from testbed.errors import UsageError
 from testbed.incidents.actions import ACTIONS, InjectFault
 from testbed.incidents.read import find, load, loads, ready_incidents
 from testbed.incidents.triggers import SIGNALS, AtTime, IsrCondition, MoveShare
+from testbed.yaml_document import FormError
 from tests.incidents.files import SMALL, small
 
 

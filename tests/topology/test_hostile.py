@@ -10,8 +10,8 @@ import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from testbed.document import MAX_BYTES
 from testbed.topology import Topology, TopologyError, load, load_document, loads
+from testbed.yaml_document import MAX_BYTES
 
 GOOD = (Path(__file__).parents[2] / "topologies" / "six-brokers.yaml").read_text()
 SECONDS = 5.0

@@ -8,7 +8,7 @@ import stat
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path as FilePath
+from pathlib import Path
 from typing import Any, NamedTuple, NoReturn, Protocol
 
 import yaml
@@ -23,7 +23,7 @@ MAX_DEPTH = 32
 MAX_NODES = 20_000
 MAX_TEXT = 20_000
 
-Path = tuple[str | int, ...]
+FieldPath = tuple[str | int, ...]
 """A place in a document: mapping keys and list indexes from the top, `("hosts", "b1", "nic", "rate")`."""
 
 
@@ -44,7 +44,7 @@ _BOOL = {"true": True, "True": True, "TRUE": True, "false": False, "False": Fals
 class Violation(NamedTuple):
     """A rule that the values at `path` violate."""
 
-    path: Path
+    path: FieldPath
     message: str
 
 
@@ -84,7 +84,7 @@ class FileKind:
     error: type[FormError] = FormError
     missing: Mapping[str, str] = field(default_factory=dict)
     """Required field → the allowed values."""
-    unknown: Callable[[Path], str] = lambda _path: ""
+    unknown: Callable[[FieldPath], str] = lambda _path: ""
     """A function that returns a replacement for the unknown field at this path, or an empty text."""
 
     @property
@@ -118,12 +118,12 @@ class Document:
     kind: FileKind
     values: Any = None
     problems: list[Problem] = field(default_factory=list)
-    refused: set[Path] = field(default_factory=set)
+    refused: set[FieldPath] = field(default_factory=set)
     """Values that `problems` reports already."""
-    keys: dict[Path, _Mark] = field(default_factory=dict)
-    marks: dict[Path, _Mark] = field(default_factory=dict)
+    keys: dict[FieldPath, _Mark] = field(default_factory=dict)
+    marks: dict[FieldPath, _Mark] = field(default_factory=dict)
 
-    def problem(self, path: Path, message: str, at_key: bool = False) -> Problem:
+    def problem(self, path: FieldPath, message: str, at_key: bool = False) -> Problem:
         """Return a problem at this field, or at the nearest enclosing field of the text."""
         exact = self.keys.get(path) if at_key else self.marks.get(path)
         enclosing = (
@@ -146,7 +146,7 @@ class Document:
         self.raise_problems(self.problem(violation.path, violation.message) for violation in violations)
 
 
-def field_name(path: Path) -> str:
+def field_name(path: FieldPath) -> str:
     """Return a path as users write it: `hosts.b1.nic.rate`, `racks[1]`, `kafka.properties[node.id]`."""
     text = ""
     for part in path:
@@ -159,9 +159,9 @@ def field_name(path: Path) -> str:
     return text
 
 
-def read(path: str | FilePath, kind: FileKind) -> Document:
+def read(path: str | Path, kind: FileKind) -> Document:
     """Read a file and return its document. Raise the kind's error when the file is not readable YAML."""
-    file = FilePath(path)
+    file = Path(path)
     shown = str(path) if str(path).isprintable() else repr(str(path))
 
     def refuse(message: str, line: int | None = None, column: int | None = None) -> NoReturn:
@@ -189,15 +189,15 @@ def read(path: str | FilePath, kind: FileKind) -> Document:
     return parse(text, shown, kind)
 
 
-def is_file(path: str | FilePath) -> bool:
+def is_file(path: str | Path) -> bool:
     """Return whether there is a file of this name, which may be any text: also one that no file can have."""
     try:
-        return FilePath(path).is_file()
+        return Path(path).is_file()
     except (OSError, ValueError):
         return False
 
 
-def _neighbour(file: FilePath) -> str:
+def _neighbour(file: Path) -> str:
     try:
         names = sorted(path.name for path in file.parent.glob("*.y*ml"))
     except OSError:
@@ -316,7 +316,7 @@ class _Composer:
         self._open: list[yaml.Node] = []
         self._budget = MAX_NODES
 
-    def value(self, node: yaml.Node, path: Path) -> Any:
+    def value(self, node: yaml.Node, path: FieldPath) -> Any:
         document = self._document
         # A block starts at its first child. A problem with the whole block is better located at its key.
         block = isinstance(node, yaml.CollectionNode) and not node.flow_style
@@ -339,10 +339,10 @@ class _Composer:
         finally:
             self._open.pop()
 
-    def _refuse_alias(self, path: Path, message: str) -> NoReturn:
+    def _refuse_alias(self, path: FieldPath, message: str) -> NoReturn:
         raise self._document.kind.error([self._document.problem(path[:6], message)])
 
-    def _pairs(self, node: yaml.MappingNode, path: Path) -> Iterator[tuple[str, Any]]:
+    def _pairs(self, node: yaml.MappingNode, path: FieldPath) -> Iterator[tuple[str, Any]]:
         keys = self._document.keys
         for key_node, value_node in node.value:
             if not isinstance(key_node, yaml.ScalarNode):
@@ -357,7 +357,7 @@ class _Composer:
                 keys[here] = key_node.start_mark
                 yield key_node.value, self.value(value_node, here)
 
-    def _scalar(self, node: yaml.ScalarNode, path: Path) -> Any:
+    def _scalar(self, node: yaml.ScalarNode, path: FieldPath) -> Any:
         text: str = node.value
         wrong = None
         if len(text) > MAX_TEXT:
@@ -370,7 +370,7 @@ class _Composer:
             return _NOT_TEXT.sub("", text[:MAX_TEXT])
         return text if node.style is not None else _plain(text)
 
-    def _report(self, node: yaml.Node, path: Path, message: str) -> None:
+    def _report(self, node: yaml.Node, path: FieldPath, message: str) -> None:
         line, column = _position(node.start_mark)
         self._document.problems.append(Problem(self._document.file, line, column, field_name(path), message))
 
