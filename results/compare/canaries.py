@@ -41,7 +41,7 @@ class CanaryChange:
 
 
 def usual_change(values: Sequence[float]) -> float | None:
-    """The usual change from one reading to the next, as a standard deviation of logarithms; None with too few.
+    """Return the usual change from one reading to the next, as a standard deviation of logarithms; None with too few.
 
     From the median of the changes' sizes: a series with one step, or some spikes, has the same usual change.
     """
@@ -50,7 +50,7 @@ def usual_change(values: Sequence[float]) -> float | None:
 
 
 def moved(around: Sequence[Reading], series: Sequence[Reading]) -> tuple[CanaryChange, ...]:
-    """Which canaries moved among the readings `around` a pair; `series` is all readings, in order of time.
+    """Return which canaries moved among the readings `around` a pair; `series` is all readings, in order of time.
 
     A canary moved when its highest reading exceeds its lowest by more than its limit; one that jitters by itself is
     allowed `NOISES` times its usual change from reading to reading, up to `MOST_LIMITS` times the limit. A canary

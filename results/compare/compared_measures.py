@@ -44,7 +44,7 @@ class Measure:
     coarse: float = 0.0
 
     def limit(self, threshold: float) -> float:
-        """The change that counts, where it is `threshold` for most measures."""
+        """Return the change that counts, where it is `threshold` for most measures."""
         return max(threshold, self.coarse)
 
 
@@ -52,7 +52,7 @@ _MEASURES: dict[str, Measure] = {}
 
 
 def register(measure: Measure) -> Measure:
-    """Make a measure known by its name. Raises ValueError for one that is taken."""
+    """Make a measure known by its name. Raise ValueError for one that is taken."""
     if measure.name in _MEASURES:
         raise ValueError(f"there is a measure {measure.name!r} already")
     _MEASURES[measure.name] = measure
@@ -60,12 +60,12 @@ def register(measure: Measure) -> Measure:
 
 
 def measures() -> tuple[Measure, ...]:
-    """All measures, in the order of the report; the compared ones, unless others are requested."""
+    """Return all measures, in the order of the report; the compared ones, unless others are requested."""
     return tuple(_MEASURES.values())
 
 
 def find_measure(name: str) -> Measure:
-    """Return the measure of this name, or of this earlier name. Raises ValueError that lists all names."""
+    """Return the measure of this name, or of this earlier name. Raise ValueError that lists all names."""
     name = measure_name(name)
     if name not in _MEASURES:
         near = difflib.get_close_matches(name, _MEASURES, n=1)
@@ -111,7 +111,7 @@ def _steady_mean(run: Manifest, measured: MoveMeasures) -> float | None:
 
 
 def _nearness(share: float) -> float:
-    """How near a share of the quota is to all of it: a throttle that lets more pass is leaking, not better."""
+    """Return how near a share of the quota is to all of it: a throttle that lets more pass is leaking, not better."""
     return min(share, 1 / share) if share > 0 else share
 
 
@@ -187,7 +187,7 @@ def _most_in_flight(_run: Manifest, measured: MoveMeasures) -> float | None:
 
 
 def _nic_share(name: str) -> Callable[[Manifest, MoveMeasures], float | None]:
-    """Of all NICs and directions the highest, as a share of what that one was measured to carry."""
+    """Return a measure: of all NICs and directions the highest, as a share of what that one was measured to carry."""
 
     def value(run: Manifest, measured: MoveMeasures) -> float | None:
         carries = {(nic.host, nic.direction): nic.payload_bytes_per_s for nic in run.nics}
@@ -213,7 +213,7 @@ def _rest_s(_run: Manifest, measured: MoveMeasures) -> float | None:
 
 
 def _silence(kind: ClientKind) -> Callable[[Manifest, MoveMeasures], float | None]:
-    """The longest time, in seconds, in which a client's count did not grow during the move."""
+    """Return the measure of the longest time, in seconds, in which a client's count did not grow during the move."""
 
     def value(_run: Manifest, measured: MoveMeasures) -> float | None:
         return next((view.silence_s for view in measured.clients if (view.kind, view.part) == (kind, "during")), None)

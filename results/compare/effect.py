@@ -76,7 +76,8 @@ class Effect:
     half_width: float
 
     def detectable(self, threshold: float) -> float:
-        """The smallest slowdown, as a fraction, that as many pairs with this spread would call one in 80 % of cases."""
+        """Return the smallest slowdown, as a fraction, that as many pairs with this spread would call one in 80 % of
+        cases."""
         return math.expm1(math.log1p(threshold) + POWER_FACTOR * self.half_width)
 
     def pairs_for(self, half_width: float) -> int:
@@ -87,7 +88,7 @@ class Effect:
 
 
 def log_ratios(pairs: Sequence[tuple[float, float]]) -> npt.NDArray[np.float64]:
-    """log(candidate ÷ baseline) of each (baseline, candidate). Raises ValueError for what has no logarithm."""
+    """Return log(candidate ÷ baseline) of each (baseline, candidate). Raise ValueError for what has no logarithm."""
     for baseline, candidate in pairs:
         if not (0 < baseline < math.inf and 0 < candidate < math.inf):
             raise ValueError(f"a pair of {baseline} and {candidate}: both must be above 0 to have a ratio")
@@ -102,16 +103,16 @@ def _index_pairs(n: int) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
 
 
 def walsh_averages(differences: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    """(dᵢ + dⱼ) / 2 for all i ≤ j, in order of size."""
+    """Return (dᵢ + dⱼ) / 2 for all i ≤ j, in order of size."""
     i, j = _index_pairs(len(differences))
     return np.sort((differences[i] + differences[j]) / 2)
 
 
 def paired_effect(pairs: Sequence[tuple[float, float]], wanted: float = CONFIDENCE) -> Effect:
-    """The effect over pairs of (baseline, candidate).
+    """Return the effect over pairs of (baseline, candidate).
 
     The interval has at least the confidence `wanted` from 6 pairs on (for 0.95); with fewer it is as wide as the data
-    and says which confidence that gives. Raises ValueError without pairs, and for values that are not above 0.
+    and says which confidence that gives. Raise ValueError without pairs, and for values that are not above 0.
     """
     if not pairs:
         raise ValueError("no pairs: there is no effect to tell")
@@ -137,12 +138,14 @@ def effect_of(averages: npt.NDArray[np.float64], n: int, wanted: float = CONFIDE
 
 
 def p_above(averages: npt.NDArray[np.float64], n: int, bound: float) -> float:
-    """How likely so high differences are when the true one (a logarithm) is not above `bound`; ties count against."""
+    """Return how likely so high differences are when the true one (a logarithm) is not above `bound`; ties count
+    against."""
     return tail(n, int(np.searchsorted(averages, bound, side="right")))
 
 
 def p_below(averages: npt.NDArray[np.float64], n: int, bound: float) -> float:
-    """How likely so low differences are when the true one (a logarithm) is not below `bound`; ties count against."""
+    """Return how likely so low differences are when the true one (a logarithm) is not below `bound`; ties count
+    against."""
     return tail(n, len(averages) - int(np.searchsorted(averages, bound, side="left")))
 
 
@@ -155,7 +158,7 @@ LEAST_SPREAD = 0.01
 
 
 def p_separated(lower: npt.NDArray[np.float64], higher: npt.NDArray[np.float64], shift: float = 0.0) -> float:
-    """How likely all of `higher` lie so far beyond all of `lower` when the true difference is not above `shift`.
+    """Return how likely all of `higher` lie so far beyond all of `lower` when the true difference is not above `shift`.
 
     The values are logarithms of as many runs each, one of each pair. It is 1 where the gap between them is not `LARGE`.
     The derivation is in `docs/comparing.md`, *A large effect*.

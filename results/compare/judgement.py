@@ -98,16 +98,16 @@ class _Sided:
 
 
 def judge(comparisons: Sequence[PairedComparison], rule: ComparisonRule | None = None) -> tuple[ComparisonResult, ...]:
-    """A finding for each comparison; they are one family, whose false alarms are held down together (Holm)."""
+    """Return a finding for each comparison; they are one family, whose false alarms are held down together (Holm)."""
     return judge_all(comparisons, (), rule)[0]
 
 
 def judge_all(
     comparisons: Sequence[PairedComparison], chances: Sequence[float], rule: ComparisonRule | None = None
 ) -> tuple[tuple[ComparisonResult, ...], tuple[bool, ...]]:
-    """As `judge`, with other tests for something worse in the same family, each given as its p.
+    """Judge as `judge` does, with other tests for something worse in the same family, each given as its p.
 
-    Returns the findings, and for each of the other tests whether it says *worse*.
+    Return the findings, and for each of the other tests whether it says *worse*.
     """
     rule = rule or ComparisonRule()
     sided = [_sided(comparison, rule) for comparison in comparisons]
@@ -125,23 +125,23 @@ def judge_all(
 
 
 def rank(verdict: str) -> int:
-    """Its place in `WORST_FIRST`: 0 is worst."""
+    """Return its place in `WORST_FIRST`: 0 is worst."""
     return next(place for place, word in enumerate(WORST_FIRST) if word == verdict)
 
 
 def worst_of(verdicts: Iterable[Verdict], nothing: Verdict = "NO-DATA") -> Verdict:
-    """The worst of some verdicts; `nothing` when there is none."""
+    """Return the worst of some verdicts; `nothing` when there is none."""
     found = set(verdicts)
     return next((verdict for verdict in WORST_FIRST if verdict in found), nothing)
 
 
 def worst(findings: Sequence[ComparisonResult], others: Sequence[Verdict] = ()) -> Verdict:
-    """The verdict of all together, other verdicts included; nothing judged is NO-DATA."""
+    """Return the verdict of all together, other verdicts included; nothing judged is NO-DATA."""
     return worst_of([*(finding.verdict for finding in findings), *others])
 
 
 def _sided(comparison: PairedComparison, rule: ComparisonRule) -> "_Sided | ComparisonResult":
-    """The comparison's chances, or why it has none."""
+    """Return the comparison's chances, or why it has none."""
     clean, changes, lost = [], [], 0
     for pair in comparison.pairs:
         if pair.moved:  # with a value or without: a machine that changes may keep a run from having one
@@ -177,7 +177,8 @@ def _too_few(
     lost: int,
     rule: ComparisonRule,
 ) -> ComparisonResult:
-    """What is said of too few unmoved pairs: that there are no more, or that the machine changed in the others."""
+    """Return what is said of too few unmoved pairs: that there are no more, or that the machine changed in the
+    others."""
     complete = len(clean) + len(changes)
     if complete < rule.fewest_pairs:
         without = f"; {lost} of {len(comparison.pairs)} have no value on one side" if lost else ""
@@ -217,7 +218,7 @@ def _finding(
 
 
 def adjusted(chances: Sequence[float]) -> list[float]:
-    """Each chance among all of them (Holm): those at or below a level are rejected, and the chance of any false
+    """Return each chance among all of them (Holm): those at or below a level are rejected, and the chance of any false
     rejection is at most that level."""
     order = sorted(range(len(chances)), key=lambda index: chances[index])
     found = [0.0] * len(chances)
@@ -273,11 +274,11 @@ class CriterionTally:
         return float(bdtrc(self.worse - 1, self.discordant, 0.5))
 
     def tellable(self, level: float) -> bool:
-        """Whether so many discordant pairs can be beyond luck at all. Says nothing of which side they are on."""
+        """Return whether so many discordant pairs can be beyond luck at all. Says nothing of which side they are on."""
         return 0.5**self.discordant <= level
 
     def verdict(self, rejected: bool) -> Verdict:
-        """What may be said, `rejected` being what the test says among all that is judged with it."""
+        """Return what may be said, `rejected` being what the test says among all that is judged with it."""
         if rejected:
             return "REGRESSED"
         return "NOISY" if self.worse - self.better >= DOUBTFUL else "OK"

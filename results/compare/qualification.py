@@ -71,7 +71,7 @@ class ScenarioQualification:
 
     @property
     def candidate(self) -> VersionResult:
-        """What the release did."""
+        """Return what the release did."""
         return self.cells[-1]
 
 
@@ -93,7 +93,7 @@ class Qualification:
 
     @property
     def verdict(self) -> Verdict:
-        """The worst of all scenarios; nothing run is NO-DATA, and so is, at best, what is not complete."""
+        """Return the worst of all scenarios; nothing run is NO-DATA, and so is, at best, what is not complete."""
         found = [row.said.verdict for row in self.rows]
         if not found or not self.complete or self.problems:
             found.append("NO-DATA")
@@ -106,19 +106,19 @@ class Qualification:
 
     @property
     def reasons(self) -> tuple[str, ...]:
-        """Why the verdict is not OK: one line for each reason, worst scenarios first."""
+        """Return why the verdict is not OK: one line for each reason, worst scenarios first."""
         own = [f"{row.said.verdict} {row.name}: {reason}" for row in self.worst_first for reason in row.said.reasons]
         unfinished = [] if self.complete else [f"NO-DATA: not all was run: {self.ended}"]
         return (*own, *unfinished, *self.problems)
 
 
 def doubtful(candidate: VersionResult) -> bool:
-    """Whether a scenario's one run says too little: it failed, or was inconclusive."""
+    """Return whether a scenario's one run says too little: it failed, or was inconclusive."""
     return not candidate.judged or bool(candidate.runs.get("fail"))
 
 
 def judge_cells(candidate: VersionResult, baselines: Sequence[VersionResult]) -> QualificationVerdict:
-    """What may be said of a scenario that is run once, and again where that is in doubt.
+    """Return what may be said of a scenario that is run once, and again where that is in doubt.
 
     REGRESSED takes a criterion that fails in every one of three runs or more and that a baseline keeps: with a flake
     in one run of twenty, and fifty scenarios, that happens by luck in one qualification of 160. What fails with every
@@ -148,7 +148,7 @@ def judge_cells(candidate: VersionResult, baselines: Sequence[VersionResult]) ->
 
 
 def _criterion(name: str, candidate: VersionResult, baselines: Sequence[VersionResult]) -> QualificationVerdict:
-    """What one criterion that failed at all says."""
+    """Return what one criterion that failed at all says."""
     return _counted(name, candidate.counts(name), {cell.version: cell.counts(name) for cell in baselines})
 
 
@@ -157,7 +157,7 @@ def _failed(cell: VersionResult) -> tuple[int, int]:
 
 
 def _counted(name: str, counts: tuple[int, int], beside: Mapping[str, tuple[int, int]]) -> QualificationVerdict:
-    """What it says that something failed so often, of so many runs, and so often beside."""
+    """Return what it says that something failed so often, of so many runs, and so often beside."""
     bad, of = counts
     told = f"{name} failed in {bad} of {_runs(of)}"
     others = ", ".join(f"{version} in {b} of {n}" for version, (b, n) in beside.items()) or "there is no baseline"
@@ -181,7 +181,7 @@ def _counted(name: str, counts: tuple[int, int], beside: Mapping[str, tuple[int,
 
 
 def never_kept(candidate: VersionResult, baselines: Sequence[VersionResult]) -> tuple[str, ...]:
-    """Criteria that failed in every run of the candidate and of every baseline: no comparison tells of them."""
+    """Return criteria that failed in every run of the candidate and of every baseline: no comparison tells of them."""
     return tuple(
         f"{name} failed in all {_runs(of)}, as with every baseline: not new, and not fulfilled"
         for name, (bad, of) in candidate.failing.items()
@@ -196,25 +196,25 @@ def _runs(count: int) -> str:
 
 
 def headline(found: Qualification) -> str:
-    """What was held against what."""
+    """Return what was held against what."""
     return f"Kafka {found.candidate} against {' and '.join(found.baselines)}"
 
 
 def told_cell(one: VersionResult) -> str:
-    """A version in a scenario: its runs by verdict."""
+    """Return the cell of a version in a scenario: its runs by verdict."""
     if not one.ids:
         return "not run"
     return ", ".join(f"{count} {verdict}" if len(one.ids) > 1 else verdict for verdict, count in one.runs.items())
 
 
 def by_version(row: ScenarioQualification, found: Qualification) -> list[str]:
-    """A cell for each version, baselines first; where a scenario is not of a version, a dash."""
+    """Return a cell for each version, baselines first; where a scenario is not of a version, a dash."""
     told = {each.version: told_cell(each) for each in row.cells}
     return [told.get(version, NOTHING) for version in (*found.baselines, found.candidate)]
 
 
 def lines(found: Qualification) -> list[str]:
-    """A line a scenario, worst first; below it every reason, and what is worth knowing."""
+    """Return a line a scenario, worst first; below it every reason, and what is worth knowing."""
     width = max((len(row.name) for row in found.rows), default=0)
     told = []
     for row in found.worst_first:
@@ -286,7 +286,7 @@ def _row(row: ScenarioQualification) -> dict[str, Any]:
 
 
 def markdown(found: Qualification) -> str:
-    """Tables for a comment: the reasons, the matrix, then every measure that was compared."""
+    """Return tables for a comment: the reasons, the matrix, then every measure that was compared."""
     told = [f"### {found.verdict}: {escaped(headline(found))}", ""]
     told += [f"- {escaped(reason)}" for reason in found.reasons]
     versions = (*found.baselines, found.candidate)
@@ -307,7 +307,7 @@ def markdown(found: Qualification) -> str:
 
 
 def _against(row: ScenarioQualification, found: Qualification, baseline: str) -> str:
-    """Where there are several baselines it is said which one."""
+    """Return the name of a scenario; where there are several baselines, also against which one."""
     return row.name if len(found.baselines) == 1 else f"{row.name}, against {baseline.rpartition(', ')[2]}"
 
 

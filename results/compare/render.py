@@ -26,7 +26,7 @@ class ComparisonRow:
 
     @property
     def cells(self) -> tuple[str, ...]:
-        """As COLUMNS has them."""
+        """Return the cells, as COLUMNS has them."""
         told = (self.scenario, self.measure, self.before, self.after, self.change, self.interval, self.p, self.pairs)
         return (self.verdict, *told, self.why)
 

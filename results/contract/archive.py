@@ -60,7 +60,7 @@ def export_runs(store: Store, run_ids: Sequence[str], target: Path) -> tuple[lis
     """Write an archive of those runs to `target`, whole or not at all. Return the runs in it, and a line for each
     other one: it is damaged, or was removed meanwhile. The same runs make the same bytes.
 
-    Raises OSError when `target` cannot be written.
+    Raise OSError when `target` cannot be written.
     """
     problems: list[str] = []
     head: dict[str, Any] = {"schema": ARCHIVE_SCHEMA, "runs": {}, FOLDER: {}}
@@ -98,7 +98,7 @@ def _member(path: str, data: bytes) -> tarfile.TarInfo:
 
 
 def _files_of(store: Store, run_id: str) -> tuple[bytes, dict[str, bytes]]:
-    """Return a run's manifest and its files by path, as if it were in no pack. Raises StoreError when damaged."""
+    """Return a run's manifest and its files by path, as if it were in no pack. Raise StoreError when damaged."""
     manifest = located(store.manifest(run_id), None)
     files: dict[str, bytes] = {}
     entries = []
@@ -132,7 +132,7 @@ def import_runs(
     A damaged run, head or member, or a cut archive, loses no other run: each manifest vouches for its files.
     `noted` surrounds the writing of a run, so that another program can find what a killed one has half written.
 
-    Raises ArchiveError for a file that is no archive, OSError when it cannot be read, and StoreError when the store
+    Raise ArchiveError for a file that is no archive, OSError when it cannot be read, and StoreError when the store
     cannot be written or is locked; the runs imported by then exist, and importing again adds the rest.
     """
     done = ImportResult()
@@ -240,7 +240,7 @@ def _receive(
 def _ingest(store: Store, run_id: str, text: bytes, files: Mapping[str, bytes], readings: bytes | None) -> bool:
     """Put one run into the store, under its lock; return whether it is new. `files` are by name.
 
-    Raises StoreError when it is damaged, or when another run has that id; then the store is as it was.
+    Raise StoreError when it is damaged, or when another run has that id; then the store is as it was.
     """
     try:
         manifest = Manifest.from_json(text, "its manifest")
@@ -276,7 +276,7 @@ def _ingest(store: Store, run_id: str, text: bytes, files: Mapping[str, bytes], 
 
 
 def _tables(manifest: Manifest, files: Mapping[str, bytes]) -> dict[FileKind, Any]:
-    """Return the run's tables, when `files` are the files that its manifest lists. Raises StoreError."""
+    """Return the run's tables, when `files` are the files that its manifest lists. Raise StoreError."""
     tables: dict[FileKind, Any] = {}
     kinds = [entry.kind for entry in manifest.files]
     if missing := [kind for kind in SCHEMAS if kinds.count(kind) != 1]:

@@ -43,7 +43,7 @@ def encode(value: Any) -> Any:
 
 
 def decode(kind: type[T], value: Any, what: str) -> T:
-    """Build `kind` from a JSON document. Raises DocumentError that names every wrong field of `what`."""
+    """Build `kind` from a JSON document. Raise DocumentError that names every wrong field of `what`."""
     try:
         # In a list, since a dataclass cannot be given a configuration; from JSON, in which a tuple is a list.
         decoded: list[T] = _adapter(typing.cast(Hashable, kind)).validate_json(

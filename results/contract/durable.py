@@ -74,7 +74,7 @@ def sync(path: Path) -> None:
 def lock(path: Path, *, wait: bool = True) -> Iterator[None]:
     """Hold the exclusive lock on `path`, which is made when absent, for the block.
 
-    Raises BlockingIOError when another process or thread holds it and `wait` is false.
+    Raise BlockingIOError when another process or thread holds it and `wait` is false.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     # A descriptor for each holder: flock() then also separates threads of one process.
@@ -87,5 +87,5 @@ def lock(path: Path, *, wait: bool = True) -> Iterator[None]:
 
 
 def lock_descriptor(descriptor: int, *, wait: bool = True) -> None:
-    """Lock an open file until it is closed; the kernel releases the lock when its holder dies. Raises as `lock`."""
+    """Lock an open file until it is closed; the kernel releases the lock when its holder dies. Raise as `lock`."""
     fcntl.flock(descriptor, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))

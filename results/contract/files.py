@@ -46,7 +46,7 @@ class Files:
         return self.root / inside
 
     def claim(self, folder: str) -> None:
-        """Make an empty folder for one writer. Raises FileExistsError when anything is there already.
+        """Make an empty folder for one writer. Raise FileExistsError when anything is there already.
 
         In an object store two writers at once both get it: run ids carry a random token for that.
         """
@@ -63,17 +63,17 @@ class Files:
             stream.write(data)
 
     def read(self, path: str) -> bytes:
-        """Return the file's bytes. Raises FileNotFoundError."""
+        """Return the file's bytes. Raise FileNotFoundError."""
         with self.filesystem.open_input_stream(str(self._key(path))) as stream:
             return bytes(stream.read())
 
     def open(self, path: str) -> pa.NativeFile:
-        """Open a file of which only parts are read. Raises FileNotFoundError."""
+        """Open a file of which only parts are read. Raise FileNotFoundError."""
         return self.filesystem.open_input_file(str(self._key(path)))
 
     @contextlib.contextmanager
     def lock(self) -> Iterator[None]:
-        """Hold the lock for removing files and replacing the index. Raises BlockingIOError when another holds it.
+        """Hold the lock for removing files and replacing the index. Raise BlockingIOError when another holds it.
 
         In an object store the lock is an object: two that start in the same instant both get it, and a killed holder's
         stays.
@@ -162,6 +162,6 @@ class LocalFiles(Files):
 
 
 def _raise_unless_absent(error: OSError) -> None:
-    """A folder that vanished meanwhile is empty; one that cannot be listed may not be."""
+    """Raise the error unless the folder vanished meanwhile: one that cannot be listed may not be empty."""
     if not isinstance(error, FileNotFoundError | NotADirectoryError):
         raise error

@@ -62,7 +62,7 @@ class PartitionHandover:
     longest_gap_s: float | None = None
 
     def at(self, step: Step) -> int | None:
-        """When a step was; None when nothing matched."""
+        """Return when a step was; None when nothing matched."""
         return next((each.ts_us for each in self.steps if each.step == step), None)
 
     def __str__(self) -> str:

@@ -41,7 +41,7 @@ class CompactionResult:
 def locked(store: Store, wait: timedelta = timedelta()) -> Iterator[None]:
     """Hold the store's lock for the block; wait that long while another process changes the store.
 
-    Raises StoreError when it still does then, or the store cannot be written.
+    Raise StoreError when it still does then, or the store cannot be written.
     """
     deadline = time.monotonic() + wait.total_seconds()
     try:
@@ -71,7 +71,7 @@ def compact(
     """Pack the runs that are not packed, merge small packs, and sweep. Runs that are committed meanwhile stay.
 
     A damaged run stays where it is and is named; so do all runs of a month that do not read back from a pack as they
-    were. Raises StoreError when the store cannot be written or is locked; what was packed by then counts.
+    were. Raise StoreError when the store cannot be written or is locked; what was packed by then counts.
     """
     moment = now or datetime.now(UTC)
     done = CompactionResult()
@@ -105,7 +105,7 @@ def drop(
 def set_aside(store: Store, damaged: Mapping[str, str]) -> list[str]:
     """Move runs (id → damage) to `aside/`, out of every reader's way, with all of their files that can be read.
 
-    Returns the runs that were moved; one that has gone meanwhile stays gone. Raises StoreError when the store cannot be
+    Return the runs that were moved; one that has gone meanwhile stays gone. Raise StoreError when the store cannot be
     written or is locked.
     """
     with locked(store):
@@ -163,7 +163,7 @@ def _repack(
     done: CompactionResult,
     target_bytes: int = TARGET_BYTES,
 ) -> None:
-    """Month by month, put these packs and runs into new packs, where that makes fewer files or closes gaps."""
+    """Put, month by month, these packs and runs into new packs, where that makes fewer files or closes gaps."""
     months: dict[str, tuple[list[Pack], list[Manifest]]] = {}
     for manifest in loose:
         months.setdefault(_month(manifest), ([], []))[1].append(manifest)
@@ -217,7 +217,7 @@ def _chunks(runs: Iterable[Manifest], target_bytes: int) -> Iterator[list[Manife
 
 
 def _write_pack(store: Store, month: str, runs: Sequence[Manifest], moment: datetime) -> Pack:
-    """Write a pack that no index names yet. Raises StoreError when a run does not read back as it was."""
+    """Write a pack that no index names yet. Raise StoreError when a run does not read back as it was."""
     ids = tuple(manifest.run_id for manifest in runs)
     identity = f"{month}-{moment.astimezone(UTC):%Y%m%dT%H%M%SZ}-{secrets.token_hex(4)}"
     pack = Pack(identity, month, _stamp(moment), sum(map(_size, runs)), len(runs), ids)

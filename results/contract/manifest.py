@@ -186,7 +186,7 @@ class StoredFile:
 
     @property
     def packed(self) -> bool:
-        """Whether it shares its path with the files of other runs."""
+        """Return whether it shares its path with the files of other runs."""
         return self.path.startswith("packs/")
 
 
@@ -235,14 +235,14 @@ class Manifest:
             _utc(name, getattr(self, name))
 
     def to_json(self) -> str:
-        """The document as indented JSON; raises ValueError for a number JSON has no word for (nan, inf)."""
+        """Return the document as indented JSON; raise ValueError for a number JSON has no word for (nan, inf)."""
         document = encode(self)
         ordered = {"schema": document.pop("schema"), **document}
         return json.dumps(ordered, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
 
     @staticmethod
     def from_json(text: str | bytes, source: str = "manifest") -> "Manifest":
-        """Parse and validate; raises ManifestError that starts with `source`."""
+        """Parse and validate; raise ManifestError that starts with `source`."""
         try:
             document = parse_json(text, constant=_refuse_constant)
         except ValueError as error:
@@ -253,7 +253,7 @@ class Manifest:
 
     @staticmethod
     def from_document(document: Mapping[str, Any], source: str = "manifest") -> "Manifest":
-        """The same from parsed JSON, of any schema up to this version's; raises ManifestError."""
+        """Return the same from parsed JSON, of any schema up to this version's; raise ManifestError."""
         try:
             return decode(Manifest, upgraded(document, SCHEMA_VERSION), source)
         except UnknownSchemaError as error:
@@ -263,7 +263,7 @@ class Manifest:
 
 
 def new_run_id(experiment: str, now: datetime | None = None, token: str | None = None) -> str:
-    """A run id that sorts by time: ``20261121T181500Z-kip73-two-node-ab12cd``.
+    """Return a run id that sorts by time: ``20261121T181500Z-kip73-two-node-ab12cd``.
 
     `now` must carry a time zone; `token` is six characters of [a-z0-9], random when not given.
     """

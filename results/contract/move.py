@@ -58,7 +58,7 @@ class Expected:
     in_sync_bytes_per_s: float
 
     def seconds(self, quota_bytes_per_s: float) -> float:
-        """How long it takes there; infinite when in-sync replication traffic takes the whole quota."""
+        """Return how long it takes there; infinite when in-sync replication traffic takes the whole quota."""
         left = quota_bytes_per_s - self.in_sync_bytes_per_s
         return self.bytes / left if left > 0 else math.inf if self.bytes else 0.0
 
@@ -132,7 +132,8 @@ def throttled_through(move: Move, host: str, direction: Direction) -> tuple[Flow
 
 
 def in_sync_through(move: Move, host: str, direction: Direction) -> tuple[Flow, ...]:
-    """The flows to followers in sync that the quota of a host records: on the leader's side, or with a wildcard."""
+    """Return the flows to followers in sync that the quota of a host records: on the leader's side, or with a
+    wildcard."""
     if direction == "receive" and not move.wildcard:
         return ()
     return flows_through(move.flows, "in_sync", host, direction)

@@ -92,7 +92,7 @@ class Index:
 
     @staticmethod
     def from_json(text: bytes, source: str) -> "Index":
-        """Parse and validate. Raises IndexDamagedError that starts with `source`, StoreError for another version."""
+        """Parse and validate. Raise IndexDamagedError that starts with `source`, StoreError for another version."""
         try:
             document = parse_json(text)
         except ValueError as error:
@@ -165,7 +165,7 @@ class Catalogue:
         self.files.put(INDEX, (json.dumps(document, indent=1, ensure_ascii=False) + "\n").encode())
 
     def manifest(self, pack: Pack, run_id: str) -> Manifest:
-        """Return a packed run's manifest. Raises FileNotFoundError when the pack is gone, ValueError or OSError when
+        """Return a packed run's manifest. Raise FileNotFoundError when the pack is gone, ValueError or OSError when
         it is damaged."""
         if pack.id not in self._texts:
             texts = self._read_texts(f"{pack.folder}/{MANIFESTS}")
@@ -184,7 +184,7 @@ class Catalogue:
     def rows(self, path: str, run_id: str, columns: Sequence[str] | None = None) -> pa.Table | None:
         """Return a run's rows of a pack's file, or some columns of them; None when it has no rows there.
 
-        Raises FileNotFoundError when the file is gone, another OSError when the rows are damaged.
+        Raise FileNotFoundError when the file is gone, another OSError when the rows are damaged.
         """
         with self.files.open(path) as source:
             if path not in self._footers:

@@ -96,17 +96,17 @@ class Relocation:
 
     @property
     def partitions(self) -> int:
-        """How many move."""
+        """Return how many partitions move."""
         return sum(sent.partitions for sent in self.sent)
 
     @property
     def total_bytes(self) -> int:
-        """The whole logs of what moves."""
+        """Return the whole logs of what moves."""
         return sum(sent.total_bytes for sent in self.sent)
 
     @property
     def local_bytes(self) -> int | None:
-        """What of it lay on disks; None when that is not known of a part."""
+        """Return what of it lay on disks; None when that is not known of a part."""
         known = [sent.local_bytes for sent in self.sent if sent.local_bytes is not None]
         return sum(known) if len(known) == len(self.sent) else None
 
@@ -114,7 +114,7 @@ class Relocation:
 def formula_seconds(
     sent: Iterable[tuple[Sent, int]], carries: Mapping[tuple[str, Direction], float | None]
 ) -> float | None:
-    """The article's formula: log size ÷ NIC, where that takes longest; `sent` has the bytes that count of each.
+    """Return the article's formula: log size ÷ NIC, where that takes longest; `sent` has the bytes that count of each.
 
     `carries` is each NIC's payload rate. None when one that is needed is not known.
     """

@@ -164,7 +164,7 @@ def samples_table(samples: Iterable[Sample]) -> pa.Table:
 
 
 def events_table(events: Iterable[Event]) -> pa.Table:
-    """Events as a table of schema EVENTS, in order of time (those of one instant stay in the order given)."""
+    """Return events as a table of schema EVENTS, in order of time (those of one instant stay in the order given)."""
     rows = sorted(events, key=lambda e: e.ts_us)
     columns = {
         "ts": pa.array([e.ts_us for e in rows], pa.int64()).cast(_TIME),
@@ -177,7 +177,7 @@ def events_table(events: Iterable[Event]) -> pa.Table:
 
 
 def criteria_table(criteria: Iterable[Finding]) -> pa.Table:
-    """Criteria as a table of schema CRITERIA; an observed number and observed words have a column each."""
+    """Return criteria as a table of schema CRITERIA; an observed number and observed words have a column each."""
     rows = list(criteria)
     columns = {
         "name": [c.name for c in rows],
@@ -212,9 +212,9 @@ def criteria_from_table(table: pa.Table) -> list[Finding]:
 
 
 def conform(table: Any, schema: pa.Schema, what: str) -> pa.Table:
-    """`table` (Arrow, or a pandas DataFrame) with exactly the columns and types of `schema`.
+    """Return `table` (Arrow, or a pandas DataFrame) with exactly the columns and types of `schema`.
 
-    Raises TableError naming the column that is missing, unknown, of another type, or null where it must not
+    Raise TableError naming the column that is missing, unknown, of another type, or null where it must not
     be.
     """
     if not isinstance(table, pa.Table):

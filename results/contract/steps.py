@@ -60,7 +60,7 @@ class RequiredState:
     gone: bool = False
 
     def met_by(self, state: State) -> bool:
-        """Whether a state is as wanted."""
+        """Return whether a state is as wanted."""
         if self.gone or state.gone:
             return self.gone and state.gone
         sets = (
@@ -137,7 +137,8 @@ class StepsRecord:
 
 
 def asked(steps: Sequence[StepRecord]) -> Iterator[tuple[int, int, Expectation, int, int]]:
-    """Of every step that was taken: its place, each expectation's place, the expectation, and the span it is about.
+    """Yield, of every step that was taken, its place, each expectation's place, the expectation, and the span it is
+    about.
 
     The controller writes records in batches, and a batch has the time, in whole milliseconds, at which it was begun: a
     step's span begins as much earlier. Steps are further apart than that.
@@ -157,6 +158,6 @@ def asked(steps: Sequence[StepRecord]) -> Iterator[tuple[int, int, Expectation, 
 
 
 def numbers(brokers: Sequence[int], *, braces: bool = False) -> str:
-    """Brokers for people: ``[4, 2]``, or as a set ``{2, 4}``."""
+    """Return brokers for people: ``[4, 2]``, or as a set ``{2, 4}``."""
     told = ", ".join(map(str, brokers))
     return f"{{{told}}}" if braces else f"[{told}]"

@@ -64,10 +64,10 @@ class Store:
 
     @staticmethod
     def open(uri_or_path: str | Path) -> "Store":
-        """A store at a path, `file:///path` (`file:/path` is the same), or
+        """Return a store at a path, `file:///path` (`file:/path` is the same), or
         `s3://bucket/prefix?region=…&endpoint_override=…` (`s3a://` is the same).
 
-        Nothing is created before the first commit. Raises StoreError for a scheme that is not known, and for a file.
+        Nothing is created before the first commit. Raise StoreError for a scheme that is not known, and for a file.
         """
         text = str(uri_or_path)
         if text.startswith("file:/") and not text.startswith("file://"):
@@ -92,7 +92,7 @@ class Store:
         """Write a run; returns its id. After a failure or a kill at any point it is there whole or not at
         all.
 
-        Raises StoreError when the id exists, when the manifest's verdict is not that of its criteria, or when the
+        Raise StoreError when the id exists, when the manifest's verdict is not that of its criteria, or when the
         store cannot be written, for instance because its disk is full; then nothing of the run is left.
         """
         run_id = run.manifest.run_id
@@ -154,7 +154,7 @@ class Store:
         return sorted((set(loose) | self.catalogue.places().keys()) - self.catalogue.index().hidden())
 
     def scan(self) -> Scan:
-        """All manifests read; a corrupt one is named in `problems` and hides no other. A run that goes meanwhile is
+        """Read all manifests; a corrupt one is named in `problems` and hides no other. A run that goes meanwhile is
         in neither."""
         manifests: list[Manifest] = []
         problems: list[str] = [problem] if (problem := self.catalogue.problem()) else []
@@ -168,7 +168,7 @@ class Store:
         return Scan(tuple(manifests), tuple(problems))
 
     def manifest(self, run_id: str) -> Manifest:
-        """Return a run's manifest. Raises NoRunError when there is none (any more), StoreError when it is corrupt."""
+        """Return a run's manifest. Raise NoRunError when there is none (any more), StoreError when it is corrupt."""
         path = _manifest_path(run_id)
         pack: Pack | None = None
         for _ in range(2):  # a compaction may move the run between the reads of the index and of the manifest
@@ -208,7 +208,7 @@ class Store:
         return criteria_from_table(self.table(run_id, "criteria"))
 
     def table(self, run_id: str, kind: FileKind, columns: Sequence[str] | None = None) -> pa.Table:
-        """The table of that kind, of the schema of the same name, or those columns of it."""
+        """Return the table of that kind, of the schema of the same name, or those columns of it."""
         return self._settled(run_id, lambda manifest: self.table_of(manifest, kind, columns))
 
     def report(self, run_id: str) -> str | None:
@@ -225,7 +225,7 @@ class Store:
         self._settled(run_id, self._check_files)
 
     def _settled(self, run_id: str, read: Callable[[Manifest], T]) -> T:
-        """What a reader misses because a compaction moved it meanwhile is looked up once more."""
+        """Return what a reader finds; look up once more what it misses because a compaction moved it."""
         manifest = self.manifest(run_id)
         try:
             return read(manifest)
@@ -236,7 +236,7 @@ class Store:
             return read(again)
 
     def uris(self, kind: FileKind, run_ids: Iterable[str] | None = None) -> list[str]:
-        """The Parquet files with that table of all runs, or of those; each once, for Spark and duckdb.
+        """Return the Parquet files with that table of all runs, or of those; each once, for Spark and duckdb.
 
         A file may hold other runs as well when `run_ids` are given: filter by the column `run_id` then.
         """
@@ -257,7 +257,7 @@ class Store:
         return sorted(r for r, modified in newest.items() if r not in known and modified < limit)
 
     def half(self, run_id: str) -> list[str]:
-        """The files of a run whose commit did not finish (or has not yet); none of a run that is whole."""
+        """Return the files of a run whose commit did not finish (or has not yet); none of a run that is whole."""
         found = [f.path for f in self.files.list("runs") if PurePosixPath(f.path).parts[1] == run_id]
         if self.files.exists(_manifest_path(run_id)) or run_id in self.catalogue.places():
             found = []
@@ -280,7 +280,7 @@ class Store:
         return StoredFile(path, kind, rows, len(data), hashlib.sha256(data).hexdigest())
 
     def table_of(self, manifest: Manifest, kind: FileKind, columns: Sequence[str] | None = None) -> pa.Table:
-        """Return a table from where this manifest says, or some columns of it. Raises StoreError when it is not as it
+        """Return a table from where this manifest says, or some columns of it. Raise StoreError when it is not as it
         was stored."""
         entry = entry_of(manifest, kind)
         if entry is None:
@@ -296,7 +296,7 @@ class Store:
             raise StoreError(f"run {manifest.run_id}: {where}: {error}") from error
 
     def bytes_of(self, manifest: Manifest, entry: StoredFile) -> bytes:
-        """Return the bytes of a run's file: of any outside a pack, of a report in a pack. Raises StoreError when they
+        """Return the bytes of a run's file: of any outside a pack, of a report in a pack. Raise StoreError when they
         differ from those stored."""
         where = f"{self.location}/{entry.path}"
         if entry.packed:

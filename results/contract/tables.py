@@ -21,12 +21,12 @@ RUN_ID = pa.field("run_id", pa.string(), nullable=False)
 
 
 def stored_form(run_id: str, table: pa.Table) -> pa.Table:
-    """The table with its run in front of each row; one chunk, so that the same rows make the same bytes."""
+    """Return the table with its run in front of each row; one chunk, so that the same rows make the same bytes."""
     return table.add_column(0, RUN_ID, pa.repeat(run_id, table.num_rows)).combine_chunks()
 
 
 def to_parquet(run_id: str, table: pa.Table) -> bytes:
-    """A file of one run, a single row group."""
+    """Return a file of one run, a single row group."""
     sink = io.BytesIO()
     pq.write_table(stored_form(run_id, table), sink, compression=COMPRESSION, row_group_size=max(table.num_rows, 1))
     return sink.getvalue()
@@ -35,9 +35,9 @@ def to_parquet(run_id: str, table: pa.Table) -> bytes:
 def from_parquet(
     data: bytes, run_id: str, schema: pa.Schema, what: str, columns: Sequence[str] | None = None
 ) -> pa.Table:
-    """A file of one run, of this version or an earlier one, or those columns of it.
+    """Return a file of one run, of this version or an earlier one, or those columns of it.
 
-    Raises TableError when it is no such file.
+    Raise TableError when it is no such file.
     """
     try:
         with pq.ParquetFile(io.BytesIO(data)) as file:
@@ -58,12 +58,12 @@ def _uncompressed_bytes(metadata: pq.FileMetaData) -> int:
 
 
 def some(schema: pa.Schema, columns: Sequence[str] | None) -> pa.Schema:
-    """The schema with those columns alone (None: all); the run's column is read in any case."""
+    """Return the schema with those columns alone (None: all); the run's column is read in any case."""
     return schema if columns is None else pa.schema([schema.field(name) for name in columns])
 
 
 def api_form(table: pa.Table, run_id: str, schema: pa.Schema, what: str) -> pa.Table:
-    """The table as the API has it. Raises TableError for rows of another run, or another schema."""
+    """Return the table as the API has it. Raise TableError for rows of another run, or another schema."""
     if RUN_ID.name in table.column_names:
         others = set(table.column(RUN_ID.name).unique().to_pylist()) - {run_id}
         if others:
@@ -76,7 +76,7 @@ def api_form(table: pa.Table, run_id: str, schema: pa.Schema, what: str) -> pa.T
 
 
 def same(one: pa.Table, other: pa.Table) -> bool:
-    """Whether both hold the same, a NaN where the other has one: Arrow's `equals` says that they differ."""
+    """Return whether both hold the same, a NaN where the other has one: Arrow's `equals` says that they differ."""
     if one.equals(other):
         return True
     return bool(one.schema.equals(other.schema)) and all(map(_same_column, one.columns, other.columns))

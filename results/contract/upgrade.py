@@ -23,7 +23,10 @@ class UnknownSchemaError(ValueError):
 
 
 def upgraded(document: Mapping[str, Any], newest: int) -> dict[str, Any]:
-    """The document as version `newest` writes it. Raises UnknownSchemaError when it is newer, or has no version."""
+    """Return the document as version `newest` writes it.
+
+    Raise UnknownSchemaError when it is newer, or has no version.
+    """
     version = document.get("schema")
     if type(version) is not int or not 1 <= version <= newest:
         raise UnknownSchemaError(

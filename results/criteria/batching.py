@@ -17,7 +17,7 @@ from results.criteria.run_view import RunView
 
 
 def _unseen(steps: BatchingPolls) -> str | None:
-    """Why what was not seen may have been all the same."""
+    """Return why what was not seen may have been all the same."""
     if steps.steps == 0:
         return f"no step was listed in {steps.polls} polls"
     if steps.gap_s is None or steps.gap_s > GAP_S:
@@ -50,12 +50,12 @@ def batching_finding(name: str, expected: str, verdict: Verdict, observed: float
 
 
 def kept(move: Move, rests: Rests) -> float:
-    """The least part of the quota that is left to a move with these rests."""
+    """Return the least part of the quota that is left to a move with these rests."""
     return 1.0 - rests.mean_s / (move.window_s - move.sample_s)
 
 
 def why_not(measures: MoveMeasures, move: Move) -> str | None:
-    """Why the rests of a move leave its rates open; None when they do not."""
+    """Return why the rests of a move leave its rates open; None when they do not."""
     rests = measures.rests
     if rests is None or rests.gap_s is None:
         return "the list of reassignments was not polled"
@@ -70,7 +70,7 @@ def why_not(measures: MoveMeasures, move: Move) -> str | None:
 
 
 def copying_s(move: Move) -> list[float]:
-    """How long each batch that copies anything takes, by the model."""
+    """Return how long each batch that copies anything takes, by the model."""
     begins = (0.0, *move.batches_s)
     return [end - begin for begin, end in zip(begins, move.batches_s, strict=False) if end > begin]
 

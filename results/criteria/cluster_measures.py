@@ -24,7 +24,7 @@ from results.criteria.windows import counted, counted_between, longest_gap_s, tr
 
 
 def measure_isr(run: RunSeries, move: Move, started: int, until: int) -> IsrMeasures:
-    """The ISR from the move's start until it was done."""
+    """Return the ISR from the move's start until it was done."""
     hosts = tuple(_shrinks(run, host, started, until) for host in move.brokers)
     table = run.of_metric("isr.size").sort_by([("topic", "ascending"), ("partition", "ascending"), ("us", "ascending")])
     t, size = table["us"].to_numpy(), table["value"].to_numpy()
@@ -64,7 +64,7 @@ def _shrinks(run: RunSeries, host: str, started: int, until: int) -> IsrShrinks:
 
 
 def measure_stall(run: RunSeries, started: int) -> StallMeasures | None:
-    """The first time that the move was noticed to be stuck; None when it was not."""
+    """Return the first time that the move was noticed to be stuck; None when it was not."""
     noticed = next((event for event in run.told(("move.stuck",)) if event.us >= started), None)
     if noticed is None:
         return None
@@ -97,7 +97,7 @@ def measure_stall(run: RunSeries, started: int) -> StallMeasures | None:
 def measure_burden(
     run: RunSeries, nics: tuple[NicMeasurement, ...], move: Move, started_us: int, until_us: int
 ) -> Burden:
-    """All of it."""
+    """Return all of it."""
     most = [most_at_once(run, metric, started_us, until_us) for metric in ("move.listed", "move.in_flight")]
     under_s, lowest = _isr(run, move.min_insync, started_us, until_us)
     return Burden(
@@ -118,7 +118,7 @@ def most_at_once(run: RunSeries, metric: str, started_us: int, until_us: int) ->
 def nic_use(
     run: RunSeries, nics: tuple[NicMeasurement, ...], host: str, direction: Direction, started_us: int, until_us: int
 ) -> NicUsage:
-    """One NIC over the move."""
+    """Return one NIC over the move."""
     devices = [nic.device for nic in nics if nic.host == host and nic.direction == direction]
     series = run.gauge("nic.tx.bytes" if direction == "transmit" else "nic.rx.bytes", host, devices)
     inside = np.flatnonzero((series.t >= started_us) & (series.t <= until_us))
@@ -145,7 +145,7 @@ def _isr(run: RunSeries, least: int, started_us: int, until_us: int) -> tuple[fl
 
 
 def measure_rests(run: RunSeries, started: int, until: int) -> Rests | None:
-    """The rests between two instants (µs); None when the list was not polled, or was always empty."""
+    """Return the rests between two instants (µs); None when the list was not polled, or was always empty."""
     series = run.gauge(LISTED_METRIC, DRIVER)
     inside = (series.t >= started) & (series.t <= until)
     t, value = series.t[inside], series.value[inside]
@@ -162,7 +162,7 @@ def measure_rests(run: RunSeries, started: int, until: int) -> Rests | None:
 def machine_load(
     run: RunSeries, started_us: int, end_us: int, window_s: float, phases: Sequence[tuple[int, int]] = ()
 ) -> MachineLoad:
-    """Busy and stolen shares of all cores; the highest are means over `window_s`.
+    """Return busy and stolen shares of all cores; the highest are means over `window_s`.
 
     With `phases` the highest is that of windows inside one, as rates are judged: a broker that starts again keeps the
     cores busy itself, and no window across its restart is judged.

@@ -25,13 +25,16 @@ def finding(
     direction: Direction | None = None,
     power: Power | None = None,
 ) -> Finding:
-    """A criterion; what is not given is as it is for most facts: of no host or direction, exact, without a unit."""
+    """Return a criterion.
+
+    What is not given is as it is for most facts: of no host or direction, exact, without a unit.
+    """
     power = power if verdict == "pass" else None
     return Finding(name, host, direction, str(expected), observed, unit, tolerance, verdict, why, series, power)
 
 
 def times_power(factor: float | None, words: str) -> Power | None:
-    """What would have failed from a factor on, such as *times the bytes*; None when no factor would have."""
+    """Return what would have failed from a factor on, such as *times the bytes*; None when no factor would have."""
     if factor is None or not math.isfinite(factor) or factor <= 0:
         return None
     return Power(factor, "×", f"would have failed from {factor:.3f} × {words} on")
@@ -42,11 +45,11 @@ class BrokerDirection(Protocol):
 
     @property
     def host(self) -> str:
-        """The host."""
+        """Return the host."""
 
     @property
     def direction(self) -> Direction:
-        """Transmit or receive."""
+        """Return transmit or receive."""
 
 
 def of_broker_direction(
@@ -62,7 +65,7 @@ def of_broker_direction(
     series: tuple[str, ...] = ("log.bytes",),
     power: Power | None = None,
 ) -> Finding:
-    """A criterion about one host and direction, with a value in a unit and a tolerance; most are of its logs."""
+    """Return a criterion about one host and direction, with a value in a unit and a tolerance; most are of its logs."""
     return finding(
         name,
         expected,
@@ -79,7 +82,7 @@ def of_broker_direction(
 
 
 def not_judged(found: Finding, shaky: Sequence[Finding]) -> Finding:
-    """The criterion left open, because those it stands on (one at least) are not firm."""
+    """Return the criterion left open, because those it stands on (one at least) are not firm."""
     first = shaky[0]
     where = " ".join(word for word in (first.host, first.direction) if word)
     why = f"not judged: {first.name} ({where}): {first.why}" if where else f"not judged: {first.name}: {first.why}"
@@ -89,14 +92,14 @@ def not_judged(found: Finding, shaky: Sequence[Finding]) -> Finding:
 
 
 def gap_text(longest_gap_s: float | None) -> str | None:
-    """What is said of a gap that is too long; None when there is none."""
+    """Return what is said of a gap that is too long; None when there is none."""
     if longest_gap_s is None:
         return "no samples"
     return f"no sample for {longest_gap_s:.1f} s" if longest_gap_s > GAP_S else None
 
 
 def missing_data(name: str, expected: str, measures: MoveMeasures, series: tuple[str, ...]) -> Finding:
-    """What stands in the place of a criterion for which no host was found at all."""
+    """Return what stands in the place of a criterion for which no host was found at all."""
     missing = "no move.started was recorded" if measures.started_us is None else "the manifest lists no such flow"
     return finding(name, expected, "inconclusive", missing, observed=None, series=series)
 

@@ -51,7 +51,7 @@ class Judgement:
 
     @property
     def verdict(self) -> Verdict:
-        """The run's verdict."""
+        """Return the run's verdict."""
         return overall(self.criteria)
 
 
@@ -185,7 +185,7 @@ class Changed:
 
 
 def changes(recorded: Iterable[Finding], again: Iterable[Finding]) -> tuple[Changed, ...]:
-    """What is judged otherwise than it was recorded, in today's order; then what is not judged any more."""
+    """Return what is judged otherwise than it was recorded, in today's order; then what is not judged any more."""
     then, now = ({_key(each): each for each in criteria} for criteria in (recorded, again))
     found = []
     for key in dict.fromkeys([*now, *then]):

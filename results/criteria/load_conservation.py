@@ -98,7 +98,10 @@ def _overheads(run: RunSeries, move: Move) -> _Overheads | str:
 
 
 def _alone(run: RunSeries, hosts: Sequence[str], metrics: Sequence[str], span: tuple[int, int]) -> float | None:
-    """The rate of all counters together within a span, bytes per second; None when one of them has no two readings."""
+    """Return the rate of all counters together within a span, bytes per second.
+
+    The result is None when one of them has no two readings.
+    """
     total = 0.0
     for host in hosts:
         for metric in metrics:
@@ -144,7 +147,8 @@ def _nic(manifest: Manifest, run: RunSeries, overheads: _Overheads, host: str, d
 
 
 def _readings(run: RunSeries, counter: Series) -> tuple[int, int] | None:
-    """The last reading at or before the start of the move, and the first at or after its end and the control's."""
+    """Return the last reading at or before the start of the move, and the first at or after its end and the
+    control's."""
     started, done = run.event_us("move.started"), run.event_us("move.done")
     if started is None or done is None:
         return None

@@ -130,7 +130,7 @@ class Rests:
 
     @property
     def mean_s(self) -> float:
-        """Seconds of a rest on average; 0 without one."""
+        """Return seconds of a rest on average; 0 without one."""
         return self.total_s / self.count if self.count else 0.0
 
 
@@ -252,7 +252,7 @@ class SteadyPart:
 
     @property
     def typical_bytes_per_s(self) -> float:
-        """The mean over all quota windows, where there is one.
+        """Return the mean over all quota windows, where there is one.
 
         A leader's quota lets a whole window's bytes pass at once and then nothing until they have expired, again and
         again. The plain mean depends on how much of such a cycle the steady part begins and ends with.
@@ -310,12 +310,12 @@ class HostRates:
 
     @property
     def steady_bytes_per_s(self) -> float | None:
-        """The steady rate; None unless the steady part has a whole quota window: what is shorter says little."""
+        """Return the steady rate; None unless the steady part has a whole quota window: what is shorter says little."""
         return self.steady.typical_bytes_per_s if self.steady is not None and self.steady.windows else None
 
     @property
     def mean_bytes_per_s(self) -> float | None:
-        """The mean from the beginning to the end; None where nothing grew."""
+        """Return the mean from the beginning to the end; None where nothing grew."""
         return self.all.bytes / self.all.elapsed_s if self.all is not None and self.all.elapsed_s > 0 else None
 
 

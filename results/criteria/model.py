@@ -21,7 +21,7 @@ def window_bound(
     window_s: float,
     sample_s: float,
 ) -> float:
-    """Most throttled bytes that followers' logs may grow by in a window of at most `window_s` (Kafka: 11 s).
+    """Return most throttled bytes that followers' logs may grow by in a window of at most `window_s` (Kafka: 11 s).
 
     `fetchers` is how many carry throttled bytes through this broker in this direction. The quota is a check before each
     fetch, after which one whole response per fetcher may follow; and the edges of Kafka's window are samples of
@@ -34,7 +34,7 @@ def window_bound(
 
 
 def bound_of(move: Move, host: str, direction: Direction, quota_bytes_per_s: float | None = None) -> float | None:
-    """The window bound for one host in bytes; None when the manifest does not say its fetchers.
+    """Return the window bound for one host in bytes; None when the manifest does not say its fetchers.
 
     The quota is the move's own unless given. A leader's followers cannot log more of what it sends than they may
     receive, unless some of them are in sync: nothing holds those back.
@@ -52,7 +52,7 @@ def bound_of(move: Move, host: str, direction: Direction, quota_bytes_per_s: flo
 def long_bound(
     move: Move, host: str, direction: Direction, quota_bytes_per_s: float, seconds: float, *, fresh: bool = False
 ) -> float | None:
-    """Most bytes in so long a time, of any length; None when the manifest does not say the host's fetchers.
+    """Return most bytes in so long a time, of any length; None when the manifest does not say the host's fetchers.
 
     The time is covered by k windows, each of which may have one response per fetcher beyond the quota, and all of them
     together a sample's worth. What a leader sent may have come to the logs a response per fetcher later.
@@ -76,7 +76,7 @@ def long_bound(
 
 
 def fresh_ends(move: Move, host: str, direction: Direction) -> tuple[str, ...] | None:
-    """The followers whose sensors begin with the move and bound what passes a host; None: another sensor does.
+    """Return the followers whose sensors begin with the move and bound what passes a host; None: another sensor does.
 
     A follower's sensor begins with its first listed bytes, unless replicas in sync there are listed as well.
     """
@@ -89,7 +89,8 @@ def fresh_ends(move: Move, host: str, direction: Direction) -> tuple[str, ...] |
 
 
 def raced(move: Move, host: str, direction: Direction) -> float:
-    """Bytes that may pass between a fetcher's check of the quota and its record: 0 for one fetcher without a load.
+    """Return bytes that may pass between a fetcher's check of the quota and its record: 0 for one fetcher without a
+    load.
 
     Each other fetcher may add a response. Where producers write, replicas that have caught up are not checked any more:
     what is written to them between two responses that are checked passes as well.
@@ -104,7 +105,7 @@ SEEN_LATE_S = 2.0
 
 
 def written_unseen(move: Move, host: str, direction: Direction) -> float:
-    """Most bytes that producers wrote to a log itself although they count as copied, over a whole move.
+    """Return most bytes that producers wrote to a log itself although they count as copied, over a whole move.
 
     When a partition's leader leaves, producers write to the next one, until it is seen that the old one is gone.
     """
@@ -113,7 +114,9 @@ def written_unseen(move: Move, host: str, direction: Direction) -> float:
 
 
 def smooth(move: Move, host: str, direction: Direction) -> str | None:
-    """The one follower whose quota meters what passes a host, response by response; None where it may be another.
+    """Return the one follower whose quota meters what passes a host, response by response.
+
+    The result is None where it may be another.
 
     A leader whose window ran before the move sends in bursts when it feeds several followers.
     """
@@ -122,12 +125,12 @@ def smooth(move: Move, host: str, direction: Direction) -> str | None:
 
 
 def responses(move: Move, host: str, direction: Direction) -> float:
-    """Bytes of one response of each fetcher that carries listed bytes through a host; 0 when it has none."""
+    """Return bytes of one response of each fetcher that carries listed bytes through a host; 0 when it has none."""
     return float(_fetchers(move, host, direction) * move.response_max_bytes)
 
 
 def allowed(bound: float, in_sync_bytes: float) -> float:
-    """Most listed bytes of a window in which replicas in sync took `in_sync_bytes`.
+    """Return most listed bytes of a window in which replicas in sync took `in_sync_bytes`.
 
     Those are recorded, so that what catches up has to wait for them, but they are never held back themselves: when
     what catches up has come first, and has taken the whole bound, they still take theirs in the rest of the window.
@@ -173,13 +176,13 @@ def bottlenecks(move: Move, quota_bytes_per_s: float) -> frozenset[tuple[str, Di
 
 
 def carrying_all(move: Move) -> frozenset[tuple[str, Direction]]:
-    """The hosts and directions through which everything goes that is copied, whichever batch it is in."""
+    """Return the hosts and directions through which everything goes that is copied, whichever batch it is in."""
     total = sum(e.bytes for e in move.expected if e.direction == "receive")
     return frozenset((e.host, e.direction) for e in move.expected if 0 < total == e.bytes)
 
 
 def expected_of(move: Move, host: str, direction: Direction) -> Expected | None:
-    """What the model says of one end."""
+    """Return what the model says of one end."""
     return next((e for e in move.expected if (e.host, e.direction) == (host, direction)), None)
 
 
@@ -200,7 +203,7 @@ class DurationEstimate:
 
 
 def estimate(name: str, move: Move, measures: MoveMeasures) -> DurationEstimate:
-    """A move's predictions and its duration. A move that was not seen to be done has no errors."""
+    """Return a move's predictions and its duration. A move that was not seen to be done has no errors."""
     observed_s = measures.moved_s if measures.done_s is not None else None
     kip73_s = _known(move.kip73_seconds)
     predicted_s = _known(move.model_seconds)
@@ -211,7 +214,7 @@ def estimate(name: str, move: Move, measures: MoveMeasures) -> DurationEstimate:
 
 
 def worst(estimates: Iterable[DurationEstimate]) -> DurationEstimate | None:
-    """The one that the model was furthest from; None when there is none that can be compared."""
+    """Return the one that the model was furthest from; None when there is none that can be compared."""
     known = [(abs(e.error), e) for e in estimates if e.error is not None]
     return max(known, key=lambda found: found[0])[1] if known else None
 

@@ -27,9 +27,9 @@ SIDES: tuple[Side, ...] = ("leader", "follower")
 
 
 def measure_move(manifest: Manifest, run: RunSeries) -> MoveMeasures:
-    """All measures of the run's move.
+    """Return all measures of the run's move.
 
-    Raises ValueError when the manifest has no move.
+    Raise ValueError when the manifest has no move.
     """
     if manifest.move is None:
         raise ValueError(f"run {manifest.run_id}: its manifest has no move to measure")
@@ -121,7 +121,7 @@ class _MoveMeasurer:
         return NicPayload(host, direction, counted(value) * PAYLOAD / seconds, seconds)
 
     def _watched_until(self) -> int:
-        """The instant until which samples must be there: the move's end, else the last sample."""
+        """Return the instant until which samples must be there: the move's end, else the last sample."""
         return self.done or self.run.last_us() or 0
 
     def _quota(self, host: str, side: Side, spans: tuple[PhaseSpan, ...], end: int) -> QuotaPolls:
@@ -130,7 +130,7 @@ class _MoveMeasurer:
         return QuotaPolls(host, side, polls, gap_s, *self._told(different), *self._told(unlisted))
 
     def _told(self, found: list[tuple[int, float]]) -> tuple[int, float | None, float | None]:
-        """How many polls, when the first of them was, and what it said."""
+        """Return how many polls, when the first of them was, and what it said."""
         if not found:
             return 0, None, None
         us, value = found[0]
@@ -139,7 +139,8 @@ class _MoveMeasurer:
     def _polled(
         self, metric: str, host: str, spans: tuple[PhaseSpan, ...], end: int, *, wanted: float | None = None
     ) -> tuple[int, float | None, list[tuple[int, float]]]:
-        """How many polls, the longest time without one, and those (instant, value) that differ from what was wanted.
+        """Return how many polls, the longest time without one, and those (instant, value) that differ from what was
+        wanted.
 
         Without `wanted` that is each phase's quota.
         """
@@ -164,7 +165,8 @@ class _MoveMeasurer:
         return polls, max(known) if gaps and len(known) == len(gaps) else None, different
 
     def _conservation(self, host: str, direction: Direction, started: int, end: int) -> Conservation:
-        """Over the move and the control transfer, whichever is longer: both must be quiet at the edges."""
+        """Return the conservation over the move and the control transfer, whichever is longer: both must be quiet at
+        the edges."""
         begin = min(started, self.run.event_us("control.started") or started)
         until = max(end, self.run.event_us("control.done") or end)
         devices = [n.device for n in self.manifest.nics if n.host == host and n.direction == direction]

@@ -26,21 +26,21 @@ class PhaseDirection:
 
     @property
     def quota(self) -> float:
-        """The quota of the phase in bytes per second."""
+        """Return the quota of the phase in bytes per second."""
         return self.phase.quota_bytes_per_s
 
     @property
     def place(self) -> tuple[str, Direction, float]:
-        """Where, and under which quota."""
+        """Return where, and under which quota."""
         return self.rates.host, self.rates.direction, self.quota
 
     @property
     def begins(self) -> bool:
-        """Whether the phase begins with the move: its sensors have recorded nothing before."""
+        """Return whether the phase begins with the move: its sensors have recorded nothing before."""
         return self.phase.begin_s == 0
 
     def long_bound(self, move: Move) -> float | None:
-        """Most bytes of the whole phase; None when its time or its fetchers are not known."""
+        """Return most bytes of the whole phase; None when its time or its fetchers are not known."""
         found = self.rates.all
         if found is None:
             return None
@@ -48,7 +48,7 @@ class PhaseDirection:
         return long_bound(move, self.rates.host, self.rates.direction, self.quota, seconds, fresh=self.begins)
 
     def too_much(self, move: Move) -> str | None:
-        """What is said of a phase with more bytes than its quota allows of its time; None of any other.
+        """Return what is said of a phase with more bytes than its quota allows of its time; None of any other.
 
         A leak may end a move before there is a steady part to judge.
         """
@@ -68,14 +68,14 @@ def phase_directions(measures: MoveMeasures) -> Iterator[PhaseDirection]:
 
 
 def bottleneck_directions(measures: MoveMeasures, move: Move) -> Iterator[PhaseDirection]:
-    """Where the quota is what binds, by the model; without one everywhere: nothing says who had less to carry."""
+    """Yield where the quota is what binds, by the model; without one everywhere: nothing says who had less to carry."""
     for end in phase_directions(measures):
         if not move.expected or (end.rates.host, end.rates.direction) in bottlenecks(move, end.quota):
             yield end
 
 
 def informative_directions(measures: MoveMeasures, move: Move) -> list[PhaseDirection]:
-    """All ends and phases, but those phases that say nothing of an end of which others with the same quota do.
+    """Return all ends and phases, but those phases that say nothing of an end of which others with the same quota do.
 
     When a broker comes back just before the move is done, what is left is a phase in which nothing moves, or one too
     short for a window. It was watched without a gap, and what it has is within the bound: else it is judged.
@@ -99,7 +99,7 @@ def _silent(end: PhaseDirection, move: Move) -> bool:
 
 
 def default_lowest(move: Move, quota: float) -> float:
-    """Part of the quota that a follower with Kafka's own settings uses at least, where the quota binds.
+    """Return part of the quota that a follower with Kafka's own settings uses at least, where the quota binds.
 
     It is held back only when there was more than quota × e in the last e seconds, and looks again after a pause of at
     most backoff + wait: e ÷ (e + pause) of the quota. The oldest response that counts is at least as old as the window

@@ -112,7 +112,7 @@ class Lateness:
 
     @property
     def share(self) -> float:
-        """The share of late acknowledgements; 0 without any."""
+        """Return the share of late acknowledgements; 0 without any."""
         return self.late / self.records if self.records else 0.0
 
 
@@ -127,7 +127,7 @@ class LateWindow:
 
     @property
     def share(self) -> float:
-        """The share of late acknowledgements; 0 without any."""
+        """Return the share of late acknowledgements; 0 without any."""
         return self.late / self.records if self.records else 0.0
 
 
@@ -205,18 +205,19 @@ class _Acknowledgements:
         )
 
     def _within(self, span: Span) -> Flags:
-        """The whole seconds of a span."""
+        """Return the whole seconds of a span."""
         return (self.seconds - US >= span[0]) & (self.seconds <= span[1])
 
     def _touched(self, spans: Sequence[Span]) -> Flags:
-        """The seconds of which any part lies in one of the spans."""
+        """Return the seconds of which any part lies in one of the spans."""
         found = np.zeros(len(self.seconds), np.bool_)
         for begin, end in spans:
             found |= (self.seconds > begin) & (self.seconds - US < end)
         return found
 
     def _limit(self, before: Flags) -> float | None:
-        """`P99_BACK` times the highest 99th percentile of any `P99_WINDOW_S` before the move; None with fewer."""
+        """Return `P99_BACK` times the highest 99th percentile of any `P99_WINDOW_S` before the move; None with
+        fewer."""
         seconds = self.seconds[before]
         found = []
         for end in seconds:
@@ -227,7 +228,7 @@ class _Acknowledgements:
         return P99_BACK * max(known) if known else None
 
     def _late(self, limit: float | None) -> Floats:
-        """How many records of each second were late."""
+        """Return how many records of each second were late."""
         counts = self.count * (self.bucket > (np.inf if limit is None else limit))
         return self._by_second(counts)
 
@@ -239,7 +240,8 @@ class _Acknowledgements:
         return self._by_second(self.count)
 
     def _arriving(self, metric: str, span: Span, late: Floats, window_s: float) -> Flags:
-        """The seconds in which partitions arrive, and those after it until one is as before, a quota window at most.
+        """Return the seconds in which partitions arrive, and those after it until one is as before, a quota window at
+        most.
 
         A poll that lists fewer partitions than the one before it: they arrived in between. Clients notice it while the
         controller's change is on its way, so the second before belongs to it as well.
@@ -271,7 +273,7 @@ class _Acknowledgements:
         )
 
     def _windows(self, copying: Flags, late: Floats, window_s: float) -> tuple[LateWindow, ...]:
-        """Every window of consecutive seconds of copying: a quota window, or as many as there are together."""
+        """Return every window of consecutive seconds of copying: a quota window, or as many as there are together."""
         total, found, longest = self._total(), list[LateWindow](), int(window_s)
         for first, last in _runs(self.seconds, copying):
             length = min(longest, last - first + 1)
@@ -283,7 +285,7 @@ class _Acknowledgements:
 
 
 def _runs(seconds: Micros, chosen: Flags) -> list[tuple[int, int]]:
-    """First and last place of each run of chosen seconds, one right after the other."""
+    """Return first and last place of each run of chosen seconds, one right after the other."""
     found: list[tuple[int, int]] = []
     for place in np.flatnonzero(chosen).tolist():
         if found and found[-1][1] == place - 1 and seconds[place] - seconds[place - 1] <= 1.5 * US:

@@ -49,7 +49,7 @@ class PhaseSpan:
 
 
 def phases(run: RunSeries, move: Move, started_us: int, watched_us: int) -> tuple[PhaseSpan, ...]:
-    """The phases of a move, in order. Without `move.done` the last one ends at `watched_us`.
+    """Return the phases of a move, in order. Without `move.done` the last one ends at `watched_us`.
 
     A quota in force again without a change before it changes nothing.
     """
@@ -113,7 +113,7 @@ class RateMeasurer:
     started: int
 
     def measure(self, span: PhaseSpan, host: str, direction: Direction) -> HostRates:
-        """The listed bytes through a host within a span."""
+        """Return the listed bytes through a host within a span."""
         listed = self.run.flow_bytes(recorded_through(self.move, host, direction))
         inside = (span.first | (listed.t >= span.begin_us)) & (span.last | (listed.t <= span.end_us))
         gap = longest_gap_s(listed.t[inside], span.begin_us, max(span.begin_us, span.end_us))
@@ -162,7 +162,7 @@ class RateMeasurer:
         return self._window(Windows(begin, ends[1], elapsed, grown), 0, in_sync)
 
     def _in_sync(self, found: Windows, host: str, direction: Direction) -> Floats:
-        """Bytes of each window that went to listed replicas in sync."""
+        """Return bytes of each window that went to listed replicas in sync."""
         flows = in_sync_through(self.move, host, direction)
         series = self.run.flow_bytes(flows) if flows else None
         if series is None or len(series) == 0:
@@ -187,7 +187,7 @@ class RateMeasurer:
     def _first_two(
         self, series: Series, span: PhaseSpan, host: str, direction: Direction
     ) -> tuple[ByteWindow | None, ByteWindow | None, Windows]:
-        """The first window, the second, and that with all that begin within a window's time after it."""
+        """Return the first window, the second, and that with all that begin within a window's time after it."""
         later = int(np.searchsorted(series.t, span.begin_us + round(self.move.window_s * US)))
         first = None
         if 0 < later < len(series):
@@ -209,7 +209,7 @@ class RateMeasurer:
         return float((series.value[j] - series.value[0]) / (series.t[j] - series.oldest[0]) * US)
 
     def steady_span(self, end_us: int, span: PhaseSpan) -> tuple[int, int]:
-        """Between what fills the quota's window and the last responses, which are not whole."""
+        """Return the span between what fills the quota's window and the last responses, which are not whole."""
         tail_s = self.move.tail_s if span.last else 0.0
         return span.begin_us + round(self.move.warmup_s * US), end_us - round(tail_s * US)
 
@@ -238,7 +238,7 @@ class RateMeasurer:
         )
 
     def _refetched(self, host: str, direction: Direction) -> float | None:
-        """What the broker counts of the move beyond what logs grew by, as part of that; None if it does not say.
+        """Return what the broker counts of the move beyond what logs grew by, as part of that; None if it does not say.
 
         A response ends in the middle of a batch: the log does not take its part, which is fetched again. The counter
         stops when a replica is in sync, and begins again with its broker.
@@ -261,7 +261,8 @@ class RateMeasurer:
     def _kafka(
         self, series: Series, span: PhaseSpan, host: str, direction: Direction, refetched: float
     ) -> SensorReadings:
-        """Kafka's byte-rate in the steady part over what its sensor should read of logs that grow so, on average."""
+        """Return Kafka's byte-rate in the steady part over what its sensor should read of logs that grow so, on
+        average."""
         polls = self.run.gauge(KAFKA_RATE[direction], host)
         begin, end = self.steady_span(int(series.t[-1]), span)
         inside, spanned_s = (polls.t >= begin) & (polls.t <= end), self.move.window_s - self.move.sample_s
@@ -289,7 +290,10 @@ class RateMeasurer:
 
 
 def _within(series: Series, span: PhaseSpan) -> Series:
-    """The readings of a span. A move's own edges lie outside (nothing flows there), those of other phases inside."""
+    """Return the readings of a span.
+
+    A move's own edges lie outside (nothing flows there), those of other phases inside.
+    """
     if len(series) == 0:
         return series
     if span.first:
@@ -302,7 +306,10 @@ def _within(series: Series, span: PhaseSpan) -> Series:
 
 
 def _from_start(series: Series, started: int) -> Series:
-    """From the last reading at or before the start on. Without one: an adding replica holds nothing then."""
+    """Return the series from the last reading at or before the start on.
+
+    Without such a reading it begins with 0: an adding replica holds nothing then.
+    """
     first = int(np.searchsorted(series.t, started, side="right")) - 1
     if first >= 0:
         return series.cut(first, len(series) - 1)
@@ -315,6 +322,6 @@ def _from_start(series: Series, started: int) -> Series:
 
 
 def _at(series: Series, instants: Micros) -> Floats:
-    """The last value at or before each instant, 0 before the first."""
+    """Return the last value at or before each instant, 0 before the first."""
     at = np.searchsorted(series.t, instants, side="right") - 1
     return np.where(at >= 0, series.value[np.maximum(at, 0)], 0.0)

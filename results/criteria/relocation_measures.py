@@ -34,7 +34,7 @@ NOTHING = RelocationMeasures((), None, None, None, None, None)
 
 
 def measure_relocation(manifest: Manifest, run: RunSeries) -> MoveMeasures:
-    """All measures of the run. Raises ValueError when its manifest has no relocation."""
+    """Return all measures of the run. Raise ValueError when its manifest has no relocation."""
     if manifest.relocation is None:
         raise ValueError(f"run {manifest.run_id}: its manifest has no relocation to measure")
     asked = manifest.relocation
@@ -131,7 +131,7 @@ def received_by_stores(manifest: Manifest, run: RunSeries) -> tuple[NicTotals, .
 def _requests(
     run: RunSeries, asked: Relocation, started: int, until: int
 ) -> tuple[tuple[StoreRequests, ...] | None, float | None]:
-    """What all stores counted, by operation; None when one of them was not asked until the end."""
+    """Return what all stores counted, by operation; None when one of them was not asked until the end."""
     table, counts, gaps = run.of_metric(REQUESTS), dict[str, float](), []
     for host in asked.stores:
         rows = table.filter(pc.equal(table["host"], host))
@@ -221,7 +221,7 @@ def _counter(run: RunSeries, manifest: Manifest, host: str, direction: Direction
 
 
 def _total(counters: list[Series], begun: int | None, ended: int | None) -> float | None:
-    """What all of them counted in that time; None when one did not, or there is no such time."""
+    """Return what all of them counted in that time; None when one did not, or there is no such time."""
     if begun is None or ended is None or not counters:
         return None
     found = [counted_between(counter, begun, ended) for counter in counters]
@@ -230,7 +230,7 @@ def _total(counters: list[Series], begun: int | None, ended: int | None) -> floa
 
 
 def copied_bytes(asked: Relocation, measures: MoveMeasures) -> float | None:
-    """NIC bytes that brokers sent each other beyond what the load explains.
+    """Return NIC bytes that brokers sent each other beyond what the load explains.
 
     What brokers received, less what the stores sent them, less both at the rates before the move. None when a part is
     not known.
@@ -239,7 +239,9 @@ def copied_bytes(asked: Relocation, measures: MoveMeasures) -> float | None:
 
 
 def most_copied_bytes(asked: Relocation, measures: MoveMeasures) -> float | None:
-    """NIC bytes that brokers received from anything but the stores, the load's included; None when a part is not known.
+    """Return NIC bytes that brokers received from anything but the stores, the load's included.
+
+    The result is None when a part is not known.
 
     No copy between brokers was larger, however little the load took meanwhile.
     """
@@ -260,7 +262,7 @@ def _between_brokers(asked: Relocation, measures: MoveMeasures) -> Iterator[tupl
 
 
 def uploaded_bytes(asked: Relocation, measures: MoveMeasures) -> float | None:
-    """NIC bytes that the stores received beyond the rate before the move; None when a part is not known."""
+    """Return NIC bytes that the stores received beyond the rate before the move; None when a part is not known."""
     found = [
         nic for nic in (measures.relocation or NOTHING).nics if nic.host in asked.stores and nic.direction == "receive"
     ]
@@ -291,7 +293,7 @@ def formula(manifest: Manifest, asked: Relocation, *, whole: bool) -> float | No
 
 
 def nic_share(manifest: Manifest, measures: MoveMeasures) -> float | None:
-    """The mean of the busiest NIC over the move, as a share of what it was measured to carry."""
+    """Return the mean of the busiest NIC over the move, as a share of what it was measured to carry."""
     carries = {(nic.host, nic.direction): nic.payload_bytes_per_s for nic in manifest.nics}
     found = [
         use.mean_bytes_per_s / rate

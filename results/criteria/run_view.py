@@ -33,12 +33,12 @@ class RunView:
 
     @cached_property
     def series(self) -> RunSeries:
-        """The samples and events by metric and host."""
+        """Return the samples and events by metric and host."""
         return RunSeries(self._samples, self._events)
 
     @cached_property
     def measures(self) -> MoveMeasures:
-        """Everything measured of the run. Raise ValueError when its manifest has nothing to measure."""
+        """Return everything measured of the run. Raise ValueError when its manifest has nothing to measure."""
         if self.manifest.steps is not None:
             return measure_steps(self.manifest, self.series)
         if self.manifest.relocation is not None:
@@ -49,21 +49,21 @@ class RunView:
 
     @property
     def move(self) -> Move:
-        """The throttled move. Raise ValueError when the run has none."""
+        """Return the throttled move. Raise ValueError when the run has none."""
         if self.manifest.move is None:
             raise ValueError(f"run {self.manifest.run_id}: its manifest has no move to judge")
         return self.manifest.move
 
     @property
     def relocation(self) -> Relocation:
-        """The move without a throttle. Raise ValueError when the run has none."""
+        """Return the move without a throttle. Raise ValueError when the run has none."""
         if self.manifest.relocation is None:
             raise ValueError(f"run {self.manifest.run_id}: its manifest has no relocation to judge")
         return self.manifest.relocation
 
     @property
     def brokers(self) -> tuple[str, ...]:
-        """The hosts whose brokers take part in the move; of a run of steps those whose logs were watched."""
+        """Return the hosts whose brokers take part in the move; of a run of steps those whose logs were watched."""
         if self.manifest.move is not None:
             return self.manifest.move.brokers
         if self.manifest.relocation is not None:
@@ -72,23 +72,23 @@ class RunView:
 
     @property
     def criteria(self) -> tuple[str, ...] | None:
-        """The criteria that the run's experiment names; None for an experiment that is not known."""
+        """Return the criteria that the run's experiment names; None for an experiment that is not known."""
         named = self.manifest.criteria
         return criteria_of_experiment(self.manifest.experiment) if named is None else named
 
     @property
     def judged_by_end(self) -> bool:
-        """Whether the run is one test or one command, which is judged by how it ended: it moves nothing."""
+        """Return whether the run is one test or one command, which is judged by how it ended: it moves nothing."""
         return self.manifest.move is None and any(name in BY_END for name in self.criteria or ())
 
     @property
     def batched(self) -> bool:
-        """Whether the move is carried out in steps."""
+        """Return whether the move is carried out in steps."""
         return self.manifest.parameters.get("mode") in MODES
 
     @property
     def loaded(self) -> bool:
-        """Whether clients write while data moves: the experiment says so, or the run had a load all the same."""
+        """Return whether clients write while data moves: the experiment says so, or the run had a load all the same."""
         if self.manifest.relocation is not None:
             return bool(self.manifest.relocation.written_bytes_per_s)
         if self.manifest.move is None:

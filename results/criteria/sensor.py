@@ -99,7 +99,7 @@ def readings(instants: Floats, sizes: Floats, polls: Micros, sensor: QuotaSensor
 
 
 def _responses(growth: Series, response_bytes: float, place: float) -> tuple[Floats, Floats]:
-    """Instants and sizes: the bytes between two readings, in responses that are evenly spaced there."""
+    """Return instants and sizes: the bytes between two readings, in responses that are evenly spaced there."""
     instants: list[Floats] = []
     sizes: list[Floats] = []
     for at, lasts, size in zip(growth.t[:-1], np.diff(growth.t), np.diff(growth.value), strict=True):

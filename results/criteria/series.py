@@ -36,7 +36,7 @@ class Series:
         return len(self.t)
 
     def cut(self, first: int, last: int) -> "Series":
-        """Readings first..last, both included."""
+        """Return readings first..last, both included."""
         part = slice(first, last + 1)
         return Series(self.t[part], self.oldest[part], self.value[part])
 
@@ -63,7 +63,7 @@ class RunSeries:
         self._led: dict[tuple[str, int], list[tuple[int, str]]] | None = None
 
     def told(self, kinds: Collection[str]) -> list[RunEvent]:
-        """The events of these kinds, in order of time."""
+        """Return the events of these kinds, in order of time."""
         chosen = self._events.filter(pc.is_in(self._events["kind"], pa.array(sorted(kinds), pa.string())))
         instants = pc.cast(chosen["ts"], pa.int64()).to_pylist()
         rows = zip(instants, *(chosen[n].to_pylist() for n in ("kind", "host", "detail")), strict=True)
@@ -82,18 +82,18 @@ class RunSeries:
         ]
 
     def event_us(self, kind: str) -> int | None:
-        """The instant of the first event of a kind, None when there was none."""
+        """Return the instant of the first event of a kind, None when there was none."""
         found = self._events.filter(pc.equal(self._events["kind"], kind))
         return None if found.num_rows == 0 else int(pc.min(pc.cast(found["ts"], pa.int64())).as_py())
 
     def of_metric(self, metric: str) -> pa.Table:
-        """The rows of one metric, with a column `us`."""
+        """Return the rows of one metric, with a column `us`."""
         if metric not in self._metrics:
             self._metrics[metric] = self._samples.filter(pc.equal(self._samples["metric"], metric))
         return self._metrics[metric]
 
     def gauge(self, metric: str, host: str, labels: Iterable[str] | None = None) -> Series:
-        """Readings of one metric of a host; values of several labels are summed per instant."""
+        """Return readings of one metric of a host; values of several labels are summed per instant."""
         table = self.of_metric(metric)
         chosen = table.filter(pc.equal(table["host"], host))
         if labels is not None:
@@ -104,11 +104,11 @@ class RunSeries:
         return Series(instants, instants, value.astype(np.float64))
 
     def last_us(self) -> int | None:
-        """The instant of the last sample of the run."""
+        """Return the instant of the last sample of the run."""
         return pc.max(self._samples["us"]).as_py()  # type: ignore[no-any-return]
 
     def flow_bytes(self, flows: Sequence[Flow]) -> Series:
-        """Cumulative log bytes of the flows' partitions at their followers; empty when none was sampled."""
+        """Return cumulative log bytes of the flows' partitions at their followers; empty when none was sampled."""
         followers = sorted({f.follower for f in flows})
         parts = [self._at_follower(host, [f for f in flows if f.follower == host]) for host in followers]
         parts = [p for p in parts if len(p)]
@@ -124,15 +124,15 @@ class RunSeries:
         return Series(grid, oldest, np.sum([p.value[i] for p, i in zip(parts, at, strict=True)], axis=0))
 
     def logs_of(self, host: str) -> Mapping[tuple[str, int], tuple[Micros, Floats]]:
-        """Instants and bytes of each log of a host, by topic and partition."""
+        """Return instants and bytes of each log of a host, by topic and partition."""
         return self._host_logs(host)[1]
 
     def looked(self, host: str) -> Micros:
-        """The instants at which a host was sampled, with logs or without."""
+        """Return the instants at which a host was sampled, with logs or without."""
         return self._looks(host)
 
     def logs_grown(self, host: str, first_us: int, last_us: int) -> float:
-        """What all logs of a host grew by between two instants; a deleted log counts up to its last reading."""
+        """Return what all logs of a host grew by between two instants; a deleted log counts up to its last reading."""
         total = 0.0
         for t, value in self._host_logs(host)[1].values():
             first, last = (int(np.searchsorted(t, us, side="right")) - 1 for us in (first_us, last_us))
@@ -160,7 +160,8 @@ class RunSeries:
         return Series(instants, instants, total)
 
     def _no_more_us(self, leader: str, topic: str, partition: int) -> int | None:
-        """From when on the host is known not to lead: its log is gone, or another one was seen to lead after it."""
+        """Return from when on the host is known not to lead: its log is gone, or another one was seen to lead after
+        it."""
         ends = self._gone_us(leader, topic, partition), self._lost_us(leader, topic, partition)
         return min((us for us in ends if us is not None), default=None)
 

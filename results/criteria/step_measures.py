@@ -31,7 +31,7 @@ Timelines = Mapping[tuple[str, int], Sequence[_Span]]
 
 
 def measure_steps(manifest: Manifest, run: RunSeries) -> MoveMeasures:
-    """The measures of a run of steps. Raises ValueError when the manifest has none."""
+    """Return the measures of a run of steps. Raise ValueError when the manifest has none."""
     if manifest.steps is None:
         raise ValueError(f"run {manifest.run_id}: its manifest has no steps")
     spans = timelines(run.told((LOG,)))
@@ -44,7 +44,7 @@ def measure_steps(manifest: Manifest, run: RunSeries) -> MoveMeasures:
 
 
 def timelines(told: Sequence[RunEvent]) -> Timelines:
-    """Each partition's states in the order of the log, with their times."""
+    """Return each partition's states in the order of the log, with their times."""
     by_partition: dict[tuple[str, int], list[RunEvent]] = defaultdict(list)
     for event in told:
         by_partition[event.detail["topic"], event.detail["partition"]].append(event)
@@ -57,7 +57,7 @@ def timelines(told: Sequence[RunEvent]) -> Timelines:
 
 
 def state_of(detail: Mapping[str, Any]) -> State:
-    """A state as an event has it; what it does not tell is empty."""
+    """Return a state as an event has it; what it does not tell is empty."""
     replicas, adding, removing, isr = (
         tuple(detail.get(name) or ()) for name in ("replicas", "adding", "removing", "isr")
     )

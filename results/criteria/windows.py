@@ -21,16 +21,16 @@ class Windows:
 
     @property
     def rate(self) -> Floats:
-        """Bytes per second of each window."""
+        """Return bytes per second of each window."""
         return self.bytes / self.elapsed_s
 
     def cut(self, wanted: npt.NDArray[np.bool_]) -> "Windows":
-        """Those windows."""
+        """Return those windows."""
         return Windows(self.start[wanted], self.end[wanted], self.elapsed_s[wanted], self.bytes[wanted])
 
 
 def windows(series: Series, at_least_s: float) -> Windows:
-    """Every window i..j of `series` with j the first instant at least `at_least_s` after what i contains."""
+    """Return every window i..j of `series` with j the first instant at least `at_least_s` after what i contains."""
     wanted = series.oldest + round(at_least_s * US)
     j = np.searchsorted(series.t, wanted, side="left")
     i = np.flatnonzero(j < len(series))
@@ -40,7 +40,7 @@ def windows(series: Series, at_least_s: float) -> Windows:
 
 
 def windows_within(series: Series, at_most_s: float) -> Windows:
-    """Every window i..j of `series` with j the last instant at most `at_most_s` after what i contains."""
+    """Return every window i..j of `series` with j the last instant at most `at_most_s` after what i contains."""
     j = np.searchsorted(series.t, series.oldest + round(at_most_s * US), side="right") - 1
     i = np.flatnonzero(j > np.arange(len(series)))
     j = j[i]
@@ -49,7 +49,7 @@ def windows_within(series: Series, at_most_s: float) -> Windows:
 
 
 def longest_gap_s(t: Micros, start_us: int, end_us: int, *, inside: bool = False) -> float | None:
-    """Longest time without a sample between start and end; None when there are no samples at all.
+    """Return longest time without a sample between start and end; None when there are no samples at all.
 
     Readings just outside count as neighbours; where there is none, the start or the end itself is the edge. With
     `inside` only what of it lies between start and end counts: enough for a counter, which forgets nothing.
@@ -67,7 +67,7 @@ def longest_gap_s(t: Micros, start_us: int, end_us: int, *, inside: bool = False
 
 
 def growth(series: Series, start_us: int, end_us: int) -> float | None:
-    """Growth from the last reading at or before start to the first at or after end; None without the latter.
+    """Return growth from the last reading at or before start to the first at or after end; None without the latter.
 
     A series that begins after start grew from its first reading on.
     """
@@ -85,7 +85,8 @@ def counted(values: Floats) -> float:
 
 
 def counted_between(series: Series, start_us: int, end_us: int) -> float | None:
-    """What a counter counted from the last reading at or before start to the first at or after end; else None."""
+    """Return what a counter counted from the last reading at or before start to the first at or after end; else
+    None."""
     last = int(np.searchsorted(series.t, end_us, side="left"))
     if last >= len(series):
         return None
@@ -96,7 +97,7 @@ def counted_between(series: Series, start_us: int, end_us: int) -> float | None:
 def trailing_mean_max(
     series: Series, start_us: int, end_us: int, window_s: float, spans: Sequence[tuple[int, int]] = ()
 ) -> float | None:
-    """Highest mean of the readings of any window inside (start, end]; of all of them when none is that long.
+    """Return highest mean of the readings of any window inside (start, end]; of all of them when none is that long.
 
     With `spans` (begin and end each) windows are those inside one of them. Made for gauges whose reading tells about
     the second before it.

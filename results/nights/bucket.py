@@ -160,7 +160,7 @@ class Bucket:
 def judge_bucket(
     table: pa.Table, states: Mapping[str, str], known: Sequence[LearnedNoise], judge: Judge, family: int
 ) -> list[SeriesState]:
-    """What is to be remembered, and what was said, of each series of the table."""
+    """Return what is to be remembered, and what was said, of each series of the table."""
     bucket = Bucket.of(table)
     before = [_state(bucket, i, states) for i in range(len(bucket.names))]
     judged = [i for i, better in enumerate(bucket.better) if better != "canary"]
@@ -183,7 +183,7 @@ def judge_bucket(
 def learn_from(
     table: pa.Table, states: Mapping[str, str], known: LearnedNoise | None, judge: Judge, family: int, seed: int
 ) -> list[LearnedNoise]:
-    """What the series of the table teach, night by night."""
+    """Return what the series of the table teach, night by night."""
     bucket = Bucket.of(table)
     before = [_state(bucket, i, states) for i in range(len(bucket.names))]
     return lessons(bucket.runs, *_edges(before), known, seed, judge, family)
@@ -195,13 +195,16 @@ def _state(bucket: Bucket, i: int, states: Mapping[str, str]) -> SeriesState:
 
 
 def _edges(states: Sequence[SeriesState]) -> tuple[Ints, Ints]:
-    """Where each series' baseline begins, and up to where it was judged."""
+    """Return where each series' baseline begins, and up to where it was judged."""
     baseline = [micros(s.history.baseline) if s.history.baseline else NEVER for s in states]
     return np.array(baseline, np.int64), np.array([s.judged for s in states], np.int64)
 
 
 def _newest(own: Bucket, states: Sequence[SeriesState]) -> dict[int, OpenChange]:
-    """The newest change of each series, where no user has acknowledged it; a drift may have begun before these runs."""
+    """Return the newest change of each series, where no user has acknowledged it.
+
+    A drift may have begun before these runs.
+    """
     found = {}
     for at, state in enumerate(states):
         newest = state.history.reported[-1] if state.history.reported else None
@@ -271,7 +274,7 @@ def _judged(
 
 
 def _tonight(bucket: Bucket, canaries: Sequence[int], own: Bucket, at: int, said: SeriesVerdict) -> SeriesVerdict:
-    """What is said of a series, with what its newest night shows by itself."""
+    """Return what is said of a series, with what its newest night shows by itself."""
     times, values = own.of_series(at)
     rows = np.flatnonzero(np.isfinite(values))
     if not len(rows):
@@ -301,7 +304,7 @@ def _tonight(bucket: Bucket, canaries: Sequence[int], own: Bucket, at: int, said
 
 
 def _history(own: Bucket, before: History, found: Sequence[DetectedChange], grown: Sequence[ChangeUpdate]) -> History:
-    """What was reported of a series, with what was found, and what became of it, since."""
+    """Return what was reported of a series, with what was found, and what became of it, since."""
     reported = list(before.reported)
     for each in found:
         ids = (own.ids[row].as_py() for row in (each.first_bad, each.last_good, each.newest))
@@ -314,7 +317,7 @@ def _history(own: Bucket, before: History, found: Sequence[DetectedChange], grow
 
 
 def cause(bucket: Bucket, canaries: Sequence[int], own: Bucket, found: DetectedChange, better: Better) -> str:
-    """What of the machine changed with it, in words; empty when nothing did that canaries tell."""
+    """Return what of the machine changed with it, in words; empty when nothing did that canaries tell."""
     first, last = int(own.runs.at[found.first_bad]), int(own.runs.at[found.newest])
     worse = None if better == "unknown" else direction(found.change, better) == "REGRESSED"
     for i in canaries:
@@ -328,9 +331,12 @@ def cause(bucket: Bucket, canaries: Sequence[int], own: Bucket, found: DetectedC
 
 
 def moved(metric: str, old: Floats, new: Floats, effect: float | None = None, *, worse: bool | None = None) -> bool:
-    """Whether a canary's level changed: by more than its limit or, of a change that shall be explained (`effect`, a
-    fraction), by half as much at least; by more than its readings' own noise explains, and seldom so before. With
-    `worse` it is to explain a change for the worse, or for the better: a better machine makes nothing worse."""
+    """Return whether a canary's level changed: by more than its limit or, of a change that shall be explained
+    (`effect`, a fraction), by half as much at least; by more than its readings' own noise explains, and seldom so
+    before.
+
+    With `worse` it is to explain a change for the worse, or for the better: a better machine makes nothing worse.
+    """
     if len(old) < 3 or not len(new):
         return False
     level, step = float(np.median(old)), float(np.median(new) - np.median(old))
@@ -361,7 +367,10 @@ def unknown(change: LevelChange, better: Better) -> str:
 
 
 def iso(at: int) -> str:
-    """Microseconds since the epoch as ISO 8601, UTC; of the same length always, so that they sort as times do."""
+    """Return microseconds since the epoch as ISO 8601, UTC.
+
+    The texts have the same length always, so that they sort as times do.
+    """
     return (EPOCH + timedelta(microseconds=at)).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 

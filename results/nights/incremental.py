@@ -31,7 +31,7 @@ Teacher = Callable[[float, Block], Noise]
 
 
 def night_of(at: Ints) -> Ints:
-    """The number of the night a time (microseconds since the epoch) belongs to: nights change at noon, UTC."""
+    """Return the number of the night a time (microseconds since the epoch) belongs to: nights change at noon, UTC."""
     return np.asarray((at - DAY_US // 2) // DAY_US)
 
 
@@ -156,7 +156,7 @@ class _Windows:
         self._fill(finite & ~self.new, since)
 
     def _fill(self, old: Bools, since: Bools) -> None:
-        """What was judged before: the newest of it is where a series goes on."""
+        """Fill in what was judged before: the newest of it is where a series goes on."""
         for at in range(self._runs.series):
             begin, end = int(self._runs.starts[at]), int(self._runs.starts[at + 1])
             mine = begin + np.flatnonzero(old[begin:end])[-MOST_RUNS:]
@@ -194,7 +194,7 @@ class _Reports:
         self._count = np.zeros(len(windows.counts), np.int64)
 
     def new(self, at: int, night: float, change: LevelChange | None, memory: float) -> LevelChange | None:
-        """Of a change that was found in a series tonight, or of None, what is to be reported."""
+        """Return what is to be reported of a change that was found in a series tonight, or of None."""
         earlier = self._newest.get(at)
         if change is None:
             if earlier is not None and earlier.change.kind == "unclear":
@@ -229,13 +229,16 @@ class _Reports:
 
 
 def of_a_night(owner: Ints, night: Ints) -> tuple[Ints, Ints]:
-    """Where the runs of one series and night begin, and how many there are; a series' runs lie together, in order."""
+    """Return where the runs of one series and night begin, and how many there are.
+
+    A series' runs lie together, in order.
+    """
     begins = np.flatnonzero((np.diff(owner, prepend=-1) != 0) | (np.diff(night, prepend=night[:1] - 1) != 0))
     return begins, np.diff(np.append(begins, len(owner)))
 
 
 def _nights(runs: SeriesRuns, owner: Ints, new: Bools) -> list[tuple[float, list[Ints]]]:
-    """For each look the new runs, in layers: each has one run a series at most, the earlier ones first."""
+    """Return for each look the new runs, in layers: each has one run a series at most, the earlier ones first."""
     index = np.flatnonzero(new)
     if not len(index):
         return []
@@ -261,7 +264,8 @@ LEARN_FROM = 1000
 
 
 def usual(runs: SeriesRuns) -> Ints:
-    """How many runs each series has a night, `MOST` at most: half of the nights on which it has any have no more."""
+    """Return how many runs each series has a night, `MOST` at most: half of the nights on which it has any have no
+    more."""
     there = np.isfinite(runs.values)
     owner = runs.owner[there]
     begins, counts = of_a_night(owner, night_of(runs.at[there]))
@@ -273,7 +277,7 @@ def usual(runs: SeriesRuns) -> Ints:
 def lessons(
     runs: SeriesRuns, baseline: Ints, judged: Ints, known: LearnedNoise | None, seed: int, judge: Judge, family: int
 ) -> list[LearnedNoise]:
-    """What was learned over the nights after `judged`, `known` first: from some series, for all."""
+    """Return what was learned over the nights after `judged`, `known` first: from some series, for all."""
     found = [known] if known is not None else []
     each = usual(runs)
 
@@ -288,7 +292,7 @@ def lessons(
 
 
 def noise_by_night(lessons: list[LearnedNoise]) -> Teacher:
-    """The noise of each night, as it was known then; before anything was, what was learned first."""
+    """Return the noise of each night, as it was known then; before anything was, what was learned first."""
     nights = np.array([each.night for each in lessons])
 
     def teacher(night: float, _block: Block) -> Noise:

@@ -78,7 +78,9 @@ def ingest(spark: SparkSession, store: Store) -> IngestResult:
 
 @contextlib.contextmanager
 def table(spark: SparkSession, store: Store, known: list[str]) -> Iterator[DataFrame]:
-    """The parts as one data frame for the block; a run that is in two of them is there twice, with the same values.
+    """Yield the parts as one data frame for the block.
+
+    A run that is in two of them is there twice, with the same values.
 
     Those of a store that is not local are copied: Spark's S3 client is not part of the project.
     """
@@ -103,7 +105,8 @@ SPARK_VALUES = ", ".join(f"`{name}` {_SPARK_TYPES.get(name, 'STRING')}" for name
 
 
 def counted(values: DataFrame, *, include_noisy: bool) -> DataFrame:
-    """The table as it is judged: without the values of runs that the machine disturbed, unless they are asked for.
+    """Return the table as it is judged: without the values of runs that the machine disturbed, unless they are asked
+    for.
 
     Runs whose brokers were broken on purpose are left out: they say nothing of Kafka. Of numbers of experiments without
     rules parts of earlier versions say that lower is better, which was not known.
@@ -118,7 +121,7 @@ def counted(values: DataFrame, *, include_noisy: bool) -> DataFrame:
 
 
 def _take_in(location: str, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """On a worker: the runs' rows into parts of their own; yields what could not be read."""
+    """Put the runs' rows into parts of their own, on a worker; yield what could not be read."""
     store = Store.open(location)
     failed: list[dict[str, Any]] = []
     for batch in batches:
@@ -143,9 +146,9 @@ def _told(error: Exception) -> str:
 
 
 def rows_of(store: Store, run_id: str, read: Mapping[str, float]) -> list[dict[str, Any]]:
-    """A run's rows; `read` are its canaries' readings.
+    """Return a run's rows; `read` are its canaries' readings.
 
-    Raises StoreError when it cannot be read, ValueError when what it says makes no sense.
+    Raise StoreError when it cannot be read, ValueError when what it says makes no sense.
     """
     run = store.manifest(run_id)
     values, failed, judged = _numbers(store, run)
@@ -156,7 +159,7 @@ def rows_of(store: Store, run_id: str, read: Mapping[str, float]) -> list[dict[s
 
 
 def _numbers(store: Store, run: Manifest) -> tuple[list[Value], list[str], Judgement | None]:
-    """The run's numbers, the criteria that failed, and the judgement, of what has rules."""
+    """Return the run's numbers, the criteria that failed, and the judgement, of what has rules."""
     if run.incident is None:
         with contextlib.suppress(UnknownExperimentError):
             criteria_of(RunView(run))  # before anything is read: what has no rules is only summarised

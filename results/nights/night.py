@@ -132,7 +132,7 @@ def night(
     is new. With `include_noisy` runs count that only the machine made inconclusive. Runs that are dated more than 12 h
     after `now` are left out, and named.
 
-    Raises StoreError when the store is locked, and still is after `wait`, or cannot be written, or its histories cannot
+    Raise StoreError when the store is locked, and still is after `wait`, or cannot be written, or its histories cannot
     be read.
     """
     with locked(store, wait):
@@ -159,7 +159,7 @@ def judged(
     include_noisy: bool = False,
     now: datetime | None = None,
 ) -> Night:
-    """The judgement alone; nothing is written."""
+    """Return the judgement alone; nothing is written."""
     if not known:
         return Night((), before)
     before, learned = set_back(before, now), learned_by(learned, now)
@@ -193,14 +193,14 @@ def judged(
 
 
 def counted_rows(store: Store, every: DataFrame, *, include_noisy: bool) -> DataFrame:
-    """The rows that count of runs that were not set aside."""
+    """Return the rows that count of runs that were not set aside."""
     hidden = sorted(store.catalogue.index().aside)
     seen = every.where(~f.col("run_id").isin(hidden)) if hidden else every
     return counted(seen, include_noisy=include_noisy)
 
 
 def due_by(values: DataFrame, now: datetime | None) -> DataFrame:
-    """The rows of runs that are not dated ahead."""
+    """Return the rows of runs that are not dated ahead."""
     return values if now is None else values.where(f.col("at") <= _edge(now))
 
 
@@ -209,7 +209,7 @@ def _edge(now: datetime) -> Column:
 
 
 def _dated(values: DataFrame, now: datetime | None) -> tuple[DataFrame, tuple[str, ...]]:
-    """The rows of runs that are not dated ahead, and a line about the others."""
+    """Return the rows of runs that are not dated ahead, and a line about the others."""
     if now is None:
         return values, ()
     newest = f.max(f.unix_micros("at")).alias("newest")
@@ -219,7 +219,7 @@ def _dated(values: DataFrame, now: datetime | None) -> tuple[DataFrame, tuple[st
 
 
 def catalogue(values: DataFrame) -> list[SeriesInfo]:
-    """A row a series, ordered by name."""
+    """Return a row a series, ordered by name."""
     first = ("scenario", "experiment", "parameters", "environment", "environment_details", "metric", "unit", "better")
     last = ("run_id", "kafka", "commit", "verdict")
     runs = _runs(values)
@@ -241,8 +241,10 @@ def catalogue(values: DataFrame) -> list[SeriesInfo]:
 
 
 def _runs(values: DataFrame) -> dict[str, int]:
-    """How many runs of each series have a value; one that is in two parts is one. (Counted apart from all else: a
-    distinct count among the other columns would send these about for each run.)"""
+    """Return how many runs of each series have a value; one that is in two parts is one.
+
+    (Counted apart from all else: a distinct count among the other columns would send these about for each run.)
+    """
     measured = values.where(f.col("value").isNotNull()).select("series", "run_id").distinct()
     return {row.series: row.runs for row in measured.groupBy("series").agg(f.count("*").alias("runs")).collect()}
 
@@ -250,7 +252,8 @@ def _runs(values: DataFrame) -> dict[str, int]:
 def since(
     spark: SparkSession, values: DataFrame, about: list[SeriesInfo], before: Mapping[str, SeriesState]
 ) -> DataFrame:
-    """The runs that judging still needs: of a series that was judged before, those of its window and newer ones."""
+    """Return the runs that judging still needs: of a series that was judged before, those of its window and newer
+    ones."""
     place = f.concat("scenario", "environment").alias("place")
     rows = values.select("series", place, "metric", "better", "at", "run_id", "value", "failed")
     begin = [(each.series, before[each.series].since) for each in about if each.series in before]
@@ -291,7 +294,7 @@ def _judging(states: Mapping[str, str], known: list[LearnedNoise], judge: Judge,
 
 @contextmanager
 def fast(spark: SparkSession) -> Iterator[None]:
-    """Settings for millions of rows, for the block; the session's own are for a few small runs."""
+    """Apply settings for millions of rows within the block; the session's own are for a few small runs."""
     tasks = str(2 * spark.sparkContext.defaultParallelism)
     wanted = {"spark.sql.codegen.wholeStage": "true", "spark.sql.shuffle.partitions": tasks}
     usual = {name: spark.conf.get(name) for name in wanted}

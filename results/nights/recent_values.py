@@ -39,7 +39,10 @@ def recent_values(
     include_noisy: bool = False,
     now: datetime | None = None,
 ) -> dict[str, RecentValues]:
-    """Series → its newest runs, for every series of these scenarios; `include_noisy` and `now` as for `night`."""
+    """Return series → its newest runs, for every series of these scenarios.
+
+    `include_noisy` and `now` as for `night`.
+    """
     wanted = [line.about.series for each in found for line in each.lines]
     there = values_table.paths(store)
     try:

@@ -11,8 +11,11 @@ from results.render import junit as junit_document
 
 
 def lines(found: Sequence[ScenarioResult]) -> list[str]:
-    """A line a scenario; below it one for each change of tonight, for each series that is listed for its noise or by a
-    user, and for each change that no user has acknowledged."""
+    """Return a line a scenario.
+
+    Below it one for each change of tonight, for each series that is listed for its noise or by a user, and for each
+    change that no user has acknowledged.
+    """
     width = max((len(each.name) for each in found), default=0)
     told = []
     for each in found:
@@ -27,7 +30,7 @@ def lines(found: Sequence[ScenarioResult]) -> list[str]:
 
 
 def summary(each: ScenarioResult) -> str:
-    """A scenario in one line: how many series, or which of them and why."""
+    """Return a scenario in one line: how many series, or which of them and why."""
     if each.verdict == "OK":
         listed = sum(not line.judged for line in each.lines)
         return f"{len(each.lines) - listed} series{f', {listed} listed' if listed else ''}, Kafka {each.kafka}"
@@ -37,7 +40,7 @@ def summary(each: ScenarioResult) -> str:
 
 
 def change_words(line: SeriesResult) -> str:
-    """Before, after, interval, adjusted p, runs, first bad and last good run."""
+    """Return before, after, interval, adjusted p, runs, first bad and last good run."""
     reported = line.tonight
     if reported is None:
         return ""

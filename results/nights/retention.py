@@ -45,7 +45,7 @@ class RetentionResult:
 
 
 def protected_runs(store: Store) -> set[str]:
-    """Return the runs that a reported change names. Raises StoreError for a history that cannot be read."""
+    """Return the runs that a reported change names. Raise StoreError for a history that cannot be read."""
     found = set()
     for path in sorted(f.path for f in store.files.list(HISTORIES)):
         name = PurePosixPath(path).name
@@ -93,7 +93,7 @@ def retain(
 ) -> RetentionResult:
     """Drop the runs that the rule does not keep, but no run in `keep` and no baseline.
 
-    A run whose manifest cannot be read is kept and named. Raises StoreError when the store cannot be written or is
+    A run whose manifest cannot be read is kept and named. Raise StoreError when the store cannot be written or is
     locked, or a history cannot be read.
     """
     moment = now or datetime.now(UTC)

@@ -84,10 +84,11 @@ def scenarios(
     retired: timedelta = RETIRED,
     policies: Policies | None = None,
 ) -> list[ScenarioResult]:
-    """Tonight's scenarios, worst first: those of `experiments`, and those whose ids are in `only`; retired ones are
-    left out, and those not run tonight that were never run often enough to be judged. Where it is known which `ran`
-    (by their ids), no other was, however new its newest run is. `now` is by this machine's clock. `policies` are what
-    users have said of series.
+    """Return tonight's scenarios, worst first: those of `experiments`, and those whose ids are in `only`; retired ones
+    are left out, and those not run tonight that were never run often enough to be judged.
+
+    Where it is known which `ran` (by their ids), no other was, however new its newest run is. `now` is by this
+    machine's clock. `policies` are what users have said of series.
 
     One that was run tonight in several environments is there once for each.
     """
@@ -133,8 +134,11 @@ def _most_runs(members: Iterable[SeriesInfo]) -> int:
 def _by_environment(
     members: Sequence[SeriesInfo], last: SeriesInfo, states: Mapping[str, SeriesState], newest: int
 ) -> list[SeriesInfo]:
-    """The newest run of each environment in which something was measured this night, or of which something is new;
-    where there is none, the newest run of all."""
+    """Return the newest run of each environment in which something was measured this night, or of which something is
+    new.
+
+    Where there is none, return the newest run of all.
+    """
     found: dict[str, SeriesInfo] = {}
     for each in sorted(members, key=lambda each: each.newest, reverse=True):
         tonight = each.newest_value is not None and _age(last.newest, each.newest_value) <= SAME_NIGHT
@@ -155,8 +159,11 @@ def _age(now: int, then: int | None) -> timedelta:
 
 
 def worst(found: Iterable[ScenarioResult], problems: Sequence[str] = ()) -> NightVerdict:
-    """The night's verdict; nothing judged is NO-DATA, and so is, at best, a night with problems: what could not be read
-    or was not run may be what has changed."""
+    """Return the night's verdict.
+
+    Nothing judged is NO-DATA, and so is, at best, a night with problems: what could not be read or was not run may be
+    what has changed.
+    """
     every = [each.verdict for each in found]
     return worst_of([*every, "NO-DATA"] if problems else every)
 
@@ -309,8 +316,8 @@ def _runs(count: int) -> str:
 
 
 def _named(found: Sequence[ScenarioResult]) -> list[ScenarioResult]:
-    """Each with its name: the experiment, those parameters in which it is not like all others of it, and of several
-    environments in which it was run what sets them apart."""
+    """Return each scenario with its name: the experiment, those parameters in which it is not like all others of it,
+    and of several environments in which it was run what sets them apart."""
     alike: dict[str, list[ScenarioResult]] = {}
     same: dict[str, list[ScenarioResult]] = {}
     for each in found:
@@ -331,6 +338,6 @@ def _words(names: Sequence[str], own: Mapping[str, Any]) -> list[str]:
 
 
 def _differing(all_of: Sequence[Mapping[str, Any]]) -> list[str]:
-    """The names of what is not alike in all."""
+    """Return the names of what is not alike in all."""
     keys = sorted({key for each in all_of for key in each})
     return [key for key in keys if len({str(each.get(key)) for each in all_of}) > 1]

@@ -95,7 +95,7 @@ def _reported(one: Mapping[str, Any]) -> ReportedChange:
 
 
 def load(store: Store) -> dict[str, SeriesState]:
-    """Series → what is remembered of it. Raises StoreError when that cannot be read: nothing is judged then."""
+    """Return series → what is remembered of it. Raise StoreError when that cannot be read: nothing is judged then."""
     try:
         data = store.files.read(SERIES)
     except FileNotFoundError:
@@ -116,8 +116,9 @@ def load(store: Store) -> dict[str, SeriesState]:
 
 
 def load_noise(store: Store) -> LearnedNoise | None:
-    """What was learned up to the nights that are remembered; None when nothing was, or it cannot be read: it is learned
-    again then.
+    """Return what was learned up to the nights that are remembered.
+
+    The result is None when nothing was, or it cannot be read: it is learned again then.
 
     A process that was killed between the two files left the noise of later nights: then what was known before counts.
     """
@@ -153,9 +154,9 @@ def _digest(data: bytes) -> str:
 def acknowledge(
     states: Mapping[str, SeriesState], wanted: Iterable[str], by: Acknowledgement, first_bad: str | None = None
 ) -> tuple[dict[str, SeriesState], list[tuple[SeriesState, ReportedChange]]]:
-    """All states with the open changes of the wanted series acknowledged, and which those were. Pure.
+    """Return all states with the open changes of the wanted series acknowledged, and which those were. Pure.
 
-    A series is named by its id, or as EXPERIMENT or EXPERIMENT:METRIC for all with that name. Raises ValueError for a
+    A series is named by its id, or as EXPERIMENT or EXPERIMENT:METRIC for all with that name. Raise ValueError for a
     name that fits none, or series without an open change, and without a reason.
     """
     after, done = dict(states), []

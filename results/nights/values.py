@@ -37,7 +37,7 @@ SUMMARY = pa.schema(
 
 
 def summarise(samples: pa.Table) -> tuple[list[str], npt.NDArray[np.int64], npt.NDArray[np.float64]]:
-    """(metrics, rows of each, a row for each of mean, max, p50, p99) of a run's samples.
+    """Return (metrics, rows of each, a row for each of mean, max, p50, p99) of a run's samples.
 
     A quantile q of n values is the one at ⌈q n⌉ of them in order: a value that was seen.
     """
@@ -67,7 +67,7 @@ def summarise(samples: pa.Table) -> tuple[list[str], npt.NDArray[np.int64], npt.
 
 
 def summary_table(run_id: str, samples: pa.Table) -> pa.Table:
-    """The same as a table of schema SUMMARY."""
+    """Return the same as a table of schema SUMMARY."""
     names, counts, numbers = summarise(samples)
     columns = [[run_id] * len(names), names, counts, *numbers.T]
     return pa.table([pa.array(c, f.type) for c, f in zip(columns, SUMMARY, strict=True)], schema=SUMMARY)
@@ -120,7 +120,8 @@ class Value:
 
 
 def environment_of(run: Manifest) -> dict[str, Any]:
-    """What the class of environment is made of: CPU, cores, kernel, engine, image, NICs as declared and as measured."""
+    """Return what the class of environment is made of: CPU, cores, kernel, engine, image, NICs as declared and as
+    measured."""
     ratios = [nic.ratio for nic in run.nics]
     if not ratios or None in ratios:
         network = "not measured"
@@ -140,13 +141,13 @@ def environment_of(run: Manifest) -> dict[str, Any]:
 
 
 def parameters_of(run: Manifest) -> dict[str, Any]:
-    """What makes two runs of an experiment the same scenario."""
+    """Return what makes two runs of an experiment the same scenario."""
     variant = {} if run.incident is None else {"variant": run.incident.variant}
     return {**run.parameters, **variant, "topology": run.topology.name}
 
 
 def scenario_id(experiment: str, parameters: Mapping[str, Any]) -> str:
-    """The short name of a scenario."""
+    """Return the short name of a scenario."""
     return short(experiment, json.dumps(dict(parameters), sort_keys=True, ensure_ascii=False))
 
 
@@ -162,7 +163,7 @@ def move_values(run: Manifest, measured: MoveMeasures) -> Iterator[Value]:
 
 
 def summary_values(names: list[str], summary: np.ndarray[Any, np.dtype[np.float64]]) -> Iterator[Value]:
-    """The numbers of a run whose experiment has no rules: mean and p99 of each of its metrics. No rule says which
+    """Yield the numbers of a run whose experiment has no rules: mean and p99 of each of its metrics. No rule says which
     way is better.
 
     `summary` has a row for each name: mean, max, p50, p99.
@@ -173,7 +174,7 @@ def summary_values(names: list[str], summary: np.ndarray[Any, np.dtype[np.float6
 
 
 def duration_values(samples: pa.Table) -> Iterator[Value]:
-    """The durations of a run that is one test of Apache's, or one command, when it ended well."""
+    """Yield the durations of a run that is one test of Apache's, or one command, when it ended well."""
     names, _, numbers = summarise(samples)
     for name in (DURATION, SECONDS, CPU_SECONDS):
         if name in names:
@@ -185,7 +186,7 @@ SUMMED = " (mean|p99)$"
 
 
 def canary_values(run: Manifest, read: Mapping[str, float]) -> Iterator[Value]:
-    """What the machine showed: its NICs and stolen time in the run, and canaries that were read with it."""
+    """Yield what the machine showed: its NICs and stolen time in the run, and canaries that were read with it."""
     ratios = [nic.ratio for nic in run.nics if nic.ratio is not None]
     if ratios and "nic" not in read:
         yield Value("canary.nic", "of the declared rate", "canary", min(ratios))
@@ -197,7 +198,7 @@ def canary_values(run: Manifest, read: Mapping[str, float]) -> Iterator[Value]:
 def rows(
     run: Manifest, failed: Sequence[str], values: list[Value], *, noisy: bool = False, sound: bool = False
 ) -> list[dict[str, Any]]:
-    """The rows of a run, of schema VALUES; `failed` has the name of each criterion that failed, for each host.
+    """Return the rows of a run, of schema VALUES; `failed` has the name of each criterion that failed, for each host.
 
     With `noisy` only other work on the machine kept it from a verdict, with `sound` only what would explain it.
     """
@@ -240,7 +241,7 @@ def series_id(scenario: str, environment: str, metric: str) -> str:
 
 
 def short(*parts: str) -> str:
-    """A name of twelve hexadecimal digits for what the parts say."""
+    """Return a name of twelve hexadecimal digits for what the parts say."""
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:12]
 
 

@@ -30,7 +30,7 @@ def paths(store: Store) -> list[str]:
 
 
 def to_bytes(table: pa.Table) -> bytes:
-    """A part's bytes: runs in order of time, so that a reader of the newest nights can pass over row groups."""
+    """Return a part's bytes: runs in order of time, so that a reader of the newest nights can pass over row groups."""
     sink = io.BytesIO()
     pq.write_table(table.sort_by([("at", "ascending")]), sink, compression=COMPRESSION, row_group_size=1 << 17)
     return sink.getvalue()
@@ -63,8 +63,9 @@ def of_today(table: pa.Table) -> pa.Table:
 
 
 def readable(store: Store) -> tuple[list[str], list[str]]:
-    """The parts that are as they were written, and a line for each other one, which is set aside for good. Under the
-    store's lock.
+    """Return the parts that are as they were written, and a line for each other one, which is set aside for good.
+
+    Under the store's lock.
 
     Runs whose values were in a damaged part are ingested again, as long as their samples are there.
     """
@@ -78,8 +79,10 @@ def readable(store: Store) -> tuple[list[str], list[str]]:
 
 
 def whole(store: Store) -> list[str]:
-    """The parts that are as they were written, for a reader without the store's lock. Raises FileNotFoundError when one
-    is put together with others meanwhile."""
+    """Return the parts that are as they were written, for a reader without the store's lock.
+
+    Raise FileNotFoundError when one is put together with others meanwhile.
+    """
     return [path for path in paths(store) if _whole(path, store.files.read(path))]
 
 
@@ -96,7 +99,7 @@ def quarantine(store: Store, path: str) -> str:
 
 
 def _once(table: pa.Table) -> pa.Table:
-    """Without the rows that a killed merge left in two parts."""
+    """Return the table without the rows that a killed merge left in two parts."""
     rows = table.append_column("row", pa.array(np.arange(table.num_rows)))
     first = rows.group_by(["run_id", "series"]).aggregate([("row", "min")]).column("row_min")
     return table.take(first.combine_chunks().sort())

@@ -85,12 +85,12 @@ class Chart:
 
     @property
     def rows(self) -> list[tuple[float, float | None, float | None]]:
-        """The chart as table rows: instant, 1 s rate, window rate."""
+        """Return the chart as table rows: instant, 1 s rate, window rate."""
         return [r for r in zip(self.t, self.second, self.window, strict=True) if r[1] is not None]
 
 
 def charts(move: Move, measures: MoveMeasures, run: RunSeries, summaries: dict[str, str]) -> tuple[Chart, ...]:
-    """A chart for each busy host and direction, and one for each host that control bytes went into."""
+    """Return a chart for each busy host and direction, and one for each host that control bytes went into."""
     if measures.started_us is None:
         return ()
     marks = marks_of(run, measures.started_us)
@@ -145,7 +145,7 @@ def charts(move: Move, measures: MoveMeasures, run: RunSeries, summaries: dict[s
 
 
 def _span(run: RunSeries, measures: MoveMeasures, marks: tuple[ChartMark, ...]) -> tuple[float, float]:
-    """From when to when there is something to see: the move, and what clients saw before and after it."""
+    """Return from when to when there is something to see: the move, and what clients saw before and after it."""
     start = min([m.t for m in marks], default=0.0) - BEFORE_S
     stop = max([m.t for m in marks] + [measures.throttled_s or 0.0]) + AFTER_S
     seen = run.of_metric("client.produce.latency")["us"].to_numpy()
@@ -220,7 +220,7 @@ def _within(series: Series, started: int, span: tuple[float, float]) -> Series:
 
 
 def _at_stops(series: Series, length_s: float) -> dict[int, float]:
-    """The rate of the shortest window that ends at each instant.
+    """Return the rate of the shortest window that ends at each instant.
 
     Several hosts are drawn only: each one's bytes are as late at the end of a window as at its beginning.
     """
@@ -244,7 +244,7 @@ def _band(move: Move, rates: HostRates) -> Band | None:
 
 
 def _levels(move: Move, measures: MoveMeasures, rates: HostRates, span: tuple[float, float]) -> tuple[Level, ...]:
-    """The quota of each phase; of a move with but one over all of the chart."""
+    """Return the quota of each phase; of a move with but one over all of the chart."""
     if len(measures.phases) < 2:
         return (Level(*span, move.quota_bytes_per_s, _bound(move, rates.host, rates.direction)),)
     found = []
@@ -257,7 +257,7 @@ def _levels(move: Move, measures: MoveMeasures, rates: HostRates, span: tuple[fl
 
 
 def marks_of(run: RunSeries, started: int) -> tuple[ChartMark, ...]:
-    """The events on the time axis; those of a host with its name."""
+    """Return the events on the time axis; those of a host with its name."""
     found: list[ChartMark] = []
     for event in run.told(EVENT_WORDS):
         at = round((event.us - started) / US, 3)

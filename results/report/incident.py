@@ -66,7 +66,7 @@ class Panel:
 
     @property
     def rows(self) -> list[tuple[float | None, ...]]:
-        """The chart as table rows."""
+        """Return the chart as table rows."""
         return [(t, *(line.values[i] for line in self.lines)) for i, t in enumerate(self.t)]
 
 
@@ -82,7 +82,7 @@ class EntryRow:
 
     @property
     def late_ms(self) -> float:
-        """How much later than planned."""
+        """Return how much later than planned."""
         return (self.actual - self.planned) * 1000
 
 
@@ -135,12 +135,12 @@ def steps(events: Sequence[dict[str, Any]]) -> tuple[EntryRow, ...]:
 
 
 def rates(points: Sequence[Point]) -> list[Point]:
-    """Growth per second between readings, each at the later one."""
+    """Return growth per second between readings, each at the later one."""
     return [(b[0], max(0.0, (b[1] - a[1]) / (b[0] - a[0]))) for a, b in itertools.pairwise(points)]
 
 
 def panel(key: str, title: str, unit: str, curves: Sequence[tuple[str, Sequence[Point], str]]) -> Panel | None:
-    """Curves on the union of their instants; None when there are no points."""
+    """Return curves on the union of their instants; None when there are no points."""
     instants = sorted({round(t, 3) for _, points, _ in curves for t, _ in points})
     if not instants:
         return None
@@ -232,7 +232,7 @@ def answer(record: IncidentRecord, criteria: Sequence[Finding]) -> str:
 
 
 def render_incident(manifest: Manifest, samples: Any, events: Any, criteria: Sequence[Finding]) -> dict[str, Any]:
-    """Return the values of the template `incident.html.j2`. Raises ValueError when the run is no incident."""
+    """Return the values of the template `incident.html.j2`. Raise ValueError when the run is no incident."""
     record = manifest.incident
     if record is None:
         raise ValueError(f"run {manifest.run_id}: its manifest has no incident to report")

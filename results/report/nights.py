@@ -81,7 +81,7 @@ def render_nights(
     points: Mapping[str, RecentValues],
     links: Links = lambda _run: None,
 ) -> str:
-    """The page as HTML text."""
+    """Return the page as HTML text."""
     verdict = worst(found, night.problems)
     changes = [
         change_row(each, line, line.tonight, links) for each in found for line in each.lines if line.tonight is not None
@@ -118,7 +118,7 @@ def render_nights(
 
 
 def answer(found: Sequence[ScenarioResult]) -> str:
-    """How many scenarios there are of each verdict, worst first."""
+    """Return how many scenarios there are of each verdict, worst first."""
     if not found:
         return "No run has been judged yet."
     counts = [(sum(each.verdict == word for each in found), word) for word in WORST_FIRST]
@@ -149,7 +149,7 @@ def _figures(night: Night, found: Sequence[ScenarioResult]) -> list[Figure]:
 
 
 def change_row(each: ScenarioResult, line: SeriesResult, reported: ReportedChange, links: Links) -> ChangeRow:
-    """A change as the summary shows it."""
+    """Return a change as the summary shows it."""
     change, tonight = reported.change, line.tonight
     verdict: NightVerdict = "IMPROVED" if not _worse(line, reported) else "REGRESSED"
     if reported.first_bad in line.causes:
@@ -199,7 +199,7 @@ def waiting(found: Sequence[ScenarioResult], links: Links) -> list[ChangeRow]:
 
 
 def _other(each: ScenarioResult) -> tuple[str, str, str, str]:
-    """(state, word, scenario, why) of one about which nothing can be said."""
+    """Return (state, word, scenario, why) of one about which nothing can be said."""
     return STATES[each.verdict], WORDS[each.verdict], each.name, summary(each)
 
 
@@ -278,7 +278,7 @@ def _change(line: SeriesResult, one: ReportedChange, at: Mapping[str, int]) -> d
 
 
 def levels(values: Sequence[float | None], cuts: Sequence[int]) -> list[tuple[int, int, float]]:
-    """(first, last, median) of the values between changes, which begin at `cuts`. Pure."""
+    """Return (first, last, median) of the values between changes, which begin at `cuts`. Pure."""
     found = []
     edges = [0, *sorted(set(cuts) - {0}), len(values)]
     for begin, end in itertools.pairwise(edges):

@@ -46,7 +46,7 @@ class Section:
 
     @property
     def passed(self) -> int:
-        """How many passed."""
+        """Return how many passed."""
         return sum(r.verdict == "pass" for r in self.rows)
 
 
@@ -94,7 +94,7 @@ def _row(c: Finding) -> Row:
 
 
 def observed(criterion: Finding) -> str:
-    """An observed value in words, by its unit."""
+    """Return an observed value in words, by its unit."""
     value = criterion.observed
     if value is None:
         return "not observed"
@@ -112,7 +112,7 @@ def observed(criterion: Finding) -> str:
 
 
 def question(manifest: Manifest, move: Move, measures: MoveMeasures | None = None) -> str:
-    """What was asked, in one sentence; with all quotas where the measures know of several."""
+    """Return what was asked, in one sentence; with all quotas where the measures know of several."""
     throttled = [f for f in move.flows if f.kind == "throttled"]
     partitions = len({(f.topic, p) for f in throttled for p in f.partitions})
     ways = " and ".join(dict.fromkeys(f"{f.leader} to {f.follower}" for f in throttled)) or "nowhere"
@@ -125,7 +125,7 @@ def question(manifest: Manifest, move: Move, measures: MoveMeasures | None = Non
 
 
 def answer(criteria: Sequence[Finding], measures: MoveMeasures, move: Move) -> str:
-    """The verdict in one sentence: figures when it passed, else the first cause."""
+    """Return the verdict in one sentence: figures when it passed, else the first cause."""
     verdict = overall(criteria)
     if verdict == "pass":
         return f"Yes: {_figures(measures, move)}."
@@ -175,7 +175,7 @@ def _highest(end: traffic.PhaseRates) -> float | None:
 
 
 def figures(manifest: Manifest, measures: MoveMeasures, move: Move) -> tuple[Figure, ...]:
-    """The few numbers that one remembers."""
+    """Return the few numbers that one remembers."""
     found = []
     highest = [(share, end) for end in traffic.ends(measures, move) if (share := _highest(end)) is not None]
     if highest:
@@ -212,7 +212,7 @@ def figures(manifest: Manifest, measures: MoveMeasures, move: Move) -> tuple[Fig
 
 
 def measured_rows(measures: MoveMeasures, move: Move) -> list[tuple[str, ...]]:
-    """Per host, direction and phase: the figures in which throttles are compared, as fractions of the quota."""
+    """Return, per host, direction and phase, the figures in which throttles are compared, as fractions of the quota."""
     rows: list[tuple[str, ...]] = []
     for end in traffic.ends(measures, move):
         r, steady = end.rates, end.rates.steady
@@ -236,7 +236,7 @@ def measured_rows(measures: MoveMeasures, move: Move) -> list[tuple[str, ...]]:
 
 
 def summaries(measures: MoveMeasures, move: Move) -> dict[str, str]:
-    """A sentence for each chart, for those who do not see it."""
+    """Return a sentence for each chart, for those who do not see it."""
     texts = {}
     one = len(measures.phases) < 2
     for r in measures.rates:
@@ -254,13 +254,13 @@ def summaries(measures: MoveMeasures, move: Move) -> dict[str, str]:
 
 
 def tidy(text: str) -> str:
-    """Numbers stay with their units at the end of a line, and a minus is one."""
+    """Return a text whose numbers stay with their units at the end of a line, and whose minus is one."""
     bound = re.sub(r"(\d) (s|B|kB|MB|GB|MB/s|kB/s|GB/s|%)(?=\W|$)", "\\1\N{NO-BREAK SPACE}\\2", text)
     return re.sub(r"(?<![\w.\-])-(?=\d)", "\N{MINUS SIGN}", bound)
 
 
 def log_rows(manifest: Manifest) -> list[tuple[str, ...]]:
-    """What the brokers' logs said and nothing explains, in the order of time."""
+    """Return what the brokers' logs said and nothing explains, in the order of time."""
     findings = [f for log in manifest.facts.logs or () for f in log.findings]
     return [
         (
@@ -295,6 +295,6 @@ def last_events(run: RunSeries) -> list[tuple[str, str, str]]:
 
 
 def when(text: str) -> str:
-    """A time for people: ``21 November 2026, 18:15 UTC``."""
+    """Return a time for people: ``21 November 2026, 18:15 UTC``."""
     moment = datetime.fromisoformat(text)
     return f"{moment.day} {moment:%B %Y, %H:%M} UTC"

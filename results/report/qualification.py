@@ -111,7 +111,7 @@ class QualificationSection:
 
 
 def render_qualification(found: Qualification, environment: QualificationEnvironment | None, link: Links) -> str:
-    """The page as HTML text."""
+    """Return the page as HTML text."""
     widest = _widest(found)
     return template("qualification.html.j2").render(
         found=found,
@@ -133,7 +133,7 @@ def render_qualification(found: Qualification, environment: QualificationEnviron
 
 
 def answer(found: Qualification) -> str:
-    """The verdict in one sentence."""
+    """Return the verdict in one sentence."""
     by: dict[Verdict, int] = {}
     for row in found.rows:
         by[row.said.verdict] = by.get(row.said.verdict, 0) + 1
@@ -147,7 +147,7 @@ def answer(found: Qualification) -> str:
 
 
 def figures(found: Qualification, environment: QualificationEnvironment | None) -> tuple[Figure, ...]:
-    """The few numbers that one remembers."""
+    """Return the few numbers that one remembers."""
     cells = [each for row in found.rows for each in row.cells]
     fine = sum(row.said.verdict in ("OK", "IMPROVED") for row in found.rows)
     runs = [Figure("Scenarios without objection", str(fine), f"of {len(found.rows)}", "")]
@@ -176,7 +176,7 @@ def _with_reasons(found: Qualification) -> Sequence[ScenarioQualification]:
 
 
 def sections(found: Qualification, link: Links) -> tuple[QualificationSection, ...]:
-    """The scenarios by kind, worst first in each."""
+    """Return the scenarios by kind, worst first in each."""
     made = []
     for kind, title, hint in GROUPS:
         rows = tuple(_told(row, found, link) for row in found.worst_first if row.kind == kind)
@@ -203,7 +203,7 @@ def _cell(version: str, one: VersionResult | None, link: Links) -> VersionCell:
 
 
 def comparisons(found: Qualification, widest: float) -> tuple[ComparisonChart, ...]:
-    """Every comparison, worst first, with where its interval lies in the picture."""
+    """Return every comparison, worst first, with where its interval lies in the picture."""
     pairs = [(row, finding) for row in found.worst_first for finding in row.findings]
     made = []
     for row, finding in pairs:
@@ -230,7 +230,10 @@ def comparisons(found: Qualification, widest: float) -> tuple[ComparisonChart, .
 
 
 def _widest(found: Qualification) -> float:
-    """Half the picture's width as a change; wide enough for four thresholds, and for every interval up to 50 %."""
+    """Return half the picture's width as a change.
+
+    Wide enough for four thresholds, and for every interval up to 50 %.
+    """
     ends = [
         abs(end - 1)
         for row in found.rows
@@ -243,5 +246,5 @@ def _widest(found: Qualification) -> float:
 
 
 def _at(change: float, widest: float) -> float:
-    """Px from the left; what is further out than the picture lies on its edge."""
+    """Return px from the left; what is further out than the picture lies on its edge."""
     return round(MIDDLE + max(-1.0, min(1.0, change / widest)) * (MIDDLE - 4), 1)

@@ -37,7 +37,7 @@ class DurationBar:
 def render_relocation(
     manifest: Manifest, asked: Relocation, criteria: Sequence[Finding], measures: MoveMeasures
 ) -> dict[str, Any]:
-    """What the template is filled with."""
+    """Return what the template is filled with."""
     rows = bars(manifest, asked, measures)
     return {
         "manifest": manifest,
@@ -60,7 +60,7 @@ def render_relocation(
 
 
 def answer(criteria: Sequence[Finding], asked: Relocation, measures: MoveMeasures) -> str:
-    """The run in one sentence."""
+    """Return the run in one sentence."""
     what = f"{asked.partitions} partitions, {size(asked.total_bytes)}"
     took = "were not seen to arrive" if measures.done_s is None else f"moved in {measures.done_s:.1f} s"
     wrong = [c for c in criteria if c.verdict != "pass"]
@@ -69,7 +69,7 @@ def answer(criteria: Sequence[Finding], asked: Relocation, measures: MoveMeasure
 
 
 def article(manifest: Manifest, asked: Relocation, measures: MoveMeasures) -> list[tuple[str, str]]:
-    """The article's table, of this run: names and values."""
+    """Return the article's table, of this run: names and values."""
     whole, least = formula(manifest, asked, whole=True), formula(manifest, asked, whole=False)
     copied, found = copied_bytes(asked, measures), measures.relocation or NOTHING
     during = next((v for v in measures.clients if (v.kind, v.part) == ("produce", "during")), None)
@@ -107,7 +107,7 @@ WORDS = {
 
 
 def _membership(asked: Relocation, measures: MoveMeasures) -> list[tuple[str, str]]:
-    """The parts of the time in which a broker joined or left; none where none did."""
+    """Return the parts of the time in which a broker joined or left; none where none did."""
     member = asked.membership
     if member is None:
         return []
@@ -123,7 +123,8 @@ def _membership(asked: Relocation, measures: MoveMeasures) -> list[tuple[str, st
 
 
 def _balanced_s(asked: Relocation, measures: MoveMeasures) -> float | None:
-    """From the command to add a broker until the move was done, or of a move that removes one until it was gone."""
+    """Return the seconds from the command to add a broker until the move was done, or of a move that removes one until
+    it was gone."""
     member, started = asked.membership, measures.started_us
     if member is None or started is None or measures.done_s is None:
         return None
@@ -133,7 +134,7 @@ def _balanced_s(asked: Relocation, measures: MoveMeasures) -> float | None:
 
 
 def _handed_over(manifest: Manifest) -> list[tuple[str, str]]:
-    """Figures of partitions that were handed over; none of a move that copies."""
+    """Return figures of partitions that were handed over; none of a move that copies."""
     seen = manifest.facts.handover
     if seen is None:
         return []
@@ -145,7 +146,7 @@ def _handed_over(manifest: Manifest) -> list[tuple[str, str]]:
 
 
 def nic_rows(measures: MoveMeasures) -> list[tuple[str, ...]]:
-    """Bytes of each NIC over the move, and what its load alone would have been."""
+    """Return bytes of each NIC over the move, and what its load alone would have been."""
     rows: list[tuple[str, ...]] = []
     for nic in (measures.relocation or NOTHING).nics:
         usual = None

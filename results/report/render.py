@@ -31,9 +31,9 @@ def render(
     measures: MoveMeasures,
     changed: Sequence[Changed] = (),
 ) -> str:
-    """The report as HTML text; `samples` and `events` as Arrow tables or pandas DataFrames.
+    """Return the report as HTML text; `samples` and `events` as Arrow tables or pandas DataFrames.
 
-    `changed` are the criteria that were judged otherwise when the run was recorded. Raises ValueError when the
+    `changed` are the criteria that were judged otherwise when the run was recorded. Raise ValueError when the
     manifest has neither a move nor an incident nor steps nor a relocation.
     """
     if manifest.failure:
@@ -102,7 +102,7 @@ def _told(
     question: str,
     answer: str,
 ) -> str:
-    """The page of a run whose criteria and last events are all there is to see."""
+    """Return the page of a run whose criteria and last events are all there is to see."""
     return template("failed.html.j2").render(
         manifest=manifest,
         changed=changed,
@@ -129,7 +129,7 @@ def _incident(manifest: Manifest, samples: Any, events: Any, criteria: Sequence[
 
 
 def template(name: str) -> jinja2.Template:
-    """A template of this package; it escapes what is put into it."""
+    """Return a template of this package; it escapes what is put into it."""
     environment = jinja2.Environment(
         loader=jinja2.PackageLoader("results.report", "templates"),
         autoescape=True,
@@ -142,7 +142,7 @@ def template(name: str) -> jinja2.Template:
 
 
 def embedded(document: Any) -> Markup:
-    """A document as JSON that cannot end the script element which holds it, whatever its strings say."""
+    """Return a document as JSON that cannot end the script element which holds it, whatever its strings say."""
     text = json.dumps(document, ensure_ascii=True, allow_nan=False, separators=(",", ":"))
     for character in "<>&":
         text = text.replace(character, f"\\u{ord(character):04x}")
@@ -150,13 +150,13 @@ def embedded(document: Any) -> Markup:
 
 
 def _script(page_js: str) -> Markup:
-    """A page's own script, after what all pages share."""
+    """Return a page's own script, after what all pages share."""
     parts = ("vendor/uPlot.iife.min.js", "templates/chart.js", f"templates/{page_js}")
     return Markup("\n").join(inline(part) for part in parts)
 
 
 def inline(path: str) -> Markup:
-    """A style or script of this package, to be put into its element. Raises ValueError when it would end that."""
+    """Return a style or script of this package, to be put into its element. Raise ValueError when it would end that."""
     text = resources.files("results.report").joinpath(path).read_text(encoding="utf-8")
     if "</script" in text or "</style" in text:
         raise ValueError(f"{path}: it would end the element it is inlined into")

@@ -51,7 +51,7 @@ class Lane:
 
 
 def answer(criteria: Sequence[Finding]) -> str:
-    """The verdict in one sentence."""
+    """Return the verdict in one sentence."""
     for verdict, words in (("fail", "was not seen as expected"), ("inconclusive", "could not be judged")):
         wrong = [c for c in criteria if c.verdict == verdict]
         if wrong:
@@ -61,7 +61,8 @@ def answer(criteria: Sequence[Finding]) -> str:
 
 
 def lanes(record: StepsRecord, run: RunSeries) -> tuple[Lane, ...]:
-    """The states in the controller's log of each partition that a step looks at, from a moment before the first."""
+    """Return the states in the controller's log of each partition that a step looks at, from a moment before the
+    first."""
     looked_at = {(e.topic, e.partition) for step in record.steps for e in step.expectations}
     begun = [step.from_us for step in record.steps if step.from_us is not None]
     ended = [step.to_us for step in record.steps if step.to_us is not None]
@@ -105,7 +106,7 @@ def _kind(state: State, broker: int) -> str:
 
 
 def render_steps(manifest: Manifest, samples: Any, events: Any, criteria: Sequence[Finding]) -> dict[str, Any]:
-    """What the template `steps.html.j2` is filled with. Raises ValueError when the run has no steps."""
+    """Return what the template `steps.html.j2` is filled with. Raise ValueError when the run has no steps."""
     record = manifest.steps
     if record is None:
         raise ValueError(f"run {manifest.run_id}: its manifest has no steps to report")

@@ -78,7 +78,7 @@ class SuiteRow:
 
 
 def render_suite(page: SuitePage) -> str:
-    """The page as HTML text."""
+    """Return the page as HTML text."""
     rows = [_row(case) for case in page.cases]
     return template("suite.html.j2").render(
         page=page,
@@ -93,7 +93,7 @@ def render_suite(page: SuitePage) -> str:
 
 
 def answer(page: SuitePage) -> str:
-    """How many passed, and which did not."""
+    """Return how many passed, and which did not."""
     by: dict[str, list[str]] = {}
     for case in page.cases:
         by.setdefault(case.ending, []).append(case.name)
@@ -106,7 +106,10 @@ def answer(page: SuitePage) -> str:
 
 
 def share_of_quota(move: Move, measures: MoveMeasures) -> SuiteCell:
-    """The steady rate over the quota where the model says that the quota binds; with several quotas, over each."""
+    """Return the steady rate over the quota where the model says that the quota binds.
+
+    With several quotas, return the rate over each.
+    """
     where = _binding(move, measures)
     if where is None:
         return SuiteCell(NOTHING, "no steady part")
@@ -124,7 +127,7 @@ def share_of_quota(move: Move, measures: MoveMeasures) -> SuiteCell:
 
 
 def _binding(move: Move, measures: MoveMeasures) -> tuple[str, str] | None:
-    """The host and direction that the model says to bind; without a model, those with the most bytes."""
+    """Return the host and direction that the model says to bind; without a model, those with the most bytes."""
     listed = [each for each in move.expected if each.bytes]
     if listed:
         bound = max(listed, key=lambda each: each.seconds(move.quota_bytes_per_s))
@@ -138,7 +141,7 @@ def _at(rates: Sequence[HostRates], host: str, direction: str) -> HostRates | No
 
 
 def time_to_move(move: Move, measures: MoveMeasures) -> SuiteCell:
-    """How long the move took, and how far the model and KIP-73's formula are from it."""
+    """Return how long the move took, and how far the model and KIP-73's formula are from it."""
     found = estimate("", move, measures)
     took = found.observed_s if found.observed_s is not None else measures.throttled_s
     if took is None:
@@ -155,7 +158,7 @@ def _against(name: str, predicted_s: float, error: float | None) -> str:
 
 
 def produce_p99(measures: MoveMeasures) -> SuiteCell:
-    """What producers waited at most in 99 of 100 cases, before the move and during it."""
+    """Return what producers waited at most in 99 of 100 cases, before the move and during it."""
     p99 = {view.part: view.p99_us for view in measures.clients if view.kind == "produce" and view.p99_us is not None}
     if "during" not in p99:
         return SuiteCell(NOTHING)

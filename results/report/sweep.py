@@ -76,7 +76,7 @@ class Picture:
 
 
 def render_sweep(page: SweepPage) -> str:
-    """The page as HTML text."""
+    """Return the page as HTML text."""
     made = {verdict: sum(c.runs.get(verdict, 0) for c in page.combinations) for verdict in ("pass", "fail")}
     state = "fail" if made["fail"] else "pass" if page.complete and not page.not_passed else "inconclusive"
     return template("sweep.html.j2").render(
@@ -100,14 +100,14 @@ def render_sweep(page: SweepPage) -> str:
 
 
 def columns(page: SweepPage) -> tuple[str, ...]:
-    """The headings of the table: axes, runs, the rate against the quota, then what else was measured."""
+    """Return the headings of the table: axes, runs, the rate against the quota, then what else was measured."""
     others = tuple(_heading(page, name) for name in page.measures if name not in DRAWN)
     rates = ("observed ÷ quota", "11 s windows ÷ quota", "bound") if DRAWN & {*page.measures} else ()
     return (*(page.axes or ("combination",)), "passed", *rates, *others)
 
 
 def row(page: SweepPage, found: Combination) -> tuple[str, ...]:
-    """One combination as the table has it."""
+    """Return the row of one combination."""
     runs = sum(found.runs.values())
     low, high = _span(found, LOWEST)[0], _span(found, HIGHEST)[1]
     windows = f"{_number(low)} to {_number(high)}" if low is not None or high is not None else NOTHING
@@ -119,14 +119,14 @@ def row(page: SweepPage, found: Combination) -> tuple[str, ...]:
 
 
 def as_markdown(page: SweepPage) -> str:
-    """The table for a document."""
+    """Return the table for a document."""
     lines = [columns(page), *(row(page, each) for each in page.combinations)]
     told = ["| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines]
     return "\n".join([told[0], "|" + "---|" * len(lines[0]), *told[1:]])
 
 
 def picture(page: SweepPage) -> Picture | None:
-    """Where everything goes; None when no combination has a rate. Pure."""
+    """Return the picture, where everything goes; None when no combination has a rate. Pure."""
     drawn = [each for each in page.combinations if each.medians.get(OBSERVED) is not None]
     if not drawn:
         return None
@@ -162,19 +162,19 @@ def picture(page: SweepPage) -> Picture | None:
 
 
 def tradeoffs(page: SweepPage) -> tuple[tradeoff.Tradeoff, ...]:
-    """The time that each combination took against what it was to the cluster. Pure."""
+    """Return the time that each combination took against what it was to the cluster. Pure."""
     units = {name: page.units.get(name, "") for name in tradeoff.BURDENS}
     found = (tradeoff.tradeoff(page.combinations, name, units[name]) for name in tradeoff.BURDENS)
     return tuple(each for each in found if each is not None)
 
 
 def growth(page: SweepPage) -> tuple[SizeScaling, ...]:
-    """How the move's time grows with its size, where sizes were an axis. Pure."""
+    """Return how the move's time grows with its size, where sizes were an axis. Pure."""
     return growths(page.axes, [(each.values, each) for each in page.combinations])
 
 
 def _ticks(drawn: Sequence[Combination]) -> list[float]:
-    """Round values that everything drawn, and the quota, lies between; 4 to 9 of them."""
+    """Return round values that everything drawn, and the quota, lies between; 4 to 9 of them."""
     values = [1.0, 0.95]
     for each in drawn:
         values += [v for v in (*_span(each, LOWEST), *_span(each, HIGHEST), *_span(each, BOUND)) if v is not None]
@@ -187,7 +187,7 @@ def _ticks(drawn: Sequence[Combination]) -> list[float]:
 
 
 def _style(page: SweepPage, found: Combination) -> str:
-    """What a combination is called within its group: the values of all axes but the first."""
+    """Return what a combination is called within its group: the values of all axes but the first."""
     return ", ".join(f"{name}={value}" for name, value in list(zip(page.axes, found.values, strict=True))[1:])
 
 

@@ -22,7 +22,7 @@ class CombinationValues(Protocol):
 
     @property
     def label(self) -> str:
-        """What it is called."""
+        """Return what it is called."""
 
     @property
     def medians(self) -> Mapping[str, float]:
@@ -69,7 +69,7 @@ class Tradeoff:
 
 
 def tradeoff(found: Sequence[CombinationValues], measure: str, unit: str) -> Tradeoff | None:
-    """The picture of one measure against the time; None where fewer than two combinations have both."""
+    """Return the picture of one measure against the time; None where fewer than two combinations have both."""
     known = [each for each in found if TIME in each.medians and measure in each.medians]
     if len(known) < 2:
         return None
@@ -95,7 +95,7 @@ def tradeoff(found: Sequence[CombinationValues], measure: str, unit: str) -> Tra
 
 
 def places(labels: Sequence[str], marks: Sequence[tuple[float, float]]) -> list[LabelPlace]:
-    """A place for the label of each mark: just above it, else under it, else further off.
+    """Return a place for the label of each mark: just above it, else under it, else further off.
 
     It covers no mark and no label before it, and lies within the picture.
     """
@@ -113,7 +113,7 @@ def places(labels: Sequence[str], marks: Sequence[tuple[float, float]]) -> list[
 
 
 def _box(place: LabelPlace, label: str) -> tuple[float, float, float]:
-    """From where to where a label reaches, and its baseline."""
+    """Return from where to where a label reaches, and its baseline."""
     width = CHARACTER * len(label)
     return (place.x - width, place.x, place.y) if place.anchor == "end" else (place.x, place.x + width, place.y)
 
@@ -123,7 +123,7 @@ def _over(one: tuple[float, float, float], other: tuple[float, float, float]) ->
 
 
 def _ticks(values: Sequence[float]) -> list[float]:
-    """From nought on, so that half as much looks like half; 3 to 8 round values."""
+    """Return 3 to 8 round values from nought on, so that half as much looks like half."""
     high = max(*values, 0.0) or 1.0
     step = 10.0 ** math.floor(math.log10(high / 4))
     size = next(step * factor for factor in (1, 2, 5, 10) if high / (step * factor) <= 7)

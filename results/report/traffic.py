@@ -24,7 +24,7 @@ class PhaseRates:
 
 
 def ends(measures: MoveMeasures, move: Move) -> list[PhaseRates]:
-    """All ends in all phases; of measures without phases those of the whole move."""
+    """Return all ends in all phases; of measures without phases those of the whole move."""
     several = len(measures.phases) > 1
     found = [
         PhaseRates(rates, phase.quota_bytes_per_s, f"phase {number}" if several else "")
@@ -35,7 +35,7 @@ def ends(measures: MoveMeasures, move: Move) -> list[PhaseRates]:
 
 
 def binding(measures: MoveMeasures, move: Move) -> list[PhaseRates]:
-    """The ends whose quota is expected to bind; all of them without a model."""
+    """Return the ends whose quota is expected to bind; all of them without a model."""
     return [
         end
         for end in ends(measures, move)
@@ -44,7 +44,7 @@ def binding(measures: MoveMeasures, move: Move) -> list[PhaseRates]:
 
 
 def phase_rows(measures: MoveMeasures) -> list[tuple[str, ...]]:
-    """The phases: which quota, from when to when, how long; empty for a move with but one."""
+    """Return the phases: which quota, from when to when, how long; empty for a move with but one."""
     if len(measures.phases) < 2:
         return []
     rows: list[tuple[str, ...]] = []
@@ -57,7 +57,8 @@ def phase_rows(measures: MoveMeasures) -> list[tuple[str, ...]]:
 
 
 def expected_rows(measures: MoveMeasures, move: Move) -> list[tuple[str, ...]]:
-    """What each end had to carry, what is left there for catching up, by the model and by KIP-73, and what it was.
+    """Return what each end had to carry, what is left there for catching up, by the model and by KIP-73, and what it
+    was.
 
     Of the quota that the move began with; observed in the steady part, keep-up taken off as declared.
     """
@@ -109,7 +110,7 @@ def _against(predicted_s: float, moved_s: float | None) -> str:
 
 
 def client_rows(views: Sequence[ClientView]) -> list[tuple[str, ...]]:
-    """Latencies before, during and after the move, and the longest silence of any client."""
+    """Return latencies before, during and after the move, and the longest silence of any client."""
     return [
         (
             f"{KIND_WORDS[view.kind]}, {PART_WORDS[view.part].lower()}",
@@ -124,7 +125,7 @@ def client_rows(views: Sequence[ClientView]) -> list[tuple[str, ...]]:
 
 
 def latency(microseconds: float | None) -> str:
-    """A latency for people."""
+    """Return a latency for people."""
     if microseconds is None:
         return NOTHING
     milliseconds = microseconds / 1000
@@ -138,7 +139,7 @@ def _silence(seconds: float | None) -> str:
 
 
 def nic_uses(manifest: Manifest, measures: MoveMeasures) -> dict[tuple[str, Direction], tuple[float | None, ...]]:
-    """(host, direction) of every measured NIC → mean and highest second over the move; empty without a move."""
+    """Return (host, direction) of every measured NIC → mean and highest second over the move; empty without a move."""
     if measures.burden is None:
         return {}
     known = {(use.host, use.direction): (use.mean_bytes_per_s, use.peak_bytes_per_s) for use in measures.burden.nics}
@@ -146,7 +147,7 @@ def nic_uses(manifest: Manifest, measures: MoveMeasures) -> dict[tuple[str, Dire
 
 
 def load_rows(live: LiveLoad | None) -> list[tuple[str, ...]]:
-    """The processes of the load."""
+    """Return the processes of the load."""
     if live is None:
         return []
     return [
@@ -162,7 +163,7 @@ def load_rows(live: LiveLoad | None) -> list[tuple[str, ...]]:
 
 
 def quotas(manifest: Manifest, measures: MoveMeasures | None) -> str:
-    """The quotas that the move had, in words."""
+    """Return the quotas that the move had, in words."""
     assert manifest.move is not None
     found = [] if measures is None else [phase.quota_bytes_per_s for phase in measures.phases]
     found = found or [manifest.move.quota_bytes_per_s]

@@ -70,7 +70,7 @@ class Standard:
 
 
 def standardise(values: Floats) -> Standard:
-    """Columns on one scale: the median is 0, the median absolute deviation that of normal noise with σ = 1.
+    """Return columns on one scale: the median is 0, the median absolute deviation that of normal noise with σ = 1.
 
     Where more than half of the runs are alike, so that the median deviation is 0, the mean deviation is the scale.
     """

@@ -61,13 +61,17 @@ class Calculator(Protocol):
         ...
 
     def places(self, x: Floats, prior: Prior, fine: bool = True) -> Ints:
-        """How many of the newest runs each series has since the change that is likeliest; roughly when not `fine`."""
+        """Return how many of the newest runs each series has since the change that is likeliest; roughly when not
+        `fine`."""
         ...
 
 
 @lru_cache(maxsize=256)
 def lengths(n: int, every: bool = False) -> tuple[int, ...]:
-    """The numbers of newest runs that are tried among `n`; not `every`, but closer together where they are few."""
+    """Return the numbers of newest runs that are tried among `n`.
+
+    Not `every`, but closer together where they are few.
+    """
     before = FEWEST_AFTER if n <= YOUNG else FEWEST_BEFORE
     most = n - before if n <= YOUNG else n // 2
     tried = list(range(FEWEST_AFTER, most + 1))
@@ -110,7 +114,7 @@ class StepScan:
         return to_normal(best, prior.weight + (len(seen) - 2))
 
     def places(self, x: Floats, prior: Prior, fine: bool = True) -> Ints:
-        """Roughly: the length with the largest deviate. Finely: the likeliest one, its neighbours counted in.
+        """Return, roughly, the length with the largest deviate; finely, the likeliest one, its neighbours counted in.
 
         Of a small step a single length is rarely likely by itself; `BESIDE` is what being wrong by one run is worth.
         """

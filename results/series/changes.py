@@ -39,7 +39,7 @@ def replay(
     first: int = 0,
     each: int = 1,
 ) -> Iterator[list[ReplayedChange]]:
-    """For each night (row of `values`, a column a series, NaN where there was no run) what is reported; a single
+    """Yield for each night (row of `values`, a column a series, NaN where there was no run) what is reported; a single
     series, lists, and None are for `changes`. Where a night has several runs of a series, `each` rows are one: it is
     judged once, after its last run.
 
@@ -160,7 +160,7 @@ def changes(
     rule: ChangeRule | None = None,
     noise: Noise | None = None,
 ) -> SeriesChanges | dict[str, SeriesChanges]:
-    """Every change of a history, judged run by run as though that had been done each night.
+    """Return every change of a history, judged run by run as though that had been done each night.
 
     `values` is one series, or several by name; these are one family (`ChangeRule.night` is for all together), and a
     position is the same night in each. `better` says which way is better, of all or by name. `noise` is what was
@@ -168,7 +168,7 @@ def changes(
     CPU for every 20 runs, more often among the first 60. Time and memory grow with the history's length; the same seed
     finds the same.
 
-    Raises ValueError for what is no number (with its position), more than one dimension, series of different lengths, a
+    Raise ValueError for what is no number (with its position), more than one dimension, series of different lengths, a
     `better` that names no series, a negative seed.
     """
     if isinstance(values, Mapping):
@@ -207,7 +207,10 @@ def _teacher(noise: Noise | None, seed: int, share: float) -> Callable[[int, Blo
 
 
 def _point(found: ReplayedChange, there: Ints, better: Better | None) -> ChangePoint:
-    """`there` are the positions of the series' values; a change counts those, from the newest of its night back."""
+    """Return the change point.
+
+    `there` are the positions of the series' values; a change counts those, from the newest of its night back.
+    """
     change = found.change
     first = int(np.searchsorted(there, found.night, side="right")) - change.runs
     return ChangePoint(

@@ -54,9 +54,9 @@ class _Cells:
 
 
 def read(file: Path, time: str | None = None, wanted: Sequence[str] = ()) -> Columns:
-    """The columns `wanted`, or every one of numbers but `time`, which labels the runs and tells their order.
+    """Return the columns `wanted`, or every one of numbers but `time`, which labels the runs and tells their order.
 
-    Numbers or ISO dates that do not ascend are sorted; other labels stay in the order of the file. Raises ColumnsError,
+    Numbers or ISO dates that do not ascend are sorted; other labels stay in the order of the file. Raise ColumnsError,
     and OSError when the file cannot be read.
     """
     try:
@@ -87,7 +87,7 @@ def _is_json(text: str, file: Path) -> bool:
 
 
 def _from_lines(text: str, file: Path) -> _Cells:
-    """CSV or TSV: a header, then a line a run; blank lines are none."""
+    """Read CSV or TSV: a header, then a line a run; blank lines are none."""
     reader = csv.reader(io.StringIO(text), delimiter=_delimiter(text, file), skipinitialspace=True, strict=True)
     try:
         rows = [(reader.line_num, row) for row in reader if row]
@@ -198,7 +198,7 @@ def _named(cells: _Cells, wanted: Sequence[str]) -> tuple[dict[str, list[float |
 
 
 def _numeric(cells: _Cells, time: str | None) -> tuple[dict[str, list[float | None]], list[str]]:
-    """Every column of numbers, and a note about the others.
+    """Return every column of numbers, and a note about the others.
 
     One that is mostly numbers is meant to be one: what else is in it is a mistake, and no reason to leave it out.
     """

@@ -53,12 +53,12 @@ class LevelChange:
 
     @property
     def effect(self) -> float | None:
-        """The change as a fraction of the level before; None when that is 0."""
+        """Return the change as a fraction of the level before; None when that is 0."""
         return (self.after - self.before) / abs(self.before) if self.before else None
 
     @property
     def interval(self) -> tuple[float, float] | None:
-        """That of `effect`, the level before taken as known."""
+        """Return the interval of `effect`, the level before taken as known."""
         return (self.low / abs(self.before), self.high / abs(self.before)) if self.before else None
 
 
@@ -66,7 +66,10 @@ class Decision(Protocol):
     """Looks at a series whose chance is small enough."""
 
     def decide(self, runs: Floats, since: int, memory: float, chance: float, rule: ChangeRule) -> LevelChange | None:
-        """The change in `runs` (oldest first), the `since` newest of which are after it; None when it is none."""
+        """Return the change in `runs` (oldest first), the `since` newest of which are after it.
+
+        The result is None when there is no change.
+        """
         ...
 
 
@@ -104,7 +107,8 @@ class StepOrDrift:
 
 
 def _mostly(some: Floats, others: Floats) -> bool:
-    """More than half of `some` are nearer to their own mean than to the others' median: one wild run is no level.
+    """Return whether more than half of `some` are nearer to their own mean than to the others' median: one wild run is
+    no level.
 
     Nor does it hide one: outliers are held in before the mean is taken, as they are where scores come from.
     """
@@ -114,14 +118,16 @@ def _mostly(some: Floats, others: Floats) -> bool:
 
 
 def held(some: Floats) -> Floats:
-    """The runs of one level, outliers held in: one that is a hundred times as high moves their mean by little."""
+    """Return the runs of one level, outliers held in: one that is a hundred times as high moves their mean by
+    little."""
     standard = standardise(some[:, None])
     scale = float(standard.scale[0])
     return float(standard.centre[0]) + scale * standard.x[:, 0] if scale > 0 else some
 
 
 def half_width(old: Floats, new: Floats, memory: float) -> float:
-    """Of the 95 % interval of the difference of two levels: Welch's, outliers held in, memory counted."""
+    """Return half the width of the 95 % interval of the difference of two levels: Welch's, outliers held in, memory
+    counted."""
     errors, each = [], []
     for side in (old, new):
         standard = standardise(side[:, None])
@@ -154,7 +160,7 @@ class _Drift:
 
 
 def kinds(runs: Floats, since: int, memory: float) -> tuple[Kind, _Drift | None]:
-    """Which explains the series better: the best step near `since`, or a drift (given if it is one)."""
+    """Return which explains the series better: the best step near `since`, or a drift (given if it is one)."""
     standard = standardise(runs[:, None])
     x, n = standard.x[:, 0], len(runs)
     if n < SLOPE + FEWEST_AFTER or standard.scale[0] == 0:
@@ -174,12 +180,13 @@ TINY = 1e-9
 
 
 def settled(before: Floats, after: Floats, memory: float = 0.0) -> Kind:
-    """The kind of a change that was reported earlier, now that there are more runs `after` its first bad one."""
+    """Return the kind of a change that was reported earlier, now that there are more runs `after` its first bad one."""
     return kinds(np.concatenate([before, after]), len(after), memory)[0]
 
 
 def ramp(x: Floats, memory: float, shortest: int = SLOPE) -> tuple[int, tuple[float, float, float, float]]:
-    """The drift that explains x best: how many runs it takes, `shortest` or more, and how it fits (see `fitted`)."""
+    """Return the drift that explains x best: how many runs it takes, `shortest` or more, and how it fits (see
+    `fitted`)."""
     n = len(x)
     at = np.arange(n)
     ramps = {k: fitted(x, np.clip((at - (n - 1 - k)) / k, 0, 1), memory) for k in range(shortest, n)}
@@ -187,7 +194,7 @@ def ramp(x: Floats, memory: float, shortest: int = SLOPE) -> tuple[int, tuple[fl
 
 
 def fitted(x: Floats, shape: Floats, memory: float) -> tuple[float, float, float, float]:
-    """(squares left over, level, rise, the rise's standard error) of x = level + rise × shape, memory taken out.
+    """Return (squares left over, level, rise, the rise's standard error) of x = level + rise × shape, memory taken out.
 
     `shape` may have several columns, each with a rise of its own; the rise is then the first one's.
     """
@@ -211,7 +218,7 @@ MORE = 2.0
 
 
 def with_kind(change: LevelChange, runs: Floats, since: int, memory: float) -> LevelChange:
-    """The change with its kind, if that can be told by now; as it was while it cannot, and once it is known."""
+    """Return the change with its kind, if that can be told by now; as it was while it cannot, and once it is known."""
     if change.kind != "unclear" or since > LONGEST or not FEWEST_AFTER <= since <= len(runs) - FEWEST_RUNS_TO_JUDGE:
         return change
     return replace(change, kind=settled(runs[:-since], runs[-since:], memory))
@@ -220,7 +227,9 @@ def with_kind(change: LevelChange, runs: Floats, since: int, memory: float) -> L
 def continued_drift(
     earlier: LevelChange, runs: Floats, since: int, change: LevelChange, memory: float
 ) -> LevelChange | None:
-    """The `earlier` change as it stands by now, where `change` is only more of it: a drift goes on. None: it is new.
+    """Return the `earlier` change as it stands by now, where `change` is only more of it: a drift goes on.
+
+    The result is None when it is new.
 
     Both have the same direction, and one drift that begins with the earlier change, or before it, explains all runs
     better than a step for each does. One that began before these runs (`since` is the number of all, or more) goes on
@@ -246,7 +255,7 @@ def continued_drift(
 
 
 def _in_parts(runs: Floats, cuts: list[int]) -> tuple[Floats, float, float]:
-    """(x, base, scale) of runs = base + scale × x, outliers held in against the part between cuts they lie in.
+    """Return (x, base, scale) of runs = base + scale × x, outliers held in against the part between cuts they lie in.
 
     The scale is 0 where the parts are constant. (Held in against all runs, the newest of a drift would be outliers.)
     """
@@ -259,8 +268,11 @@ def _in_parts(runs: Floats, cuts: list[int]) -> tuple[Floats, float, float]:
 
 
 def _two_steps(x: Floats, first: int, second: int | None, memory: float) -> float:
-    """What is left over by a step near `first` and one near `second` (None: anywhere after it), where they fit best; by
-    the second alone where there is no room before the first."""
+    """Return what is left over by a step near `first` and one near `second` (None: anywhere after it), where they fit
+    best.
+
+    Where there is no room before the first, it is what the second alone leaves over.
+    """
     n = len(x)
     at = np.arange(n)
     places = range(FEWEST_AFTER, n - FEWEST_AFTER + 1)
@@ -272,5 +284,5 @@ def _two_steps(x: Floats, first: int, second: int | None, memory: float) -> floa
 
 
 def baseline_runs(change: LevelChange) -> int:
-    """How many of the newest runs are the new baseline: those after a step; a drift has not settled yet."""
+    """Return how many of the newest runs are the new baseline: those after a step; a drift has not settled yet."""
     return 1 if change.kind == "drift" else change.runs

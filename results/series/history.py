@@ -46,9 +46,9 @@ class History:
         return tuple(reported for reported in self.reported if reported.acknowledged is None)
 
     def acknowledge(self, first_bad: str, by: Acknowledgement) -> "History":
-        """The change that begins with that run is acknowledged.
+        """Return the history in which the change that begins with that run is acknowledged.
 
-        Raises ValueError without a reason, and when no open change begins there.
+        Raise ValueError without a reason, and when no open change begins there.
         """
         if not by.reason.strip():
             raise ValueError("no reason: say why the change is as it is, for the next reader")
@@ -82,14 +82,19 @@ class History:
 
 
 def sealed(lines: Iterable[str]) -> bytes:
-    """A file of histories, one a line. A first line tells how many follow and their digest, so that a file that was cut
-    is known to be one, wherever it was cut."""
+    """Return a file of histories, one a line.
+
+    A first line tells how many follow and their digest, so that a file that was cut is known to be one, wherever it was
+    cut.
+    """
     body = "".join(f"{line}\n" for line in lines).encode()
     return json.dumps(_seal(body)).encode() + b"\n" + body
 
 
 def unsealed(data: bytes) -> list[tuple[int, str]]:
-    """A file's histories, each with the number of its line. Raises ValueError when they are not as they were written.
+    """Return a file's histories, each with the number of its line.
+
+    Raise ValueError when they are not as they were written.
 
     Files of earlier versions have no first line of that kind: their lines are read as they are.
     """

@@ -33,7 +33,8 @@ SPLIT_WITH = 0.3
 
 
 def autocorrelations(x: Floats, places: Ints) -> Floats:
-    """Each series' correlation of neighbours, the means before and after `places` newest runs taken off, corrected."""
+    """Return each series' correlation of neighbours, the means before and after `places` newest runs taken off,
+    corrected."""
     n, column = len(x), np.arange(x.shape[1])
     m = n - places
     upto = np.cumsum(x, axis=0)
@@ -61,21 +62,21 @@ class Autocorrelation:
 
     @property
     def mean(self) -> float:
-        """Over the store's series."""
+        """Return the mean over the store's series."""
         return float(np.dot(GRID, self.shares))
 
     def chances(self, found: Floats, n: int) -> Floats:
-        """How likely each of `GRID` (a row) is for each series (a column), given what its own `n` runs say."""
+        """Return how likely each of `GRID` (a row) is for each series (a column), given what its own `n` runs say."""
         weight = np.array(self.shares)[:, None] * _fits(found, np.full(len(found), n))
         return np.asarray(weight / np.sum(weight, axis=0))
 
     def likely(self, found: Floats, n: int) -> Floats:
-        """The mean of that for each series."""
+        """Return the mean of that for each series."""
         at, table = self._table(n)
         return np.asarray(np.interp(found, at, table))
 
     def certain(self, n: int) -> bool:
-        """Whether what a series shows itself hardly changes what is thought of it."""
+        """Return whether what a series shows itself hardly changes what is thought of it."""
         return bool(np.ptp(self._table(n)[1]) < CERTAIN)
 
     def _table(self, n: int) -> tuple[Floats, Floats]:
@@ -92,7 +93,8 @@ def _fits(found: Floats, counts: Ints) -> Floats:
 
 
 def pooled(found: Floats, counts: Ints) -> Autocorrelation:
-    """What all series of a store say together: the shares that explain their figures best (a mixture's likeliest)."""
+    """Return what all series of a store say together: the shares that explain their figures best (a mixture's
+    likeliest)."""
     fits = _fits(found, counts)
     shares = np.array(USUAL)
     for _ in range(ROUNDS):
@@ -156,12 +158,12 @@ NORMAL = -0.34
 
 
 def score_grid() -> Floats:
-    """The scores for which chances are counted, at most."""
+    """Return the scores for which chances are counted, at most."""
     return np.asarray(START + STEP * np.arange(round((TOP - START) / STEP) + 1), np.float64)
 
 
 def at_least_normal(tail: Tail) -> Tail:
-    """The curve, but nowhere below that of normal noise.
+    """Return the curve, but nowhere below that of normal noise.
 
     Series that are constant, or nearly, are counted and never score: the curve of a store that is mostly made of them
     falls so low that the first of them that begins to scatter would alarm within days.
@@ -187,14 +189,16 @@ class Noise:
     series: int
 
     def after(self, before: "Noise") -> "Noise":
-        """This one, just learned, with the luck of its shuffles evened out: half of the curve is that of before.
+        """Return this noise, just learned, with the luck of its shuffles evened out: half of the curve is that of
+        before.
 
         A curve that jumps up and down lets scores through that neither would let through alone.
         """
         return replace(self, tail=self.tail.between(before.tail))
 
     def stricter(self, before: "Noise", night: float) -> "Noise":
-        """This one, learned of series that have grown since, but with the curve of before when that asks for more.
+        """Return this noise, learned of series that have grown since, but with the curve of before when that asks for
+        more.
 
         Of ten runs there are few orders, so that the curve of a young store's first nights is the least certain.
         """
@@ -207,7 +211,7 @@ class Noise:
 
     @classmethod
     def from_json(cls, text: str) -> "Noise":
-        """Reads it back. Raises ValueError for a version that is not known.
+        """Read it back. Raise ValueError for a version that is not known.
 
         Earlier versions may have learned a curve that is too low; it is lifted here.
         """
@@ -230,14 +234,14 @@ WIDEST = 0.5
 
 
 def relative(standard: Standard) -> tuple[Floats, Bools]:
-    """From a variance of `x` to one ÷ level², a factor each; and whether a series has a level to speak of."""
+    """Return the factors from a variance of `x` to one ÷ level², and whether a series has a level to speak of."""
     level = np.abs(standard.centre)
     fits = (standard.scale > 0) & (standard.scale < WIDEST * level)
     return np.where(fits, standard.scale / np.where(fits, level, 1.0), 1.0) ** 2, fits
 
 
 def prior_of(standard: Standard, memory: Floats, variance: Floats, spread: Spread) -> Prior:
-    """What is known of those series; `variance` is their own, of `x`."""
+    """Return what is known of those series; `variance` is their own, of `x`."""
     factor, fits = relative(standard)
     likely = spread.variance / factor
     alike = fits & (variance < LIKE * likely) & (variance * LIKE > likely)

@@ -66,7 +66,7 @@ class Prepared:
 
 
 def prepare(values: Floats, calculator: Calculator) -> Prepared:
-    """Looks at series of one length, each by itself."""
+    """Look at series of one length, each by itself."""
     standard = standardise(values)
     x = standard.x
     split = calculator.places(x, Prior.blank(x.shape[1], SPLIT_WITH), fine=False)
@@ -86,9 +86,11 @@ def steps(x: Floats, split: npt.NDArray[np.int64]) -> Floats:
 def learn(
     block: Block, seed: int, night: float = 0.05, calculator: Calculator | None = None, each: Ints | None = None
 ) -> Noise:
-    """The noise of a store from its series' newest runs. `night` is the share of nights with a false alarm, at most.
+    """Return the noise of a store from its series' newest runs.
 
-    `each` is how many runs a night each series has (None: one): so many lie between two looks. Raises ValueError when
+    `night` is the share of nights with a false alarm, at most.
+
+    `each` is how many runs a night each series has (None: one): so many lie between two looks. Raise ValueError when
     no series has `FEWEST_RUNS_TO_JUDGE` runs.
     """
     scan = calculator or StepScan()
@@ -116,7 +118,7 @@ def learn(
 
 
 def _alike(block: Block, each: Ints | None) -> Iterator[tuple[int, Floats]]:
-    """(runs a night, runs) of series of one length that have as many runs a night."""
+    """Yield (runs a night, runs) of series of one length that have as many runs a night."""
     for members, values in block.groups(FEWEST_RUNS_TO_JUDGE):
         often = np.ones(len(members), np.int64) if each is None else each[members]
         for apart in np.unique(often):
@@ -132,7 +134,7 @@ def _scores(
     rng: np.random.Generator,
     apart: int,
 ) -> "list[tuple[Floats, Floats]]":
-    """(the highest score of the nights before, tonight's) of each series, shuffled `share` times.
+    """Return (the highest score of the nights before, tonight's) of each series, shuffled `share` times.
 
     Two nights are so many runs `apart`.
     """
@@ -180,7 +182,8 @@ def _fast(values: Floats) -> Any:
 
 
 def _drawn(chances: Floats) -> Floats:
-    """For each series (a column) `DRAWN` memories, each of `GRID` as often as `chances` (a row for each) says."""
+    """Return for each series (a column) `DRAWN` memories, each of `GRID` as often as `chances` (a row for each)
+    says."""
     upto = np.cumsum(chances, axis=0)[:-1]
     at = ((np.arange(DRAWN) + 0.5) / DRAWN)[:, None, None]
     return np.asarray(np.array(GRID)[np.sum(at > upto, axis=1)])
@@ -190,7 +193,8 @@ DRAWN = 128
 
 
 def _spread(groups: "list[Prepared]") -> Spread:
-    """How alike the series' variances are, as that many runs' worth of knowledge (an inverse χ² prior's weight)."""
+    """Return how alike the series' variances are, as that many runs' worth of knowledge (an inverse χ² prior's
+    weight)."""
     logs, errors = [], []
     for group in groups:
         factor, fits = relative(group.standard)
@@ -212,7 +216,7 @@ MOST_WEIGHT = 200.0
 
 
 def _tail(low: Floats, high: Floats, total: int) -> Tail:
-    """The share of nights on which a score crossed b, for each b: before it was at most b, tonight above."""
+    """Return the share of nights on which a score crossed b, for each b: before it was at most b, tonight above."""
     scores = score_grid()
     below = np.searchsorted(np.sort(low), scores, side="right")
     counts = below - np.searchsorted(np.sort(high), scores, side="right")
@@ -259,7 +263,8 @@ class LearnedNoise:
 
 
 def typical_length(block: Block) -> float:
-    """The median of the series that are learned from: where most have not begun, all would be as short each night."""
+    """Return the median of the series that are learned from: where most have not begun, all would be as short each
+    night."""
     begun = block.counts[block.counts >= FEWEST_RUNS_TO_JUDGE]
     return float(np.median(begun)) if len(begun) else 0.0
 
@@ -277,8 +282,9 @@ def _grown(known: LearnedNoise, length: float) -> bool:
 def learned_for(
     known: LearnedNoise | None, night: float, block: Block, seed: int, share: float, each: Ints | None = None
 ) -> LearnedNoise:
-    """What is known on that night; the same as before when it is not time yet. `share` is `Rule.night`, `each` that of
-    `learn`.
+    """Return what is known on that night; the same as before when it is not time yet.
+
+    `share` is `Rule.night`, `each` that of `learn`.
     """
     length = typical_length(block)
     if known is not None and not due(known, night, length):
@@ -290,9 +296,10 @@ def learned_for(
 
 
 def learned_as_it_grows(seed: int, rule_night: float, each: int = 1) -> Callable[[int, Block], Noise]:
-    """What `replay` asks for its noise: learns from the values of the first night, again after `AGAIN` nights and as
-    the series grow, and gives the same in between. `rule_night` is `Rule.night`; a series has `each` runs a night; each
-    call begins a history of its own.
+    """Return what `replay` asks for its noise: it learns from the values of the first night, again after `AGAIN` nights
+    and as the series grow, and gives the same in between.
+
+    `rule_night` is `Rule.night`; a series has `each` runs a night; each call begins a history of its own.
     """
     known: LearnedNoise | None = None
 

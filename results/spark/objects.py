@@ -11,7 +11,7 @@ def among_objects(location: str) -> bool:
 
 
 def s3_settings(location: str, jars: Sequence[Path]) -> dict[str, str]:
-    """Spark's settings for reading a store at `s3://bucket/prefix?endpoint_override=…&scheme=…&region=…`.
+    """Return Spark's settings for reading a store at `s3://bucket/prefix?endpoint_override=…&scheme=…&region=…`.
 
     `jars` are those of `org.apache.hadoop:hadoop-aws`, of `hadoop_version()`, with what it needs. Credentials are no
     settings, which others can see: they are in the environment, `AWS_ACCESS_KEY_ID` and `AWS_SECRET_ACCESS_KEY`, as for
@@ -35,7 +35,10 @@ def s3_settings(location: str, jars: Sequence[Path]) -> dict[str, str]:
 
 
 def hadoop_version(jars: Path | None = None) -> str:
-    """Of the Hadoop among Spark's jars: pyspark's, or those of a folder. Raises FileNotFoundError without one."""
+    """Return the version of the Hadoop among Spark's jars: pyspark's, or those of a folder.
+
+    Raise FileNotFoundError without one.
+    """
     if jars is None:
         import pyspark
 

@@ -28,7 +28,7 @@ class Recomputed:
 
 
 def recompute(spark: "SparkSession | None", store: Store, run_ids: Sequence[str] | None = None) -> Recomputed:
-    """Judge runs again, all of the store's when no ids are given. Raises StoreError for an id that is not there.
+    """Judge runs again, all of the store's when no ids are given. Raise StoreError for an id that is not there.
 
     A corrupt manifest, a file that differs from its digest or an experiment without rules hides no other run. Incidents
     are judged by the driver: `spark` may be None when the runs are incidents only.

@@ -31,12 +31,12 @@ class SparkMissing(RuntimeError):
 def session(
     master: str = "local[2]", memory: str = MEMORY, *, settings: Mapping[str, str] = MappingProxyType({})
 ) -> Iterator[SparkSession]:
-    """A session for the `with` block; starting it takes some seconds, so share it.
+    """Yield a session for the `with` block; starting it takes some seconds, so share it.
 
     Its UI is off, its temporary files and warehouse lie in a folder that is removed at the end. `memory` is the
     driver's heap as Spark writes it (``2g``), and that of each executor where `master` is a cluster. This package is
     sent along: what workers need besides is Python of the same version, with what `pyproject.toml` lists.
-    `settings` are more of Spark's own, such as `results.spark.objects.s3_settings`. Raises `SparkMissing`.
+    `settings` are more of Spark's own, such as `results.spark.objects.s3_settings`. Raise `SparkMissing`.
     """
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("SPARK_LAUNCHER_OPTS", LAUNCHER_FLAGS)
@@ -54,7 +54,7 @@ def session(
 
 
 def _context(conf: SparkConf, log: Path) -> SparkContext:
-    """A context whose JVM, when this starts one, speaks into `log` and not into the user's terminal."""
+    """Return a context whose JVM, when this starts one, speaks into `log` and not into the user's terminal."""
     if SparkContext._gateway is None:
         with log.open("wb") as stream:
             try:

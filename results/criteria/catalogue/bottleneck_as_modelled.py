@@ -12,7 +12,7 @@ from results.criteria.quantities import percent, size
 
 
 def judge_binding(measures: MoveMeasures, move: Move) -> list[Finding]:
-    """The broker and direction that came nearest to the quota is the one that the model says.
+    """Judge whether the broker and direction that came nearest to the quota is the one that the model says.
 
     A leak may end a move before its steady part has a window: then by the mean of all.
     """
@@ -57,7 +57,10 @@ def _binding(measures: MoveMeasures, move: Move) -> Finding:
 
 
 def judge_binding_in_steps(measures: MoveMeasures, move: Move) -> list[Finding]:
-    """The end that carried most over the whole move is the one that the model says. In a batch it may be another."""
+    """Judge whether the end that carried most over the whole move is the one that the model says.
+
+    In a batch it may be another.
+    """
     if move.fetch != "tuned":
         return []
     expected = "the model's end carries most"

@@ -21,7 +21,7 @@ UNCOUNTED = 0.03
 
 
 def judge_kafka(measures: MoveMeasures, move: Move) -> list[Finding]:
-    """The byte-rate by which the broker throttles itself agrees with the growth of the logs.
+    """Judge whether the byte-rate by which the broker throttles itself agrees with the growth of the logs.
 
     Only where the quota binds. Elsewhere no throttle acts on the byte-rate, and responses come as other brokers let
     them: unevenly, so that the readings say less than their tolerance.
@@ -34,7 +34,7 @@ def judge_kafka(measures: MoveMeasures, move: Move) -> list[Finding]:
 
 
 def sensor_tolerance(rates: HostRates, move: Move) -> float:
-    """How far the mean of a healthy sensor's readings may lie from its prediction, as part of it.
+    """Return how far the mean of a healthy sensor's readings may lie from its prediction, as part of it.
 
     Readings do not tell where between two of them a response came, so that the ends of each sum are off by a response's
     spacing, evenly distributed, and by what a second's bytes vary. The sum is divided by `spanned_s` at least.

@@ -8,7 +8,7 @@ from results.criteria.measures import MoveMeasures
 
 
 def judge_restarts(measures: MoveMeasures, move: Move) -> list[Finding]:
-    """Every broker was restarted during the move, and came back."""
+    """Judge whether every broker was restarted during the move, and came back."""
     stayed = [host for host in move.brokers if host not in measures.left]
     away = [host for host in measures.left if host not in measures.back]
     verdict: Verdict = "inconclusive"

@@ -45,7 +45,7 @@ MOST_ALLOWED = 0.5
 def judge_protection(
     clients: Sequence[ClientProtection], move: Move, nics: Iterable[NicMeasurement], load: MachineLoad
 ) -> list[Finding]:
-    """Each producer's waits and late acknowledgements, while copying and where partitions arrive."""
+    """Judge each producer's waits and late acknowledgements, while copying and where partitions arrive."""
     busy = busy_s(move, nics)
     return [_client(client, move, busy, load) for client in clients] or [
         _finding(None, "inconclusive", None, "no acknowledgement was seen", "no longer wait than without a throttle")
@@ -128,7 +128,7 @@ def allowed_share(busy: float, seconds: float) -> float:
 
 
 def _late(client: ClientProtection, busy: float | None) -> LateWindow | None:
-    """The window that exceeds what is allowed by most, or comes nearest to it; None where none says anything."""
+    """Return the window that exceeds what is allowed by most, or comes nearest to it; None where none says anything."""
     if busy is None:
         return None
 
@@ -152,7 +152,8 @@ def _seen(client: ClientProtection) -> str:
 
 
 def _evidence(move: Move, load: MachineLoad) -> str:
-    """What a wait may come from: what a response is worth, how long the throttle rests, how busy the machine was."""
+    """Return what a wait may come from: what a response is worth, how long the throttle rests, how busy the machine
+    was."""
     text = f"a response of each fetcher is worth {response_s(move):.1f} s of the throttle"
     text += f", which rests {rest_s(move):.1f} s"
     return text + ("" if load.busy_mean is None else f", the CPU was {percent(load.busy_mean)} busy")

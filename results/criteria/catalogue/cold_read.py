@@ -14,7 +14,7 @@ COLD_LEAST = 0.9
 
 
 def read_bytes(asked: Relocation, cold: ColdRead, measures: MoveMeasures) -> float | None:
-    """What came from where cold data lies, beyond what the move itself reads there. None: not known."""
+    """Return what came from where cold data lies, beyond what the move itself reads there. None: not known."""
     found = measures.relocation or NOTHING
     if cold.source == "device":
         # What moves is read from the same devices, once at most: as if all of it had been.
@@ -24,7 +24,7 @@ def read_bytes(asked: Relocation, cold: ColdRead, measures: MoveMeasures) -> flo
 
 
 def judge_cold(_manifest: Manifest, asked: Relocation, measures: MoveMeasures) -> list[Finding]:
-    """`cold-read`: at least nine tenths of what a consumer got came from a device or the store.
+    """Judge `cold-read`: at least nine tenths of what a consumer got came from a device or the store.
 
     Where less did a cache was measured: that is no finding, and leaves it open.
     """

@@ -17,7 +17,10 @@ WRITTEN_S = 1.0
 
 
 def judge_copied(_manifest: Manifest, asked: Relocation, measures: MoveMeasures) -> list[Finding]:
-    """`copied-bytes`: what crossed brokers' NICs is what lay on disks, no more; of a log on disk no less either."""
+    """Judge `copied-bytes`: what crossed brokers' NICs is what lay on disks, no more.
+
+    Of a log on disk it is no less either.
+    """
     verdict: Verdict = "inconclusive"
     observed, local, f = copied_bytes(asked, measures), asked.local_bytes, asked.nic_bytes_per_log_byte
     nics = (measures.relocation or NOTHING).nics

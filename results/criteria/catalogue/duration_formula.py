@@ -15,7 +15,7 @@ NIC_FULL = 0.85
 
 
 def judge_formula(manifest: Manifest, asked: Relocation, measures: MoveMeasures) -> list[Finding]:
-    """`duration-formula`: on disk as long as the formula, when the NIC binds; in S3 less than the formula's time.
+    """Judge `duration-formula`: on disk as long as the formula, when the NIC binds; in S3 less than the formula's time.
 
     Nothing is sooner than what lay on disks can have crossed the NIC.
     """

@@ -14,7 +14,10 @@ DURATION_TOLERANCE = 0.10
 
 
 def judge_duration(measures: MoveMeasures, move: Move) -> list[Finding]:
-    """The move took as long as the model says. Nothing is judged of Kafka's own fetch settings, or without a model."""
+    """Judge whether the move took as long as the model says.
+
+    Nothing is judged of Kafka's own fetch settings, or without a model.
+    """
     if move.fetch != "tuned" or not move.expected:
         return []
     model_s, moved_s = move.model_seconds, measures.moved_s
@@ -58,14 +61,15 @@ def not_done(measures: MoveMeasures, predicted_s: float) -> tuple[Verdict, float
 
 
 def too_short(model_s: float, move: Move) -> str | None:
-    """Why the quota does not tell how long a move takes: it holds over its window, and this one ends within it."""
+    """Return why the quota does not tell how long a move takes: it holds over its window, and this one ends within
+    it."""
     if model_s >= move.window_s:
         return None
     return f"the model says {model_s:.1f} s: the quota holds over {move.window_s:g} s, not over less"
 
 
 def kip73_estimate(measures: MoveMeasures) -> str:
-    """KIP-73's own estimate, and by how much it is wrong."""
+    """Return KIP-73's own estimate, and by how much it is wrong."""
     if not math.isfinite(measures.kip73_s) or measures.kip73_s <= 0:
         return "KIP-73's MoveTime has no value here"
     error = "" if measures.moved_s is None else f", wrong by {(measures.kip73_s / measures.moved_s - 1) * 100:+.1f} %"
@@ -73,7 +77,7 @@ def kip73_estimate(measures: MoveMeasures) -> str:
 
 
 def _power(observed: float | None, most: float = 1.0) -> Power | None:
-    """The smaller change of a move's time that would have failed: how much slower, or how much faster."""
+    """Return the smaller change of a move's time that would have failed: how much slower, or how much faster."""
     if not observed:
         return None
     slower, faster = (1 + DURATION_TOLERANCE) * most / observed, observed / (1 - DURATION_TOLERANCE)
@@ -82,7 +86,8 @@ def _power(observed: float | None, most: float = 1.0) -> Power | None:
 
 
 def judge_duration_in_steps(measures: MoveMeasures, move: Move) -> list[Finding]:
-    """The move took at least what the quota asks for, and at most that and what its rests take of the quota."""
+    """Judge whether the move took at least what the quota asks for, and at most that and what its rests take of the
+    quota."""
     if move.fetch != "tuned":
         return []
     least_s, moved_s, rests = move.model_seconds, measures.moved_s, measures.rests

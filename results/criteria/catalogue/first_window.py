@@ -15,14 +15,14 @@ FIRST_LEAST = 0.9
 
 
 def judge_first(measures: MoveMeasures, move: Move) -> list[Finding]:
-    """What the first window carries is predicted by the size of a response against quota × window."""
+    """Judge whether what the first window carries is predicted by the size of a response against quota × window."""
     return [_first(end, move) for end in phase_directions(measures) if end.phase is measures.phases[0]] or [
         missing_data("first-window", "the first window as predicted", measures, ("log.bytes",))
     ]
 
 
 def first_window_range(move: Move, rates: HostRates, quota: float, seconds: float) -> tuple[float, float]:
-    """Least and most bytes that the first so many seconds of a move can have through one host and direction.
+    """Return least and most bytes that the first so many seconds of a move can have through one host and direction.
 
     The first fetch of each fetcher finds an empty window and is answered whole. The next one is let through as soon
     as the bytes so far are below quota × time. So responses that are larger than quota × window go beyond it: that is

@@ -22,13 +22,16 @@ def judge_handover(seen: HandoverRecord | None) -> list[Finding]:
 
 
 def durations_s(seen: HandoverRecord, step: Step) -> list[float]:
-    """How long after the command was asked for each partition's step was, of those where it was matched."""
+    """Return how long after the command was asked for each partition's step was, of those where it was matched."""
     found = [each.at(step) for each in seen.partitions]
     return [(us - seen.asked_us) / 1e6 for us in found if us is not None]
 
 
 def partitions_per_s(seen: HandoverRecord) -> float | None:
-    """Partitions handed over a second: from the command until the last one was opened and led. None: one was not."""
+    """Return partitions handed over a second: from the command until the last one was opened and led.
+
+    The result is None when one was not.
+    """
     ends: list[int] = []
     for each in seen.partitions:
         elected, opened = each.at("elected"), each.at("opened")
@@ -58,7 +61,7 @@ def _matched(seen: HandoverRecord, step: Step) -> Finding:
 
 
 def _not_closed(seen: HandoverRecord, killed_us: int) -> tuple[Verdict, str]:
-    """The old broker was killed so that it could not close: whether it was in time."""
+    """Judge whether the old broker was killed in time, before it could close."""
     early = [each for each in seen.partitions if (us := each.at("closed")) is not None and us <= killed_us]
     if early:
         return "inconclusive", f"{early[0]} was closed before its broker was killed: the run is not about that"
@@ -107,7 +110,10 @@ def _disordered(each: PartitionHandover) -> str:
 
 
 def _shutdown(seen: HandoverRecord) -> Finding:
-    """What was closed in order is opened without recovery; what a broker had that was killed is recovered."""
+    """Judge whether what was closed in order is opened without recovery.
+
+    What a broker had that was killed is recovered.
+    """
     wanted = seen.killed_us is None
     unknown = [each for each in seen.partitions if each.clean is None]
     other = [each for each in seen.partitions if each.clean is not None and each.clean is not wanted]
@@ -130,7 +136,8 @@ def _shutdown(seen: HandoverRecord) -> Finding:
 
 
 def longest_pause(seen: HandoverRecord) -> tuple[float, str] | None:
-    """The longest time between two acknowledgements of one partition, in seconds, and which; None: not all known."""
+    """Return the longest time between two acknowledgements of one partition, in seconds, and which; None: not all
+    known."""
     gaps = [(each.longest_gap_s, str(each)) for each in seen.partitions if each.longest_gap_s is not None]
     return max(gaps) if gaps and len(gaps) == len(seen.partitions) else None
 

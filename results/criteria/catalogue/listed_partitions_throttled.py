@@ -102,7 +102,7 @@ TURNS = 3
 
 
 def judge_leads(leads: tuple[Lead, ...], move: Move) -> list[Finding]:
-    """No listed partition leads the median of those still copied by more than three responses."""
+    """Judge whether no listed partition leads the median of those still copied by more than three responses."""
     if not leads:
         why = "no partition's log was seen to grow, or too few at the same time"
         return [_finding("inconclusive", why, None, move, None)]
@@ -138,7 +138,7 @@ def _finding(verdict: Verdict, why: str, observed: float | None, move: Move, lea
 
 
 def _power(lead: Lead, move: Move) -> Power | None:
-    """A partition that is copied whole at once leads by its size, while most others have nothing."""
+    """Return the power: a partition that is copied whole at once leads by its size, while most others have nothing."""
     least = TURNS * move.response_max_bytes
     if lead.largest <= least:
         return None
@@ -147,7 +147,7 @@ def _power(lead: Lead, move: Move) -> Power | None:
 
 
 def _skips(run: RunView) -> str | None:
-    """Why the partitions of a move do not take turns, or are too small for a lead to show."""
+    """Return why the partitions of a move do not take turns, or are too small for a lead to show."""
     move = run.move
     if run.batched:
         return "a move in steps copies one batch after the other"

@@ -9,7 +9,7 @@ from results.criteria.findings import finding
 
 
 def judge_live_records(live: LiveLoad | None) -> list[Finding]:
-    """No acknowledged record is lost or changed; an idempotent producer's are there once, in order."""
+    """Judge whether no acknowledged record is lost or changed; an idempotent producer's are there once, in order."""
     audits: Sequence[LiveAudit] | None = None if live is None else live.audits
     if not audits:
         return [_live(None, "inconclusive", None, "the live records were not read back")]

@@ -11,7 +11,7 @@ SHOWN, SHOWN_CHARACTERS = 3, 120
 
 
 def judge_logs(logs: Sequence[HostLog] | None, brokers: Sequence[str]) -> list[Finding]:
-    """`logs-clean` for each broker, and for every other host whose log was watched.
+    """Judge `logs-clean` for each broker, and for every other host whose log was watched.
 
     The allow-list `testbed/probes/log-allowlist.yaml` names the lines that are harmless, each with its reason.
 

@@ -12,7 +12,7 @@ from results.criteria.quantities import size
 
 
 def judge_mean(measures: MoveMeasures, move: Move) -> list[Finding]:
-    """The mean of each phase is within what its quota promises of a time of any length."""
+    """Judge whether the mean of each phase is within what its quota promises of a time of any length."""
     return [_mean(end, move) for end in informative_directions(measures, move)] or [
         missing_data("long-window-bound", "the mean within the bound of a long time", measures, ("log.bytes",))
     ]

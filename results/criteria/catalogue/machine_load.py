@@ -10,7 +10,7 @@ BUSY_HIGHEST, STEAL_HIGHEST = 0.85, 0.05
 
 
 def machine_idle(load: MachineLoad, window_s: float) -> Finding:
-    """The machine's load over any such window: busy at most 85 %, stolen at most 5 %."""
+    """Judge the machine's load over any such window: busy at most 85 %, stolen at most 5 %."""
     window = f"{window_s:g} s"
     verdict: Verdict = "inconclusive"
     busy, steal = load.busy_window_max, load.steal_window_max

@@ -18,14 +18,14 @@ CONSERVATION_TOLERANCE = COPY_TOLERANCE
 
 
 def judge_conservation(measures: MoveMeasures, move: Move) -> list[Finding]:
-    """What the NIC counted is what the logs grew by, times the overhead `f` measured before the move."""
+    """Judge whether what the NIC counted is what the logs grew by, times the overhead `f` measured before the move."""
     return [_conservation(c, move) for c in measures.conservation] or [
         missing_data("nic-conservation", "NIC bytes = f * log bytes", measures, ("nic.tx.bytes", "nic.rx.bytes"))
     ]
 
 
 def log_bytes(found: Conservation) -> float | None:
-    """All bytes that should have crossed the NIC, without overhead; None when a part is unknown."""
+    """Return all bytes that should have crossed the NIC, without overhead; None when a part is unknown."""
     total = 0.0
     for part in (found.throttled_bytes, found.control_bytes, found.calibration_bytes, found.client_bytes):
         if part is None:
@@ -70,7 +70,8 @@ def _conservation(found: Conservation, move: Move) -> Finding:
 
 
 def judge_loaded(nics: Sequence[LoadedNic]) -> list[Finding]:
-    """What each NIC counted is what brokers copied and what clients wrote and read, with the overhead of each."""
+    """Judge whether what each NIC counted is what brokers copied and what clients wrote and read, with the overhead of
+    each."""
     return [_loaded(nic) for nic in nics]
 
 

@@ -12,7 +12,7 @@ NIC_LOWEST, NIC_HIGHEST = 0.95, 1.02
 
 
 def nics_as_declared(nics: tuple[NicMeasurement, ...], brokers: Sequence[str]) -> list[Finding]:
-    """Each broker's NIC, each way, measured before: 0.95 to 1.02 of its declared payload rate."""
+    """Judge each broker's NIC, each way, measured before: 0.95 to 1.02 of its declared payload rate."""
     return [_nic(nics, host, direction) for host in brokers for direction in DIRECTIONS]
 
 

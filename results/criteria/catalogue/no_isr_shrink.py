@@ -9,7 +9,8 @@ from results.criteria.quantities import GAP_S, at
 
 
 def judge_isr(measures: MoveMeasures, move: Move) -> list[Finding]:
-    """Nothing that was in sync before the move left the ISR: by the brokers' own counts, and on any look."""
+    """Judge whether nothing that was in sync before the move left the ISR: by the brokers' own counts, and on any
+    look."""
     isr = measures.isr
     # Where each partition has one replica and no client writes, the brokers' own counts say everything.
     watched = move.inbound_bytes_per_s > 0 or any(f.kind == "in_sync" for f in move.flows)

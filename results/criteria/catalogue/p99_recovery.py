@@ -13,7 +13,7 @@ from results.criteria.relocation_measures import NOTHING
 
 
 def judge_back(_manifest: Manifest, _asked: Relocation, measures: MoveMeasures) -> list[Finding]:
-    """`p99-recovery`: the 99th percentile of acknowledgements is seen to be again what it was before."""
+    """Judge `p99-recovery`: the 99th percentile of acknowledgements is seen to be again what it was before."""
     found = measures.relocation or NOTHING
     most = f"{P99_BACK * (found.p99_before_us or 0.0) / 1000:.1f} ms"
     verdict: Verdict = "inconclusive"

@@ -11,7 +11,7 @@ POLL_EVERY_S = 2.0
 
 
 def judge_quotas(measures: MoveMeasures, move: Move) -> list[Finding]:
-    """Each broker describes its quotas, at every poll of the move, as the quota that was asked for."""
+    """Judge whether each broker describes its quotas, at every poll of the move, as the quota that was asked for."""
     return [_quota(host, [q for q in measures.quotas if q.host == host], measures, move) for host in move.brokers]
 
 
@@ -57,7 +57,7 @@ def _quota(host: str, sides: list[QuotaPolls], measures: MoveMeasures, move: Mov
 
 
 def _asked(measures: MoveMeasures, move: Move) -> str:
-    """The quotas of the phases, one after the other."""
+    """Return the quotas of the phases, one after the other."""
     rates = [rate(phase.quota_bytes_per_s) for phase in measures.phases] or [rate(move.quota_bytes_per_s)]
     return ", then ".join(now for i, now in enumerate(rates) if i == 0 or now != rates[i - 1])
 

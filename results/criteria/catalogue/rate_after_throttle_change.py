@@ -18,7 +18,7 @@ LOOK_S = 1.5
 
 
 def judge_settled(measures: MoveMeasures, move: Move) -> list[Finding]:
-    """From the second window of each phase on the mean where the quota binds is within 5 % of it.
+    """Judge whether from the second window of each phase on the mean where the quota binds is within 5 % of it.
 
     With Kafka's own settings it is at least `default_lowest`, less one response per fetcher, which may be early.
     What a raise let through at once comes back in bursts, a window apart (`docs/kip73.md`, *After a raise*), and one
@@ -36,7 +36,8 @@ def judge_settled(measures: MoveMeasures, move: Move) -> list[Finding]:
 
 
 def uneven_lowest(move: Move) -> float:
-    """Part of the quota that is used at least where the bytes come in bursts, as a raise lets them pass: 10 of 12.
+    """Return part of the quota that is used at least where the bytes come in bursts, as a raise lets them pass: 10 of
+    12.
 
     What is allowed is quota × the time since the oldest sample that counts began, a sample less than the window at
     least; and a burst is forgotten when its sample, which may have gone on for another one, is as old as the window.

@@ -8,7 +8,7 @@ from results.criteria.run_view import MODES
 
 
 def judge_fetching(steps: BatchingPolls | None, move: Move) -> list[Finding]:
-    """KIP-435's motivation: moved whole, a partition has all its old and all its new replicas at once.
+    """Judge KIP-435's motivation: moved whole, a partition has all its old and all its new replicas at once.
 
     In steps of R replicas it has R more than it had. Without a limit R there is nothing to compare with.
     """

@@ -14,7 +14,7 @@ from results.criteria.step_measures import LOG
 
 
 def judge_steps(manifest: Manifest, measures: MoveMeasures) -> list[Finding]:
-    """All criteria of a run of steps. Raises ValueError when it is none."""
+    """Return the findings of all criteria of a run of steps. Raise ValueError when it is none."""
     if manifest.steps is None or measures.steps is None:
         raise ValueError(f"run {manifest.run_id}: there are no steps to judge")
     found = {(each.step, each.expectation): each for each in measures.steps.found}
@@ -35,7 +35,7 @@ def _step(name: str, step: StepRecord, found: dict[int, StepObservation | None],
 
 
 def _open(step: StepRecord, found: dict[int, StepObservation | None], problem: str) -> str:
-    """Why nothing can be said of a step; empty when something can."""
+    """Return why nothing can be said of a step; empty when something can."""
     if step.from_us is None:
         return f"not observed: the step was not taken: {step.why}"
     if problem:

@@ -12,7 +12,8 @@ NOTICE_S = 3.0
 
 
 def judge_stuck(measures: MoveMeasures, patience_s: float | None) -> list[Finding]:
-    """A throttle below what comes in is noticed, no sooner than the lag has really stopped falling, and raised.
+    """Judge whether a throttle below what comes in is noticed, no sooner than the lag has really stopped falling, and
+    raised.
 
     Nor much later: of the time that the lag had not fallen for then nearly all was told, and that is the patience.
     """

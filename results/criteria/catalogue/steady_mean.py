@@ -26,7 +26,7 @@ DEVIATIONS = 4.0
 def judge_steady(
     measures: MoveMeasures, move: Move, *, kept: float = 1.0, only: Collection[tuple[str, Direction]] | None = None
 ) -> list[Finding]:
-    """In the steady part the quota is used, and no more than it, where the quota is what binds.
+    """Judge whether in the steady part the quota is used, and no more than it, where the quota is what binds.
 
     `docs/throttle-bound.md` derives the interval from Kafka's sensor; with Kafka's own settings the least is
     `default_lowest`. A phase that ended before it could be steady is judged by all its bytes.
@@ -53,7 +53,7 @@ class SteadyInterval:
 
 
 def steady_interval(end: PhaseDirection, move: Move, kept: float = 1.0) -> SteadyInterval | None:
-    """The mean of a steady part and its healthy interval; None where it is too short to be told.
+    """Return the mean of a steady part and its healthy interval; None where it is too short to be told.
 
     With Kafka's own settings a short move is judged by its whole phase: it has no smooth part to wait for.
     """
@@ -126,7 +126,7 @@ def _steady(end: PhaseDirection, move: Move, kept: float) -> Finding:
 
 
 def judge_steady_in_steps(measures: MoveMeasures, move: Move) -> list[Finding]:
-    """`steady-mean` where one end carries all that is copied; its least share is less by what the rests take."""
+    """Judge `steady-mean` where one end carries all that is copied; its least share is less by what the rests take."""
     why = why_not(measures, move)
     if why is None and not carrying_all(move):
         why = "no host carries everything: which one the quota holds back changes from batch to batch"

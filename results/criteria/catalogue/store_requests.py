@@ -11,7 +11,7 @@ from results.criteria.relocation_measures import NOTHING
 
 
 def judge_requests(_manifest: Manifest, asked: Relocation, measures: MoveMeasures) -> list[Finding]:
-    """Criterion `store-requests`: the store's counters were polled all the time; a new broker reads from the store.
+    """Judge `store-requests`: the store's counters were polled all the time; a new broker reads from the store.
 
     Tiered: at least once for each partition, as each segment's leader epochs are an object of their own. AutoMQ: at
     least once, as an object of AutoMQ has blocks of many partitions.

@@ -15,7 +15,9 @@ from results.criteria.run_view import RunView
 
 
 def judge_windows(measures: MoveMeasures, move: Move, *, late: bool = False) -> list[Finding]:
-    """No quota window has more listed bytes than the bound. A window over it fails even with a gap elsewhere.
+    """Judge whether no quota window has more listed bytes than the bound.
+
+    A window over it fails even with a gap elsewhere.
 
     With `late` the machine may have been so busy that a reading was made long after its instant, though before the
     next one's: a window may be longer then by up to the longest gap, and is held against what two may have.

@@ -10,7 +10,7 @@ from results.criteria.quantities import percent, size
 
 
 def judge_local(_manifest: Manifest, asked: Relocation, _measures: MoveMeasures) -> list[Finding]:
-    """`tiered-local-fraction`: of tiered logs, under a tenth lies on disk when the move begins."""
+    """Judge `tiered-local-fraction`: of tiered logs, under a tenth lies on disk when the move begins."""
     if asked.storage != "tiered":
         return []
     local, total = asked.local_bytes, asked.total_bytes
