@@ -265,7 +265,7 @@ _CLUSTER_MEASURES: tuple[tuple[str, str, str, Better, Callable[[Manifest, MoveMe
 )
 for _name, _summary, _unit, _better, _value, _compared in _CLUSTER_MEASURES:
     # One second is mostly luck where a throttle lets whole responses pass: runs of the same differ by up to 22 %. The
-    # mean is bytes ÷ time: from night to night a move that is slower would be told as one that spares its NIC.
+    # mean is bytes ÷ time: from night to night a move that is slower would be reported as one that spares its NIC.
     _followed = _name not in ("nic-max-1s", "nic-mean", "highest-1s")
     register(
         Measure(_name, _summary, _unit, _better, _value, compared=_compared, only_on_request=True, followed=_followed)

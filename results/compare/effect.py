@@ -1,7 +1,7 @@
 """The effect of one variant against another, from pairs of values measured next to each other. Pure.
 
 The difference of a pair is the logarithm of candidate ÷ baseline; the effect is the pseudo-median of the differences
-(the median of all their Walsh averages (dᵢ + dⱼ) / 2, i ≤ j: Hodges and Lehmann), told as a ratio. Its interval
+(the median of all their Walsh averages (dᵢ + dⱼ) / 2, i ≤ j: Hodges and Lehmann), as a ratio. Its interval
 and its p come from one distribution, that of signed ranks under all flips of signs, so that they never contradict
 each other. Both are exact as long as a difference is as likely to be too large as too small by any amount, which the
 random order within a pair provides; no normal distribution is assumed, and a single wild pair moves little.

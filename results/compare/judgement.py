@@ -273,7 +273,7 @@ class CriterionTally:
 
         return float(bdtrc(self.worse - 1, self.discordant, 0.5))
 
-    def tellable(self, level: float) -> bool:
+    def decidable(self, level: float) -> bool:
         """Return whether so many discordant pairs can be beyond luck at all. Says nothing of which side they are on."""
         return 0.5**self.discordant <= level
 

@@ -141,8 +141,8 @@ def judge_cells(candidate: VersionResult, baselines: Sequence[VersionResult]) ->
         if not each.judged:
             notes.append(f"{each.version}: {each.missing or 'no run could be judged'}")
         elif not candidate.failing and each.failing:
-            told = ", ".join(f"{name} in {bad} of {of}" for name, (bad, of) in each.failing.items())
-            notes.append(f"{each.version} failed {told}")
+            failures = ", ".join(f"{name} in {bad} of {of}" for name, (bad, of) in each.failing.items())
+            notes.append(f"{each.version} failed {failures}")
     verdict = worst_of([each.verdict for each in found], "OK")
     return QualificationVerdict(verdict, tuple(reason for each in found for reason in each.reasons), tuple(notes))
 
@@ -159,25 +159,25 @@ def _failed(cell: VersionResult) -> tuple[int, int]:
 def _counted(name: str, counts: tuple[int, int], beside: Mapping[str, tuple[int, int]]) -> QualificationVerdict:
     """Return what it says that something failed so often, of so many runs, and so often beside."""
     bad, of = counts
-    told = f"{name} failed in {bad} of {_runs(of)}"
+    count = f"{name} failed in {bad} of {_runs(of)}"
     others = ", ".join(f"{version} in {b} of {n}" for version, (b, n) in beside.items()) or "there is no baseline"
     seen = {version: counts for version, counts in beside.items() if counts[1]}
     if bad == of and of >= CERTAIN:
         keeps = [version for version, (b, n) in seen.items() if b == 0 and n >= ENOUGH]
         if keeps:
-            return QualificationVerdict("REGRESSED", (f"{told}; {others}",))
+            return QualificationVerdict("REGRESSED", (f"{count}; {others}",))
         if not seen:
-            return QualificationVerdict("NO-DATA", (f"{told}, and no baseline was judged on it",))
+            return QualificationVerdict("NO-DATA", (f"{count}, and no baseline was judged on it",))
         if all(b == n for b, n in seen.values()):
             return QualificationVerdict(
-                "NOISY", (f"{told}, as with every baseline ({others}): not new, and not fulfilled",)
+                "NOISY", (f"{count}, as with every baseline ({others}): not new, and not fulfilled",)
             )
-        return QualificationVerdict("NOISY", (f"{told}; {others}: that does not tell them apart",))
+        return QualificationVerdict("NOISY", (f"{count}; {others}: that does not tell them apart",))
     if bad == of:
-        return QualificationVerdict("NOISY", (f"{told}; {CERTAIN} would tell",))
+        return QualificationVerdict("NOISY", (f"{count}; {CERTAIN} would tell",))
     if any(bad - b >= DOUBTFUL for b, _n in seen.values()):
-        return QualificationVerdict("NOISY", (f"{told}; {others}: luck does that, too",))
-    return QualificationVerdict("OK", notes=(f"{told}; {others}",))
+        return QualificationVerdict("NOISY", (f"{count}; {others}: luck does that, too",))
+    return QualificationVerdict("OK", notes=(f"{count}; {others}",))
 
 
 def never_kept(candidate: VersionResult, baselines: Sequence[VersionResult]) -> tuple[str, ...]:
@@ -200,7 +200,7 @@ def headline(found: Qualification) -> str:
     return f"Kafka {found.candidate} against {' and '.join(found.baselines)}"
 
 
-def told_cell(one: VersionResult) -> str:
+def cell_text(one: VersionResult) -> str:
     """Return the cell of a version in a scenario: its runs by verdict."""
     if not one.ids:
         return "not run"
@@ -209,20 +209,20 @@ def told_cell(one: VersionResult) -> str:
 
 def by_version(row: ScenarioQualification, found: Qualification) -> list[str]:
     """Return a cell for each version, baselines first; where a scenario is not of a version, a dash."""
-    told = {each.version: told_cell(each) for each in row.cells}
-    return [told.get(version, NOTHING) for version in (*found.baselines, found.candidate)]
+    cells = {each.version: cell_text(each) for each in row.cells}
+    return [cells.get(version, NOTHING) for version in (*found.baselines, found.candidate)]
 
 
 def lines(found: Qualification) -> list[str]:
     """Return a line a scenario, worst first; below it every reason, and what is worth knowing."""
     width = max((len(row.name) for row in found.rows), default=0)
-    told = []
+    rows = []
     for row in found.worst_first:
-        seen = "; ".join(f"{each.version}: {told_cell(each)}" for each in row.cells)
-        told.append(f"{row.said.verdict:<11}  {row.name:<{width}}  {seen}")
-        told += [f"{'':13}{reason}" for reason in row.said.reasons]
-        told += [f"{'':13}({note})" for note in row.said.notes]
-    return told
+        seen = "; ".join(f"{each.version}: {cell_text(each)}" for each in row.cells)
+        rows.append(f"{row.said.verdict:<11}  {row.name:<{width}}  {seen}")
+        rows += [f"{'':13}{reason}" for reason in row.said.reasons]
+        rows += [f"{'':13}({note})" for note in row.said.notes]
+    return rows
 
 
 def as_json(found: Qualification) -> dict[str, Any]:
@@ -270,40 +270,40 @@ def _row(row: ScenarioQualification) -> dict[str, Any]:
                 "better": each.comparison.measure.better,
                 "verdict": each.verdict,
                 "why": each.why,
-                "before": told.before,
-                "after": told.after,
+                "before": shown.before,
+                "after": shown.after,
                 "ratio": each.effect and each.effect.ratio,
                 "interval": each.effect and [each.effect.low, each.effect.high],
                 "p": each.effect and each.effect.p,
                 "adjusted_p": each.adjusted,
-                "pairs": int(told.pairs),
+                "pairs": int(shown.pairs),
                 "detectable": each.detectable,
             }
             for each in row.findings
-            for told in [comparison_row(each, row.name)]
+            for shown in [comparison_row(each, row.name)]
         ],
     }
 
 
 def markdown(found: Qualification) -> str:
     """Return tables for a comment: the reasons, the matrix, then every measure that was compared."""
-    told = [f"### {found.verdict}: {escaped(headline(found))}", ""]
-    told += [f"- {escaped(reason)}" for reason in found.reasons]
+    rows = [f"### {found.verdict}: {escaped(headline(found))}", ""]
+    rows += [f"- {escaped(reason)}" for reason in found.reasons]
     versions = (*found.baselines, found.candidate)
     matrix = [
         (row.said.verdict, row.name, *by_version(row, found), "; ".join(row.said.reasons)) for row in found.worst_first
     ]
-    told += ["", *markdown_table(("", "scenario", *(escaped(each) for each in versions), "why"), matrix)]
+    rows += ["", *markdown_table(("", "scenario", *(escaped(each) for each in versions), "why"), matrix)]
     measured = [
         comparison_row(each, _against(row, found, each.comparison.baseline))
         for row in found.worst_first
         for each in row.findings
     ]
     if measured:
-        told += ["", *markdown_table(COLUMNS, [each.cells for each in measured])]
+        rows += ["", *markdown_table(COLUMNS, [each.cells for each in measured])]
     if not found.complete:
-        told += ["", f"{bold('not complete')}: {escaped(found.ended)}"]
-    return "\n".join(told) + "\n"
+        rows += ["", f"{bold('not complete')}: {escaped(found.ended)}"]
+    return "\n".join(rows) + "\n"
 
 
 def _against(row: ScenarioQualification, found: Qualification, baseline: str) -> str:
@@ -328,4 +328,4 @@ def as_junit(found: Qualification) -> str:
 
 
 def _version_runs(one: VersionResult) -> str:
-    return f"{one.version}: {told_cell(one)}: {', '.join(one.ids)}"
+    return f"{one.version}: {cell_text(one)}: {', '.join(one.ids)}"

@@ -27,8 +27,8 @@ class ComparisonRow:
     @property
     def cells(self) -> tuple[str, ...]:
         """Return the cells, as COLUMNS has them."""
-        told = (self.scenario, self.measure, self.before, self.after, self.change, self.interval, self.p, self.pairs)
-        return (self.verdict, *told, self.why)
+        columns = (self.scenario, self.measure, self.before, self.after, self.change, self.interval, self.p, self.pairs)
+        return (self.verdict, *columns, self.why)
 
     def __str__(self) -> str:
         if self.change == NOTHING:

@@ -31,7 +31,7 @@ class Sent:
 class ColdRead:
     """A consumer that read from the beginning while data moved: `consumed_bytes` of records in `records`.
 
-    `evicted_bytes` is what the page cache was told to forget before, None where it was not. `source` says whose reads
+    `evicted_bytes` is what the page cache dropped on request before, None where it was not. `source` says whose reads
     count: the brokers' devices, or the object store.
     """
 

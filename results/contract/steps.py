@@ -33,12 +33,12 @@ class State:
     def __str__(self) -> str:
         if self.gone:
             return GONE
-        told = [f"replicas {numbers(self.replicas)}"]
-        told += [f"adding {numbers(self.adding)}"] if self.adding else []
-        told += [f"removing {numbers(self.removing)}"] if self.removing else []
-        told.append(f"ISR {numbers(self.isr)}")
-        told.append("no leader" if self.leader is None else f"leader {self.leader}")
-        return ", ".join(told)
+        parts = [f"replicas {numbers(self.replicas)}"]
+        parts += [f"adding {numbers(self.adding)}"] if self.adding else []
+        parts += [f"removing {numbers(self.removing)}"] if self.removing else []
+        parts.append(f"ISR {numbers(self.isr)}")
+        parts.append("no leader" if self.leader is None else f"leader {self.leader}")
+        return ", ".join(parts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,16 +80,16 @@ class RequiredState:
     def __str__(self) -> str:
         if self.gone:
             return GONE
-        told = []
+        parts = []
         for name, wanted in (("replicas", self.replicas), ("adding", self.adding), ("removing", self.removing)):
             if wanted is not None:
-                told.append(f"{name} {numbers(sorted(wanted), braces=True)}" if wanted else f"nothing {name}")
-        told += [f"replicas {numbers(self.order)} in this order"] if self.order is not None else []
-        told += [f"ISR {numbers(sorted(self.isr), braces=True)}"] if self.isr is not None else []
-        told += [f"{numbers(self.in_sync, braces=True)} in sync"] if self.in_sync else []
-        told += [f"{numbers(self.out_of_sync, braces=True)} not in sync"] if self.out_of_sync else []
-        told += [f"leader {' or '.join(map(str, self.leaders))}"] if self.leaders is not None else []
-        return ", ".join(told) or "anything"
+                parts.append(f"{name} {numbers(sorted(wanted), braces=True)}" if wanted else f"nothing {name}")
+        parts += [f"replicas {numbers(self.order)} in this order"] if self.order is not None else []
+        parts += [f"ISR {numbers(sorted(self.isr), braces=True)}"] if self.isr is not None else []
+        parts += [f"{numbers(self.in_sync, braces=True)} in sync"] if self.in_sync else []
+        parts += [f"{numbers(self.out_of_sync, braces=True)} not in sync"] if self.out_of_sync else []
+        parts += [f"leader {' or '.join(map(str, self.leaders))}"] if self.leaders is not None else []
+        return ", ".join(parts) or "anything"
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,5 +159,5 @@ def asked(steps: Sequence[StepRecord]) -> Iterator[tuple[int, int, Expectation, 
 
 def numbers(brokers: Sequence[int], *, braces: bool = False) -> str:
     """Return brokers for people: ``[4, 2]``, or as a set ``{2, 4}``."""
-    told = ", ".join(map(str, brokers))
-    return f"{{{told}}}" if braces else f"[{told}]"
+    listed = ", ".join(map(str, brokers))
+    return f"{{{listed}}}" if braces else f"[{listed}]"

@@ -65,11 +65,11 @@ def _shrinks(run: RunSeries, host: str, started: int, until: int) -> IsrShrinks:
 
 def measure_stall(run: RunSeries, started: int) -> StallMeasures | None:
     """Return the first time that the move was noticed to be stuck; None when it was not."""
-    noticed = next((event for event in run.told(("move.stuck",)) if event.us >= started), None)
+    noticed = next((event for event in run.events_of(("move.stuck",)) if event.us >= started), None)
     if noticed is None:
         return None
-    told = noticed.detail.get("seconds")
-    seconds = float(told) if isinstance(told, int | float) and not isinstance(told, bool) else None
+    reported = noticed.detail.get("seconds")
+    seconds = float(reported) if isinstance(reported, int | float) and not isinstance(reported, bool) else None
     lag = run.gauge("move.lag", DRIVER)
     begun = noticed.us - round((seconds or 0.0) * US)
     inside = (lag.t >= started) & (lag.t <= noticed.us)
@@ -79,9 +79,9 @@ def measure_stall(run: RunSeries, started: int) -> StallMeasures | None:
     # Of a move that was stuck from its very beginning there may be no reading before that time: the first one is.
     edge = max(1, int(np.searchsorted(t, begun, side="right")))
     before, since = value[:edge], value[edge:]
-    raised = next((event for event in run.told(("move.raised",)) if event.us >= noticed.us), None)
+    raised = next((event for event in run.events_of(("move.raised",)) if event.us >= noticed.us), None)
     at = None if raised is None else raised.us
-    in_force = [e for e in run.told(("throttle.in_force",)) if at is not None and e.us >= noticed.us]
+    in_force = [e for e in run.events_of(("throttle.in_force",)) if at is not None and e.us >= noticed.us]
     to = in_force[0].detail.get("rate_bytes_per_s") if in_force else None
     return StallMeasures(
         noticed_s=(noticed.us - started) / US,

@@ -81,8 +81,8 @@ def _overheads(run: RunSeries, move: Move) -> _Overheads | str:
     if calm is None or started is None:
         return "the load did not run alone before the move"
     sent = counted_between(run.gauge(COUNTER["transmit"], source), begun, ended)
-    told = counted_between(run.gauge(REPLICAS["transmit"], source), begun, ended)
-    if not sent or not told:
+    replicated = counted_between(run.gauge(REPLICAS["transmit"], source), begun, ended)
+    if not sent or not replicated:
         return "the calibration transfer was not counted by its broker"
     clients: dict[Direction, float] = {}
     for direction in DIRECTIONS:
@@ -94,7 +94,7 @@ def _overheads(run: RunSeries, move: Move) -> _Overheads | str:
             return f"{CLIENTS[direction]} or the NICs were not sampled while the load was alone"
         clients[direction] = nic / carried
     written = _alone(run, move.brokers, [CLIENTS["receive"]], (calm, started)) or 0.0
-    return _Overheads({"transmit": sent / told, "receive": move.nic_bytes_per_log_byte}, clients, written)
+    return _Overheads({"transmit": sent / replicated, "receive": move.nic_bytes_per_log_byte}, clients, written)
 
 
 def _alone(run: RunSeries, hosts: Sequence[str], metrics: Sequence[str], span: tuple[int, int]) -> float | None:

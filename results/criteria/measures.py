@@ -149,10 +149,10 @@ class StepObservation:
 
 @dataclass(frozen=True, slots=True)
 class PollAgreement:
-    """What Admin clients were told by one request: how often something new, and how much of it the log never had."""
+    """What one request answered Admin clients: how often something new, and how much of it the log never had."""
 
     kind: str
-    told: int
+    answers: int
     unlike: int
 
 

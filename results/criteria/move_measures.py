@@ -82,15 +82,15 @@ class _MoveMeasurer:
             stuck=measure_stall(self.run, started),
             clients=measure_clients(self.run, started, self.done),
             burden=measure_burden(self.run, self.manifest.nics, move, started, self._watched_until()),
-            left=self._hosts_told("broker.leaving", started),
-            back=self._hosts_told("broker.back", started),
+            left=self._hosts_of("broker.leaving", started),
+            back=self._hosts_of("broker.back", started),
             rests=measure_rests(self.run, started, self._watched_until()),
         )
 
-    def _hosts_told(self, kind: str, started: int) -> tuple[str, ...]:
+    def _hosts_of(self, kind: str, started: int) -> tuple[str, ...]:
         until = self._watched_until()
-        told = self.run.told((kind,))
-        return tuple(sorted({event.host for event in told if event.host and started <= event.us <= until}))
+        events = self.run.events_of((kind,))
+        return tuple(sorted({event.host for event in events if event.host and started <= event.us <= until}))
 
     def _phase(self, span: PhaseSpan, whole: tuple[HostRates, ...], spans: tuple[PhaseSpan, ...]) -> PhaseMeasures:
         if len(spans) == 1 and span.first and span.last:
@@ -127,9 +127,9 @@ class _MoveMeasurer:
     def _quota(self, host: str, side: Side, spans: tuple[PhaseSpan, ...], end: int) -> QuotaPolls:
         polls, gap_s, different = self._polled(f"quota.{side}.rate", host, spans, end)
         _polls, _gap_s, unlisted = self._polled(f"quota.{side}.unlisted", host, spans, end, wanted=0.0)
-        return QuotaPolls(host, side, polls, gap_s, *self._told(different), *self._told(unlisted))
+        return QuotaPolls(host, side, polls, gap_s, *self._first_of(different), *self._first_of(unlisted))
 
-    def _told(self, found: list[tuple[int, float]]) -> tuple[int, float | None, float | None]:
+    def _first_of(self, found: list[tuple[int, float]]) -> tuple[int, float | None, float | None]:
         """Return how many polls, when the first of them was, and what it said."""
         if not found:
             return 0, None, None

@@ -53,7 +53,7 @@ def phases(run: RunSeries, move: Move, started_us: int, watched_us: int) -> tupl
 
     A quota in force again without a change before it changes nothing.
     """
-    told = [event for event in run.told(EDGES) if event.kind == "throttle.in_force" or event.us >= started_us]
+    edges = [event for event in run.events_of(EDGES) if event.kind == "throttle.in_force" or event.us >= started_us]
     quota = move.quota_bytes_per_s
     down, changing, known, ended = 0, False, True, False
     begin: int | None = None
@@ -63,7 +63,7 @@ def phases(run: RunSeries, move: Move, started_us: int, watched_us: int) -> tupl
         if begin is not None and at > begin:
             found.append(PhaseSpan(quota, begin, at, first=begin == started_us, last=last, leaders_known=known))
 
-    for event in told:
+    for event in edges:
         if event.us < started_us:
             quota = _rate(event, quota)
             continue
@@ -270,7 +270,7 @@ class RateMeasurer:
             early_s = EARLY_SAMPLES * self.move.sample_s
             begin, spanned_s = span.begin_us + round(early_s * US), early_s - self.move.sample_s
             inside = (polls.t >= begin) & (polls.t <= int(series.t[-1]))
-        t, told = polls.t[inside], polls.value[inside]
+        t, readings = polls.t[inside], polls.value[inside]
         grown = _at(series, t[-1:]) - _at(series, t[:1]) if len(t) > 1 else np.zeros(1)
         if len(t) < KAFKA_POLLS or grown[0] <= 0:
             return SensorReadings(None, len(t), 0.0, 0.0)
@@ -286,7 +286,7 @@ class RateMeasurer:
             likely.append(sensed(empty=True))
         middle = (max(likely) + min(likely)) / 2 * (1 + refetched)
         spread = (max(likely) - min(likely)) / (max(likely) + min(likely))
-        return SensorReadings(float(np.mean(told)) / middle, len(t), spread, spanned_s, rate)
+        return SensorReadings(float(np.mean(readings)) / middle, len(t), spread, spanned_s, rate)
 
 
 def _within(series: Series, span: PhaseSpan) -> Series:

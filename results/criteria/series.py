@@ -62,7 +62,7 @@ class RunSeries:
         self._looked: dict[str, Micros] = {}
         self._led: dict[tuple[str, int], list[tuple[int, str]]] | None = None
 
-    def told(self, kinds: Collection[str]) -> list[RunEvent]:
+    def events_of(self, kinds: Collection[str]) -> list[RunEvent]:
         """Return the events of these kinds, in order of time."""
         chosen = self._events.filter(pc.is_in(self._events["kind"], pa.array(sorted(kinds), pa.string())))
         instants = pc.cast(chosen["ts"], pa.int64()).to_pylist()

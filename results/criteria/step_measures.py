@@ -34,19 +34,19 @@ def measure_steps(manifest: Manifest, run: RunSeries) -> MoveMeasures:
     """Return the measures of a run of steps. Raise ValueError when the manifest has none."""
     if manifest.steps is None:
         raise ValueError(f"run {manifest.run_id}: its manifest has no steps")
-    spans = timelines(run.told((LOG,)))
+    spans = timelines(run.events_of((LOG,)))
     found = tuple(
         _found(place, number, spans.get((e.topic, e.partition), ()), e.wanted.met_by, first, last)
         for place, number, e, first, last in asked(manifest.steps.steps)
     )
-    polled = tuple(_polled(kind, run.told((kind,)), spans) for kind in (DESCRIBED, LISTED))
+    polled = tuple(_polled(kind, run.events_of((kind,)), spans) for kind in (DESCRIBED, LISTED))
     return nothing_measured(steps=StepMeasures(found, polled))
 
 
-def timelines(told: Sequence[RunEvent]) -> Timelines:
+def timelines(events: Sequence[RunEvent]) -> Timelines:
     """Return each partition's states in the order of the log, with their times."""
     by_partition: dict[tuple[str, int], list[RunEvent]] = defaultdict(list)
-    for event in told:
+    for event in events:
         by_partition[event.detail["topic"], event.detail["partition"]].append(event)
     found = {}
     for key, changes in by_partition.items():
@@ -73,32 +73,32 @@ def _found(
     return StepObservation(place, number, us, inside[-1].state if inside else None)
 
 
-def _polled(kind: str, told: Sequence[RunEvent], spans: Timelines) -> PollAgreement:
+def _polled(kind: str, events: Sequence[RunEvent], spans: Timelines) -> PollAgreement:
     unlike = 0
-    for event in told:
+    for event in events:
         known = spans.get((event.detail["topic"], event.detail["partition"]), ())
         state = state_of(event.detail)
         # A client gets an answer after the controller has decided; how long after does not matter here.
         unlike += not any(span.begin <= event.us and _same(kind, span.state, state) for span in known)
-    return PollAgreement(kind, len(told), unlike)
+    return PollAgreement(kind, len(events), unlike)
 
 
-def _same(kind: str, logged: State, told: State) -> bool:
-    if told.gone or logged.gone:
-        return told.gone and logged.gone
+def _same(kind: str, logged: State, answered: State) -> bool:
+    if answered.gone or logged.gone:
+        return answered.gone and logged.gone
     if kind == LISTED:
-        if not told.adding and not told.removing:
+        if not answered.adding and not answered.removing:
             return not logged.adding and not logged.removing
         return all(
             set(a) == set(b)
             for a, b in (
-                (logged.replicas, told.replicas),
-                (logged.adding, told.adding),
-                (logged.removing, told.removing),
+                (logged.replicas, answered.replicas),
+                (logged.adding, answered.adding),
+                (logged.removing, answered.removing),
             )
         )
     return (
-        set(logged.replicas) == set(told.replicas)
-        and set(logged.isr) == set(told.isr)
-        and (logged.leader, logged.leader_epoch) == (told.leader, told.leader_epoch)
+        set(logged.replicas) == set(answered.replicas)
+        and set(logged.isr) == set(answered.isr)
+        and (logged.leader, logged.leader_epoch) == (answered.leader, answered.leader_epoch)
     )

@@ -238,12 +238,12 @@ def _judged(
 ) -> SeriesState:
     """Return the state of one series after its newest night."""
     grown = [each for each in came.grown if each.series == at]
-    history, told, new = _history(own, before.history, list(causes), grown), dict(before.causes), []
+    history, known_causes, new = _history(own, before.history, list(causes), grown), dict(before.causes), []
     for (found, why), reported in zip(causes.items(), history.reported[len(before.history.reported) :], strict=True):
         word = "ENV-CHANGED" if why else direction(found.change, better)
         new.append(SeriesVerdict(word, why or unknown(found.change, better), reported=reported))
         if why:
-            told[reported.first_bad] = why
+            known_causes[reported.first_bad] = why
     times, values = own.of_series(at)
     finite = np.flatnonzero(np.isfinite(values))
     judgement, oldest = came.judgements[at], int(came.oldest[at])
@@ -252,7 +252,7 @@ def _judged(
         since = NEVER  # the window has room: what lands late, and is older, belongs to it
     if judgement is None:
         return replace(before, since=since)
-    # What several nights found that are judged at once was told by none of them: the worst of it is. (Of a store that
+    # What several nights found that are judged at once, none of them reported: the worst of it is. (Of a store that
     # was never judged, whose nights are replayed, only the last one is tonight.)
     if before.judged == NEVER:
         tonight = int(night_of(times[finite[-1:]])[0])
@@ -270,7 +270,7 @@ def _judged(
         detectable=judgement.detectable,
     )
     judged = int(times[finite[-1]]) if len(finite) else before.judged
-    return replace(before, history=history, causes=told, since=since, judged=judged, said=said)
+    return replace(before, history=history, causes=known_causes, since=since, judged=judged, said=said)
 
 
 def _tonight(bucket: Bucket, canaries: Sequence[int], own: Bucket, at: int, said: SeriesVerdict) -> SeriesVerdict:

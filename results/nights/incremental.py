@@ -115,7 +115,7 @@ def judge_runs(
     """
     judge = judge or Judge()
     windows = _Windows(runs, baseline, judged)
-    told = _Reports(windows, newest or {})
+    reports = _Reports(windows, newest or {})
     last: list[SeriesJudgement | None] = [None] * runs.series
     for night, layers in _nights(runs, windows.owner, windows.new):
         for layer in layers:
@@ -136,9 +136,9 @@ def judge_runs(
                     float(look.scores[i]),
                     float(look.chances[i]),
                     level if np.isfinite(level) else None,
-                    told.new(at, night, changes.get(i), float(look.prior.memory[i])),
+                    reports.new(at, night, changes.get(i), float(look.prior.memory[i])),
                 )
-    return JudgedRuns(told.found, told.grown, last, windows.oldest())
+    return JudgedRuns(reports.found, reports.grown, last, windows.oldest())
 
 
 class _Windows:

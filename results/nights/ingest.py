@@ -70,10 +70,10 @@ def ingest(spark: SparkSession, store: Store) -> IngestResult:
     done = frame.repartitionByRange(min(tasks, len(new)), "run_id").mapInArrow(
         functools.partial(_take_in, store.location), "run_id string, problem string, lost boolean"
     )
-    told = done.collect()
-    problems += [f"run {row.run_id}: {row.problem}" for row in told]
+    rows = done.collect()
+    problems += [f"run {row.run_id}: {row.problem}" for row in rows]
     values_table.merge(store)
-    return IngestResult(len(new) - sum(row.lost for row in told), tuple(problems))
+    return IngestResult(len(new) - sum(row.lost for row in rows), tuple(problems))
 
 
 @contextlib.contextmanager
@@ -130,18 +130,18 @@ def _take_in(location: str, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Re
             try:
                 read = canaries(store, run_id)
             except Exception as error:  # noqa: BLE001 - the run itself is whole
-                failed.append({"run_id": run_id, "problem": _told(error), "lost": False})
+                failed.append({"run_id": run_id, "problem": _as_text(error), "lost": False})
                 read = {}
             try:
                 found += rows_of(store, run_id, read)
             except Exception as error:  # noqa: BLE001 - whatever it is, one run shall not keep the others out
-                failed.append({"run_id": run_id, "problem": _told(error), "lost": True})
+                failed.append({"run_id": run_id, "problem": _as_text(error), "lost": True})
         if found:
             values_table.write(store, pa.Table.from_pylist(found, schema=VALUES))
     yield pa.RecordBatch.from_pylist(failed, schema=TOLD)
 
 
-def _told(error: Exception) -> str:
+def _as_text(error: Exception) -> str:
     return str(error) if isinstance(error, StoreError | ValueError) else f"{type(error).__name__}: {error}"
 
 

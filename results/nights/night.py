@@ -144,8 +144,8 @@ def night(
         relearned = found.learned is not None and found.learned != noise
         if relearned or found.states != before:
             state.save(store, found.states.values(), found.learned)
-    told = (*taken.problems, *problems, *found.problems)
-    return Night(found.about, found.states, told, taken.runs, found.family, found.learned)
+    all_problems = (*taken.problems, *problems, *found.problems)
+    return Night(found.about, found.states, all_problems, taken.runs, found.family, found.learned)
 
 
 def judged(

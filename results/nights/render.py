@@ -17,16 +17,16 @@ def lines(found: Sequence[ScenarioResult]) -> list[str]:
     change that no user has acknowledged.
     """
     width = max((len(each.name) for each in found), default=0)
-    told = []
+    rows = []
     for each in found:
-        told.append(f"{each.verdict:<11}  {each.name:<{width}}  {summary(each)}".rstrip())
+        rows.append(f"{each.verdict:<11}  {each.name:<{width}}  {summary(each)}".rstrip())
         for line in each.lines:
             if line.tonight is not None:
-                told.append(f"{'':13}{line.about.metric} [{line.about.series}]: {change_words(line)}")
+                rows.append(f"{'':13}{line.about.metric} [{line.about.series}]: {change_words(line)}")
             if line.verdict in ("NOISY", "MUTED") and each.verdict != line.verdict:
-                told.append(f"{'':13}listed: {line.about.metric} [{line.about.series}] {line.verdict}, {line.why}")
-        told += [f"{'':13}{words}" for line in each.lines for words in open_words(line)]
-    return told
+                rows.append(f"{'':13}listed: {line.about.metric} [{line.about.series}] {line.verdict}, {line.why}")
+        rows += [f"{'':13}{words}" for line in each.lines for words in open_words(line)]
+    return rows
 
 
 def summary(each: ScenarioResult) -> str:

@@ -230,8 +230,8 @@ class _User:
                     line = _by_itself(line, "BELOW-FLOOR", f"{broken} {line.about.unit}".rstrip())
         for mute in self.policies.mutes:
             if mute.at <= self.at < mute.until and self._fits(mute.series, line):
-                told = f"; otherwise {line.verdict}: {line.why}".rstrip(": ") if line.judged else ""
-                line = replace(line, verdict="MUTED", why=f"until {mute.until[:16]}, {mute.by}: {mute.reason}{told}")
+                unmuted = f"; otherwise {line.verdict}: {line.why}".rstrip(": ") if line.judged else ""
+                line = replace(line, verdict="MUTED", why=f"until {mute.until[:16]}, {mute.by}: {mute.reason}{unmuted}")
         return line
 
     def _fits(self, text: str, line: SeriesResult) -> bool:
@@ -281,10 +281,10 @@ def _verdict(
     if about.noisy and not measured and about.newest == last.newest:
         return "ENV-CHANGED", f"only other work on the machine kept tonight's run {last.run_id} from a verdict"
     if not measured:
-        told = "was inconclusive" if last.verdict == "inconclusive" else "has no value"
-        return "NO-DATA", f"tonight's run {last.run_id} {told}"
+        why = "was inconclusive" if last.verdict == "inconclusive" else "has no value"
+        return "NO-DATA", f"tonight's run {last.run_id} {why}"
     if said.reported is not None:
-        return "NO-DATA", "not measured since its change was told"
+        return "NO-DATA", "not measured since its change was reported"
     if said.verdict == "NO-DATA":
         before = [each for each in elsewhere if each.metric == about.metric and each.runs >= FEWEST_RUNS_TO_JUDGE]
         if (

@@ -1,7 +1,7 @@
 """What is remembered of a store's series from night to night: one file, replaced whole, so that a night counts or not.
 
 <root>/histories/series.json   a line a series: its history, up to where it was judged, and what was said last; before
-                               them one that tells how many there are
+                               them one that says how many there are
 <root>/series/noise.json       what the series are like when nothing happens, as of that file; and what was known before
 """
 
@@ -135,7 +135,7 @@ def load_noise(store: Store) -> LearnedNoise | None:
 def save(store: Store, states: Iterable[SeriesState], learned: LearnedNoise | None = None) -> None:
     """Replace what is remembered, whole and durably, and with it what was `learned` (None: that stays as it is).
 
-    Two files are not replaced in one step: the noise comes first, tells of which series it is, and keeps what was known
+    Two files are not replaced in one step: the noise comes first, says of which series it is, and keeps what was known
     before.
     """
     series = sealed(state.to_json() for state in sorted(states, key=lambda each: each.series))

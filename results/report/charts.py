@@ -259,7 +259,7 @@ def _levels(move: Move, measures: MoveMeasures, rates: HostRates, span: tuple[fl
 def marks_of(run: RunSeries, started: int) -> tuple[ChartMark, ...]:
     """Return the events on the time axis; those of a host with its name."""
     found: list[ChartMark] = []
-    for event in run.told(EVENT_WORDS):
+    for event in run.events_of(EVENT_WORDS):
         at = round((event.us - started) / US, 3)
         quota = event.detail.get("rate_bytes_per_s")
         words = EVENT_WORDS[event.kind]

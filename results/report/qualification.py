@@ -13,8 +13,8 @@ from results.compare.qualification import (
     Qualification,
     ScenarioQualification,
     VersionResult,
+    cell_text,
     headline,
-    told_cell,
 )
 from results.compare.render import ComparisonRow, comparison_row
 from results.contract.manifest import Machine, Versions
@@ -137,13 +137,14 @@ def answer(found: Qualification) -> str:
     by: dict[Verdict, int] = {}
     for row in found.rows:
         by[row.said.verdict] = by.get(row.said.verdict, 0) + 1
-    told = ", ".join(f"{count} {WORDS[verdict].lower() if verdict != 'OK' else 'OK'}" for verdict, count in by.items())
+    words = {verdict: "OK" if verdict == "OK" else WORDS[verdict].lower() for verdict in by}
+    counts = ", ".join(f"{count} {words[verdict]}" for verdict, count in by.items())
     opening = {
         "REGRESSED": "Do not release it as it is",
         "OK": "Nothing stands against it",
         "IMPROVED": "Nothing stands against it",
     }.get(found.verdict, "It cannot be said yet")
-    return f"{opening}: of {len(found.rows)} scenarios {told or 'none was run'}."
+    return f"{opening}: of {len(found.rows)} scenarios {counts or 'none was run'}."
 
 
 def figures(found: Qualification, environment: QualificationEnvironment | None) -> tuple[Figure, ...]:
@@ -153,9 +154,9 @@ def figures(found: Qualification, environment: QualificationEnvironment | None) 
     runs = [Figure("Scenarios without objection", str(fine), f"of {len(found.rows)}", "")]
     made = sum(len(each.ids) for each in cells)
     runs.append(Figure("Runs", str(made), "", f"{sum(each.judged for each in cells)} could be judged"))
-    told = [each for row in found.rows for each in row.findings if each.effect is not None]
-    if told:
-        worse = max(told, key=_worsening)
+    measured = [each for row in found.rows for each in row.findings if each.effect is not None]
+    if measured:
+        worse = max(measured, key=_worsening)
         change = comparison_row(worse, "")
         runs.append(Figure("Largest change for the worse", change.change, "", f"{change.measure}; {change.interval}"))
     if environment is not None:
@@ -179,13 +180,13 @@ def sections(found: Qualification, link: Links) -> tuple[QualificationSection, .
     """Return the scenarios by kind, worst first in each."""
     made = []
     for kind, title, hint in GROUPS:
-        rows = tuple(_told(row, found, link) for row in found.worst_first if row.kind == kind)
+        rows = tuple(_scenario_row(row, found, link) for row in found.worst_first if row.kind == kind)
         if rows:
             made.append(QualificationSection(kind, title, hint, rows, (*found.baselines, found.candidate)))
     return tuple(made)
 
 
-def _told(row: ScenarioQualification, found: Qualification, link: Links) -> ScenarioRow:
+def _scenario_row(row: ScenarioQualification, found: Qualification, link: Links) -> ScenarioRow:
     known = {each.version: each for each in row.cells}
     cells = tuple(_cell(version, known.get(version), link) for version in (*found.baselines, found.candidate))
     return ScenarioRow(row, STATES[row.said.verdict], WORDS[row.said.verdict], cells)
@@ -199,7 +200,7 @@ def _cell(version: str, one: VersionResult | None, link: Links) -> VersionCell:
         state = "fail" if one.runs.get("fail") else "pass"
     failing = ", ".join(f"{name} in {bad} of {of}" for name, (bad, of) in one.failing.items())
     note = failing or one.missing
-    return VersionCell(version, state, told_cell(one), note, tuple((run_id, link(run_id)) for run_id in one.ids))
+    return VersionCell(version, state, cell_text(one), note, tuple((run_id, link(run_id)) for run_id in one.ids))
 
 
 def comparisons(found: Qualification, widest: float) -> tuple[ComparisonChart, ...]:
@@ -207,7 +208,7 @@ def comparisons(found: Qualification, widest: float) -> tuple[ComparisonChart, .
     pairs = [(row, finding) for row in found.worst_first for finding in row.findings]
     made = []
     for row, finding in pairs:
-        effect, told = finding.effect, comparison_row(finding, row.name)
+        effect, shown = finding.effect, comparison_row(finding, row.name)
         limit = finding.comparison.measure.limit(found.threshold)
         span = mark = None
         if effect is not None:
@@ -218,8 +219,8 @@ def comparisons(found: Qualification, widest: float) -> tuple[ComparisonChart, .
                 WORDS[finding.verdict],
                 row.name,
                 finding.comparison.baseline.rpartition(", ")[2],
-                told,
-                f"{told.before.split(' ')[0]} → {told.after}",
+                shown,
+                f"{shown.before.split(' ')[0]} → {shown.after}",
                 (_at(-limit, widest), _at(limit, widest)),
                 span,
                 mark,

@@ -38,7 +38,7 @@ def render(
     """
     if manifest.failure:
         early = "The experiment ended early. The run keeps its samples and events."
-        return _told(manifest, RunSeries(samples, events), criteria, changed, early, manifest.failure)
+        return _short_page(manifest, RunSeries(samples, events), criteria, changed, early, manifest.failure)
     if manifest.incident is not None:
         return _incident(manifest, samples, events, criteria)
     if manifest.steps is not None:
@@ -57,7 +57,7 @@ def render(
         arguments = [f"{name.removeprefix('argument.')}={value}" for name, value in manifest.parameters.items()]
         what = next(BY_END[name] for name in manifest.criteria or () if name in BY_END)
         question = f"{what}: {' '.join(arguments)}"
-        return _told(manifest, RunSeries(samples, events), criteria, changed, question, ended)
+        return _short_page(manifest, RunSeries(samples, events), criteria, changed, question, ended)
     if move is None:
         raise ValueError(f"run {manifest.run_id}: its manifest has no move to report")
     run = RunSeries(samples, events)
@@ -94,7 +94,7 @@ def render(
     )
 
 
-def _told(
+def _short_page(
     manifest: Manifest,
     run: RunSeries,
     criteria: Sequence[Finding],

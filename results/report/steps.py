@@ -1,4 +1,4 @@
-"""The report of a run of steps: what was asked and what was to be seen, and each partition's trace, drawn and told."""
+"""The report of a run of steps: what was asked and what was to be seen, and each partition's trace."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -69,18 +69,18 @@ def lanes(record: StepsRecord, run: RunSeries) -> tuple[Lane, ...]:
     if not begun or not ended:
         return ()
     zero, last = begun[0], ended[-1]
-    told: dict[tuple[str, int], list[tuple[int, int, State]]] = {}
-    for event in run.told((LOG,)):
+    traced: dict[tuple[str, int], list[tuple[int, int, State]]] = {}
+    for event in run.events_of((LOG,)):
         key = event.detail["topic"], event.detail["partition"]
         if key in looked_at:
-            told.setdefault(key, []).append((event.detail["offset"], event.us, state_of(event.detail)))
+            traced.setdefault(key, []).append((event.detail["offset"], event.us, state_of(event.detail)))
     scale = (WIDTH - LEFT) / max(1.0, (last - zero) / US + BEFORE_S)
 
     def x(us: int) -> float:
         return LEFT + scale * min(max(0.0, (us - zero) / US + BEFORE_S), (last - zero) / US + BEFORE_S)
 
     marks = tuple((x(s.from_us), s.name) for s in record.steps if s.from_us is not None)
-    return tuple(_lane(f"{t}-{p}", sorted(states), x, marks, zero) for (t, p), states in sorted(told.items()))
+    return tuple(_lane(f"{t}-{p}", sorted(states), x, marks, zero) for (t, p), states in sorted(traced.items()))
 
 
 def _lane(

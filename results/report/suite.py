@@ -146,11 +146,13 @@ def time_to_move(move: Move, measures: MoveMeasures) -> SuiteCell:
     took = found.observed_s if found.observed_s is not None else measures.throttled_s
     if took is None:
         return SuiteCell(NOTHING)
-    told = [] if found.predicted_s is None else [_against("model", found.predicted_s, found.error)]
+    lines = [] if found.predicted_s is None else [_against("model", found.predicted_s, found.error)]
     if found.predicted_s is None and move.model_why:
-        told.append(f"no model: {found.why}")
-    told.append("KIP-73: never ends" if found.kip73_s is None else _against("KIP-73", found.kip73_s, found.kip73_error))
-    return SuiteCell(f"{took:.1f} s", "; ".join(told))
+        lines.append(f"no model: {found.why}")
+    lines.append(
+        "KIP-73: never ends" if found.kip73_s is None else _against("KIP-73", found.kip73_s, found.kip73_error)
+    )
+    return SuiteCell(f"{took:.1f} s", "; ".join(lines))
 
 
 def _against(name: str, predicted_s: float, error: float | None) -> str:
@@ -195,14 +197,14 @@ def _figures(page: SuitePage) -> tuple[Figure, ...]:
         Figure("Passed", str(passed), f"of {len(page.cases)}", ""),
         Figure("Time", f"{page.seconds / 60:.1f}", "min", f"{sum(case.seconds for case in page.cases):.0f} s in cases"),
     ]
-    told = [
+    estimates = [
         estimate(case.name, case.run.move, case.judgement.measures)
         for case in page.cases
         if case.run is not None and case.run.move is not None and case.judgement is not None
     ]
-    furthest = worst(told)
+    furthest = worst(estimates)
     if furthest is not None and furthest.error is not None:
-        compared = sum(each.error is not None for each in told)
+        compared = sum(each.error is not None for each in estimates)
         note = f"{furthest.name}; of {compared} cases"
         found.append(Figure("Largest error of the model", f"{furthest.error * 100:+.1f}", "%", note))
     return tuple(found)

@@ -111,18 +111,18 @@ def row(page: SweepPage, found: Combination) -> tuple[str, ...]:
     runs = sum(found.runs.values())
     low, high = _span(found, LOWEST)[0], _span(found, HIGHEST)[1]
     windows = f"{_number(low)} to {_number(high)}" if low is not None or high is not None else NOTHING
-    others = tuple(_told(found, name) for name in page.measures if name not in DRAWN)
+    others = tuple(_ranged(found, name) for name in page.measures if name not in DRAWN)
     passed = f"{found.runs.get('pass', 0)} of {runs}"
     values = found.values if page.axes else (found.label,)
-    rates = (_told(found, OBSERVED), windows, _number(found.medians.get(BOUND))) if DRAWN & {*page.measures} else ()
+    rates = (_ranged(found, OBSERVED), windows, _number(found.medians.get(BOUND))) if DRAWN & {*page.measures} else ()
     return (*values, passed, *rates, *others)
 
 
 def as_markdown(page: SweepPage) -> str:
     """Return the table for a document."""
     lines = [columns(page), *(row(page, each) for each in page.combinations)]
-    told = ["| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines]
-    return "\n".join([told[0], "|" + "---|" * len(lines[0]), *told[1:]])
+    rows = ["| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines]
+    return "\n".join([rows[0], "|" + "---|" * len(lines[0]), *rows[1:]])
 
 
 def picture(page: SweepPage) -> Picture | None:
@@ -197,16 +197,16 @@ def _span(found: Combination, name: str) -> tuple[float | None, float | None]:
 
 def _title(found: Combination) -> str:
     low, high = _span(found, LOWEST)[0], _span(found, HIGHEST)[1]
-    told = _told(found, OBSERVED)
-    return f"{found.label}: {told} of the quota; 11 s windows {_number(low)} to {_number(high)}"
+    share = _ranged(found, OBSERVED)
+    return f"{found.label}: {share} of the quota; 11 s windows {_number(low)} to {_number(high)}"
 
 
-def _told(found: Combination, name: str) -> str:
+def _ranged(found: Combination, name: str) -> str:
     if name not in found.medians:
         return NOTHING
     low, high = found.ranges[name]
-    told = _number(found.medians[name])
-    return told if low == high else f"{told} ({_number(low)} to {_number(high)})"
+    median = _number(found.medians[name])
+    return median if low == high else f"{median} ({_number(low)} to {_number(high)})"
 
 
 def _number(value: float | None) -> str:

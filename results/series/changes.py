@@ -96,10 +96,10 @@ class ChangePoint:
 
     `first_bad`, `last_good` and `reported` are positions in the history as it was given, from 0, runs without a value
     counted: the first run of the new level (of a drift, the first on its way), the last value before it, and the run
-    that told it. `before` and `after` are levels in the series' own unit, of a drift where it begins and where it had
-    come to; `difference` is the 95 % interval of `after` − `before`. `effect` and `interval` are both as fractions of
-    `before` (0.05: 5 %), None where that is 0. `p` is adjusted: so many series would be expected to show so much in one
-    night by luck.
+    that reported it. `before` and `after` are levels in the series' own unit, of a drift where it begins and where it
+    had come to; `difference` is the 95 % interval of `after` − `before`. `effect` and `interval` are both as fractions
+    of `before` (0.05: 5 %), None where that is 0. `p` is adjusted: so many series would be expected to show so much in
+    one night by luck.
     """
 
     kind: Kind
@@ -234,8 +234,8 @@ def _ways(better: Better | Mapping[str, Better] | None, names: Sequence[str]) ->
     if isinstance(better, Mapping):
         unknown = [name for name in better if name not in names]
         if unknown:
-            told = f"there are: {', '.join(map(repr, names)) or 'none'}"
-            raise ValueError(f"better: there is no series {', '.join(map(repr, unknown))}; {told}")
+            existing = f"there are: {', '.join(map(repr, names)) or 'none'}"
+            raise ValueError(f"better: there is no series {', '.join(map(repr, unknown))}; {existing}")
         each = [better.get(name) for name in names]
     else:
         each = [better for _ in names]

@@ -54,7 +54,7 @@ class _Cells:
 
 
 def read(file: Path, time: str | None = None, wanted: Sequence[str] = ()) -> Columns:
-    """Return the columns `wanted`, or every one of numbers but `time`, which labels the runs and tells their order.
+    """Return the columns `wanted`, or every one of numbers but `time`, which labels the runs and gives their order.
 
     Numbers or ISO dates that do not ascend are sorted; other labels stay in the order of the file. Raise ColumnsError,
     and OSError when the file cannot be read.
@@ -277,6 +277,6 @@ def _order(cells: _Cells, time: str) -> tuple[list[int], list[str]]:
         return order, [] if order == as_it_is else [f"sorted by {time}: it did not ascend in the file"]
     if 2 * len(keys) > len(column):
         at = best.index(None)
-        told = f"column {time!r}: {column[at]!r:.40} is no {'number' if best is readings[0] else 'ISO date'}"
-        return as_it_is, [f"not sorted by {time}: {cells.place(at)}, {told}"]
+        problem = f"column {time!r}: {column[at]!r:.40} is no {'number' if best is readings[0] else 'ISO date'}"
+        return as_it_is, [f"not sorted by {time}: {cells.place(at)}, {problem}"]
     return as_it_is, []

@@ -218,7 +218,7 @@ MORE = 2.0
 
 
 def with_kind(change: LevelChange, runs: Floats, since: int, memory: float) -> LevelChange:
-    """Return the change with its kind, if that can be told by now; as it was while it cannot, and once it is known."""
+    """Return the change with its kind, if that is known by now; as it was while it cannot, and once it is known."""
     if change.kind != "unclear" or since > LONGEST or not FEWEST_AFTER <= since <= len(runs) - FEWEST_RUNS_TO_JUDGE:
         return change
     return replace(change, kind=settled(runs[:-since], runs[-since:], memory))

@@ -84,7 +84,7 @@ class History:
 def sealed(lines: Iterable[str]) -> bytes:
     """Return a file of histories, one a line.
 
-    A first line tells how many follow and their digest, so that a file that was cut is known to be one, wherever it was
+    A first line says how many follow and their digest, so that a file that was cut is known to be one, wherever it was
     cut.
     """
     body = "".join(f"{line}\n" for line in lines).encode()

@@ -124,7 +124,7 @@ def _judged(
     rule = ComparisonRule(threshold=campaign.threshold)
     counted = [tally for pair in beside for tally in tallies(runs, *pair, state.canaries)]
     # Too few discordant pairs, on whichever side, are no test: such a criterion does not weaken the other tests.
-    tested = [tally for tally in counted if tally.tellable(rule.family)]
+    tested = [tally for tally in counted if tally.decidable(rule.family)]
     found, worse = judge_all(comparisons, [tally.p_worse for tally in tested], rule)
     verdicts = [(tally, tally.verdict(rejected)) for tally, rejected in zip(tested, worse, strict=True)]
     verdicts += [(tally, tally.verdict(False)) for tally in counted if tally not in tested]

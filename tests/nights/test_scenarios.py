@@ -185,12 +185,12 @@ def test_a_change_is_told_once_and_not_after_it_is_acknowledged(about):
         state = regressed(told_at=BEGIN - hours * HOUR)
         [mine] = [each for each in scenarios(night((last, state), (other, said("OK")))) if each.experiment == "move"]
         assert mine.verdict == word
-    assert mine.why == "not measured since its change was told"
+    assert mine.why == "not measured since its change was reported"
     known = replace(REPORTED, acknowledged=Acknowledgement("it is as it is", "me", "2024-01-01"))
     state = replace(regressed(), history=History("", (known,)))
     assert only(scenarios(night((about(), state)))) == (
         "NO-DATA",
-        "not measured since its change was told",
+        "not measured since its change was reported",
     )
     for told_at in (BEGIN, BEGIN - 24 * HOUR):  # a third repeat that says nothing hides nothing
         disturbed = about(newest_value=BEGIN - 24 * HOUR, verdict="inconclusive", noisy=True)

@@ -173,12 +173,12 @@ def test_a_criterion_that_fails_now_and_then_on_both_sides_is_seldom_called_a_re
 
 
 @pytest.mark.parametrize(
-    ("worse", "better", "p", "tellable"),
+    ("worse", "better", "p", "decidable"),
     [(0, 0, 1.0, False), (2, 0, 0.25, False), (5, 0, 1 / 32, True), (0, 5, 1.0, True), (5, 1, 7 / 64, True)],
 )
-def test_the_chance_of_discordant_pairs_is_counted(worse, better, p, tellable):
+def test_the_chance_of_discordant_pairs_is_counted(worse, better, p, decidable):
     tally = CriterionTally("A", "B", "x", 10, worse, better)
-    assert (tally.p_worse, tally.tellable(0.05)) == (pytest.approx(p), tellable)
+    assert (tally.p_worse, tally.decidable(0.05)) == (pytest.approx(p), decidable)
 
 
 def test_the_criteria_are_in_the_family_of_the_measures():

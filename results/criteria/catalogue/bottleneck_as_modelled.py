@@ -77,13 +77,13 @@ def judge_binding_in_steps(measures: MoveMeasures, move: Move) -> list[Finding]:
         ]
     most = max(carried, key=lambda end: carried[end])
     near = {end for end, total in carried.items() if total >= (1 - TIE) * carried[most]}
-    told = ", ".join(f"{host} {way} {size(total)}" for (host, way), total in sorted(carried.items()))
+    amounts = ", ".join(f"{host} {way} {size(total)}" for (host, way), total in sorted(carried.items()))
     return [
         finding(
             "bottleneck-as-modelled",
             " or ".join(" ".join(end) for end in sorted(predicted)) + " carries most",
             "pass" if near & predicted else "fail",
-            f"in all: {told}",
+            f"in all: {amounts}",
             observed=" ".join(most),
             tolerance=f"within {percent(TIE)} is as much",
             power=times_power(1 + TIE, "the bytes of the modelled end, at another end,"),

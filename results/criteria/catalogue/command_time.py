@@ -14,7 +14,7 @@ SECONDS, CPU_SECONDS = "command.seconds", "command.cpu_seconds"
 
 def judge_command(run: RunView) -> list[Finding]:
     """Return the finding: pass when the command ended well, and within its limit if it has one."""
-    ended = run.series.told((ENDED,))
+    ended = run.series.events_of((ENDED,))
     if not ended:
         return [
             finding(

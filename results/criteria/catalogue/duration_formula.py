@@ -32,21 +32,21 @@ def judge_formula(manifest: Manifest, asked: Relocation, measures: MoveMeasures)
     elif whole is None or least is None:
         why = "a NIC or a log was not measured: there is no formula"
     else:
-        told = f"{seconds:.1f} s; the whole log ÷ NIC is {whole:.1f} s, what lay on disks {least:.1f} s"
+        times = f"{seconds:.1f} s; the whole log ÷ NIC is {whole:.1f} s, what lay on disks {least:.1f} s"
         low = least * (1 - CONSERVATION_TOLERANCE)
         if asked.storage == "disk":
             expected = f"{whole:.1f} s, or more where clients use the NIC as well"
             if seconds < low:
-                verdict, why = "fail", f"{told}: that is faster than the NIC"
+                verdict, why = "fail", f"{times}: that is faster than the NIC"
             elif share is None or share < NIC_FULL:
                 seen = "not known" if share is None else f"used to {percent(share)}"
-                why = f"{told}; the busiest NIC was {seen}: it is not what bound, so the formula does not apply"
+                why = f"{times}; the busiest NIC was {seen}: it is not what bound, so the formula does not apply"
             else:
-                verdict, why = "pass", f"{told}; the busiest NIC was used to {percent(share)}"
+                verdict, why = "pass", f"{times}; the busiest NIC was used to {percent(share)}"
         else:
             expected = f"{least:.1f} s or more, and less than {whole:.1f} s"
             verdict = "pass" if low <= seconds < whole else "fail"
-            why = told
+            why = times
     return [
         finding(
             "duration-formula",

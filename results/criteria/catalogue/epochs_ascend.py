@@ -18,7 +18,7 @@ Epochs = tuple[int, int]
 def _states(run: RunView) -> dict[str, list[Epochs]]:
     """Return the epochs of every partition's states, in the order of the log; states without epochs are left out."""
     states: dict[str, list[tuple[int, Epochs]]] = defaultdict(list)
-    for event in run.series.told((LOG,)):
+    for event in run.series.events_of((LOG,)):
         detail = event.detail
         if detail.get("partition_epoch") is not None:
             epochs = (int(detail["partition_epoch"]), int(detail.get("leader_epoch", -1)))

@@ -23,8 +23,8 @@ def _process(process: LoadProcess) -> Finding:
     if share is None:
         return _held(process.name, "inconclusive", None, f"nothing was due{cpu}", declared)
     verdict: Verdict = "pass" if process.held else "inconclusive"
-    told = f"{process.sent} of {process.due} records that were due" if process.declared_bytes_per_s else "it did"
-    why = process.why or f"{told}{cpu}"
+    counts = f"{process.sent} of {process.due} records that were due" if process.declared_bytes_per_s else "it did"
+    why = process.why or f"{counts}{cpu}"
     return _held(process.name, verdict, share, why, declared)
 
 

@@ -30,16 +30,16 @@ def _judge(host: str, log: HostLog) -> Finding:
     observed = ", ".join(
         f"{counts[level]} {level}" for level in ("ERROR", "FATAL", "WARN") if counts[level] or level == "ERROR"
     )
-    told = "; ".join(_line(finding) for finding in _worst_first(log.findings)[:SHOWN])
+    text = "; ".join(_line(finding) for finding in _worst_first(log.findings)[:SHOWN])
     left = len(log.findings) - SHOWN
     if (more := max(0, left) + log.more) > 0:
-        told += f"; and {more} more kinds of lines"
+        text += f"; and {more} more kinds of lines"
     if counts["ERROR"] or counts["FATAL"]:
-        return _criterion(host, "fail", observed, told)
+        return _criterion(host, "fail", observed, text)
     if log.problem is not None:
-        why = f"{log.problem}; what was read: {told}" if told else log.problem
-        return _criterion(host, "inconclusive", observed if told else None, why)
-    return _criterion(host, "pass", observed, told or "every line at WARN or above is a known one, or there is none")
+        why = f"{log.problem}; what was read: {text}" if text else log.problem
+        return _criterion(host, "inconclusive", observed if text else None, why)
+    return _criterion(host, "pass", observed, text or "every line at WARN or above is a known one, or there is none")
 
 
 def _worst_first(findings: Sequence[LogFinding]) -> list[LogFinding]:

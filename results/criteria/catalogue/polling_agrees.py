@@ -11,16 +11,16 @@ _KINDS = {DESCRIBED: "DescribeTopics", LISTED: "ListPartitionReassignments"}
 
 
 def _agrees(polled: PollAgreement, problem: str) -> Finding:
-    verdict: Verdict = "inconclusive" if problem or not polled.told else "fail" if polled.unlike else "pass"
+    verdict: Verdict = "inconclusive" if problem or not polled.answers else "fail" if polled.unlike else "pass"
     compared = (
-        f"{polled.unlike} of {polled.told} answers were never in the log" if polled.told else "nothing was polled"
+        f"{polled.unlike} of {polled.answers} answers were never in the log" if polled.answers else "nothing was polled"
     )
     return finding(
         f"polling-agrees.{_KINDS[polled.kind]}",
         "whatever clients were told, the controller had decided before",
         verdict,
         problem or compared,
-        observed=float(polled.unlike) if polled.told else None,
+        observed=float(polled.unlike) if polled.answers else None,
         unit="answers",
         series=(polled.kind, LOG),
     )

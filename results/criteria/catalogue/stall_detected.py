@@ -15,7 +15,7 @@ def judge_stuck(measures: MoveMeasures, patience_s: float | None) -> list[Findin
     """Judge whether a throttle below what comes in is noticed, no sooner than the lag has really stopped falling, and
     raised.
 
-    Nor much later: of the time that the lag had not fallen for then nearly all was told, and that is the patience.
+    Nor much later: of the time that the lag had not fallen for then nearly all was reported, and that is the patience.
     """
     stuck, done_s = measures.stuck, measures.done_s
     verdict: Verdict = "inconclusive"
@@ -55,11 +55,11 @@ def judge_stuck(measures: MoveMeasures, patience_s: float | None) -> list[Findin
 
 def _late(stuck: StallMeasures, patience_s: float | None) -> str | None:
     """Return by how much the notice came too late; None when it did not. The lag is read and judged once a second."""
-    told = stuck.seconds or 0.0
-    if patience_s is not None and told > patience_s + NOTICE_S:
-        return f"after {told:.1f} s, with a patience of {patience_s:g} s"
+    reported_s = stuck.seconds or 0.0
+    if patience_s is not None and reported_s > patience_s + NOTICE_S:
+        return f"after {reported_s:.1f} s, with a patience of {patience_s:g} s"
     since = 0.0 if stuck.lowest_s is None else stuck.noticed_s - stuck.lowest_s
-    return f"the lag was lowest {since:.1f} s before" if since > told + NOTICE_S else None
+    return f"the lag was lowest {since:.1f} s before" if since > reported_s + NOTICE_S else None
 
 
 def _patience_s(run: RunView) -> float | None:

@@ -53,7 +53,7 @@ class SteadyInterval:
 
 
 def steady_interval(end: PhaseDirection, move: Move, kept: float = 1.0) -> SteadyInterval | None:
-    """Return the mean of a steady part and its healthy interval; None where it is too short to be told.
+    """Return the mean of a steady part and its healthy interval; None where it is too short to be known.
 
     With Kafka's own settings a short move is judged by its whole phase: it has no smooth part to wait for.
     """

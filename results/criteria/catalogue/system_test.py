@@ -14,7 +14,7 @@ DURATION = "system_test.seconds"
 
 def judge_test(run: RunView) -> list[Finding]:
     """Return the finding: ducktape's PASS is a pass, its FAIL and FLAKY fail, and without an end nothing is known."""
-    ended = run.series.told((ENDED,))
+    ended = run.series.events_of((ENDED,))
     detail = ended[-1].detail if ended else {}
     status, summary = str(detail.get("status", "")), str(detail.get("summary", ""))
     verdict: Verdict = "inconclusive"
