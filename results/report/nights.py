@@ -47,7 +47,7 @@ WORDS: Mapping[NightVerdict, str] = {
     "IMPROVED": "Improved",
     "OK": "OK",
 }
-MOST_TOLD = 40
+MOST_SHOWN = 40
 """So many changes of tonight stand in the summary; the list below has all."""
 DIGITS = 6
 
@@ -101,14 +101,14 @@ def render_nights(
         word=WORDS[verdict],
         answer=answer(found),
         figures=_figures(night, found),
-        changes=changes[:MOST_TOLD],
-        more=max(0, len(changes) - MOST_TOLD),
-        listed=listed[:MOST_TOLD],
-        more_listed=max(0, len(listed) - MOST_TOLD),
-        waiting=old[:MOST_TOLD],
-        others=others[:MOST_TOLD],
-        more_others=max(0, len(others) - MOST_TOLD),
-        more_waiting=max(0, len(old) - MOST_TOLD),
+        changes=changes[:MOST_SHOWN],
+        more=max(0, len(changes) - MOST_SHOWN),
+        listed=listed[:MOST_SHOWN],
+        more_listed=max(0, len(listed) - MOST_SHOWN),
+        waiting=old[:MOST_SHOWN],
+        others=others[:MOST_SHOWN],
+        more_others=max(0, len(others) - MOST_SHOWN),
+        more_waiting=max(0, len(old) - MOST_SHOWN),
         kafka=", ".join(sorted({each.kafka for each in found})),
         problems=night.problems,
         data=embedded(document(found, points, links)),

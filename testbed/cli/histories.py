@@ -62,16 +62,16 @@ def _read(file: Path, args: argparse.Namespace) -> Columns:
         raise UsageError(str(error)) from error
 
 
-def as_text(told: HistoryChanges) -> str:
+def as_text(history: HistoryChanges) -> str:
     """Return a line per change, the notes on the file, and a summary."""
-    labels = told.columns.labels
-    rows = [_row(name, each, labels) for name, one in told.series.items() for each in one.changes]
-    short = [f"{name} ({one.used})" for name, one in told.series.items() if one.too_few]
-    changed = sum(1 for one in told.series.values() if one.changes)
-    summary = f"{told.file}: {len(rows)} changes in {changed} of {len(told.series)} series, {len(labels)} runs"
+    labels = history.columns.labels
+    rows = [_row(name, each, labels) for name, one in history.series.items() for each in one.changes]
+    short = [f"{name} ({one.used})" for name, one in history.series.items() if one.too_few]
+    changed = sum(1 for one in history.series.values() if one.changes)
+    summary = f"{history.file}: {len(rows)} changes in {changed} of {len(history.series)} series, {len(labels)} runs"
     if short:
         summary += f"; too few values to say anything, of {FEWEST_RUNS_TO_JUDGE} it takes: {', '.join(short)}"
-    return "\n".join([*([table(HEADER, rows), ""] if rows else []), *told.columns.notes, summary])
+    return "\n".join([*([table(HEADER, rows), ""] if rows else []), *history.columns.notes, summary])
 
 
 def _row(name: str, each: ChangePoint, labels: Sequence[str]) -> tuple[str, ...]:
@@ -95,9 +95,9 @@ def _interval(each: ChangePoint) -> str:
     return "{:+.1%} to {:+.1%}".format(*each.interval)
 
 
-def as_json(told: HistoryChanges) -> dict[str, Any]:
+def as_json(history: HistoryChanges) -> dict[str, Any]:
     """Return the changes as one object. It names a run by its label and its index, from 0 in the order of judgement."""
-    labels = told.columns.labels
+    labels = history.columns.labels
 
     def run(at: int) -> dict[str, Any]:
         return {"index": at, "label": labels[at]}
@@ -114,6 +114,6 @@ def as_json(told: HistoryChanges) -> dict[str, Any]:
                 for each in one.changes
             ],
         }
-        for name, one in told.series.items()
+        for name, one in history.series.items()
     ]
-    return {"file": str(told.file), "runs": len(labels), "notes": list(told.columns.notes), "series": series}
+    return {"file": str(history.file), "runs": len(labels), "notes": list(history.columns.notes), "series": series}

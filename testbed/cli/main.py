@@ -28,7 +28,7 @@ def _overview(known: Sequence[Command]) -> str:
     listed = "\n".join(f"  {command.name:<{width}}  {command.help}" for command in known)
     return (
         f"testbed {__version__}: did this change make moving data worse?\n\n"
-        f"usage: testbed COMMAND …      (testbed COMMAND --help tells more)\n\n{listed}\n\n"
+        f"usage: testbed COMMAND …      (testbed COMMAND --help says more)\n\n{listed}\n\n"
         "exit codes: 0 pass, 1 fail, 2 inconclusive; 64 wrong usage, 69 something needed is missing,\n"
         "70 it could not be done"
     )

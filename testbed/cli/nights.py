@@ -54,7 +54,7 @@ def judge(store: Store, args: argparse.Namespace) -> int:
     """Take in new runs, judge the nights since the last judgement, print the result; return the exit code."""
     require_writable(args.junit, args.report)
     done, found = _night(store, args, args.report)
-    tell(store, done, found, args)
+    report(store, done, found, args)
     return EXIT[worst(found, done.problems)]
 
 
@@ -95,7 +95,7 @@ def _night(
     return done, found
 
 
-def tell_night(made: "NightRuns", args: argparse.Namespace) -> int:
+def report_night(made: "NightRuns", args: argparse.Namespace) -> int:
     """Judge a night's runs, write report and JUnit, print the result; return the exit code.
 
     A missing case makes it at least 2.
@@ -110,7 +110,7 @@ def tell_night(made: "NightRuns", args: argparse.Namespace) -> int:
     except TestbedError as error:
         again = f"`testbed nightly --resume {made.campaign.id}` judges them"
         raise TestbedError(f"{error}; the night's runs are in the store, and {again}") from error
-    tell(store, done, found, args)
+    report(store, done, found, args)
     if not made.complete:
         print(f"{made.why_ended}; `testbed nightly --resume {made.campaign.id}` goes on", file=sys.stderr)
     print(f"report {page}\njunit {args.junit}", file=sys.stderr)
@@ -133,7 +133,7 @@ def _links(page: Path) -> Callable[[str], str | None]:
     return link
 
 
-def tell(store: Store, done: Night, found: list[ScenarioResult], args: argparse.Namespace) -> None:
+def report(store: Store, done: Night, found: list[ScenarioResult], args: argparse.Namespace) -> None:
     """Print the results in the format that the user chose."""
     if args.junit:
         write(args.junit, render.junit(found, done.problems))

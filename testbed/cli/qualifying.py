@@ -35,7 +35,7 @@ def asked_for(args: argparse.Namespace) -> Campaign:
     )
 
 
-def tell(found: Qualification, args: argparse.Namespace) -> int:
+def report(found: Qualification, args: argparse.Namespace) -> int:
     """Write the page and the JUnit file, print the result in the chosen format; return the exit code."""
     page, junit = write(found, args.out or reports_dir() / found.id)
     if args.junit:

@@ -45,8 +45,8 @@ def summary(result: SelftestResult) -> str:
     broken = [each for each in result.detections if not each.healthy]
     counts = {word: sum(each.result == word for each in broken) for word in dict.fromkeys(e.result for e in broken)}
     healthy = sum(len(each.played) for each in result.detections if each.healthy)
-    told = ", ".join(f"{count} {word}" for word, count in counts.items()) or "no defect played"
-    return f"{told}; {result.alarms} alarms in {healthy} plays of healthy brokers"
+    summary = ", ".join(f"{count} {word}" for word, count in counts.items()) or "no defect played"
+    return f"{summary}; {result.alarms} alarms in {healthy} plays of healthy brokers"
 
 
 def as_text(result: SelftestResult) -> str:
@@ -97,7 +97,7 @@ def as_markdown(result: SelftestResult, how: str) -> str:
     for each in result.detections:
         first, name, run, *others = row(each)
         cells.append((first, Code(name), Code(run), *others))
-    told = ("", "defect", "run", "found", "after", "95 % interval", "by", "expected")
+    header = ("", "defect", "run", "found", "after", "95 % interval", "by", "expected")
     notes = [
         f"- {each.name}: {t.result}: {' '.join(t.why.split())}"
         for each in result.detections
@@ -111,7 +111,7 @@ def as_markdown(result: SelftestResult, how: str) -> str:
             f"{summary(result)}.",
             "[What the columns mean](../selftest.md#the-table)",
             "",
-            *markdown_table(told, cells),
+            *markdown_table(header, cells),
             *(["", *notes] if notes else []),
             "",
         ]

@@ -50,9 +50,9 @@ def against(result: CampaignResult) -> str:
 
 
 def _broken(each: CriterionRegression) -> str:
-    told = f"of {each.of} pairs judged on it, it fails in {each.runs} for this variant alone, "
-    told += f"in {each.reverse} for the baseline alone"
-    return told if each.verdict == "REGRESSED" else f"{told}: luck does that, too; more pairs"
+    counts = f"of {each.of} pairs judged on it, it fails in {each.runs} for this variant alone, "
+    counts += f"in {each.reverse} for the baseline alone"
+    return counts if each.verdict == "REGRESSED" else f"{counts}: luck does that, too; more pairs"
 
 
 def variants_table(result: CampaignResult) -> str:
@@ -69,21 +69,21 @@ def variants_table(result: CampaignResult) -> str:
         )
         for row in result.outcome.rows
     ]
-    told = table(("VARIANT", "PASS", "FAIL", "INCONCLUSIVE", *names), rows)
+    text = table(("VARIANT", "PASS", "FAIL", "INCONCLUSIVE", *names), rows)
     broken = [f"BROKEN ON PURPOSE: {v.label}: {', '.join(v.defects)}" for v in result.campaign.variants if v.defects]
-    told = "\n".join([*broken, told])
+    text = "\n".join([*broken, text])
     bad = [words for row in result.outcome.rows for words in row.not_passed]
     if not bad:
-        return told
-    return "\n".join([told, "", *bad, "`testbed results show RUN` says why; what is inconclusive is in no figure"])
+        return text
+    return "\n".join([text, "", *bad, "`testbed results show RUN` says why; what is inconclusive is in no figure"])
 
 
 def _median(row: VariantRow, name: str) -> str:
     if name not in row.medians:
         return NOTHING
     low, high = row.ranges[name]
-    told = f"{row.medians[name]:.4g}"
-    return told if low == high else f"{told} ({low:.4g} to {high:.4g})"
+    median = f"{row.medians[name]:.4g}"
+    return median if low == high else f"{median} ({low:.4g} to {high:.4g})"
 
 
 def ending(result: CampaignResult) -> str:
@@ -134,17 +134,17 @@ def as_markdown(result: CampaignResult) -> str:
     """Return tables for a pull request's comment: every comparison, then the criteria that fail more often."""
     series, outcome = result.campaign, result.outcome
     first = series.variants[0]
-    told = [f"### {outcome.verdict}: {escaped(first.experiment)}, against {escaped(first.label)}"]
+    lines = [f"### {outcome.verdict}: {escaped(first.experiment)}, against {escaped(first.label)}"]
     measured = [comparison_row(finding, finding.comparison.candidate) for finding in outcome.findings]
-    told += ["", *markdown_table(("", "variant", *COLUMNS[2:]), [each.cells for each in measured])]
+    lines += ["", *markdown_table(("", "variant", *COLUMNS[2:]), [each.cells for each in measured])]
     if outcome.broken:
         rows = [
             (each.verdict, each.candidate, each.criterion, f"{each.p:.3g}", _broken(each)) for each in outcome.broken
         ]
-        told += ["", *markdown_table(("", "variant", "criterion", "p", "why"), rows)]
-    told += [f"\n**Not run:** {escaped(problem)}" for problem in result.problems]
+        lines += ["", *markdown_table(("", "variant", "criterion", "p", "why"), rows)]
+    lines += [f"\n**Not run:** {escaped(problem)}" for problem in result.problems]
     ended = "" if result.complete else "**not complete**: "
-    return "\n".join([*told, "", f"{ended}{escaped(ending(result))}"]) + "\n"
+    return "\n".join([*lines, "", f"{ended}{escaped(ending(result))}"]) + "\n"
 
 
 def as_junit(result: CampaignResult) -> str:
@@ -153,19 +153,19 @@ def as_junit(result: CampaignResult) -> str:
     If missing runs leave the verdict undecided, the end is an error.
     """
     name = result.campaign.variants[0].experiment
-    told = [(finding, comparison_row(finding, finding.comparison.candidate)) for finding in result.outcome.findings]
+    compared = [(finding, comparison_row(finding, finding.comparison.candidate)) for finding in result.outcome.findings]
     cases = [
         JUnitCase.of_verdict(f"{each.scenario}: {each.measure}", name, finding.verdict, str(each), str(each))
-        for finding, each in told
+        for finding, each in compared
     ]
     cases += [
         JUnitCase.of_verdict(f"{each.candidate}: {each.criterion}", name, each.verdict, _broken(each), _broken(each))
         for each in result.outcome.broken
     ]
-    told_all = result.complete or EXIT[result.outcome.verdict] == 0
+    says_all = result.complete or EXIT[result.outcome.verdict] == 0
     notes = "\n".join([*result.problems, ending(result)])
-    cases += [JUnitCase("how it ended", name, output=notes)] if told_all else []
-    return junit(f"compare {name}", cases, () if told_all else (*result.problems, ending(result)))
+    cases += [JUnitCase("how it ended", name, output=notes)] if says_all else []
+    return junit(f"compare {name}", cases, () if says_all else (*result.problems, ending(result)))
 
 
 def problem_lines(result: CampaignResult) -> str:

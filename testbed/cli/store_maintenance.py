@@ -58,8 +58,8 @@ def import_(store: Store, sources: list[Path]) -> int:
         print(f"{source}: {len(done.new)} new runs, {len(done.known)} there already")
         bad += len(done.problems)
     if failed:
-        told = "; ".join(map(str, failed))
-        raise type(failed[0])(f"{len(failed)} of {len(sources)} archives could not be imported: {told}")
+        problems = "; ".join(map(str, failed))
+        raise type(failed[0])(f"{len(failed)} of {len(sources)} archives could not be imported: {problems}")
     return 1 if bad else 0
 
 

@@ -58,8 +58,8 @@ def require_methods(release: KafkaRelease, names: Iterable[str]) -> None:
         raise SoftwareError(
             f"the agent's check of Kafka {release.version} failed: {(done.stderr or done.stdout).strip()}"
         )
-    told = "; ".join(f"{name}: it has no {method}" for name, method in missing)
-    raise SoftwareError(f"Kafka {release.version} cannot have a defect, {told}")
+    lacking = "; ".join(f"{name}: it has no {method}" for name, method in missing)
+    raise SoftwareError(f"Kafka {release.version} cannot have a defect, {lacking}")
 
 
 def install(host: Host) -> None:

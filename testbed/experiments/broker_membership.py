@@ -109,12 +109,12 @@ class BrokerRemoval(RunActivity):
         return self._membership
 
 
-def membership(testbed: Testbed, host: DeclaredHost, told: Membership) -> Membership:
-    """Return `told` with what the controller and the engine know of the host now.
+def membership(testbed: Testbed, host: DeclaredHost, known: Membership) -> Membership:
+    """Return `known` with what the controller and the engine know of the host now.
 
     A registration that was removed may still be in the metadata of the broker that answers: wait for that.
     """
-    wanted = told.change == "joined"
+    wanted = known.change == "joined"
 
     def registered() -> bool:
         with testbed.admin() as admin:
@@ -123,7 +123,7 @@ def membership(testbed: Testbed, host: DeclaredHost, told: Membership) -> Member
     with suppress(WaitTimeout):
         wait_for(registered, lambda found: found is wanted, KNOWN_S, 0.1, "the registration")
     containers = {found.host for found in testbed.engine.containers(testbed.name)}
-    return Membership(told.host, told.change, told.asked_us, told.steps, registered(), host.name in containers)
+    return Membership(known.host, known.change, known.asked_us, known.steps, registered(), host.name in containers)
 
 
 def restore_hosts(testbed: Testbed, topology: Topology, progress: Progress) -> None:

@@ -153,11 +153,11 @@ class Reassign:
         partitions: dict[Replicas | None, list[int]] = {}
         for p, target in self.targets.items():
             partitions.setdefault(None if target is None else tuple(target), []).append(p)
-        told = []
+        parts = []
         for target, these in partitions.items():
             which = f"partition {these[0]}" if len(these) == 1 else f"{len(these)} partitions"
-            told.append(f"{which}: " + ("cancel" if target is None else f"to {numbers(target)}"))
-        return "; ".join(told)
+            parts.append(f"{which}: " + ("cancel" if target is None else f"to {numbers(target)}"))
+        return "; ".join(parts)
 
     def do(self, on: ScenarioCluster) -> None:
         """Execute the action."""

@@ -62,10 +62,10 @@ class Trace:
         with self._lock:
             known = {tp for _kind, tp in self._last}
             for tp in sorted({*known, *described}):
-                told = (_described(described.get(tp)), _listed(listed.get(tp), gone=tp not in described))
-                for kind, detail in zip((DESCRIBED, LISTED), told, strict=True):
+                answers = (_described(described.get(tp)), _listed(listed.get(tp), gone=tp not in described))
+                for kind, detail in zip((DESCRIBED, LISTED), answers, strict=True):
                     self._record(kind, tp, detail)
-                self._seen[tp] = asked, state_of(told[0] | {k: told[1].get(k) for k in ("adding", "removing")})
+                self._seen[tp] = asked, state_of(answers[0] | {k: answers[1].get(k) for k in ("adding", "removing")})
         return []
 
     def latest(self, tp: TopicPartition, since_us: int) -> State | None:

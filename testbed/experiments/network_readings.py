@@ -111,14 +111,14 @@ def change_differences(
     differences: Collection[LinkDifference],
 ) -> tuple[LinkDifference, ...]:
     """Return what a reading after these changes found: the differences, and the changes that left none. Pure."""
-    found, told = list(differences), {each.link for each in differences}
+    found, reported = list(differences), {each.link for each in differences}
     for change in sorted(changed):
         device = shaped[change.place, change.device]
         down = change.what == "down"
         if device is None:
             text = TAKEN_DOWN if down else CHANGED
             found.append(LinkDifference(change.place or "fabric", change.device, None, text))
-        elif down or (device.place, device.link, device.direction) not in told:
+        elif down or (device.place, device.link, device.direction) not in reported:
             text = TAKEN_DOWN if down else PUT_BACK
             found.append(LinkDifference(device.place, device.link, device.direction, text))
     return tuple(found)

@@ -52,10 +52,10 @@ def figures(run: Manifest, measures: MoveMeasures) -> tuple[RunFigure, ...]:
                     ("steady", rates.steady_bytes_per_s),
                 )
             ]
-    told = estimate(run.run_id, run.move, measures)
+    estimated = estimate(run.run_id, run.move, measures)
     found.append(("throttled part", "", "", measures.throttled_s, "s"))
-    found.append(("the model's estimate", "", "", told.predicted_s, "s"))
-    found.append(("its error", "", "", None if told.error is None else told.error * 100, "%"))
+    found.append(("the model's estimate", "", "", estimated.predicted_s, "s"))
+    found.append(("its error", "", "", None if estimated.error is None else estimated.error * 100, "%"))
     found.append(("KIP-73's estimate", "", "", measures.kip73_s if measures.kip73_s > 0 else None, "s"))
     found.append(("observed ÷ estimate", "", "", measures.kip73_ratio, ""))
     return tuple(

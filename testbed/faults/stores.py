@@ -55,8 +55,8 @@ class StoreFault(Fault):
         known_hosts(topology, [self.host])
         if topology.host(self.host).role is not Role.OBJECTSTORE:
             there = [host.name for host in topology.objectstores]
-            told = f"{choices(there)} do" if there else f"{topology.name} has none (role objectstore)"
-            raise UsageError(f"{self.host} runs no object store, its role is {topology.host(self.host).role}; {told}")
+            stores = f"{choices(there)} do" if there else f"{topology.name} has none (role objectstore)"
+            raise UsageError(f"{self.host} runs no object store, its role is {topology.host(self.host).role}; {stores}")
 
     def prepare(self, testbed: Testbed) -> "StoreFault":
         """See `Fault.prepare`: a server that does not run cannot get worse."""
@@ -117,8 +117,8 @@ def settle(testbed: Testbed, host: str) -> None:
 
 def available(server: Daemon) -> tuple[int, int]:
     """Return the free bytes of the server's disk, and its size in bytes."""
-    told = server.host.run(["df", "--output=avail,size", "-B1", DATA_DIR]).stdout.splitlines()[-1].split()
-    return int(told[0]), int(told[1])
+    columns = server.host.run(["df", "--output=avail,size", "-B1", DATA_DIR]).stdout.splitlines()[-1].split()
+    return int(columns[0]), int(columns[1])
 
 
 def left_when_full(size_bytes: int) -> int:

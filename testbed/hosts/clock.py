@@ -32,14 +32,14 @@ class Exchange:
     """One exchange: this machine's clock before and after it, and the other's in between, in ns since the epoch."""
 
     asked_ns: int
-    told_ns: int
+    remote_ns: int
     answered_ns: int
 
     @property
     def offset(self) -> ClockOffset:
         """Return the offset of the middle, and half of the exchange's duration."""
         middle_ns = (self.asked_ns + self.answered_ns) / 2
-        return ClockOffset((self.told_ns - middle_ns) / 1e9, (self.answered_ns - self.asked_ns) / 2e9)
+        return ClockOffset((self.remote_ns - middle_ns) / 1e9, (self.answered_ns - self.asked_ns) / 2e9)
 
 
 class Sessions(Protocol):

@@ -54,7 +54,7 @@ class Capability(StrEnum):
 class Detection:
     """The detection of a capability: in a release, and (with a feature) in a running cluster."""
 
-    told: str
+    evidence: str
     """The detection as text, for errors and documents."""
     of_release: Callable[[KafkaRelease], bool]
     feature: str | None = None
@@ -127,7 +127,7 @@ class LacksCapability(TestbedError):
 
     def __init__(self, what: str, who: str, missing: frozenset[Capability]) -> None:
         self.missing = missing
-        reasons = "; ".join(f"{each.value} (seen when {DETECTED[each].told})" for each in sorted(missing))
+        reasons = "; ".join(f"{each.value} (seen when {DETECTED[each].evidence})" for each in sorted(missing))
         super().__init__(f"{what} is not possible with {who}, which lacks {reasons}")
 
 

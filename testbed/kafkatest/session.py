@@ -70,7 +70,7 @@ class TestSession:
         cluster_path.write_text(json.dumps(cluster, indent=1) + "\n", encoding="utf-8")
         names_path.write_text(names, encoding="utf-8")
         command = self.command(symbols, cluster_path, names_path)
-        run_ducktape(command, self.folder, test_environment(self.checkout), told, progress)
+        run_ducktape(command, self.folder, test_environment(self.checkout), progress_of, progress)
 
     def reports(self, tests: Sequence[SystemTest]) -> tuple[TestReport, ...]:
         """Return what ducktape reports, in the order of `tests`; a test that it did not come to is absent."""
@@ -94,7 +94,7 @@ class TestSession:
         return "\n".join(f"  {line}" for line in lines[-count:])
 
 
-def told(line: str) -> str:
+def progress_of(line: str) -> str:
     """Return what a line of ducktape's output says of a test that begins or ends; empty for any other line. Pure."""
     text = line.rstrip("\n").partition("RunnerClient: ")[2]
     test, _colon, what = text.rpartition(": ")

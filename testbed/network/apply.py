@@ -85,8 +85,8 @@ def _explained(command: Sequence[str]) -> Iterator[None]:
 def _output(done: subprocess.CompletedProcess[bytes], command: Sequence[str], lines: Sequence[str] = ()) -> str:
     if done.returncode != 0:
         said = (done.stderr.strip() or done.stdout.strip()).decode(errors="replace")[-1000:]
-        told = "".join(f"\n    {line}" for line in lines)
-        raise NetworkError(f"`{' '.join(command)}` ended with status {done.returncode}: {said}{told}")
+        quoted = "".join(f"\n    {line}" for line in lines)
+        raise NetworkError(f"`{' '.join(command)}` ended with status {done.returncode}: {said}{quoted}")
     return done.stdout.decode()
 
 

@@ -330,7 +330,7 @@ def _count(
             going_on = FlowSettings(lasts_s, offered_bps=flow.offered_bps, mtu=counting.mtu)
             sending.append(pool.submit(send, source, target, number, going_on))
         words = ["python3", "-c", _COUNT, json.dumps([first, (far_end, "rx"), begin_s, BEFORE_S, seconds])]
-        told = json.loads(core.shell.run(words, timeout_s=begin_s + BEFORE_S + seconds + 30).stdout)
+        report = json.loads(core.shell.run(words, timeout_s=begin_s + BEFORE_S + seconds + 30).stdout)
         for flow, future in zip(filling, sending, strict=True):
             if future.done():
                 said = future.result()

@@ -75,8 +75,8 @@ class RootContainer:
         self._connection = engine.start_attached(definition(image))
         threading.Thread(target=self._read, daemon=True).start()
         try:
-            told = _in_time(greeting, START_S)
-            if told["net"] != str(Path("/proc/self/ns/net").readlink()):
+            facts = _in_time(greeting, START_S)
+            if facts["net"] != str(Path("/proc/self/ns/net").readlink()):
                 raise TestbedError(
                     "the container engine does not run in this machine's network (Docker Desktop, or a container "
                     "around this process): install an engine here, or run the testbed where the engine runs"
@@ -84,7 +84,7 @@ class RootContainer:
         except BaseException:
             self.close()
             raise
-        self.machine_pid: int = told["pid"]
+        self.machine_pid: int = facts["pid"]
         """A process of the machine's own network namespace, by the machine's process numbers."""
 
     @classmethod
@@ -130,10 +130,10 @@ class RootContainer:
                 self._connection.sendall(json.dumps({"id": number, **document}).encode() + b"\n")
             except OSError as error:
                 raise self._why_gone() from error
-        told = _in_time(answer, timeout_s)
-        if code := told.get("errno"):
-            raise OSError(code, os.strerror(code), told.get("file"))
-        return told
+        reply = _in_time(answer, timeout_s)
+        if code := reply.get("errno"):
+            raise OSError(code, os.strerror(code), reply.get("file"))
+        return reply
 
     def close(self) -> None:
         """End the container."""

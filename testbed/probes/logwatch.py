@@ -135,12 +135,12 @@ class Allowance:
             and (
                 self.thrown is None or self.thrown.fullmatch(_WRAPPER.sub("", "".join(entry.trace[:1]), 1)) is not None
             )
-            and (self.before is None or self._was_told(self.before, said, earlier))
+            and (self.before is None or self._was_logged(self.before, said, earlier))
         )
 
-    def _was_told(self, before: re.Pattern[str], said: re.Match[str], earlier: Sequence[LogEntry]) -> bool:
+    def _was_logged(self, before: re.Pattern[str], said: re.Match[str], earlier: Sequence[LogEntry]) -> bool:
         found = (before.fullmatch(entry.message) for entry in earlier if entry.logger == self.logger)
-        return any(told is not None and all(told[name] == said[name] for name in before.groupindex) for told in found)
+        return any(each is not None and all(each[name] == said[name] for name in before.groupindex) for each in found)
 
     def _applies(self, version: str) -> bool:
         release = _release(version)
@@ -421,8 +421,8 @@ def read_since(host: Shell, offset: int, most_bytes: int = MOST_BYTES) -> tuple[
     Raise `TestbedError` when there is no log, or the host does not answer.
     """
     log = shlex.quote(LOG)
-    told = host.run(f"stat -c %s {log} && tail -c +{offset + 1} {log} | head -c {most_bytes}").stdout
-    first, _newline, rest = told.partition("\n")
+    output = host.run(f"stat -c %s {log} && tail -c +{offset + 1} {log} | head -c {most_bytes}").stdout
+    first, _newline, rest = output.partition("\n")
     size = int(first)
     if size < offset:
         return (

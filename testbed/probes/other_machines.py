@@ -76,9 +76,9 @@ def machines_probe(others: Mapping[str, Shell]) -> Callable[[], Iterable[Sample]
 
     def look() -> Iterable[Sample]:
         readings = {name: _read(shell) for name, shell in others.items()}
-        told = [reading.since(last[name]) for name, reading in readings.items()]
+        loads = [reading.since(last[name]) for name, reading in readings.items()]
         last.update(readings)
-        return worst(here(), told)
+        return worst(here(), loads)
 
     return look
 

@@ -92,8 +92,8 @@ def _require_several(engines: Mapping[str, str]) -> None:
 
 def _reached_at(shell: SshHost) -> str:
     """Return the IPv4 address on which a machine's SSH server was reached, as the machine has it."""
-    told = shell.run('echo "$SSH_CONNECTION"').stdout.split()
-    address = told[2] if len(told) == 4 else ""
+    words = shell.run('echo "$SSH_CONNECTION"').stdout.split()
+    address = words[2] if len(words) == 4 else ""
     try:
         return str(IPv4Address(address))
     except ValueError as error:
@@ -109,14 +109,14 @@ _TRIAL = "unshare --net sh -c 'ip link add t0 type vxlan id 1 dstport 4789 && ip
 def _require(name: str, shell: SshHost, engine: Engine) -> None:
     lacks = []
     tests = "; ".join(f"command -v {program} >/dev/null || echo {program}" for program in PROGRAMS)
-    told = shell.run(f"id -u; {tests}").stdout.split()
-    if told[0] != "0":
+    words = shell.run(f"id -u; {tests}").stdout.split()
+    if words[0] != "0":
         lacks.append("its SSH user is not root; the testbed lays links into containers there")
     elif said := shell.run(_TRIAL, check=False).stdout.strip():
         lacks.append(f"its kernel makes no VXLAN device ({said.splitlines()[0]})")
-    if told[1:]:
+    if words[1:]:
         lacks.append(
-            f"{', '.join(told[1:])} not installed; on Debian: apt-get install docker.io iproute2 util-linux tar"
+            f"{', '.join(words[1:])} not installed; on Debian: apt-get install docker.io iproute2 util-linux tar"
         )
     else:
         try:

@@ -93,7 +93,7 @@ def rolling_upgrade(
             admin.elect_preferred(sorted(led - _observe(testbed).led_as_preferred))
         if finalize:
             finalize_features(testbed.bootstrap, target.features)
-            progress(f"features finalized: {_told(target.features)}")
+            progress(f"features finalized: {_as_text(target.features)}")
         with testbed.admin() as admin:
             return UpgradeResult(tuple(steps), admin.features())
 
@@ -115,7 +115,7 @@ def cannot_join(finalized: Mapping[str, int], features: Mapping[str, int]) -> st
     if not above:
         return None
     known = ", ".join(f"{name}={features.get(name, 0)}" for name in sorted(above))
-    return f"the cluster has finalized {_told(above)}, the release knows {known}"
+    return f"the cluster has finalized {_as_text(above)}, the release knows {known}"
 
 
 def finalize_features(bootstrap: Sequence[str], features: Mapping[str, int]) -> None:
@@ -126,8 +126,8 @@ def finalize_features(bootstrap: Sequence[str], features: Mapping[str, int]) -> 
     with closing(Connection(bootstrap, FEATURES_TIMEOUT_S, "testbed-upgrade")) as connection:
 
         def missing() -> dict[str, int]:
-            told = connection.call("describe the features", connection.client.describe_features)
-            have = {name: each["finalized"][1] for name, each in told.items() if "finalized" in each}
+            answer = connection.call("describe the features", connection.client.describe_features)
+            have = {name: each["finalized"][1] for name, each in answer.items() if "finalized" in each}
             return {name: level for name, level in features.items() if have.get(name, 0) < level}
 
         raised = missing()
@@ -136,10 +136,14 @@ def finalize_features(bootstrap: Sequence[str], features: Mapping[str, int]) -> 
         answers = connection.call("update the features", connection.client.update_features, raised)
         refused = {name: answer for name, answer in answers.items() if answer != "OK"}
         if refused:
-            told = "; ".join(f"{name}={raised[name]}: {why}" for name, why in sorted(refused.items()))
-            raise KafkaError("update the features", "FEATURE_UPDATE_FAILED", told)
+            reasons = "; ".join(f"{name}={raised[name]}: {why}" for name, why in sorted(refused.items()))
+            raise KafkaError("update the features", "FEATURE_UPDATE_FAILED", reasons)
         wait_for(
-            missing, lambda left: not left, FEATURES_TIMEOUT_S, _INTERVAL_S, f"features {_told(raised)} to be in force"
+            missing,
+            lambda left: not left,
+            FEATURES_TIMEOUT_S,
+            _INTERVAL_S,
+            f"features {_as_text(raised)} to be in force",
         )
 
 
@@ -262,5 +266,5 @@ def _observe(testbed: Testbed) -> Health:
     return found
 
 
-def _told(features: Mapping[str, int]) -> str:
+def _as_text(features: Mapping[str, int]) -> str:
     return ", ".join(f"{name}={level}" for name, level in sorted(features.items(), key=lambda f: (f[0] != METADATA, f)))

@@ -39,9 +39,9 @@ def default_measures(command: str, variants: Sequence[Variant]) -> tuple[str, ..
     A comparing command takes compared measures only. If the variants differ in their Kafka alone, they move the same
     data, and measures of the amount moved are left out.
     """
-    told = command not in COMPARING
+    every = command not in COMPARING
     alike = command == "qualify" or len({(each.experiment, each.settings, each.topology) for each in variants}) == 1
-    return tuple(each.name for each in measures() if not each.only_on_request and (told or _wanted(each, alike=alike)))
+    return tuple(each.name for each in measures() if not each.only_on_request and (every or _wanted(each, alike=alike)))
 
 
 def _wanted(measure: Measure, *, alike: bool) -> bool:
@@ -164,11 +164,11 @@ def new_campaign(
     topology_digests = tuple(resolve(variant).topology_digest for variant in variants)
     if repeats < 1:
         raise UsageError(f"{repeats} repeats: at least 1 is needed")
-    told = command not in COMPARING
+    every = command not in COMPARING
     names = tuple(measure_names) or default_measures(command, variants)
     try:
         for name in names:
-            if not (find_measure(name).compared or told):
+            if not (find_measure(name).compared or every):
                 raise ValueError(f"{name} says nothing of better or worse, `testbed sweep` tells it: leave it out")
         ComparisonRule(threshold=threshold)
     except ValueError as error:

@@ -82,11 +82,11 @@ def transfer(source: Host, target: Host, address: str, *, at_most_bytes: int, at
     with _receiver(target, address) as lines:
         words = ["python3", "-c", _SEND, address, str(PORT), str(at_most_bytes), f"{at_most_s:g}"]
         source.run(words, timeout_s=at_most_s + 30)
-        told = next(lines, "")
+        line = next(lines, "")
     try:
-        found = ByteTransfer(**json.loads(told))
+        found = ByteTransfer(**json.loads(line))
     except (ValueError, TypeError) as error:
-        raise TestbedError(f"{target.name}: the receiver of a transfer said {told!r}") from error
+        raise TestbedError(f"{target.name}: the receiver of a transfer said {line!r}") from error
     if found.bytes <= 0 or found.seconds <= 0:
         raise TestbedError(f"{target.name}: nothing arrived of a transfer from {source.name}")
     return found
@@ -165,11 +165,11 @@ def fsync_s(testbed: Testbed) -> float:
     """Return the seconds of one fsync after 4 KiB in the first broker's data directory: the median of up to 100."""
     host = testbed.hosts[testbed.topology.brokers[0].name]
     # The file is appended to, as a log is.
-    told = host.run(["python3", "-c", _FSYNC, f"{DATA_DIR}/.canary"]).stdout
+    output = host.run(["python3", "-c", _FSYNC, f"{DATA_DIR}/.canary"]).stdout
     try:
-        return float(json.loads(told))
+        return float(json.loads(output))
     except ValueError as error:
-        raise TestbedError(f"{host.name}: the fsync canary said {told!r}") from error
+        raise TestbedError(f"{host.name}: the fsync canary said {output!r}") from error
 
 
 def ends(testbed: Testbed) -> tuple[DeclaredHost, DeclaredHost]:

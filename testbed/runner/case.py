@@ -88,7 +88,7 @@ def worst(endings: Sequence[Ending]) -> Ending:
 
 Progress = Callable[[str], None]
 EVIDENCE = "evidence"
-MOST_TOLD = 3
+MOST_SHOWN = 3
 
 
 class CaseRun:
@@ -173,6 +173,6 @@ def reason(judgement: Judgement) -> str:
     facts = {name for name, criterion in catalogue().items() if criterion.section == FACTS}
     causes = [c for c in wrong if not c.why.startswith("not judged")] or wrong
     causes.sort(key=lambda c: c.name not in facts)
-    told = [f"{' '.join(filter(None, (c.name, c.host, c.direction)))}: {c.why}" for c in causes[:MOST_TOLD]]
-    more = [f"and {len(wrong) - len(told)} more"] if len(wrong) > len(told) else []
-    return "; ".join([*told, *more])
+    shown = [f"{' '.join(filter(None, (c.name, c.host, c.direction)))}: {c.why}" for c in causes[:MOST_SHOWN]]
+    more = [f"and {len(wrong) - len(shown)} more"] if len(wrong) > len(shown) else []
+    return "; ".join([*shown, *more])

@@ -214,8 +214,8 @@ def _nights(
     ids = tuple(run_id for runs in nights for run_id in runs)
     if not ids:
         why = _why_by_block(campaign, state)
-        told = next((why[block] for block in range(first, first + group.repeats) if block in why), "not reached")
-        return DefectTrial("not run", ids, why=told)
+        reason = next((why[block] for block in range(first, first + group.repeats) if block in why), "not reached")
+        return DefectTrial("not run", ids, why=reason)
     if campaign.variant(group.labels[-1]).defects and not _acted(ids, defects_of):
         return DefectTrial("did not act", ids)
     changes = [replace(c, night=c.night - len(before)) for c in reported([*before, *nights]) if c.night > len(before)]
@@ -261,8 +261,8 @@ def _compared(
     ids = tuple(each.done.run_id for each in ran)
     if not broken:
         why = _why_by_block(campaign, state)
-        told = next((why[block] for block in range(first, first + group.repeats) if block in why), "not reached")
-        return DefectTrial("not run", ids, why=told)
+        reason = next((why[block] for block in range(first, first + group.repeats) if block in why), "not reached")
+        return DefectTrial("not run", ids, why=reason)
     if campaign.variant(candidate).defects and not _acted(broken, defects_of):
         return DefectTrial("did not act", ids)
     others = tuple(group if each == group else replace(each, pairs=()) for each in campaign.variant_groups)
@@ -270,10 +270,10 @@ def _compared(
     judged = outcome(replace(campaign, command="compare", variants=pair, groups=others), state)
     different = [each for each in judged.findings if each.verdict in ("REGRESSED", "IMPROVED")]
     worse = [each.criterion for each in judged.broken if each.verdict == "REGRESSED"]
-    told = "; ".join(str(comparison_row(each, candidate)) for each in different)
+    reason = "; ".join(str(comparison_row(each, candidate)) for each in different)
     if different or worse:
         by = (*(each.comparison.measure.name for each in different), *worse)
-        return DefectTrial("found", ids, by, told)
+        return DefectTrial("found", ids, by, reason)
     unsure = [each for each in judged.findings if each.verdict != "OK"]
     doubts = "; ".join(f"{each.comparison.measure.name} {each.verdict}" for each in unsure)
     return DefectTrial("inconclusive" if unsure or not judged.findings else "missed", ids, why=doubts)

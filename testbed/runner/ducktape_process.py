@@ -18,7 +18,7 @@ def run_ducktape(
     command: Sequence[str],
     folder: Path,
     environment: Mapping[str, str],
-    told: Callable[[str], str],
+    progress_of: Callable[[str], str],
     progress: Progress,
     *,
     longest_s: float | None = None,
@@ -26,7 +26,7 @@ def run_ducktape(
 ) -> None:
     """Run ducktape to its end, failed or not. Its output goes into `ducktape.log` in the folder.
 
-    `told` returns what a line of the output says to the user; empty: nothing. After `longest_s` seconds ducktape is
+    `progress_of` returns what a line of the output says to the user; empty: nothing. After `longest_s` s ducktape is
     killed. Ctrl-C ends the test under way first. `after` is called with the ended process's number, in any case.
     """
     process = subprocess.Popen(
@@ -46,7 +46,7 @@ def run_ducktape(
     if longest_s is not None:
         over.start()
     try:
-        _listen(process, folder / LOG, told, progress)
+        _listen(process, folder / LOG, progress_of, progress)
         process.wait()
     except BaseException:
         progress("interrupted: ending the test under way")
@@ -68,13 +68,13 @@ def interrupt(process: "subprocess.Popen[str]") -> None:
         process.communicate()
 
 
-def _listen(process: "subprocess.Popen[str]", log: Path, told: Callable[[str], str], progress: Progress) -> None:
+def _listen(process: "subprocess.Popen[str]", log: Path, progress_of: Callable[[str], str], progress: Progress) -> None:
     assert process.stdout is not None
     with log.open("w", encoding="utf-8") as file:
         for line in process.stdout:
             file.write(line)
             file.flush()
-            if text := told(line):
+            if text := progress_of(line):
                 progress(text)
 
 

@@ -348,9 +348,10 @@ def _judge_pairs(
         against = f" against {version_of(each.comparison.baseline)}" if len(cells) > 2 else ""
         words.setdefault(each.verdict, []).append(f"{each.verdict}{against}, {comparison_row(each, '')}")
     for one in broken:
-        told = f"of {one.of} pairs judged on it, it failed in {one.runs} for the candidate alone, in {one.reverse} for "
+        counts = f"of {one.of} pairs judged on it, it failed in {one.runs} for the candidate alone, "
+        counts += f"in {one.reverse} for "
         words.setdefault(one.verdict, []).append(
-            f"{one.verdict}, {one.criterion}: {told}{version_of(one.baseline)} alone"
+            f"{one.verdict}, {one.criterion}: {counts}{version_of(one.baseline)} alone"
         )
     always = never_kept(cells[-1], cells[:-1])
     verdicts: list[Verdict] = [each.verdict for each in findings] + [each.verdict for each in broken]

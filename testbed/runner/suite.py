@@ -49,7 +49,7 @@ def _junit_case(suite: str, outcome: CaseOutcome) -> JUnitCase:
 
 
 Progress = Callable[[str], None]
-MOST_TOLD = 1000
+MOST_SHOWN = 1000
 """The greatest number of an error's characters that are shown."""
 
 
@@ -182,8 +182,8 @@ def _confirm(store: Store, outcomes: Sequence[CaseOutcome], judged: _Judged, pro
         progress(f"{len(ids)} runs judged again from the store, in one Spark session: the same verdicts")
     except (TestbedError, PySparkException, Py4JError, OSError) as error:
         # The outcomes of the cases are reported nevertheless.
-        judged.problems.append(f"the runs were not judged again: {str(error)[:MOST_TOLD]}")
-        progress(f"not confirmed: {str(error)[:MOST_TOLD]}")
+        judged.problems.append(f"the runs were not judged again: {str(error)[:MOST_SHOWN]}")
+        progress(f"not confirmed: {str(error)[:MOST_SHOWN]}")
 
 
 def _write(finished: SuiteResult, prepared: DucktapeSession, store: Store, judged: _Judged, begun: datetime) -> None:

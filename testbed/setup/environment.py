@@ -208,11 +208,11 @@ def uv_variables(pip: Mapping[str, str]) -> dict[str, str]:
         "client-cert": "SSL_CLIENT_CERT",
         "timeout": "UV_HTTP_TIMEOUT",
     }
-    told = {names[name]: " ".join(value.split()) for name, value in pip.items() if name in names and value.split()}
-    if "UV_FIND_LINKS" in told:
-        told["UV_FIND_LINKS"] = told["UV_FIND_LINKS"].replace(" ", ",")
+    settings = {names[name]: " ".join(value.split()) for name, value in pip.items() if name in names and value.split()}
+    if "UV_FIND_LINKS" in settings:
+        settings["UV_FIND_LINKS"] = settings["UV_FIND_LINKS"].replace(" ", ",")
     if pip.get("no-index", "").lower() in ("1", "true", "yes", "on"):
-        told["UV_NO_INDEX"] = "1"
+        settings["UV_NO_INDEX"] = "1"
     if proxy := pip.get("proxy"):
-        told |= {"HTTP_PROXY": proxy, "HTTPS_PROXY": proxy}
-    return told
+        settings |= {"HTTP_PROXY": proxy, "HTTPS_PROXY": proxy}
+    return settings

@@ -29,7 +29,7 @@ def make_ready(checks: Sequence[Check], out: TextIO | None = None) -> CheckOutco
         return put_right(checks, found, progress)
 
 
-def tell_failures(outcome: CheckOutcome, out: TextIO | None = None) -> None:
+def report_failures(outcome: CheckOutcome, out: TextIO | None = None) -> None:
     """Write why the machine is not ready: each required finding that is left, its reason and its remedy."""
     out = out or sys.stderr
     for finding in outcome.findings:

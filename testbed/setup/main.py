@@ -103,13 +103,13 @@ def ready(names: tuple[str, ...] = ()) -> int:
     """Fix the named checks, or all; return 0 when they pass."""
     from testbed.setup.check import closure
     from testbed.setup.checks.catalogue import all_checks
-    from testbed.setup.fix import make_ready, tell_failures
+    from testbed.setup.fix import make_ready, report_failures
 
     checks = closure(all_checks(), names) if names else all_checks()
     outcome = make_ready(checks)
     if outcome.ok:
         return 0
-    tell_failures(outcome)
+    report_failures(outcome)
     print(
         f"Once mended, the same command goes on from here; `{FIX_ALL}` mends what a program can mend.",
         file=sys.stderr,

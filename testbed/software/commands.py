@@ -85,8 +85,8 @@ def _failure(words: Sequence[str], what: str, log: Path, begun_at: int) -> Comma
     with log.open("rb") as stream:
         stream.seek(begun_at)
         said = stream.read().decode(errors="replace")
-    told = f"{Path(words[0]).name} {' '.join(words[1:3])}: {what}\n{_last(said, TAIL_LINES)}\n  whole log: {log}"
-    return CommandError(told, log, said)
+    message = f"{Path(words[0]).name} {' '.join(words[1:3])}: {what}\n{_last(said, TAIL_LINES)}\n  whole log: {log}"
+    return CommandError(message, log, said)
 
 
 OLDEST_JAVA = 17

@@ -162,8 +162,8 @@ def lowest(levels: Mapping[str, Mapping[str, int]]) -> str:
     for name in sorted(levels, key=lambda name: (levels[name].get(METADATA, 0), name)):
         if not any(_above(levels[name], other) for other in levels.values()):
             return name
-    told = "; ".join(f"{name}: {_in_words(each)}" for name, each in sorted(levels.items()))
-    raise SoftwareError(f"these cannot be nodes of one cluster: each has features that another lacks ({told})")
+    features = "; ".join(f"{name}: {_in_words(each)}" for name, each in sorted(levels.items()))
+    raise SoftwareError(f"these cannot be nodes of one cluster: each has features that another lacks ({features})")
 
 
 def _above(levels: Mapping[str, int], other: Mapping[str, int]) -> bool:

@@ -94,10 +94,10 @@ def _fetch(version: str, folder: Path) -> None:
 
 def _unknown_version(version: str) -> str:
     exist = [v for v in known_versions("org.apache.kafka", f"kafka_{SCALA}") if VERSION.fullmatch(v)]
-    told = f"Maven's registry has no Kafka {version} (asked for org.apache.kafka:kafka_{SCALA}:{version})."
+    missing = f"Maven's registry has no Kafka {version} (asked for org.apache.kafka:kafka_{SCALA}:{version})."
     if exist:
-        return f"{told} It has, newest first: {', '.join(list(reversed(exist))[:12])}."
-    return f"{told} Known to work here: {', '.join(sorted(known_digests(), reverse=True))}."
+        return f"{missing} It has, newest first: {', '.join(list(reversed(exist))[:12])}."
+    return f"{missing} Known to work here: {', '.join(sorted(known_digests(), reverse=True))}."
 
 
 _OWN = ("kafka_*", "kafka-clients", "kafka-tools")

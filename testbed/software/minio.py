@@ -33,7 +33,7 @@ IMAGE = "minio/minio:RELEASE.2025-09-07T16-13-09Z"
 IN_IMAGE = "/usr/bin/minio"
 BINARY = "minio"
 BUILD_S = 300.0
-_TELL_S = 30.0
+_REPORT_S = 30.0
 Progress = Callable[[str], None]
 
 
@@ -74,7 +74,7 @@ def minio(progress: Progress = lambda _text: None) -> Minio:
     require_go()
     about = f"once, {BUILD_S / 60:.0f} min or so (or waiting for who builds it)"
     progress(f"building the object store's server, {about}; log: {_log()}")
-    with _telling(progress):
+    with _reporting(progress):
         return _minio(artefact("minio", VERSION, build), VERSION)
 
 
@@ -160,24 +160,24 @@ def _extract(image: str, target: Path) -> None:
 
 
 @contextmanager
-def _telling(progress: Progress) -> Iterator[None]:
+def _reporting(progress: Progress) -> Iterator[None]:
     """Report every half minute how many packages the log names so far."""
     done = threading.Event()
 
-    def tell() -> None:
+    def report() -> None:
         seconds = 0.0
-        while not done.wait(_TELL_S):
-            seconds += _TELL_S
+        while not done.wait(_REPORT_S):
+            seconds += _REPORT_S
             lines = _log().read_text(errors="replace").count("\n") if _log().exists() else 0
             progress(f"building the object store's server: {seconds:.0f} s of about {BUILD_S:.0f} s ({lines} packages)")
 
-    teller = threading.Thread(target=tell, daemon=True)
-    teller.start()
+    reporter = threading.Thread(target=report, daemon=True)
+    reporter.start()
     try:
         yield
     finally:
         done.set()
-        teller.join()
+        reporter.join()
 
 
 if __name__ == "__main__":

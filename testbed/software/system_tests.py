@@ -102,5 +102,5 @@ def _fetch(version: str, folder: Path) -> None:
     except NotInRegistry as error:
         exist = [each for each in known_versions(GROUP, "kafka_2.13") if re.fullmatch(r"[\d.]+", each)]
         newest = ", ".join(list(reversed(exist))[:12])
-        told = f"; it has, newest first: {newest}" if exist and version not in exist else ""
-        raise SoftwareError(f"Maven's registry lacks jars of Kafka {version}: {error}{told}") from error
+        existing = f"; it has, newest first: {newest}" if exist and version not in exist else ""
+        raise SoftwareError(f"Maven's registry lacks jars of Kafka {version}: {error}{existing}") from error

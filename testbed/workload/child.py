@@ -141,7 +141,7 @@ class Reporter:
         self._thread.start()
         self._cpu_s, self._at_s = time.process_time(), time.monotonic()
 
-    def tell(self, said: dict[str, Any], times: list[int] | None = None, *, by_end: bool = False) -> None:
+    def report(self, said: dict[str, Any], times: list[int] | None = None, *, by_end: bool = False) -> None:
         """Queue a report. `times` are pairs of due time and arrival time, in µs.
 
         A latency belongs to the second of its due time, with `by_end` to the second of its arrival time.
@@ -180,7 +180,7 @@ def run(main: Callable[[Orders, Reporter], None]) -> None:
     try:
         main(orders, reporter)
     except Exception as error:
-        reporter.tell({"error": f"{type(error).__name__}: {error}"})
+        reporter.report({"error": f"{type(error).__name__}: {error}"})
         reporter.close()
         raise
     reporter.close()

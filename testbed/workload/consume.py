@@ -114,7 +114,7 @@ class _Consuming:
             lag = self.lag()
         except KafkaException:
             lag = None  # in the middle of a rebalance
-        self.reporter.tell(
+        self.reporter.report(
             {
                 "t": now,
                 "records": self.records,
@@ -134,7 +134,7 @@ def main(orders: Orders, reporter: Reporter) -> None:
     consuming = _Consuming(decode(ConsumerSpec, orders.spec, "the consumer's specification"), orders, reporter)
     try:
         consuming.join()
-        reporter.tell({"ready": True})
+        reporter.report({"ready": True})
         while not orders.going.is_set():
             consuming.take(0.1)
         reporter.cpu_cores()

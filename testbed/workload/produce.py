@@ -300,7 +300,7 @@ class _Producing:
         now = now_us()
         self.next_report_us = (now // 1_000_000 + 1) * 1_000_000
         times, self.times = self.times, []
-        self.reporter.tell(
+        self.reporter.report(
             {
                 "t": now,
                 "due": due + self.warm,
@@ -356,7 +356,7 @@ def main(orders: Orders, reporter: Reporter) -> None:
     gc.disable()
     producing = _Producing(decode(ProducerSpec, orders.spec, "the producer's specification"), orders, reporter)
     producing.warm_up()
-    reporter.tell({"ready": True, **producing.outbox.news()})
+    reporter.report({"ready": True, **producing.outbox.news()})
     orders.going.wait()
     reporter.cpu_cores()
     due = producing.produce(orders.began_us) if orders.began_us else 0

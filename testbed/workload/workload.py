@@ -68,9 +68,9 @@ class _Process:
         )
         self._reader = threading.Thread(target=self._read, name=f"hears {spec.name}", daemon=True)
         self._reader.start()
-        self.tell(order)
+        self.send(order)
 
-    def tell(self, order: Mapping[str, Any]) -> None:
+    def send(self, order: Mapping[str, Any]) -> None:
         """Send an order to the process; do nothing if the process has ended (its end is noticed elsewhere)."""
         assert self.popen.stdin is not None
         with contextlib.suppress(BrokenPipeError, ValueError), self._lock:
@@ -192,7 +192,7 @@ class Workload:
             raise
         begin_us = CLOCK.now_us() + int(_BEGIN_IN_S * 1e6)
         for process in self._processes:
-            process.tell({"do": "go", "begin_us": begin_us})
+            process.send({"do": "go", "begin_us": begin_us})
         self._on_event("load.started", "", {"processes": list(hosts), "hosts": hosts})
 
     def _await_ready(self, timeout_s: float) -> None:
@@ -219,11 +219,11 @@ class Workload:
 
     def pause(self, consumer: str) -> None:
         """Pause a consumer, which stays in its group and lags from now on. Raise KeyError for an unknown one."""
-        self._named(consumer).tell({"do": "pause"})
+        self._named(consumer).send({"do": "pause"})
 
     def resume(self, consumer: str) -> None:
         """Resume a paused consumer, which then catches up."""
-        self._named(consumer).tell({"do": "resume"})
+        self._named(consumer).send({"do": "resume"})
 
     def pid(self, name: str) -> int:
         """Return the process id of a process of the load. Raise KeyError for an unknown name."""
@@ -248,7 +248,7 @@ class Workload:
         self._result = WorkloadResult(tuple(process.result() for process in self._processes))
         self._end_open_transactions()
         if self._processes:
-            self._on_event("load.stopped", "", {p.name: _told(p) for p in self._result.processes})
+            self._on_event("load.stopped", "", {p.name: _as_document(p) for p in self._result.processes})
         return self._result
 
     def _end_open_transactions(self) -> None:
@@ -269,6 +269,6 @@ class Workload:
                 self._on_event("note", f"{spec.name}: its transaction was not ended", {"error": str(error)})
 
 
-def _told(process: ProcessResult) -> dict[str, Any]:
+def _as_document(process: ProcessResult) -> dict[str, Any]:
     names: Iterable[str] = ("due", "sent", "acked", "failed", "in_doubt", "read", "held", "why", "error")
     return {name: getattr(process, name) for name in names}

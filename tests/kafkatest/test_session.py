@@ -9,7 +9,7 @@ from testbed.kafkatest.environment import TestEnvironment
 from testbed.kafkatest.hosts import kafkatest_cluster, names_file, topology_of
 from testbed.kafkatest.record import parameters_of, samples_of
 from testbed.kafkatest.run import outcomes_of
-from testbed.kafkatest.session import TestReport, TestSession, told
+from testbed.kafkatest.session import TestReport, TestSession, progress_of
 from testbed.network.addresses import AddressPlan
 from tests.kafkatest.made_up import system_test
 
@@ -56,10 +56,10 @@ def test_the_cluster_has_nodes_of_no_type_and_the_tests_own_login(tmp_path, monk
 
 def test_lines_of_ducktape_become_progress():
     begin = "[INFO:2026-11-24 22:00:00,000]: RunnerClient: kafkatest.tests.core.a_test.A.test_b.c=True: "
-    assert told(f"{begin}Running...\n") == "core.a_test.A.test_b.c=True: runs"
-    assert told(f"{begin}PASS\n") == "core.a_test.A.test_b.c=True: PASS"
-    assert told(f"{begin}FAIL: TimeoutError('x')\n") == "core.a_test.A.test_b.c=True: FAIL: TimeoutError('x')"
-    assert told(f"{begin}Setting up...\n") == told("anything else\n") == ""
+    assert progress_of(f"{begin}Running...\n") == "core.a_test.A.test_b.c=True: runs"
+    assert progress_of(f"{begin}PASS\n") == "core.a_test.A.test_b.c=True: PASS"
+    assert progress_of(f"{begin}FAIL: TimeoutError('x')\n") == "core.a_test.A.test_b.c=True: FAIL: TimeoutError('x')"
+    assert progress_of(f"{begin}Setting up...\n") == progress_of("anything else\n") == ""
 
 
 def test_each_tests_own_report_is_read_also_of_an_interrupted_session(tmp_path):

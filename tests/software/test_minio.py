@@ -116,10 +116,10 @@ def test_versions_of_go(text, version):
 
 
 def test_a_long_build_tells_how_far_it_is(monkeypatch):
-    monkeypatch.setattr(minio, "_TELL_S", 0.01)
+    monkeypatch.setattr(minio, "_REPORT_S", 0.01)
     minio._log().parent.mkdir(parents=True)
     minio._log().write_text("one\ntwo\n")
     said = []
-    with minio._telling(said.append):
+    with minio._reporting(said.append):
         minio.threading.Event().wait(0.1)
     assert "(2 packages)" in said[0] and len(said) < 20

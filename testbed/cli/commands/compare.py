@@ -32,7 +32,7 @@ def _configure(parser: argparse.ArgumentParser) -> None:
 
 def _run(args: argparse.Namespace) -> int:
     from results.compare.judgement import EXIT
-    from testbed.cli import series as told
+    from testbed.cli import series
     from testbed.cli.output import TimedProgress, require_writable, write
     from testbed.errors import UsageError
     from testbed.runner.campaign import new_campaign, require_enough_pairs
@@ -55,17 +55,17 @@ def _run(args: argparse.Namespace) -> int:
         asked = new_campaign(
             "compare",
             variants,
-            told.or_else(args.pairs, 10),
-            told.or_else(args.seed, 1),
-            store=told.store_for(args),
+            series.or_else(args.pairs, 10),
+            series.or_else(args.seed, 1),
+            store=series.store_for(args),
             measure_names=args.measure,
-            threshold=told.or_else(args.threshold, 3.0) / 100,
+            threshold=series.or_else(args.threshold, 3.0) / 100,
         )
         require_enough_pairs(asked)
     elif not args.resume:
         raise UsageError("what is compared? --kafka A --kafka B, or --variant 'LABEL: NAME=VALUE' twice")
     else:
-        told.refuse_with_resume(args, OF_A_NEW_ONE, "--kafka or --variant")
+        series.refuse_with_resume(args, OF_A_NEW_ONE, "--kafka or --variant")
     budget_s = parse_budget(args.budget)
     require_writable(args.junit)
     progress, early = TimedProgress(), not args.all
@@ -76,15 +76,15 @@ def _run(args: argparse.Namespace) -> int:
         result = begin(asked, budget_s, progress, stop_early=early)
     verdict = result.outcome.verdict
     if args.junit:
-        write(args.junit, told.as_junit(result))
+        write(args.junit, series.as_junit(result))
     if args.json:
-        print(told.as_json(result, verdict))
+        print(series.as_json(result, verdict))
     elif args.markdown:
-        print(told.as_markdown(result), end="")
+        print(series.as_markdown(result), end="")
     else:
-        print(f"{told.variants_table(result)}\n\nagainst {result.campaign.variants[0].label}:")
-        print(f"{told.findings_table(result.outcome)}\n\n{told.problem_lines(result)}", end="")
-        print(f"{verdict}  {result.campaign.id}: {told.ending(result)}")
+        print(f"{series.variants_table(result)}\n\nagainst {result.campaign.variants[0].label}:")
+        print(f"{series.findings_table(result.outcome)}\n\n{series.problem_lines(result)}", end="")
+        print(f"{verdict}  {result.campaign.id}: {series.ending(result)}")
     return EXIT[verdict]
 
 

@@ -6,7 +6,7 @@ from testbed.cli.command import Command
 
 
 def _configure(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("name", nargs="?", help="tell this one's parameters")
+    parser.add_argument("name", nargs="?", help="print this one's parameters")
 
 
 def _run(args: argparse.Namespace) -> int:

@@ -44,7 +44,7 @@ def _configure(parser: argparse.ArgumentParser) -> None:
 
 def _run(args: argparse.Namespace) -> int:
     from results.contract.store import StoreError
-    from testbed.cli.nights import tell_night
+    from testbed.cli.nights import report_night
     from testbed.cli.output import TimedProgress, require_writable
     from testbed.errors import TestbedError
     from testbed.runner.execution import parse_budget
@@ -62,7 +62,7 @@ def _run(args: argparse.Namespace) -> int:
         made = run_night(None if args.resume else new_night(wanted), args.resume, budget_s, progress)
     except StoreError as error:
         raise TestbedError(str(error)) from error
-    return tell_night(made, args)
+    return report_night(made, args)
 
 
 COMMAND = Command("nightly", "run a suite's cases, judge the store, write report and JUnit", _configure, _run)

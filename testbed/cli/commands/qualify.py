@@ -47,15 +47,15 @@ def _configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--junit", metavar="FILE", type=Path, help="write JUnit's XML there (default: in the page's folder)"
     )
-    told = parser.add_mutually_exclusive_group()
-    told.add_argument("--json", action="store_true", help="one JSON document on standard output")
-    told.add_argument("--markdown", action="store_true", help="tables for a pull request's comment")
+    output = parser.add_mutually_exclusive_group()
+    output.add_argument("--json", action="store_true", help="one JSON document on standard output")
+    output.add_argument("--markdown", action="store_true", help="tables for a pull request's comment")
     parser.epilog = "exit codes: 0 OK or IMPROVED, 1 REGRESSED, 2 NOISY, ENV-CHANGED, NO-DATA, or not all was run"
 
 
 def _run(args: argparse.Namespace) -> int:
     from testbed.cli.output import TimedProgress, require_writable
-    from testbed.cli.qualifying import asked_for, tell
+    from testbed.cli.qualifying import asked_for, report
     from testbed.cli.series import refuse_with_resume
     from testbed.errors import UsageError
     from testbed.runner.execution import parse_budget
@@ -68,7 +68,7 @@ def _run(args: argparse.Namespace) -> int:
     budget_s = parse_budget(args.budget)
     require_writable(args.junit, args.out and args.out / "index.html")
     asked = asked_for(args) if args.kafka else None
-    return tell(qualify(asked, args.resume, budget_s, TimedProgress(), all_pairs=args.all), args)
+    return report(qualify(asked, args.resume, budget_s, TimedProgress(), all_pairs=args.all), args)
 
 
 COMMAND = Command("qualify", "hold a release against others: every scenario, performance, upgrades", _configure, _run)

@@ -35,7 +35,7 @@ def _configure(parser: argparse.ArgumentParser) -> None:
     retain.add_argument(
         "--keep", metavar="RUN", action="append", default=[], help="keep this one, too (may be repeated)"
     )
-    retain.add_argument("--dry-run", action="store_true", help="only tell what would go")
+    retain.add_argument("--dry-run", action="store_true", help="only print what would go")
     for action in (compact, retain):
         action.add_argument(
             "--grace", metavar="AGE", default="24h", help="keep replaced files for readers so long (24h)"
@@ -51,7 +51,7 @@ def _configure(parser: argparse.ArgumentParser) -> None:
 
 def _configure_nights(actions: "argparse._SubParsersAction[Parser]") -> tuple[Parser, ...]:
     judge = actions.add_parser("judge", help="has anything changed? A line a scenario, from all runs of the store")
-    judge.add_argument("--experiment", metavar="NAME", action="append", help="tell only these (may be repeated)")
+    judge.add_argument("--experiment", metavar="NAME", action="append", help="report only these (may be repeated)")
     judge.add_argument("--json", action="store_true", help="JSON on standard output")
     judge.add_argument("--markdown", action="store_true", help="tables for a pull request's comment")
     judge.add_argument("--junit", metavar="FILE", type=Path, help="write JUnit's XML there, too")
@@ -62,7 +62,7 @@ def _configure_nights(actions: "argparse._SubParsersAction[Parser]") -> tuple[Pa
     judge.epilog = NIGHT_CODES
     ack = actions.add_parser("ack", help="a change is known: say why; it is the new baseline")
     ack.add_argument(
-        "series", nargs="+", metavar="SERIES", help="an id that judge tells, EXPERIMENT or EXPERIMENT:METRIC"
+        "series", nargs="+", metavar="SERIES", help="an id that judge prints, EXPERIMENT or EXPERIMENT:METRIC"
     )
     ack.add_argument("--reason", metavar="TEXT", required=True, help="why the change is as it is")
     ack.add_argument("--run", metavar="RUN", help="only the change that begins with this run")
@@ -91,7 +91,7 @@ def _configure_policies(actions: "argparse._SubParsersAction[Parser]") -> tuple[
             "series",
             nargs="*",
             metavar="SERIES",
-            help="EXPERIMENT:METRIC, 'EXPERIMENT NAME=VALUE:METRIC', or an id that judge tells",
+            help="EXPERIMENT:METRIC, 'EXPERIMENT NAME=VALUE:METRIC', or an id that judge prints",
         )
         parser.add_argument("--remove", action="store_true", help=f"remove this {what}")
     return mute, floor

@@ -70,8 +70,8 @@ def _estimate(args: argparse.Namespace) -> int:
         estimate = goal(observed)
     except InfeasibleError as refusal:
         if args.json:
-            told = {"possible": False, "why": refusal.why, "instead": refusal.instead}
-            print(document(told | {"shortest_seconds": refusal.deadline_s, "lowest_share": refusal.share}))
+            refused = {"possible": False, "why": refusal.why, "instead": refusal.instead}
+            print(document(refused | {"shortest_seconds": refusal.deadline_s, "lowest_share": refusal.share}))
         else:
             print(refusal)
         return refusal.exit_code
@@ -109,15 +109,15 @@ def _watch(args: argparse.Namespace) -> int:
     interval_s = _positive("--interval", args.interval, parse_duration)
     patience_s = _positive("--patience", args.patience, parse_duration) if args.patience is not None else PATIENCE_S
 
-    def tell(told: "MonitorReading | ThrottleRaise | RestoreResult | MonitorNote") -> None:
-        print(json.dumps(event_document(told)) if args.json else event_text(told), flush=True)
+    def print_event(event: "MonitorReading | ThrottleRaise | RestoreResult | MonitorNote") -> None:
+        print(json.dumps(event_document(event)) if args.json else event_text(event), flush=True)
 
     with admin_of(args) as admin:
         if most is not None:
             require_of_running(admin, [Capability.THROTTLES_REPLICATION], "--auto-raise")
         last = watch(
             admin,
-            tell,
+            print_event,
             JournalFolder(),
             interval_s=interval_s,
             patience_s=patience_s,

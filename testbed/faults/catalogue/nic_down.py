@@ -32,8 +32,8 @@ class NicDown(NetworkFault):
     def probe(self, testbed: Testbed) -> str | None:
         """See `NetworkFault.probe`: the host's end must have lost its carrier."""
         for _number, nic in nics_of(testbed.topology, self.host, self.nic):
-            told = testbed.hosts[self.host].run(["ip", "-j", "link", "show", "dev", nic.name]).stdout
-            if json.loads(told)[0]["operstate"] == "UP":
+            output = testbed.hosts[self.host].run(["ip", "-j", "link", "show", "dev", nic.name]).stdout
+            if json.loads(output)[0]["operstate"] == "UP":
                 return f"{self.host} {nic.name} still has a carrier"
         if self.nic == EVERY_NIC and arrives(testbed, self.host, testbed.plan.driver):
             return f"{self.host} still reaches {testbed.plan.driver}"

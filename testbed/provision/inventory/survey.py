@@ -189,14 +189,14 @@ def _with_silence(
     ]
     host = SshHost(declared.name, ssh_address(_access(declared), facts.keys), connect_timeout_s=CONNECT_S)
     try:
-        told = ask(host, "reach", {"addresses": others, "timeout_s": REACH_S})["silent"]
+        silent = ask(host, "reach", {"addresses": others, "timeout_s": REACH_S})["silent"]
     except TestbedError as error:
         return declared.name, replace(facts, unreachable=str(error))
     finally:
         host.close()
     own = addresses[declared.name][:1]
     unseen = {address: why for address in own if address and (why := _silence(address))}
-    return declared.name, replace(facts, silent=told, unseen=unseen)
+    return declared.name, replace(facts, silent=silent, unseen=unseen)
 
 
 def _silence(address: str) -> str:

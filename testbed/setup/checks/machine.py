@@ -142,10 +142,10 @@ class MemorySize(Check):
     def probe(self) -> CheckFinding:
         """Compare the available with the required memory; return the finding."""
         available = available_bytes(MEMINFO.read_text(encoding="ascii")) if MEMINFO.exists() else 0
-        told = f"{available / GIB:.1f} GiB available"
+        found = f"{available / GIB:.1f} GiB available"
         if available >= MEMORY_BYTES:
-            return self.good(told)
-        return self.bad(f"{told}, {MEMORY_BYTES / GIB:.0f} GiB needed", "end other programs, or use a larger machine")
+            return self.good(found)
+        return self.bad(f"{found}, {MEMORY_BYTES / GIB:.0f} GiB needed", "end other programs, or use a larger machine")
 
 
 class DiskSpace(Check):
