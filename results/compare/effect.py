@@ -3,8 +3,8 @@
 The difference of a pair is the logarithm of candidate ÷ baseline; the effect is the pseudo-median of the differences
 (the median of all their Walsh averages (dᵢ + dⱼ) / 2, i ≤ j: Hodges and Lehmann), as a ratio. Its interval
 and its p come from one distribution, that of signed ranks under all flips of signs, so that they never contradict
-each other. Both are exact as long as a difference is as likely to be too large as too small by any amount, which the
-random order within a pair provides; no normal distribution is assumed, and a single wild pair moves little.
+each other. Both are exact as long as a difference is as likely to be too large as too small by any amount. The random
+order within a pair provides that. No normal distribution is assumed, and a single wild pair moves little.
 """
 
 import math

@@ -35,8 +35,8 @@ class Fetchers:
 class Flow:
     """Partitions of one topic copied from a leader's host to a follower's host.
 
-    *throttled*: to an adding replica, listed on both sides. *in_sync*: to a follower in sync that is throttled on the
-    leader's side only, so that it counts on the leader's transmit (with a wildcard throttle on both sides).
+    *throttled*: to an adding replica, listed on both sides. *in_sync*: to a follower in sync. It is throttled on
+    the leader's side only, and counts on the leader's transmit; with a wildcard throttle on both sides.
     A flow ends when the leader's log of the partition is gone from its host: another broker leads from then on.
     """
 

@@ -89,11 +89,10 @@ class Store:
         raise StoreError(f"store {text!r}: scheme {parts.scheme!r} is not known; use a path, file:// or s3://")
 
     def commit(self, run: RunData) -> str:
-        """Write a run; returns its id. After a failure or a kill at any point it is there whole or not at
-        all.
+        """Write a run and return its id. After a failure or a kill at any point it is there whole or not at all.
 
-        Raise StoreError when the id exists, when the manifest's verdict is not that of its criteria, or when the
-        store cannot be written, for instance because its disk is full; then nothing of the run is left.
+        Raise StoreError when the id exists, or when the manifest's verdict is not that of its criteria. Also raise it
+        when the store cannot be written, for instance because its disk is full; then nothing of the run is left.
         """
         run_id = run.manifest.run_id
         if run.manifest.verdict != (verdict := overall(run.criteria)):

@@ -2,7 +2,7 @@
 
 A host receives what its logs grow by, whichever broker leads: a follower's copies, and what producers write to it. It
 sends what its broker counts as sent to followers and to consumers. The bytes on the NIC for each byte of a copy come
-from the calibration, those for each byte of clients from the time when the load was alone. Against each full frame
+from the calibration. Those for each byte of clients come from the time when the load was alone. Against each full frame
 goes an acknowledgement of TCP: one for every second frame (RFC 1122), or fewer when the kernel merges them.
 """
 

@@ -223,8 +223,9 @@ class _MoveMeasurer:
 
 
 def _while_both(control: Series, listed: Series, first: int, last: int) -> tuple[float, float] | None:
-    """What the control's and the throttled logs grew by from `first` on, until one of them had all; None: not known.
+    """Return what the control's and the throttled logs grew by from `first` on, until one of them had all.
 
+    The result is None when that is not known.
     Throttled logs that did not grow in that time have not arrived: they wait.
     """
     arrivals = listed.t[1:][np.diff(listed.value) > 0]

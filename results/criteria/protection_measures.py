@@ -1,9 +1,9 @@
 """How late acknowledgements were while a throttled move copied, producer by producer, second by second.
 
-Four things happen in such a run, and each second of records that were due belongs to one of them: the load is alone
-(*before*), the throttle holds the copying back (*copying*), partitions arrive and change their leaders (*arriving*), or
-an unthrottled transfer runs as well (the control; not counted). When the same partitions move back without a throttle,
-these seconds are divided in the same way.
+Four things happen in such a run, and each second of records that were due belongs to one of them. The load is alone
+(*before*). The throttle holds the copying back (*copying*). Partitions arrive and change their leaders (*arriving*). Or
+an unthrottled transfer, the control, runs as well: that second is not counted. When the same partitions move back
+without a throttle, these seconds are divided in the same way.
 """
 
 import math

@@ -215,7 +215,7 @@ def _buckets(rows: pa.Table) -> Floats:
 
 
 def _counter(run: RunSeries, manifest: Manifest, host: str, direction: Direction) -> Series:
-    """The bytes that a host's measured NICs counted; empty where it has none."""
+    """Return the bytes that a host's measured NICs counted; empty where it has none."""
     devices = [nic.device for nic in manifest.nics if nic.host == host and nic.direction == direction]
     return run.gauge("nic.tx.bytes" if direction == "transmit" else "nic.rx.bytes", host, devices)
 

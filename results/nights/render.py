@@ -13,8 +13,8 @@ from results.render import junit as junit_document
 def lines(found: Sequence[ScenarioResult]) -> list[str]:
     """Return a line a scenario.
 
-    Below it one for each change of tonight, for each series that is listed for its noise or by a user, and for each
-    change that no user has acknowledged.
+    Below it stands one for each change of tonight, and one for each series that is listed for its noise or by a user.
+    Another stands for each change that no user has acknowledged.
     """
     width = max((len(each.name) for each in found), default=0)
     rows = []

@@ -316,8 +316,11 @@ def _runs(count: int) -> str:
 
 
 def _named(found: Sequence[ScenarioResult]) -> list[ScenarioResult]:
-    """Return each scenario with its name: the experiment, those parameters in which it is not like all others of it,
-    and of several environments in which it was run what sets them apart."""
+    """Return each scenario with its name.
+
+    The name is the experiment, and those parameters in which the scenario is not like all others of it. Where it was
+    run in several environments, what sets them apart follows.
+    """
     alike: dict[str, list[ScenarioResult]] = {}
     same: dict[str, list[ScenarioResult]] = {}
     for each in found:

@@ -231,8 +231,8 @@ def continued_drift(
 
     The result is None when it is new.
 
-    Both have the same direction, and one drift that begins with the earlier change, or before it, explains all runs
-    better than a step for each does. One that began before these runs (`since` is the number of all, or more) goes on
+    Both have the same direction. One drift that begins with the earlier change, or before it, explains all runs better
+    than a step for each does. One that began before these runs (`since` is the number of all, or more) goes on
     only if it is known to be a drift.
     """
     n = len(runs)

@@ -165,8 +165,8 @@ def score_grid() -> Floats:
 def at_least_normal(tail: Tail) -> Tail:
     """Return the curve, but nowhere below that of normal noise.
 
-    Series that are constant, or nearly, are counted and never score: the curve of a store that is mostly made of them
-    falls so low that the first of them that begins to scatter would alarm within days.
+    Series that are constant, or nearly, are counted and never score. The curve of a store that is mostly made of them
+    falls very low: the first of them that begins to scatter would alarm within days.
     """
     scores = score_grid()
     found, normal = tail.chance(scores), np.exp(NORMAL - scores * scores / 2)

@@ -1,6 +1,6 @@
 """How likely the newest runs lie so far from all before by luck: the test for a large change. Pure.
 
-The scan of `calculator` shares what it knows among all lengths and limits outliers, so three runs of a young series
+The scan of `calculator` shares what it knows among all lengths and limits outliers. So three runs of a young series
 cannot be very unlikely for it, however far they are. This test asks one question alone, and its chance has no floor.
 The derivation is in `docs/series.md`, *A large change*.
 """

@@ -36,7 +36,7 @@ def judge_kafka(measures: MoveMeasures, move: Move) -> list[Finding]:
 def sensor_tolerance(rates: HostRates, move: Move) -> float:
     """Return how far the mean of a healthy sensor's readings may lie from its prediction, as part of it.
 
-    Readings do not tell where between two of them a response came, so that the ends of each sum are off by a response's
+    Readings do not say where between two of them a response came. So the ends of each sum are off by a response's
     spacing, evenly distributed, and by what a second's bytes vary. The sum is divided by `spanned_s` at least.
     """
     kafka = rates.kafka

@@ -1,8 +1,8 @@
 """Every listed partition is held back: none is copied ahead of the others.
 
 A fetch takes the partitions of a broker in turn, one response each. With responses much smaller than a partition all
-listed partitions of a fetcher advance alike; one that the throttle does not hold back is fetched alone whenever the
-quota is exceeded, and is copied whole before most others have had a turn.
+listed partitions of a fetcher advance alike. One that the throttle does not hold back is fetched alone whenever the
+quota is exceeded. It is copied whole before most others have had a turn.
 """
 
 from dataclasses import dataclass

@@ -100,7 +100,7 @@ def most_uploaded(remainder: float, before_bytes_per_s: float, covered_s: float)
 
 
 def judge_upload(asked: Relocation, found: Upload) -> list[Finding]:
-    """Criterion `uploaded-remainder`: stores receive the load, twice, and one block of each old broker's log."""
+    """Judge `uploaded-remainder`: stores receive the load, twice, and one block of each old broker's log."""
     verdict: Verdict = "inconclusive"
     expected, most, observed = "the load, twice, and what the old broker's log had left", None, None
     f, gap = asked.nic_bytes_per_log_byte, _gap(found.nics, asked)

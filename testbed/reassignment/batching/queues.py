@@ -31,7 +31,7 @@ class StepQueues:
         (self._leading if step.moves_leader else self._others).put(rank, brokers)
 
     def take(self) -> dict[int, Step]:
-        """Remove and return the steps of the next batch, in its order, as `choose_batch` does when nothing is in flight."""
+        """Remove and return the next batch's steps, in order, as `choose_batch` does when nothing is in flight."""
         limits, copying = self._limits, Counter[int]()
         slots = len(self.steps) if limits.partitions is None else limits.partitions
         movers = slots if limits.leaders is None else min(limits.leaders, slots)
