@@ -27,7 +27,7 @@ from results.nights.state import NEVER, SeriesState, SeriesVerdict
 from results.nights.values import FAILED
 from results.nights.verdicts import rank
 from results.series.block import MOST_RUNS, Floats, Ints
-from results.series.calculator import FEWEST_RUNS
+from results.series.calculator import FEWEST_RUNS_TO_JUDGE
 from results.series.decision import LevelChange
 from results.series.history import History, ReportedChange
 from results.series.judge import Better, Judge, direction, verdict
@@ -49,7 +49,7 @@ def parse_failures(names: str | None, count: float) -> Failures:
 def counting(earlier: Sequence[Failures], tonight: Sequence[Failures]) -> list[str]:
     """Return the criteria whose failure tonight counts, of runs in order.
 
-    A failure counts, unless the criterion failed in some of `FEWEST_RUNS` or more earlier runs, and that many failures
+    A failure counts, unless the criterion failed in some of `FEWEST_RUNS_TO_JUDGE` or more earlier runs, and that many failures
     fall on tonight's runs with a chance of more than `CRITERION_BY_CHANCE`. Runs directly before, in which it failed,
     too, are counted as tonight's: what goes on failing is no chance.
     """
@@ -61,7 +61,7 @@ def _by_chance(name: str, earlier: Sequence[Failures], tonight: Sequence[Failure
     streak = next((number for number, each in enumerate(reversed(failed)) if not each), len(failed))
     runs = len(failed) - streak
     before, now = sum(failed[:runs]), streak + sum(name in each for each in tonight)
-    if runs < FEWEST_RUNS or not before:
+    if runs < FEWEST_RUNS_TO_JUDGE or not before:
         return False
     new = streak + len(tonight)
     return at_least(now, new, before + now, runs + new) > CRITERION_BY_CHANCE

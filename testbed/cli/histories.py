@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from results.render import NOTHING, document, table
-from results.series.calculator import FEWEST_RUNS
+from results.series.calculator import FEWEST_RUNS_TO_JUDGE
 from results.series.changes import ChangePoint, SeriesChanges
 from results.series.changes import changes as changes_of
 from results.series.columns import Columns, ColumnsError, read

@@ -338,9 +338,9 @@ def _count(
                     f"{flow.host.name}: its flow over the uplink {far_end} ended before it was measured: "
                     f"{said.stdout.strip()[-500:]} {said.stderr.strip()[-500:]}"
                 )
-        if told["idle"]:
+        if report["idle"]:
             raise TestbedError(f"{far_end}: after {begin_s:.0f} s too little had passed at {', '.join(told['idle'])}")
-    return ByteCount.between(*told["looks"])
+    return ByteCount.between(*report["looks"])
 
 
 OVER_S = 1.0

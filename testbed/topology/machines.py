@@ -14,6 +14,7 @@ from pydantic import Field, WithJsonSchema
 from testbed.form import Form, check
 from testbed.suggestions import choices, did_you_mean, show
 from testbed.topology.inventory import address_problem
+from testbed.yaml_document import FieldPath, Violation
 
 if TYPE_CHECKING:
     from testbed.topology.host import DeclaredHost
