@@ -339,7 +339,7 @@ def _count(
                     f"{said.stdout.strip()[-500:]} {said.stderr.strip()[-500:]}"
                 )
         if report["idle"]:
-            raise TestbedError(f"{far_end}: after {begin_s:.0f} s too little had passed at {', '.join(told['idle'])}")
+            raise TestbedError(f"{far_end}: after {begin_s:.0f} s too little had passed at {', '.join(report['idle'])}")
     return ByteCount.between(*report["looks"])
 
 
