@@ -49,9 +49,9 @@ def parse_failures(names: str | None, count: float) -> Failures:
 def counting(earlier: Sequence[Failures], tonight: Sequence[Failures]) -> list[str]:
     """Return the criteria whose failure tonight counts, of runs in order.
 
-    A failure counts, unless the criterion failed in some of `FEWEST_RUNS_TO_JUDGE` or more earlier runs, and that many
-    failures fall on tonight's runs with a chance of more than `CRITERION_BY_CHANCE`. Runs directly before, in which it failed,
-    too, are counted as tonight's: what goes on failing is no chance.
+    A failure counts, unless the criterion failed in some of `FEWEST_RUNS_TO_JUDGE` or more earlier runs, and chance
+    explains that many failures tonight: its probability is above `CRITERION_BY_CHANCE`. Runs directly before, in which
+    it failed, too, are counted as tonight's: what goes on failing is no chance.
     """
     return sorted(name for name in frozenset().union(*tonight) if not _by_chance(name, earlier, tonight))
 
