@@ -187,7 +187,7 @@ class Kip455Executor:
             if expect.when == "end":
                 there = self.trace.latest(self.tp(expect.partition), begun_us)
                 if there is None or not expect.wanted.met_by(there):
-                    missing.append(f"partition {expect.partition} is {there or 'not told'}, not {expect.wanted}")
+                    missing.append(f"partition {expect.partition} is {there or 'not described'}, not {expect.wanted}")
         left_s = step.settle_s - (time.monotonic() - begun_s)
         if left_s > 0:
             missing.append(f"{left_s:.1f} s of its time are left")
