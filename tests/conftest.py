@@ -1,6 +1,7 @@
 """Shared by all tests."""
 
 import os
+import re
 import signal
 from functools import cache
 from pathlib import Path
@@ -29,9 +30,14 @@ AT_ONCE_LATER = 3
 LONGEST = "test_s3.py"
 """It takes longest of those that need the store: begun last, it would run alone."""
 ALONE, SPARK = "alone", "spark"
-RESULTS = Path("tests/results")
-SHARED_SESSION = "tests/results/spark"
-"""The group of all files that share one Spark session: to start a second one takes 8 s of CPU."""
+SHARED = {
+    Path("tests/results"): (re.compile(r"mark\.spark"), "tests/results/spark"),
+    CONTAINERS: (re.compile(r"[(, ]three[,)]|\"three\""), "tests/containers/three"),
+}
+"""Folder → what a file says that shares what costs much, and the group of all such files.
+
+They share a Spark session, whose start takes 8 s of CPU, or three brokers that stay up. Each worker would have its own.
+"""
 
 
 def has_containers(group):
@@ -41,15 +47,16 @@ def has_containers(group):
 
 @cache
 def group_of(file):
-    """Return the group of a file's tests: the file itself, or that of one Spark session."""
-    text = (Path(__file__).parents[1] / file).read_text() if Path(file).parent == RESULTS else ""
-    return SHARED_SESSION if "mark.spark" in text else file
+    """Return the group of a file's tests: the file itself, or all files that share what it uses."""
+    said, group = SHARED.get(Path(file).parent, (None, ""))
+    shares = said is not None and said.search((Path(__file__).parents[1] / file).read_text(encoding="utf-8"))
+    return group if shares else file
 
 
 class Groups(LoadScopeScheduling):
     """Gives each worker whole files, in the order of collection; those with containers to some of the workers.
 
-    The files that share a Spark session are all given to one worker.
+    Files that share what costs much are all given to one worker.
     """
 
     def _split_scope(self, nodeid):
@@ -67,7 +74,10 @@ class Groups(LoadScopeScheduling):
 
 
 def pytest_collection_modifyitems(items):
-    """Put first what takes longest: files with containers, then with Spark; of each kind last what needs the store."""
+    """Put first what takes longest: files with containers, then with Spark; of each kind last what needs the store.
+
+    Of files with containers those of a group come first: one worker is busy with them for minutes.
+    """
     alone = [item for item in items if item.get_closest_marker(ALONE)]
     if stray := [item.nodeid for item in alone if item.path.parent.name != CONTAINERS.name]:
         raise pytest.UsageError(f"`./run test` looks for tests marked {ALONE} in {CONTAINERS} only, not at {stray[0]}")
@@ -76,7 +86,8 @@ def pytest_collection_modifyitems(items):
     def place(item):
         waits = item.get_closest_marker(STORE) is not None
         pure = item.path.parent.name != CONTAINERS.name
-        return pure, pure and item.path not in spark, waits, waits and item.path.name != LONGEST
+        file = item.nodeid.split("::", 1)[0]
+        return pure, pure and item.path not in spark, waits, waits and item.path.name != LONGEST, group_of(file) == file
 
     items.sort(key=place)
 
