@@ -15,7 +15,12 @@ from testbed.runner.comparison import PAIRS_BEFORE_EARLY_END
 from testbed.runner.testbed_pool import MOST_KEPT
 
 PAGE = (Path(__file__).parents[2] / "docs" / "comparing.md").read_text()
-COMMANDS = [line for line in PAGE.split("```")[1].splitlines() if line.startswith("testbed ")]
+RUN = "./run "
+COMMANDS = [line.removeprefix(RUN) for line in PAGE.split("```")[1].splitlines() if line.startswith(f"{RUN}testbed ")]
+
+
+def test_the_page_has_examples():
+    assert len(COMMANDS) > 3
 
 
 @pytest.mark.parametrize("line", COMMANDS)
