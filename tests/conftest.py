@@ -92,6 +92,7 @@ def pytest_collection_modifyitems(items):
     items.sort(key=place)
 
 
+@pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config, log):
     """Return the scheduler of `pytest --numprocesses`."""
     return Groups(config, log)

@@ -42,6 +42,10 @@ class ColdRead:
     source: Literal["device", "store"]
 
 
+CALM = "calm"
+"""The step in which a new broker waited for a calm machine: it is no part of the time that joining takes."""
+
+
 @dataclass(frozen=True, slots=True)
 class MembershipStep:
     """The end of one step of a broker that joins or leaves, in microseconds since the epoch."""

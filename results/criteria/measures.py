@@ -175,6 +175,8 @@ class NicTotals:
     covered_s: float | None
     before_bytes_per_s: float | None
     longest_gap_s: float | None
+    next_bytes: float = 0.0
+    """What it counted from there to its next reading. Another host's NIC was read up to a reading later."""
 
 
 @dataclass(frozen=True, slots=True)

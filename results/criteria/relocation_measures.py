@@ -108,7 +108,8 @@ def _nic(
         part = series.cut(int(quiet[0]), int(quiet[-1]))
         before = counted(part.value) / ((int(part.t[-1]) - int(part.t[0])) / US)
     gap_s = longest_gap_s(series.t, started, until)
-    return NicTotals(host, direction, counted_between(series, started, until), covered_s, before, gap_s)
+    following = counted(series.cut(after, after + 1).value) if after + 1 < len(series) else 0.0
+    return NicTotals(host, direction, counted_between(series, started, until), covered_s, before, gap_s, following)
 
 
 def received_by_stores(manifest: Manifest, run: RunSeries) -> tuple[NicTotals, ...]:
@@ -251,6 +252,14 @@ def most_copied_bytes(asked: Relocation, measures: MoveMeasures) -> float | None
             return None
         total += sign * nic.bytes
     return total
+
+
+def next_sent_bytes(asked: Relocation, measures: MoveMeasures) -> float:
+    """Return NIC bytes that the stores sent up to one reading after the move's last.
+
+    A broker's NIC that was read a moment later than a store's has received them already.
+    """
+    return sum(nic.next_bytes for sign, nic in _between_brokers(asked, measures) if sign < 0)
 
 
 def _between_brokers(asked: Relocation, measures: MoveMeasures) -> Iterator[tuple[int, NicTotals]]:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from results.contract.manifest import Manifest
-from results.contract.relocation import Relocation
+from results.contract.relocation import CALM, Membership, Relocation
 from results.contract.verdict import Finding, overall
 from results.criteria.catalogue.handover import longest_pause, partitions_per_s
 from results.criteria.measures import MoveMeasures
@@ -99,6 +99,7 @@ WORDS = {
     "provisioned": "container and links made",
     "started": "its process started",
     "registered": "registered, and answers",
+    CALM: "the machine was calm",
     "drained": "the replicas of internal topics moved",
     "stopped": "stopped",
     "unregistered": "unregistered",
@@ -122,14 +123,23 @@ def _membership(asked: Relocation, measures: MoveMeasures) -> list[tuple[str, st
     return rows
 
 
+def _calm_s(member: Membership) -> float:
+    """Return the seconds for which a new broker waited for a calm machine; 0 without such a step."""
+    total_us, since = 0, member.asked_us
+    for step in member.steps:
+        total_us += step.ts_us - since if step.name == CALM else 0
+        since = step.ts_us
+    return total_us / 1e6
+
+
 def _balanced_s(asked: Relocation, measures: MoveMeasures) -> float | None:
     """Return the seconds from the command to add a broker until the move was done, or of a move that removes one until
-    it was gone."""
+    it was gone. The wait for a calm machine does not count."""
     member, started = asked.membership, measures.started_us
     if member is None or started is None or measures.done_s is None:
         return None
     if member.change == "joined":
-        return (started - member.asked_us) / 1e6 + measures.done_s
+        return (started - member.asked_us) / 1e6 + measures.done_s - _calm_s(member)
     return (member.steps[-1].ts_us - started) / 1e6 if member.steps else None
 
 

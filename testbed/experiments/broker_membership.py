@@ -2,7 +2,7 @@
 
 from contextlib import suppress
 
-from results.contract.relocation import Membership, MembershipStep
+from results.contract.relocation import CALM, Membership, MembershipStep
 from testbed.errors import TestbedError
 from testbed.experiments.reassignment_run import ReassignmentRun
 from testbed.experiments.unthrottled_move import RunActivity, run_alone
@@ -66,6 +66,9 @@ class BrokerArrival(RunActivity):
         asked = now_us()
         recorder.event("scale.asked", "joined", host=host.name)
         testbed.add_host(host, step=step, progress=environment.context.progress)
+        # A starting JVM needs the cores that the other brokers have here, and nowhere else.
+        environment.load.warm()
+        step(CALM)
         self._membership = membership(testbed, host, Membership(host.name, "joined", asked, tuple(steps), False, False))
 
     def membership(self) -> Membership | None:

@@ -84,7 +84,7 @@ def remainder(told, **changes):
     return of(judge(replace(manifest, topology=topology, criteria=(name,)), *data), name)
 
 
-# 29.8 MB of a log with a heap of 512 MiB, × 1.05 of the wire, and 1.1 MB/s × (20 s + 2 × 18.3 s), + 3 %: 96 MB.
+# 2 × 29.8 MB of a log with a heap of 512 MiB, and 2 × 1 MB/s × 19.3 s, × 1.05 of the wire, + 3 %: 106 MB.
 @pytest.mark.parametrize(
     ("uploaded", "verdict"),
     [(0.0, "pass"), (60e6, "pass"), (90e6, "fail"), (300e6 * F, "fail")],

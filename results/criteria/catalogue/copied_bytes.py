@@ -10,7 +10,7 @@ from results.criteria.criterion import RATES, Criterion, has_relocation
 from results.criteria.findings import finding, times_power
 from results.criteria.measures import MoveMeasures, NicTotals
 from results.criteria.quantities import GAP_S, percent, size
-from results.criteria.relocation_measures import NOTHING, copied_bytes, most_copied_bytes
+from results.criteria.relocation_measures import NOTHING, copied_bytes, most_copied_bytes, next_sent_bytes
 
 WRITTEN_S = 1.0
 """Clients that had to wait make up for it afterwards: what they write may be off by that much at the move's ends."""
@@ -35,6 +35,8 @@ def judge_copied(_manifest: Manifest, asked: Relocation, measures: MoveMeasures)
         covered_s = max(nic.covered_s or 0.0 for nic in nics)
         low, high = local * f, (local + asked.written_bytes_per_s * covered_s) * f
         slack = CONSERVATION_TOLERANCE * high + asked.written_bytes_per_s * f * WRITTEN_S
+        if asked.storage != "disk":
+            slack += next_sent_bytes(asked, measures)
         low, high = (low - slack if asked.storage == "disk" else -slack), high + slack
         expected = f"{size(low)} to {size(high)}: {size(local)} on disks × {f:.3f}, and what is written meanwhile"
         share = f", {percent(observed / (asked.total_bytes * f))} of the whole log" if asked.total_bytes else ""
@@ -59,7 +61,7 @@ def judge_copied(_manifest: Manifest, asked: Relocation, measures: MoveMeasures)
             observed=observed,
             unit="bytes",
             power=times_power(high / observed, "the bytes between brokers") if observed and observed > 0 else None,
-            tolerance=f"± {percent(CONSERVATION_TOLERANCE)}, and {WRITTEN_S:g} s of what is written",
+            tolerance=f"± {percent(CONSERVATION_TOLERANCE)}, {WRITTEN_S:g} s of what is written, a store reading",
             series=("nic.rx.bytes", "nic.tx.bytes", "manifest.relocation"),
         )
     ]
