@@ -24,7 +24,7 @@ QUANTILES = (0.5, 0.99, 0.999)
 
 
 def measure_clients(run: RunSeries, started: int, done: int | None) -> tuple[ClientView, ...]:
-    """What the clients saw before, during and after the move; empty without clients. Without an end: no after.
+    """Return what the clients saw before, during and after the move; empty without clients. Without an end: no after.
 
     *Before* begins when the load was said to be alone, else when the calibration was over: that is load as well.
     *After* ends where the partitions begin to move back.
@@ -58,7 +58,8 @@ def _view(kind: ClientKind, part: Part, latency: pa.Table, count: pa.Table, firs
 
 
 def bucket_quantile(bucket: Floats, count: Floats, quantile: float) -> float | None:
-    """The highest value of the bucket that holds the quantile, of buckets merged by their value; None when empty."""
+    """Return the highest value of the bucket that holds the quantile, of buckets merged by their value; None when
+    empty."""
     total = float(np.sum(count))
     if total <= 0:
         return None
@@ -68,7 +69,7 @@ def bucket_quantile(bucket: Floats, count: Floats, quantile: float) -> float | N
 
 
 def _silence_s(rows: pa.Table, host: str) -> float | None:
-    """Longest time for which a count did not grow, between readings; None with fewer than two of them."""
+    """Return longest time for which a count did not grow, between readings; None with fewer than two of them."""
     chosen = rows.filter(pc.equal(rows["host"], host)).sort_by("us")
     t, value = chosen["us"].to_numpy(), chosen["value"].to_numpy()
     if len(t) < 2:
@@ -87,7 +88,7 @@ def _between(table: pa.Table, first: int, last: int) -> pa.Table:
 
 
 def _microseconds(label: str | None) -> float:
-    """A bucket's highest value. Raises ValueError for a label that is no number."""
+    """Return a bucket's highest value. Raise ValueError for a label that is no number."""
     try:
         return float(label or "")
     except ValueError:

@@ -148,12 +148,12 @@ class JvmMeasures:
 
     @property
     def stopped(self) -> float | None:
-        """The share in which it stood still; of a JVM that counts no pauses, the share in which it collected."""
+        """Return the share in which it stood still; of a JVM that counts no pauses, the share in which it collected."""
         return self.collecting if self.paused is None else self.paused
 
     @property
     def left_share(self) -> float | None:
-        """The smallest share of the old generation that a full collection left; None without one."""
+        """Return the smallest share of the old generation that a full collection left; None without one."""
         return min(self.left_bytes) / self.most_bytes if self.left_bytes and self.most_bytes else None
 
 

@@ -1,7 +1,7 @@
 """A night with Spark: new runs taken in, every series judged where its runs lie, what was found kept in the store.
 
-To the driver come one row a series (what it is, and what was said of it) and what was learned of the noise, however
-long the history is.
+However long the history is, little comes to the driver: what was learned of the noise, and one row a series. The row
+holds what the series is and what was said of it.
 
 Runs of a machine whose clock was ahead are left out until their time has come, and stop no series. `now` is by the
 clock of the machine that judges. Where it is not known (None), everything is taken as it is dated.
@@ -37,12 +37,12 @@ BACK = timedelta(hours=36)
 
 
 def latest_due(now: datetime) -> int:
-    """What is dated later, in microseconds, is left out."""
+    """Return the latest time, in microseconds, that counts: what is dated later is left out."""
     return micros((now + AHEAD).isoformat())
 
 
 def set_back(states: Mapping[str, SeriesState], now: datetime | None) -> Mapping[str, SeriesState]:
-    """The states of series that were judged up to a run dated ahead, set back so that tonight's are new to them."""
+    """Return the states of series that were judged up to a run dated ahead, set back: tonight's are new to them."""
     return states if now is None else {name: _set_back(state, now) for name, state in states.items()}
 
 
@@ -58,14 +58,17 @@ def _set_back(state: SeriesState, now: datetime) -> SeriesState:
 
 
 def learned_by(learned: LearnedNoise | None, now: datetime | None) -> LearnedNoise | None:
-    """What was learned, on no later night than this one: or it would not be learned again for as long."""
+    """Return what was learned, on no later night than this one: or it would not be learned again for as long."""
     if learned is None or now is None:
         return learned
     return replace(learned, night=min(learned.night, int(night_of(np.array([micros(now.isoformat())]))[0])))
 
 
 def dated_ahead(runs: int, first: str | None, newest: int | None, now: datetime) -> tuple[str, ...]:
-    """A line about runs that are dated later than `latest_due`, `first` one of them; none where there are none."""
+    """Return a line about runs that are dated later than `latest_due`, `first` one of them.
+
+    Nothing is returned where there are none.
+    """
     if newest is None:
         return ()
     which = f"run {first} is" if runs == 1 else f"{runs} runs, {first} the first of them, are"

@@ -295,12 +295,12 @@ class ClientChart:
 
     @property
     def rows(self) -> list[tuple[float, float | None, float | None]]:
-        """The chart as table rows: instant, median, 99th percentile."""
+        """Return the chart as table rows: instant, median, 99th percentile."""
         return [r for r in zip(self.t, self.p50, self.p99, strict=True) if r[1] is not None]
 
 
 def client_charts(measures: MoveMeasures, run: RunSeries, beside: tuple[Chart, ...]) -> tuple[ClientChart, ...]:
-    """One for producers and one for consumers, where there are any, from where to where the others are."""
+    """Return a chart for producers and one for consumers, where there are any, from where to where the others are."""
     if measures.started_us is None or not beside:
         return ()
     found = []
@@ -362,7 +362,7 @@ class StepLine:
 
 
 def flights(measures: MoveMeasures, run: RunSeries) -> tuple[StepLine, ...]:
-    """Both lines, of a move whose steps were watched; none of any other: at once there is nothing to see."""
+    """Return both lines, of a move whose steps were watched; none of any other: at once there is nothing to see."""
     listed = run.gauge("move.listed", DRIVER)
     if measures.started_us is None or not len(listed):
         return ()

@@ -158,7 +158,7 @@ class FormulaPicture:
 
 
 def formula_picture(found: Sequence[CombinationValues]) -> FormulaPicture | None:
-    """The picture; None where nothing has both a time and a formula."""
+    """Return the picture; None where nothing has both a time and a formula."""
     known = [each for each in found if TIME in each.medians and FORMULA in each.medians]
     if not known:
         return None
@@ -199,26 +199,27 @@ class SizeScaling:
 
     @property
     def word(self) -> str:
-        """What that is called."""
+        """Return what that is called."""
         if self.high <= FLAT:
             return "flat"
         return "linear" if self.low >= LINEAR else "neither flat nor by the formula"
 
     def __str__(self) -> str:
-        told = f"{self.slope:.2f} s ({self.low:.2f} to {self.high:.2f}) for each second that log size ÷ NIC grows"
-        return f"{self.of or 'all'}: {self.word}, {told}; {self.sizes} sizes"
+        text = f"{self.slope:.2f} s ({self.low:.2f} to {self.high:.2f}) for each second that log size ÷ NIC grows"
+        return f"{self.of or 'all'}: {self.word}, {text}; {self.sizes} sizes"
 
 
 def growths(axes: Sequence[str], found: Sequence[tuple[Sequence[str], CombinationValues]]) -> tuple[SizeScaling, ...]:
-    """One for each group of combinations (values of the axes, what was measured) that differ in their size alone."""
+    """Return one scaling for each group of combinations (values of the axes, what was measured) that differ in their
+    size alone."""
     if SIZE not in axes:
         return ()
     at = list(axes).index(SIZE)
     groups: dict[str, list[CombinationValues]] = {}
-    for values, told in found:
-        if TIME in told.medians and FORMULA in told.medians:
+    for values, measured in found:
+        if TIME in measured.medians and FORMULA in measured.medians:
             others = [f"{a}={v}" for i, (a, v) in enumerate(zip(axes, values, strict=True)) if i != at]
-            groups.setdefault(" ".join(others), []).append(told)
+            groups.setdefault(" ".join(others), []).append(measured)
     known = (_growth(name, sorted(each, key=_formula)) for name, each in groups.items())
     return tuple(each for each in known if each is not None)
 
@@ -236,5 +237,5 @@ def _growth(of: str, found: Sequence[CombinationValues]) -> SizeScaling | None:
     return SizeScaling(of, len(found), slope, min(low, slope), max(high, slope))
 
 
-def _formula(told: CombinationValues) -> float:
-    return told.medians[FORMULA]
+def _formula(measured: CombinationValues) -> float:
+    return measured.medians[FORMULA]

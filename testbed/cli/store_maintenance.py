@@ -119,7 +119,7 @@ def _tell(what: str, problems: list[str]) -> None:
 def mute(store: Store, args: argparse.Namespace) -> int:
     """Mute series until a time, end a mute, or print all mutes; return the exit code."""
     if not args.series:
-        return _told(_mutes(policies.load(store)), "nothing is muted")
+        return _print_lines(_mutes(policies.load(store)), "nothing is muted")
     now = datetime.now(UTC)
     if not args.remove and (args.reason is None or args.until is None):
         raise UsageError("mute: give --reason and --until, as --until 14d; --remove ends a mute")
@@ -131,13 +131,13 @@ def mute(store: Store, args: argparse.Namespace) -> int:
         by = args.by or getpass.getuser()
         return known.muted(Mute(each, args.reason, by, at, until) for each in args.series)
 
-    return _told(_mutes(_change(store, changed, args)), "nothing is muted")
+    return _print_lines(_mutes(_change(store, changed, args)), "nothing is muted")
 
 
 def floor(store: Store, args: argparse.Namespace) -> int:
     """Set a floor, remove it, or print all floors; return the exit code."""
     if not args.series:
-        return _told(_floors(policies.load(store)), "there is no floor")
+        return _print_lines(_floors(policies.load(store)), "there is no floor")
 
     def changed(known: Policies) -> Policies:
         if args.remove:
@@ -146,7 +146,7 @@ def floor(store: Store, args: argparse.Namespace) -> int:
             known = known.floored(Floor(each, args.never_above, args.never_below))
         return known
 
-    return _told(_floors(_change(store, changed, args)), "there is no floor")
+    return _print_lines(_floors(_change(store, changed, args)), "there is no floor")
 
 
 def _change(store: Store, changed: "policies.Change", args: argparse.Namespace) -> Policies:
@@ -177,16 +177,16 @@ def _mutes(known: Policies) -> list[str]:
 
 
 def _floors(known: Policies) -> list[str]:
-    told = []
+    rows = []
     for each in known.floors:
         values = (("above", each.never_above), ("below", each.never_below))
-        told.append(
+        rows.append(
             f"{each.series}: never {', '.join(f'{word} {value:g}' for word, value in values if value is not None)}"
         )
-    return told
+    return rows
 
 
-def _told(lines: list[str], nothing: str) -> int:
+def _print_lines(lines: list[str], nothing: str) -> int:
     print("\n".join(lines or [nothing]))
     return 0
 

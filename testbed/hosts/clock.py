@@ -69,8 +69,8 @@ def measure_offset(machine: Sessions) -> ClockOffset:
             for _ in range(EXCHANGES):
                 asked = time.time_ns()
                 channel.sendall(b"\n")
-                told = int(stream.readline())
-                found.append(Exchange(asked, told, time.time_ns()))
+                remote = int(stream.readline())
+                found.append(Exchange(asked, remote, time.time_ns()))
         except (OSError, ValueError, paramiko.SSHException) as error:
             raise TestbedError(f"{machine.name}: its clock was not read: {error or type(error).__name__}") from error
     return closest(found)

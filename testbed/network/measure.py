@@ -372,8 +372,8 @@ def wait_idle(topology: Topology, places: Mapping[str, Place], timeout_s: float 
     shells = {place: shell_of(place, places[place]) for place in counters}
 
     def counted() -> list[int]:
-        told = [shells[place].run(["cat", *files]).stdout for place, files in counters.items()]
-        return [int(line) for text in told for line in text.split()]
+        outputs = [shells[place].run(["cat", *files]).stdout for place, files in counters.items()]
+        return [int(line) for text in outputs for line in text.split()]
 
     def busy() -> list[str]:
         before, begun = counted(), time.monotonic()

@@ -88,7 +88,7 @@ def _lead(run: RunSeries, flows: list[Flow], started: int, done: int) -> Lead | 
 
 
 def _at(log: tuple[Micros, Floats] | None, instants: Micros) -> Floats:
-    """The last size at or before each instant; 0 before the first, and of a log that never was."""
+    """Return the last size at or before each instant; 0 before the first, and of a log that never was."""
     if log is None:
         return np.zeros(len(instants))
     t, value = log
