@@ -141,9 +141,12 @@ def manifest(
 
 
 def defect_records(testbed: Testbed) -> tuple[DefectRecord, ...]:
-    """Return each defect of the testbed, with the time at which its broker noted that it acted first."""
+    """Return each defect of the testbed, with the time at which its broker noted that it acted first.
+
+    A host that has left took its notes with it.
+    """
     return tuple(
-        _record(host, option, notes(testbed.hosts[host]))
+        _record(host, option, notes(testbed.hosts[host]) if host in testbed.hosts else ())
         for host, options in testbed.state.defects.items()
         for option in options
     )
