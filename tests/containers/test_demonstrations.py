@@ -512,7 +512,7 @@ CASES = (
     ),
     Case(
         ("handover",),
-        "the old broker is killed, and nobody tells the run",
+        "the old broker is killed, and the run is not informed",
         RunRequest("s3-reassign", ("storage=automq", "source=killed"), "smoke", topology="automq"),
         patch=kill_not_told,
     ),
