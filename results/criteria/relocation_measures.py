@@ -1,7 +1,7 @@
 """Measures of a move that no quota holds back: on disk, tiered, in S3."""
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -25,11 +25,13 @@ from results.criteria.measures import (
     nothing_measured,
 )
 from results.criteria.protection_measures import bucket_quantile, measure_clients
-from results.criteria.quantities import QUOTA_WINDOW_S, US
+from results.criteria.quantities import GAP_S, QUOTA_WINDOW_S, US
 from results.criteria.series import Floats, RunSeries, Series
 from results.criteria.windows import counted, counted_between, longest_gap_s
 
 REQUESTS, DEVICE_READ = "s3.requests", "io.read_bytes"
+WRITTEN_S = 1.0
+"""Clients that had to wait make up for it afterwards: what they write may be off by that much at the move's ends."""
 NOTHING = RelocationMeasures((), None, None, None, None, None)
 
 
@@ -225,9 +227,22 @@ def _total(counters: list[Series], begun: int | None, ended: int | None) -> floa
     """Return what all of them counted in that time; None when one did not, or there is no such time."""
     if begun is None or ended is None or not counters:
         return None
-    found = [counted_between(counter, begun, ended) for counter in counters]
-    known = [each for each in found if each is not None]
-    return sum(known) if len(known) == len(found) else None
+    return sum_of_all([counted_between(counter, begun, ended) for counter in counters])
+
+
+def sum_of_all(parts: Sequence[float | None]) -> float | None:
+    """Return the sum of all parts; None when there is none or one is not known."""
+    known = [part for part in parts if part is not None]
+    return sum(known) if known and len(known) == len(parts) else None
+
+
+def unread_nic(nics: Sequence[NicTotals], hosts: Collection[str]) -> str:
+    """Return which NIC of these hosts was not read all the time; empty when all were."""
+    for nic in nics:
+        if nic.longest_gap_s is None or nic.longest_gap_s > GAP_S:
+            return f"the NIC of {nic.host} was not read for {nic.longest_gap_s or 0.0:.1f} s"
+    missing = {*hosts} - {nic.host for nic in nics}
+    return f"the NIC of {min(missing)} was not read" if missing else ""
 
 
 def copied_bytes(asked: Relocation, measures: MoveMeasures) -> float | None:

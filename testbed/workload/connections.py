@@ -31,11 +31,6 @@ class Sending:
     connections: int
     batch_bytes: int
 
-    @property
-    def enlarged(self) -> bool:
-        """Return whether batches are larger than one connection with a quick broker needs."""
-        return self.batch_bytes > BATCH_BYTES
-
 
 def connections(partitions: int, wanted: int = MOST_CONNECTIONS) -> int:
     """Return how many of the wanted connections are of use: one for each partition, and at least one.

@@ -59,6 +59,12 @@ def cli(*words, timeout_s=300):
     )
 
 
+def start(*words):
+    """Start `testbed …` as a user would; returns the running process."""
+    command = [sys.executable, "-m", "testbed.cli.main", *words]
+    return subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
 def left_of(name):
     """Everything the machine still has of a testbed, in words."""
     engine = Engine()

@@ -1,8 +1,6 @@
 """An `up` that is interrupted or killed, an SSH connection that is cut: nothing is left, no answer is made up."""
 
 import signal
-import subprocess
-import sys
 import threading
 import time
 
@@ -10,7 +8,7 @@ import pytest
 
 from testbed.errors import TestbedError
 from testbed.wait import wait_for
-from tests.containers.conftest import ROOT, cli, left_of
+from tests.containers.conftest import cli, left_of, start
 
 pytestmark = pytest.mark.containers
 
@@ -54,13 +52,7 @@ def test_a_command_whose_connection_is_cut_is_an_error_and_the_next_connects_aga
 
 @pytest.mark.parametrize("after_s", [1.5, pytest.param(4.0, marks=pytest.mark.nightly)])
 def test_an_up_that_is_interrupted_twice_leaves_nothing(after_s):
-    process = subprocess.Popen(
-        [sys.executable, "-m", "testbed.cli.main", "up", "two-brokers", "--name", "ci-twice"],
-        cwd=ROOT,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
+    process = start("up", "two-brokers", "--name", "ci-twice")
     assert process.stderr.readline()
     time.sleep(after_s)
     process.send_signal(signal.SIGINT)
@@ -76,15 +68,10 @@ def test_an_up_that_is_interrupted_twice_leaves_nothing(after_s):
 
 
 def test_up_after_a_killed_up_begins_anew():
-    process = subprocess.Popen(
-        [sys.executable, "-m", "testbed.cli.main", "up", "two-brokers", "--name", "ci-again"],
-        cwd=ROOT,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
+    process = start("up", "two-brokers", "--name", "ci-again")
     wait_for(lambda: left_of("ci-again"), bool, 60, 0.1, "some of it to be there")
     process.send_signal(signal.SIGKILL)
-    process.wait()
+    process.communicate()
     told = cli("up", "two-brokers", "--name", "ci-again")
     assert told.returncode == 0, told.stderr
     assert cli("down", "ci-again").returncode == 0
@@ -92,13 +79,7 @@ def test_up_after_a_killed_up_begins_anew():
 
 
 def test_an_interrupted_up_cleans_up_after_itself():
-    process = subprocess.Popen(
-        [sys.executable, "-m", "testbed.cli.main", "up", "two-brokers", "--name", "ci-term"],
-        cwd=ROOT,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
+    process = start("up", "two-brokers", "--name", "ci-term")
     # From its first line of progress on it puts away what it has begun.
     assert process.stderr.readline()
     wait_for(lambda: left_of("ci-term"), bool, 60, 0.1, "some of it to be there")

@@ -1,7 +1,5 @@
 import json
 import re
-import subprocess
-import sys
 
 import pytest
 
@@ -19,7 +17,7 @@ from testbed.provision.testbed import Testbed
 from testbed.throttle.configs import FOLLOWER_RATE, LEADER_RATE
 from testbed.topology.find import find
 from testbed.wait import wait_for, wait_until
-from tests.containers.conftest import ROOT, cli, left_of, measured
+from tests.containers.conftest import cli, left_of, measured, start
 
 pytestmark = [pytest.mark.containers, pytest.mark.spark]
 SMOKE = ("run", "kip73-two-node", "--profile", "smoke", "--json")
@@ -36,11 +34,6 @@ KILLED = (*SMOKE, "--set", "preload=12s", "--set", "partitions=20")
 
 def verdicts(document, name):
     return {criterion["verdict"] for criterion in document["criteria"] if criterion["name"] == name}
-
-
-def start(*words):
-    command = [sys.executable, "-m", "testbed.cli.main", *words]
-    return subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
 def running_testbed(process) -> Testbed:

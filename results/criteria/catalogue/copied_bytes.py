@@ -1,19 +1,21 @@
 """What crossed the brokers' NICs is what lay on disks, no more; of a log on disk no less either."""
 
-from collections.abc import Sequence
-
 from results.contract.manifest import Manifest
 from results.contract.relocation import Relocation
 from results.contract.verdict import Finding, Verdict
 from results.criteria.catalogue.nic_conservation import CONSERVATION_TOLERANCE
 from results.criteria.criterion import RATES, Criterion, has_relocation
 from results.criteria.findings import finding, times_power
-from results.criteria.measures import MoveMeasures, NicTotals
-from results.criteria.quantities import GAP_S, percent, size
-from results.criteria.relocation_measures import NOTHING, copied_bytes, most_copied_bytes, next_sent_bytes
-
-WRITTEN_S = 1.0
-"""Clients that had to wait make up for it afterwards: what they write may be off by that much at the move's ends."""
+from results.criteria.measures import MoveMeasures
+from results.criteria.quantities import percent, size
+from results.criteria.relocation_measures import (
+    NOTHING,
+    WRITTEN_S,
+    copied_bytes,
+    most_copied_bytes,
+    next_sent_bytes,
+    unread_nic,
+)
 
 
 def judge_copied(_manifest: Manifest, asked: Relocation, measures: MoveMeasures) -> list[Finding]:
@@ -29,7 +31,7 @@ def judge_copied(_manifest: Manifest, asked: Relocation, measures: MoveMeasures)
         why = "what lay on the leaders' disks when the move began was not seen"
     elif f is None:
         why = "the calibration gave no overhead of the wire"
-    elif observed is None or (gap := _gap(nics, asked)):
+    elif observed is None or (gap := unread_nic(nics, {*asked.brokers, *asked.stores})):
         why = gap if observed is not None else "a NIC's bytes are not known from before the move past its end"
     else:
         covered_s = max(nic.covered_s or 0.0 for nic in nics)
@@ -65,14 +67,6 @@ def judge_copied(_manifest: Manifest, asked: Relocation, measures: MoveMeasures)
             series=("nic.rx.bytes", "nic.tx.bytes", "manifest.relocation"),
         )
     ]
-
-
-def _gap(nics: Sequence[NicTotals], asked: Relocation) -> str:
-    for nic in nics:
-        if nic.longest_gap_s is None or nic.longest_gap_s > GAP_S:
-            return f"the NIC of {nic.host} was not read for {nic.longest_gap_s or 0.0:.1f} s"
-    missing = {*asked.brokers, *asked.stores} - {nic.host for nic in nics}
-    return f"the NIC of {sorted(missing)[0]} was not read" if missing else ""
 
 
 CRITERION: Criterion[MoveMeasures] = Criterion(

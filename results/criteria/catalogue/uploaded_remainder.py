@@ -1,7 +1,7 @@
 """The old broker of a handover uploads what its write-ahead log has and no object has yet, not the whole partitions."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,8 +11,8 @@ from results.criteria.catalogue.nic_conservation import CONSERVATION_TOLERANCE
 from results.criteria.criterion import RATES, Criterion, has_relocation, old_broker_killed
 from results.criteria.findings import finding, times_power
 from results.criteria.measures import NicTotals
-from results.criteria.quantities import GAP_S, percent, size
-from results.criteria.relocation_measures import received_by_stores
+from results.criteria.quantities import percent, size
+from results.criteria.relocation_measures import WRITTEN_S, received_by_stores, sum_of_all, unread_nic
 from results.criteria.run_view import RunView
 
 THRESHOLD, CACHE = "s3.wal.upload.threshold", "s3.wal.cache.size"
@@ -30,8 +30,6 @@ BLOCKS = 2
 over 20 s at most (`S3Storage.uploadDeltaWAL0`)."""
 COPIES = 2
 """Uploads of each byte: an object of the write-ahead log, then a data object."""
-WRITTEN_S = 1.0
-"""Clients that had to wait write afterwards what was due in the last second before the move, too."""
 FAR = 0.5
 """The largest bound, as a share of a second upload of everything, with which a run is judged as passed."""
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)(KiB|MiB|GiB|kB|MB|GB|B)?")
@@ -78,16 +76,12 @@ def measure_upload(run: RunView) -> Upload:
     f = asked.nic_bytes_per_log_byte
     return Upload(
         received_by_stores(manifest, run.series),
-        _sum(left),
+        sum_of_all(left),
         None if f is None else f * asked.total_bytes,
-        _sum([nic.payload_bytes_per_s for nic in manifest.nics if nic.host in leaders and nic.direction == "transmit"]),
+        sum_of_all(
+            [nic.payload_bytes_per_s for nic in manifest.nics if nic.host in leaders and nic.direction == "transmit"]
+        ),
     )
-
-
-def _sum(parts: Sequence[float | None]) -> float | None:
-    """Return the sum of all parts; None when there is none or one is not known."""
-    known = [part for part in parts if part is not None]
-    return sum(known) if known and len(known) == len(parts) else None
 
 
 def most_uploaded(block: float, written_bytes_per_s: float, covered_s: float) -> float:
@@ -104,11 +98,11 @@ def judge_upload(asked: Relocation, found: Upload) -> list[Finding]:
     """Judge `uploaded-remainder`: stores receive the load, twice, and two blocks of each old broker's log."""
     verdict: Verdict = "inconclusive"
     expected, most, observed = "the load, twice, and what the old broker's log had left", None, None
-    f, gap = asked.nic_bytes_per_log_byte, _gap(found.nics, asked)
-    received = _sum([nic.bytes for nic in found.nics])
+    f, gap = asked.nic_bytes_per_log_byte, unread_nic(found.nics, asked.stores)
+    received = sum_of_all([nic.bytes for nic in found.nics])
     covered_s = max((nic.covered_s or 0.0 for nic in found.nics), default=0.0)
-    if gap:
-        why = gap
+    if gap or not found.nics:
+        why = gap or "there was no store"
     elif received is None:
         why = "what the store received is not known until the last sample"
     elif found.remainder is None:
@@ -141,14 +135,6 @@ def judge_upload(asked: Relocation, found: Upload) -> list[Finding]:
             series=("nic.rx.bytes", "manifest.relocation", "manifest.topology"),
         )
     ]
-
-
-def _gap(nics: Sequence[NicTotals], asked: Relocation) -> str:
-    for nic in nics:
-        if nic.longest_gap_s is None or nic.longest_gap_s > GAP_S:
-            return f"the NIC of {nic.host} was not read for {nic.longest_gap_s or 0.0:.1f} s"
-    missing = {*asked.stores} - {nic.host for nic in nics}
-    return f"the NIC of {sorted(missing)[0]} was not read" if missing else "" if nics else "there was no store"
 
 
 CRITERION: Criterion[Upload] = Criterion(
