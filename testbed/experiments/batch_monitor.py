@@ -8,11 +8,15 @@ from dataclasses import astuple, dataclass, field, replace
 
 from results.contract.move import BatchingPolls, Limits
 from results.contract.schema import Sample
+from results.criteria.planned_steps import PLANNED
+from testbed.experiments.kip455_trace import Trace, readable
+from testbed.experiments.layout import PartitionGroup
 from testbed.experiments.move_driver import TransferResult
 from testbed.experiments.move_environment import MoveEnvironment
 from testbed.experiments.samplers import DRIVER
 from testbed.kafka.types import PartitionState, Reassignment, TopicPartition
 from testbed.probes.recorder import Poller, now_us
+from testbed.reassignment.batching.step import PartitionView, steps_to_target
 from testbed.reassignment.batching.turn import min_insync
 from testbed.reassignment.plan import Plan
 from testbed.reassignment.progress import TraceEntry
@@ -156,6 +160,12 @@ def _target(listed: Reassignment) -> Replicas:
     return tuple(broker for broker in listed.replicas if broker not in listed.removing)
 
 
+def view(group: PartitionGroup, ids: Mapping[str, int], min_insync: int) -> PartitionView:
+    """Return a group's partitions before the first step: all replicas are in sync."""
+    current, target = (tuple(ids[host] for host in hosts) for hosts in (group.current, group.target))
+    return PartitionView(current, target, current, min_insync)
+
+
 class BatchMonitor:
     """A poller of the controller's list while a move runs. It records every change of a partition."""
 
@@ -171,6 +181,30 @@ class BatchMonitor:
         asked = Limits(setup.limits.replicas, setup.limits.partitions, setup.limits.leaders)
         self._account = BatchAccount(plan, setup.mode, asked, min_insync(self._environment.admin, plan.topics()))
         self._poller = self._environment.recorder.poll("steps", STEP_POLL_S, self._look)
+        for tp, replicas in self._planned():
+            detail = {"topic": tp.topic, "partition": tp.partition, "replicas": replicas}
+            self._environment.recorder.event(PLANNED, str(tp), detail)
+
+    def _planned(self) -> Iterator[tuple[TopicPartition, list[Replicas]]]:
+        """Return each partition's replicas before the move and after each step."""
+        environment = self._environment
+        limit = environment.setup.limits.replicas
+        for group in environment.throttled_groups():
+            before = view(group, environment.ids, environment.layout.min_insync)
+            if environment.setup.mode == "unbatched":
+                then = [before.target]
+            else:
+                then = [step.replicas for step in steps_to_target(before, environment.ids.values(), limit)]
+            for tp in group.tps():
+                yield tp, [before.current, *then]
+
+    def read_log(self) -> None:
+        """Record each change of the moving partitions from the metadata log. A failure is an event."""
+        environment = self._environment
+        trace = Trace(environment.recorder, environment.admin, environment.throttled_plan().topics())
+        compared = trace.finish(readable(environment.testbed))
+        if compared.problem:
+            environment.recorder.event("note", "the metadata log was not read", {"error": compared.problem})
 
     def stop(self) -> None:
         """End the polls."""

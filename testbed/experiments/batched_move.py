@@ -5,9 +5,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from results.contract.manifest import Differences, Done, Flow, InForce
-from testbed.experiments.batch_monitor import STEP_POLL_S, BatchMonitor
+from testbed.experiments.batch_monitor import STEP_POLL_S, BatchMonitor, view
 from testbed.experiments.experiment import Context
-from testbed.experiments.layout import Layout, PartitionGroup, flows, plan
+from testbed.experiments.layout import Layout, flows, plan
 from testbed.experiments.move_driver import MoveListener, TransferResult, restored_differences
 from testbed.experiments.move_environment import MoveEnvironment, MoveSetup
 from testbed.experiments.reassignment_run import InboundRates, LogSizes, ReassignmentRun, UnbatchedModel
@@ -18,7 +18,7 @@ from testbed.probes.recorder import now_us
 from testbed.reassignment.batching.execution import Execution, ExecutionError
 from testbed.reassignment.batching.forecast import batches_of, carried, finished_s, one_carries_all
 from testbed.reassignment.batching.job import Job, JobControl, JobFolder
-from testbed.reassignment.batching.step import Batch, PartitionView, Step, next_step
+from testbed.reassignment.batching.step import Batch, steps_to_target
 from testbed.reassignment.batching.turn import Turn
 from testbed.reassignment.plan import PlanError
 from testbed.reassignment.progress import Poll
@@ -199,19 +199,11 @@ def batched_run(context: Context, setup: MoveSetup, admin: Admin) -> Reassignmen
     )
 
 
-def view(group: PartitionGroup, ids: Mapping[str, int], min_insync: int) -> PartitionView:
-    """Return a group's partitions before the first step: all replicas are in sync."""
-    current, target = (tuple(ids[host] for host in hosts) for hosts in (group.current, group.target))
-    return PartitionView(current, target, current, min_insync)
-
-
 def stepwise(layout: Layout, ids: Mapping[str, int], replicas: int | None) -> tuple[Flow, ...]:
     """Return the throttled flows when a step adds at most `replicas` replicas. Pure."""
     hosts, found = {broker: host for host, broker in ids.items()}, []
     for group in (each for each in layout.moving if each is not layout.control):
-        seen = view(group, ids, layout.min_insync)
-        while isinstance(step := next_step(seen, hosts, replicas), Step):
-            leader = hosts[seen.current[0]]
+        for step in steps_to_target(view(group, ids, layout.min_insync), hosts, replicas):
+            leader = hosts[step.current[0]]
             found += [Flow("throttled", group.topic, tuple(group.partitions), leader, hosts[b]) for b in step.adding]
-            seen = seen._replace(current=step.replicas, isr=step.replicas)
     return tuple(found)

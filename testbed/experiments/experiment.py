@@ -87,7 +87,7 @@ class Experiment:
     name: str
     summary: str
     topology: str
-    """The ready topology of a run without another topology."""
+    """The ready topology of a run without another topology; `ready_topology` has that of the settings."""
     parameters: Sequence[Parameter]
     profiles: Mapping[str, Mapping[str, str]]
     """Profile → other defaults."""
@@ -104,6 +104,14 @@ class Experiment:
     """Its scenarios in suites."""
     criteria: Sequence[str] = ()
     """The names of its criteria, in addition to those of every run: files of `results/criteria/catalogue`."""
+    replicas: Callable[[Mapping[str, Value]], int] = lambda _settings: 0
+    """The most replicas of any one broker during a run with these settings; its heap follows from them."""
+    automq_topology: str = ""
+    """The ready topology of a run with `storage=automq`; empty when the experiment has no such storage."""
+
+    def ready_topology(self, settings: Mapping[str, Value]) -> str:
+        """Return the ready topology of a run with these settings and without another topology."""
+        return self.automq_topology if settings.get("storage") == "automq" else self.topology
 
     def fits(self, topology: Topology, settings: Mapping[str, Value]) -> None:
         """Raise `UsageError` when a topology cannot host the experiment, `LacksCapability` when its software cannot."""

@@ -17,10 +17,9 @@ from testbed.errors import TestbedError, UsageError
 from testbed.experiments.criteria import STEPS
 from testbed.experiments.experiment import Context, Experiment, ExperimentResult, SuiteScenario, Value
 from testbed.experiments.kip455_actions import ExpectedState, Replicas, ScenarioStep, answer_of
-from testbed.experiments.kip455_trace import POLL_S, Trace
+from testbed.experiments.kip455_trace import POLL_S, Trace, readable
 from testbed.faults import Faults
 from testbed.faults.fault import Fault
-from testbed.hosts import Shell
 from testbed.kafka.admin import Admin
 from testbed.kafka.capabilities import ON_DISK
 from testbed.kafka.errors import KafkaError
@@ -221,7 +220,7 @@ def run_scenario(context: Context, scenario: Kip455Scenario) -> ExperimentResult
         with recorder.step("settle"):
             executor.settle()
         recorder.stop()
-        compared = executor.trace.finish(_readable(context))
+        compared = executor.trace.finish(readable(context.testbed))
         watch.allow(new_replicas([executor.topic], context.testbed.state.kafka), *during(frozenset(executor.kinds)))
         logs = watch.logs()
     record = StepsRecord((executor.topic,), tuple(steps), compared.equal, compared.differences, compared.problem)
@@ -232,12 +231,6 @@ def _next_batch() -> None:
     """Wait until the controller writes later changes to a new batch of the log."""
     since = now_us()
     wait_for(now_us, lambda us: us > since + 2 * LINGER_US, 1.0, 0.01, "the controller's next batch")
-
-
-def _readable(context: Context) -> list[Shell]:
-    """Return the hosts that have the metadata log, controllers first."""
-    names = [host.name for host in (*context.testbed.topology.controllers, *context.testbed.topology.brokers)]
-    return [context.testbed.hosts[name] for name in dict.fromkeys(names)]
 
 
 def kip455_experiment(

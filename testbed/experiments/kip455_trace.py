@@ -17,6 +17,7 @@ from testbed.hosts import Shell
 from testbed.kafka.errors import UNKNOWN_TOPIC_OR_PARTITION, KafkaError
 from testbed.kafka.types import AdminApi, PartitionState, Reassignment, TopicPartition
 from testbed.probes.recorder import Recorder, now_us
+from testbed.provision.testbed import Testbed
 from testbed.reassignment.metadata_log import MetadataHistory, MetadataLogError, Registration, read_history
 
 POLL_S = 0.15
@@ -113,6 +114,12 @@ class Trace:
         if self._last.get((kind, tp)) != detail:
             self._last[kind, tp] = detail
             self._recorder.event(kind, str(tp), {"topic": tp.topic, "partition": tp.partition, **detail})
+
+
+def readable(testbed: Testbed) -> list[Shell]:
+    """Return the hosts that have the metadata log, controllers first."""
+    names = [host.name for host in (*testbed.topology.controllers, *testbed.topology.brokers)]
+    return [testbed.hosts[name] for name in dict.fromkeys(names)]
 
 
 def log_events(history: MetadataHistory, topics: Sequence[str]) -> list[Event]:

@@ -117,6 +117,20 @@ def one_of_two(settings: Settings, hosts: Hosts) -> Layout:
     )
 
 
+def half_to_half(settings: Settings, hosts: Hosts) -> Layout:
+    """Return partitions with one replica, each moved from a host of the first half to its counterpart of the other.
+
+    Each pair has a topic of its own: the controller creates at most 10,000 partitions in one request.
+    """
+    half = len(hosts) // 2
+    count = int(number(settings, "partitions"))
+    groups = [
+        PartitionGroup(f"kip73-{turn + 1}", range(count * (turn + 1) // half - count * turn // half), (old,), (new,), 1)
+        for turn, (old, new) in enumerate(zip(hosts[:half], hosts[half:], strict=True))
+    ]
+    return _sized(settings, throttled_layout(groups, hosts[0], hosts[half]))
+
+
 def whole_move(settings: Settings, hosts: Hosts) -> Layout:
     """Return a move from the first half of the hosts to the other half. Each host of the first half leads equally many.
 

@@ -4,6 +4,7 @@ A layout contains no time, throttle rate or cluster. From a layout these functio
 the move, the reassignment plan, the flows between brokers, and the bytes for each broker's quota.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -124,6 +125,14 @@ class Layout:
     def moving(self) -> tuple[PartitionGroup, ...]:
         """Return the groups of the reassignment plan: throttled groups that move, and the control."""
         return tuple(group for group in self.groups if group.moves and group is not self.calibration)
+
+
+def most_replicas(layout: Layout) -> int:
+    """Return the most replicas that any one broker has before or after the move, in all topics of the layout."""
+    found: Counter[str] = Counter()
+    for group in layout.groups:
+        found.update(dict.fromkeys({*group.current, *group.target}, len(group.partitions)))
+    return max(found.values(), default=0)
 
 
 def assignment(groups: Iterable[PartitionGroup], ids: Mapping[str, int]) -> dict[str, dict[int, list[int]]]:

@@ -157,6 +157,11 @@ class ReassignmentRun(AbstractContextManager["ReassignmentRun"]):
         result = self.driver.transfer(self, timeout_s)
         return result if self._monitor is None else self._monitor.complete(result)
 
+    def read_log(self) -> None:
+        """Record the steps from the metadata log, when a monitor observes them. Call it after the load."""
+        if self._monitor is not None:
+            self._monitor.read_log()
+
     # ---- called by the driver
 
     def begun(self) -> None:

@@ -133,11 +133,11 @@ def _testbed(
         # A run may add and remove brokers: afterwards the testbed has its own again.
         stack.callback(restore_hosts, testbed, testbed.topology, progress)
         return testbed
-    topology = find(request.topology or experiment.topology)
+    topology = find(request.topology or experiment.ready_topology(settings))
     if request.kafka:
         topology = topology.with_kafka_version(str(parse_source(request.kafka)))
     experiment.fits(topology, settings)
-    topology = with_heap(topology, settings, fingerprint()["memory_bytes"])
+    topology = with_heap(topology, experiment.replicas(settings), fingerprint()["memory_bytes"])
     defects = by_host(request.defects, topology)
     testbed = Testbed.up(
         topology, name=f"run-{run_id[-6:]}", overlay=overlay, defects=defects, ephemeral=True, progress=progress

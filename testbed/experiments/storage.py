@@ -4,11 +4,10 @@
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 
 from results.contract.relocation import LOCAL_MOST, STORAGES, Storage
 from testbed.errors import UsageError
-from testbed.experiments.experiment import Parameter, SuiteScenario, Value, one_of
+from testbed.experiments.experiment import Parameter, Value, one_of
 from testbed.experiments.layout import Layout
 from testbed.tiered.topics import LEAST_SEGMENT, tiered_topic
 from testbed.topology.model import Topology
@@ -24,12 +23,6 @@ def storage_parameter(*allowed: Storage) -> Parameter:
     words = "disk: on the brokers; tiered: in the object store but for the last segments (KIP-405)"
     more = "; automq: in its streams" if not allowed or "automq" in allowed else ""
     return Parameter("storage", "disk", one_of(*(allowed or STORAGES)), words + more)
-
-
-def over_storages(scenario: SuiteScenario, automq: str) -> tuple[SuiteScenario, ...]:
-    """Return one scenario for each storage, `NAME-STORAGE`; that of AutoMQ has the topology `automq`."""
-    disk, tiered, shared = scenario.over("storage", *STORAGES)
-    return disk, tiered, replace(shared, topology=automq)
 
 
 def storage_of(settings: Mapping[str, Value]) -> Storage:

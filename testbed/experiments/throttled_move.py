@@ -25,7 +25,7 @@ from testbed.experiments.experiment import (
     one_of,
     whole,
 )
-from testbed.experiments.layout import Layout, copies, expected, fetchers, kip73_estimate
+from testbed.experiments.layout import Layout, copies, expected, fetchers, kip73_estimate, most_replicas
 from testbed.experiments.load_shape import check_shape, load_shape, shape_parameters, spread
 from testbed.experiments.mid_move_actions import MidMoveAction
 from testbed.experiments.model_inputs import inbound_rates, instant, predicted_seconds, throttles
@@ -89,7 +89,7 @@ def move_back(environment: MoveEnvironment) -> None:
 
 NEEDS = frozenset({Capability.THROTTLES_REPLICATION, Capability.MOVES_DATA, Capability.LISTS_REASSIGNMENTS})
 PARTITIONS = 100
-TOPOLOGIES = {2: "two-brokers", 3: "three-brokers", 4: "four-brokers", 8: "eight-brokers"}
+TOPOLOGIES = {2: "two-brokers", 3: "three-brokers", 4: "four-brokers", 8: "eight-brokers", 10: "ten-brokers"}
 MODES: tuple[Mode, ...] = get_args(Mode)
 STEPS = ("replicas", "reassignment-batch-size", "leaders", "per-broker", "starts")
 """The parameters that limit steps: R, P, L, the replicas in copy to one broker, the steps that begin in one turn."""
@@ -259,6 +259,7 @@ def throttled_experiment(
         run=run,
         needs=NEEDS,
         suits=suits,
+        replicas=lambda settings: most_replicas(planned(settings, letters)),
         suites=suites,
         criteria=criteria,
     )
@@ -297,6 +298,7 @@ def run_throttled_move(context: Context, setup: MoveSetup, make: MakeRun = unbat
             recorder.wait_for_all()
             recorder.wait_for_all()
             recorder.stop()
+        run.read_log()
         records, live = environment.audit()
         logs = watch.logs()
     missing = setup.action.missing()

@@ -23,7 +23,7 @@ from testbed.experiments.experiment import (
     whole,
 )
 from testbed.experiments.kip73_layouts import side
-from testbed.experiments.layout import Layout, PartitionGroup
+from testbed.experiments.layout import Layout, PartitionGroup, most_replicas
 from testbed.experiments.load import ALONE_S
 from testbed.experiments.load_shape import check_shape, load_shape, shape_parameters, spread
 from testbed.experiments.mid_move_actions import MidMoveAction
@@ -256,6 +256,7 @@ def unthrottled_experiment(
     *,
     brokers: int,
     topology: str,
+    automq_topology: str,
     parameters: Sequence[Parameter],
     layout: Callable[[Settings, Hosts], Layout],
     profiles: Mapping[str, Mapping[str, str]],
@@ -281,10 +282,10 @@ def unthrottled_experiment(
         check_shape(shape, found)
         return found
 
+    letters = string.ascii_uppercase[: brokers + joining]
+
     def overlay(settings: Settings) -> Mapping[str, str]:
-        planned(
-            settings, string.ascii_uppercase[: brokers + joining]
-        )  # raises for contradictory settings before the provisioning
+        planned(settings, letters)  # raises for contradictory settings before the provisioning
         check_size(storage_of(settings), number(settings, "size"), math.ceil(number(settings, "partitions")))
         return {}
 
@@ -323,4 +324,6 @@ def unthrottled_experiment(
         suits=suits,
         suites=suites,
         criteria=criteria,
+        replicas=lambda settings: most_replicas(planned(settings, letters)),
+        automq_topology=automq_topology,
     )

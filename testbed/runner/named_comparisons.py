@@ -26,8 +26,6 @@ class NamedComparison:
     """Axes in the form `NAME=VALUE,…`, as `testbed sweep --set` accepts them."""
     measures: tuple[str, ...]
     repeats: int
-    automq: str = ""
-    """The ready topology of AutoMQ's variants; empty: there are none. They run where a distribution is supplied."""
     baseline: LabelledSettings | None = None
     """A variant before the combinations, with which all others are compared; None: the first combination."""
     beside: tuple[LabelledSettings, ...] = ()
@@ -39,17 +37,13 @@ class NamedComparison:
         Raise `UsageError` when a setting is wrong.
         """
         own = {word.partition("=")[0]: word for word in self.axes}
-        if self.automq and os.environ.get(VARIABLE):
+        if "storage" in own and os.environ.get(VARIABLE) and topology is None:
             own["storage"] += f",{SHARED}"
         own |= {word.partition("=")[0]: word for word in given}
         base = Variant(self.experiment, self.experiment, profile, (), kafka, topology)
         first = self._labelled(base, own, given, [self.baseline] if self.baseline else [])
         combined = product(base, list(own.values()))
-        found = (*first, *combined, *self._labelled(base, own, given, self.beside))
-        if topology is not None or not self.automq:
-            return list(found)
-        shared = f"storage={SHARED}"
-        return [replace(each, topology=self.automq) if shared in each.settings else each for each in found]
+        return [*first, *combined, *self._labelled(base, own, given, self.beside)]
 
     @property
     def labelled(self) -> Mapping[str, tuple[str, ...]]:
@@ -101,6 +95,7 @@ _SCALED = (*_STORED, "p99-back")
 _STORAGE = "storage=disk,tiered"
 """Both run on the same brokers. AutoMQ is other software on another topology."""
 SHARED = "automq"
+"""The further storage of every comparison by storage, where a distribution is supplied."""
 _ALL = (
     NamedComparison(
         "batching-compare",
@@ -135,7 +130,6 @@ _ALL = (
         (_STORAGE, "partitions=1,100", "size=1.2GB"),
         _STORED,
         3,
-        "automq",
     ),
     NamedComparison(
         "s3-sizes",
@@ -144,7 +138,6 @@ _ALL = (
         (_STORAGE, "size=300MB,1GB,3GB"),
         _STORED,
         2,
-        "automq",
     ),
     NamedComparison(
         "scale-out-sizes",
@@ -153,7 +146,6 @@ _ALL = (
         (_STORAGE, "size=300MB,600MB,1.2GB"),
         _SCALED,
         2,
-        "automq",
     ),
     NamedComparison(
         "scale-in-sizes",
@@ -162,7 +154,6 @@ _ALL = (
         (_STORAGE, "size=300MB,600MB,1.2GB"),
         _SCALED,
         2,
-        "automq-three-brokers",
     ),
 )
 

@@ -74,12 +74,12 @@ def resolve(variant: Variant) -> Resolved:
     if variant.profile not in PROFILES:
         raise UsageError(f"profile {variant.profile!r}: there are {', '.join(PROFILES)}")
     settings = read_settings(experiment, variant.profile, variant.settings)
-    topology = find(variant.topology or experiment.topology)
+    topology = find(variant.topology or experiment.ready_topology(settings))
     if variant.kafka:
         topology = topology.with_kafka_version(str(parse_source(variant.kafka)))
     experiment.fits(topology, settings)
     defects = by_host(variant.defects, topology)
-    topology = with_heap(topology, settings, fingerprint()["memory_bytes"])
+    topology = with_heap(topology, experiment.replicas(settings), fingerprint()["memory_bytes"])
     return Resolved(variant, experiment, settings, topology, experiment.overlay(settings), defects)
 
 

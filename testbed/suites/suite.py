@@ -118,7 +118,7 @@ def suite_of_experiments(name: str, question: str) -> Suite:
     The file `ducktests/NAME_test.py` has its ducktape tests.
     """
     declared = [
-        (scenario, experiment.name)
+        (scenario, experiment)
         for experiment in experiments().values()
         for scenario in experiment.suites
         if scenario.suite == name
@@ -126,7 +126,10 @@ def suite_of_experiments(name: str, question: str) -> Suite:
     profiles: dict[str, list[Case]] = {}
     for scenario, experiment in sorted(declared, key=lambda each: each[0].order):
         limit_s = LIMIT_S if scenario.limit_s is None else scenario.limit_s
-        case = Case(scenario.name, experiment, scenario.settings, scenario.topology, limit_s)
+        topology = scenario.topology
+        if topology is None and "storage=automq" in scenario.settings:
+            topology = experiment.automq_topology
+        case = Case(scenario.name, experiment.name, scenario.settings, topology, limit_s)
         for profile in scenario.profiles:
             profiles.setdefault(profile, []).append(case)
     order = {profile: number for number, profile in enumerate(PROFILES)}

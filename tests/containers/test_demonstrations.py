@@ -484,7 +484,7 @@ CASES = (
         verdict="inconclusive",
     ),
     Case(
-        ("leaders-in-flight", "replicas-fetching"),
+        ("leaders-in-flight", "replicas-fetching", "steps-as-planned"),
         "the driver doubles R, P and L",
         BATCHED,
         patch=limits_doubled,

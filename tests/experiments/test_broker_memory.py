@@ -1,32 +1,47 @@
-"""The heap that follows from an experiment's partitions."""
+"""The heap that follows from an experiment's replicas."""
 
 import pytest
 
 from testbed.errors import UsageError
 from testbed.experiments.broker_memory import MIB, heap_bytes, with_heap
+from testbed.experiments.experiment import find_experiment, read_settings
 from testbed.topology.find import find
 
 GIB = 1024 * MIB
 
 
 @pytest.mark.parametrize(
-    ("partitions", "brokers", "heap"),
-    [(100, 2, None), (500, 2, None), (501, 2, 640 * MIB), (2000, 2, 1280 * MIB), (10_000, 10, 2304 * MIB)],
+    ("replicas", "heap"),
+    [(100, None), (500, None), (501, 640 * MIB), (2000, 1280 * MIB), (4000, 2304 * MIB)],
 )
-def test_it_grows_with_the_replicas_of_a_broker(partitions, brokers, heap):
-    assert heap_bytes(partitions, brokers) == heap
+def test_it_grows_with_the_replicas_of_a_broker(replicas, heap):
+    assert heap_bytes(replicas) == heap
+
+
+@pytest.mark.parametrize(
+    ("name", "partitions", "replicas"),
+    [
+        ("kip73-two-node", 2000, 2008),  # with control and calibration
+        ("kip435-rf4", 2000, 2004),  # every broker of eight has a replica of each
+        ("kip73-many", 10_000, 2008),  # a fifth of them on each old broker, and on each new one
+    ],
+)
+def test_the_replicas_follow_from_the_layout(name, partitions, replicas):
+    experiment = find_experiment(name)
+    settings = read_settings(experiment, "ci", [f"partitions={partitions}"])
+    assert experiment.replicas(settings) == replicas
 
 
 def test_brokers_get_it_and_a_declared_heap_stays():
     topology = find("two-brokers")
-    assert with_heap(topology, {"partitions": 100}, 8 * GIB) == topology
-    assert with_heap(topology, {}, 8 * GIB) == topology
-    made = with_heap(topology, {"partitions": 2000}, 8 * GIB)
+    assert with_heap(topology, 100, 8 * GIB) == topology
+    assert with_heap(topology, 0, 8 * GIB) == topology
+    made = with_heap(topology, 2000, 8 * GIB)
     assert [host.jvm.heap_bytes for host in made.brokers] == [1280 * MIB] * 2
     declared = topology.with_heap(3 * GIB)
-    assert with_heap(declared, {"partitions": 2000}, 8 * GIB) == declared
+    assert with_heap(declared, 2000, 8 * GIB) == declared
 
 
 def test_heaps_that_the_machine_does_not_carry_are_refused():
     with pytest.raises(UsageError, match="2 brokers need 2.68GB of heap, and this machine has 3.22GB"):
-        with_heap(find("two-brokers"), {"partitions": 2000}, 3 * GIB)
+        with_heap(find("two-brokers"), 2000, 3 * GIB)

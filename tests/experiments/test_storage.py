@@ -57,6 +57,21 @@ def test_a_topology_must_be_able_to_hold_them():
         check_storage("tiered", replace(automq, name="other"))
 
 
+@pytest.mark.parametrize(
+    ("name", "topology"),
+    [
+        ("s3-reassign", "automq"),
+        ("cold-read", "automq"),
+        ("scale-out", "automq"),
+        ("scale-in", "automq-three-brokers"),
+    ],
+)
+def test_a_run_on_automq_has_its_topology_without_being_told(name, topology):
+    resolved = resolve(Variant("a", name, settings=("storage=automq",)))
+    assert resolved.topology.name == topology
+    assert resolve(Variant("a", name, settings=("storage=disk",))).topology.automq is None
+
+
 def test_it_is_refused_before_anything_is_made():
     with pytest.raises(UsageError, match="two-brokers has none"):
         resolve(Variant("a", "s3-reassign", settings=("storage=tiered",), topology="two-brokers"))

@@ -48,11 +48,10 @@ def test_a_release_of_kafka_is_not_qualified_with_automq(monkeypatch):
 def test_a_comparison_of_storages_has_automq_where_it_is_supplied(monkeypatch):
     compared = named_comparisons()["s3-compare"]
     monkeypatch.delenv(VARIABLE, raising=False)
-    assert {variant.topology for variant in compared.variants([], "ci", None, None)} == {None}
+    storages = {variant.settings[0] for variant in compared.variants([], "ci", None, None)}
+    assert storages == {"storage=disk", "storage=tiered"}
     monkeypatch.setenv(VARIABLE, "/tmp/automq")
     found = compared.variants(["partitions=1"], "ci", None, None)
-    assert [(variant.settings[0], variant.topology) for variant in found] == [
-        ("storage=disk", None),
-        ("storage=tiered", None),
-        ("storage=automq", "automq"),
-    ]
+    assert [variant.settings[0] for variant in found] == ["storage=disk", "storage=tiered", "storage=automq"]
+    on_one = compared.variants(["partitions=1"], "ci", None, "s3")
+    assert [variant.settings[0] for variant in on_one] == ["storage=disk", "storage=tiered"]

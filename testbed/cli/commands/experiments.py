@@ -24,7 +24,8 @@ def _run(args: argparse.Namespace) -> int:
         print("\n".join(comparison.axes))
         return 0
     experiment = find_experiment(args.name)
-    print(f"{experiment.name}: {experiment.summary}\ntopology: {experiment.topology}\n")
+    shared = f"; {experiment.automq_topology} with storage=automq" if experiment.automq_topology else ""
+    print(f"{experiment.name}: {experiment.summary}\ntopology: {experiment.topology}{shared}\n")
     print(table(("PARAMETER", "DEFAULT", "WHAT"), [(p.name, p.default, p.help) for p in experiment.parameters]))
     for profile, settings in experiment.profiles.items():
         print(f"\nprofile {profile}: {', '.join(f'{name}={value}' for name, value in settings.items())}")

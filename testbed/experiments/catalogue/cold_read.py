@@ -5,13 +5,12 @@ reads from A's device, or from the object store with tiered or S3 storage. Any o
 The report shows the producers' latencies with this load.
 """
 
-from results.contract.relocation import ColdRead
+from results.contract.relocation import STORAGES, ColdRead
 from testbed.errors import TestbedError
 from testbed.experiments.experiment import Hosts, Parameter, Settings, SuiteScenario, number
 from testbed.experiments.handover_timing import handover_timing
 from testbed.experiments.layout import RECORD_BYTES, Layout, PartitionGroup
 from testbed.experiments.reassignment_run import ReassignmentRun
-from testbed.experiments.storage import over_storages
 from testbed.experiments.unthrottled_move import (
     RunActivity,
     parameters,
@@ -119,6 +118,7 @@ EXPERIMENT = unthrottled_experiment(
     "a consumer reads from the beginning while partitions move: from the device, or from the store, not from a cache",
     brokers=2,
     topology="s3",
+    automq_topology="automq",
     parameters=parameters(Parameter("read", "300MB", size, "what is read from the beginning, and does not move")),
     layout=layout,
     activities=lambda settings: [ColdConsumer, *handover_timing(settings)],
@@ -127,8 +127,8 @@ EXPERIMENT = unthrottled_experiment(
         "release": {"size": "3GB", "read": "3GB", "partitions": "100"},
     },
     suites=(
-        *over_storages(SuiteScenario("s3", ("ci",), "cold-read", 5), "automq"),
-        *over_storages(SuiteScenario("s3", ("release",), "cold-read", 5, limit_s=1800.0), "automq"),
+        *SuiteScenario("s3", ("ci",), "cold-read", 5).over("storage", *STORAGES),
+        *SuiteScenario("s3", ("release",), "cold-read", 5, limit_s=1800.0).over("storage", *STORAGES),
     ),
     criteria=("tiered-local-fraction", "cold-read", "store-requests"),
 )

@@ -8,6 +8,9 @@ times of it to replicas in sync. The throttle does not limit in-sync traffic. Af
 to `lowered`, below the rate of in-sync traffic, for another `phase`. The replicas stay in sync. In steps of one replica
 at most five replicas fetch or lead.
 
+`kip435-example` is the KIP's example, (0,1,2,3,4) → (5,6,7,8,9) with R = 2, on ten brokers. Every partition has its
+replicas in another order. The metadata log shows the steps. It judges no rate, as ten brokers keep two cores busy.
+
 `kip435-rf4` uses Kafka's default fetch settings. No criterion judges its rate, and shorter waits would keep two cores
 busy.
 """
@@ -45,6 +48,7 @@ def whole_experiment(
     *,
     factor: int,
     more: Sequence[Parameter] = (),
+    defaults: Mapping[str, str] | None = None,
     rate: str,
     written: str,
     preload: str,
@@ -56,7 +60,7 @@ def whole_experiment(
     suites: Sequence[SuiteScenario] = (),
 ) -> Experiment:
     """Return an experiment on twice as many brokers as a partition has replicas; a monitor runs in every mode."""
-    defaults = {"partitions": str(PARTITIONS), "reassignment-batch-size": "5"}
+    values = {"partitions": str(PARTITIONS), "reassignment-batch-size": "5", **(defaults or {})}
     common = parameters(
         *load(written),
         Parameter("per-broker", "none", limit, "in steps: replicas that are copied to one broker at once, or none"),
@@ -71,7 +75,7 @@ def whole_experiment(
         name,
         summary,
         brokers=2 * factor,
-        parameters=[replace(each, default=defaults.get(each.name, each.default)) for each in common],
+        parameters=[replace(each, default=values.get(each.name, each.default)) for each in common],
         layout=layout,
         action=action,
         profiles=profiles,
@@ -82,6 +86,21 @@ def whole_experiment(
 
 
 EXPERIMENTS = (
+    whole_experiment(
+        "kip435-example",
+        "KIP-435's own example: (0,1,2,3,4) → (5,6,7,8,9) on ten brokers, step by step",
+        factor=5,
+        defaults={"partitions": "5", "mode": "batched", "replicas": "2"},
+        rate="4MB/s",
+        written="200kB/s",
+        preload="20s",
+        fetch="default",
+        profiles={},
+        criteria=("no-isr-shrink", "replicas-fetching", "live-records"),
+        suites=SuiteScenario("kip435", ("release",), "example-r", 15, limit_s=1800.0).over(
+            "replicas", "1", "2", "none"
+        ),
+    ),
     whole_experiment(
         "kip435-exchange",
         "two replicas of every partition move to two other brokers, under load, at once or in steps (KIP-435)",

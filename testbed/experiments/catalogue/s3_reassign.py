@@ -5,12 +5,13 @@ All partitions move from A to B under load and without a throttle, on shaped NIC
 seconds with the article's formula, log size ÷ NIC. `testbed run s3-compare` runs all three storages.
 """
 
+from results.contract.relocation import STORAGES
 from testbed.errors import UsageError
 from testbed.experiments.experiment import Hosts, Parameter, Settings, SuiteScenario, number, one_of
 from testbed.experiments.handover_timing import handover_timing
 from testbed.experiments.layout import Layout, PartitionGroup
 from testbed.experiments.mid_move_actions import MidMoveAction, SourceKill
-from testbed.experiments.storage import over_storages, storage_of
+from testbed.experiments.storage import storage_of
 from testbed.experiments.unthrottled_move import (
     parameters,
     unthrottled_experiment,
@@ -51,6 +52,7 @@ EXPERIMENT = unthrottled_experiment(
     "partitions move without a throttle, under load: logs on disk, tiered, or in S3, compared with log size ÷ NIC",
     brokers=2,
     topology="s3",
+    automq_topology="automq",
     parameters=parameters(SOURCE),
     layout=layout,
     action=source_action,
@@ -61,10 +63,10 @@ EXPERIMENT = unthrottled_experiment(
             "brief", ("ci",), "unthrottled", 6, ("storage=disk", "size=500MB", "partitions=20"), topology="two-brokers"
         ),
         SuiteScenario("s3", ("smoke",), "reassign-tiered", 1, ("storage=tiered",)),
-        SuiteScenario("s3", ("smoke",), "reassign-automq", 2, ("storage=automq",), topology="automq"),
-        *over_storages(SuiteScenario("s3", ("ci",), "one", 1, ("partitions=1",)), "automq"),
-        *over_storages(
-            SuiteScenario("s3", ("ci",), "hundred", 2, ("partitions=100", "size=1.2GB"), limit_s=900.0), "automq"
+        SuiteScenario("s3", ("smoke",), "reassign-automq", 2, ("storage=automq",)),
+        *SuiteScenario("s3", ("ci",), "one", 1, ("partitions=1",)).over("storage", *STORAGES),
+        *SuiteScenario("s3", ("ci",), "hundred", 2, ("partitions=100", "size=1.2GB"), limit_s=900.0).over(
+            "storage", *STORAGES
         ),
         SuiteScenario(
             "s3",
@@ -72,13 +74,12 @@ EXPERIMENT = unthrottled_experiment(
             "source-killed-automq",
             2,
             ("storage=automq", f"source={KILLED}"),
-            topology="automq",
             limit_s=900.0,
         ),
-        *over_storages(
-            SuiteScenario("s3", ("release",), "one", 1, ("partitions=1", "size=1.2GB"), limit_s=900.0), "automq"
+        *SuiteScenario("s3", ("release",), "one", 1, ("partitions=1", "size=1.2GB"), limit_s=900.0).over(
+            "storage", *STORAGES
         ),
-        *over_storages(SuiteScenario("s3", ("release",), "hundred", 2, limit_s=1800.0), "automq"),
+        *SuiteScenario("s3", ("release",), "hundred", 2, limit_s=1800.0).over("storage", *STORAGES),
     ),
     criteria=(
         "tiered-local-fraction",

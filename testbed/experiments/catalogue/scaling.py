@@ -8,12 +8,12 @@ is as before. With data on disk that time grows with the data; in S3 it does not
 
 from collections.abc import Sequence
 
+from results.contract.relocation import STORAGES
 from testbed.experiments.broker_membership import BrokerArrival, BrokerRemoval, LoadRise
 from testbed.experiments.criteria import SCALED
 from testbed.experiments.experiment import Hosts, Settings, SuiteScenario, number
 from testbed.experiments.handover_timing import handover_timing
 from testbed.experiments.layout import Layout, PartitionGroup
-from testbed.experiments.storage import over_storages
 from testbed.experiments.unthrottled_move import parameters, unthrottled_experiment, unthrottled_layout
 
 BACK_S = 25.0
@@ -114,10 +114,10 @@ def _layout(groups: Sequence[PartitionGroup], settings: Settings, source: str, t
 _PROFILES = {"smoke": {"size": "150MB", "partitions": "6"}, "release": {"size": "3GB", "partitions": "120"}}
 
 
-def _scenarios(name: str, order: int, automq: str) -> tuple[SuiteScenario, ...]:
+def _scenarios(name: str, order: int) -> tuple[SuiteScenario, ...]:
     return (
-        *over_storages(SuiteScenario("s3", ("ci",), name, order), automq),
-        *over_storages(SuiteScenario("s3", ("release",), name, order, limit_s=1800.0), automq),
+        *SuiteScenario("s3", ("ci",), name, order).over("storage", *STORAGES),
+        *SuiteScenario("s3", ("release",), name, order, limit_s=1800.0).over("storage", *STORAGES),
     )
 
 
@@ -127,6 +127,7 @@ EXPERIMENTS = (
         "a broker is drained, unregistered and removed under load: until the others have its share, and p99 is back",
         brokers=3,
         topology="s3-three-brokers",
+        automq_topology="automq-three-brokers",
         parameters=parameters(partitions="12"),
         layout=scale_in_layout,
         activities=lambda settings: [BrokerRemoval, *handover_timing(settings)],
@@ -134,7 +135,7 @@ EXPERIMENTS = (
         balanced=True,
         after_s=BACK_S,
         profiles=_PROFILES,
-        suites=_scenarios("scale-in", 4, "automq-three-brokers"),
+        suites=_scenarios("scale-in", 4),
         criteria=SCALED,
     ),
     unthrottled_experiment(
@@ -143,6 +144,7 @@ EXPERIMENTS = (
         brokers=2,
         joining=1,
         topology="s3",
+        automq_topology="automq",
         parameters=parameters(partitions="12"),
         layout=scale_out_layout,
         activities=lambda settings: [LoadRise, BrokerArrival, *handover_timing(settings)],
@@ -152,7 +154,7 @@ EXPERIMENTS = (
         profiles=_PROFILES,
         suites=(
             SuiteScenario("s3", ("smoke",), "scale-out-tiered", 3, ("storage=tiered",)),
-            *_scenarios("scale-out", 3, "automq"),
+            *_scenarios("scale-out", 3),
         ),
         criteria=SCALED,
     ),

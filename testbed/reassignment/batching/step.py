@@ -5,7 +5,7 @@ Where the KIP's text, table and example contradict each other, the example decid
 
 import math
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
@@ -74,6 +74,13 @@ def next_step(view: PartitionView, online: Collection[int], most_replicas: int |
         return Step(current, replicas)
     offline = ", ".join(str(broker) for broker in missing if broker not in online)
     return NoStep(f"target offline: broker {offline}")
+
+
+def steps_to_target(view: PartitionView, online: Collection[int], most_replicas: int | None) -> Iterator[Step]:
+    """Return all steps of a partition, when each step ends with its replicas in sync and no broker fails."""
+    while isinstance(step := next_step(view, online, most_replicas), Step):
+        yield step
+        view = view._replace(current=step.replicas, isr=step.replicas)
 
 
 def _exchange(current: Replicas, target: Replicas, reachable: list[int], limit: int) -> tuple[list[int], list[int]]:

@@ -1,0 +1,57 @@
+"""Each partition takes the steps that the plan and the limit R give, as the controller logged them."""
+
+from collections.abc import Sequence
+
+from results.contract.verdict import Finding, Verdict
+from results.criteria.criterion import FACTS, Criterion, has_move
+from results.criteria.findings import finding
+from results.criteria.planned_steps import PLANNED, PlannedSteps, measure_steps_taken
+from results.criteria.step_measures import LOG
+
+SHOWN = 3
+
+
+def judge_steps_taken(steps: PlannedSteps) -> list[Finding]:
+    """Judge the sequence of each partition's replicas; return nothing for a run that recorded no planned steps."""
+    if not steps.planned:
+        return []
+    verdict: Verdict = "pass"
+    why = f"{len(steps.planned)} partitions, in at most {max(map(len, steps.planned.values())) - 1} steps each"
+    if steps.different:
+        verdict, shown = "fail", steps.different[:SHOWN]
+        why = "; ".join(f"{_name(tp)}: {_path(steps.logged[tp])}, not {_path(steps.planned[tp])}" for tp in shown)
+    elif steps.unknown:
+        verdict = "inconclusive"
+        why = f"the metadata log has nothing of {', '.join(map(_name, steps.unknown[:SHOWN]))}"
+    return [
+        finding(
+            "steps-as-planned",
+            "each partition takes the planned steps, in the metadata log",
+            verdict,
+            why,
+            observed=float(len(steps.different)),
+            unit="partitions",
+            tolerance="the same replicas in the same order",
+            series=(LOG, PLANNED),
+        )
+    ]
+
+
+def _name(tp: tuple[str, int]) -> str:
+    return f"{tp[0]}-{tp[1]}"
+
+
+def _path(states: Sequence[tuple[int, ...]]) -> str:
+    return " → ".join(f"({','.join(map(str, state))})" for state in states)
+
+
+CRITERION: Criterion[PlannedSteps] = Criterion(
+    name="steps-as-planned",
+    title="The planned steps, in the metadata log",
+    section=FACTS,
+    measure=lambda run: measure_steps_taken(run.series),
+    judge=lambda _run, steps: judge_steps_taken(steps),
+    needs=has_move,
+    by_name=False,
+    catches="A driver that takes other steps than KIP-435's rules give, or a controller that carries out others.",
+)
