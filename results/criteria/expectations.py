@@ -73,6 +73,41 @@ class MoveDone(TimelineExpectation):
         return f"move{_of(self.topic)} done within {self.within:g} s"
 
 
+class ReassignmentCompleted(TimelineExpectation):
+    """The controller lists no reassignment any more, counted from the entry, also when a replica is out of sync."""
+
+    key = "reassignment_completed"
+    timed = True
+    series = ("move.started", "move.in_flight")
+    unit = "s"
+
+    within: Annotated[Seconds, Field(description="Time after the entry.")]
+    topic: Topic = None
+
+    def judge(self, run: ReplayedRun, since_us: int) -> Finding:
+        """See `TimelineExpectation.judge`."""
+        asked = [event for event in run.events("move.started", name=self.topic) if event["us"] <= run.ended_us]
+        if not asked:
+            return self.found("inconclusive", "no such move was requested")
+        last_us = max(event["us"] for event in asked)
+        polls = run.since(run.readings("move.in_flight", DRIVER, self.topic), last_us)
+        listed = polls.value > 0
+        if gap := run.gap(polls, last_us):
+            return self.found("inconclusive", gap)
+        if not listed.any():
+            return self.found("inconclusive", "no poll saw the reassignment listed")
+        watched_s = (run.ended_us - since_us) / US
+        if listed[-1]:
+            why = f"{polls.value[-1]:g} partitions still listed after {watched_s:.1f} s"
+            return self.found("fail" if watched_s >= self.within else "inconclusive", why, "listed")
+        took_s = round((int(polls.t[np.flatnonzero(listed)[-1] + 1]) - since_us) / US, 3)
+        why = f"none listed {took_s:.1f} s after the entry"
+        return self.found("pass" if took_s <= self.within else "fail", why, took_s)
+
+    def __str__(self) -> str:
+        return f"reassignment{_of(self.topic)} completed within {self.within:g} s"
+
+
 class QuotaBeforeMove(TimelineExpectation):
     """Before each move was requested every broker had reported the quota, and it still held for the topic."""
 

@@ -138,6 +138,22 @@ MOVED = [event(2, "move.started", "orders"), event(20, "move.done", "orders")]
 AGAIN = [event(2, "move.started", "orders"), event(12, "move.done", "orders"), event(20, "move.started", "orders")]
 
 
+@pytest.mark.parametrize(
+    ("text", "until", "expected"),
+    [
+        ("reassignment_completed within=10s", 9, "pass"),
+        ("reassignment_completed within=8s", 9, "fail"),
+        ("reassignment_completed within=20s", 99, "fail"),
+        ("reassignment_completed within=60s", 99, "inconclusive"),
+        ("reassignment_completed within=20s", 0, "inconclusive"),  # nothing was ever listed
+        ("reassignment_completed topic=clicks within=20s", 9, "inconclusive"),
+    ],
+)
+def test_a_reassignment_is_completed_when_it_is_listed_no_more(text, until, expected):
+    polls = every_second("driver", "move.in_flight", lambda t: float(2 <= t < until), topic="orders")
+    assert verdict(text, replayed(polls, MOVED[:1])) == expected
+
+
 def in_force(seconds, topic="orders", rate="5"):
     """Set, and half a second later seen by every broker."""
     set_at = event(seconds - 0.5, "throttle.set")._replace(

@@ -282,6 +282,7 @@ EXPECTATION_FORMS = {
     "records_intact: {}": "no records lost",
     "moves_ended: {}": "every reassignment ended as requested",
     "isr_explained: {}": "in-sync replicas never under min.insync.replicas without a cause",
+    "reassignment_completed: {within: 10s, topic: orders}": "reassignment of orders completed within 10 s",
     "throttle_bound: {response: 1MiB, fetchers: 2}": "throttled bytes within the bound of any 11 s",
     "metadata_replayed: {}": "the metadata log replays to what brokers describe",
     "logs_removed: {}": "logs of removed replicas deleted",
