@@ -15,6 +15,6 @@ EXPERIMENT = throttled_experiment(
     brokers=10,
     parameters=parameters(rate="2MB/s", fetch="default", preload="30s"),
     layout=half_to_half,
-    profiles={"smoke": {"preload": "20s"}, "release": {"partitions": "2000"}},
+    profiles={"smoke": {"preload": "20s"}, "release": {"preload": "60s"}},
     criteria=RATES,
 )
