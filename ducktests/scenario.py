@@ -11,8 +11,8 @@ from ducktests.services import KafkaService
 from ducktests.verdicts import Failed, Inconclusive
 from results.contract.store import Store
 from testbed.errors import TestbedError
-from testbed.experiments.experiment import find_experiment
 from testbed.experiments.reports import default_store
+from testbed.incidents.library import find_experiment_or_incident
 from testbed.runner.case import FILE, CaseOutcome, CaseRun
 from testbed.runner.ducktape import print_progress
 from testbed.runner.variant import of_case, resolve
@@ -43,7 +43,7 @@ def _test_method(test_class: "type[ScenarioTest]", experiment: str) -> Callable[
     run_case.__name__ = "test_" + experiment.removeprefix(f"{test_class.suite}-").replace("-", "_")
     run_case.__qualname__ = f"{test_class.__qualname__}.{run_case.__name__}"
     run_case.__module__ = test_class.__module__
-    run_case.__doc__ = find_experiment(experiment).summary
+    run_case.__doc__ = find_experiment_or_incident(experiment).summary
     return run_case
 
 

@@ -1,8 +1,9 @@
 """The runs of a qualification: versions × scenarios, as one campaign with a group for each scenario.
 
-A *once* scenario is a case of a suite, run with each version. If the candidate fails or is inconclusive, it is run
-again, up to three times. A *paired* scenario is run as by `testbed compare`. An *upgrade* begins with a baseline and
-ends with the candidate while data moves; its counterpart merely restarts the same brokers.
+A *once* scenario is a case of a suite, run with each version. A ready incident is one: its fixed variant must pass. If
+the candidate fails or is inconclusive, it is run again, up to three times. A *paired* scenario is run as by
+`testbed compare`. An *upgrade* begins with a baseline and ends with the candidate while data moves; its counterpart
+merely restarts the same brokers.
 """
 
 import shlex
@@ -42,7 +43,7 @@ from testbed.suggestions import did_you_mean
 from testbed.suites.suite import Case, find_suite
 from testbed.topology.find import find
 
-SUITES = ("kip73", "kip435", "kip455", "s3")
+SUITES = ("kip73", "kip435", "kip455", "s3", "incidents")
 UPGRADE_FROM, DOWNGRADE_TO = "upgrade from ", "downgrade to "
 """How the names of these scenarios begin; the baseline's version follows."""
 PAIRED = ("kip73-two-node", "kip73-one-to-two-produce", "kip73-two-to-one-produce")

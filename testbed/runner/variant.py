@@ -10,7 +10,8 @@ from typing import Any
 from testbed.defects.parse import by_host
 from testbed.errors import SoftwareError, UsageError
 from testbed.experiments.broker_memory import with_heap
-from testbed.experiments.experiment import PROFILES, Experiment, Value, find_experiment, read_settings
+from testbed.experiments.experiment import PROFILES, Experiment, Value, read_settings
+from testbed.incidents.library import find_experiment_or_incident
 from testbed.probes.machine import fingerprint
 from testbed.software.source import is_path, parse_source
 from testbed.suites.suite import Case
@@ -70,7 +71,7 @@ class Resolved:
 
 def resolve(variant: Variant) -> Resolved:
     """Return the resolved variant. Raise `UsageError`, or the topology's own error, when it cannot be run."""
-    experiment = find_experiment(variant.experiment)
+    experiment = find_experiment_or_incident(variant.experiment)
     if variant.profile not in PROFILES:
         raise UsageError(f"profile {variant.profile!r}: there are {', '.join(PROFILES)}")
     settings = read_settings(experiment, variant.profile, variant.settings)

@@ -1,0 +1,30 @@
+"""The ready incidents as experiments, so that suites, nights and qualifications play their fixed variants.
+
+The experiment `incident-NAME` passes when every expectation of the fixed variant of the ready incident NAME is met.
+"""
+
+from dataclasses import replace
+
+from testbed.errors import UsageError
+from testbed.experiments.experiment import Experiment, Parameter, find_experiment, one_of
+from testbed.incidents.read import find, ready_incidents
+from testbed.incidents.replay import as_experiment
+from testbed.suggestions import did_you_mean
+
+PREFIX = "incident-"
+FIXED = Parameter(
+    "variant", "fixed", one_of("fixed"), "the variant that must pass; `testbed replay` has the broken one"
+)
+
+
+def incident_experiment(name: str) -> Experiment:
+    """Return the fixed variant of a ready incident as an experiment. Raise `UsageError` when there is none."""
+    known = ready_incidents()
+    if name not in known:
+        raise UsageError(f"no incident {name!r}; there are {', '.join(known)}{did_you_mean(name, known)}")
+    return replace(as_experiment(find(name).fixed, seed=0), parameters=(FIXED,))
+
+
+def find_experiment_or_incident(name: str) -> Experiment:
+    """Return the experiment of this name, or the incident of `incident-NAME`. Raise `UsageError` for another name."""
+    return incident_experiment(name.removeprefix(PREFIX)) if name.startswith(PREFIX) else find_experiment(name)

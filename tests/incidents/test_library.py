@@ -1,0 +1,39 @@
+"""The library as a suite: each ready incident is an experiment whose fixed variant must pass."""
+
+import pytest
+
+from testbed.errors import UsageError
+from testbed.incidents.library import PREFIX, find_experiment_or_incident
+from testbed.incidents.read import find, ready_incidents
+from testbed.runner.qualification import QualificationScope, plan
+from testbed.runner.variant import of_case, resolve
+from testbed.suites.suite import find_suite
+
+
+def test_the_suite_has_every_ready_incident_on_its_own_topology():
+    cases = find_suite("incidents").cases("ci")
+    assert [case.name for case in cases] == ready_incidents()
+    for case in cases:
+        resolved = resolve(of_case(case, "ci"))
+        incident = find(case.name).fixed
+        assert resolved.experiment.name == f"{PREFIX}{case.name}"
+        assert (resolved.topology.name, resolved.settings) == (incident.topology.name, {"variant": "fixed"})
+        assert resolved.overlay == incident.state.properties
+
+
+def test_a_release_that_is_asked_for_replaces_that_of_the_file():
+    (case,) = find_suite("incidents").cases("ci", ["sick-common-replica"])
+    resolved = resolve(of_case(case, "ci", "4.2.1"))
+    assert {host.kafka_version for host in resolved.topology.brokers} == {"4.2.1"}
+
+
+def test_a_qualification_plays_it():
+    scope = QualificationScope(suites=("incidents",), paired=(), upgrades=False)
+    variants, groups = plan("4.3.1", ["4.2.1"], scope)
+    assert [group.name for group in groups] == [f"incidents/{name}" for name in ready_incidents()]
+    assert {variant.kafka for variant in variants} == {"4.2.1", "4.3.1"}
+
+
+def test_another_name_is_refused_with_the_nearest_one():
+    with pytest.raises(UsageError, match="did you mean dead-target"):
+        find_experiment_or_incident("incident-dead-targets")
