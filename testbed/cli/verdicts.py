@@ -11,6 +11,8 @@ from results.render import document
 from testbed.experiments.reports import RunFigure
 from testbed.experiments.runner import RunResult
 
+WHOLE = 1e6
+"""From this value on, numbers are shown without decimals, so that bytes are not shown as powers of ten."""
 EXIT = {"pass": 0, "fail": 1, "inconclusive": 2}
 
 
@@ -18,20 +20,29 @@ def _observed(criterion: Finding) -> str:
     value = criterion.observed
     if value is None:
         return "nothing"
-    return f"{value:,.6g} {criterion.unit}".rstrip() if isinstance(value, float | int) else value
+    if not isinstance(value, float | int):
+        return value
+    shown = f"{value:,.0f}" if abs(value) >= WHOLE else f"{value:,.6g}"
+    return f"{shown} {criterion.unit}".rstrip()
 
 
 def criterion_lines(criteria: Iterable[Finding]) -> list[str]:
-    """Return a line per criterion, and a second line with the reason where it did not pass."""
-    lines = []
+    """Return a line per criterion, and a second line with the reason where it did not pass.
+
+    A reason that the line before already has is left out.
+    """
+    lines: list[str] = []
+    last = ""
     for criterion in criteria:
         where = " ".join(part for part in (criterion.host, criterion.direction) if part)
         name = f"{criterion.name} {where}".rstrip()
         lines.append(
             f"{criterion.verdict.upper():<12}  {name:<34}  {_observed(criterion)}  (expected {criterion.expected})"
         )
-        if criterion.verdict != "pass" and criterion.why:
-            lines.append(f"{'':14}{criterion.why}")
+        reason = "" if criterion.verdict == "pass" else criterion.why
+        if reason and reason != last:
+            lines.append(f"{'':14}{reason}")
+        last = reason
     return lines
 
 
