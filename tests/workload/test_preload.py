@@ -1,5 +1,7 @@
 """What a preload waits for before it writes: leaders that answer, asked by a client without old knowledge."""
 
+from concurrent.futures import Future
+
 import pytest
 from confluent_kafka import KafkaError, KafkaException
 
@@ -10,7 +12,7 @@ from testbed.workload.records import Fill, Recipe
 UNKNOWN = KafkaError(KafkaError._UNKNOWN_PARTITION)
 
 
-class FakeConsumer:
+class FakeAdmin:
     """One that has once met an unknown topic knows it as unknown for good, as librdkafka does for half a minute."""
 
     made = 0
@@ -18,26 +20,28 @@ class FakeConsumer:
     asked = ()
 
     def __init__(self, settings):
-        FakeConsumer.made += 1
-        self.number, self.open = FakeConsumer.made, True
+        FakeAdmin.made += 1
+        self.number = FakeAdmin.made
 
-    def get_watermark_offsets(self, tp, timeout_s, cached):
-        assert self.open and not cached
-        FakeConsumer.asked += ((self.number, tp.topic, tp.partition),)
-        if tp.topic == "late" and self.number < FakeConsumer.knows_from:
-            raise KafkaException(UNKNOWN)
-        return 0, 0
+    def list_offsets(self, wanted, request_timeout):
+        FakeAdmin.asked += ((self.number, [(tp.topic, tp.partition) for tp in wanted]),)
+        return {tp: self.answer(tp) for tp in wanted}
 
-    def close(self):
-        self.open = False
+    def answer(self, tp):
+        future = Future()
+        if tp.topic == "late" and self.number < FakeAdmin.knows_from:
+            future.set_exception(KafkaException(UNKNOWN))
+        else:
+            future.set_result(0)
+        return future
 
 
 @pytest.fixture
-def consumers(monkeypatch):
-    FakeConsumer.made, FakeConsumer.knows_from, FakeConsumer.asked = 0, 2, ()
-    monkeypatch.setattr(module, "Consumer", FakeConsumer)
+def admins(monkeypatch):
+    FakeAdmin.made, FakeAdmin.knows_from, FakeAdmin.asked = 0, 2, ()
+    monkeypatch.setattr(module, "AdminClient", FakeAdmin)
     monkeypatch.setattr(module, "LOOK_S", 0.001)
-    return FakeConsumer
+    return FakeAdmin
 
 
 def fills():
@@ -45,18 +49,20 @@ def fills():
     return [Fill("late", range(2), 1, recipe), Fill("there", range(2), 1, recipe)]
 
 
-def test_a_client_that_met_an_unknown_topic_is_not_asked_again(consumers):
+def test_a_client_that_met_an_unknown_topic_is_not_asked_again(admins):
     module._wait_led(["b1:9092"], fills(), {}, 5.0)
-    there = [("there", 1), ("there", 0)]
-    assert list(consumers.asked) == [
-        *((1, *each) for each in [*there, ("late", 1)]),
-        *((2, *each) for each in [("late", 1), ("late", 0)]),
-    ]
+    late, there = [("late", 0), ("late", 1)], [("there", 0), ("there", 1)]
+    assert list(admins.asked) == [(1, [*late, *there]), (2, late)]
 
 
-def test_a_leader_that_never_answers_is_named(consumers):
-    consumers.knows_from = 10**9
+def test_without_partitions_nobody_is_asked(admins):
+    module._wait_led(["b1:9092"], [], {}, 5.0)
+    assert admins.made == 0
+
+
+def test_a_leader_that_never_answers_is_named(admins):
+    admins.knows_from = 10**9
     with pytest.raises(
-        WaitTimeout, match=r"preload: every partition's leader to answer.*late-1: .*[Uu]nknown partition"
+        WaitTimeout, match=r"preload: every partition's leader to answer.*late-0: .*[Uu]nknown partition"
     ):
         module._wait_led(["b1:9092"], fills(), {}, 0.05)
