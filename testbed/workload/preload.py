@@ -108,13 +108,16 @@ def _wait_led(bootstrap: Sequence[str], fills: Sequence[Fill], client: Mapping[s
         # A new client each time: a client caches for half a minute that a broker did not know a topic. It asks each
         # leader once for all its partitions: one request for each of 10,000 took more than half a minute.
         latest: Any = OffsetSpec.latest()  # type: ignore[no-untyped-call]
-        asked = AdminClient(settings).list_offsets(dict.fromkeys(pending, latest), request_timeout=timeout_s)
+        admin = AdminClient(settings)  # kept until all have answered: without it no answer comes
+        asked = admin.list_offsets(dict.fromkeys(pending, latest), request_timeout=timeout_s)
         refused = {}
         for each, answer in asked.items():
             try:
-                answer.result()
+                answer.result(timeout_s)
             except KafkaException as error:
                 refused[each] = error.args[0].str()
+            except TimeoutError:
+                refused[each] = f"no answer within {timeout_s:g} s"
         pending[:] = refused
         return next((f"{each.topic}-{each.partition}: {why}" for each, why in refused.items()), "")
 
