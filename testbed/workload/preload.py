@@ -12,7 +12,8 @@ from testbed.wait import wait_for
 from testbed.workload.audit import Audit, Ledger
 from testbed.workload.records import Fill, WrittenRecords
 
-LED_S, LOOK_S = 30.0, 0.2
+LED_S, LOG_S, LOOK_S = 30.0, 0.02, 0.2
+"""A leader answers once it has made the partition's log, which takes milliseconds: with 10,000 partitions, minutes."""
 BATCH_BYTES = 16384
 """The Java producer's default. A broker cuts a fetch response at its size limit, mostly within a batch, and the
 follower fetches that part again. With large batches that is several per cent of the bytes."""
@@ -47,7 +48,8 @@ def preload(
             failures.append(f"{message.topic()}-{message.partition()}: {error.str()}")
 
     deadline = time.monotonic() + timeout_s
-    _wait_led(bootstrap, fills, client or {}, min(timeout_s, LED_S))
+    partitions = sum(len(fill.partitions) for fill in fills)
+    _wait_led(bootstrap, fills, client or {}, min(timeout_s, LED_S + partitions * LOG_S))
     producers = [_producer(bootstrap, acks, timeout_s, batch_bytes, client or {}) for _ in range(CONNECTIONS)]
     for fill in fills:
         payloads = fill.recipe.payloads()
@@ -101,7 +103,11 @@ def _wait_led(bootstrap: Sequence[str], fills: Sequence[Fill], client: Mapping[s
     pending = [TopicPartition(fill.topic, partition) for fill in fills for partition in fill.partitions]
     if not pending:
         return
-    settings: dict[str, str | int | float | bool] = {"bootstrap.servers": ",".join(bootstrap), **client}
+    settings: dict[str, str | int | float | bool] = {
+        "bootstrap.servers": ",".join(bootstrap),
+        "log_level": 2,
+        **client,
+    }
 
     def refusal() -> str:
         """Return why a partition without its leader's answer has none; empty if all leaders answer."""
