@@ -30,6 +30,11 @@ def data_dir() -> Path:
     return _xdg("XDG_DATA_HOME", ".local/share")
 
 
+def reports_dir() -> Path:
+    """Return the folder of reports. It is always on this machine, even when the store is not."""
+    return data_dir() / "reports"
+
+
 def throttle_journals() -> Path:
     """Return the folder with a journal for each active throttle: the settings to restore, and their cluster."""
     return state_dir() / "reassign"

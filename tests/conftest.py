@@ -1,5 +1,6 @@
 """Shared by all tests."""
 
+import gc
 import os
 import re
 import signal
@@ -17,6 +18,8 @@ settings.load_profile("shared")
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     # A shell that starts this in the background ignores the signal, and tests are about it.
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+gc.disable()  # what is collected stays: to search it for garbage over and over finds none
 
 CONTAINERS = Path("tests/containers")
 STORE = "store"
@@ -90,6 +93,12 @@ def pytest_collection_modifyitems(items):
         return pure, pure and item.path not in spark, waits, waits and item.path.name != LONGEST, group_of(file) == file
 
     items.sort(key=place)
+
+
+def pytest_collection_finish():
+    """Search what the tests make for garbage, and no longer the thousands of tests."""
+    gc.freeze()
+    gc.enable()
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -5,6 +5,7 @@ by the time since the oldest of them began. A sample begins *with* a response: i
 not. Instants are microseconds.
 """
 
+from bisect import bisect_left
 from collections.abc import Iterator
 
 import numpy as np
@@ -23,8 +24,11 @@ class QuotaSensor:
         """[begin, last event, bytes]."""
         self._current = 0
 
-    def record(self, us: float, size: float) -> None:
-        """Record that a response of `size` bytes passed."""
+    def record(self, us: float, size: float, last_us: float | None = None) -> None:
+        """Record that responses of `size` bytes in all passed, one at `us` or several until `last_us`.
+
+        Several begin before the sample that takes the first of them ends; see `sample_end`.
+        """
         ring = self._ring
         if not ring:
             ring.append([us, us, 0.0])
@@ -34,18 +38,25 @@ class QuotaSensor:
                 ring.append([us, us, 0.0])
             else:
                 ring[self._current][:] = us, us, 0.0
-        ring[self._current][1] = us
+        ring[self._current][1] = us if last_us is None else last_us
         ring[self._current][2] += size
+
+    def sample_end(self, us: float) -> float:
+        """Return when the sample ends that takes a response at `us`."""
+        begin = self._ring[self._current][0] if self._ring else us
+        return (begin if us - begin < self._sample_us else us) + self._sample_us
 
     def state(self, us: float) -> tuple[float, float]:
         """Return the bytes that count and the seconds that divide them; samples that expired begin again at `us`."""
-        for sample in self._ring:
-            if us - sample[1] >= self._count * self._sample_us:
-                sample[:] = us, us, 0.0
         if not self._ring:
             self._ring.append([us, us, 0.0])
-        oldest = min(sample[0] for sample in self._ring)
-        return sum(sample[2] for sample in self._ring), max(us - oldest, self._sample_us) / US
+        oldest, counted, expires_us = us, 0.0, self._count * self._sample_us
+        for sample in self._ring:
+            if us - sample[1] >= expires_us:
+                sample[:] = us, us, 0.0
+            oldest = min(oldest, sample[0])
+            counted += sample[2]
+        return counted, max(us - oldest, self._sample_us) / US
 
     def rate(self, us: float) -> float:
         """Return the bytes per second that the quota check compares with the quota."""
@@ -73,15 +84,15 @@ def predicted(
     A leader records the headers of responses without listed bytes, too. With `empty` samples begin with those.
     `samples` of `sample_s` each are the quota window of the run's brokers.
     """
+    between = np.empty(0)
+    if empty and len(growth):
+        between = np.arange(growth.t[0] - round((samples + 1) * sample_s * US), growth.t[-1], EMPTY_US)
     means = []
-    for place in PLACES:
-        instants, sizes = _responses(growth, response_bytes, place)
-        if empty and len(growth):
-            between = np.arange(growth.t[0] - round((samples + 1) * sample_s * US), growth.t[-1], EMPTY_US)
-            instants, sizes = np.concatenate([instants, between]), np.concatenate([sizes, np.zeros(len(between))])
-            order = np.argsort(instants, kind="stable")
-            instants, sizes = instants[order], sizes[order]
-        means.append(float(np.mean(list(readings(instants, sizes, polls, QuotaSensor(samples, sample_s))))))
+    for instants, sizes in _responses(growth, response_bytes):
+        every, each = np.concatenate([instants, between]), np.concatenate([sizes, np.zeros(len(between))])
+        order = np.argsort(every, kind="stable")
+        sensed = readings(every[order], each[order], polls, QuotaSensor(samples, sample_s))
+        means.append(float(np.mean(list(sensed))))
     return float(np.mean(means))
 
 
@@ -91,21 +102,21 @@ def readings(instants: Floats, sizes: Floats, polls: Micros, sensor: QuotaSensor
     Without a `sensor` it is one with Kafka's default window.
     """
     sensor, done = sensor or QuotaSensor(), 0
-    for poll in polls:
-        while done < len(instants) and instants[done] <= poll:
-            sensor.record(float(instants[done]), float(sizes[done]))
-            done += 1
+    at, upto = instants.tolist(), [0.0, *np.cumsum(sizes).tolist()]
+    for poll, passed in zip(polls.tolist(), np.searchsorted(instants, polls, side="right").tolist(), strict=True):
+        while done < passed:  # all responses of one sample at once
+            end = bisect_left(at, sensor.sample_end(at[done]), done + 1, passed)
+            sensor.record(at[done], upto[end] - upto[done], at[end - 1])
+            done = end
         yield sensor.rate(float(poll))
 
 
-def _responses(growth: Series, response_bytes: float, place: float) -> tuple[Floats, Floats]:
-    """Return instants and sizes: the bytes between two readings, in responses that are evenly spaced there."""
-    instants: list[Floats] = []
-    sizes: list[Floats] = []
-    for at, lasts, size in zip(growth.t[:-1], np.diff(growth.t), np.diff(growth.value), strict=True):
-        if size > 0:
-            count = max(1, round(size / response_bytes))
-            instants.append(at + (np.arange(count) + place) * (lasts / count))
-            sizes.append(np.full(count, size / count))
-    empty = np.empty(0)
-    return (np.concatenate(instants), np.concatenate(sizes)) if instants else (empty, empty)
+def _responses(growth: Series, response_bytes: float) -> Iterator[tuple[Floats, Floats]]:
+    """Yield instants and sizes for each of `PLACES`: the bytes between two readings, in evenly spaced responses."""
+    sizes = np.diff(growth.value)
+    grown = np.flatnonzero(sizes > 0)
+    counts = np.maximum(1, np.rint(sizes[grown] / response_bytes)).astype(np.int64)
+    number = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
+    at, every = (np.repeat(each, counts) for each in (growth.t[grown], np.diff(growth.t)[grown] / counts))
+    for place in PLACES:
+        yield at + (number + place) * every, np.repeat(sizes[grown] / counts, counts)

@@ -7,7 +7,7 @@ store's other series spread.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Protocol
 
@@ -41,6 +41,7 @@ class Prior:
     memory: Floats
     variance: Floats
     weight: Floats
+    _of_mean: dict[int, Floats] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     @classmethod
     def blank(cls, count: int, memory: float = 0.0) -> "Prior":
@@ -50,6 +51,12 @@ class Prior:
     def take(self, index: Ints) -> "Prior":
         """Return the prior of these series, in this order."""
         return Prior(self.memory[index], self.variance[index], self.weight[index])
+
+    def of_mean(self, k: int) -> Floats:
+        """Return `of_mean` of `k` runs, kept: a scan of many nights asks for it again and again."""
+        if k not in self._of_mean:
+            self._of_mean[k] = of_mean(k, self.memory)
+        return self._of_mean[k]
 
 
 class Calculator(Protocol):
@@ -130,7 +137,7 @@ class StepScan:
         each = np.array(tried)[:, None]
         newest = sums[np.array(tried) - 1]
         step = newest / each - (sums[-1] - newest) / (n - each)
-        weight = 1 / np.stack([of_mean(n - one, prior.memory) + of_mean(one, prior.memory) for one in tried])
+        weight = 1 / np.stack([prior.of_mean(n - one) + prior.of_mean(one) for one in tried])
         log = step * step * weight / spread / 2
         likely = np.exp(log - np.max(log, axis=0))
         around = likely.copy()
@@ -162,5 +169,5 @@ def deviates(x: Floats, prior: Prior) -> Iterator[tuple[int, Floats, Floats]]:
         own = np.maximum((around - step * step * (k * m / n)) / (n - 2), LEAST_VARIANCE)
         spread = (prior.weight * prior.variance + (n - 2) * own) / (prior.weight + (n - 2))
         wild = (PRIOR * spread + squares[k - 1] - new * new / k) / (PRIOR + k - 1)
-        error = spread * of_mean(m, prior.memory) + np.maximum(spread, wild) * of_mean(k, prior.memory)
+        error = spread * prior.of_mean(m) + np.maximum(spread, wild) * prior.of_mean(k)
         yield k, step * step / error, spread

@@ -22,7 +22,7 @@ from results.render import document
 from results.series.history import Acknowledgement
 from testbed.cli.output import require_writable, write
 from testbed.errors import TestbedError, UsageError
-from testbed.experiments.reports import reports_dir
+from testbed.paths import reports_dir
 from testbed.suggestions import did_you_mean
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from results.compare.qualification import Qualification, as_json, as_junit, head
 from results.render import document
 from testbed.cli.output import write as write_file
 from testbed.cli.series import or_else, store_for
-from testbed.experiments.reports import reports_dir
+from testbed.paths import reports_dir
 from testbed.runner.campaign import Campaign
 from testbed.runner.qualification import SUITES, QualificationScope, new_qualification, write
 

@@ -65,7 +65,7 @@ def import_(store: Store, sources: list[Path]) -> int:
 
 def _imported(store: Store, source: Path) -> ImportResult:
     # Imported here: the other actions on a store need no experiment.
-    from testbed.experiments.record import noted
+    from testbed.experiments.half_runs import noted
 
     try:
         return import_runs(store, source, lambda run_id: noted(run_id, store.location))

@@ -11,8 +11,8 @@ from results.criteria.judgement import changes
 from results.criteria.model import estimate
 from results.report import render
 from testbed.errors import UsageError
-from testbed.experiments.record import noted
-from testbed.paths import data_dir
+from testbed.experiments.half_runs import noted
+from testbed.paths import data_dir, reports_dir
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,11 +76,6 @@ def open_store(location: str | None) -> Store:
         return Store.open(location or default_store())
     except StoreError as error:
         raise UsageError(str(error)) from error
-
-
-def reports_dir() -> Path:
-    """Return the folder of reports. It is always on this machine, even when the store is not."""
-    return data_dir() / "reports"
 
 
 def write_report(store: Store, run: Manifest, judgement: Judgement | None = None) -> Path:

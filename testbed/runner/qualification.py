@@ -30,7 +30,7 @@ from results.contract import durable
 from results.contract.store import Store, StoreError
 from results.report.qualification import QualificationEnvironment, render_qualification
 from testbed.errors import TestbedError, UsageError
-from testbed.experiments.reports import reports_dir
+from testbed.paths import reports_dir
 from testbed.runner.campaign import QUALIFY, Campaign, VariantGroup, new_campaign, require_enough_pairs
 from testbed.runner.comparison import CampaignOutcome, CriterionRegression, findings, narrow_enough
 from testbed.runner.journal import CampaignState, SlotRun, campaign_state, opened

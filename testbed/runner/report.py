@@ -6,7 +6,7 @@ from pathlib import Path
 from results.compare import find_measure
 from results.contract import durable
 from results.report.sweep import Combination, SweepPage, render_sweep
-from testbed.experiments.reports import reports_dir
+from testbed.paths import reports_dir
 from testbed.runner.campaign import Campaign
 from testbed.runner.named_comparisons import COMMAND, named_comparisons
 from testbed.runner.run import CampaignResult

@@ -1,6 +1,7 @@
 """Topology files: load one by its path, or find one of the ready topologies by its name."""
 
 from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -44,7 +45,13 @@ def find(text: str) -> Topology:
     """Return the topology that `text` names: an existing file, else a ready topology, with or without `.yaml`."""
     name = text.removesuffix(".yaml")
     if name in ready() and not is_file(text):
-        return load(READY / f"{name}.yaml")
+        return _ready(name)
     if "/" in text or text.endswith((".yaml", ".yml")) or is_file(text):
         return load(text)
     raise UsageError(f"no topology {text!r}: give a file, or one of {', '.join(ready())}{did_you_mean(text, ready())}")
+
+
+@cache
+def _ready(name: str) -> Topology:
+    # A list of cases asks for the same one again and again; its file does not change.
+    return load(READY / f"{name}.yaml")

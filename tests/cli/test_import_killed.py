@@ -7,7 +7,7 @@ import pytest
 
 from results.contract.archive import export_runs
 from results.contract.store import Store
-from testbed.experiments.record import collect_half_runs
+from testbed.experiments.half_runs import collect_half_runs
 from testbed.paths import data_dir
 from testbed.wait import wait_until
 from tests.results.many import filled, some_runs

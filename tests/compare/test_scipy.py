@@ -4,15 +4,21 @@ import math
 
 import numpy as np
 import pytest
-from scipy import stats
 
 from results.compare.effect import log_ratios, p_above, p_below, tail, walsh_averages
 from results.compare.judgement import CriterionTally, adjusted
 from results.series.decision import student
 
 
+@pytest.fixture(scope="module")
+def stats():
+    from scipy import stats  # it takes a second, which not every worker must wait for
+
+    return stats
+
+
 @pytest.mark.parametrize("n", [5, 6, 8, 12, 20])
-def test_the_signed_rank_distribution_is_wilcoxons(n):
+def test_the_signed_rank_distribution_is_wilcoxons(n, stats):
     rng = np.random.default_rng(n)
     pairs = [(100.0, 100.0 * math.exp(each)) for each in rng.normal(0.02, 0.05, n)]
     differences = log_ratios(pairs)
@@ -22,7 +28,7 @@ def test_the_signed_rank_distribution_is_wilcoxons(n):
     assert tail(n, n * (n + 1) // 2) == pytest.approx(1.0)
 
 
-def test_a_tally_is_a_binomial_test():
+def test_a_tally_is_a_binomial_test(stats):
     for worse in range(12):
         for better in range(12):
             tally = CriterionTally("a", "b", "c", 30, worse, better)
@@ -43,7 +49,7 @@ def cornish_fisher(dof):
     return z + g1 / dof + g2 / dof**2 + g3 / dof**3 + g4 / dof**4
 
 
-def test_students_quantile_is_scipys_and_near_the_series_that_was_used_before():
+def test_students_quantile_is_scipys_and_near_the_series_that_was_used_before(stats):
     for dof in np.concatenate([np.arange(2, 60), np.linspace(2, 5, 20), [200.0, 1e6]]):
         assert student(dof) == pytest.approx(stats.t.ppf(0.975, dof))
         assert student(dof) == pytest.approx(cornish_fisher(dof), rel=0.01)

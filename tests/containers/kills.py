@@ -109,8 +109,8 @@ def kill(words: tuple[str, ...], at_s: float, *, before: Counter[str], stays: st
 def everything(mark: str = "", *, own: bool = False) -> Counter[str]:
     """All that a testbed is made of, wherever on this machine it is; and processes that carry `mark`.
 
-    With `own`, of containers, networks, volumes, links and loop devices only those of this state folder, and a link
-    that no container's testbed has. Qdiscs and mounts go with those, and do not count.
+    With `own`, of containers, networks, volumes and loop devices only those of this state folder; and a testbed's link
+    that is of no container's testbed. Qdiscs and mounts go with those, and do not count.
     """
     found = _engine_and_kernel() if not own else _engine_and_kernel_of(str(state_dir()))
     found.update(f"process {line}" for line in _marked(mark) if mark)
@@ -139,6 +139,9 @@ def _engine_and_kernel_of(state: str) -> Counter[str]:
     found.update(
         f"link {each}" for each in aliases if each.startswith("testbed=") and each[8:].split()[0] not in others
     )
+    # A testbed's link has its name a moment before its alias.
+    bare = [link["ifname"] for link in links if "ifalias" not in link]
+    found.update(f"link {each}" for each in bare if each.startswith("tb-"))
     for path in Path("/sys/block").glob("loop*/loop/backing_file"):
         with contextlib.suppress(OSError):
             file = path.read_text().strip()

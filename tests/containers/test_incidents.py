@@ -8,6 +8,7 @@ from results.contract.store import Store
 from results.criteria.judgement import MACHINE_CRITERIA
 from testbed.cli.verdicts import EXIT
 from testbed.experiments.reports import default_store
+from testbed.kafka.node import FETCH_TUNED
 from testbed.paths import data_dir
 from testbed.provision.resources import remove
 from testbed.provision.testbed import Testbed
@@ -36,7 +37,8 @@ def disturbed(document):
 
 
 def test_an_incident_gives_the_expected_verdicts_in_both_variants_and_leaves_nothing(engine):
-    testbed = Testbed.up(find("two-brokers"), name="ci-incident")
+    # With the incident's properties already: Kafka is not restarted for the replay.
+    testbed = Testbed.up(find("two-brokers"), name="ci-incident", overlay=FETCH_TUNED)
     try:
         for variant, verdict in (("broken", "fail"), ("fixed", "pass")):
             document = replayed(variant)

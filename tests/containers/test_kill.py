@@ -1,4 +1,7 @@
-"""kill -9 at points spread at random over `up`, `down` and `run`: whatever it was doing, `gc` finds what is left."""
+"""kill -9 at points spread at random over `up`, `down` and `run`: whatever it was doing, `gc` finds what is left.
+
+Where other tests make testbeds meanwhile, only what carries this state folder counts as left; else all on the machine.
+"""
 
 import os
 import random
@@ -12,7 +15,8 @@ from testbed.wait import WaitTimeout, wait_for
 from tests.containers.conftest import cli
 from tests.containers.kills import SHORT_RUN, TOPOLOGY, everything, kill, on_hosts
 
-pytestmark = [pytest.mark.containers, pytest.mark.alone]  # what other tests make meanwhile would count as left
+pytestmark = pytest.mark.containers
+OWN = "PYTEST_XDIST_WORKER" in os.environ
 SEED = int(os.environ.get("TESTBED_KILL_SEED", "38"))
 KILLS, NIGHTLY_KILLS = 5, int(os.environ.get("TESTBED_KILLS", "100"))
 SPAN_S = {"up": 5.0, "down": 1.2, "run": 50.0, "run --on": 30.0}
@@ -42,7 +46,7 @@ def topology(tmp_path_factory):
 
 @pytest.fixture
 def before():
-    return everything()
+    return everything(own=OWN)
 
 
 def show(killed):
@@ -51,7 +55,7 @@ def show(killed):
 
 @pytest.mark.parametrize("at_s", points("up"))
 def test_up_killed_at_any_point(at_s, topology, before):
-    killed = kill(("up", str(topology), "--name", "ci-kill"), at_s, before=before, stays="ci-kill")
+    killed = kill(("up", str(topology), "--name", "ci-kill"), at_s, before=before, stays="ci-kill", own=OWN)
     show(killed)
     assert killed.left == ()
 
@@ -60,14 +64,14 @@ def test_up_killed_at_any_point(at_s, topology, before):
 def test_down_killed_at_any_point(at_s, topology, before):
     told = cli("up", str(topology), "--name", "ci-kill")
     assert told.returncode == 0, told.stderr
-    killed = kill(("down", "ci-kill"), at_s, before=before, stays="ci-kill")
+    killed = kill(("down", "ci-kill"), at_s, before=before, stays="ci-kill", own=OWN)
     show(killed)
     assert killed.left == ()
 
 
 @pytest.mark.parametrize("at_s", points("run"))
 def test_run_killed_at_any_point(at_s, topology, before):
-    killed = kill((*SHORT_RUN, "--topology", str(topology)), at_s, before=before)
+    killed = kill((*SHORT_RUN, "--topology", str(topology)), at_s, before=before, own=OWN)
     show(killed)
     assert killed.left == ()
 
@@ -83,7 +87,7 @@ def stays(topology, engine):
 @pytest.mark.parametrize("at_s", points("run --on"))
 def test_run_on_a_testbed_that_stays_killed_at_any_point(at_s, stays, before):
     hosts = on_hosts(stays)
-    killed = kill((*SHORT_RUN, "--on", stays.name), at_s, before=before)
+    killed = kill((*SHORT_RUN, "--on", stays.name), at_s, before=before, own=OWN)
     show(killed)
     assert killed.left == ()
     # What the run had started on the hosts ends with its connections; what was moving goes on to its end.

@@ -15,6 +15,8 @@ from pathlib import Path
 import pytest
 import yaml
 
+from results.contract.archive import export_runs, import_runs
+from results.contract.store import Store
 from testbed.cli.command import Parser, commands
 
 ROOT = Path(__file__).parents[2]
@@ -71,11 +73,16 @@ FILES = {
 
 @pytest.fixture(scope="session")
 def small_store(tmp_path_factory):
-    """A store with runs of one release, in one of which a criterion failed."""
-    store = tmp_path_factory.mktemp("ci") / "store"
-    words = [*shlex.split(TESTBED), "results", "import", "--store", str(store), "results/example/kafka-4.3.1.tar"]
-    subprocess.run(words, cwd=ROOT, check=True, capture_output=True)
-    return store
+    """A store with runs of one experiment, in one of which a criterion failed."""
+    folder = tmp_path_factory.mktemp("ci")
+    every, store = Store.open(folder / "every"), Store.open(folder / "store")
+    import_runs(every, ROOT / "results" / "example" / "kafka-4.3.1.tar")
+    manifests = [every.manifest(run_id) for run_id in every.runs()]
+    some = [each for each in manifests if each.experiment == "kip73-two-node-produce"]
+    assert {each.verdict for each in some} == {"pass", "fail"}
+    export_runs(every, [each.run_id for each in some], folder / "some.tar")
+    import_runs(store, folder / "some.tar")
+    return folder / "store"
 
 
 def performed(name, folder, night, store):

@@ -8,7 +8,7 @@ import pytest
 
 from results.contract.manifest import new_run_id
 from results.contract.store import Store
-from testbed.experiments.record import collect_half_runs, noted
+from testbed.experiments.half_runs import collect_half_runs, noted
 from testbed.paths import state_dir
 from tests.dying import ROOT, killed_at
 
@@ -66,7 +66,7 @@ def test_what_a_living_command_writes_is_left_alone(tmp_path):
 
 def test_half_a_report_goes_and_its_run_stays(tmp_path):
     code = (
-        "import os, signal, sys\nfrom testbed.experiments.record import noted\n"
+        "import os, signal, sys\nfrom testbed.experiments.half_runs import noted\n"
         "with noted(sys.argv[1], sys.argv[2]): os.kill(os.getpid(), signal.SIGKILL)"
     )
     root = tmp_path / "store"

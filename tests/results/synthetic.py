@@ -42,6 +42,7 @@ from tools.fetching import Fetching
 from tools.fetching import copied as fetch
 
 EPOCH = datetime(2026, 11, 21, 18, 15, 8, 250_000, tzinfo=UTC)
+EPOCH_US = round(EPOCH.timestamp() * 1e6)
 MIB = 1 << 20
 F = 1.062
 LINE_BPS = 400_000_000
@@ -101,9 +102,13 @@ class SyntheticRun:
         return RunData(manifest, self.samples, self.events, list(judgement.criteria))
 
 
-@lru_cache(maxsize=32)
 def synthetic_run(options: Options = Options()) -> SyntheticRun:
     """Return the run of these options. Tests share it: they change copies."""
+    return _made(options)
+
+
+@lru_cache(maxsize=64)
+def _made(options: Options) -> SyntheticRun:
     return _Generator(options).run()
 
 
@@ -320,4 +325,4 @@ class _Generator:
 
 
 def _us(t: float) -> int:
-    return round(EPOCH.timestamp() * 1e6) + round(t * 1e6)
+    return EPOCH_US + round(t * 1e6)

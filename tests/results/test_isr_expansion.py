@@ -10,22 +10,21 @@ from results.criteria.quantities import US
 from results.criteria.run_view import RunView
 from tests.results.synthetic import Options, synthetic_run
 
-RUN = synthetic_run(Options())
-
 
 def findings(late_s):
     """Return the findings of a move whose partitions stay in flight for so many seconds after their last byte."""
-    flows = [flow for flow in RUN.manifest.move.flows if flow.kind == "throttled"]
-    logs = RunView(RUN.manifest, RUN.samples, RUN.events).series.flow_bytes(flows)
+    run = synthetic_run()
+    flows = [flow for flow in run.manifest.move.flows if flow.kind == "throttled"]
+    logs = RunView(run.manifest, run.samples, run.events).series.flow_bytes(flows)
     last_us = int(logs.t[logs.value.argmax()])
     done_us = last_us + round(late_s * US)
     polls = [
         Sample(us, "driver", "move.in_flight", 100.0 if us < done_us else 0.0)
         for us in range(last_us - 50 * US, done_us + 5 * US, US // 2)
     ]
-    others = RUN.samples.filter(pc.not_equal(RUN.samples["metric"], "move.in_flight"))
+    others = run.samples.filter(pc.not_equal(run.samples["metric"], "move.in_flight"))
     samples = pa.concat_tables([others, samples_table(polls)])
-    return CRITERION.findings(RunView(RUN.manifest, samples, RUN.events))
+    return CRITERION.findings(RunView(run.manifest, samples, run.events))
 
 
 @pytest.mark.parametrize("late_s", [0.0, 1.0, 2.0])
@@ -41,13 +40,14 @@ def test_a_late_replica_fails(late_s):
 
 
 def test_the_most_allowed_has_one_response():
-    move = RUN.manifest.move
+    move = synthetic_run().manifest.move
     assert allowed_s(move) == pytest.approx(3.0 + move.response_max_bytes / move.quota_bytes_per_s)
 
 
 def test_a_move_that_did_not_end_says_nothing():
-    samples = RUN.samples.filter(pc.not_equal(RUN.samples["metric"], "move.in_flight"))
-    assert CRITERION.findings(RunView(RUN.manifest, samples, RUN.events)) == []
+    run = synthetic_run()
+    samples = run.samples.filter(pc.not_equal(run.samples["metric"], "move.in_flight"))
+    assert CRITERION.findings(RunView(run.manifest, samples, run.events)) == []
 
 
 def test_logs_that_were_not_read_to_the_end_leave_it_open():

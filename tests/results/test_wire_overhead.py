@@ -6,14 +6,13 @@ import pytest
 
 from results.criteria.catalogue.wire_overhead import CRITERION
 from results.criteria.run_view import RunView
-from tests.results.synthetic import Options, synthetic_run
-
-RUN = synthetic_run(Options())
+from tests.results.synthetic import synthetic_run
 
 
 def verdicts(overhead):
-    manifest = replace(RUN.manifest, move=replace(RUN.manifest.move, nic_bytes_per_log_byte=overhead))
-    return [found.verdict for found in CRITERION.findings(RunView(manifest, RUN.samples, RUN.events))]
+    run = synthetic_run()
+    manifest = replace(run.manifest, move=replace(run.manifest.move, nic_bytes_per_log_byte=overhead))
+    return [found.verdict for found in CRITERION.findings(RunView(manifest, run.samples, run.events))]
 
 
 # Of 222 real runs the lowest and the highest, and the one run whose followers fetched twice.

@@ -3,10 +3,11 @@
 import argparse
 
 from testbed.cli.command import Command
-from testbed.setup.doctor import WITH
 
 
 def _configure(parser: argparse.ArgumentParser) -> None:
+    from testbed.setup.doctor import WITH
+
     parser.add_argument("--fix", action="store_true", help="mend what can be mended")
     parser.add_argument("--json", action="store_true", help="one JSON document")
     parser.add_argument("--with", dest="more", action="append", default=[], metavar="NAME", help=WITH)

@@ -11,9 +11,9 @@ def _configure(parser: argparse.ArgumentParser) -> None:
 
 def _run(args: argparse.Namespace) -> int:
     from testbed.errors import TestbedError
-    from testbed.experiments.record import collect_half_runs
-    from testbed.experiments.reports import reports_dir
+    from testbed.experiments.half_runs import collect_half_runs
     from testbed.faults.faults import collect_faults
+    from testbed.paths import reports_dir
     from testbed.provision.containers import Engine
     from testbed.provision.resources import collect_garbage, finish_restarts
     from testbed.provision.testbed import Testbed

@@ -67,7 +67,8 @@ class _Queues:
                 skipped.append(head)
                 continue
             taken.append(heapq.heappop(queue))
-            copying.update(brokers)
+            for broker in brokers:  # not `update`, which takes four times as long for so few
+                copying[broker] += 1
             if queue:
                 heapq.heappush(self._heads, (queue[0], brokers))
         for head in skipped:

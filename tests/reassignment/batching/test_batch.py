@@ -20,6 +20,7 @@ def tp(number: int) -> TopicPartition:
     return TopicPartition("t", number)
 
 
+FIFTY = range(50)
 STAYS, LEADS = Step((1, 2), (1, 3)), Step((1, 2), (3, 1, 2))
 
 
@@ -144,19 +145,20 @@ def test_no_leader_movement_allowed_ends_with_the_reason():
     assert found.waiting == {tp(0): "0 leader movements are allowed"}
 
 
+@pytest.fixture(scope="module")
+def hundred_thousand():
+    rng = random.Random(3)
+    return {
+        TopicPartition(f"t{n % 97}", n): PartitionView(tuple(rng.sample(FIFTY, 3)), tuple(rng.sample(FIFTY, 3)), FIFTY)
+        for n in range(100_000)
+    }
+
+
 @pytest.mark.parametrize(
     "limits", [BatchLimits(1, 500, 50), BatchLimits(1, 500, 50, 12), BatchLimits(1, 500, None, 10)]
 )
-def test_a_hundred_thousand_partitions_are_planned_in_time(limits):
-    rng = random.Random(3)
-    brokers = range(50)
-    views = {
-        TopicPartition(f"t{n % 97}", n): PartitionView(
-            tuple(rng.sample(brokers, 3)), tuple(rng.sample(brokers, 3)), brokers
-        )
-        for n in range(100_000)
-    }
+def test_a_hundred_thousand_partitions_are_planned_in_time(hundred_thousand, limits):
     begun = time.process_time()
-    found = forecast(views, brokers, limits)
+    found = forecast(hundred_thousand, FIFTY, limits)
     assert time.process_time() - begun < 10
     assert sum(len(batch.steps) for batch in found.batches) > 200_000
