@@ -1,3 +1,6 @@
+import subprocess
+import sys
+
 import pytest
 
 from testbed.cli.command import commands
@@ -67,3 +70,21 @@ def test_there_is_no_testbed_of_that_name(capsys, monkeypatch, tmp_path):
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     assert main(["status", "nope"]) == 70
     assert "there is no testbed nope" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("code", "unwanted"),
+    [
+        (
+            "from testbed.cli.command import commands; list(commands())",
+            {"testbed.setup", "testbed.topology", "pydantic"},
+        ),
+        ("import testbed.experiments.half_runs", {"results.contract.store", "pyarrow", "numpy", "jinja2"}),
+    ],
+    ids=["the list of commands", "what gc asks of unfinished runs"],
+)
+def test_what_every_start_waits_for_imports_little(code, unwanted):
+    told = subprocess.run(
+        [sys.executable, "-c", f"import sys; {code}; print(*sys.modules)"], capture_output=True, text=True, check=True
+    )
+    assert unwanted & set(told.stdout.split()) == set()
