@@ -1,5 +1,6 @@
 """Signals during a cluster change: SIGTERM unwinds like Ctrl-C, and neither interrupts the clean-up."""
 
+import os
 import signal
 import threading
 from collections.abc import Iterator
@@ -8,6 +9,7 @@ from types import FrameType, TracebackType
 from typing import Any
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
+INTERRUPT_S = 0.2
 
 
 class Terminated(SystemExit):
@@ -61,6 +63,35 @@ def deferred_signals() -> Iterator[None]:
             signal.signal(number, handler)
         if came:
             signal.raise_signal(came[0])
+
+
+@contextmanager
+def interruptible_input() -> Iterator[None]:
+    """Let SIGTERM end a wait of `input` with readline, also a signal that comes just before this wait.
+
+    readline runs Python's handlers only when a signal interrupts its wait. So a thread interrupts the wait after the
+    SIGTERM, with SIGWINCH, which readline handles by itself, until the block ends.
+    """
+    arrivals, wakeup = os.pipe()
+    os.set_blocking(wakeup, False)
+    main, over = threading.main_thread().ident, threading.Event()
+
+    def interrupt() -> None:
+        while number := os.read(arrivals, 1):
+            while number[0] == signal.SIGTERM and main is not None and not over.wait(INTERRUPT_S):
+                signal.pthread_kill(main, signal.SIGWINCH)
+
+    thread = threading.Thread(target=interrupt, name="interruptible input", daemon=True)
+    before = signal.set_wakeup_fd(wakeup, warn_on_full_buffer=False)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        signal.set_wakeup_fd(before)
+        os.close(wakeup)
+        thread.join()
+        os.close(arrivals)
 
 
 def _raise_terminated(_number: int, _frame: FrameType | None) -> None:

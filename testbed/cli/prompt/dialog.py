@@ -14,7 +14,7 @@ from testbed.discover import discovered
 from testbed.errors import TestbedError, UsageError
 from testbed.paths import state_dir
 from testbed.provision.testbed import Testbed
-from testbed.signals import TerminationGuard
+from testbed.signals import TerminationGuard, interruptible_input
 
 _KEPT_LINES = 1000
 
@@ -47,7 +47,7 @@ def converse(testbed: Testbed) -> int:
 def _in_terminal(session: Session) -> int:
     for line in session.greeting():
         session.remark(line)
-    with _line_editor(session):
+    with _line_editor(session), interruptible_input():
         while True:
             while session.notices:
                 session.remark(session.notices.pop(0))
