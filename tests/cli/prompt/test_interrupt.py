@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-# The hook runs between the prompt's output and the wait. It is a C function, so Python handles the signal only afterwards.
+# The hook runs between the prompt's output and the wait. It is a C function: Python handles the signal afterwards.
 CHILD = """
 import ctypes, functools, os, readline
 from testbed.signals import TerminationGuard, interruptible_input
