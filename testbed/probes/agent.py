@@ -1,8 +1,9 @@
 """The agent on a host samples once a second: NIC counters, log sizes of replicas, its server's metrics and JVM.
 
-The testbed copies this file to the host unchanged; it needs only Python's standard library. The agent prints one JSON
-line per sample: {"t": µs since the epoch, "v": [[metric, topic, partition, label, value], …]}. It ends when its
-standard output is closed, at the latest with the connection.
+Where that would take too much CPU time, it samples less often, at least once in five seconds. The testbed copies this
+file to the host unchanged; it needs only Python's standard library. The agent prints one JSON line per sample:
+{"t": µs since the epoch, "v": [[metric, topic, partition, label, value], …]}. It ends when its standard output is
+closed, at the latest with the connection.
 
     agent.py '{"interval_s": 1.0, "log_dir": "/var/lib/kafka", "topics": ["t"], "devices": ["data0"], "jmx_port": 8778}'
 
@@ -65,6 +66,8 @@ LABEL = re.compile(r'(\w+)="((?:[^"\\]|\\.)*)"')
 MAIN_CLASS = "kafka.Kafka"
 PERFORMANCE_DATA = 0xCAFEC0C0
 """The first bytes of the file in which a JVM of OpenJDK keeps its counters."""
+MOST_S = 5.0
+"""The longest time between two samples, whatever they cost."""
 NOT_FOUND = 404
 """Jolokia's status, in its JSON, of an MBean or attribute that does not exist."""
 REPLICA_DIR = re.compile(r"(.+)-(\d+)$")  # not `…-delete`, `…-future`, `…-stray`
@@ -271,12 +274,22 @@ def sample(config: dict[str, Any]) -> dict[str, Any]:
     return {"t": instant // 1000, "v": values}
 
 
+def next_due(due: float, now: float, interval: float, spent: float = 0.0, cpus: float = 0.0) -> float:
+    """Return when the next sample is due, after one that was due at `due` and took `spent` seconds of CPU time.
+
+    The samples after a late one keep their interval. With `cpus`, the CPUs that the agent may use on average, a costly
+    sample is followed by a longer rest: a host with thousands of replicas would else be slowed down by its own agent.
+    """
+    kept = max(due + interval, now - interval)
+    return max(kept, due + min(MOST_S, spent / cpus)) if cpus else kept
+
+
 def main() -> None:
     """Sample at whole multiples of the interval until the output is closed."""
     config = json.loads(sys.argv[1])
-    interval = config["interval_s"]
     due = time.monotonic()
     while True:
+        before = time.process_time()
         try:
             answer = sample(config)
         except OSError as error:  # the next sample may succeed, and the reason must reach the recorder
@@ -285,8 +298,8 @@ def main() -> None:
             print(json.dumps(answer, separators=(",", ":")), flush=True)
         except BrokenPipeError:
             return
-        # The samples after a late one keep their interval.
-        due = max(due + interval, time.monotonic() - interval)
+        spent = time.process_time() - before
+        due = next_due(due, time.monotonic(), config["interval_s"], spent, config.get("cpus", 0.0))
         time.sleep(max(0.0, due - time.monotonic()))
 
 

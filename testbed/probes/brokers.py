@@ -1,5 +1,6 @@
 """Probes of brokers and object stores: NICs, logs, metrics, and the replication quota in force."""
 
+import os
 from collections.abc import Iterable, Mapping, Sequence
 
 from results.contract.manifest import NicMeasurement
@@ -23,6 +24,11 @@ from testbed.topology.host import DeclaredHost
 from testbed.topology.links import Nic, NicUse
 from testbed.topology.model import Topology
 
+AGENTS_SHARE = 0.2
+"""The share of the machine's CPUs that the agents of all brokers may use. On two CPUs the agents of two brokers with
+2,000 replicas each still sample each second; those of ten such brokers would need most of the machine for it."""
+BESIDE = 4
+
 
 def sampled_nic(host: DeclaredHost) -> Nic:
     """Return the NIC that carries replication traffic: the one for data, unless another is for replication."""
@@ -38,13 +44,16 @@ def sampled_bps(host: DeclaredHost) -> tuple[int, int]:
 def watch_brokers(recorder: Recorder, topology: Topology, hosts: Mapping[str, Host], topics: Sequence[str]) -> None:
     """Start the agent on every broker: the NIC that carries replicas, the logs of `topics`, Kafka's metrics."""
     for broker in topology.brokers:
-        watch_broker(recorder, broker, hosts[broker.name], topics)
+        watch_broker(recorder, broker, hosts[broker.name], topics, beside=len(topology.brokers))
 
 
-def watch_broker(recorder: Recorder, broker: DeclaredHost, host: Host, topics: Sequence[str]) -> None:
-    """Start the agent on one broker; see `watch_brokers`."""
+def watch_broker(
+    recorder: Recorder, broker: DeclaredHost, host: Host, topics: Sequence[str], *, beside: int = BESIDE
+) -> None:
+    """Start the agent on one broker of `beside` in all; see `watch_brokers`."""
     devices = [sampled_nic(broker).name]
-    recorder.watch_host(host, topics=topics, devices=devices, log_dir=DATA_DIR, jmx_port=AGENT_PORT)
+    cpus = AGENTS_SHARE * (os.cpu_count() or 1) / beside
+    recorder.watch_host(host, topics=topics, devices=devices, log_dir=DATA_DIR, jmx_port=AGENT_PORT, cpus=cpus)
 
 
 def nic_measurements(topology: Topology, rates: Iterable[LinkRate]) -> tuple[NicMeasurement, ...]:

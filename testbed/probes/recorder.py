@@ -99,8 +99,12 @@ class Recorder:
         s3_port: int | None = None,
         interval_s: float = INTERVAL_S,
         latency: bool = False,
+        cpus: float = 0.0,
     ) -> None:
-        """Start the agent on a host and record its samples until `stop`; with `latency`, Kafka's request times, too."""
+        """Start the agent on a host and record its samples until `stop`; with `latency`, Kafka's request times, too.
+
+        With `cpus` the agent samples less often than each interval where it would use more CPUs than that on average.
+        """
         config = {
             "interval_s": interval_s,
             "log_dir": log_dir,
@@ -109,6 +113,7 @@ class Recorder:
             "jmx_port": jmx_port,
             "s3_port": s3_port,
             "latency": latency,
+            "cpus": cpus,
         }
         process = host.spawn(["python3", AGENT_PATH, json.dumps(config)])
         reader = threading.Thread(target=self._read, args=(host.name, process), daemon=True)

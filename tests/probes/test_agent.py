@@ -38,6 +38,14 @@ def test_a_sample_that_fails_is_an_answer_with_its_reason_and_the_agent_goes_on(
     assert all("none0" in answer["error"] for answer in answers)
 
 
+def test_a_costly_sample_is_followed_by_a_longer_rest_and_a_cheap_one_is_not():
+    assert agent.next_due(10.0, 10.1, 1.0) == 11.0
+    assert agent.next_due(10.0, 10.1, 1.0, spent=0.02, cpus=0.04) == 11.0
+    assert agent.next_due(10.0, 10.1, 1.0, spent=0.1, cpus=0.04) == 12.5
+    assert agent.next_due(10.0, 10.1, 1.0, spent=0.9, cpus=0.04) == 15.0  # the longest
+    assert agent.next_due(10.0, 13.0, 1.0, spent=0.1, cpus=0.2) == 12.0  # late: at once
+
+
 def test_it_needs_nothing_but_the_standard_library_and_prints_json_lines():
     config = json.dumps({"interval_s": 0.5, "log_dir": None, "topics": [], "devices": ["lo"], "jmx_port": None})
     process = subprocess.Popen([sys.executable, "-I", "-S", str(AGENT), config], stdout=subprocess.PIPE, text=True)

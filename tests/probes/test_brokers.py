@@ -25,7 +25,7 @@ class FakeRecorder:
     def __init__(self):
         self.devices = {}
 
-    def watch_host(self, host, *, topics, devices, log_dir, jmx_port):
+    def watch_host(self, host, *, topics, devices, log_dir, jmx_port, cpus):
         assert (topics, log_dir, jmx_port) == (["t"], "/var/lib/kafka", 8778)
         self.devices[host] = devices
 
