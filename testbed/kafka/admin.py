@@ -18,6 +18,7 @@ from testbed.kafka.connection import Connection
 from testbed.kafka.errors import (
     INVALID_REPLICA_ASSIGNMENT,
     NOT_CONTROLLER,
+    REQUEST_TIMED_OUT,
     UNKNOWN_TOPIC_OR_PARTITION,
     ElectionError,
     KafkaError,
@@ -229,7 +230,8 @@ class Admin:
         """Start, change or (None) cancel reassignments, at most 1,000 partitions a request.
 
         The client sends every chunk. Raise `ReassignmentError` when any partition was refused, naming each and its
-        error. The client retries while the controller is changing (NOT_CONTROLLER), until the timeout.
+        error. The client retries while the controller is changing (NOT_CONTROLLER), until the timeout. When a broker
+        does not answer, it sends a chunk without cancellations once more: the same target twice is one reassignment.
         """
         # The client library cannot send an empty target; the controller would refuse it by this name.
         empty = [tp for tp, target in targets.items() if target is not None and not target]
@@ -244,14 +246,21 @@ class Admin:
         deadline = time.monotonic() + self._timeout_s
         errors: dict[TopicPartition, str] = {}
         pending = dict(chunk)
+        repeatable = None not in chunk.values()
         while pending:
             request = {ClientTopicPartition(tp.topic, tp.partition): r for tp, r in pending.items()}
-            answer = self._connection.call(
-                "alter reassignments",
-                self._client.alter_partition_reassignments,
-                request,
-                timeout_ms=self._timeout_ms,
-            )
+            try:
+                answer = self._connection.call(
+                    "alter reassignments",
+                    self._client.alter_partition_reassignments,
+                    request,
+                    timeout_ms=self._timeout_ms,
+                )
+            except UnreachableError as error:
+                if error.name != REQUEST_TIMED_OUT or not repeatable:
+                    raise
+                repeatable = False
+                continue
             again = {}
             for tp, target in pending.items():
                 key = ClientTopicPartition(tp.topic, tp.partition)

@@ -14,7 +14,7 @@ from kafka.net.manager import KafkaConnectionManager
 from kafka.net.selector import NetworkSelector
 
 from testbed.kafka.command_config import CommandConfig
-from testbed.kafka.errors import NOT_CONTROLLER, KafkaError, UnreachableError, protocol_name
+from testbed.kafka.errors import NOT_CONTROLLER, REQUEST_TIMED_OUT, KafkaError, UnreachableError, protocol_name
 
 _T = TypeVar("_T")
 _RETRY_INTERVAL_S = 0.05
@@ -165,7 +165,7 @@ class Connection:
                 self._refresh(what)
                 refreshed = True
             except client_errors.RequestTimedOutError as error:
-                raise UnreachableError(what, "REQUEST_TIMED_OUT", f"{self.timeout_s:g} s") from error
+                raise UnreachableError(what, REQUEST_TIMED_OUT, f"{self.timeout_s:g} s") from error
             except client_errors.BrokerResponseError as error:
                 detail = str(error.args[0]) if error.args else None
                 raise KafkaError(what, protocol_name(error.errno), detail) from error

@@ -8,7 +8,7 @@ from kafka import TopicPartition as ClientTopicPartition
 
 import testbed.kafka.admin as admin_module
 from testbed.kafka.admin import Admin
-from testbed.kafka.errors import KafkaError, ReassignmentError
+from testbed.kafka.errors import KafkaError, ReassignmentError, UnreachableError
 from testbed.kafka.types import TopicPartition
 
 TOPICS, EACH = ("a", "b", "c"), 4000
@@ -22,13 +22,16 @@ class Controller:
     """KRaft's answers: at most 10,000 records an alter, one a partition; every mistake by its partition."""
 
     def __init__(self):
-        self.running, self.sizes, self.lost = {}, [], 0
+        self.running, self.sizes, self.lost, self.silent = {}, [], 0, 0
 
     def alter_partition_reassignments(self, request, timeout_ms):
         assert timeout_ms in (10_000, 20)
         self.sizes.append(len(request))
         if len(request) > MOST_RECORDS:
             raise client_errors.PolicyViolationError
+        if self.silent:
+            self.silent -= 1
+            raise UnreachableError("alter reassignments", "REQUEST_TIMED_OUT", "10 s")
         if self.lost:
             self.lost -= 1
             return dict.fromkeys(request, client_errors.NotControllerError)
@@ -112,3 +115,16 @@ def test_a_controller_that_does_not_come_back_is_told_for_every_partition(contro
     with pytest.raises((ReassignmentError, KafkaError), match="NOT_CONTROLLER") as caught:
         Admin("b", timeout_s=0.02).alter_reassignments(targets)
     assert len(caught.value.errors) == 1500
+
+
+def test_a_broker_that_hangs_is_asked_for_once_and_a_cancellation_is_not_repeated(controller):
+    controller.silent = 1
+    Admin("b").alter_reassignments({TopicPartition("a", 1): [1]})
+    assert controller.sizes == [1, 1]
+    controller.silent = 2
+    with pytest.raises(UnreachableError, match="REQUEST_TIMED_OUT"):
+        Admin("b").alter_reassignments({TopicPartition("a", 2): [1]})
+    controller.silent = 1
+    with pytest.raises(UnreachableError, match="REQUEST_TIMED_OUT"):
+        Admin("b").alter_reassignments({TopicPartition("a", 1): None})
+    assert controller.sizes == [1] * 5
