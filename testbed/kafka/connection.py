@@ -162,9 +162,12 @@ class Connection:
             except client_errors.UnknownBrokerIdError as error:
                 if refreshed:  # the second time the error is the cluster's, not that of stale metadata
                     raise UnreachableError(what, "BROKER_NOT_AVAILABLE", "no such broker is known") from error
+                # A fenced broker is no longer listed, and the client would ask the one it takes for the controller on.
+                self.client._controller_id = None
                 self._refresh(what)
                 refreshed = True
             except client_errors.RequestTimedOutError as error:
+                self.client._controller_id = None  # the next request asks another broker than the one that hangs
                 raise UnreachableError(what, REQUEST_TIMED_OUT, f"{self.timeout_s:g} s") from error
             except client_errors.BrokerResponseError as error:
                 detail = str(error.args[0]) if error.args else None

@@ -4,6 +4,7 @@ import socket
 import time
 from contextlib import closing
 
+import kafka.errors as client_errors
 import pytest
 from kafka.protocol.admin import DescribeConfigsRequest
 
@@ -142,3 +143,33 @@ def test_any_other_runtime_error_is_what_it_is():
     with pytest.raises(RuntimeError, match="dictionary changed size"):
         connected(client).call("x", client.ask, "dictionary changed size during iteration")
     assert len(client.asked) == 1
+
+
+class Hanging:
+    """A client whose controller hangs, and is then no longer listed."""
+
+    def __init__(self):
+        self._controller_id = 3
+
+    def ask(self):
+        if self._controller_id == 3:
+            raise client_errors.RequestTimedOutError
+        return "done"
+
+    def ask_fenced(self):
+        if self._controller_id == 3:
+            raise client_errors.UnknownBrokerIdError
+        return "done"
+
+
+def test_a_controller_that_hangs_is_asked_once():
+    client = Hanging()
+    with pytest.raises(UnreachableError, match="REQUEST_TIMED_OUT"):
+        connected(client).call("list reassignments", client.ask)
+    assert connected(client).call("list reassignments", client.ask) == "done"
+
+
+def test_a_controller_that_was_fenced_is_looked_up_anew(monkeypatch):
+    client = Hanging()
+    monkeypatch.setattr(Connection, "_refresh", lambda _self, _what: None)
+    assert connected(client).call("list reassignments", client.ask_fenced) == "done"
