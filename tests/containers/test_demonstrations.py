@@ -278,24 +278,44 @@ with socket.create_server(("", 5001)) as server:
     while connection.recv(1 << 16): pass
 """
 SOURCE = """
-import socket, sys
+import socket, sys, time
 with socket.create_connection((sys.argv[1], 5001)) as connection:
-    for _ in range(60): connection.sendall(bytes(1_000_000))
+    for _ in range(int(sys.argv[2])):
+        connection.sendall(bytes(1_000_000))
+        time.sleep(float(sys.argv[3]))
 """
+
+
+def sent(testbed: Testbed, target: str, megabytes: int, when: Callable[[], None], pause_s: float = 0.0) -> None:
+    """A process of b1 sends so much to another host, over the NICs for data, once `when` returns; it pauses each MB."""
+    sink = testbed.hosts[target].spawn(["timeout", "400", "python3", "-c", SINK])
+    lines = sink.lines()
+    try:
+        assert next(lines).strip() == "ready"
+        when()
+        receiver = str(testbed.plan.data_ip(target))
+        testbed.hosts["b1"].run(["python3", "-c", SOURCE, receiver, str(megabytes), str(pause_s)], timeout_s=60)
+    finally:
+        sink.stop()
 
 
 def copied_twice(testbed: Testbed, admin: Admin) -> None:
     """A process of b1 sends 60 MB to b2 while data moves."""
-    sink = testbed.hosts["b2"].spawn(["timeout", "150", "python3", "-c", SINK])
-    lines = sink.lines()
-    try:
-        assert next(lines).strip() == "ready"
-        until_moves(admin, "s3")
-        # A host's name is its address for management; the data NIC has the broker's.
-        receiver = testbed.bootstrap[1].split(":")[0]
-        testbed.hosts["b1"].run(["python3", "-c", SOURCE, receiver], timeout_s=60)
-    finally:
-        sink.stop()
+    sent(testbed, "b2", 60, lambda: until_moves(admin, "s3"))
+
+
+def uploaded_again(testbed: Testbed, admin: Admin) -> None:
+    """A process of b1 sends 250 MB to the store, some 12 MB/s, once partitions have another leader."""
+    (name,) = topics(admin, "s3")
+
+    def leaders() -> list[int | None]:
+        return [state.leader for _tp, state in sorted(admin.partitions([name]).items())]
+
+    def handed_over() -> None:
+        before = wait_for(leaders, lambda found: bool(found) and None not in found, 60, 0.2, "leaders")
+        wait_until(lambda: leaders() != before, 240, 0.1, "another leader")
+
+    sent(testbed, "s1", 250, handed_over, pause_s=0.08)
 
 
 def store_down(testbed: Testbed, admin: Admin) -> None:
@@ -515,6 +535,12 @@ CASES = (
         "the old broker is killed, and the run is not informed",
         RunRequest("s3-reassign", ("storage=automq", "source=killed"), "smoke", topology="automq"),
         patch=kill_not_told,
+    ),
+    Case(
+        ("uploaded-remainder",),
+        "another process sends 250 MB from b1 to the store",
+        RunRequest("s3-reassign", ("storage=automq",), "smoke"),
+        uploaded_again,
     ),
     Case(("copied-bytes",), "another process sends 60 MB from b1 to b2", DISK, copied_twice),
     Case(
