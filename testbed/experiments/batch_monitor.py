@@ -111,7 +111,7 @@ class BatchAccount:
         if listed is None:
             # The poll reads the partition after the list: the partition may be in a step that the list does not show.
             if known.step is not None:
-                known.before = _target(known.step)
+                known.before = known.step.target
                 known.members |= set(known.before)
             known.step, known.moves_leader, known.adding = None, False, set()
             return
@@ -125,9 +125,9 @@ class BatchAccount:
     ) -> None:
         """Count a step that the last poll did not list. A step listed then has ended."""
         if known.step is not None and set(known.step.adding) & set(listed.adding) != set(known.step.adding):
-            known.before = _target(known.step)
+            known.before = known.step.target
             known.members |= set(known.before)
-        target, old = _target(listed), set(listed.replicas) - set(listed.adding)
+        target, old = listed.target, set(listed.replicas) - set(listed.adding)
         self._steps += 1
         # A whole step may occur between two polls: then the leader is the first replica before this step.
         first = known.before[0] if set(known.before) == old else state.leader
@@ -153,11 +153,6 @@ class BatchAccount:
             if now != self._known[tp].last:
                 self._known[tp].last = now
                 yield TraceEntry(ts_us, tp, state.replicas, adding, removing, state.isr, state.leader)
-
-
-def _target(listed: Reassignment) -> Replicas:
-    """Return the target of a listed step: its merged replicas begin with the target's, in order."""
-    return tuple(broker for broker in listed.replicas if broker not in listed.removing)
 
 
 def view(group: PartitionGroup, ids: Mapping[str, int], min_insync: int) -> PartitionView:

@@ -92,7 +92,7 @@ def capture(
             if plan is not None:
                 targets.append(plan.targets.get(tp))
             else:
-                targets.append(tuple(b for b in running.replicas if b not in running.removing) if running else None)
+                targets.append(running.target if running else None)
         found[name] = CapturedTopic(
             tuple(before),
             tuple(targets),

@@ -58,6 +58,11 @@ class Reassignment:
     adding: tuple[int, ...]
     removing: tuple[int, ...]
 
+    @property
+    def target(self) -> tuple[int, ...]:
+        """Return the replicas that it ends with: merged, they begin with the target's, in order."""
+        return tuple(broker for broker in self.replicas if broker not in self.removing)
+
 
 @dataclass(frozen=True, slots=True, order=True)
 class ConfigResource:

@@ -126,9 +126,8 @@ def suite_of_experiments(name: str, question: str) -> Suite:
     profiles: dict[str, list[Case]] = {}
     for scenario, experiment in sorted(declared, key=lambda each: each[0].order):
         limit_s = LIMIT_S if scenario.limit_s is None else scenario.limit_s
-        topology = scenario.topology
-        if topology is None and "storage=automq" in scenario.settings:
-            topology = experiment.automq_topology
+        ready = experiment.ready_topology(dict(word.split("=", 1) for word in scenario.settings))
+        topology = scenario.topology or (ready if ready != experiment.topology else None)
         case = Case(scenario.name, experiment.name, scenario.settings, topology, limit_s)
         for profile in scenario.profiles:
             profiles.setdefault(profile, []).append(case)

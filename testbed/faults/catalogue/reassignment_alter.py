@@ -17,7 +17,7 @@ CANCELLED = ("nowhere",)
 
 def _target(found: Reassignment) -> list[int]:
     """Return the replicas that a reassignment ends with, sorted."""
-    return sorted(replica for replica in found.replicas if replica not in found.removing)
+    return sorted(found.target)
 
 
 @dataclass(frozen=True)

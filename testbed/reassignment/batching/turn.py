@@ -170,7 +170,7 @@ def _without_dead(step: Step, target: Replicas, state: PartitionState, seen: Rea
 def _listed_step(state: PartitionState, listed: Reassignment) -> Step:
     """Return the step that the controller lists: its merged replicas begin with the target's, in their order."""
     before = tuple(broker for broker in state.replicas if broker not in listed.adding)
-    after = tuple(broker for broker in listed.replicas if broker not in listed.removing)
+    after = listed.target
     old_leader = state.leader if state.leader is not None else before[0] if before else after[0]
     return Step((old_leader, *(broker for broker in before if broker != old_leader)), after)
 
