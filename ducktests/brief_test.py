@@ -1,4 +1,4 @@
-"""Six short moves for a history: the ducktape tests of the suite `brief`."""
+"""Short moves and scenarios of placement for a history: the ducktape tests of the suite `brief`."""
 
 from ducktests.scenario import ScenarioTest, scenario_tests
 

@@ -59,7 +59,8 @@ class BrokerArrival(RunActivity):
             steps.append(MembershipStep(name, now_us()))
             recorder.event("scale.step", name, host=host.name)
             if name == PROVISIONED:
-                watch_broker(recorder, host, testbed.hosts[host.name], environment.layout.topics)
+                own, topics, beside = testbed.hosts[host.name], environment.layout.topics, len(testbed.topology.brokers)
+                watch_broker(recorder, host, own, topics, beside=beside)
                 if self._run.log_watch is not None:
                     self._run.log_watch.join(host.name)
 

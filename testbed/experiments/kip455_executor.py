@@ -239,6 +239,7 @@ def kip455_experiment(
     *,
     order: int,
     smoke: bool = False,
+    brief: int | None = None,
     brokers: int = 6,
     dedicated: bool = False,
     topology: str = SIX,
@@ -248,6 +249,7 @@ def kip455_experiment(
 
     It needs brokers with the ids 1 to `brokers`; with `dedicated` it also needs three controllers that are not brokers.
     `order` is its position in the suite kip455. With `smoke` the profile smoke includes it.
+    `brief` is its position in the suite brief; None when that suite does not have it.
     """
     built = Kip455Scenario(**scenario)
 
@@ -268,5 +270,7 @@ def kip455_experiment(
         return run_scenario(context, built)
 
     profiles = ("smoke", "ci", "release") if smoke else ("ci", "release")
-    scenarios = (SuiteScenario("kip455", profiles, name.removeprefix("kip455-"), order),)
+    scenarios = [SuiteScenario("kip455", profiles, name.removeprefix("kip455-"), order)]
+    if brief is not None:
+        scenarios.append(SuiteScenario("brief", ("ci",), name.removeprefix("kip455-"), brief))
     return Experiment(name, summary, topology, (), {}, overlay, check, run, ON_DISK, suites=scenarios, criteria=STEPS)

@@ -18,7 +18,6 @@ from results.spark.recompute import recompute
 from testbed.defects.parse import by_host
 from testbed.errors import TestbedError, UsageError
 from testbed.experiments.broker_membership import restore_hosts
-from testbed.experiments.broker_memory import with_heap
 from testbed.experiments.experiment import (
     PROFILES,
     Context,
@@ -31,13 +30,11 @@ from testbed.experiments.experiment import (
 from testbed.experiments.network_readings import LOOK_S, NetworkReadings, measure_again
 from testbed.experiments.record import Header, clock_readings, commit, defect_records, manifest
 from testbed.experiments.reports import RunFigure, figures, open_store, write_report
+from testbed.experiments.run_topology import run_topology
 from testbed.faults.faults import heal_leftovers
-from testbed.probes.machine import fingerprint
 from testbed.probes.recorder import Recorder
 from testbed.provision.liveness import NotWhole, explained, guarded, why_not_whole
 from testbed.provision.testbed import Testbed
-from testbed.software.source import parse_source
-from testbed.topology.find import find
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -133,11 +130,7 @@ def _testbed(
         # A run may add and remove brokers: afterwards the testbed has its own again.
         stack.callback(restore_hosts, testbed, testbed.topology, progress)
         return testbed
-    topology = find(request.topology or experiment.ready_topology(settings))
-    if request.kafka:
-        topology = topology.with_kafka_version(str(parse_source(request.kafka)))
-    experiment.fits(topology, settings)
-    topology = with_heap(topology, experiment.replicas(settings), fingerprint()["memory_bytes"])
+    topology = run_topology(experiment, settings, request.topology, request.kafka)
     defects = by_host(request.defects, topology)
     testbed = Testbed.up(
         topology, name=f"run-{run_id[-6:]}", overlay=overlay, defects=defects, ephemeral=True, progress=progress

@@ -27,7 +27,6 @@ from testbed.topology.model import Topology
 AGENTS_SHARE = 0.2
 """The share of the machine's CPUs that the agents of all brokers may use. On two CPUs the agents of two brokers with
 2,000 replicas each still sample each second; those of ten such brokers would need most of the machine for it."""
-BESIDE = 4
 
 
 def sampled_nic(host: DeclaredHost) -> Nic:
@@ -47,9 +46,7 @@ def watch_brokers(recorder: Recorder, topology: Topology, hosts: Mapping[str, Ho
         watch_broker(recorder, broker, hosts[broker.name], topics, beside=len(topology.brokers))
 
 
-def watch_broker(
-    recorder: Recorder, broker: DeclaredHost, host: Host, topics: Sequence[str], *, beside: int = BESIDE
-) -> None:
+def watch_broker(recorder: Recorder, broker: DeclaredHost, host: Host, topics: Sequence[str], *, beside: int) -> None:
     """Start the agent on one broker of `beside` in all; see `watch_brokers`."""
     devices = [sampled_nic(broker).name]
     cpus = AGENTS_SHARE * (os.cpu_count() or 1) / beside

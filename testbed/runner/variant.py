@@ -9,10 +9,9 @@ from typing import Any
 
 from testbed.defects.parse import by_host
 from testbed.errors import SoftwareError, UsageError
-from testbed.experiments.broker_memory import with_heap
 from testbed.experiments.experiment import PROFILES, Experiment, Value, read_settings
+from testbed.experiments.run_topology import run_topology
 from testbed.incidents.library import find_experiment_or_incident
-from testbed.probes.machine import fingerprint
 from testbed.software.source import is_path, parse_source
 from testbed.suites.suite import Case
 from testbed.topology.find import find
@@ -75,12 +74,8 @@ def resolve(variant: Variant) -> Resolved:
     if variant.profile not in PROFILES:
         raise UsageError(f"profile {variant.profile!r}: there are {', '.join(PROFILES)}")
     settings = read_settings(experiment, variant.profile, variant.settings)
-    topology = find(variant.topology or experiment.ready_topology(settings))
-    if variant.kafka:
-        topology = topology.with_kafka_version(str(parse_source(variant.kafka)))
-    experiment.fits(topology, settings)
+    topology = run_topology(experiment, settings, variant.topology, variant.kafka)
     defects = by_host(variant.defects, topology)
-    topology = with_heap(topology, experiment.replicas(settings), fingerprint()["memory_bytes"])
     return Resolved(variant, experiment, settings, topology, experiment.overlay(settings), defects)
 
 

@@ -26,6 +26,7 @@ def test_the_example_is_imported_and_judged(spark, tmp_path):
     made = night(spark, store)
     assert (made.ingested, made.problems) == (len(ids), ())
     found = scenarios(made)
-    assert len(found) == len(find_suite("brief").cases("ci"))
+    moves = [case for case in find_suite("brief").cases("ci") if not case.experiment.startswith("kip455-")]
+    assert len(found) == len(moves)  # the history is older than the suite's scenarios of placement
     assert all(line.about.runs >= 10 for each in found for line in each.lines if line.about.metric == "move-seconds")
     assert {each.environment["cpu"] for each in found} == {"AMD EPYC"}

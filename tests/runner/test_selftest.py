@@ -79,7 +79,7 @@ def test_the_plan_of_each_way():
     assert [(each.repeats, len(each.pairs)) for each in groups] == [(8, 1), (8, 1)]
     assert [each.defects for each in variants] == [(), (LEAK,), ()]
     variants, groups = plan(SelftestRequest((LEAK,), "brief", healthy=0))
-    assert [len(each.labels) for each in groups] == [6]
+    assert [len(each.labels) for each in groups] == [9]
     assert {each.defects for each in variants} == {(LEAK,)}
     for way in ("run", "compare", "brief", "qualify"):
         assert way_of(new_selftest(SelftestRequest((LEAK,), way))) == way
@@ -92,7 +92,7 @@ def test_several_defects_at_once_are_one_play():
     variants, groups = plan(SelftestRequest((both,), healthy=0))
     assert variants[0].defects == ("follower-throttle-leak:share=0.1", "leader-throttle-leak@b1:share=0.1")
     assert groups[0].name == "follower-throttle-leak share=0.1 + leader-throttle-leak on b1 share=0.1"
-    assert len(new_selftest(SelftestRequest((both,), "brief")).slots) == 12
+    assert len(new_selftest(SelftestRequest((both,), "brief")).slots) == 18
     with pytest.raises(UsageError, match="no defect 'x'"):
         plan(SelftestRequest((f"{both}+x",)))
 

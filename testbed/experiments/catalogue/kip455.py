@@ -57,6 +57,7 @@ EXPERIMENTS = (
         "KIP-455's own example: one replica is exchanged",
         order=1,
         smoke=True,
+        brief=7,
         partitions=[(1, 2, 3)],
         steps=[
             ScenarioStep(
@@ -151,6 +152,7 @@ EXPERIMENTS = (
         "kip455-preferred-leader",
         "the preferred leader is elected after a move",
         order=10,
+        brief=9,
         partitions=[(1, 2, 3)],
         steps=[
             ScenarioStep(

@@ -38,6 +38,7 @@ EXPERIMENTS = (
         "KIP-455's example of a cancellation, with one of two adding replicas in sync",
         order=2,
         smoke=True,
+        brief=8,
         partitions=[(1, 2, 3)],
         hold_bytes_per_s=None,
         steps=[
