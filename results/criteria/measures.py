@@ -266,8 +266,9 @@ class SteadyPart:
 class SensorReadings:
     """Kafka's byte-rate of `polls` polls over what its sensor should read, on average; `ratio` is None if too few.
 
-    Two predictions, with and without the responses that carry no listed bytes, lie `spread` from their middle. The
-    sensor divided by `spanned_s` at least, while logs grew by `bytes_per_s`.
+    The prediction is the middle of two, with and without the responses that carry no listed bytes. Every prediction
+    that the logs allow lies at most `spread` from it. The sensor divided by `spanned_s` at least, while logs grew by
+    `bytes_per_s`.
     """
 
     ratio: float | None

@@ -280,13 +280,25 @@ class RateMeasurer:
             response = max(response, rate * BACKOFF_S)
         first = int(np.flatnonzero(np.diff(series.value) > 0)[0])
         growth = series.cut(first, len(series) - 1)
-        sensed = partial(predicted, growth, t, response, samples=self.move.window_samples, sample_s=self.move.sample_s)
-        likely = [sensed()]
-        if direction == "transmit" or self.move.inbound_bytes_per_s or in_sync_through(self.move, host, direction):
-            likely.append(sensed(empty=True))
-        middle = (max(likely) + min(likely)) / 2 * (1 + refetched)
-        spread = (max(likely) - min(likely)) / (max(likely) + min(likely))
-        return SensorReadings(float(np.mean(readings)) / middle, len(t), spread, spanned_s, rate)
+        samples, sample_s = self.move.window_samples, self.move.sample_s
+        sensed = partial(predicted, polls=t, response_bytes=response, samples=samples, sample_s=sample_s)
+        also_empty = (
+            direction == "transmit" or self.move.inbound_bytes_per_s or in_sync_through(self.move, host, direction)
+        )
+        likely = [sensed(growth, empty=empty) for empty in ((False, True) if also_empty else (False,))]
+        middle = (max(likely) + min(likely)) / 2
+        if t[0] < growth.t[1] + (samples + 1) * sample_s * US:
+            # Such a reading is divided by the time since the first response, which no log tells.
+            likely.append(sensed(_begun_late(growth)))
+        spread = max(abs(each - middle) for each in likely) / middle
+        return SensorReadings(float(np.mean(readings)) / middle / (1 + refetched), len(t), spread, spanned_s, rate)
+
+
+def _begun_late(growth: Series) -> Series:
+    """Return a growth whose first bytes all came just before the first reading that has them."""
+    late = growth.t.copy()
+    late[0] = growth.t[1] - 1
+    return Series(late, growth.oldest, growth.value)
 
 
 def _within(series: Series, span: PhaseSpan) -> Series:

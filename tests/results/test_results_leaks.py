@@ -55,6 +55,14 @@ def test_a_healthy_throttle_never_fails(make_run, seed):
     assert {finding.verdict for finding in found.values()} == {"pass"}, failed(found)
 
 
+@pytest.mark.parametrize("seconds", [8, 12, 15, 18, 24])
+def test_a_healthy_throttle_never_fails_in_a_short_move(make_run, seconds):
+    """Early readings are divided by the time since the first response, and one reading a second does not tell when."""
+    for seed in range(12):
+        found = judged(make_run, replace(timed(seed), total=seconds * QUOTA))
+        assert failed(found) == set(), (seed, found)
+
+
 @pytest.mark.parametrize("leak", [0.02, 0.05, 0.10, 0.25])
 @pytest.mark.parametrize("side", LEAKS)
 def test_a_leak_on_either_side_is_found_by_one_run(make_run, side, leak):
