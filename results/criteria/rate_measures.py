@@ -266,7 +266,8 @@ class RateMeasurer:
         polls = self.run.gauge(KAFKA_RATE[direction], host)
         begin, end = self.steady_span(int(series.t[-1]), span)
         inside, spanned_s = (polls.t >= begin) & (polls.t <= end), self.move.window_s - self.move.sample_s
-        if np.count_nonzero(inside) < KAFKA_POLLS and span.first:
+        early = np.count_nonzero(inside) < KAFKA_POLLS and span.first
+        if early:
             early_s = EARLY_SAMPLES * self.move.sample_s
             begin, spanned_s = span.begin_us + round(early_s * US), early_s - self.move.sample_s
             inside = (polls.t >= begin) & (polls.t <= int(series.t[-1]))
@@ -287,8 +288,8 @@ class RateMeasurer:
         )
         likely = [sensed(growth, empty=empty) for empty in ((False, True) if also_empty else (False,))]
         middle = (max(likely) + min(likely)) / 2
-        if t[0] < growth.t[1] + (samples + 1) * sample_s * US:
-            # Such a reading is divided by the time since the first response, which no log tells.
+        if early:
+            # Such readings are divided by the time since the first response, which no log tells.
             likely.append(sensed(_begun_late(growth)))
         spread = max(abs(each - middle) for each in likely) / middle
         return SensorReadings(float(np.mean(readings)) / middle / (1 + refetched), len(t), spread, spanned_s, rate)
