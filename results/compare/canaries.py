@@ -14,7 +14,9 @@ Reading = Mapping[str, float]
 """Canary → value; a canary that could not be read is absent."""
 
 LIMITS: Mapping[str, float] = {"cpu": 0.10, "memory": 3.00, "fsync": 3.00, "nic": 0.03, "transfer": 0.05}
-"""Canary → the change (as a fraction) that is always let pass; one that is not listed has `OTHER_LIMIT`."""
+"""Canary → the change (as a fraction) that is always let pass; one that is not listed has `OTHER_LIMIT`.
+
+These are limits of single readings; nights compare medians, and have narrower ones (`results/nights/bucket.py`)."""
 OTHER_LIMIT = 0.10
 NOISES = 5.0
 """So many times its own usual change from reading to reading a canary may move, too, …"""

@@ -14,7 +14,7 @@ FOLDER = "canaries"
 
 
 def path_of(run_id: str) -> str:
-    """Return the folder of the readings, from the store's root."""
+    """Return the path of the file of the readings, from the store's root."""
     return f"{FOLDER}/{run_id}.json"
 
 

@@ -81,7 +81,7 @@ def compact(
             store.catalogue.write()
         done.removed += sweep(store, moment, grace)
         index, places = store.catalogue.index(), store.catalogue.places()
-        loose = [r for r in store.loose() if r not in places and r not in index.hidden()]
+        loose = [r for r in store.unpacked() if r not in places and r not in index.hidden()]
         packs = [pack for pack in index.packs if pack.gaps or pack.bytes < target_bytes // 2]
         _repack(store, packs, _whole(store, loose, done.problems), moment, done, target_bytes)
         done.removed += sweep(store, moment, grace)
@@ -248,7 +248,7 @@ def sweep(store: Store, moment: datetime, grace: timedelta) -> list[str]:
     index, places = store.catalogue.index(), store.catalogue.places()
     limit = _stamp(moment - grace)
     removed = [f.path for f in store.files.list("index") if PurePosixPath(f.path).name.startswith(".index.json.")]
-    loose = set(store.loose())
+    loose = set(store.unpacked())
     folders = {PurePosixPath(f.path).parts[1] for f in store.files.list("runs")}
     dropped = {run_id for run_id, since in index.dropped.items() if since <= limit}
     packed = {run_id for run_id, pack in places.items() if pack.created <= limit or run_id not in loose}

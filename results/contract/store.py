@@ -142,15 +142,15 @@ class Store:
             "free space there, or give another store with --store"
         )
 
-    def loose(self) -> list[str]:
+    def unpacked(self) -> list[str]:
         """Return the ids of runs that have a manifest of their own, packed since or not, by the manifests' names."""
         names = [PurePosixPath(f.path) for f in self.files.list("manifests")]
         return sorted(n.stem for n in names if n.suffix == ".json" and RUN_ID.match(n.stem))
 
     def runs(self) -> list[str]:
         """Return the ids of all runs, oldest first, by names alone."""
-        loose = self.loose()  # first: what a compaction takes from here meanwhile is in the index by then
-        return sorted((set(loose) | self.catalogue.places().keys()) - self.catalogue.index().hidden())
+        unpacked = self.unpacked()  # first: what a compaction takes from here meanwhile is in the index by then
+        return sorted((set(unpacked) | self.catalogue.places().keys()) - self.catalogue.index().hidden())
 
     def scan(self) -> Scan:
         """Read all manifests; a corrupt one is named in `problems` and hides no other. A run that goes meanwhile is
@@ -195,19 +195,22 @@ class Store:
         raise NoRunError(f"no run {run_id} in {self.location}")
 
     def samples(self, run_id: str) -> pa.Table:
-        """Return the run's samples (schema SAMPLES)."""
+        """Return the run's samples (schema SAMPLES). Raise as `table` does."""
         return self.table(run_id, "samples")
 
     def events(self, run_id: str) -> pa.Table:
-        """Return the run's events (schema EVENTS)."""
+        """Return the run's events (schema EVENTS). Raise as `table` does."""
         return self.table(run_id, "events")
 
     def criteria(self, run_id: str) -> list[Finding]:
-        """Return the run's criteria as they were judged when it was recorded."""
+        """Return the run's criteria as they were judged when it was recorded. Raise as `table` does."""
         return criteria_from_table(self.table(run_id, "criteria"))
 
     def table(self, run_id: str, kind: FileKind, columns: Sequence[str] | None = None) -> pa.Table:
-        """Return the table of that kind, of the schema of the same name, or those columns of it."""
+        """Return the table of that kind, of the schema of the same name, or those columns of it.
+
+        Raise `NoRunError` when the store has no such run, and `StoreError` when its files are missing or damaged.
+        """
         return self._settled(run_id, lambda manifest: self.table_of(manifest, kind, columns))
 
     def report(self, run_id: str) -> str | None:
@@ -242,12 +245,13 @@ class Store:
         wanted = set(self.runs() if run_ids is None else run_ids)
         places = self.catalogue.places()
         paths = {f"{places[r].folder}/{kind}.parquet" if r in places else f"runs/{r}/{kind}.parquet" for r in wanted}
-        root = self.location.split("?")[0].rstrip("/")
+        # The query of an object store's URI names its endpoint; a folder's name may contain any character.
+        root = (self.location.split("?")[0] if "://" in self.location else self.location).rstrip("/")
         return [f"{root}/{path}" for path in sorted(paths)]
 
     def orphans(self, now: datetime | None = None) -> list[str]:
-        """Run ids of leftovers: `runs/<id>` without a manifest whose newest file is older than an hour."""
-        known = set(self.loose())
+        """Return the ids of leftovers: `runs/<id>` without a manifest whose newest file is older than an hour."""
+        known = set(self.unpacked())
         newest: dict[str, datetime] = {}
         for found in self.files.list("runs"):
             run_id = PurePosixPath(found.path).parts[1]
@@ -255,7 +259,7 @@ class Store:
         limit = (now or datetime.now(UTC)) - ORPHAN_AGE
         return sorted(r for r, modified in newest.items() if r not in known and modified < limit)
 
-    def half(self, run_id: str) -> list[str]:
+    def unfinished_files(self, run_id: str) -> list[str]:
         """Return the files of a run whose commit did not finish (or has not yet); none of a run that is whole."""
         found = [f.path for f in self.files.list("runs") if PurePosixPath(f.path).parts[1] == run_id]
         if self.files.exists(_manifest_path(run_id)) or run_id in self.catalogue.places():
@@ -267,8 +271,8 @@ class Store:
         ]
 
     def discard(self, run_id: str) -> None:
-        """Remove the paths that `half` returns. Only for the run of a writer that is known to be dead."""
-        for path in self.half(run_id):
+        """Remove the paths that `unfinished_files` returns. Only for the run of a writer that is known to be dead."""
+        for path in self.unfinished_files(run_id):
             self.files.discard(path)
         if not self.files.exists(_manifest_path(run_id)) and run_id not in self.catalogue.places():
             self.files.discard(f"runs/{run_id}")

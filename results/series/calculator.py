@@ -20,11 +20,11 @@ FEWEST_AFTER = 3
 FEWEST_RUNS_TO_JUDGE = 10
 """The fewest runs, or nights of history, of a series that can be judged."""
 YOUNG = 30
-"""Up to so many runs a level may have begun just after the change before: so many as `FEWEST_AFTER` are one, too."""
+"""In a series of at most so many runs, the level before a change may have as few runs as the level after it."""
 FEWEST_BEFORE = 10
 """In longer series a level before the change has at least so many runs."""
 PRIOR = 6
-"""The spread of the newest runs alone weighs as much as so many of the others'."""
+"""The variance of the newest runs alone is averaged with the pooled variance, which weighs as much as so many runs."""
 LEAST_VARIANCE = 1e-9
 BESIDE = 0.7
 """See `StepScan.places`."""
@@ -75,9 +75,9 @@ class Calculator(Protocol):
 
 @lru_cache(maxsize=256)
 def lengths(n: int, every: bool = False) -> tuple[int, ...]:
-    """Return the numbers of newest runs that are tried among `n`.
+    """Return the numbers of newest runs, ascending, that are tried as the level after a change among `n` runs.
 
-    Not `every`, but closer together where they are few.
+    With `every`, return all of them. Otherwise leave some out, where the shorter of the two levels is long.
     """
     before = FEWEST_AFTER if n <= YOUNG else FEWEST_BEFORE
     most = n - before if n <= YOUNG else n // 2
@@ -147,7 +147,7 @@ class StepScan:
 
 
 def running(x: Floats) -> Floats:
-    """Return the sums from the first row to each; many times as fast as numpy's own along that axis."""
+    """Return the sums from the first row to each, of the shape of `x` (runs × series); faster than `numpy.cumsum`."""
     sums = np.empty_like(x)
     sums[0] = x[0]
     for row in range(1, len(x)):
@@ -156,7 +156,10 @@ def running(x: Floats) -> Floats:
 
 
 def deviates(x: Floats, prior: Prior) -> Iterator[tuple[int, Floats, Floats]]:
-    """Yield for each length that is tried: (length, squared deviate of each series, spread of its runs then)."""
+    """Yield for each length that is tried: (length, squared deviate of each series, pooled variance of its runs).
+
+    `x` has a row for each run, oldest first, and a column for each series. Variances are in units of `x` squared.
+    """
     n = len(x)
     runs = x[::-1]
     sums, squares = running(runs), running(runs * runs)

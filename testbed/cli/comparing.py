@@ -3,8 +3,8 @@
 import argparse
 
 from results.report.sweep import growth
+from testbed.cli.campaign_output import against, as_json, ending, problem_lines, store_for, variants_table
 from testbed.cli.output import TimedProgress
-from testbed.cli.series import against, as_json, ending, problem_lines, store_for, variants_table
 from testbed.errors import UsageError
 from testbed.runner.campaign import new_campaign
 from testbed.runner.execution import parse_budget

@@ -6,8 +6,8 @@ import sys
 from results.compare.judgement import EXIT
 from results.compare.qualification import Qualification, as_json, as_junit, headline, lines, markdown
 from results.render import document
+from testbed.cli.campaign_output import or_else, store_for
 from testbed.cli.output import write as write_file
-from testbed.cli.series import or_else, store_for
 from testbed.paths import reports_dir
 from testbed.runner.campaign import Campaign
 from testbed.runner.qualification import SUITES, QualificationScope, new_qualification, write

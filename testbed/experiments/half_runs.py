@@ -61,7 +61,7 @@ def _half_run(run_id: str, location: str, dry_run: bool) -> list[str]:
 
     try:
         store = Store.open(location)
-        half = store.half(run_id)
+        half = store.unfinished_files(run_id)
         if half and not dry_run:
             store.discard(run_id)
     except (StoreError, OSError) as error:

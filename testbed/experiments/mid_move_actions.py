@@ -74,12 +74,23 @@ class MidMoveAction:
     def started(self, _move: RunningMove) -> None:
         """Note that the controller accepted the move."""
 
-    def look(self, _move: RunningMove, _poll: Poll) -> None:
+    def on_poll(self, _move: RunningMove, _poll: Poll) -> None:
         """Act when the time has come. The run calls this at every poll of the move, and does not poll meanwhile."""
 
     def missing(self) -> str:
         """Return the actions that did not happen because the move ended earlier; empty when all happened."""
         return ""
+
+
+def _wait_in_sync(move: RunningMove, host: str) -> None:
+    """Wait until every replica of a host is in sync. Raise `WaitTimeout` after `BACK_IN_SYNC_S`."""
+    wait_for(
+        lambda: move.out_of_sync(host),
+        lambda missing: not missing,
+        timeout_s=BACK_IN_SYNC_S,
+        interval_s=_LOOK_S,
+        what=f"{host} to be back in sync",
+    )
 
 
 class LiveChange(MidMoveAction):
@@ -95,7 +106,7 @@ class LiveChange(MidMoveAction):
         """Start the clock of the first phase."""
         self._next_s = time.monotonic() + self._phase_s
 
-    def look(self, move: RunningMove, poll: Poll) -> None:
+    def on_poll(self, move: RunningMove, poll: Poll) -> None:
         """Change the throttle when the phase is over."""
         if self._rates and poll.in_flight and time.monotonic() >= self._next_s:
             rate = self._rates[0]
@@ -120,10 +131,10 @@ class RaiseAfterStall(MidMoveAction):
         self._noticed = self._done = False
 
     def started(self, _move: RunningMove) -> None:
-        """Start the clock of the first phase."""
+        """Start the clock of the grace time: the first lags are not those of a stall."""
         self._from_s = time.monotonic() + FIRST_LAG_S
 
-    def look(self, move: RunningMove, poll: Poll) -> None:
+    def on_poll(self, move: RunningMove, poll: Poll) -> None:
         """Raise the throttle once the lag has not fallen for the patience."""
         lag = move.recorder.latest("driver", "move.lag")
         if self._done or lag is None or time.monotonic() < self._from_s:
@@ -154,26 +165,25 @@ class RollingRestart(MidMoveAction):
         self._left = list(hosts)
         self._pause_s = pause_s
         self._next_s = 0.0
+        self._leaving = ""
 
     def started(self, _move: RunningMove) -> None:
-        """Start the clock of the first phase."""
+        """Start the clock of the first pause."""
         self._next_s = time.monotonic() + self._pause_s
 
-    def look(self, move: RunningMove, poll: Poll) -> None:
+    def on_poll(self, move: RunningMove, poll: Poll) -> None:
         """Restart the next broker when its time has come, and wait until it is in sync."""
         if self._left and poll.in_flight and time.monotonic() >= self._next_s:
-            host = self._left.pop(0)
+            host = self._left[0]
             move.context.progress(f"restarting {host}")
-            move.recorder.event("broker.leaving", "restart", host=host)
+            if self._leaving != host:
+                self._leaving = host
+                move.recorder.event("broker.leaving", "restart", host=host)
             with Faults(move.testbed).injected(BrokerRestart(host=host)):
                 pass  # entering restarts the broker and waits for its answer; leaving waits until every broker serves
-            wait_for(
-                lambda: move.out_of_sync(host),
-                lambda missing: not missing,
-                timeout_s=BACK_IN_SYNC_S,
-                interval_s=_LOOK_S,
-                what=f"{host} to be back in sync",
-            )
+            _wait_in_sync(move, host)
+            # The host leaves the list only after success: the next poll restarts it again when a broker did not answer.
+            self._left.pop(0)
             as_planned = move.led_as_planned()
             move.recorder.event("broker.back", "restart", {"leaders_as_planned": as_planned}, host=host)
             self._next_s = time.monotonic() + self._pause_s
@@ -270,10 +280,10 @@ class Upgrade(MidMoveAction):
         yield
 
     def started(self, _move: RunningMove) -> None:
-        """Start the clock of the first phase."""
+        """Start the clock of the first pause."""
         self._next_s = time.monotonic() + self._pause_s
 
-    def look(self, move: RunningMove, poll: Poll) -> None:
+    def on_poll(self, move: RunningMove, poll: Poll) -> None:
         """Upgrade the next host when its time has come. Raise `DriverError` when it does not serve afterwards."""
         if not (self._left and poll.in_flight and time.monotonic() >= self._next_s):
             return
@@ -284,13 +294,7 @@ class Upgrade(MidMoveAction):
             move.recorder.event("broker.leaving", "upgrade", {"to": self._to}, host=host)
         try:
             upgrade_one(move.testbed, self._to, host, self._finalize and len(self._left) == 1, move.context.progress)
-            wait_for(
-                lambda: move.out_of_sync(host),
-                lambda missing: not missing,
-                timeout_s=BACK_IN_SYNC_S,
-                interval_s=_LOOK_S,
-                what=f"{host} to be back in sync",
-            )
+            _wait_in_sync(move, host)
         except UnreachableError:
             raise  # the next poll requests it again
         except TestbedError as error:

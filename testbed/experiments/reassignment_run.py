@@ -190,7 +190,7 @@ class ReassignmentRun(AbstractContextManager["ReassignmentRun"]):
             if not self._control_done and control is not None and not self.driver.control_left():
                 self._control_done = True
                 self.recorder.event("control.done", control.topic)
-            self.action.look(self, poll)
+            self.action.on_poll(self, poll)
         except UnreachableError as error:
             self.recorder.event("note", "no answer", {"error": str(error)})
 

@@ -64,15 +64,16 @@ def driver_device(testbed: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Shaped:
-    """A device that sends at a declared rate, and its place: a host, or the fabric (None).
-
-    It carries the link named `place` (a host or `rack r1`) and `link` in one direction.
-    """
+    """A device that sends at a declared rate. It carries one direction of one link."""
 
     place: str
+    """The owner of the link: a host, or `rack r1`."""
     link: str
+    """The link's name at its owner: `data0`, or `uplink`."""
     direction: Literal["transmit", "receive"]
+    """As the owner sees it."""
     host: str | None
+    """The host that has the device; None when a fabric has it."""
     device: str
     shape: Shape
     fabric: str = ""
@@ -160,6 +161,7 @@ def shaped_devices(topology: Topology) -> tuple[Shaped, ...]:
                 Shaped(host.name, nic.name, "receive", None, port(number, index), Shape.of(rx), fabric),
             ]
     for rack, uplink in topology.uplinks.items():
+        # A rack with an uplink has one switch: its hosts are on one machine.
         switch = next(each for each in switches(topology) if each.rack == rack)
         fabric = fabric_place(switch.machine)
         tx, rx = uplink.sides

@@ -244,7 +244,7 @@ def _wait_whole(
             isinstance(seen, Health)
             and not seen.under_replicated
             and seen.controller is not None
-            and (back is None or seen.followed.get(back.node_id or 0, -1) > beyond)
+            and (back is None or seen.followed.get(-1 if back.node_id is None else back.node_id, -1) > beyond)
         )
 
     found = wait_for(observe, whole, timeout_s, _INTERVAL_S, f"{testbed.name} to be whole {when}")

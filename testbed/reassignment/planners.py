@@ -43,9 +43,9 @@ class Placement:
         held = Counter(self._rack[broker] for broker in self.replicas[tp] if broker in self._rack)
         return bool(held) and max(held.values()) > math.ceil(len(self.replicas[tp]) / self._racks)
 
-    def best(self, tp: TopicPartition, without: int | None = None, among: Iterable[int] | None = None) -> int | None:
+    def best(self, tp: TopicPartition, without: int | None = None) -> int | None:
         """Return the broker for one more replica: least crowding first, then fewest replicas, then the lowest id."""
-        free = [broker for broker in (among or self.brokers) if broker not in self.replicas[tp]]
+        free = [broker for broker in self.brokers if broker not in self.replicas[tp]]
         return min(free, key=lambda b: (self.crowding(tp, b, without), self.count[b], b), default=None)
 
     def add(self, tp: TopicPartition, broker: int) -> None:
@@ -133,16 +133,18 @@ def drain(assignment: Assignment, racks: Racks, leaving: Collection[int]) -> Pla
 
 
 def leave(assignment: Assignment, racks: Racks, leaving: Collection[int]) -> Plan:
-    """Return the plan of `drain`. A partition with more replicas than brokers remain gets fewer replicas.
+    """Return the plan of `drain`. A partition with more replicas than brokers remain gets one on each of these.
 
-    Raise `PlanError` when a broker is unknown.
+    Raise `PlanError` when a broker is unknown, or none remains.
     """
-    remain = len(set(racks) - set(leaving))
-    fewer = {
-        tp: tuple(broker for broker in replicas if broker not in leaving)
-        for tp, replicas in assignment.items()
-        if len(replicas) > remain
-    }
+    remain = sorted(set(racks) - set(leaving))
+    if not remain:
+        raise PlanError("plan", ["all brokers leave: none remains for the replicas"])
+    fewer = {}
+    for tp, replicas in assignment.items():
+        if len(replicas) > len(remain):
+            staying = tuple(broker for broker in replicas if broker in remain)
+            fewer[tp] = (*staying, *(broker for broker in remain if broker not in staying))
     rest = {tp: replicas for tp, replicas in assignment.items() if tp not in fewer}
     return Plan({**fewer, **drain(rest, racks, leaving).targets})
 
@@ -289,7 +291,8 @@ def _level_leaders(placement: Placement, receivers: Collection[int]) -> None:
         for tp, replicas in placement.replicas.items():
             if placement.led[new] >= math.floor(fair):
                 break
-            if new in replicas and placement.led[replicas[0]] > max(math.ceil(fair), placement.led[new] + 1) - 1:
+            # The old leader keeps no fewer than `new` then has, nor fewer than a fair share rounded down.
+            if new in replicas and placement.led[replicas[0]] >= max(math.ceil(fair), placement.led[new] + 1):
                 placement.lead(tp, new)
 
 

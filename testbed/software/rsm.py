@@ -128,12 +128,15 @@ def _in_jar(jar: Path, wanted: str) -> Iterator[str]:
                 content = archive.read(entry)
                 if wanted.encode() in content and (found := implementer(content, wanted)):
                     yield found
-    except (OSError, zipfile.BadZipFile, struct.error, KeyError) as error:
+    except (OSError, zipfile.BadZipFile, struct.error, KeyError, IndexError) as error:
         raise SoftwareError(f"{jar}: not a jar that can be read ({error})") from error
 
 
 def implementer(content: bytes, wanted: str) -> str:
-    """Return the class's name if its file declares `wanted` (`a/b/C`) and it is instantiable; otherwise empty."""
+    """Return the class's name if its file declares `wanted` (`a/b/C`) and it is instantiable; otherwise empty.
+
+    Raise `struct.error`, KeyError or IndexError when the file is truncated or damaged.
+    """
     magic, _minor, _major, count = struct.unpack_from(">IHHH", content)
     if magic != _MAGIC:
         return ""

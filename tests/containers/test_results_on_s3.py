@@ -130,11 +130,11 @@ def left_whole_or_not_there(location, token):
     (run_id,) = {run_data(token).manifest.run_id}
     if run_id in store.runs():
         store.verify(run_id)
-        assert store.half(run_id) == []
+        assert store.unfinished_files(run_id) == []
         return True
     assert store.scan().problems == ()
     store.discard(run_id)
-    assert store.half(run_id) == []
+    assert store.unfinished_files(run_id) == []
     return False
 
 

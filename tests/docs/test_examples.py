@@ -231,3 +231,11 @@ def test_a_line_of_the_prompt_is_a_command(line):
 
 def test_the_pages_have_examples():
     assert len(INVOCATIONS) > 100 and len(PYTHON) > 15 and len(YAML) > 10 and len(prompt_lines()) > 30
+
+
+def test_the_complete_files_of_extending_are_those_of_the_code():
+    page = (ROOT / "docs" / "extending.md").read_text(encoding="utf-8")
+    for path in ("results/criteria/catalogue/config_restored.py", "testbed/experiments/catalogue/kip73_fetch_size.py"):
+        assert f"```python\n{(ROOT / path).read_text(encoding='utf-8')}```" in page, (
+            f"copy {path} into docs/extending.md"
+        )

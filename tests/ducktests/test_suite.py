@@ -69,8 +69,8 @@ def test_each_case_has_one_ducktape_test_with_the_hosts_it_needs(monkeypatch, na
 
 def test_all_scenarios_of_the_plan_are_in_ci(monkeypatch):
     tests = {test for _case, test, *_rest in marked(monkeypatch)}
-    assert tests == {name for name in vars(kip73.Kip73Test) if name.startswith("test")}
-    assert len(tests) == 13
+    written = {name for name in vars(kip73.Kip73Test) if name.startswith("test")}
+    assert tests == written, f"these need a scenario in profile ci, too: {', '.join(sorted(written - tests))}"
 
 
 def written_suites():

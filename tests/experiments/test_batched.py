@@ -134,7 +134,7 @@ class Raise(MidMoveAction):
     def __init__(self):
         self.looks, self.rates = 0, []
 
-    def look(self, mover, _poll):
+    def on_poll(self, mover, _poll):
         self.looks += 1
         self.rates.append(mover.admin.configs[ConfigResource.broker(1)][RATE])
         if self.looks == 3:
@@ -155,7 +155,7 @@ def test_a_wildcard_lists_every_replica_of_the_topic():
     found = []
 
     class Look(MidMoveAction):
-        def look(self, mover, _poll):
+        def on_poll(self, mover, _poll):
             found.append(dict(mover.admin.configs[ConfigResource.topic("moved-abcdef")]))
 
     move, _admin, recorder = mover(Look())

@@ -45,7 +45,7 @@ def test_killed_at_any_point_a_run_is_whole_or_collected(tmp_path, steps):
     done = killed_at(steps, KILLED, root, RUN_ID)
     assert done.returncode == (0 if steps == 30 else -signal.SIGKILL), done.stderr
     whole = Store.open(root).runs() == [RUN_ID]
-    left = Store.open(root).half(RUN_ID)
+    left = Store.open(root).unfinished_files(RUN_ID)
     told = collect_half_runs(tmp_path, dry_run=True)
     assert told == ([f"{RUN_ID}: would be removed: a run that is not whole"] if left else [])
     assert collect_half_runs(tmp_path, dry_run=False) == [line.replace("would be ", "") for line in told]

@@ -44,6 +44,9 @@ class FakeMover:
         self.done.append(("healed", fault.host))
 
     def out_of_sync(self, host):
+        if self.silent:
+            self.silent -= 1
+            raise UnreachableError("metadata", "REQUEST_TIMED_OUT")
         return [self.missing.pop()] if self.missing else []
 
     def led_as_planned(self):
@@ -51,7 +54,7 @@ class FakeMover:
 
     def at(self, second, what, in_flight=5):
         self.now = second
-        what.look(self, Poll(0, in_flight, 5))
+        what.on_poll(self, Poll(0, in_flight, 5))
 
 
 @pytest.fixture
@@ -157,6 +160,18 @@ def test_the_next_broker_is_restarted_once_the_one_before_is_back_in_sync(mover,
     mover.at(99, bounce)
     assert mover.done[-2:] == [("broker.back", "b1"), {"leaders_as_planned": False}]
     assert len(mover.done) == 5
+
+
+def test_a_broker_whose_restart_got_no_answer_is_restarted_again_and_leaves_once(mover):
+    bounce = RollingRestart(["b3"], 12.0)
+    bounce.started(mover)
+    mover.silent = 1
+    with pytest.raises(UnreachableError):
+        mover.at(12, bounce)
+    assert bounce.missing() == "not restarted: b3"
+    mover.at(13, bounce)
+    assert [kind for kind, _ in filter(lambda each: isinstance(each, tuple), mover.done)].count("broker.leaving") == 1
+    assert bounce.missing() == ""
 
 
 def test_nobody_is_restarted_after_the_end_and_no_model_is_claimed(mover):

@@ -29,7 +29,7 @@ class Raising(MidMoveAction):
     def __init__(self, *errors):
         self.errors = list(errors)
 
-    def look(self, _mover, _poll):
+    def on_poll(self, _mover, _poll):
         if self.errors:
             raise self.errors.pop(0)
 
@@ -143,7 +143,7 @@ def test_polls_tell_the_quota_and_how_many_replicas_the_lists_lack(journals):
         else:
             topic.pop(FOLLOWER_REPLICAS, None)
 
-    move.action.look = on_poll
+    move.action.on_poll = on_poll
     assert move.transfer(5.0).done.ok
     rates = {"quota.leader.rate": 1000.0, "quota.follower.rate": 1000.0}
     assert seen[0] == {**rates, "quota.leader.unlisted": 0.0, "quota.follower.unlisted": 0.0}

@@ -48,7 +48,7 @@ class FakeMover:
 
     def at(self, second, what, in_flight=5):
         self.now = second
-        what.look(self, Poll(0, in_flight, 5))
+        what.on_poll(self, Poll(0, in_flight, 5))
 
 
 @pytest.fixture

@@ -3,7 +3,7 @@
 from testbed.kafka.capabilities import Capability
 from testbed.kafka.node import server_properties
 from testbed.network.addresses import AddressPlan
-from testbed.provision.plan import describe
+from testbed.provision.plan_text import describe
 from testbed.topology.find import find
 
 SHARE = "share.coordinator.state.topic.replication.factor"

@@ -7,7 +7,7 @@ import pytest
 from testbed.errors import TestbedError
 from testbed.kafka.node import server_properties
 from testbed.network.addresses import AddressPlan
-from testbed.provision.plan import describe
+from testbed.provision.plan_text import describe
 from testbed.software.rsm import OWN_CLASS, RemoteStorageManager
 from testbed.topology import load_document
 

@@ -9,7 +9,7 @@ from testbed.kafka.capabilities import Capability, LacksCapability, of_software
 from testbed.kafka.node import PROPERTIES, node_files, server_properties, with_credentials
 from testbed.network.addresses import AddressPlan
 from testbed.objectstore.server import CREDENTIALS_FILE as CREDENTIALS
-from testbed.provision.plan import describe
+from testbed.provision.plan_text import describe
 from testbed.topology import load_document
 
 SHARED = frozenset({Capability.SHARED_STORAGE})

@@ -20,7 +20,7 @@ from testbed.network.watch import announced_by_monitor
 from testbed.provision.inventory.access import VerifiedKeys, jump_of, ssh_address
 from testbed.provision.inventory.preflight import CHECKS, preflight, require_ready
 from testbed.provision.inventory.survey import MachineFacts, ports_of
-from testbed.provision.plan import describe
+from testbed.provision.plan_text import describe
 from testbed.topology import TopologyError, load_document, loads
 from testbed.topology.inventory import InventoryForm, SshForm
 

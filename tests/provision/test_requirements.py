@@ -5,7 +5,7 @@ import pytest
 from testbed.errors import TestbedError
 from testbed.provision import machine
 from testbed.provision.machine import MachineLacks, Need, asked_for, require_machine
-from testbed.provision.plan import describe
+from testbed.provision.plan_text import describe
 from testbed.provision.testbed import Testbed
 from testbed.software.distribution import Distribution
 from testbed.topology import loads

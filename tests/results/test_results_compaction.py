@@ -321,7 +321,7 @@ def test_a_packed_run_is_not_written_again(tmp_path, data):
     compact(store, grace=NOW)
     with pytest.raises(StoreError, match="a run is never written twice"):
         store.commit(runs[0])
-    assert store.half(runs[0].manifest.run_id) == []
+    assert store.unfinished_files(runs[0].manifest.run_id) == []
     assert store.orphans(datetime.now(UTC) + timedelta(days=1)) == []
 
 

@@ -88,6 +88,7 @@ def test_uris(tmp_path, data):
     assert (tmp_path / "a b" / "manifests" / f"{run_id}.json").is_file()
     assert Store.open(str(tmp_path / "a b")).runs() == [run_id]
     assert Store.open(tmp_path / "a b").uris("samples") == [f"{tmp_path}/a b/runs/{run_id}/samples.parquet"]
+    assert Store.open(tmp_path / "a?b").uris("samples", [run_id]) == [f"{tmp_path}/a?b/runs/{run_id}/samples.parquet"]
     one_slash = Store.open(f"file:{tmp_path}/a%20b")
     assert (one_slash.runs(), one_slash.location) == ([run_id], store.location)
     for scheme in ("s3", "s3a"):  # nothing is reached for until something is read

@@ -69,6 +69,19 @@ def test_a_jar_that_is_none(tmp_path):
         implementers([tmp_path / "x.jar"], INTERFACE)
 
 
+def test_a_class_that_is_cut_anywhere_is_named_by_its_jar_or_implements_nothing(tmp_path):
+    whole, refused = class_file("a/B", "java/io/Closeable", WANTED), 0
+    for kept in range(len(whole)):
+        with zipfile.ZipFile(tmp_path / "x.jar", "w") as jar:
+            jar.writestr("a/B.class", whole[:kept] + (WANTED.encode() if WANTED.encode() not in whole[:kept] else b""))
+        try:
+            assert implementers([tmp_path / "x.jar"], INTERFACE) in ([], ["a.B"])
+        except SoftwareError as error:
+            refused += 1
+            assert "x.jar: not a jar that can be read" in str(error)
+    assert refused > 20
+
+
 def test_a_given_folders_jars_and_its_class(tmp_path, cache):
     folder = tmp_path / "given"
     jar(folder / "core" / "core.jar", B=class_file("a/B", WANTED), C=class_file("a/C"))

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from testbed.provision.machine import MachineLacks, require_machine
-from testbed.provision.plan import describe
+from testbed.provision.plan_text import describe
 from testbed.topology import TopologyError, load_document, loads
 
 TEXT = """

@@ -10,7 +10,7 @@ OF_A_NEW_ONE = ("experiment", "set", "topology", "pairs", "profile", "seed", "me
 
 
 def _configure(parser: argparse.ArgumentParser) -> None:
-    from testbed.cli.series import add_options
+    from testbed.cli.campaign_output import add_options
 
     parser.add_argument("--experiment", metavar="NAME", default=None, help="which (default: kip73-two-node)")
     parser.add_argument("--kafka", metavar="VERSION", action="append", default=[], help="a Kafka; the first is the old")
@@ -32,7 +32,7 @@ def _configure(parser: argparse.ArgumentParser) -> None:
 
 def _run(args: argparse.Namespace) -> int:
     from results.compare.judgement import EXIT
-    from testbed.cli import series
+    from testbed.cli import campaign_output
     from testbed.cli.output import TimedProgress, require_writable, write
     from testbed.errors import UsageError
     from testbed.runner.campaign import new_campaign, require_enough_pairs
@@ -55,17 +55,17 @@ def _run(args: argparse.Namespace) -> int:
         asked = new_campaign(
             "compare",
             variants,
-            series.or_else(args.pairs, 10),
-            series.or_else(args.seed, 1),
-            store=series.store_for(args),
+            campaign_output.or_else(args.pairs, 10),
+            campaign_output.or_else(args.seed, 1),
+            store=campaign_output.store_for(args),
             measure_names=args.measure,
-            threshold=series.or_else(args.threshold, 3.0) / 100,
+            threshold=campaign_output.or_else(args.threshold, 3.0) / 100,
         )
         require_enough_pairs(asked)
     elif not args.resume:
         raise UsageError("what is compared? --kafka A --kafka B, or --variant 'LABEL: NAME=VALUE' twice")
     else:
-        series.refuse_with_resume(args, OF_A_NEW_ONE, "--kafka or --variant")
+        campaign_output.refuse_with_resume(args, OF_A_NEW_ONE, "--kafka or --variant")
     budget_s = parse_budget(args.budget)
     require_writable(args.junit)
     progress, early = TimedProgress(), not args.all
@@ -76,15 +76,15 @@ def _run(args: argparse.Namespace) -> int:
         result = begin(asked, budget_s, progress, stop_early=early)
     verdict = result.outcome.verdict
     if args.junit:
-        write(args.junit, series.as_junit(result))
+        write(args.junit, campaign_output.as_junit(result))
     if args.json:
-        print(series.as_json(result, verdict))
+        print(campaign_output.as_json(result, verdict))
     elif args.markdown:
-        print(series.as_markdown(result), end="")
+        print(campaign_output.as_markdown(result), end="")
     else:
-        print(f"{series.variants_table(result)}\n\nagainst {result.campaign.variants[0].label}:")
-        print(f"{series.findings_table(result.outcome)}\n\n{series.problem_lines(result)}", end="")
-        print(f"{verdict}  {result.campaign.id}: {series.ending(result)}")
+        print(f"{campaign_output.variants_table(result)}\n\nagainst {result.campaign.variants[0].label}:")
+        print(f"{campaign_output.findings_table(result.outcome)}\n\n{campaign_output.problem_lines(result)}", end="")
+        print(f"{verdict}  {result.campaign.id}: {campaign_output.ending(result)}")
     return EXIT[verdict]
 
 

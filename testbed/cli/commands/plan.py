@@ -10,7 +10,7 @@ def _configure(parser: argparse.ArgumentParser) -> None:
 
 
 def _run(args: argparse.Namespace) -> int:
-    from testbed.provision.plan import describe
+    from testbed.provision.plan_text import describe
     from testbed.topology.find import find
 
     print(describe(find(args.topology)))

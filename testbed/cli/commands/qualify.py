@@ -54,9 +54,9 @@ def _configure(parser: argparse.ArgumentParser) -> None:
 
 
 def _run(args: argparse.Namespace) -> int:
+    from testbed.cli.campaign_output import refuse_with_resume
     from testbed.cli.output import TimedProgress, require_writable
     from testbed.cli.qualifying import asked_for, report
-    from testbed.cli.series import refuse_with_resume
     from testbed.errors import UsageError
     from testbed.runner.execution import parse_budget
     from testbed.runner.qualification import qualify

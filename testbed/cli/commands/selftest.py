@@ -55,9 +55,9 @@ def _configure(parser: argparse.ArgumentParser) -> None:
 
 
 def _run(args: argparse.Namespace) -> int:
+    from testbed.cli.campaign_output import or_else, refuse_with_resume
     from testbed.cli.output import TimedProgress, require_writable, write
     from testbed.cli.selftests import as_json, as_markdown, as_text
-    from testbed.cli.series import or_else, refuse_with_resume
     from testbed.runner.execution import parse_budget
     from testbed.runner.selftest import RUN, SelftestRequest, selftest, way_of
 

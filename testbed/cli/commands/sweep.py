@@ -9,7 +9,7 @@ OF_A_NEW_ONE = ("set", "topology", "kafka", "repeats", "profile", "seed", "measu
 
 
 def _configure(parser: argparse.ArgumentParser) -> None:
-    from testbed.cli.series import add_options
+    from testbed.cli.campaign_output import add_options
 
     parser.add_argument("experiment", nargs="?", help="its name; may be left out with --resume")
     parser.add_argument(
@@ -31,9 +31,7 @@ def _configure(parser: argparse.ArgumentParser) -> None:
 
 def _run(args: argparse.Namespace) -> int:
     from results.report.sweep import as_markdown
-    from testbed.cli.comparing import exit_code
-    from testbed.cli.output import TimedProgress
-    from testbed.cli.series import (
+    from testbed.cli.campaign_output import (
         against,
         as_json,
         ending,
@@ -43,6 +41,8 @@ def _run(args: argparse.Namespace) -> int:
         store_for,
         variants_table,
     )
+    from testbed.cli.comparing import exit_code
+    from testbed.cli.output import TimedProgress
     from testbed.errors import UsageError
     from testbed.runner.campaign import new_campaign
     from testbed.runner.execution import parse_budget

@@ -154,6 +154,8 @@ def choose_batch(
 ) -> Batch:
     """Return the batch from `wanted`, in its order: leader movements first, then other steps.
 
+    The forecast of a large plan makes the same choice by queues; `tests/reassignment/batching` compares both.
+
     Partitions that are `in_flight` count under every limit but `starts`. The batch skips a step that would exceed a
     broker's cap. A step adds at most one replica to a broker, so no cap stops a move for ever.
     """

@@ -6,7 +6,7 @@ import pytest
 
 from testbed.kafka.types import TopicPartition
 from testbed.reassignment.plan import PlanError
-from testbed.reassignment.planners import Placement, add, change_factor, cost, drain, spread
+from testbed.reassignment.planners import Placement, add, change_factor, cost, drain, leave, spread
 
 
 def tp(number: int) -> TopicPartition:
@@ -51,6 +51,22 @@ def test_draining_keeps_racks_apart():
     now = after(before, drain(before, racks(6, 2), {0}))
     placement = Placement(now, {b: r for b, r in racks(6, 2).items() if b})
     assert not any(placement.crowded(p) for p in now)
+
+
+@pytest.mark.parametrize("leaving", [{1}, {1, 2}, {1, 2, 3}, {2, 4}])
+def test_where_too_few_brokers_remain_each_of_them_has_a_replica(leaving):
+    before = {tp(0): (1, 2, 3), tp(1): (2, 3, 4), tp(2): (4,)}
+    now = after(before, leave(before, dict.fromkeys(range(1, 5)), leaving))
+    is_sound(now)
+    remain = {1, 2, 3, 4} - leaving
+    for p, replicas in now.items():
+        assert not leaving & set(replicas)
+        assert len(replicas) == min(len(before[p]), len(remain))
+
+
+def test_nobody_can_leave_where_none_remains():
+    with pytest.raises(PlanError, match="none remains"):
+        leave({tp(0): (1, 2)}, dict.fromkeys((1, 2)), {1, 2})
 
 
 def test_too_few_brokers_left_are_refused_and_named():
