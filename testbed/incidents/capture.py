@@ -12,9 +12,10 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from results.contract import durable
-from testbed.errors import UsageError
+from testbed.errors import TestbedError, UsageError
 from testbed.incidents.forms import TOPIC
-from testbed.kafka.types import AdminApi, PartitionState, Reassignment, TopicPartition
+from testbed.kafka.errors import KafkaError
+from testbed.kafka.types import AdminApi, ClusterInfo, PartitionState, Reassignment, TopicPartition
 from testbed.paths import state_dir
 from testbed.reassignment.lag import LogSizes, growth, measure
 from testbed.reassignment.plan import Plan
@@ -65,7 +66,7 @@ def capture(
     `plan` replaces the running reassignments. Raise `UsageError` for a topic that does not exist, a cluster that is
     too large, or moves none of which is captured, and `KafkaError` when the cluster does not answer.
     """
-    info = admin.cluster()
+    info = _brokers(admin)
     listed = admin.reassignments()
     names = admin.topics()
     unknown = sorted({*topics, *(plan.topics() if plan else ())} - {*names})
@@ -112,6 +113,16 @@ def capture(
         notes.append(f"{lost} partitions have no replica on a broker that served: the replay has them empty")
     throttle = _throttle(rates, notes)
     return CapturedCluster({**racks, **dict.fromkeys(dead)}, found, throttle, tuple(notes))
+
+
+def _brokers(admin: AdminApi) -> ClusterInfo:
+    try:
+        return admin.cluster()
+    except KafkaError as error:
+        if error.name != "UNSUPPORTED_VERSION":
+            raise
+        text = "a capture needs brokers with KRaft; with ZooKeeper, write the file by hand (docs/incidents.md)"
+        raise TestbedError(f"{error}: {text}") from error
 
 
 def _check_plan(plan: Plan, states: Mapping[TopicPartition, PartitionState], wanted: Sequence[str]) -> list[str]:

@@ -1,6 +1,7 @@
 """A capture as two files that `testbed replay` plays: an incident and its topology. Pure, except `write_capture`."""
 
 import math
+import re
 import shutil
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -67,7 +68,10 @@ def incident_document(
     """
     moving = {topic: each for topic, each in cluster.topics.items() if each.moves}
     if not moving:
-        raise UsageError("nothing moves: the cluster lists no reassignment; give the plan of one with --plan")
+        raise UsageError(
+            "nothing moves: the cluster lists no reassignment, or --scale-down merged its brokers; give the plan of one "
+            "with --plan, or more brokers"
+        )
     hosts = host_names(cluster)
     lost = [*cluster.notes, *notes]
     topics = {topic: _topic(topic, each, hosts, lost) for topic, each in cluster.topics.items()}
@@ -246,6 +250,15 @@ class _Plain(yaml.SafeDumper):
 
     def ignore_aliases(self, data: Any) -> bool:  # noqa: ARG002 - of the base class
         return True
+
+
+def _text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
+    """Return a string's node, in quotes where the reader would take it for a number: PyYAML writes `1e3` without."""
+    quoted = re.fullmatch(r"[-+]?[0-9.]+[eE][-+]?[0-9]+", text)
+    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style="'" if quoted else None)
+
+
+_Plain.add_representer(str, _text)
 
 
 def _yaml(document: Mapping[str, Any]) -> str:

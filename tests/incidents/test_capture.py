@@ -15,6 +15,7 @@ from testbed.incidents.capture import CapturedCluster, CapturedTopic, anonymised
 from testbed.incidents.captured_file import INCIDENT, incident_document, write_capture
 from testbed.incidents.read import load
 from testbed.incidents.scale_down import scale_down
+from testbed.kafka.errors import KafkaError
 from testbed.kafka.types import ConfigResource, TopicPartition
 from testbed.reassignment.plan import Plan
 from testbed.throttle.configs import LEADER_RATE
@@ -58,6 +59,17 @@ def test_a_plan_takes_the_place_of_what_runs(admin):
     assert found.topics["quiet"].targets == ((1,),)
     with pytest.raises(UsageError, match="no topic absent"):
         capture(admin, plan=Plan({tp("absent", 0): (1,)}), measure_s=0.01)
+
+
+@pytest.mark.parametrize(("name", "told"), [("UNSUPPORTED_VERSION", "needs brokers with KRaft"), ("X", "quorum: X$")])
+def test_brokers_without_a_quorum_are_refused_with_what_to_do(admin, name, told):
+    def refuse(call, _args):
+        if call == "cluster":
+            raise KafkaError("describe the quorum", name)
+
+    admin.hook = refuse
+    with pytest.raises(TestbedError, match=told):
+        capture(admin, measure_s=0.01)
 
 
 def test_an_internal_topic_is_refused_by_name():
@@ -161,13 +173,19 @@ def test_the_files_replay(tmp_path):
 
 
 def test_nothing_that_moves_and_too_much_are_refused(tmp_path):
-    with pytest.raises(UsageError, match="nothing moves"):
+    with pytest.raises(UsageError, match="nothing moves: .* or --scale-down merged its brokers"):
         incident_document("x", cluster({"a": topic(targets=(None,))}), 10**8)
     with pytest.raises(UsageError, match="use --scale-down"):
         write_capture(tmp_path / "c", "x", cluster({"a": topic(size=10**13)}), 10**8, WHEN, ())
     with pytest.raises(UsageError, match="501 partitions, allowed: 500; name other topics"):
         incident_document("x", cluster({"a": topic(((0, 1),) * 501, ((2, 1),) * 501)}), 10**8)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_name_like_a_number_stays_a_name(tmp_path):
+    names = ["1", "1e3", "0o7", "0x1f", "1_000", "12.5", "1E-3", "null", "true", "no", "2024-01-01"]
+    write_capture(tmp_path / "c", "x", cluster({name: topic() for name in names}), 10**8, WHEN, ())
+    assert list(load(tmp_path / "c" / INCIDENT).broken.state.topics) == names
 
 
 MANY = {f"t{n}": topic(((0, 1), (1, 2)) * 20, ((2, 1), (0, 1)) * 20) for n in range(120)}
