@@ -69,8 +69,8 @@ def incident_document(
     moving = {topic: each for topic, each in cluster.topics.items() if each.moves}
     if not moving:
         raise UsageError(
-            "nothing moves: the cluster lists no reassignment, or --scale-down merged its brokers; give the plan of one "
-            "with --plan, or more brokers"
+            "nothing moves: the cluster lists no reassignment, or --scale-down merged its brokers; give a plan with "
+            "--plan, or more brokers"
         )
     hosts = host_names(cluster)
     lost = [*cluster.notes, *notes]
