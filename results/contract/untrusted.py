@@ -11,6 +11,12 @@ from typing import Any
 
 MOST_BYTES = 256 * 2**20
 """A plan of a million partitions has some 100 MB."""
+_OTHER_FORMATS = {
+    b"\x1f\x8b": "it is compressed with gzip; decompress it first",
+    b"\xff\xfe": "it is UTF-16, as a redirection in PowerShell writes it; save it as UTF-8",
+    b"\xfe\xff": "it is UTF-16; save it as UTF-8",
+}
+"""First bytes → what to do. No text in UTF-8 begins with them."""
 _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 _SURROGATE_BYTES = re.compile(_SURROGATE.pattern.encode())
 
@@ -49,6 +55,9 @@ def read_text(path: Path, most_bytes: int = MOST_BYTES) -> str:
         content = stream.read(most_bytes + 1)
     if len(content) > most_bytes:
         raise ValueError(f"larger than {most_bytes} bytes")
+    for start, what in _OTHER_FORMATS.items():
+        if content.startswith(start):
+            raise ValueError(what)
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:

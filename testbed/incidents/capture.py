@@ -8,13 +8,14 @@ import hashlib
 import hmac
 import re
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from results.contract import durable
-from testbed.errors import UsageError
+from testbed.errors import TestbedError, UsageError
 from testbed.incidents.forms import TOPIC
-from testbed.kafka.types import AdminApi, PartitionState, TopicPartition
+from testbed.kafka.errors import KafkaError
+from testbed.kafka.types import AdminApi, ClusterInfo, PartitionState, Reassignment, TopicPartition
 from testbed.paths import state_dir
 from testbed.reassignment.lag import LogSizes, growth, measure
 from testbed.reassignment.plan import Plan
@@ -24,6 +25,10 @@ MOST_BROKERS, MOST_PARTITIONS = 1000, 200_000
 KEPT_CONFIGS = ("min.insync.replicas", "segment.bytes", "retention.ms", "cleanup.policy", "compression.type")
 """Topic settings that a replay needs. No other value leaves the cluster."""
 INTERNAL = "__"
+UNLIMITED = 10**12
+"""B/s. So high a rate limits nothing: Kafka's own default is 2**63 - 1."""
+_SHOWN = 10
+"""Names in a message."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,64 +63,124 @@ def capture(
 ) -> CapturedCluster:
     """Return the capture of a cluster: of these topics, or else of the moving ones, or of all when none moves.
 
-    `plan` replaces the running reassignments. Raise `UsageError` for a topic that does not exist, or a cluster that is
-    too large, and `KafkaError` when the cluster does not answer.
+    `plan` replaces the running reassignments. Raise `UsageError` for a topic that does not exist, a cluster that is
+    too large, or moves none of which is captured, and `KafkaError` when the cluster does not answer.
     """
-    info = admin.cluster()
+    info = _brokers(admin)
     listed = admin.reassignments()
     names = admin.topics()
     unknown = sorted({*topics, *(plan.topics() if plan else ())} - {*names})
     if unknown:
-        raise UsageError(f"the cluster has no topic {', '.join(unknown)}")
+        raise UsageError(f"the cluster has no topic {', '.join(unknown)}, or this user may not see it")
     if internal := sorted(name for name in topics if name.startswith(INTERNAL)):
         raise UsageError(f"{', '.join(internal)}: an internal topic is not captured, because a replay makes its own")
-    moving = {tp.topic for tp in (plan.targets if plan else listed)}
-    wanted = [name for name in names if not name.startswith(INTERNAL) and name in ({*topics} or moving or {*names})]
+    asked = listed.keys() if plan is None else plan.targets.keys()
+    chosen = {*topics} or {tp.topic for tp in asked} or {*names}
+    wanted = [name for name in names if not name.startswith(INTERNAL) and name in chosen]
     states = admin.partitions(wanted)
     if len(info.brokers) > MOST_BROKERS or len(states) > MOST_PARTITIONS:
         raise UsageError(f"{len(info.brokers)} brokers, {len(states)} partitions: name fewer topics with --topic")
+    notes = [] if plan is None else _check_plan(plan, states, wanted)
+    notes += _left_out(asked, wanted)
     brokers = [broker.id for broker in info.brokers]
     readings = measure(admin, brokers, measure_s, 2, wanted)
     configs = admin.topics_configs(wanted, KEPT_CONFIGS)
     rates = [
         admin.broker_configs(broker, RATES).in_force(key) for broker in brokers for key in (LEADER_RATE, FOLLOWER_RATE)
     ]
+    partitions: dict[str, list[TopicPartition]] = {name: [] for name in wanted}
+    for tp in sorted(states):
+        partitions[tp.topic].append(tp)
     found: dict[str, CapturedTopic] = {}
-    for name in wanted:
-        tps = sorted(tp for tp in states if tp.topic == name)
-        before = []
-        targets: list[tuple[int, ...] | None] = []
-        for tp in tps:
-            running = listed.get(tp)
-            adding = running.adding if running else ()
-            before.append(_leader_first(states[tp], adding))
-            if plan is not None:
-                targets.append(plan.targets.get(tp))
-            else:
-                targets.append(running.target if running else None)
+    for name, tps in partitions.items():
+        before = tuple(_before(states[tp], listed.get(tp)) for tp in tps)
         found[name] = CapturedTopic(
-            tuple(before),
-            tuple(targets),
+            before,
+            tuple(_target(was, tp, listed.get(tp), plan) for tp, was in zip(tps, before, strict=True)),
             tuple(_size(readings[-1], tp) for tp in tps),
             tuple(_inbound(readings, states[tp].leader, tp) for tp in tps),
             dict(configs.get(name, {})),
         )
+    if plan is not None and not any(topic.moves for topic in found.values()):
+        raise UsageError("the plan changes nothing: its partitions have these replicas already; give another plan")
     racks = {broker.id: broker.rack for broker in info.brokers}
     named = {
         broker for topic in found.values() for hosts in (*topic.replicas, *topic.targets) for broker in hosts or ()
     }
-    dead = sorted(named - set(racks))
-    notes = (f"brokers {dead} did not serve; the replay has them",) if dead else ()
-    known = [int(rate) for rate in rates if rate is not None]
-    return CapturedCluster({**racks, **dict.fromkeys(dead)}, found, min(known, default=None), notes)
+    if dead := sorted(named - set(racks)):
+        notes.append(f"brokers {dead} did not serve; the replay has them")
+    if lost := sum(all(tp not in logs for logs in readings[-1].logs.values()) for tp in states):
+        notes.append(f"{lost} partitions have no replica on a broker that served: the replay has them empty")
+    throttle = _throttle(rates, notes)
+    return CapturedCluster({**racks, **dict.fromkeys(dead)}, found, throttle, tuple(notes))
 
 
-def _leader_first(state: PartitionState, adding: Sequence[int]) -> tuple[int, ...]:
+def _brokers(admin: AdminApi) -> ClusterInfo:
+    try:
+        return admin.cluster()
+    except KafkaError as error:
+        if error.name != "UNSUPPORTED_VERSION":
+            raise
+        text = "a capture needs brokers with KRaft; with ZooKeeper, write the file by hand (docs/incidents.md)"
+        raise TestbedError(f"{error}: {text}") from error
+
+
+def _check_plan(plan: Plan, states: Mapping[TopicPartition, PartitionState], wanted: Sequence[str]) -> list[str]:
+    """Return what the capture leaves out of the plan. Raise `UsageError` for a partition that does not exist."""
+    if not plan.targets:
+        raise UsageError("the plan has no partitions; give a plan that moves some")
+    kept = {*wanted}
+    if unknown := sorted(tp for tp in plan.targets if tp.topic in kept and tp not in states):
+        named = ", ".join(map(str, unknown[:_SHOWN])) + (" and others" if len(unknown) > _SHOWN else "")
+        raise UsageError(f"the plan moves {named}, which the cluster does not have: make the plan anew")
+    chosen = len(plan.partitions_with_log_dirs())
+    return [f"the plan chooses log dirs for {chosen} partitions; the replay has one on each host"] if chosen else []
+
+
+def _left_out(asked: Collection[TopicPartition], wanted: Sequence[str]) -> list[str]:
+    """Return how many moves the capture leaves out; not whose, since names may be secret.
+
+    Raise `UsageError` when it leaves out all of them.
+    """
+    kept = {*wanted}
+    topics = sorted({tp.topic for tp in asked} - kept)
+    if topics and all(tp.topic not in kept for tp in asked):
+        raise UsageError(
+            f"what moves is not captured: {', '.join(topics[:_SHOWN])}{' and others' if len(topics) > _SHOWN else ''}; "
+            "name a topic that moves with --topic; an internal one is never captured"
+        )
+    left = sum(tp.topic not in kept for tp in asked)
+    return [f"{left} partitions of other topics move: internal ones, or those that --topic omits"] if left else []
+
+
+def _throttle(rates: Iterable[str | None], notes: list[str]) -> int | None:
+    """Return the lowest rate that limits anything, in B/s. A replay has no rate of 0."""
+    limits = [int(rate) for rate in rates if rate is not None and int(rate) < UNLIMITED]
+    if not limits:
+        return None
+    if min(limits) < 1:
+        notes.append("a rate is 0 B/s, which stops the move; the replay's is 1 B/s")
+    return max(1, min(limits))
+
+
+def _before(state: PartitionState, running: Reassignment | None) -> tuple[int, ...]:
     """Return the replicas before the move. While it runs, their order is not known: the leader stands first."""
-    before = tuple(broker for broker in state.replicas if broker not in adding)
-    if not adding or state.leader not in before:
+    if running is None:
+        return state.replicas
+    before = tuple(broker for broker in state.replicas if broker not in running.adding)
+    if state.leader not in before:
         return before
     return (state.leader, *(broker for broker in before if broker != state.leader))
+
+
+def _target(
+    before: tuple[int, ...], tp: TopicPartition, running: Reassignment | None, plan: Plan | None
+) -> tuple[int, ...] | None:
+    """Return the replicas after the move, or None when the partition does not move."""
+    if plan is None:
+        return running.target if running else None
+    target = plan.targets.get(tp)
+    return None if target == before else target
 
 
 def _size(sizes: LogSizes, tp: TopicPartition) -> int:

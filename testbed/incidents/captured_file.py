@@ -1,19 +1,23 @@
 """A capture as two files that `testbed replay` plays: an incident and its topology. Pure, except `write_capture`."""
 
 import math
+import re
 import shutil
 from collections.abc import Mapping, Sequence
 from datetime import datetime
+from itertools import count
 from pathlib import Path
 from typing import Any
 
 import yaml
 
 from results.contract import durable
-from testbed.errors import UsageError
+from testbed.errors import TestbedError, UsageError
 from testbed.incidents.capture import CapturedCluster, CapturedTopic
 from testbed.incidents.model import MAX_BYTES, MAX_PARTITIONS
+from testbed.incidents.read import load
 from testbed.software.kafka import DEFAULT_KAFKA
+from testbed.topology.find import load_document
 from testbed.units import format_bit_rate
 
 INCIDENT, TOPOLOGY = "incident.yaml", "topology.yaml"
@@ -23,6 +27,8 @@ LEAST_LOAD = 1000
 LONGEST_S = 3600
 BEGIN_S = 10
 """Seconds before the move."""
+LOAD = "captured-load"
+"""The topic of the load, where the captured one has records. A captured topic of this name keeps it."""
 NOT_KNOWN = "What would have been right is not known yet: this variant repeats the capture."
 
 
@@ -47,6 +53,12 @@ def topology_document(name: str, cluster: CapturedCluster, nic_bps: int, kafka: 
     }
 
 
+def check_hosts(nic_bps: int, kafka: str) -> None:
+    """Raise `TopologyError` when no host can have this NIC or this release, before anything is asked of a cluster."""
+    one = CapturedCluster({0: None}, {}, None)
+    load_document(topology_document("capture", one, nic_bps, kafka), "--nic or --kafka")
+
+
 def incident_document(
     name: str, cluster: CapturedCluster, nic_bps: int, notes: Sequence[str] = ()
 ) -> tuple[dict[str, Any], list[str]]:
@@ -56,12 +68,19 @@ def incident_document(
     """
     moving = {topic: each for topic, each in cluster.topics.items() if each.moves}
     if not moving:
-        raise UsageError("nothing moves: the cluster lists no reassignment; give the plan of one with --plan")
+        raise UsageError(
+            "nothing moves: the cluster lists no reassignment, or --scale-down merged its brokers; give a plan with "
+            "--plan, or more brokers"
+        )
     hosts = host_names(cluster)
     lost = [*cluster.notes, *notes]
     topics = {topic: _topic(topic, each, hosts, lost) for topic, each in cluster.topics.items()}
     throttle = cluster.throttle_bytes_per_s
-    seconds = _seconds(moving, throttle or nic_bps / 8)
+    whole = _seconds(moving, throttle or nic_bps / 8)
+    seconds = min(LONGEST_S, whole)
+    if seconds < whole:
+        lost.append(f"the move may take {whole} s; the replay ends after {seconds} s: use a smaller --scale-down")
+    lost += _short_retentions(cluster, seconds + BEGIN_S)
     document: dict[str, Any] = {
         "name": name,
         "summary": f"A capture: {len(moving)} topics move.",
@@ -70,9 +89,9 @@ def incident_document(
         "parameters": {} if throttle is None else {"throttle": f"{throttle}B/s"},
         "state": {"topics": topics},
     }
-    load = _load(cluster, topics, lost)
-    if load is not None:
-        document["load"] = load
+    clients = _load(cluster, topics, lost)
+    if clients is not None:
+        document["load"] = clients
     limit = {} if throttle is None else {"throttle": "$throttle"}
     actions = [
         {"move": {"topics": [topic], "hosts": _turns([to or was for to, was in _pairs(each)], hosts), **limit}}
@@ -106,11 +125,14 @@ def _turns(placed: Sequence[Sequence[int]], hosts: Mapping[int, str]) -> list[An
 
 def _topic(name: str, topic: CapturedTopic, hosts: Mapping[int, str], lost: list[str]) -> dict[str, Any]:
     partitions, size = len(topic.replicas), sum(topic.size_bytes)
-    if partitions > MAX_PARTITIONS or size > MAX_BYTES:
-        most = f"{MAX_PARTITIONS} partitions and {MAX_BYTES / 1e9:g} GB"
+    if partitions > MAX_PARTITIONS:
         raise UsageError(
-            f"{name} has {partitions} partitions and {size / 1e9:.3g} GB; an incident's topic has at most {most}: "
-            "use --scale-down, or name other topics with --topic"
+            f"{name} has {partitions} partitions, allowed: {MAX_PARTITIONS}; name other topics with --topic"
+        )
+    if size > MAX_BYTES:
+        raise UsageError(
+            f"{name} has {size / 1e9:.3g} GB, allowed: {MAX_BYTES / 1e9:g} GB; use --scale-down, or name other topics "
+            "with --topic"
         )
     largest, mean = max(topic.size_bytes), size / partitions
     if mean and largest > 1.5 * mean:
@@ -118,8 +140,12 @@ def _topic(name: str, topic: CapturedTopic, hosts: Mapping[int, str], lost: list
     found: dict[str, Any] = {"partitions": partitions, "replicas": _turns(topic.replicas, hosts)}
     if size:
         found["size"] = f"{size}B"
-    if topic.configs:
-        found["configs"] = dict(topic.configs)
+    configs = dict(topic.configs)
+    if "compact" in configs.get("cleanup.policy", ""):
+        del configs["cleanup.policy"]
+        lost.append(f"{name}: it is not compacted, since a compacted topic refuses the replay's records without keys")
+    if configs:
+        found["configs"] = configs
     return found
 
 
@@ -135,7 +161,7 @@ def _load(cluster: CapturedCluster, topics: dict[str, Any], lost: list[str]) -> 
         lost.append(f"clients write {others} B/s to other topics; the replay writes to {busiest} alone")
     to = busiest
     if "size" in topics[busiest]:
-        to = "captured-load"
+        to = next(name for number in count(1) if (name := LOAD if number == 1 else f"{LOAD}-{number}") not in topics)
         topics[to] = {key: value for key, value in topics[busiest].items() if key != "size"}
         lost.append(
             f"{busiest}: what clients write goes to {to}, an empty topic on the same brokers, which does not move"
@@ -143,18 +169,30 @@ def _load(cluster: CapturedCluster, topics: dict[str, Any], lost: list[str]) -> 
     least = math.ceil(rate / MOST_RECORDS_PER_S)
     record = RECORD_BYTES if least <= RECORD_BYTES else 1 << (least - 1).bit_length()
     if record > MOST_RECORD_BYTES:
-        raise UsageError(f"clients write {rate} B/s to {busiest}; a load has at most 900 MB/s: use --scale-down")
+        raise UsageError(
+            f"clients write {rate} B/s to {busiest}; a load has at most 900 MB/s: use --scale-down with --rates"
+        )
     return {"produce": f"{rate}B/s", "to": to, "record_size": f"{record}B"}
 
 
 def _seconds(moving: Mapping[str, CapturedTopic], rate_bytes_per_s: float) -> int:
-    """Return how long the replay lasts at most: twice what the busiest new broker takes, and two minutes."""
+    """Return how long the move may take: twice what the busiest new broker takes, and two minutes."""
     arriving: dict[int, int] = {}
     for topic in moving.values():
         for to, was, size in zip(topic.targets, topic.replicas, topic.size_bytes, strict=True):
             for broker in set(to or ()) - set(was):
                 arriving[broker] = arriving.get(broker, 0) + size
-    return min(LONGEST_S, round(2 * max(arriving.values(), default=0) / rate_bytes_per_s) + 120)
+    return round(2 * max(arriving.values(), default=0) / rate_bytes_per_s) + 120
+
+
+def _short_retentions(cluster: CapturedCluster, lasts_s: int) -> list[str]:
+    """Return the topics whose records the brokers may delete before the replay reads them back."""
+    kept_ms = {name: int(topic.configs.get("retention.ms", "-1")) for name, topic in cluster.topics.items()}
+    return [
+        f"{name}: records are kept for {kept} ms, and the replay may last {lasts_s} s: it may miss deleted ones"
+        for name, kept in kept_ms.items()
+        if 0 <= kept < lasts_s * 1000
+    ]
 
 
 def write_capture(
@@ -166,21 +204,62 @@ def write_capture(
     notes: Sequence[str],
     kafka: str = DEFAULT_KAFKA,
 ) -> list[str]:
-    """Write both files into a new folder, whole or not at all; return what they lack. Raise `UsageError`."""
+    """Write both files into a new folder, whole or not at all; return what they lack.
+
+    Raise `UsageError` for files that would not replay, and `TestbedError` when they cannot be written.
+    """
     incident, lost = incident_document(name, cluster, nic_bps, notes)
     topology = topology_document(name, cluster, nic_bps, kafka)
     if folder.exists():
         raise UsageError(f"{folder} exists: give another folder with --out")
     head = [f"Captured at {at:%Y-%m-%dT%H:%M:%SZ}.", *(f"Not as captured: {each}." for each in lost)]
     comment = "".join(f"# {line}\n" for line in head)
-    half = folder.with_name(f".{folder.name}.half")
+    # In a folder that exists, so that an error leaves none behind.
+    half = next(each for each in folder.absolute().parents if each.exists()) / f".{folder.name}.half"
     shutil.rmtree(half, ignore_errors=True)
-    half.mkdir(parents=True)
     try:
-        durable.write(half / TOPOLOGY, yaml.safe_dump(topology, sort_keys=False))
-        durable.write(half / INCIDENT, comment + yaml.safe_dump(incident, sort_keys=False, width=120))
+        half.mkdir()
+        durable.write(half / TOPOLOGY, _yaml(topology))
+        durable.write(half / INCIDENT, comment + _yaml(incident))
+        _check(half)
+        folder.parent.mkdir(parents=True, exist_ok=True)
         half.rename(folder)
+    except OSError as error:
+        shutil.rmtree(half, ignore_errors=True)
+        raise TestbedError(f"{folder}: it cannot be written: {error.strerror}; make room, or use --out") from error
     except BaseException:
         shutil.rmtree(half, ignore_errors=True)
         raise
     return lost
+
+
+def _check(folder: Path) -> None:
+    """Raise `UsageError` when the files in this folder would not replay."""
+    try:
+        load(folder / INCIDENT)
+    except UsageError as error:
+        wrong = str(error).replace(f"{folder}/", "")
+        raise UsageError(
+            f"nothing is written, because the files would not replay; change --scale-down, --topic, --nic or --kafka:\n"
+            f"{wrong}"
+        ) from error
+
+
+class _Plain(yaml.SafeDumper):
+    """Write every list out: who edits the hosts of one topic must not change another's."""
+
+    def ignore_aliases(self, data: Any) -> bool:  # noqa: ARG002 - of the base class
+        return True
+
+
+def _text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
+    """Return a string's node, in quotes where the reader would take it for a number: PyYAML writes `1e3` without."""
+    quoted = re.fullmatch(r"[-+]?[0-9.]+[eE][-+]?[0-9]+", text)
+    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style="'" if quoted else None)
+
+
+_Plain.add_representer(str, _text)
+
+
+def _yaml(document: Mapping[str, Any]) -> str:
+    return yaml.dump(document, Dumper=_Plain, sort_keys=False, width=120)

@@ -5,12 +5,14 @@ possible. Bytes shrink by one factor, rates by another; so these stay: the skew 
 the moves, throttle ÷ inbound, NIC ÷ throttle, and the distribution of sizes.
 """
 
+import math
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from testbed.incidents.capture import CapturedCluster, CapturedTopic
 
+LEAST_IN_SYNC = "min.insync.replicas"
 MOVE_WEIGHT = 10
 """A move that vanishes, since its brokers are merged, costs as much as this many lost replicas of the same size."""
 
@@ -29,14 +31,16 @@ class SmallerCluster:
 def scale_down(cluster: CapturedCluster, brokers: int, most_bytes: int, rate_factor: float = 1.0) -> SmallerCluster:
     """Return the cluster on at most `brokers` brokers with at most `most_bytes` of records, each counted once.
 
-    Raise ValueError for fewer than one broker, or no byte, or a factor that is not above 0.
+    Raise ValueError for fewer than one broker, or no byte, or a factor that is not above 0 and finite.
     """
-    if brokers < 1 or most_bytes < 1 or rate_factor <= 0:
-        raise ValueError(f"{brokers} brokers, {most_bytes} bytes, rates × {rate_factor}: each must be above 0")
+    if brokers < 1 or most_bytes < 1 or not 0 < rate_factor < math.inf:
+        raise ValueError(
+            f"{brokers} brokers, {most_bytes} bytes, rates × {rate_factor}: each must be above 0, and finite"
+        )
     whole = sum(sum(topic.size_bytes) for topic in cluster.topics.values())
     factor = min(1.0, most_bytes / whole) if whole else 1.0
     broker_of = _merged(cluster, brokers)
-    lost_replicas = lost_moves = partitions = 0
+    lost_replicas = lost_moves = partitions = lowered = 0
     topics: dict[str, CapturedTopic] = {}
     for name, topic in cluster.topics.items():
         replicas = tuple(_on(hosts, broker_of) for hosts in topic.replicas)
@@ -45,16 +49,19 @@ def scale_down(cluster: CapturedCluster, brokers: int, most_bytes: int, rate_fac
             partitions += 1
             lost_replicas += len(was) > len(now) or (asked is not None and len(asked) > len(target or ()))
             lost_moves += asked is not None and asked != was and target == now
+        configs = _attainable(topic.configs, (*topic.replicas, *topic.targets), (*replicas, *targets))
+        lowered += configs != topic.configs
         topics[name] = CapturedTopic(
             replicas,
             tuple(None if to == now else to for to, now in zip(targets, replicas, strict=True)),
             tuple(int(size * factor) for size in topic.size_bytes),
             tuple(rate * rate_factor for rate in topic.inbound_bytes_per_s),
-            topic.configs,
+            configs,
         )
     throttle = cluster.throttle_bytes_per_s
     lost = [
         *([f"{lost_replicas} of {partitions} partitions have fewer replicas"] if lost_replicas else []),
+        *([f"{lowered} topics have a lower {LEAST_IN_SYNC}, since they have fewer replicas"] if lowered else []),
         *([f"{lost_moves} moves are within one broker now, and vanish"] if lost_moves else []),
         *([f"sizes are × {factor:.3g}: a move takes × {factor / rate_factor:.3g} of its time"] if factor < 1 else []),
         *([f"rates are × {rate_factor:.3g}"] if rate_factor != 1 else []),
@@ -67,6 +74,15 @@ def scale_down(cluster: CapturedCluster, brokers: int, most_bytes: int, rate_fac
         throttle_bytes_per_s=None if throttle is None else max(1, round(throttle * rate_factor)),
     )
     return SmallerCluster(smaller, broker_of, factor, rate_factor, tuple(lost))
+
+
+def _attainable(
+    configs: Mapping[str, str], before: Iterable[Sequence[int] | None], now: Iterable[Sequence[int] | None]
+) -> Mapping[str, str]:
+    """Return the settings; `min.insync.replicas` is lowered where the fewer replicas cannot reach it any more."""
+    fewest_before, fewest_now = (min(len(hosts) for hosts in placed if hosts is not None) for placed in (before, now))
+    wanted = int(configs.get(LEAST_IN_SYNC, "1"))
+    return {**configs, LEAST_IN_SYNC: str(fewest_now)} if fewest_now < wanted <= fewest_before else configs
 
 
 def _on(hosts: Iterable[int], broker_of: Mapping[int, int]) -> tuple[int, ...]:

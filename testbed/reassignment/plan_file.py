@@ -10,10 +10,24 @@ from testbed.kafka.types import TopicPartition
 from testbed.reassignment.plan import PLAN_VERSION, Plan, PlanError
 
 _FIELDS = {"topic", "partition", "replicas", "log_dirs"}
+_GREATEST_ID = 2**31 - 1
+"""Kafka's ids of brokers and partitions are signed 32-bit integers."""
+_NEEDED = "give a plan, as --reassignment-json-file of kafka-reassign-partitions"
+_OUTPUTS = {
+    "Proposed partition reassignment configuration": "the output of --generate; keep only the JSON below this line",
+    "Current partition replica assignment": "the output of --execute, with the placement before it; " + _NEEDED,
+    "Status of partition reassignment": "the output of --verify, which has no replicas; " + _NEEDED,
+    "Current partition reassignments": "the output of --list, which is no plan; " + _NEEDED,
+}
+"""A line of kafka-reassign-partitions → what its output is, and what to give instead. The first line found counts."""
+
+
+class PlanFileError(PlanError, UsageError):
+    """A plan's file is malformed."""
 
 
 def load_plan(path: Path) -> Plan:
-    """Return the plan in a file. Raise `UsageError` when it cannot be read, `PlanError` with every mistake."""
+    """Return the plan in a file. Raise `UsageError` when it cannot be read, `PlanFileError` with every mistake."""
     try:
         text = read_text(path)
     except (OSError, ValueError) as error:
@@ -23,20 +37,35 @@ def load_plan(path: Path) -> Plan:
 
 
 def plan_from_json(text: str, source: str = "<plan>") -> Plan:
-    """Return the plan in a JSON text. Raise `PlanError` with every mistake and its field."""
+    """Return the plan in a JSON text. Raise `PlanFileError` with every mistake and its field."""
     try:
         document = parse_json(text, pairs=_without_duplicates)
     except json.JSONDecodeError as error:
-        raise PlanError(f"{source}:{error.lineno}:{error.colno}", [f"not JSON: {error.msg}"]) from error
+        raise _not_json(text, source, error) from error
     except _DuplicateKeyError as error:
-        raise PlanError(source, [f"the key {error} is given twice in one object"]) from error
+        raise PlanFileError(source, [f"the key {error} is given twice in one object"]) from error
     except ValueError as error:
-        raise PlanError(source, [f"not JSON that can be read: {error}"]) from error
+        raise PlanFileError(source, [f"not JSON that can be read: {error}"]) from error
     problems: list[str] = []
     plan = _read(document, problems)
     if problems:
-        raise PlanError(source, problems)
+        raise PlanFileError(source, problems)
     return plan
+
+
+def _not_json(text: str, source: str, error: json.JSONDecodeError) -> PlanFileError:
+    lines = [line.strip().rstrip(":") for line in text.splitlines()]
+    for line, what in _OUTPUTS.items():
+        if line in lines:
+            return PlanFileError(f"{source}:{lines.index(line) + 1}", [f"{line!r}: it is {what}"])
+    place = f"{source}:{error.lineno}:{error.colno}"
+    if not text.strip():
+        return PlanFileError(source, [f"it is empty; {_NEEDED}"])
+    if error.msg.startswith("Unterminated") or error.pos >= len(text.rstrip()):
+        return PlanFileError(place, [f"not JSON: {error.msg}; the text ends too early: copy all of it"])
+    if error.msg == "Extra data":
+        return PlanFileError(place, ["not JSON: text follows the plan; keep the plan alone"])
+    return PlanFileError(place, [f"not JSON: {error.msg}; {_NEEDED}"])
 
 
 class _DuplicateKeyError(ValueError):
@@ -57,6 +86,11 @@ def _read(document: Any, problems: list[str]) -> Plan:
     log_dirs: dict[TopicPartition, tuple[str, ...]] = {}
     if not isinstance(document, dict):
         problems.append(f"found {_shown(document)}; must be an object with 'version' and 'partitions'")
+        return Plan({})
+    if "topics" in document and "partitions" not in document:
+        problems.append(
+            "topics: it is the file of --topics-to-move-json-file; give the plan that --generate makes of it"
+        )
         return Plan({})
     if document.get("version") != PLAN_VERSION or isinstance(document.get("version"), bool):
         problems.append(f"version: found {_shown(document.get('version'))}; must be {PLAN_VERSION}")
@@ -103,13 +137,15 @@ def _read_entry(
     if not isinstance(topic, str) or not topic:
         problems.append(f"{where}.topic: found {_shown(topic)}; must be a topic's name")
     if not _is_id(partition):
-        problems.append(f"{where}.partition: found {_shown(partition)}; must be an integer of 0 or more")
+        problems.append(f"{where}.partition: found {_shown(partition)}; must be an integer from 0 to {_GREATEST_ID}")
     if not isinstance(replicas, list) or not replicas:
         problems.append(f"{where}.replicas: found {_shown(replicas)}; must be a list of broker ids")
     else:
         for i, broker in enumerate(replicas):
             if not _is_id(broker):
-                problems.append(f"{where}.replicas[{i}]: found {_shown(broker)}; must be a broker id (0 or more)")
+                problems.append(
+                    f"{where}.replicas[{i}]: found {_shown(broker)}; must be a broker id (0 to {_GREATEST_ID})"
+                )
             elif broker in replicas[:i]:
                 problems.append(f"{where}.replicas[{i}]: broker {broker} is already in the list")
     if log_dirs is not None:
@@ -124,7 +160,7 @@ def _read_entry(
 
 
 def _is_id(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= _GREATEST_ID
 
 
 def _shown(value: Any) -> str:

@@ -1,5 +1,8 @@
 """A capture of a cluster: what is read, how it is made smaller, and the files that come of it."""
 
+import math
+import re
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
@@ -7,11 +10,12 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from testbed.errors import UsageError
+from testbed.errors import TestbedError, UsageError
 from testbed.incidents.capture import CapturedCluster, CapturedTopic, anonymised, capture, usable_names
 from testbed.incidents.captured_file import INCIDENT, incident_document, write_capture
 from testbed.incidents.read import load
 from testbed.incidents.scale_down import scale_down
+from testbed.kafka.errors import KafkaError
 from testbed.kafka.types import ConfigResource, TopicPartition
 from testbed.reassignment.plan import Plan
 from testbed.throttle.configs import LEADER_RATE
@@ -57,10 +61,70 @@ def test_a_plan_takes_the_place_of_what_runs(admin):
         capture(admin, plan=Plan({tp("absent", 0): (1,)}), measure_s=0.01)
 
 
+@pytest.mark.parametrize(("name", "told"), [("UNSUPPORTED_VERSION", "needs brokers with KRaft"), ("X", "quorum: X$")])
+def test_brokers_without_a_quorum_are_refused_with_what_to_do(admin, name, told):
+    def refuse(call, _args):
+        if call == "cluster":
+            raise KafkaError("describe the quorum", name)
+
+    admin.hook = refuse
+    with pytest.raises(TestbedError, match=told):
+        capture(admin, measure_s=0.01)
+
+
 def test_an_internal_topic_is_refused_by_name():
     fake = FakeAdmin({tp("orders", 0): (1, 2), tp("__consumer_offsets", 0): (1, 2)})
     with pytest.raises(UsageError, match="__consumer_offsets: an internal topic"):
         capture(fake, topics=["__consumer_offsets", "orders"], measure_s=0.01)
+
+
+def test_the_leader_stands_first_also_when_a_move_only_removes(admin):
+    admin.assignment[tp("orders", 1)] = (2, 3, 1)
+    admin.running = {tp("orders", 1): (3, 1)}
+    leads = replace(admin.partitions(["orders"])[tp("orders", 1)], leader=2)
+    admin.partitions = lambda _topics: {tp("orders", 1): leads}
+    found = capture(admin, measure_s=0.01).topics["orders"]
+    assert found.replicas == ((2, 3, 1),) and found.targets == ((3, 1),)
+
+
+@pytest.mark.parametrize(
+    ("targets", "told"),
+    [
+        ({}, "the plan has no partitions"),
+        ({("quiet", 0): (3,)}, "the plan changes nothing"),
+        ({("quiet", 0): (1,), ("orders", 7): (1,)}, "moves orders-7, which the cluster does not have"),
+        ({("__consumer_offsets", 0): (3, 2)}, "not captured: __consumer_offsets; .* an internal one is never captured"),
+    ],
+)
+def test_a_plan_of_which_nothing_can_be_captured_is_refused(admin, targets, told):
+    admin.assignment[tp("__consumer_offsets", 0)] = (1, 2)
+    with pytest.raises(UsageError, match=told):
+        capture(admin, plan=Plan({tp(*each): hosts for each, hosts in targets.items()}), measure_s=0.01)
+
+
+def test_what_the_capture_leaves_out_is_counted_and_not_named(admin):
+    admin.assignment |= {tp("__consumer_offsets", 0): (1, 2), tp("quiet", 1): (7,)}
+    internal, chosen = tp("__consumer_offsets", 0), tp("quiet", 0)
+    found = capture(
+        admin, plan=Plan({internal: (3,), chosen: (1,)}, {chosen: ("/disk2",)}), measure_s=0.01, topics=["quiet"]
+    )
+    assert found.topics["quiet"].targets == ((1,), None)
+    assert found.notes == (
+        "the plan chooses log dirs for 1 partitions; the replay has one on each host",
+        "1 partitions of other topics move: internal ones, or those that --topic omits",
+        "brokers [7] did not serve; the replay has them",
+        "1 partitions have no replica on a broker that served: the replay has them empty",
+    )
+    with pytest.raises(UsageError, match="what moves is not captured: orders"):
+        capture(admin, topics=["quiet"], measure_s=0.01)
+
+
+@pytest.mark.parametrize(("rate", "limit"), [("0", 1), (str(2**63 - 1), None), ("7", 7)])
+def test_a_rate_of_nothing_and_one_without_limit(admin, rate, limit):
+    admin.alter_configs(ConfigResource.broker(2), {LEADER_RATE: rate})
+    found = capture(admin, measure_s=0.01)
+    assert found.throttle_bytes_per_s == limit
+    assert any("0 B/s" in note for note in found.notes) == (rate == "0")
 
 
 def test_names_differ_and_stay_the_same(admin):
@@ -109,11 +173,85 @@ def test_the_files_replay(tmp_path):
 
 
 def test_nothing_that_moves_and_too_much_are_refused(tmp_path):
-    with pytest.raises(UsageError, match="nothing moves"):
+    with pytest.raises(UsageError, match="nothing moves: .* or --scale-down merged its brokers"):
         incident_document("x", cluster({"a": topic(targets=(None,))}), 10**8)
     with pytest.raises(UsageError, match="use --scale-down"):
         write_capture(tmp_path / "c", "x", cluster({"a": topic(size=10**13)}), 10**8, WHEN, ())
+    with pytest.raises(UsageError, match="501 partitions, allowed: 500; name other topics"):
+        incident_document("x", cluster({"a": topic(((0, 1),) * 501, ((2, 1),) * 501)}), 10**8)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_name_like_a_number_stays_a_name(tmp_path):
+    names = ["1", "1e3", "0o7", "0x1f", "1_000", "12.5", "1E-3", "null", "true", "no", "2024-01-01"]
+    write_capture(tmp_path / "c", "x", cluster({name: topic() for name in names}), 10**8, WHEN, ())
+    assert list(load(tmp_path / "c" / INCIDENT).broken.state.topics) == names
+
+
+MANY = {f"t{n}": topic(((0, 1), (1, 2)) * 20, ((2, 1), (0, 1)) * 20) for n in range(120)}
+
+
+@pytest.mark.parametrize(
+    ("found", "kafka", "told"),
+    [
+        (cluster({"a": topic()}, 101), "4.3.1", "100 at most"),
+        (CapturedCluster({b: f"rack{b}" for b in range(17)}, {"a": topic()}, None), "4.3.1", "16 at most"),
+        (cluster(MANY), "4.3.1", "incident.yaml:[0-9]+:[0-9]+: more than 20000 values"),
+        (cluster({"a": topic()}, throttle=10**19), "4.3.1", "throttle"),
+        (cluster({"a": topic()}), "banana", "banana is not a Kafka version"),
+    ],
+    ids=["brokers", "racks", "topics", "throttle", "release"],
+)
+def test_files_that_would_not_replay_are_not_written(tmp_path, found, kafka, told):
+    with pytest.raises(UsageError, match="nothing is written, .* change --scale-down") as caught:
+        write_capture(tmp_path / "new" / "c", "x", found, 10**8, WHEN, (), kafka)
+    assert re.search(told, str(caught.value)) and str(tmp_path) not in str(caught.value)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_that_cannot_be_made_leaves_nothing(tmp_path):
+    (tmp_path / "file").touch()
+    for folder in (tmp_path / "file" / "c", tmp_path / "new" / ("c" * 300)):
+        with pytest.raises(TestbedError, match="it cannot be written: .*; make room, or use --out"):
+            write_capture(folder, "x", cluster({"a": topic()}), 10**8, WHEN, ())
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]
+
+
+def test_a_captured_topic_keeps_its_name_and_each_list_of_hosts_stands_for_itself(tmp_path):
+    found = cluster({"captured-load": topic(), "orders": topic(((0, 1), (1, 0)), ((2, 1), None), inbound=1e5)})
+    write_capture(tmp_path / "c", "x", found, 10**8, WHEN, ())
+    state = load(tmp_path / "c" / INCIDENT).broken.state
+    assert [(name, each.partitions) for name, each in state.topics.items()] == [
+        ("captured-load", 1),
+        ("orders", 2),
+        ("captured-load-2", 2),
+    ]
+    assert "&id" not in (tmp_path / "c" / INCIDENT).read_text()
+
+
+def test_settings_that_a_replay_cannot_keep_are_named():
+    compacted = replace(topic(), configs={"cleanup.policy": "compact,delete", "retention.ms": "60000"})
+    document, lost = incident_document("x", cluster({"a": compacted}), 10**8)
+    assert document["state"]["topics"]["a"]["configs"] == {"retention.ms": "60000"}
+    assert [each.split(":")[1] for each in lost] == [
+        " it is not compacted, since a compacted topic refuses the replay's records without keys",
+        " records are kept for 60000 ms, and the replay may last 130 s",
+    ]
+
+
+def test_a_move_that_outlasts_the_longest_replay_is_named():
+    document, lost = incident_document("x", cluster({"a": topic(size=4 * 10**9)}, throttle=10**6), 10**8)
+    assert document["lasts"] == "3610s"
+    assert lost == ["the move may take 8120 s; the replay ends after 3600 s: use a smaller --scale-down"]
+
+
+def test_fewer_replicas_can_still_be_written_to():
+    wide = CapturedTopic(((0, 1, 2),), ((3, 1, 2),), (1000,), (0.0,), {"min.insync.replicas": "2"})
+    after = scale_down(cluster({"a": wide}), 1, 10**9)
+    assert after.cluster.topics["a"].configs == {"min.insync.replicas": "1"}
+    assert "1 topics have a lower min.insync.replicas, since they have fewer replicas" in after.lost
+    unreachable = replace(wide, configs={"min.insync.replicas": "4"})
+    assert scale_down(cluster({"a": unreachable}), 1, 10**9).cluster.topics["a"].configs == unreachable.configs
 
 
 def test_skewed_sizes_and_other_writers_are_named():
@@ -173,7 +311,7 @@ def test_brokers_of_a_move_are_kept_apart():
     assert "6 moves are within one broker now, and vanish" in one.lost
 
 
-@pytest.mark.parametrize("arguments", [(0, 1, 1.0), (1, 0, 1.0), (1, 1, 0.0)])
+@pytest.mark.parametrize("arguments", [(0, 1, 1.0), (1, 0, 1.0), (1, 1, 0.0), (1, 1, math.nan), (1, 1, math.inf)])
 def test_a_size_of_nothing_is_refused(arguments):
     with pytest.raises(ValueError, match="must be above 0"):
         scale_down(cluster({"t": topic()}), *arguments)

@@ -1,11 +1,14 @@
+import gzip
 import json
 import math
+from pathlib import Path
 
 import pytest
 
+from testbed.errors import UsageError
 from testbed.kafka.types import PartitionMove, PartitionState, TopicPartition
 from testbed.reassignment.plan import Plan, PlanError, kip73_move_seconds, move_ratio, moves
-from testbed.reassignment.plan_file import plan_from_json
+from testbed.reassignment.plan_file import load_plan, plan_from_json
 
 
 def _state(tp: TopicPartition, *replicas: int) -> PartitionState:
@@ -40,7 +43,7 @@ def test_reads_and_writes_the_format_of_kafka_reassign_partitions() -> None:
         ({"version": 1, "partitions": [3]}, "partitions[0]: found 3; must be an object"),
         (
             {"version": 1, "partitions": [{"topic": "t", "partition": -1, "replicas": [1]}]},
-            "partitions[0].partition: found -1; must be an integer of 0 or more",
+            "partitions[0].partition: found -1; must be an integer from 0 to 2147483647",
         ),
         (
             {"version": 1, "partitions": [{"topic": "", "partition": 0, "replicas": [1]}]},
@@ -52,11 +55,19 @@ def test_reads_and_writes_the_format_of_kafka_reassign_partitions() -> None:
         ),
         (
             {"version": 1, "partitions": [{"topic": "t", "partition": 0, "replicas": [1, "2"]}]},
-            'partitions[0].replicas[1]: found "2"; must be a broker id (0 or more)',
+            'partitions[0].replicas[1]: found "2"; must be a broker id (0 to 2147483647)',
         ),
         (
             {"version": 1, "partitions": [{"topic": "t", "partition": 0, "replicas": [1, 1]}]},
             "partitions[0].replicas[1]: broker 1 is already in the list",
+        ),
+        (
+            {"version": 1, "partitions": [{"topic": "t", "partition": 0, "replicas": [2**31]}]},
+            "partitions[0].replicas[0]: found 2147483648; must be a broker id (0 to 2147483647)",
+        ),
+        (
+            {"version": 1, "topics": [{"topic": "t"}]},
+            "topics: it is the file of --topics-to-move-json-file; give the plan that --generate makes of it",
         ),
         (
             {
@@ -94,6 +105,56 @@ def test_every_mistake_is_reported() -> None:
 def test_not_json_names_line_and_column() -> None:
     with pytest.raises(PlanError, match=r"plan\.json:2:3: not JSON"):
         plan_from_json('{"version": 1,\n  partitions', "plan.json")
+
+
+PLAN = '{"version":1,"partitions":[{"topic":"t","partition":0,"replicas":[3,2],"log_dirs":["any","any"]}]}'
+GENERATED = f"""Current partition replica assignment
+{PLAN}
+
+Proposed partition reassignment configuration
+{PLAN}
+"""
+EXECUTED = f"""Current partition replica assignment
+
+{PLAN}
+
+Save this to use as the --reassignment-json-file option during rollback
+Successfully started partition reassignment for t-0
+"""
+VERIFIED = "Status of partition reassignment:\r\nReassignment of partition t-0 is still in progress.\r\n"
+LISTED = "Current partition reassignments:\nt-0: replicas: 3,2,1. adding: 3. removing: 1.\n"
+
+
+@pytest.mark.parametrize("content", [PLAN.encode("utf-8-sig"), json.dumps(json.loads(PLAN), indent=2).encode()])
+def test_other_line_ends_and_a_byte_order_mark_are_read(content: bytes, tmp_path: Path) -> None:
+    file = tmp_path / "plan.json"
+    file.write_bytes(content.replace(b"\n", b"\r\n"))
+    assert load_plan(file).targets == {TopicPartition("t", 0): (3, 2)}
+
+
+@pytest.mark.parametrize(
+    ("content", "told"),
+    [
+        (b"", "plan.json: it is empty; give a plan, as --reassignment-json-file"),
+        (b"\xef\xbb\xbf\r\n", "plan.json: it is empty"),
+        (gzip.compress(PLAN.encode()), "plan.json: it cannot be read: it is compressed with gzip; decompress it first"),
+        (PLAN.encode("utf-16"), "plan.json: it cannot be read: it is UTF-16"),
+        (GENERATED.encode(), "plan.json:4: 'Proposed partition reassignment configuration': it is the output of --gen"),
+        (EXECUTED.encode(), "plan.json:1: 'Current partition replica assignment': it is the output of --execute"),
+        (VERIFIED.encode(), "plan.json:1: 'Status of partition reassignment': it is the output of --verify"),
+        (LISTED.encode(), "plan.json:1: 'Current partition reassignments': it is the output of --list"),
+        (PLAN[:-1].encode(), "ends too early: copy all of it"),
+        (PLAN[:-7].encode(), "ends too early: copy all of it"),
+        (f"{PLAN}\n{PLAN}".encode(), "plan.json:2:1: not JSON: text follows the plan; keep the plan alone"),
+        (f"# mine\n{PLAN}".encode(), "plan.json:1:1: not JSON: Expecting value; give a plan"),
+    ],
+)
+def test_another_file_is_refused_with_what_it_is_and_what_to_do(content: bytes, told: str, tmp_path: Path) -> None:
+    file = tmp_path / "plan.json"
+    file.write_bytes(content)
+    with pytest.raises(UsageError) as caught:
+        load_plan(file)
+    assert told in str(caught.value)
 
 
 def test_a_key_given_twice_is_refused() -> None:

@@ -1,10 +1,14 @@
 """`testbed capture NAME --bootstrap …`."""
 
 import argparse
+from collections.abc import Callable
 from pathlib import Path
+from typing import TypeVar
 
 from testbed.cli.command import Command
 from testbed.cli.options import add_cluster
+
+Read = TypeVar("Read")
 
 
 def _configure(parser: argparse.ArgumentParser) -> None:
@@ -35,45 +39,63 @@ def _run(args: argparse.Namespace) -> int:
     from testbed.cli.options import admin_of
     from testbed.errors import UsageError
     from testbed.incidents.capture import anonymised, anonymising_key, capture, usable_names
-    from testbed.incidents.captured_file import INCIDENT, write_capture
+    from testbed.incidents.captured_file import INCIDENT, check_hosts, write_capture
     from testbed.incidents.forms import NAME
-    from testbed.incidents.read import load
     from testbed.incidents.scale_down import scale_down
     from testbed.reassignment.plan_file import load_plan
     from testbed.software.kafka import DEFAULT_KAFKA
-    from testbed.units import parse_bit_rate, parse_duration, parse_size
+    from testbed.units import parse_bit_rate, parse_duration
 
     if not re.fullmatch(NAME.strip("^$"), args.name):
         raise UsageError(f"{args.name!r} is not a name; allowed: small letters, digits and single hyphens")
     folder = args.out or Path(args.name)
     if folder.exists():
         raise UsageError(f"{folder} exists: give another folder with --out")
-    try:
-        measure_s, nic_bps = parse_duration(args.measure), parse_bit_rate(args.nic)
-        count, _, size = (args.scale_down or "0,").partition(",")
-        most_bytes = parse_size(size) if args.scale_down else 0
-        brokers = int(count)
-        plan = None if args.plan is None else load_plan(args.plan)
-    except (ValueError, OSError) as error:
-        raise UsageError(str(error)) from error
+    measure_s, nic_bps = _parsed("--measure", args.measure, parse_duration), _parsed("--nic", args.nic, parse_bit_rate)
+    if not measure_s:
+        raise UsageError("--measure 0s: nothing grows in no time; allowed: more, such as 10s")
+    if args.rates != 1 and not args.scale_down:
+        raise UsageError("--rates is for a smaller cluster; give --scale-down, too")
+    smaller = None if args.scale_down is None else _parsed("--scale-down", args.scale_down, _brokers_and_bytes)
+    version = args.kafka or DEFAULT_KAFKA
+    check_hosts(nic_bps, version)
+    plan = None if args.plan is None else load_plan(args.plan)
     with admin_of(args) as admin:
         found = capture(admin, plan=plan, measure_s=measure_s, topics=args.topic)
     notes: tuple[str, ...] = ()
-    if args.scale_down:
+    if smaller is not None:
         try:
-            smaller = scale_down(found, brokers, most_bytes, args.rates)
+            scaled = scale_down(found, *smaller, args.rates)
         except ValueError as error:
             raise UsageError(f"--scale-down {args.scale_down}: {error}") from error
-        found, notes = smaller.cluster, smaller.lost
+        found, notes = scaled.cluster, scaled.lost
     found = (anonymised if args.anonymise else usable_names)(found, anonymising_key())
-    version = args.kafka or DEFAULT_KAFKA
     lost = write_capture(folder, args.name, found, nic_bps, datetime.now(UTC), notes, version)
-    load(folder / INCIDENT)  # it replays, or says here why not
     print(f"{len(found.topics)} topics on {len(found.brokers)} brokers: {folder / INCIDENT}")
     for each in lost:
         print(f"not as captured: {each}")
     print(f"`testbed replay {folder / INCIDENT}` plays it")
     return 0
+
+
+def _parsed(option: str, text: str, parse: Callable[[str], Read]) -> Read:
+    """Return the value of an option. Raise `UsageError`, which names the option."""
+    from testbed.errors import UsageError
+
+    try:
+        return parse(text)
+    except ValueError as error:
+        raise UsageError(f"{option} {text}: {error}") from error
+
+
+def _brokers_and_bytes(text: str) -> tuple[int, int]:
+    """Return the two numbers of `3,1GB`. Raise ValueError."""
+    from testbed.units import parse_size
+
+    count, comma, size = (part.strip() for part in text.partition(","))
+    if not comma or not count.isdecimal():
+        raise ValueError("not a number of brokers and a size; allowed: both with a comma, such as 3,1GB")
+    return int(count), parse_size(size)
 
 
 COMMAND = Command("capture", "an incident's file from a running cluster, which it only reads", _configure, _run)
