@@ -104,7 +104,7 @@ class Criterion(Generic[M]):
     catches: str
     """What it would have caught, in one sentence."""
     smallest: str = "any"
-    """The smallest defect of that kind that a run finds: of `kip73-two-node`, tuned, at 10 MB/s, if it has a size."""
+    """The smallest defect that one run finds. A size holds for `kip73-two-node`, fetch=tuned, rate=10MB/s."""
     needs: Callable[[RunView], bool] = has_move
     """Whether the run has what the criterion is about."""
     by_name: bool = True

@@ -26,9 +26,14 @@ def row(each: DefectDetection) -> tuple[str, ...]:
 
 
 def _result(each: DefectDetection) -> str:
+    return _word(each, each.result)
+
+
+def _word(each: DefectDetection, result: str) -> str:
+    """Return the word of a result; of healthy brokers, whether there was an alarm."""
     if not each.healthy:
-        return each.result
-    return {"found": "false alarm", "sometimes": "false alarm", "missed": "no alarm"}.get(each.result, each.result)
+        return result
+    return {"found": "false alarm", "sometimes": "false alarm", "missed": "no alarm"}.get(result, result)
 
 
 def _by(each: DefectDetection) -> dict[str, int]:
@@ -53,7 +58,7 @@ def as_text(result: SelftestResult) -> str:
     """Return the table, a line for each play that came to nothing, and the summary."""
     lines = [table(HEADER, [row(each) for each in result.detections]), ""]
     for each in result.detections:
-        lines += [f"{each.name}: {trial.result}: {trial.why}" for trial in each.trials if trial.why]
+        lines += [f"{each.name}: {_word(each, trial.result)}: {trial.why}" for trial in each.trials if trial.why]
     again = "" if result.complete else f"; `testbed selftest --resume {result.campaign.id}` goes on"
     return "\n".join([*lines, f"{summary(result)}  ({result.campaign.id}: {result.why_ended}{again})"])
 
@@ -99,7 +104,7 @@ def as_markdown(result: SelftestResult, how: str) -> str:
         cells.append((first, Code(name), Code(run), *others))
     header = ("", "defect", "run", "found", "after", "95 % interval", "by", "expected")
     notes = [
-        f"- {each.name}: {t.result}: {' '.join(t.why.split())}"
+        f"- {each.name}: {_word(each, t.result)}: {' '.join(t.why.split())}"
         for each in result.detections
         for t in each.trials
         if t.why

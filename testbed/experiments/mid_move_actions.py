@@ -61,6 +61,8 @@ class MidMoveAction:
     """When the action killed a broker, in microseconds since the epoch; None: it has not."""
     slowest_bytes_per_s: int = 0
     """The throttle in B/s under which the move must end at the latest; 0: the first throttle."""
+    waits_s: float = 0.0
+    """Seconds for which the action lets the first throttle stand, before `slowest_bytes_per_s` holds."""
 
     @contextmanager
     def around(self, _move: RunningMove) -> Iterator[None]:
@@ -126,6 +128,7 @@ class RaiseAfterStall(MidMoveAction):
 
     def __init__(self, raised_bytes_per_s: int, patience_s: float) -> None:
         self._raised = self.slowest_bytes_per_s = raised_bytes_per_s
+        self.waits_s = patience_s + FIRST_LAG_S
         self._detector = StallDetector(patience_s)
         self._from_s = 0.0
         self._noticed = self._done = False

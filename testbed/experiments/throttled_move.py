@@ -47,7 +47,7 @@ from testbed.reassignment.batching.turn import Mode
 from testbed.reassignment.driver import Driver, DriverError
 from testbed.reassignment.plan import Plan
 from testbed.reassignment.progress import Poll
-from testbed.throttle.duration import seconds, shares
+from testbed.throttle.duration import seconds, seconds_over, shares
 from testbed.throttle.journal import JournalFolder
 from testbed.throttle.quota_window import BURST_BYTES_PER_S
 from testbed.throttle.recovery import RestoreError
@@ -333,7 +333,8 @@ def _timeout_s(run: ReassignmentRun, sizes: LogSizes) -> float:
     """Return the timeout: three times the throttle's time, a minute, the rests, and time for each partition."""
     environment, layout = run.environment, run.environment.layout
     throttle = run.action.slowest_bytes_per_s or environment.setup.throttle_bytes_per_s
-    moved_s = seconds(shares(copies(layout, environment.ids, sizes), wildcard=layout.wildcard), throttle)
+    phases = [(run.action.waits_s, environment.setup.throttle_bytes_per_s), (math.inf, throttle)]
+    moved_s = seconds_over(shares(copies(layout, environment.ids, sizes), wildcard=layout.wildcard), phases)
     return 3 * moved_s + 60 + run.model.idle_s + PARTITION_S * layout.partitions
 
 

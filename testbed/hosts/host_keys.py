@@ -33,17 +33,34 @@ Tunnel = Callable[[str, int], paramiko.Channel]
 
 
 def known(file: str, host: str, port: int) -> tuple[str, ...]:
-    """Return the public keys of a server in a file of known hosts; empty without the file. Raise `TestbedError`."""
-    path = Path(file).expanduser()
-    if not path.is_file():
-        return ()
-    keys = paramiko.HostKeys()
+    """Return the public keys of a server in a file of known hosts, also several of one kind; empty without the file.
+
+    Raise `TestbedError` when the file cannot be read.
+    """
     try:
-        keys.load(str(path))
-    except (OSError, paramiko.SSHException) as error:
-        raise TestbedError(f"{path}: the known hosts cannot be read: {error}") from error
-    found = keys.lookup(host if port == 22 else f"[{host}]:{port}")
-    return () if found is None else tuple(f"{kind} {key.get_base64()}" for kind, key in found.items())
+        path = Path(file).expanduser()
+        text = path.read_text(encoding="utf-8", errors="replace") if path.is_file() else ""
+    except (OSError, RuntimeError) as error:  # RuntimeError: ~USER of a user that does not exist
+        raise TestbedError(f"{file}: the known hosts cannot be read: {error}") from error
+    name = host if port == 22 else f"[{host}]:{port}"
+    found = []
+    for number, line in enumerate(text.splitlines(), 1):
+        if not line.strip() or line.lstrip().startswith("#"):
+            continue
+        try:
+            entry = paramiko.hostkeys.HostKeyEntry.from_line(line, number)
+        except (paramiko.SSHException, paramiko.hostkeys.InvalidHostKey):
+            continue  # as OpenSSH does: a damaged line names no host
+        if entry is not None and entry.key is not None and _names(entry, name):
+            found.append(f"{entry.key.get_name()} {entry.key.get_base64()}")
+    return tuple(dict.fromkeys(found))
+
+
+def _names(entry: paramiko.hostkeys.HostKeyEntry, name: str) -> bool:
+    """Return whether an entry is of this server; its names may be hashed."""
+    one = paramiko.HostKeys()
+    one._entries.append(entry)
+    return one.lookup(name) is not None
 
 
 def _connection(host: str, port: int) -> socket.socket:

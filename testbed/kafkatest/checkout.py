@@ -80,7 +80,10 @@ class KafkaCheckout:
 
 def read_checkout(path: str | Path) -> KafkaCheckout:
     """Return the checkout at `path`. Raise `UsageError`, which names what it lacks."""
-    folder = Path(path).expanduser().absolute()
+    try:
+        folder = Path(path).expanduser().absolute()
+    except RuntimeError as error:  # ~USER of a user that does not exist
+        raise UsageError(f"{path}: {error}") from error
     if not folder.is_dir():
         raise UsageError(f"{path}: there is no such folder; name a checkout of Apache Kafka's sources")
     lacking = [part for part in _PARTS if not (folder / part).exists()]

@@ -49,6 +49,8 @@ def interface_to(machine: Shell, peer: str) -> Interface:
     route = json.loads(machine.run(["ip", "-j", "-4", "route", "get", peer]).stdout)[0]
     device = str(route["dev"])
     link = json.loads(machine.run(["ip", "-j", "link", "show", "dev", device]).stdout)[0]
+    if "prefsrc" not in route:
+        raise TestbedError(f"the route to {peer} by {device} has no source address; declare address: at the machine")
     return Interface(str(route["prefsrc"]), device, int(link["mtu"]))
 
 

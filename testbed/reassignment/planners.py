@@ -6,7 +6,7 @@ spreads the leaders.
 
 import math
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 
 from testbed.kafka.types import PartitionMove, TopicPartition
@@ -121,7 +121,9 @@ def drain(assignment: Assignment, racks: Racks, leaving: Collection[int]) -> Pla
     if unknown:
         raise PlanError("plan", [f"broker {broker} is not among the brokers {sorted(known)}" for broker in unknown])
     staying = {broker: rack for broker, rack in racks.items() if broker not in leaving}
-    _refuse_few(assignment, len(staying), lambda tp: len(assignment[tp]))
+    # A dead broker that does not leave keeps its replica; a partition without a leaving replica needs nothing.
+    leaves = {tp: replicas for tp, replicas in assignment.items() if not set(replicas).isdisjoint(leaving)}
+    _refuse_few(leaves, lambda tp: len({*staying, *leaves[tp]} - set(leaving)), lambda tp: len(leaves[tp]))
     placement = Placement(assignment, staying)
     for tp, replicas in assignment.items():
         for broker in replicas:
@@ -184,7 +186,7 @@ def change_factor(assignment: Assignment, racks: Racks, factor: int) -> Plan:
     """
     if factor < 1:
         raise PlanError("plan", [f"replication factor {factor}: must be 1 or more"])
-    _refuse_few(assignment, len(racks), lambda _tp: factor)
+    _refuse_few(assignment, lambda _tp: len(racks), lambda _tp: factor)
     placement = Placement(assignment, racks)
     for tp, replicas in assignment.items():
         while len(placement.replicas[tp]) > factor:
@@ -222,7 +224,10 @@ def _uncrowd(placement: Placement, tp: TopicPartition) -> None:
 
 
 def _level(placement: Placement, receivers: Collection[int]) -> None:
-    """Move replicas, one at a time, from the fullest brokers to `receivers` until these have their fair share."""
+    """Move replicas, one at a time, from the fullest brokers to `receivers`.
+
+    A receiver takes them until it has its fair share and no broker has two more than itself.
+    """
     total = sum(placement.count[broker] for broker in placement.brokers)
     fair = total // len(placement.brokers)
     on: dict[int, set[TopicPartition]] = {broker: set() for broker in placement.brokers}
@@ -230,9 +235,10 @@ def _level(placement: Placement, receivers: Collection[int]) -> None:
         for broker in replicas:
             on.setdefault(broker, set()).add(tp)
     rank = {tp: number for number, tp in enumerate(placement.replicas)}
-    for new in sorted(receivers):
+    # First a fair share for each, then one more where a broker still has two more: so no replica moves needlessly.
+    for most, new in ((most, new) for most in (fair, fair + 1) for new in sorted(receivers)):
         offers = _Offers(placement, new, on, rank)
-        while placement.count[new] < fair:
+        while placement.count[new] < most:
             found = _giver(placement, new, fair, offers)
             if found is None:
                 break
@@ -289,18 +295,19 @@ def _level_leaders(placement: Placement, receivers: Collection[int]) -> None:
     fair = len(placement.replicas) / len(placement.brokers)
     for new in sorted(receivers):
         for tp, replicas in placement.replicas.items():
-            if placement.led[new] >= math.floor(fair):
+            if placement.led[new] > math.floor(fair):
                 break
             # The old leader keeps no fewer than `new` then has, nor fewer than a fair share rounded down.
-            if new in replicas and placement.led[replicas[0]] >= max(math.ceil(fair), placement.led[new] + 1):
+            if new in replicas and placement.led[replicas[0]] > max(math.floor(fair), placement.led[new] + 1):
                 placement.lead(tp, new)
 
 
-def _refuse_few(assignment: Assignment, brokers: int, needed: Callable[[TopicPartition], int]) -> None:
-    few: Iterable[str] = (
-        f"{tp} needs {needed(tp)} brokers and {brokers} are left" for tp in assignment if needed(tp) > brokers
-    )
-    problems = list(few)
+def _refuse_few(
+    assignment: Assignment, brokers: Callable[[TopicPartition], int], needed: Callable[[TopicPartition], int]
+) -> None:
+    problems = [
+        f"{tp} needs {needed(tp)} brokers and {brokers(tp)} are left" for tp in assignment if needed(tp) > brokers(tp)
+    ]
     if problems:
         more = [f"and {len(problems) - 5} more partitions"] if len(problems) > 5 else []
         raise PlanError("plan", problems[:5] + more)

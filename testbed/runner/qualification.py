@@ -362,9 +362,13 @@ def _judge_pairs(
     for found in words.values():
         reasons += found
     reasons = [*(f"{each.version}: {each.missing}" for each in cells if not each.ids and each.missing), *reasons]
-    failing = ", ".join(f"{name} in {bad} of {of}" for name, (bad, of) in cells[-1].failing.items())
-    if failing and not broken and not always:
-        notes.append(f"failed in some runs, not more often than with the baseline: {failing}")
+    said = {each.criterion for each in broken}
+    for name, (bad, of) in cells[-1].failing.items():
+        if name not in said and not always:
+            beside = ", ".join(
+                f"with {each.version} in {each.counts(name)[0]} of {each.counts(name)[1]}" for each in cells[:-1]
+            )
+            notes.append(f"{name} failed in {bad} of {of}, {beside}: too few to say more")
     return QualificationVerdict(worst_of(verdicts), tuple(reasons), tuple(notes))
 
 

@@ -139,9 +139,10 @@ def rechanged(done: Sequence[ConfigChange], before: ConfigValues, after: ConfigV
     for resource, keys in after.items():
         for key, value in keys.items():
             was = before[resource][key]
-            if value == was:
-                continue
+            # A change that failed is in the journal, not in `before`: some brokers may have taken it.
             change = known.get((resource, key), ConfigChange(resource, key, was, was))
+            if value == change.value:
+                continue
             found[resource, key] = replace(change, value=value, earlier=(*change.earlier, change.value))
     return tuple(found.values())
 
@@ -268,7 +269,8 @@ def unthrottled_partitions(
     for tp, running in sorted(listed.items()):
         leaders, followers = entries.get(tp.topic, (set(), set()))
         existing = [broker for broker in running.replicas if broker not in running.adding]
-        if not (_has(leaders, tp, existing) and _has(followers, tp, running.adding)):
+        # A move that only removes replicas copies nothing.
+        if running.adding and not (_has(leaders, tp, existing) and _has(followers, tp, running.adding)):
             found.append(tp)
     return tuple(found)
 

@@ -221,11 +221,13 @@ class Throttle:
             raise ThrottleError("there is no throttle whose rate could change: set one first")
         journal = self._journal
         after = at_rate(self._wanted, throttle_bytes_per_s)
-        todo = changes(after, self._wanted)
         with self._journals.held():
             journal = self._journals.latest(journal)
+            every = rechanged(journal.changes, self._wanted, after)
+            # Also keys whose last change got no answer: which value is in force there is not known.
+            todo = [change for change in every if change.earlier]
             self._overwritten += self._interferences(journal, todo)
-            journal = replace(journal, changes=rechanged(journal.changes, self._wanted, after))
+            journal = replace(journal, changes=every)
             self._write(journal)
             self._on_event("throttle.changing", "throttle", {"rate_bytes_per_s": throttle_bytes_per_s})
             self._alter(todo)

@@ -12,6 +12,8 @@ from testbed.workload.spec import ConsumerSpec, ProducerSpec, Spec
 
 LATEST_S = 1.0
 """The longest delay in seconds with which a producer may hand over a record and still keep its declared rate."""
+REFUSED_S = 1.0
+"""The most seconds' worth of records that may be refused, or stay without an answer."""
 BEHIND_S = 2.0
 """The most seconds' worth of records that may lack an answer when the load ends. With more, the brokers accepted less
 than the declared rate."""
@@ -104,9 +106,10 @@ def not_held(spec: ProducerSpec, last: Mapping[str, Any], latest_s: float) -> st
         return (
             f"a record was handed over {latest_s:.2f} s after it was due{left}: "
             f"this process had too little CPU, or its buffer of {spec.buffer_bytes / 1e6:.0f} MB was full"
+            + (", or the commit of a transaction waited for the brokers" if spec.transaction_s is not None else "")
         )
     refused = last["failed"] + last["in_doubt"]
-    if refused > LATEST_S * spec.records_per_s:
+    if refused > REFUSED_S * spec.records_per_s:
         return (
             f"{last['failed']} of {last['due']} records were refused and {last['in_doubt']} had no answer at all: "
             f"the brokers took less than was declared"

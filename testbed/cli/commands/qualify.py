@@ -19,7 +19,10 @@ def _configure(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--profile", help="smoke, ci (default) or release")
     parser.add_argument(
-        "--suite", action="append", default=[], help="whose cases are run (default: kip73, kip435, kip455, s3)"
+        "--suite",
+        action="append",
+        default=[],
+        help="whose cases are run (default: kip73, kip435, kip455, s3, incidents)",
     )
     parser.add_argument(
         "--scenario", metavar="SUITE/CASE", action="append", default=[], help="only this one (may be repeated)"

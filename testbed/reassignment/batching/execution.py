@@ -117,6 +117,7 @@ class Execution:
         self._on_event = on_event or (lambda _kind, _name, _detail: None)
         self._throttle = Throttle(admin, journals, self._on_event, command_config=job.command_config)
         self._control = JobControl()
+        self._rate_open = False
         self._min_insync = min_insync(admin, job.plan.topics())
         self._requested = RequestedSteps(self._on_event)
         self._begun_s = time.monotonic()
@@ -273,8 +274,10 @@ class Execution:
         except JobError as error:
             self._on_event("note", "control", {"why": str(error)})
             return
-        if control.throttle_bytes_per_s != self._control.throttle_bytes_per_s:
+        if self._rate_open or control.throttle_bytes_per_s != self._control.throttle_bytes_per_s:
+            self._rate_open = True
             self._to_rate(control.throttle_bytes_per_s)
+            self._rate_open = False
         self._control = control
 
     def _to_rate(self, throttle_bytes_per_s: int | None) -> None:

@@ -1,5 +1,6 @@
 """Checks of the brokers' software: Java, node image, Kafka's jars, class-data archive, and MinIO."""
 
+import os
 import re
 import subprocess
 
@@ -177,7 +178,10 @@ def _offered_go() -> tuple[int, ...] | None:
     if manager.name != "apt":
         return GO
     policy = which("apt-cache") or "apt-cache"
-    said = subprocess.run([policy, "policy", GO_PACKAGE], capture_output=True, text=True, check=False).stdout
+    english = {**os.environ, "LC_ALL": "C"}
+    said = subprocess.run(
+        [policy, "policy", GO_PACKAGE], capture_output=True, text=True, check=False, env=english
+    ).stdout
     return parse_offered_go(said)
 
 

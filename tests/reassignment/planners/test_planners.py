@@ -157,11 +157,9 @@ def quadratic(assignment, racks, joining):
     """`add` before leaders are levelled, in the plain way: every replica is looked at for every one that goes."""
     placement = Placement(assignment, racks)
     fair = sum(placement.count[broker] for broker in placement.brokers) // len(placement.brokers)
-    for new in sorted(joining):
-        while placement.count[new] < fair:
+    for most, new in ((most, new) for most in (fair, fair + 1) for new in sorted(joining)):
+        while placement.count[new] < most:
             for old in sorted(placement.brokers, key=lambda b: (-placement.count[b], b)):
-                if placement.count[old] <= max(fair, placement.count[new] + 1):
-                    return placement.replicas
                 fitting = [
                     p
                     for p, replicas in placement.replicas.items()
@@ -169,12 +167,32 @@ def quadratic(assignment, racks, joining):
                     and new not in replicas
                     and placement.crowding(p, new, old) <= placement.crowding(p, old, old)
                 ]
-                if fitting:
+                if fitting and placement.count[old] > max(fair, placement.count[new] + 1):
                     placement.replace(min(fitting, key=lambda p: (placement.replicas[p][0] == old, p)), old, new)
                     break
             else:
-                return placement.replicas
+                break
     return placement.replicas
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_spreading_leaves_no_broker_with_two_replicas_more_than_another(seed):
+    rng = random.Random(seed)
+    for _ in range(20):
+        brokers = rng.randint(2, 10)
+        held = [rng.randrange(rng.randint(1, brokers)) for _ in range(rng.randint(1, 40))]
+        now = after(
+            {tp(n): (b,) for n, b in enumerate(held)},
+            spread({tp(n): (b,) for n, b in enumerate(held)}, dict.fromkeys(range(brokers))),
+        )
+        each = counts(now)
+        assert max(each.values()) - min(each[broker] for broker in range(brokers)) <= 1
+
+
+def test_a_dead_broker_that_stays_is_no_reason_to_refuse_a_drain():
+    now = drain({tp(0): (1, 2, 9), tp(1): (3,)}, dict.fromkeys((1, 2, 3)), {3})
+    assert now.targets == {tp(1): (1,)}
+    assert drain({tp(0): (8, 9, 3)}, dict.fromkeys((1, 2, 3)), {3}).targets == {tp(0): (8, 9, 1)}
 
 
 def test_what_joins_gets_what_the_plain_way_would_give_it():
