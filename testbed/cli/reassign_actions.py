@@ -11,6 +11,7 @@ from testbed.cli import reassign_report as report
 from testbed.cli.options import admin_of
 from testbed.errors import UsageError
 from testbed.kafka.admin import Admin
+from testbed.kafka.cancellation import cancel_running
 from testbed.kafka.capabilities import Capability, require_of_running
 from testbed.kafka.types import PartitionState, TopicPartition
 from testbed.reassignment import planners
@@ -210,7 +211,9 @@ def _cancel_listed(admin: Admin, partitions: list[TopicPartition] | None) -> int
     require_of_running(admin, [Capability.CANCELS_REASSIGNMENTS], "cancelling a reassignment")
     listed = admin.reassignments()
     wanted = sorted(listed) if partitions is None else partitions
-    if wanted:
+    if partitions is None:
+        cancel_running(admin, wanted)
+    elif wanted:  # the user named them: one that is not being reassigned is a mistake
         admin.alter_reassignments(dict.fromkeys(wanted))
     print(f"{len(wanted)} reassignments cancelled")
     return 0

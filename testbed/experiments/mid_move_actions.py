@@ -261,7 +261,7 @@ class Upgrade(MidMoveAction):
         self._left = list(hosts)
         self._to, self._pause_s, self._finalize, self._down = to, pause_s, finalize, down
         self._next_s = 0.0
-        self._leaving = ""
+        self._leaving = self._before = ""
 
     @contextmanager
     def around(self, move: RunningMove) -> Iterator[None]:
@@ -291,9 +291,9 @@ class Upgrade(MidMoveAction):
         if not (self._left and poll.in_flight and time.monotonic() >= self._next_s):
             return
         host = self._left[0]
-        before = move.testbed.state.kafka[host]
         if self._leaving != host:
-            self._leaving = host
+            # A request without an answer is repeated, and the host may have the new version by then.
+            self._leaving, self._before = host, move.testbed.state.kafka[host]
             move.recorder.event("broker.leaving", "upgrade", {"to": self._to}, host=host)
         try:
             upgrade_one(move.testbed, self._to, host, self._finalize and len(self._left) == 1, move.context.progress)
@@ -302,12 +302,14 @@ class Upgrade(MidMoveAction):
             raise  # the next poll requests it again
         except TestbedError as error:
             move.recorder.event("upgrade.failed", self._to, {"why": str(error)}, host=host)
-            move.context.progress(f"{host} did not come back with Kafka {self._to}: it is given back Kafka {before}")
-            upgrade_one(move.testbed, before, host, False, move.context.progress)
+            move.context.progress(
+                f"{host} did not come back with Kafka {self._to}: it is given back Kafka {self._before}"
+            )
+            upgrade_one(move.testbed, self._before, host, False, move.context.progress)
             raise DriverError(f"the upgrade of {host} to Kafka {self._to} failed: {error}") from error
         self._left.pop(0)
         after = move.testbed.state.kafka[host]
-        detail = {"leaders_as_planned": move.led_as_planned(), "before": before, "after": after}
+        detail = {"leaders_as_planned": move.led_as_planned(), "before": self._before, "after": after}
         move.recorder.event("broker.back", "upgrade", detail, host=host)
         self._next_s = time.monotonic() + self._pause_s
 

@@ -75,8 +75,9 @@ class Faults:
         """
         with self._lock():
             if entry_id is None:
-                if self._journal.set_aside_damaged():
+                if damaged := self._journal.set_aside_damaged():
                     _put_back_everything(self._testbed)
+                    self._journal.restored(damaged)
                 chosen = [entry for entry in self.list() if not self._is_another_ones(entry)]
             else:
                 chosen = [entry for entry in self.list() if entry.id == entry_id]
@@ -133,7 +134,9 @@ class Faults:
         problems: _Problems = []
         before = [entry for entry in entries if not entry.fault.asks_brokers]
         healed = _heal_each(self._testbed, before, problems)
-        if before and not any(each.fault.hinders and not each.healing for each in self.list()):
+        mine = {entry.id for entry in entries}
+        # A fault whose earlier heal failed hinders all the same.
+        if before and not any(each.fault.hinders and each.id not in mine for each in self.list()):
             try:
                 self._testbed.wait_serving(timeout_s=SERVING_S)
             except TestbedError as error:
@@ -160,7 +163,10 @@ def _heal_each(testbed: Testbed, entries: Sequence[FaultEntry], problems: _Probl
 
 
 def _put_back_everything(testbed: Testbed) -> None:
-    """Restore everything that faults can change, except quotas: for damaged entries whose fault is unknown."""
+    """Restore what faults can change, for damaged entries whose fault is unknown.
+
+    Quotas, another client's reassignment, and the clock of a Kafka that runs are not restored.
+    """
     settle_network(testbed)
     for host in testbed.topology.hosts:
         settle_cpu(testbed, host.name)

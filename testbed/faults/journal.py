@@ -5,6 +5,7 @@ heal a fault at any time, in any order.
 """
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -19,7 +20,7 @@ from testbed.owner import Owner
 from testbed.provision import state as states
 
 _SCHEMA = 1
-_ACTIVE, _HEALED = ".json", ".healed"
+_ACTIVE, _HEALED, _DAMAGED, _RESTORED = ".json", ".healed", ".damaged", ".restored"
 F = TypeVar("F", bound=Fault)
 
 
@@ -72,7 +73,7 @@ class FaultJournal:
 
     def add(self, fault: Fault, owner: Owner | None) -> FaultEntry:
         """Write a new entry; on return it is on disk. An id is never used twice."""
-        used = [int(path.stem) for path in self._files(_ACTIVE, _HEALED)]
+        used = [int(path.stem) for path in self._files(_ACTIVE, _HEALED, _DAMAGED, _RESTORED)]
         entry = FaultEntry(max(used, default=0) + 1, fault, owner, datetime.now(UTC).isoformat(timespec="milliseconds"))
         self._write(entry)
         return entry
@@ -90,21 +91,35 @@ class FaultJournal:
 
     def entries(self) -> tuple[FaultEntry, ...]:
         """Return every fault that is not healed, oldest first. Raise `FaultJournalError` when one is unreadable."""
-        return tuple(self._read(path) for path in self._files(_ACTIVE))
+        return self._all(_ACTIVE)
 
     def history(self) -> tuple[FaultEntry, ...]:
         """Return every fault, also the healed ones, oldest first. Raise `FaultJournalError` when one is unreadable."""
-        return tuple(self._read(path) for path in self._files(_ACTIVE, _HEALED))
+        return self._all(_ACTIVE, _HEALED)
 
     def set_aside_damaged(self) -> list[Path]:
-        """Rename the unreadable entries, and return their new paths."""
-        moved = []
+        """Rename the unreadable entries, and return the paths of all whose faults are not restored yet."""
         for path in self._files(_ACTIVE):
             try:
                 self._read(path)
             except FaultJournalError:
-                moved.append(path.replace(path.with_suffix(".damaged")))
-        return moved
+                path.replace(path.with_suffix(_DAMAGED))
+        return self._files(_DAMAGED)
+
+    def restored(self, damaged: Sequence[Path]) -> None:
+        """Record that everything was restored, whatever these entries were; call it only after that."""
+        for path in damaged:
+            path.replace(path.with_suffix(_RESTORED))
+
+    def _all(self, *suffixes: str) -> tuple[FaultEntry, ...]:
+        found = []
+        for path in self._files(*suffixes):
+            try:
+                found.append(self._read(path))
+            except FaultJournalError:
+                if path.exists():  # otherwise another process has healed it meanwhile
+                    raise
+        return tuple(found)
 
     def _files(self, *suffixes: str) -> list[Path]:
         found = self._folder.glob("*") if self._folder.is_dir() else []

@@ -11,6 +11,7 @@ from testbed.faults.faults import Faults
 from testbed.faults.parse import as_text, parameters
 from testbed.incidents.cluster_poll import ClusterPoll
 from testbed.kafka.admin import Admin
+from testbed.kafka.cancellation import cancel_running
 from testbed.kafka.errors import KafkaError, UnreachableError
 from testbed.kafka.types import AdminApi, ConfigResource, PartitionMove
 from testbed.provision.serving import silent
@@ -277,7 +278,7 @@ class ClusterOperator:
         """Cancel every reassignment of the incident's topics that is not complete."""
         running = self._admin.reassignments(list(self._topics))
         if running:
-            self._admin.alter_reassignments(dict.fromkeys(running))
+            cancel_running(self._admin, running)
             kept = {
                 str(tp): [broker for broker in each.replicas if broker not in each.adding]
                 for tp, each in running.items()

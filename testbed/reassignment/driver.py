@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from types import TracebackType
 
 from testbed.errors import TestbedError
+from testbed.kafka.cancellation import cancel_running
 from testbed.kafka.capabilities import ON_DISK, Capability, require
 from testbed.kafka.errors import KafkaError, UnreachableError
 from testbed.kafka.types import AdminApi, PartitionMove, PartitionState, Reassignment, TopicPartition
@@ -187,9 +188,8 @@ class Driver:
         self._require(Capability.CANCELS_REASSIGNMENTS, "cancelling a move")
         running = self._admin.reassignments(sorted({move.tp.topic for move in self._moves}))
         wanted = {move.tp for move in self._moves} if tps is None else set(tps)
-        mine = {move.tp: None for move in self._moves if move.tp in running and move.tp in wanted}
-        if mine:
-            self._admin.alter_reassignments(mine)
+        mine = [move.tp for move in self._moves if move.tp in running and move.tp in wanted]
+        cancel_running(self._admin, mine)
         return len(mine)
 
     def _accepted(self, plan: Plan) -> tuple[PartitionMove, ...]:
@@ -277,17 +277,18 @@ class Driver:
     def _end(self, error: BaseException | None) -> None:
         failures: list[TestbedError] = []
         cancels = self._cancel_on_error and Capability.CANCELS_REASSIGNMENTS in self._able
-        if error is not None and cancels and self._asked:
-            try:
+        try:
+            if error is not None and cancels and self._asked:
                 count = self.cancel()
                 self._on_event("note", "cancelled", {"partitions": count})
-            except TestbedError as failure:
-                failures.append(failure)
-        try:
-            self.restored = self.throttle.restore(self._restore_timeout_s)
         except TestbedError as failure:
-            self.not_restored = failure
             failures.append(failure)
+        finally:  # whatever the client or the sink of events raised, the throttle must not stay
+            try:
+                self.restored = self.throttle.restore(self._restore_timeout_s)
+            except TestbedError as failure:
+                self.not_restored = failure
+                failures.append(failure)
         for failed in failures:
             self._on_event("note", "restore failed", {"why": str(failed)})
             if error is not None:

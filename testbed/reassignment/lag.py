@@ -172,4 +172,6 @@ def _size(sizes: LogSizes, broker: int | None, tp: TopicPartition) -> int:
 
 
 def _grown(before: LogSizes, after: LogSizes, broker: int, tp: TopicPartition) -> float:
+    if broker not in before.logs:  # it was silent: what its log had then is not known
+        return 0.0
     return max(0.0, _size(after, broker, tp) - _size(before, broker, tp))

@@ -157,10 +157,12 @@ class Monitor:
                 sums.setdefault((move.leader, "transmit"), 0.0)
             for broker in move.lacking:
                 sums.setdefault((broker, "receive"), 0.0)
-        first, last = self._history[0][0], self._history[-1][0]
+        last = self._history[-1][0]
         found = []
         for broker, direction in sorted(sums):
-            spent_s = last.at_s.get(broker, 0.0) - first.at_s.get(broker, 0.0)
+            # A broker that was silent at first has a rate since its first reading.
+            began_s = next((sizes.at_s[broker] for sizes, _ in self._history if broker in sizes.at_s), None)
+            spent_s = 0.0 if began_s is None else last.at_s.get(broker, began_s) - began_s
             rate = sums[broker, direction] / spent_s if spent_s > 0 else 0.0
             quota = self._quota(broker, direction) if broker in answering else None
             found.append(BrokerRate(broker, direction, rate, quota))

@@ -116,10 +116,7 @@ def drain(assignment: Assignment, racks: Racks, leaving: Collection[int]) -> Pla
 
     Raise `PlanError` when a broker is unknown, or if too few brokers remain for a partition.
     """
-    known = {*racks, *(broker for replicas in assignment.values() for broker in replicas)}
-    unknown = sorted(set(leaving) - known)
-    if unknown:
-        raise PlanError("plan", [f"broker {broker} is not among the brokers {sorted(known)}" for broker in unknown])
+    _refuse_unknown(assignment, racks, leaving)
     staying = {broker: rack for broker, rack in racks.items() if broker not in leaving}
     # A dead broker that does not leave keeps its replica; a partition without a leaving replica needs nothing.
     leaves = {tp: replicas for tp, replicas in assignment.items() if not set(replicas).isdisjoint(leaving)}
@@ -139,6 +136,7 @@ def leave(assignment: Assignment, racks: Racks, leaving: Collection[int]) -> Pla
 
     Raise `PlanError` when a broker is unknown, or none remains.
     """
+    _refuse_unknown(assignment, racks, leaving)
     remain = sorted(set(racks) - set(leaving))
     if not remain:
         raise PlanError("plan", ["all brokers leave: none remains for the replicas"])
@@ -148,7 +146,8 @@ def leave(assignment: Assignment, racks: Racks, leaving: Collection[int]) -> Pla
             staying = tuple(broker for broker in replicas if broker in remain)
             fewer[tp] = (*staying, *(broker for broker in remain if broker not in staying))
     rest = {tp: replicas for tp, replicas in assignment.items() if tp not in fewer}
-    return Plan({**fewer, **drain(rest, racks, leaving).targets})
+    left = {broker for replicas in rest.values() for broker in replicas} | set(racks)
+    return Plan({**fewer, **drain(rest, racks, left & set(leaving)).targets})
 
 
 def add(assignment: Assignment, racks: Racks, joining: Collection[int]) -> Plan:
@@ -300,6 +299,12 @@ def _level_leaders(placement: Placement, receivers: Collection[int]) -> None:
             # The old leader keeps no fewer than `new` then has, nor fewer than a fair share rounded down.
             if new in replicas and placement.led[replicas[0]] > max(math.floor(fair), placement.led[new] + 1):
                 placement.lead(tp, new)
+
+
+def _refuse_unknown(assignment: Assignment, racks: Racks, leaving: Collection[int]) -> None:
+    known = {*racks, *(broker for replicas in assignment.values() for broker in replicas)}
+    if unknown := sorted(set(leaving) - known):
+        raise PlanError("plan", [f"broker {broker} is not among the brokers {sorted(known)}" for broker in unknown])
 
 
 def _refuse_few(

@@ -6,6 +6,9 @@ from dataclasses import dataclass
 from testbed.kafka.errors import UNKNOWN_TOPIC_OR_PARTITION, KafkaError, UnreachableError
 from testbed.kafka.types import AdminApi, PartitionMove, PartitionState, Reassignment, ReplicaLog, TopicPartition
 
+_DELETED_MEANWHILE = 3
+"""So many topics may be deleted while the partitions are requested."""
+
 
 @dataclass(frozen=True, slots=True)
 class TraceEntry:
@@ -137,10 +140,14 @@ def is_recreated(before: str | None, now: str) -> bool:
 
 def existing_partitions(admin: AdminApi, topics: Sequence[str]) -> dict[TopicPartition, PartitionState]:
     """Return the partitions of the topics that exist; see `Admin.partitions`. Raise `KafkaError`."""
-    try:
-        return admin.partitions(topics)
-    except KafkaError as error:
-        if error.name != UNKNOWN_TOPIC_OR_PARTITION:
-            raise
-        there = set(admin.topics())
-        return admin.partitions([topic for topic in topics if topic in there])
+    there = list(topics)
+    for tries_left in range(_DELETED_MEANWHILE, -1, -1):
+        try:
+            return admin.partitions(there)
+        except KafkaError as error:
+            if error.name != UNKNOWN_TOPIC_OR_PARTITION or not tries_left:
+                raise
+            # A topic was deleted, perhaps between these two requests.
+            known = set(admin.topics())
+            there = [topic for topic in topics if topic in known]
+    raise AssertionError("the last try returns or raises")

@@ -21,6 +21,8 @@ FIRST_REPLAYS = 3
 """Replays on new testbeds in which a failure must come again once, before it is shrunk."""
 MOST_VOID = 5
 """Tries in a row that may be void, before the search gives up."""
+MOST_OPEN = 3
+"""Replays of one incident in a row that may leave its invariant open, before it counts as not judged."""
 Play = Callable[[Draft, bool], Outcome]
 Progress = Callable[[str], None]
 
@@ -141,16 +143,27 @@ class Search:
         for name in outcome.kept:
             result.kept[name] = result.kept.get(name, 0) + 1
 
+    def _judged(self, draft: Draft, invariant: str, what: str) -> Outcome | None:
+        """Return a replay on a new testbed in which the invariant was judged; None after `MOST_OPEN` others."""
+        for _attempt in range(MOST_OPEN):
+            outcome = self._ask(draft, True, what)
+            if not outcome.void and invariant not in outcome.unknown:
+                return outcome
+        return None
+
     def _examined(self, draft: Draft, invariant: str, why: str) -> Discovery | None:
         """Confirm a failure on new testbeds, shrink it, and confirm it again; None when it does not come again."""
         result, found_s = self.result, self._spent_s()
         attempts = 1
-        while invariant not in self._ask(draft, True, f"{invariant} on a new testbed").failed:
+        while True:
+            first = self._judged(draft, invariant, f"{invariant} on a new testbed")
+            if first is not None and invariant in first.failed:
+                break
             attempts += 1
-            if attempts <= FIRST_REPLAYS:
-                continue
-            result.unconfirmed.append(f"{invariant} in try {result.tries}: {why}")
-            return None
+            if first is None or attempts > FIRST_REPLAYS:
+                open_ = "; its replays could not be judged" if first is None else ""
+                result.unconfirmed.append(f"{invariant} in try {result.tries}: {why}{open_}")
+                return None
         replays, cut = 0, False
 
         def fails(smaller: Draft) -> bool:
@@ -163,18 +176,22 @@ class Search:
                     cut = True
                     return False
                 replays += 1
-                if invariant in self._ask(smaller, True, f"shrinking {invariant}, replay {replays}").failed:
+                outcome = self._judged(smaller, invariant, f"shrinking {invariant}, replay {replays}")
+                cut = cut or outcome is None
+                if outcome is not None and invariant in outcome.failed:
                     return True
             return False
 
         small = smallest(draft, fails)
         failed, of, last_why = 0, 0, why
         while failed < CONFIRMED and of < MOST_CONFIRMING and (not of or self._has_time(1)):
+            outcome = self._judged(small, invariant, f"confirming {invariant}, replay {of + 1}")
+            if outcome is None:
+                break
             of += 1
-            outcome = self._ask(small, True, f"confirming {invariant}, replay {of}")
             if invariant in outcome.failed:
                 failed, last_why = failed + 1, outcome.failed[invariant]
-        if failed < CONFIRMED and (failed == 0 or of == MOST_CONFIRMING):
+        if failed == 0 or (failed < CONFIRMED and of == MOST_CONFIRMING):
             result.unconfirmed.append(f"{invariant} in try {result.tries}: {failed} of {of} last replays failed: {why}")
             return None
         found = Discovery(

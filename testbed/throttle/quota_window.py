@@ -63,15 +63,17 @@ def seconds_in_bursts(
     if quota_bytes_per_s <= share.inbound_bytes_per_s:
         return math.inf
     burst_bytes = quota_bytes_per_s * period_s
-    number = 0
+    faster = sent_at_bytes_per_s - share.inbound_bytes_per_s
+    lasts_s = min(period_s, burst_bytes / sent_at_bytes_per_s)
+    # The burst in which the equation below can first hold, and one before it: a tiny quota has billions of them.
+    gained = period_s * (quota_bytes_per_s - share.inbound_bytes_per_s)
+    number = max(0, math.ceil((share.bytes - max(0.0, faster) * lasts_s) / gained) - 1)
     while True:
         # In burst `number`: number × burst + sent_at × (t − number × period) = bytes + inbound × t.
         begin_s = number * period_s
         ahead = number * burst_bytes - share.bytes - share.inbound_bytes_per_s * begin_s
         if ahead >= 0:
             return begin_s
-        faster = sent_at_bytes_per_s - share.inbound_bytes_per_s
-        lasts_s = min(period_s, burst_bytes / sent_at_bytes_per_s)
         if faster > 0 and -ahead <= faster * lasts_s:
             return begin_s - ahead / faster
         number += 1

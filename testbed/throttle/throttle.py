@@ -142,7 +142,7 @@ class Throttle:
             if not self._journals.file(journal.id).exists():
                 raise ThrottleError(f"the throttle on {journal.bootstrap} was restored meanwhile: set it again")
             journal = self._journals.latest(journal)
-            if journal.owner.alive():
+            if journal.owner.alive() and journal.owner != Owner.this_process():
                 raise ThrottleError(
                     f"the throttle on {journal.bootstrap} is that of process {journal.owner.pid}: it runs"
                 )
@@ -154,7 +154,8 @@ class Throttle:
             self._brokers, self.left_out = tuple(sorted(throttled - dead)), tuple(sorted(dead))
             for broker in dead:
                 del wanted[ConfigResource.broker(broker)]
-            self._wanted = wanted
+            there = set(self._admin.topics())
+            self._wanted = wanted = {r: keys for r, keys in wanted.items() if r.kind != "topic" or r.name in there}
             rates = [int(keys[key]) for keys in wanted.values() for key in RATES if key in keys]
             self._throttle_bytes_per_s = max(rates, default=0)
             self._write(replace(journal, owner=Owner.this_process()))
@@ -220,6 +221,7 @@ class Throttle:
         if self._journal is None:
             raise ThrottleError("there is no throttle whose rate could change: set one first")
         journal = self._journal
+        self._leave_out_gone()
         after = at_rate(self._wanted, throttle_bytes_per_s)
         with self._journals.held():
             journal = self._journals.latest(journal)
@@ -237,6 +239,22 @@ class Throttle:
         with self._journals.held():
             journal = self._journals.latest(journal)
             self._write(replace(journal, changes=settled(journal.changes)))
+
+    def _leave_out_gone(self) -> None:
+        """Leave out brokers that are not alive and topics that were deleted: neither takes another rate.
+
+        The journal keeps them, and `admit` sets the rate on such a broker once it is back.
+        """
+        topics = set(self._admin.topics())
+        self._wanted = {r: keys for r, keys in self._wanted.items() if r.kind != "topic" or r.name in topics}
+        if EVERY_BROKER in self._wanted:
+            return
+        dead = set(self._brokers) - {broker.id for broker in self._admin.cluster().brokers}
+        self._wanted = {
+            r: keys for r, keys in self._wanted.items() if r not in {ConfigResource.broker(broker) for broker in dead}
+        }
+        self._brokers = tuple(broker for broker in self._brokers if broker not in dead)
+        self.left_out = tuple(sorted({*self.left_out, *dead}))
 
     def wait_in_force(
         self,
@@ -296,6 +314,7 @@ class Throttle:
         with self._journals.held():
             done = restore(self._admin, self._journals.latest(self._journal).changes, timeout_s)
             done = replace(done, interferences=(*self._overwritten, *done.interferences))
+            self._overwritten = []
             self._journals.remove(self._journal.id)
         self._journal = None
         self._on_event(

@@ -8,6 +8,7 @@ from testbed.errors import TestbedError
 from testbed.faults.fault import Fault, parameter
 from testbed.faults.parameters import joined, known_brokers, names, whole_number
 from testbed.faults.quotas import second_client
+from testbed.kafka.cancellation import cancel_running
 from testbed.kafka.types import Reassignment, TopicPartition
 from testbed.provision.testbed import Testbed
 from testbed.topology.model import Topology
@@ -62,7 +63,10 @@ class ReassignmentAlter(Fault):
     def apply(self, testbed: Testbed) -> None:
         """See `Fault.apply`."""
         with second_client(testbed) as admin:
-            admin.alter_reassignments({tp: ids or None for tp, ids in self._targets().items()})
+            if self.to == CANCELLED:
+                cancel_running(admin, self._targets())
+            else:
+                admin.alter_reassignments(self._targets())
 
     def verify(self, testbed: Testbed) -> str | None:
         """See `Fault.verify`: the controller lists the partitions with the new target, or no longer."""
@@ -86,9 +90,9 @@ class ReassignmentAlter(Fault):
             return
         with second_client(testbed) as admin:
             running = admin.reassignments()
-            mine = [tp for tp, ids in targets.items() if tp in running and _target(running[tp]) == sorted(ids)]
-            if mine:
-                admin.alter_reassignments(dict.fromkeys(mine))
+            cancel_running(
+                admin, [tp for tp, ids in targets.items() if tp in running and _target(running[tp]) == sorted(ids)]
+            )
 
     def _ids(self, testbed: Testbed) -> list[int]:
         if self.to == CANCELLED:

@@ -5,6 +5,7 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 
 from testbed.errors import TestbedError
+from testbed.kafka.cancellation import cancel_running
 from testbed.kafka.errors import (
     ElectionError,
     ReassignmentError,
@@ -26,8 +27,8 @@ from testbed.reassignment.batching.turn import (
 from testbed.reassignment.plan import Plan, PlanError, moves
 from testbed.reassignment.progress import left_behind
 from testbed.throttle.configs import ThrottleError
-from testbed.throttle.journal import JournalFolder, open_journals
-from testbed.throttle.recovery import RestoreResult
+from testbed.throttle.journal import JournalFolder, ThrottleJournal, open_journals
+from testbed.throttle.recovery import RestoreError, RestoreResult
 from testbed.throttle.throttle import EventSink, Throttle
 from testbed.wait import wait_for
 
@@ -118,6 +119,9 @@ class Execution:
         self._throttle = Throttle(admin, journals, self._on_event, command_config=job.command_config)
         self._control = JobControl()
         self._rate_open = False
+        """Whether the rate of the control is not in force everywhere yet."""
+        self._gone: set[TopicPartition] = set()
+        """The partitions that the last turn did not find."""
         self._min_insync = min_insync(admin, job.plan.topics())
         self._requested = RequestedSteps(self._on_event)
         self._begun_s = time.monotonic()
@@ -166,8 +170,11 @@ class Execution:
         self._jobs.write(self._job, control)
         try:
             self._set_throttle(todo, control.throttle_bytes_per_s)
-        except BaseException:
-            self._throttle.restore()
+        except BaseException as error:
+            try:
+                self._throttle.restore()
+            except TestbedError as failure:
+                error.add_note(str(failure))
             self._jobs.remove(self._job.id)
             raise
 
@@ -180,7 +187,7 @@ class Execution:
         if before.alive() and before != Owner.this_process():
             raise ExecutionError(f"reassignment {self._job.id} is being carried out by process {before.pid}")
         self._control = self._jobs.control(self._job.id)
-        mine = [j for j in open_journals(self._journals) if j.cluster_id == self._job.cluster_id and j.owner == before]
+        mine = [journal for journal in open_journals(self._journals) if self._is_mine(journal, before)]
         for journal in mine[:1]:
             self._throttle.adopt(journal)
             # While no process ran the job, a user may have set another rate.
@@ -191,6 +198,14 @@ class Execution:
         self._jobs.write(self._job, self._control)
         if not mine:
             self._set_throttle(self._left_to_move(), self._control.throttle_bytes_per_s)
+
+    def _is_mine(self, journal: ThrottleJournal, before: Owner) -> bool:
+        """Return whether a throttle is the job's: of its last process, or of one that died while it resumed the job."""
+        if journal.cluster_id != self._job.cluster_id:
+            return False
+        topics = set(self._job.plan.topics())
+        ours = any(change.resource.kind == "topic" and change.resource.name in topics for change in journal.changes)
+        return journal.owner == before or (ours and not journal.owner.alive())
 
     def run(
         self,
@@ -249,7 +264,10 @@ class Execution:
                 self._request_steps(state, turn)
             if turn.elect:
                 self._admin.elect_preferred(list(turn.elect))
-            return turn if turn.ended and not self._old_replicas(turn, state) else None
+            gone = {each.tp for each in turn.partitions if each.state == "gone"}
+            # A broker behind the controller may not know a topic yet: two turns in a row must miss it.
+            confirmed, self._gone = gone <= self._gone, gone
+            return turn if turn.ended and confirmed and not self._old_replicas(turn, state) else None
         except ElectionError as error:
             # The next turn sees the outcome.
             self._on_event("note", "refused", {"why": str(error)})
@@ -274,11 +292,18 @@ class Execution:
         except JobError as error:
             self._on_event("note", "control", {"why": str(error)})
             return
-        if self._rate_open or control.throttle_bytes_per_s != self._control.throttle_bytes_per_s:
-            self._rate_open = True
+        before, open_before = self._control.throttle_bytes_per_s, self._rate_open
+        # The limits and the wish count at once, also where the rate cannot be set.
+        self._control = control
+        self._rate_open = open_before or control.throttle_bytes_per_s != before
+        if not self._rate_open or control.wish == "cancel":
+            return
+        try:
             self._to_rate(control.throttle_bytes_per_s)
             self._rate_open = False
-        self._control = control
+        except (UnreachableError, ThrottleError, RestoreError) as error:
+            # The next turn tries again; the move goes on under the rate that is in force.
+            self._on_event("note", "throttle", {"why": str(error)})
 
     def _to_rate(self, throttle_bytes_per_s: int | None) -> None:
         if throttle_bytes_per_s is None:
@@ -289,9 +314,7 @@ class Execution:
             self._set_throttle(self._left_to_move(), throttle_bytes_per_s)
 
     def _cancel(self, state: ReassignmentState) -> None:
-        mine = {tp: None for tp in self._job.plan.targets if tp in state.listed}
-        if mine:
-            self._admin.alter_reassignments(mine)
+        cancel_running(self._admin, [tp for tp in self._job.plan.targets if tp in state.listed])
 
     def _left_to_move(self) -> list[PartitionMove]:
         """Return the remaining moves, with the steps in flight: these still add replicas."""

@@ -25,6 +25,7 @@ from testbed.reassignment.progress import existing_partitions, is_recreated
 
 Mode = Literal["unbatched", "batched", "incremental"]
 PartitionPhase = Literal["done", "moving", "electing", "deferred", "waiting", "gone"]
+_BEHIND = "the metadata asked is behind the controller"
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +90,11 @@ def take_turn(plan: Plan, seen: ReassignmentState, limits: BatchLimits, mode: Mo
     mended: dict[TopicPartition, Replicas] = {}
     for tp, target in sorted(plan.targets.items()):
         state = seen.states.get(tp)
-        if state is None:
+        if state is None and tp in seen.listed:
+            replicas = tuple(seen.listed[tp].replicas)
+            running[tp] = Step(replicas, replicas)
+            found[tp] = PartitionStatus(tp, "moving", replicas, target, why=_BEHIND)
+        elif state is None:
             found[tp] = PartitionStatus(tp, "gone", (), target, why="the partition no longer exists")
         elif tp in seen.listed:
             listed = _listed_step(state, seen.listed[tp])
@@ -102,14 +107,13 @@ def take_turn(plan: Plan, seen: ReassignmentState, limits: BatchLimits, mode: Mo
             found[tp] = PartitionStatus(tp, "moving", listed.current, target, alive.replicas, why)
         elif tp in seen.behind:
             running[tp] = Step(state.replicas, state.replicas)
-            found[tp] = PartitionStatus(
-                tp, "moving", state.replicas, target, why="the metadata asked is behind the controller"
-            )
+            found[tp] = PartitionStatus(tp, "moving", state.replicas, target, why=_BEHIND)
         elif _to_elect(state) and (state.replicas == target or mode != "unbatched"):
             # What is not to be elected goes on below: its next step would begin without the election.
             elect.append(tp)
             # The partition counts as a leader movement until the leader has moved.
-            running[tp] = Step((state.leader or -1, *state.replicas), state.replicas)
+            leader = -1 if state.leader is None else state.leader
+            running[tp] = Step((leader, *state.replicas), state.replicas)
             found[tp] = PartitionStatus(tp, "electing", state.replicas, target, why=f"leader is {state.leader}")
         elif state.replicas == target:
             missing = sorted(set(target) - set(state.isr))
@@ -161,10 +165,11 @@ def _step(
 def _without_dead(step: Step, target: Replicas, state: PartitionState, seen: ReassignmentState) -> Step:
     """Return the step without old replicas on dead brokers: else it would not complete before they are in sync.
 
-    KIP-435's steps keep such replicas until a later step drops them; a dead one serves no client meanwhile.
+    KIP-435's steps keep such replicas until a later step drops them; a dead one serves no client meanwhile. A listed
+    step of another plan may have no other replicas: it stays.
     """
     dead = {b for b in step.replicas if b not in seen.live and b not in target and b not in state.isr}
-    return Step(step.current, tuple(b for b in step.replicas if b not in dead))
+    return Step(step.current, tuple(b for b in step.replicas if b not in dead) or step.replicas)
 
 
 def _listed_step(state: PartitionState, listed: Reassignment) -> Step:
@@ -210,8 +215,9 @@ def read_state(
     """
     listed, states = admin.reassignments(topics), existing_partitions(admin, topics)
     known = topic_ids or {}
-    states = {tp: state for tp, state in states.items() if not is_recreated(known.get(tp.topic), state.topic_id)}
-    listed = {tp: running for tp, running in listed.items() if tp in states}
+    again = {tp.topic for tp, state in states.items() if is_recreated(known.get(tp.topic), state.topic_id)}
+    states = {tp: state for tp, state in states.items() if tp.topic not in again}
+    listed = {tp: running for tp, running in listed.items() if tp.topic not in again}
     live = frozenset(broker.id for broker in admin.cluster().brokers)
     return ReassignmentState(listed, states, live, minimum)
 

@@ -8,6 +8,7 @@ from testbed.cli.prompt.grammar import PromptCommand, Values
 from testbed.cli.prompt.session import Session
 from testbed.errors import UsageError
 from testbed.kafka.admin import Admin
+from testbed.kafka.cancellation import cancel_running
 from testbed.kafka.capabilities import Capability, require_of_running
 from testbed.kafka.types import PartitionState, TopicPartition
 from testbed.reassignment import planners
@@ -171,7 +172,7 @@ def _cancel(session: Session, values: Values) -> None:
         listed = admin.reassignments(None if topic is None else [topic])
         if not listed:
             raise UsageError(f"nothing{'' if topic is None else f' of {topic}'} is being reassigned")
-        admin.alter_reassignments(dict.fromkeys(listed))
+        cancel_running(admin, listed)
     session.say(f"{len(listed)} reassignments of another client cancelled")
 
 

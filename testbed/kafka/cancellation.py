@@ -1,0 +1,23 @@
+"""The cancellation of running reassignments, which may end meanwhile."""
+
+from collections.abc import Iterable
+
+from testbed.kafka.errors import ReassignmentError
+from testbed.kafka.types import AdminApi, TopicPartition
+
+_ENDED = "NO_REASSIGNMENT_IN_PROGRESS"
+
+
+def cancel_running(admin: AdminApi, tps: Iterable[TopicPartition]) -> None:
+    """Cancel the reassignments of these partitions. One that has ended since they were listed is no error.
+
+    Raise `ReassignmentError` when the controller refuses another one, and `KafkaError`.
+    """
+    wanted = dict.fromkeys(tps)
+    if not wanted:
+        return
+    try:
+        admin.alter_reassignments(wanted)
+    except ReassignmentError as error:
+        if set(error.errors.values()) - {_ENDED}:
+            raise
