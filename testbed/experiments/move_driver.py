@@ -56,7 +56,7 @@ class MoveDriver(Protocol):
         """Return the throttle of the move; None before the move sets one."""
 
     def transfer(self, listener: MoveListener, timeout_s: float) -> TransferResult:
-        """Execute the move. A failure is part of the result, not an exception."""
+        """Execute the move. A failure of the move is part of the result; one of the testbed is raised."""
 
     def change_rate(self, rate_bytes_per_s: int) -> None:
         """Change the throttle during the move."""
@@ -78,7 +78,7 @@ class UnbatchedDriver:
         return None if self._driver is None else self._driver.throttle
 
     def transfer(self, listener: MoveListener, timeout_s: float) -> TransferResult:
-        """Execute the move. A failure is part of the result, not an exception."""
+        """Execute the move. A failure of the move is part of the result; one of the testbed is raised."""
         environment, layout, recorder = self._environment, self._environment.layout, self._environment.recorder
         done = Done(False, "the move was not started")
         in_force = InForce(False, 0.0)
@@ -127,7 +127,7 @@ class UnthrottledDriver:
         return None
 
     def transfer(self, listener: MoveListener, timeout_s: float) -> TransferResult:
-        """Execute the move. A failure is part of the result, not an exception."""
+        """Execute the move. A failure of the move is part of the result; one of the testbed is raised."""
         environment, recorder = self._environment, self._environment.recorder
         done, able = Done(False, "the move was not started"), of_software(environment.testbed.topology)
         driver = Driver(environment.admin, JournalFolder(), on_event=recorder.event, cancel_on_error=True, able=able)

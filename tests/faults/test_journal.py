@@ -4,6 +4,7 @@ import pytest
 
 from testbed.errors import TestbedError
 from testbed.faults import Faults, parse_fault
+from testbed.faults import faults as module
 from testbed.faults.catalogue.broker_restart import BrokerRestart
 from testbed.faults.journal import FaultJournal, FaultJournalError, active
 from testbed.faults.network import NetworkFault
@@ -70,6 +71,24 @@ def test_a_damaged_entry_says_what_to_do_and_clearing_heals_everything(one, faul
     assert one.nodes["b2"].state == "S"
     assert one.kernel.down == set()
     assert faults.list() == ()
+
+
+def test_a_restore_that_failed_is_made_again_by_the_next_clear(one, faults, monkeypatch):
+    faults.add(parse_fault("nic-down host=b3"))
+    (states.folder("one") / "faults" / "1.json").write_text("")
+    restore = module._put_back_everything
+
+    def failing(_testbed):
+        raise TestbedError("no answer")
+
+    monkeypatch.setattr(module, "_put_back_everything", failing)
+    with pytest.raises(TestbedError, match="no answer"):
+        faults.clear()
+    assert one.kernel.down
+    monkeypatch.setattr(module, "_put_back_everything", restore)
+    faults.clear()
+    assert one.kernel.down == set()
+    assert faults.add(parse_fault("nic-down host=b3")) == 2
 
 
 def test_an_entry_is_plain_to_read(one, faults):

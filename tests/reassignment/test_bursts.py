@@ -102,3 +102,9 @@ def test_a_volume_that_ends_within_a_burst_ends_there_also_when_a_little_more_or
     ]
     assert 50 < ends[1] <= 62
     assert max(ends) - min(ends) < 2
+
+
+def test_a_quota_just_above_the_inbound_rate_is_computed_at_once():
+    """The lag falls by 1 B/s: the move takes 31,700 years, which is no reason to count its bursts."""
+    needed_s = seconds_in_bursts(Share(1, "transmit", 1_000_000_000_000, 999_999), 1_000_000, 50e6)
+    assert needed_s == pytest.approx(1e12, rel=0.01)

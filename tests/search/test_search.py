@@ -166,3 +166,24 @@ def test_ranges_bound_what_is_drawn():
     draft = small.draw(random.Random(2), {})
     assert len(draft.steps) == 1
     assert {topic.partitions for topic in draft.topics.values()} == {1}
+
+
+def test_a_replay_that_could_not_be_judged_counts_neither_way(tmp_path):
+    class Disturbed(Planted):
+        def play(self, draft, fresh):
+            found = super().play(draft, fresh)
+            return Outcome(20.0, void="no testbed") if fresh and self.plays % 2 else found
+
+    (found,) = search(database(tmp_path / "s"), Disturbed(), findings=1).run().found
+    assert (found.found, found.of) == (3, 3)
+
+
+def test_a_failure_whose_replays_cannot_be_judged_is_said_to_be_open(tmp_path):
+    class Lost(Planted):
+        def play(self, draft, fresh):
+            return Outcome(20.0, void="no testbed") if fresh else super().play(draft, fresh)
+
+    result = search(database(tmp_path / "s"), Lost(), tries=12).run()
+    assert not result.found
+    assert all("could not be judged" in each for each in result.unconfirmed)
+    assert result.unconfirmed

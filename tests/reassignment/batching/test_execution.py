@@ -2,6 +2,7 @@ import random
 
 import pytest
 
+from testbed.kafka.errors import KafkaError, ReassignmentError, UnreachableError
 from testbed.kafka.types import ConfigResource, TopicPartition
 from testbed.reassignment.batching.execution import Execution, ExecutionError
 from testbed.reassignment.batching.job import Job, JobControl, JobFolder
@@ -359,3 +360,124 @@ def test_a_partition_that_another_client_sends_back_is_moved_again_and_said(fold
     assert sent_back
     assert ("note", f"another client changed {sent_back[0]}") in notes
     assert {t: p.replicas for t, p in admin.controller.partitions.items()} == plan.targets
+
+
+def test_metadata_that_misses_a_topic_for_one_turn_ends_nothing(folders):
+    """A broker behind the controller may not know a topic yet; the topic is not deleted for that."""
+    admin, plan = cluster(20)
+    run, _ = execution(admin, plan, folders, "batched")
+    run.begin(JobControl(BatchLimits(1, 3, 2), 1000))
+    behind = {"asked": 0}
+
+    def stale(call, _args):
+        if call == "partitions":
+            behind["asked"] += 1
+            if behind["asked"] == 4:
+                admin.topics = lambda: ()
+                raise KafkaError("describe topics", "UNKNOWN_TOPIC_OR_PARTITION")
+            if behind["asked"] == 6:  # after the retry, which asked for no topic
+                del admin.topics
+
+    admin.hook = stale
+    end = run.run(interval_s=0.001, timeout_s=30)
+    assert not end.cancelled
+    assert {t: p.replicas for t, p in admin.controller.partitions.items()} == plan.targets
+    assert behind["asked"] > 6
+
+
+def test_a_rate_that_a_dead_broker_cannot_take_stops_neither_the_move_nor_its_cancel(folders):
+    admin = KraftAdmin(Controller.of({tp(n): (1, 2, 3) for n in range(8)}, range(1, 7)))
+    run, job = execution(admin, Plan({tp(n): (1, 2, 4) for n in range(8)}), folders)
+    run.begin(JobControl(BatchLimits(1, 1, 1), 1000))
+    admin.controller.live.discard(6)
+    turns = []
+
+    def steer(_turn):
+        turns.append(admin.configs[ConfigResource.broker(1)][RATE])
+        if len(turns) == 2:
+            folders[0].steer(job.id, JobControl(BatchLimits(1, 1, 1), 5000))
+        if len(turns) == 5:
+            folders[0].steer(job.id, JobControl(BatchLimits(1, 1, 1), 5000, wish="cancel"))
+
+    end = run.run(steer, interval_s=0.001, timeout_s=30)
+    assert (end.cancelled, turns[0], turns[-1]) == (True, "1000", "5000")
+    assert run.throttle.left_out == (6,)
+
+
+def test_a_rate_that_failed_and_is_taken_back_is_in_force_again(folders):
+    admin, plan = cluster(20)
+    run, job = execution(admin, plan, folders)
+    run.begin(JobControl(BatchLimits(1, 1, 1), 1000))
+    seen, refuse = [], {"left": 0}
+
+    def silent(call, args):
+        if call == "alter_configs" and args[0] == ConfigResource.broker(4) and refuse["left"]:
+            refuse["left"] -= 1
+            raise UnreachableError("alter configs", "REQUEST_TIMED_OUT")
+
+    def steer(_turn):
+        seen.append([admin.configs[ConfigResource.broker(b)][RATE] for b in range(1, 7)])
+        if len(seen) == 3:
+            refuse["left"] = 1
+            folders[0].steer(job.id, JobControl(BatchLimits(1, 1, 1), 5000))
+        if len(seen) == 4:
+            folders[0].steer(job.id, JobControl(BatchLimits(1, 1, 1), 1000))
+
+    admin.hook = silent
+    run.run(steer, interval_s=0.001, timeout_s=30)
+    assert "5000" in seen[3]
+    assert set(seen[4]) == set(seen[-1]) == {"1000"}
+    assert admin.configs == {}
+
+
+def test_a_resume_that_failed_after_it_took_the_throttle_leaves_it_to_the_next_one(folders):
+    admin, plan = cluster()
+    run, job = execution(admin, plan, folders)
+    run.begin(JobControl(BatchLimits(1, 3, 2), 1000))
+    dead(*folders, job)
+    failing = Execution(admin, folders[0].read(job.id), *folders)
+    failing.throttle.wait_in_force = lambda *_args, **_more: (_ for _ in ()).throw(Killed())
+    with pytest.raises(Killed):
+        failing.resume()
+    dead(*folders, job)
+    again = Execution(admin, folders[0].read(job.id), *folders)
+    again.resume()
+    assert len(open_journals(folders[1])) == 1
+    again.run(interval_s=0.001, timeout_s=30)
+    assert admin.configs == {}
+
+
+def test_a_deleted_topic_does_not_keep_a_job_from_its_resume_in_the_same_process(folders):
+    other = TopicPartition("u", 0)
+    admin = KraftAdmin(Controller.of({tp(0): (1, 2), other: (1, 2)}, range(1, 7)))
+    run, job = execution(admin, Plan({tp(0): (4, 5), other: (4, 5)}), folders)
+    run.begin(JobControl(BatchLimits(1, 1, 1), 1000))
+    del admin.controller.partitions[other], admin.assignment[other]
+    admin.configs.pop(ConfigResource.topic("u"))
+    again = Execution(admin, folders[0].read(job.id), *folders)
+    again.resume()
+    assert not again.run(interval_s=0.001, timeout_s=30).cancelled
+    assert admin.controller.partitions[tp(0)].replicas == (4, 5)
+    assert {key: value for key, value in admin.configs.items() if value} == {}
+
+
+def test_a_step_that_ends_while_it_is_cancelled_is_no_failure(folders):
+    admin, plan = cluster(60)
+    run, job = execution(admin, plan, folders)
+    run.begin(JobControl(BatchLimits(1, 60, 60), 1000))
+    asked = []
+
+    def ended(call, args):
+        if call == "alter_reassignments" and None in args[0].values():
+            asked.append(args[0])
+            admin.controller.cancel(args[0])
+            first = next(iter(args[0]))
+            raise ReassignmentError("cancel", {first: "NO_REASSIGNMENT_IN_PROGRESS"}, len(args[0]))
+
+    def steer(_turn):
+        folders[0].steer(job.id, JobControl(BatchLimits(1, 60, 60), 1000, wish="cancel"))
+
+    admin.hook = ended
+    assert run.run(steer, interval_s=0.001, timeout_s=30).cancelled
+    assert asked
+    assert admin.configs == {}
