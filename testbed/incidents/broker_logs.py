@@ -38,7 +38,8 @@ _ISR = re.compile(
     r"(?:(?P<way>Shrinking|Expanding) ISR from [\d,]* to (?P<isr>[\d,]*)|ISR updated to (?P<updated>[\d, \[\]]*))"
 )
 _REGISTERED = re.compile(
-    r"Replayed (?P<how>initial )?RegisterBrokerRecord (?P<which>\S+).*RegisterBrokerRecord\(brokerId=(?P<broker>\d+)(?P<rest>.*)"
+    r"Replayed (?:initial )?RegisterBrokerRecord (?P<which>\S+)"
+    r".*RegisterBrokerRecord\(brokerId=(?P<broker>\d+)(?P<rest>.*)"
 )
 _RACK = re.compile(r" rack='([^']*)'")
 _CONNECTED = re.compile(r"connected to \S+ \(id: (\d+) rack: (.+?)\) for sending")
@@ -56,7 +57,8 @@ _BROKERS: tuple[tuple[re.Pattern[str], bool], ...] = (
     (re.compile(r"\[KafkaServer id=(\d+)\] started"), _SERVES),
 )
 _MEMBERS = re.compile(
-    r"Newly added brokers: ([\d,]*), deleted brokers: ([\d,]*)(?:, bounced brokers: ([\d,]*))?, all live brokers: [\d,]*"
+    r"Newly added brokers: ([\d,]*), deleted brokers: ([\d,]*)(?:, bounced brokers: ([\d,]*))?, "
+    r"all live brokers: [\d,]*"
 )
 
 

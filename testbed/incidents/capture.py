@@ -59,6 +59,11 @@ class BrokerOutage:
     stopped_s: float
     returned_s: float | None
 
+    def in_time(self, factor: float) -> "BrokerOutage":
+        """Return the outage at `factor` times its seconds."""
+        returned_s = None if self.returned_s is None else self.returned_s * factor
+        return BrokerOutage(self.broker, self.stopped_s * factor, returned_s)
+
 
 @dataclass(frozen=True, slots=True)
 class CapturedCluster:
@@ -74,11 +79,8 @@ class CapturedCluster:
     def in_time(self, factor: float) -> "CapturedCluster":
         """Return the cluster with the beginnings of moves and the outages at `factor` times their seconds."""
         topics = {name: replace(topic, begins_s=topic.begins_s * factor) for name, topic in self.topics.items()}
-        outages = (
-            BrokerOutage(each.broker, each.stopped_s * factor, None if each.returned_s is None else each.returned_s * factor)
-            for each in self.outages
-        )
-        return replace(self, topics=topics, outages=tuple(outages))
+        outages = tuple(each.in_time(factor) for each in self.outages)
+        return replace(self, topics=topics, outages=outages)
 
 
 def capture(

@@ -68,10 +68,6 @@ class EvidenceText:
             if any(marker in line for marker in markers):
                 yield SourceLine(self.file, number), line
 
-    def place(self, offset: int) -> SourceLine:
-        """Return the line that has the character at this offset."""
-        return SourceLine(self.file, self.text.count("\n", 0, offset) + 1)
-
 
 @dataclass(frozen=True, slots=True)
 class JsonBlock:
@@ -106,7 +102,9 @@ def _files(path: Path) -> list[tuple[Path, bool]]:
     except (OSError, ValueError) as error:
         raise EvidenceError([f"{path}: it cannot be read: {_why(error)}; give a file or a folder"]) from error
     if not files:
-        raise EvidenceError([f"{path}: the folder has no files; folders in it are not read: give them with --from, too"])
+        raise EvidenceError(
+            [f"{path}: the folder has no files; folders in it are not read: give them with --from, too"]
+        )
     return files
 
 
@@ -117,7 +115,7 @@ def _why(error: OSError | ValueError) -> str:
 def _read(path: Path, named: bool) -> EvidenceText:
     try:
         if not path.is_file():
-            raise ValueError("not a regular file")  # noqa: TRY301 - handled as every other reason
+            raise ValueError("not a regular file")
         with path.open("rb") as stream:
             content = stream.read(MOST_BYTES + 1)
         return EvidenceText(str(path), decoded(content), named)
@@ -162,16 +160,17 @@ def _unzipped(content: bytes, most_bytes: int) -> bytes:
 def json_blocks(text: EvidenceText, problems: list[str]) -> Iterator[JsonBlock]:
     """Yield the JSON objects that begin a line. One that is cut off ends the search, and is a problem."""
     decoder = json.JSONDecoder()
-    position = 0
+    position, counted, line = 0, 0, 1
     while begin := _OBJECT.search(text.text, position):
         start = begin.end() - 1
-        place = text.place(start)
+        line += text.text.count("\n", counted, start)
+        counted, place = start, SourceLine(text.file, line)
         try:
             _value, end = decoder.raw_decode(text.text, start)
             value = parse_json(text.text[start:end])
         except (ValueError, RecursionError) as error:
             if any(key in text.text[start:] for key in _EXPECTED_KEYS):
-                # An error of the slice counts its lines; one of the whole text counts the text's.
+                # Only `raw_decode` raises this one, and it counts the lines of the whole text.
                 where = SourceLine(text.file, error.lineno) if isinstance(error, json.JSONDecodeError) else place
                 why = error.msg if isinstance(error, json.JSONDecodeError) else str(error)[:80]
                 problems.append(f"{where}: not JSON: {why}; copy the whole output, from its first to its last line")

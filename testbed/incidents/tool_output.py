@@ -119,7 +119,9 @@ def described_topics(text: EvidenceText, problems: list[str]) -> tuple[list[Desc
         try:
             if "PartitionCount" in columns:
                 count = whole(columns["PartitionCount"])
-                topics.append(DescribedTopic(topic_name(columns["Topic"]), count, _pairs(columns.get("Configs", "")), place))
+                topics.append(
+                    DescribedTopic(topic_name(columns["Topic"]), count, _pairs(columns.get("Configs", "")), place)
+                )
             elif "Partition" in columns:
                 partitions.append(_partition(columns, place))
         except ValueError as error:
