@@ -16,7 +16,7 @@ from testbed.probes.logwatch import JVM, LogEntry, entries
 _PREFIX = re.compile(r"^[\w.-]+ *\| (?=\[\d{4}-)")
 """What `docker compose logs` writes before a line."""
 _OF_INTEREST = re.compile(
-    r"[Ff]enc|RegisterBroker|BrokerRegistrationChange|Newly added brokers|ISR|assignment|partition change|"
+    r"[Ff]enc|RegisterBroker|BrokerRegistrationChange|Newly added brokers|ing ISR|assignment|partition change|"
     r"adding ?[Rr]eplicas|SHUTTING_DOWN|shutting down|\] started|\) for sending"
 )
 _SEARCHED = 500
@@ -35,7 +35,7 @@ _LEADER = re.compile(
 _ACCEPTED = re.compile(r"Successfully altered (\d+) out of \d+ partition reassignment\(s\)")
 _ISR = re.compile(
     r"\[Partition (?P<tp>\S+-\d+) broker=\d+\] "
-    r"(?:(?P<way>Shrinking|Expanding) ISR from [\d,]* to (?P<isr>[\d,]*)|ISR updated to (?P<updated>[\d, \[\]]*))"
+    r"(?P<way>Shrinking|Expanding) ISR from [\d,]* to (?P<isr>[\d,]*)"
 )
 _REGISTERED = re.compile(
     r"Replayed (?:initial )?RegisterBrokerRecord (?P<which>\S+)"
@@ -173,9 +173,8 @@ class LogReport:
 
     def _isr(self, entry: LogEntry, place: SourceLine) -> None:
         if line := _ISR.search(entry.message):
-            isr = broker_ids(line["isr"] if line["way"] else line["updated"])
-            shrinks = line["way"] == "Shrinking"
-            self.isrs.append(LoggedIsr(entry.ts_us, partition_name(line["tp"]), isr, shrinks, place))
+            tp, isr = partition_name(line["tp"]), broker_ids(line["isr"])
+            self.isrs.append(LoggedIsr(entry.ts_us, tp, isr, line["way"] == "Shrinking", place))
 
     def _serving(self, entry: LogEntry, place: SourceLine) -> None:
         for pattern, serves in _BROKERS:

@@ -147,7 +147,7 @@ class _Assembly:
             return running
         logged = {tp: target for tp, move in self._newest.items() if (target := self._logged_target(tp, move))}
         if unknown := sum(tp not in self._placed or tp not in logged for tp in self._newest):
-            self._notes.append(f"the logs have {unknown} moves of which no file has the replicas: without them")
+            self._notes.append(f"the logs have {unknown} moves of which no file has the replicas: the replay lacks them")
         return {tp: target for tp, target in logged.items() if tp in self._placed}
 
     def _check_plan(self, plan: Plan) -> None:

@@ -124,10 +124,10 @@ class ReassignmentReport:
     def _list(self, line: re.Match[str], place: SourceLine, problems: list[str]) -> None:
         tp, replicas = partition_name(line["tp"]), broker_ids(line["replicas"])
         running = Reassignment(replicas, broker_ids(line["adding"] or ""), broker_ids(line["removing"] or ""))
-        if not running.target:
-            raise ValueError(f"{tp} has no replicas after its move")
         # Brokers list the adding replicas among all; other servers of the protocol need not.
         running = _with_adding(running)
+        if not running.target:
+            raise ValueError(f"{tp} has no replicas after its move")
         other = self.listed.setdefault(tp, ListedReassignment(tp, running, place))
         if {*other.running.target} != {*running.target}:
             problems.append(
