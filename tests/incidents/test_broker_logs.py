@@ -118,7 +118,9 @@ def test_an_outage_is_one_whatever_logs_it(stops, serves):
 
 
 def test_a_bounced_broker_and_one_that_does_not_return():
-    bounced = "[Controller id=1] Newly added brokers: , deleted brokers: , bounced brokers: 3, all live brokers: 3 (k.K)"
+    bounced = (
+        "[Controller id=1] Newly added brokers: , deleted brokers: , bounced brokers: 3, all live brokers: 3 (k.K)"
+    )
     first, second = report((1, bounced), (2, STOPS[0])).outages()
     assert (first.broker, first.returned_us) == (3, first.stopped_us)
     assert (second.broker, second.returned_us) == (7, None)

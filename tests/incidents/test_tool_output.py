@@ -43,8 +43,20 @@ def test_the_head_of_a_topic(head):
         ("Leader: -1\tReplicas: 1,2\tIsr:", None, (), (), ()),
         ("Leader: 1\tReplicas: 1,2\tIsr: 1\tMarkedForDeletion: true", 1, (1,), (), ()),
         ("Leader: 1\tReplicas: 1,2\tIsr: 1\tElr: N/A\tLastKnownElr: N/A", 1, (1,), (), ()),
-        ("Leader: 1\tReplicas: 1,2\tIsr: 1\tAdding Replicas: 2\tRemoving Replicas: \tElr: \tLastKnownElr: ", 1, (1,), (2,), ()),
-        ("Leader: 1\tReplicas: 1,2\tIsr: 1\tAdding Replicas: \tRemoving Replicas: 1\tElr: 2\tOffline: 2", 1, (1,), (), (1,)),
+        (
+            "Leader: 1\tReplicas: 1,2\tIsr: 1\tAdding Replicas: 2\tRemoving Replicas: \tElr: \tLastKnownElr: ",
+            1,
+            (1,),
+            (2,),
+            (),
+        ),
+        (
+            "Leader: 1\tReplicas: 1,2\tIsr: 1\tAdding Replicas: \tRemoving Replicas: 1\tElr: 2\tOffline: 2",
+            1,
+            (1,),
+            (),
+            (1,),
+        ),
         ("Leader: 1     Replicas: 1,2 Isr: 1  Elr:    LastKnownElr: ", 1, (1,), (), ()),
     ],
 )
@@ -81,7 +93,8 @@ def test_the_configuration_of_brokers_and_topics():
     found = entity_configs(
         text(
             "Configs for broker 1 are:\n  leader.replication.throttled.rate=5 sensitive=false synonyms={X:a=1, Y:b=2}\n"
-            "Dynamic configs for broker 2 are:\nDefault config for brokers in the cluster are:\n  x=null sensitive=true synonyms={}\n"
+            "Dynamic configs for broker 2 are:\nDefault config for brokers in the cluster are:\n"
+            "  x=null sensitive=true synonyms={}\n"
             "All configs for topic t are:\n"
             "  retention.ms=7 sensitive=false synonyms={DYNAMIC_TOPIC_CONFIG:retention.ms=7}\n"
             "  segment.bytes=9 sensitive=false synonyms={DEFAULT_CONFIG:log.segment.bytes=9}\n"
@@ -162,7 +175,8 @@ def test_json_that_is_cut_off_has_its_line():
 def test_plans_lists_and_verification():
     report, problems = ReassignmentReport(), []
     content = text(
-        'Current partition replica assignment\n\n{"version":1,"partitions":[{"topic":"t","partition":0,"replicas":[1,2]}]}\n'
+        "Current partition replica assignment\n\n"
+        '{"version":1,"partitions":[{"topic":"t","partition":0,"replicas":[1,2]}]}\n'
         "\nProposed partition reassignment configuration\n"
         '{"version":1,"partitions":[{"topic":"t","partition":0,"replicas":[3,2],"log_dirs":["any","/x"]}]}\n'
         "Current partition reassignments:\n"
