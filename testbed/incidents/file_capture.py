@@ -87,7 +87,7 @@ class _Assembly:
         """See `captured_files`."""
         if not self._placed:
             raise EvidenceError([f"no file has the replicas of a partition; add the output of {TOPICS}"])
-        targets = self._targets()
+        targets = self._targets(topics)
         wanted = self._wanted(targets, topics)
         captured = {name: self._topic(name, targets) for name in wanted}
         if targets and not any(each.moves for each in captured.values()):
@@ -131,30 +131,42 @@ class _Assembly:
                 placed[tp] = _Placement(_unled(tp, listed.running.replicas), listed.running, listed.place)
         return placed
 
-    def _targets(self) -> dict[TopicPartition, tuple[int, ...]]:
+    def _targets(self, topics: Sequence[str]) -> dict[TopicPartition, tuple[int, ...]]:
         """Return the replicas that partitions move to: by the plan, or else what runs, or else what logs have."""
         running = {tp: each.running.target for tp, each in self._placed.items() if each.running is not None}
         report = self._evidence.reassignments
         if self._plan is not None:
             if not self._plan.targets:
                 raise UsageError("the plan has no partitions; give a plan that moves some")
-            self._check_plan(self._plan)
+            self._check_plan(self._plan, topics)
             self._compare("runs to", running)
             if self._given is not None and report.planned:
                 self._remarks.append(f"{len(report.planned)} targets in the files do not count: --plan replaces them")
             return dict(self._plan.targets)
         if running:
             return running
-        logged = {tp: target for tp, move in self._newest.items() if (target := self._logged_target(tp, move))}
-        if unknown := sum(tp not in self._placed or tp not in logged for tp in self._newest):
-            self._notes.append(f"the logs have {unknown} moves of which no file has the replicas: the replay lacks them")
-        return {tp: target for tp, target in logged.items() if tp in self._placed}
+        return self._logged_targets()
 
-    def _check_plan(self, plan: Plan) -> None:
+    def _logged_targets(self) -> dict[TopicPartition, tuple[int, ...]]:
+        """Return the targets of the newest logged reassignments, of topics whose partitions are all described."""
+        logged = {
+            tp: target
+            for tp, move in self._newest.items()
+            if tp in self._placed and (target := self._logged_target(tp, move))
+        }
+        described = {tp.topic for tp in (*self._evidence.partitions, *self._evidence.reassignments.current)}
+        whole = {topic for topic in described & {tp.topic for tp in logged} if self._incomplete(topic) is None}
+        # Without any such topic, the refusal says what each of them lacks.
+        targets = {tp: target for tp, target in logged.items() if tp.topic in whole} or logged
+        if unknown := len(self._newest) - len(targets):
+            self._notes.append(f"the files do not have all replicas of {unknown} moves in the logs: without these")
+        return targets
+
+    def _check_plan(self, plan: Plan, topics: Sequence[str]) -> None:
         """Raise `EvidenceError` for a partition that the plan moves and no file describes."""
         planned = self._evidence.reassignments.planned if self._given is None else {}
-        unknown = [tp for tp in sorted(plan.targets) if tp not in self._placed and not tp.topic.startswith(INTERNAL)]
-        if unknown:
+        asked = [tp for tp in sorted(plan.targets) if not tp.topic.startswith(INTERNAL)]
+        if unknown := [tp for tp in asked if tp not in self._placed and (not topics or tp.topic in topics)]:
             raise EvidenceError(
                 f"{planned[tp].place if tp in planned else '--plan'}: it moves {tp}, and no file describes that "
                 f"partition; add the output of {TOPICS}, or make the plan anew"
@@ -171,7 +183,7 @@ class _Assembly:
                 )
 
     def _logged_target(self, tp: TopicPartition, move: LoggedMove) -> tuple[int, ...] | None:
-        if move.target is not None or tp not in self._placed:
+        if move.target is not None:
             return move.target
         stay = tuple(broker for broker in self._placed[tp].state.replicas if broker not in move.removing)
         return (*stay, *sorted(move.adding - {*stay})) or None
@@ -188,6 +200,11 @@ class _Assembly:
         chosen = {*topics} or {tp.topic for tp in targets} or {*names}
         wanted = [name for name in names if name in chosen and not name.startswith(INTERNAL)]
         self._notes += left_out(targets.keys(), wanted)
+        if headless := sum(name not in self._evidence.topics for name in wanted):
+            self._notes.append(
+                f"how many partitions {headless} topics have is not in these files, and the greatest number that they "
+                f"name is assumed to be the last: {TOPICS} would tell"
+            )
         if problems := [problem for name in wanted if (problem := self._incomplete(name))]:
             raise EvidenceError(problems)
         return wanted
@@ -297,8 +314,13 @@ class _Assembly:
             self._notes.append(f"{len(errors)} log dirs had an error; the replay has them whole")
 
     def _note_reassignments(self) -> None:
-        states = Counter(each.state for each in self._evidence.reassignments.verified)
-        if states:
+        verified = self._evidence.reassignments.verified
+        self._remarks += [
+            f"{each.place}: no reassignment of {each.tp} runs, and its replicas are not {_shown(each.target)}"
+            for each in verified
+            if each.target is not None
+        ]
+        if states := Counter(each.state for each in verified):
             counts = ", ".join(f"{count} {state}" for state, count in sorted(states.items()))
             self._notes.append(f"when --verify ran, the moves were: {counts}")
         chosen = 0 if self._plan is None else len(self._plan.partitions_with_log_dirs())

@@ -58,7 +58,7 @@ def move_timeline(
     during = [each for each in outages if each.broker in known and span.has(each.stopped_us, each.returned_us)]
     notes = [*_move_notes(topics, began, span), *_isr_notes(topics, logs.isrs, span)]
     if others := len(outages) - len(during):
-        notes.append(f"{others} outages of brokers are not during these moves, or of other brokers: the replay lacks them")
+        notes.append(f"{others} outages of brokers are not during these moves, or of other brokers: without these")
     return MoveTimeline(_timed(topics, began, span), tuple(_outage(each, span) for each in during), tuple(notes))
 
 

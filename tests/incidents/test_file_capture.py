@@ -150,6 +150,14 @@ def test_the_placement_before_a_move_alone_is_enough():
     assert differs.remarks == ("1.txt:2: t-0 had the replicas 1,5, and 1,2 in 0.txt:2, which count",)
 
 
+def test_topics_of_logs_that_no_file_describes_are_left_out():
+    log = (KRAFT / "controller.log").read_text()
+    found = capture(TOPICS + ROWS, log + log.replace("for topic orders", "for topic t")).cluster
+    assert set(found.topics) == {"t"}
+    assert "the files do not have all replicas of 2 moves in the logs: without these" in found.notes
+    assert refused(log.replace("partitionId=0", "partitionId=5")).startswith("0.txt:5: orders has 6 partitions, and")
+
+
 @pytest.mark.parametrize(
     ("contents", "wrong"),
     [

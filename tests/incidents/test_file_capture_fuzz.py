@@ -17,8 +17,8 @@ from testbed.incidents.scale_down import scale_down
 
 SAMPLES = sorted((Path(__file__).parent / "files").glob("*/*"))
 TOKENS = (
-    b'Topic: |Replicas: |-1|99999999999999999999|1,1|{|}|[|]|"partitions":|\n|\t|\r|\0|\xff\xfe|\x1f\x8b|\xe2\x80\xa8|\x0b|'
-    b"null|1e999|\\ud800|2025-99-99|[2025-06-03 10:00:00,000] INFO | are:\n|t-0|adding: |__x|..|=|\xc2\xb2|%s$(x)"
+    b'Topic: |Replicas: |-1|99999999999999999999|1,1|{|}|[|]|"partitions":|\n|\t|\r|\0|\xff\xfe|\x1f\x8b|\xe2\x80\xa8|'
+    b"\x0b|null|1e999|\\ud800|2025-99-99|[2025-06-03 10:00:00,000] INFO | are:\n|t-0|adding: |__x|..|=|\xc2\xb2|%s$(x)"
 ).split(b"|")
 
 
