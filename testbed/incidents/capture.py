@@ -33,18 +33,36 @@ _SHOWN = 10
 
 @dataclass(frozen=True, slots=True)
 class CapturedTopic:
-    """One topic. Each tuple has one value for each partition; a target is None for a partition that does not move."""
+    """One topic. Each tuple has one value for each partition; a target is None for a partition that does not move.
+
+    Its move begins `begins_s` seconds after the first move of the cluster.
+    """
 
     replicas: tuple[tuple[int, ...], ...]
     targets: tuple[tuple[int, ...] | None, ...]
     size_bytes: tuple[int, ...]
     inbound_bytes_per_s: tuple[float, ...]
     configs: Mapping[str, str] = field(default_factory=dict)
+    begins_s: float = 0.0
 
     @property
     def moves(self) -> bool:
         """Return whether a partition moves."""
         return any(target is not None for target in self.targets)
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerOutage:
+    """A broker that stopped, in seconds after the first move began; it returned then, or not (None)."""
+
+    broker: int
+    stopped_s: float
+    returned_s: float | None
+
+    def in_time(self, factor: float) -> "BrokerOutage":
+        """Return the outage at `factor` times its seconds."""
+        returned_s = None if self.returned_s is None else self.returned_s * factor
+        return BrokerOutage(self.broker, self.stopped_s * factor, returned_s)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +74,13 @@ class CapturedCluster:
     throttle_bytes_per_s: int | None
     notes: tuple[str, ...] = ()
     """What the capture left out or changed, in sentences."""
+    outages: tuple[BrokerOutage, ...] = ()
+
+    def in_time(self, factor: float) -> "CapturedCluster":
+        """Return the cluster with the beginnings of moves and the outages at `factor` times their seconds."""
+        topics = {name: replace(topic, begins_s=topic.begins_s * factor) for name, topic in self.topics.items()}
+        outages = tuple(each.in_time(factor) for each in self.outages)
+        return replace(self, topics=topics, outages=outages)
 
 
 def capture(
@@ -81,7 +106,7 @@ def capture(
     if len(info.brokers) > MOST_BROKERS or len(states) > MOST_PARTITIONS:
         raise UsageError(f"{len(info.brokers)} brokers, {len(states)} partitions: name fewer topics with --topic")
     notes = [] if plan is None else _check_plan(plan, states, wanted)
-    notes += _left_out(asked, wanted)
+    notes += left_out(asked, wanted)
     brokers = [broker.id for broker in info.brokers]
     readings = measure(admin, brokers, measure_s, 2, wanted)
     configs = admin.topics_configs(wanted, KEPT_CONFIGS)
@@ -93,7 +118,7 @@ def capture(
         partitions[tp.topic].append(tp)
     found: dict[str, CapturedTopic] = {}
     for name, tps in partitions.items():
-        before = tuple(_before(states[tp], listed.get(tp)) for tp in tps)
+        before = tuple(replicas_before(states[tp], listed.get(tp)) for tp in tps)
         found[name] = CapturedTopic(
             before,
             tuple(_target(was, tp, listed.get(tp), plan) for tp, was in zip(tps, before, strict=True)),
@@ -111,7 +136,7 @@ def capture(
         notes.append(f"brokers {dead} did not serve; the replay has them")
     if lost := sum(all(tp not in logs for logs in readings[-1].logs.values()) for tp in states):
         notes.append(f"{lost} partitions have no replica on a broker that served: the replay has them empty")
-    throttle = _throttle(rates, notes)
+    throttle = lowest_rate(rates, notes)
     return CapturedCluster({**racks, **dict.fromkeys(dead)}, found, throttle, tuple(notes))
 
 
@@ -137,7 +162,7 @@ def _check_plan(plan: Plan, states: Mapping[TopicPartition, PartitionState], wan
     return [f"the plan chooses log dirs for {chosen} partitions; the replay has one on each host"] if chosen else []
 
 
-def _left_out(asked: Collection[TopicPartition], wanted: Sequence[str]) -> list[str]:
+def left_out(asked: Collection[TopicPartition], wanted: Sequence[str]) -> list[str]:
     """Return how many moves the capture leaves out; not whose, since names may be secret.
 
     Raise `UsageError` when it leaves out all of them.
@@ -153,7 +178,7 @@ def _left_out(asked: Collection[TopicPartition], wanted: Sequence[str]) -> list[
     return [f"{left} partitions of other topics move: internal ones, or those that --topic omits"] if left else []
 
 
-def _throttle(rates: Iterable[str | None], notes: list[str]) -> int | None:
+def lowest_rate(rates: Iterable[str | None], notes: list[str]) -> int | None:
     """Return the lowest rate that limits anything, in B/s. A replay has no rate of 0."""
     limits = [int(rate) for rate in rates if rate is not None and int(rate) < UNLIMITED]
     if not limits:
@@ -163,7 +188,7 @@ def _throttle(rates: Iterable[str | None], notes: list[str]) -> int | None:
     return max(1, min(limits))
 
 
-def _before(state: PartitionState, running: Reassignment | None) -> tuple[int, ...]:
+def replicas_before(state: PartitionState, running: Reassignment | None) -> tuple[int, ...]:
     """Return the replicas before the move. While it runs, their order is not known: the leader stands first."""
     if running is None:
         return state.replicas

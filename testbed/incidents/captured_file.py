@@ -13,7 +13,7 @@ import yaml
 
 from results.contract import durable
 from testbed.errors import TestbedError, UsageError
-from testbed.incidents.capture import CapturedCluster, CapturedTopic
+from testbed.incidents.capture import BrokerOutage, CapturedCluster, CapturedTopic
 from testbed.incidents.model import MAX_BYTES, MAX_PARTITIONS
 from testbed.incidents.read import load
 from testbed.software.kafka import DEFAULT_KAFKA
@@ -27,6 +27,8 @@ LEAST_LOAD = 1000
 LONGEST_S = 3600
 BEGIN_S = 10
 """Seconds before the move."""
+LEAST_OUTAGE_S = 1.0
+"""A killed process is gone by then, so that it can be started."""
 LOAD = "captured-load"
 """The topic of the load, where the captured one has records. A captured topic of this name keeps it."""
 NOT_KNOWN = "What would have been right is not known yet: this variant repeats the capture."
@@ -42,8 +44,12 @@ def topology_document(name: str, cluster: CapturedCluster, nic_bps: int, kafka: 
     names = host_names(cluster)
     racks = {rack: f"r{number}" for number, rack in enumerate(sorted(set(map(str, cluster.brokers.values()))), 1)}
     hosts: dict[str, Any] = {}
-    for number, broker in enumerate(sorted(cluster.brokers)):
-        hosts[names[broker]] = {"role": "broker" if number else "both", "rack": racks[str(cluster.brokers[broker])]}
+    stopped = {outage.broker for outage in cluster.outages}
+    # A stopped host must not take the only controller along.
+    controller = min(set(cluster.brokers) - stopped or cluster.brokers)
+    for broker in sorted(cluster.brokers):
+        role = "both" if broker == controller else "broker"
+        hosts[names[broker]] = {"role": role, "rack": racks[str(cluster.brokers[broker])]}
     return {
         "name": name,
         "kafka": {"version": kafka},
@@ -74,9 +80,11 @@ def incident_document(
         )
     hosts = host_names(cluster)
     lost = [*cluster.notes, *notes]
+    cluster, last_s = _in_reach(cluster, moving, lost)
+    moving = {topic: cluster.topics[topic] for topic in moving}
     topics = {topic: _topic(topic, each, hosts, lost) for topic, each in cluster.topics.items()}
     throttle = cluster.throttle_bytes_per_s
-    whole = _seconds(moving, throttle or nic_bps / 8)
+    whole = _seconds(moving, throttle or nic_bps / 8) + math.ceil(last_s)
     seconds = min(LONGEST_S, whole)
     if seconds < whole:
         lost.append(f"the move may take {whole} s; the replay ends after {seconds} s: use a smaller --scale-down")
@@ -92,25 +100,73 @@ def incident_document(
     clients = _load(cluster, topics, lost)
     if clients is not None:
         document["load"] = clients
-    limit = {} if throttle is None else {"throttle": "$throttle"}
-    actions = [
-        {"move": {"topics": [topic], "hosts": _turns([to or was for to, was in _pairs(each)], hosts), **limit}}
-        for topic, each in moving.items()
-    ]
     document["timeline"] = [
-        {"name": "move", "at": f"{BEGIN_S}s", "do": actions, "expect": [{"move_done": {"within": f"{seconds}s"}}]},
-        *(
-            []
-            if throttle is None
-            else [
-                {"name": "clean-up", "at": {"move_progress": "done"}, "optional": True, "do": {"remove_throttle": {}}}
-            ]
-        ),
+        *_moves(moving, hosts, throttle is not None, seconds),
+        *_outages(cluster.outages, hosts),
+        *([] if throttle is None else [_clean_up(moving)]),
         {"expect": [{"records_intact": {}}]},
     ]
     document["broken"] = {"summary": "The cluster as it was captured.", "expected_failures": []}
     document["fixed"] = {"summary": NOT_KNOWN}
     return document, lost
+
+
+def _in_reach(
+    cluster: CapturedCluster, moving: Mapping[str, CapturedTopic], lost: list[str]
+) -> tuple[CapturedCluster, float]:
+    """Return the cluster with its timeline in the first half of the longest replay, and the time of its last event."""
+    returns = (each.returned_s or each.stopped_s for each in cluster.outages)
+    last_s = max((*(each.begins_s for each in moving.values()), *returns), default=0.0)
+    if last_s <= LONGEST_S / 2:
+        return cluster, max(0.0, last_s)
+    factor = LONGEST_S / 2 / last_s
+    lost.append(f"the timeline is × {factor:.3g}: it had {last_s:.0f} s, and a replay ends after {LONGEST_S} s")
+    return cluster.in_time(factor), LONGEST_S / 2
+
+
+def _moves(
+    moving: Mapping[str, CapturedTopic], hosts: Mapping[int, str], throttled: bool, seconds: int
+) -> list[dict[str, Any]]:
+    """Return an entry for each time at which topics begin to move."""
+    limit = {"throttle": "$throttle"} if throttled else {}
+    actions: dict[float, list[dict[str, Any]]] = {}
+    for topic, each in sorted(moving.items(), key=lambda item: item[1].begins_s):
+        move = {"topics": [topic], "hosts": _turns([to or was for to, was in _pairs(each)], hosts), **limit}
+        actions.setdefault(round(each.begins_s, 1), []).append({"move": move})
+    return [
+        {
+            "name": "move" if number == 1 else f"move-{number}",
+            "at": _at(begins_s),
+            "do": each,
+            "expect": [{"move_done": {"within": f"{seconds - math.floor(begins_s)}s"}}],
+        }
+        for number, (begins_s, each) in enumerate(actions.items(), 1)
+    ]
+
+
+def _outages(outages: Sequence[BrokerOutage], hosts: Mapping[int, str]) -> list[dict[str, Any]]:
+    """Return the entries that stop brokers, and those that start them again."""
+    entries: list[dict[str, Any]] = []
+    for number, each in enumerate(outages, 1):
+        host = hosts[each.broker]
+        entries.append({"name": f"stop-{number}", "at": _at(each.stopped_s), "do": {"broker_kill": {"host": host}}})
+        if each.returned_s is not None:
+            after_s = max(each.returned_s, each.stopped_s + LEAST_OUTAGE_S)
+            entries.append({"name": f"return-{number}", "at": _at(after_s), "do": {"restart": {"host": host}}})
+    return entries
+
+
+def _clean_up(moving: Mapping[str, CapturedTopic]) -> dict[str, Any]:
+    """Return the entry that removes the throttle; a first move may end before the last one begins."""
+    begins = {each.begins_s for each in moving.values()}
+    last = max(moving, key=lambda topic: (moving[topic].begins_s, sum(moving[topic].size_bytes)))
+    share = "done" if len(begins) == 1 else {"share": "done", "topic": last}
+    return {"name": "clean-up", "at": {"move_progress": share}, "optional": True, "do": {"remove_throttle": {}}}
+
+
+def _at(after_s: float) -> str:
+    """Return the time in the replay of what was so long after the first move; at least 1 s."""
+    return f"{max(1.0, round(BEGIN_S + after_s, 1)):g}s"
 
 
 def _pairs(topic: CapturedTopic) -> list[tuple[tuple[int, ...] | None, tuple[int, ...]]]:

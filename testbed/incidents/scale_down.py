@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from testbed.incidents.capture import CapturedCluster, CapturedTopic
+from testbed.incidents.capture import BrokerOutage, CapturedCluster, CapturedTopic
 
 LEAST_IN_SYNC = "min.insync.replicas"
 MOVE_WEIGHT = 10
@@ -57,6 +57,7 @@ def scale_down(cluster: CapturedCluster, brokers: int, most_bytes: int, rate_fac
             tuple(int(size * factor) for size in topic.size_bytes),
             tuple(rate * rate_factor for rate in topic.inbound_bytes_per_s),
             configs,
+            topic.begins_s,
         )
     throttle = cluster.throttle_bytes_per_s
     lost = [
@@ -73,7 +74,28 @@ def scale_down(cluster: CapturedCluster, brokers: int, most_bytes: int, rate_fac
         topics=topics,
         throttle_bytes_per_s=None if throttle is None else max(1, round(throttle * rate_factor)),
     )
+    if cluster.outages or any(topic.begins_s for topic in cluster.topics.values()):
+        smaller = replace(smaller, outages=_merged_outages(cluster.outages, broker_of)).in_time(factor / rate_factor)
+        if factor != rate_factor:
+            lost.append(f"the timeline is × {factor / rate_factor:.3g}, as the moves are")
     return SmallerCluster(smaller, broker_of, factor, rate_factor, tuple(lost))
+
+
+def _merged_outages(outages: Iterable[BrokerOutage], broker_of: Mapping[int, int]) -> tuple[BrokerOutage, ...]:
+    """Return the outages of the fewer brokers: those that overlap on one broker are one."""
+    ended: list[BrokerOutage] = []
+    last: dict[int, BrokerOutage] = {}
+    for each in sorted(outages, key=lambda outage: outage.stopped_s):
+        broker = broker_of[each.broker]
+        here = replace(each, broker=broker)
+        before = last.get(broker)
+        if before is not None and (before.returned_s is None or each.stopped_s <= before.returned_s):
+            ends = (before.returned_s, each.returned_s)
+            here = replace(before, returned_s=None if None in ends else max(end for end in ends if end is not None))
+        elif before is not None:
+            ended.append(before)
+        last[broker] = here
+    return tuple(sorted([*ended, *last.values()], key=lambda outage: (outage.stopped_s, outage.broker)))
 
 
 def _attainable(

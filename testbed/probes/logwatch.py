@@ -55,7 +55,7 @@ def entries(text: str) -> Iterator[LogEntry]:
     lines: list[str] = []
     ts_us, level = 0, ""
     for line in text.splitlines():
-        head = _HEAD.fullmatch(line)
+        head = _head(line)
         jvm = None if head else next((known for known, begins in _JVM if begins.match(line)), None)
         if not head and not jvm:
             lines.append(line)
@@ -63,7 +63,7 @@ def entries(text: str) -> Iterator[LogEntry]:
         if level:
             yield _entry(ts_us, level, lines)
         if head:
-            ts_us, level, lines = _us(head[1]), head[2], [head[3]]
+            ts_us, level, lines = head[0], head[1], [head[2]]
         else:
             level, lines = str(jvm), [f"{line} ({JVM})"]
     if level:
@@ -77,6 +77,15 @@ def _entry(ts_us: int, level: str, lines: list[str]) -> LogEntry:
             message = "\n".join([*lines[:index], found[1]])
             return LogEntry(ts_us, level, found[2], message, tuple(lines[index + 1 :]))
     return LogEntry(ts_us, level, "", lines[0], tuple(lines[1:]))
+
+
+def _head(line: str) -> tuple[int, str, str] | None:
+    """Return time, level and rest of an entry's first line. A time that does not exist begins no entry."""
+    head = _HEAD.fullmatch(line)
+    try:
+        return None if head is None else (_us(head[1]), head[2], head[3])
+    except ValueError:
+        return None
 
 
 def _us(text: str) -> int:

@@ -20,6 +20,9 @@ from results.series import columns
 from testbed.errors import TestbedError
 from testbed.faults.parse import parse_fault
 from testbed.faults.programs import store_proxy
+from testbed.incidents.cluster_evidence import gathered
+from testbed.incidents.evidence import read_texts
+from testbed.incidents.file_capture import captured_files
 from testbed.incidents.read import loads as load_incident
 from testbed.kafka import java_formats
 from testbed.kafka.command_config import CommandConfig
@@ -135,6 +138,16 @@ def readers() -> Iterator[Reader]:
         ),
     )
     yield Reader("events", lambda d, _f: from_parquet(d, run_id, EVENTS, "events"), (TableError,), (events,))
+    evidence = sorted((ROOT / "tests" / "incidents" / "files").glob("*/*"))
+    by_cluster = [
+        b"".join(path.read_bytes() for path in evidence if path.parent.name == name) for name in ("kraft", "zookeeper")
+    ]
+    yield Reader(
+        "evidence",
+        _file(lambda path: captured_files(gathered(read_texts([path]))), "evidence"),
+        (TestbedError,),
+        tuple(by_cluster),
+    )
     yield Reader(
         "fault",
         _fault,

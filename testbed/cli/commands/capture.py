@@ -1,25 +1,40 @@
-"""`testbed capture NAME --bootstrap …`."""
+"""`testbed capture NAME --bootstrap …`, or `--from PATH …`."""
 
 import argparse
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from testbed.cli.command import Command
-from testbed.cli.options import add_cluster
+from testbed.cli.options import add_command_config
+
+if TYPE_CHECKING:
+    from testbed.incidents.capture import CapturedCluster
+    from testbed.reassignment.plan import Plan
 
 Read = TypeVar("Read")
+MEASURED = "10s"
 
 
 def _configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("name", help="the incident's name: small letters, digits, -")
-    add_cluster(parser)
+    parser.add_argument("--bootstrap", metavar="HOST:PORT,…", help="the cluster; or give --from")
+    parser.add_argument(
+        "--from",
+        dest="files",
+        action="append",
+        default=[],
+        metavar="PATH",
+        type=Path,
+        help="outputs of Kafka's tools and logs, in place of --bootstrap: a file or a folder; repeatable",
+    )
+    add_command_config(parser)
     parser.add_argument("--out", metavar="FOLDER", type=Path, help="a new folder for both files (default: NAME)")
     parser.add_argument("--topic", action="append", default=[], metavar="TOPIC", help="this one alone; repeatable")
     parser.add_argument(
         "--plan", metavar="FILE", type=Path, help="a plan instead of what runs, as for kafka-reassign-partitions"
     )
-    parser.add_argument("--measure", metavar="TIME", default="10s", help="how long rates are measured (default 10s)")
+    parser.add_argument("--measure", metavar="TIME", help=f"how long rates are measured (default {MEASURED})")
     parser.add_argument("--nic", metavar="RATE", default="400mbit", help="of each host's NIC (default 400mbit)")
     parser.add_argument("--scale-down", metavar="N,SIZE", help="at most so many brokers and bytes, as 3,1GB")
     parser.add_argument(
@@ -36,9 +51,9 @@ def _run(args: argparse.Namespace) -> int:
     import re
     from datetime import UTC, datetime
 
-    from testbed.cli.options import admin_of
+    from results.contract.untrusted import visible
     from testbed.errors import UsageError
-    from testbed.incidents.capture import anonymised, anonymising_key, capture, usable_names
+    from testbed.incidents.capture import anonymised, anonymising_key, usable_names
     from testbed.incidents.captured_file import INCIDENT, check_hosts, write_capture
     from testbed.incidents.forms import NAME
     from testbed.incidents.scale_down import scale_down
@@ -48,10 +63,12 @@ def _run(args: argparse.Namespace) -> int:
 
     if not re.fullmatch(NAME.strip("^$"), args.name):
         raise UsageError(f"{args.name!r} is not a name; allowed: small letters, digits and single hyphens")
+    _check_source(args)
     folder = args.out or Path(args.name)
     if folder.exists():
         raise UsageError(f"{folder} exists: give another folder with --out")
-    measure_s, nic_bps = _parsed("--measure", args.measure, parse_duration), _parsed("--nic", args.nic, parse_bit_rate)
+    measure_s = _parsed("--measure", args.measure or MEASURED, parse_duration)
+    nic_bps = _parsed("--nic", args.nic, parse_bit_rate)
     if not measure_s:
         raise UsageError("--measure 0s: nothing grows in no time; allowed: more, such as 10s")
     if args.rates != 1 and not args.scale_down:
@@ -60,8 +77,7 @@ def _run(args: argparse.Namespace) -> int:
     version = args.kafka or DEFAULT_KAFKA
     check_hosts(nic_bps, version)
     plan = None if args.plan is None else load_plan(args.plan)
-    with admin_of(args) as admin:
-        found = capture(admin, plan=plan, measure_s=measure_s, topics=args.topic)
+    found, remarks = _captured(args, plan, measure_s)
     notes: tuple[str, ...] = ()
     if smaller is not None:
         try:
@@ -74,8 +90,42 @@ def _run(args: argparse.Namespace) -> int:
     print(f"{len(found.topics)} topics on {len(found.brokers)} brokers: {folder / INCIDENT}")
     for each in lost:
         print(f"not as captured: {each}")
+    for each in remarks:
+        print(visible(f"remark: {each}"))
     print(f"`testbed replay {folder / INCIDENT}` plays it")
     return 0
+
+
+def _check_source(args: argparse.Namespace) -> None:
+    """Raise `UsageError` unless exactly one of a cluster and files is given, with the options of that one."""
+    from testbed.errors import UsageError
+
+    if bool(args.bootstrap) == bool(args.files):
+        raise UsageError(
+            "give either --bootstrap, for a cluster that this machine reaches, or --from, for files of one that it "
+            "does not reach"
+        )
+    for option, value in (("--measure", args.measure), ("--command-config", args.command_config)):
+        if args.files and value is not None:
+            raise UsageError(f"{option} is for a cluster that answers; with --from, leave it out")
+
+
+def _captured(
+    args: argparse.Namespace, plan: "Plan | None", measure_s: float
+) -> "tuple[CapturedCluster, Sequence[str]]":
+    """Return the capture of the cluster or of the files, and remarks on the files."""
+    if args.files:
+        from testbed.incidents.cluster_evidence import gathered
+        from testbed.incidents.evidence import read_texts
+        from testbed.incidents.file_capture import captured_files
+
+        made = captured_files(gathered(read_texts(args.files)), plan=plan, topics=args.topic)
+        return made.cluster, made.remarks
+    from testbed.cli.options import admin_of
+    from testbed.incidents.capture import capture
+
+    with admin_of(args) as admin:
+        return capture(admin, plan=plan, measure_s=measure_s, topics=args.topic), ()
 
 
 def _parsed(option: str, text: str, parse: Callable[[str], Read]) -> Read:
@@ -98,4 +148,4 @@ def _brokers_and_bytes(text: str) -> tuple[int, int]:
     return int(count), parse_size(size)
 
 
-COMMAND = Command("capture", "an incident's file from a running cluster, which it only reads", _configure, _run)
+COMMAND = Command("capture", "an incident's file from a running cluster, or from files of one", _configure, _run)

@@ -1,0 +1,149 @@
+"""What `kafka-reassign-partitions` reads and prints: plans, --generate, --execute, --list and --verify. Pure."""
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from testbed.errors import UsageError
+from testbed.incidents.evidence import EvidenceText, JsonBlock, SourceLine, broker_ids, partition_name
+from testbed.kafka.types import Reassignment, TopicPartition
+from testbed.reassignment.plan import Plan
+from testbed.reassignment.plan_file import plan_from_json
+
+REASSIGN = "kafka-reassign-partitions"
+_CURRENT = "Current partition replica assignment"
+_NOTHING_RUNS = "No partition reassignments found."
+_STATUS = "Status of partition reassignment"
+_LISTED = re.compile(
+    r"(?P<tp>\S+): replicas: (?P<replicas>[^.]*)\."
+    r"(?: adding: (?P<adding>[^.]*)\.)?(?: removing: (?P<removing>[^.]*)\.)?"
+)
+_VERIFIED = re.compile(
+    r"Reassignment of partition (?P<tp>\[[^\]]*\]|\S+) "
+    r"(?P<state>is completed?|completed successfully|is (?:still )?in progress|failed)\.?"
+)
+_REPLACED = re.compile(
+    r"There is no active reassignment of partition (?P<tp>\[[^\]]*\]|\S+), "
+    r"but replica set is (?P<now>[\d, ]*) rather than (?P<target>[\d, ]*)\."
+)
+_COPY = f"copy the whole output of {REASSIGN}"
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedTarget:
+    """The replicas that a JSON object gives to one partition, and where it stands."""
+
+    replicas: tuple[int, ...]
+    log_dirs: tuple[str, ...] | None
+    place: SourceLine
+
+
+@dataclass(frozen=True, slots=True)
+class ListedReassignment:
+    """A line of --list."""
+
+    tp: TopicPartition
+    running: Reassignment
+    place: SourceLine
+
+
+@dataclass(frozen=True, slots=True)
+class VerifiedMove:
+    """A line of --verify: `state` is complete, running, failed or replaced. A replaced one has its target."""
+
+    tp: TopicPartition
+    state: str
+    target: tuple[int, ...] | None
+    place: SourceLine
+
+
+@dataclass(slots=True)
+class ReassignmentReport:
+    """What files say of reassignments: plans, the placement before them, and what --list and --verify printed.
+
+    `recognised` is true when the last text had any of these; also when --list found nothing.
+    """
+
+    planned: dict[TopicPartition, PlannedTarget] = field(default_factory=dict)
+    current: dict[TopicPartition, PlannedTarget] = field(default_factory=dict)
+    listed: dict[TopicPartition, ListedReassignment] = field(default_factory=dict)
+    verified: list[VerifiedMove] = field(default_factory=list)
+    empty_list: SourceLine | None = None
+
+    def plan(self) -> Plan | None:
+        """Return the plan of all files together, or None when there is none."""
+        if not self.planned:
+            return None
+        targets = {tp: each.replicas for tp, each in self.planned.items()}
+        return Plan(targets, {tp: each.log_dirs for tp, each in self.planned.items() if each.log_dirs is not None})
+
+    def add_block(self, block: JsonBlock, problems: list[str]) -> bool:
+        """Add a plan or a placement; return whether the JSON object is one."""
+        if "partitions" not in block.value or "brokers" in block.value:
+            return False
+        # The lines before the object stay, empty: so the error has the line of the file.
+        text = "\n" * (block.place.line - 1) + block.text
+        try:
+            plan = plan_from_json(text, block.place.file)
+        except UsageError as error:
+            problems += str(error).split("\n")
+            return True
+        into = self.current if block.heading == _CURRENT else self.planned
+        for tp, replicas in plan.targets.items():
+            here = PlannedTarget(replicas, plan.log_dirs.get(tp), block.place)
+            other = into.setdefault(tp, here)
+            if other.replicas != replicas:
+                problems.append(
+                    f"{block.place}: {tp} has the replicas {_shown(replicas)}, and {_shown(other.replicas)} in "
+                    f"{other.place}; give one of them: a rollback's plan has the placement before the move"
+                )
+        return True
+
+    def add_lines(self, text: EvidenceText, problems: list[str]) -> bool:
+        """Add what --list and --verify printed; return whether the text has any of it."""
+        recognised = False
+        for place, line in text.lines_with(": replicas: ", "eassignment of partition ", _NOTHING_RUNS, _STATUS):
+            stripped = line.strip()
+            try:
+                if stripped == _NOTHING_RUNS:
+                    self.empty_list = place
+                elif listed := _LISTED.fullmatch(stripped):
+                    self._list(listed, place, problems)
+                elif found := _VERIFIED.fullmatch(stripped):
+                    self.verified.append(VerifiedMove(partition_name(found["tp"]), _state(found["state"]), None, place))
+                elif found := _REPLACED.fullmatch(stripped):
+                    tp, target = partition_name(found["tp"]), broker_ids(found["target"])
+                    self.verified.append(VerifiedMove(tp, "replaced", target, place))
+                elif stripped.rstrip(":") != _STATUS:
+                    continue
+            except ValueError as error:
+                problems.append(f"{place}: {error}; {_COPY}")
+            recognised = True
+        return recognised
+
+    def _list(self, line: re.Match[str], place: SourceLine, problems: list[str]) -> None:
+        tp, replicas = partition_name(line["tp"]), broker_ids(line["replicas"])
+        running = Reassignment(replicas, broker_ids(line["adding"] or ""), broker_ids(line["removing"] or ""))
+        # Brokers list the adding replicas among all; other servers of the protocol need not.
+        running = _with_adding(running)
+        if not running.target:
+            raise ValueError(f"{tp} has no replicas after its move")
+        other = self.listed.setdefault(tp, ListedReassignment(tp, running, place))
+        if {*other.running.target} != {*running.target}:
+            problems.append(
+                f"{place}: {tp} moves to {_shown(running.target)}, and to {_shown(other.running.target)} in "
+                f"{other.place}; give the list of one time"
+            )
+
+
+def _with_adding(running: Reassignment) -> Reassignment:
+    lacking = tuple(broker for broker in running.adding if broker not in running.replicas)
+    return Reassignment((*lacking, *running.replicas), running.adding, running.removing) if lacking else running
+
+
+def _state(text: str) -> str:
+    return "running" if "progress" in text else "failed" if text == "failed" else "complete"
+
+
+def _shown(replicas: Iterable[int]) -> str:
+    return ",".join(map(str, replicas))
