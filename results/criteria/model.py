@@ -95,9 +95,16 @@ def raced(move: Move, host: str, direction: Direction) -> float:
     Each other fetcher may add a response. Where producers write, replicas that have caught up are not checked any more:
     what is written to them between two responses that are checked passes as well.
     """
-    others = max(0, _fetchers(move, host, direction) - 1) * move.response_max_bytes
+    return max(0, _fetchers(move, host, direction) - 1) * move.response_max_bytes + written_past(move)
+
+
+def written_past(move: Move) -> float:
+    """Return most bytes that producers write to replicas that have caught up, between two responses that are checked.
+
+    The quota counts such bytes and never holds them back. Without a load it is 0.
+    """
     between_s = move.response_max_bytes / move.quota_bytes_per_s
-    return others + min(float(move.response_max_bytes), move.inbound_bytes_per_s * between_s)
+    return min(float(move.response_max_bytes), move.inbound_bytes_per_s * between_s)
 
 
 SEEN_LATE_S = 2.0

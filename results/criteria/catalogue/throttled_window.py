@@ -8,7 +8,7 @@ from results.criteria.batching import where_sent
 from results.criteria.criterion import RATES, Criterion, has_move
 from results.criteria.findings import gap_text, missing_data, of_broker_direction, times_power
 from results.criteria.measures import MoveMeasures
-from results.criteria.model import allowed, bound_of
+from results.criteria.model import allowed, bound_of, written_past
 from results.criteria.phase_directions import PhaseDirection, informative_directions
 from results.criteria.quantities import at, size
 from results.criteria.run_view import RunView
@@ -39,7 +39,8 @@ def _window(end: PhaseDirection, move: Move, windows: int) -> Finding:
     elif bound is None:
         why = f"the manifest names no fetcher of {rates.host} that could {rates.direction}"
     else:
-        most = allowed(bound, worst.in_sync_bytes)
+        # Of partitions that arrive in this window, what producers write next is not checked any more.
+        most = allowed(bound, worst.in_sync_bytes) + written_past(move)
         why = f"{size(worst.bytes)} in {worst.elapsed_s:.2f} s from {at(worst.start_s)}"
         if worst.in_sync_bytes:
             why += f", {size(worst.in_sync_bytes)} of them to replicas in sync"
