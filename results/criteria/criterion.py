@@ -1,6 +1,6 @@
 """What a criterion is: one file of `results/criteria/catalogue` has one, and it is found because it is there."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Generic, Literal, TypeVar
 
@@ -75,17 +75,31 @@ NETWORK_CHANGED = "nic-unchanged"
 """The precondition that does not hold when another process changed a link during the run."""
 
 
-def open_if_network_changed(
-    findings: Callable[[RunView], Sequence[Finding]],
-) -> Callable[[RunView, Sequence[Finding]], Sequence[Finding | None]]:
+NETWORK_MEASURED = "nic-measured"
+"""The precondition that does not hold when a NIC is slower than declared, or carries another tenant's traffic."""
+HoldsAnyway = Callable[[RunView, Sequence[Finding]], Sequence[Finding | None]]
+
+
+def open_if_network_changed(findings: Callable[[RunView], Sequence[Finding]]) -> HoldsAnyway:
     """Return a criterion's `holds_anyway` for a fact that a slow network can cause: a failure does not hold then.
 
     Everything else holds, also on a busy machine: it would excuse what Kafka itself makes busy.
     """
+    return _open_if((NETWORK_CHANGED,), findings)
 
+
+def open_if_network_shared(findings: Callable[[RunView], Sequence[Finding]]) -> HoldsAnyway:
+    """Return a criterion's `holds_anyway` for the bytes of a NIC: a failure does not hold where others may send, too.
+
+    Another tenant's traffic makes a NIC carry less than declared when it is measured. Everything else holds.
+    """
+    return _open_if((NETWORK_CHANGED, NETWORK_MEASURED), findings)
+
+
+def _open_if(names: Collection[str], findings: Callable[[RunView], Sequence[Finding]]) -> HoldsAnyway:
     def holding(run: RunView, shaky: Sequence[Finding]) -> Sequence[Finding | None]:
-        changed = any(each.name == NETWORK_CHANGED for each in shaky)
-        return [None if changed and each.verdict == "fail" else each for each in findings(run)]
+        off = any(each.name in names for each in shaky)
+        return [None if off and each.verdict == "fail" else each for each in findings(run)]
 
     return holding
 
@@ -111,7 +125,7 @@ class Criterion(Generic[M]):
     """Judge a run whose experiment names the criterion; else every run that has what it needs."""
     rests_on_preconditions: bool = False
     """Whether its findings are left open when the NICs, the machine or the load were not as declared."""
-    holds_anyway: Callable[[RunView, Sequence[Finding]], Sequence[Finding | None]] = _nothing
+    holds_anyway: HoldsAnyway = _nothing
     """For each finding, in order: what holds although these preconditions do not, or None. Empty: nothing does."""
     skips: Callable[[RunView], str | None] = _never
     """Why nothing can be said of a run although it has what the criterion needs; None when something can."""

@@ -57,35 +57,40 @@ def _failed(rows):
     return next(row["value"] for row in rows if row["metric"] == FAILED)
 
 
-class Nights:
-    """A history that grows by runs drawn from a pool: each run whole, with what canaries read beside it."""
+class History:
+    """Nights of runs, each given as its rows: dated one day after the other, and judged as they come."""
 
-    def __init__(self, release, seed, begin=12):
-        self.pool, self.rng = drawn_from(release), np.random.default_rng(seed)
+    def __init__(self):
         self.parts, self.series, self.states, self.lessons, self.nights = [], defaultdict(list), {}, [], 0
-        self.night(begin)
 
-    def night(self, each=1, change=None):
-        """The scenarios of one more night of so many runs of each; `change` is applied to every row."""
+    def begin(self):
+        """When the next night begins."""
         at = BEGIN + timedelta(days=self.nights)
         self.nights += 1
-        rows = []
-        for scenario, runs in self.pool.items():
-            for number in range(each):
-                when = at + timedelta(minutes=7 * number)
-                own = {"at": when, "run_id": f"{when:%Y%m%dT%H%M%SZ}-{scenario}"}
-                drawn = [{**row, **own} for row in runs[self.rng.integers(len(runs))]]
-                rows += [change(row, number) for row in drawn] if change else drawn
+        return at
+
+    def add(self, rows):
+        """The scenarios of one more night of these rows."""
         self.parts.append(_table(rows))
         for row in rows:
             self.series[row["series"]].append(row)
         return scenarios(self._judged())
+
+    def played(self, store, run_ids):
+        """The scenarios of one more night of these runs of a store; a run that is noisy has no value."""
+        at, rows = self.begin(), []
+        for number, run_id in enumerate(run_ids):
+            own = {"at": at + timedelta(minutes=7 * number)}
+            rows += [{**row, **own} for row in rows_of(store, run_id, canaries(store, run_id))]
+        return self.add([{**row, "value": None if row["noisy"] else row["value"]} for row in rows])
 
     def _judged(self):
         about = _about(self.series)
         table = pa.concat_tables(self.parts)
         lines = {name: state.to_json() for name, state in self.states.items()}
         long = [each for each in about if each.better != "canary" and each.runs >= FEWEST_RUNS_TO_JUDGE]
+        if not long:
+            return Night(about, {})
         known = self.lessons[-1] if self.lessons else None
         typical = sorted(min(each.runs, MOST_RUNS) for each in long)[len(long) // 2]
         newest = max(each.newest for each in about)
@@ -98,6 +103,26 @@ class Nights:
                 said = replace(said, told=newest)
             self.states[state.series] = replace(state, said=said, scenario=of[state.series].scenario)
         return Night(about, dict(self.states))
+
+
+class Nights(History):
+    """A history that grows by runs drawn from a pool: each run whole, with what canaries read beside it."""
+
+    def __init__(self, release, seed, begin=12):
+        super().__init__()
+        self.pool, self.rng = drawn_from(release), np.random.default_rng(seed)
+        self.night(begin)
+
+    def night(self, each=1, change=None):
+        """The scenarios of one more night of so many runs of each; `change` is applied to every row."""
+        at, rows = self.begin(), []
+        for scenario, runs in self.pool.items():
+            for number in range(each):
+                when = at + timedelta(minutes=7 * number)
+                own = {"at": when, "run_id": f"{when:%Y%m%dT%H%M%SZ}-{scenario}"}
+                drawn = [{**row, **own} for row in runs[self.rng.integers(len(runs))]]
+                rows += [change(row, number) for row in drawn] if change else drawn
+        return self.add(rows)
 
 
 def _table(rows):
@@ -130,6 +155,7 @@ def _info(rows):
     )
     return SeriesInfo(
         **{name: last[name] for name in (*same, "run_id", "kafka", "commit", "verdict")},
+        noisy=bool(last["noisy"]),
         runs=len(valued),
         newest=micros(last["at"].isoformat()),
         newest_value=micros(valued[-1]["at"].isoformat()) if valued else None,

@@ -75,6 +75,19 @@ def test_what_is_wrong_fails(told, name):
     assert of(judged(told), name).verdict == "fail"
 
 
+def test_bytes_of_another_tenant_on_the_nic_are_not_kafkas():
+    """Its traffic makes the NIC carry less when it is measured; a busy machine alone excuses no copy."""
+    manifest, *data = relocated(told=Told(copied=450e6 * F))
+    assert of(judge(manifest, *data), "copied-bytes").verdict == "fail"
+    shared = tuple(replace(nic, ratio=0.89, readings=(0.89, 0.88, 0.89)) for nic in manifest.nics)
+    found = of(judge(replace(manifest, nics=shared), *data), "copied-bytes")
+    assert found.verdict == "inconclusive" and "nic-measured" in found.why
+    busy, *samples = relocated(told=Told(copied=450e6 * F, busy=0.97))
+    judgement = judge(busy, *samples)
+    assert of(judgement, "machine-load").verdict == "inconclusive"
+    assert of(judgement, "copied-bytes").verdict == "fail"
+
+
 def remainder(told, **changes):
     """The criterion's finding; `changes` are of the declared Kafka of both brokers."""
     manifest, *data = relocated(told=told)

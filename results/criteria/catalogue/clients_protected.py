@@ -3,12 +3,14 @@
 Three things are judged of each producer, against the time before the move, in which the load was alone.
 
 *Copying*, the longest wait: acknowledgements come as before. One sample of Kafka's quota sensor is allowed on top: what
-is held back for less is within its grain.
+is held back for less is within its grain. So is one response at the rate of the NIC: a follower fetches what it has in
+sync together with what it copies, so a record waits for the response that is on its way.
 
 *Copying*, how many are late: in a quota window the throttle lets pass at most the window's bound
 (docs/throttle-bound.md). At the rate of the NIC these bytes take a share of the window. Only in that share may copying
-delay an acknowledgement; in the rest it is as late as before, where 1 % lies above the 99th percentile. In fewer
-consecutive seconds than a window the same bytes may pass: they are a larger share of it.
+delay an acknowledgement, and in the time of the response that is on its way at the end; in the rest it is as late as
+before, where 1 % lies above the 99th percentile. In fewer consecutive seconds than a window the same bytes may pass:
+they are a larger share of it.
 
 *Arriving*, the longest wait: where partitions arrive, leaders change, and clients wait under any throttle. The
 reference is the move of the same partitions back, without a throttle, in the same run. What a partition still lacks
@@ -18,11 +20,11 @@ window's bytes already: its throttle lets pass a window's bytes at once, and res
 that arrivals without a throttle do not make late writes to partitions that do not arrive, and must not notice them.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from results.contract.manifest import NicMeasurement
 from results.contract.move import Move, in_sync_through
-from results.contract.verdict import DIRECTIONS, Finding, Power, Verdict
+from results.contract.verdict import DIRECTIONS, Direction, Finding, Power, Verdict
 from results.criteria.criterion import RATES, Criterion, has_move_under_load
 from results.criteria.findings import finding
 from results.criteria.measures import P99_BACK, MachineLoad
@@ -46,20 +48,21 @@ def judge_protection(
     clients: Sequence[ClientProtection], move: Move, nics: Iterable[NicMeasurement], load: MachineLoad
 ) -> list[Finding]:
     """Judge each producer's waits and late acknowledgements, while copying and where partitions arrive."""
-    busy = busy_s(move, nics)
-    return [_client(client, move, busy, load) for client in clients] or [
+    carries = {(nic.host, nic.direction): nic.payload_bytes_per_s for nic in nics}
+    busy, response = busy_s(move, carries), transfer_s(move, carries)
+    return [_client(client, move, busy, response, load) for client in clients] or [
         _finding(None, "inconclusive", None, "no acknowledgement was seen", "no longer wait than without a throttle")
     ]
 
 
-def _client(client: ClientProtection, move: Move, busy: float | None, load: MachineLoad) -> Finding:
+def _client(client: ClientProtection, move: Move, busy: float | None, response: float, load: MachineLoad) -> Finding:
     expected = f"copying as before the move ({P99_BACK:g} times its p99), arriving as without a throttle"
     waited = [each.longest_us for each in (client.copying, client.arriving) if each.longest_us is not None]
     if client.limit_us is None or not waited:
         when = "before" if client.limit_us is None else "during"
         why = f"too few acknowledgements were seen {when} the move"
         return _finding(client.client, "inconclusive", None, why, expected)
-    copying, arriving = allowed_waits_us(client, client.limit_us, move)
+    copying, arriving = allowed_waits_us(client, client.limit_us, move, response)
     expected += f": waits of at most {_ms(copying)} copying, "
     expected += "unknown arriving" if arriving is None else f"{_ms(arriving)} arriving"
     late = _late(client, busy)
@@ -82,14 +85,20 @@ def _client(client: ClientProtection, move: Move, busy: float | None, load: Mach
     return _finding(client.client, verdict, max(waited) / US, why, expected, power)
 
 
-def allowed_waits_us(client: ClientProtection, limit_us: float, move: Move) -> tuple[float, float | None]:
-    """Return the longest waits allowed while copying and where partitions arrive; None: no move back to compare."""
-    copying, back = limit_us + move.sample_s * US, client.back_arriving
+def allowed_waits_us(
+    client: ClientProtection, limit_us: float, move: Move, transfer: float = 0.0
+) -> tuple[float, float | None]:
+    """Return the longest waits allowed while copying and where partitions arrive; None: no move back to compare.
+
+    `transfer` is the time of one response in seconds; see `transfer_s`.
+    """
+    grain_s, back = move.sample_s + transfer, client.back_arriving
+    copying = limit_us + grain_s * US
     if back is None:
         return copying, None
     if back.share <= LATE_BEFORE:
         return copying, copying
-    return copying, max(limit_us, back.longest_us or 0.0) + (move.sample_s + rest_s(move)) * US
+    return copying, max(limit_us, back.longest_us or 0.0) + (grain_s + rest_s(move)) * US
 
 
 def response_s(move: Move) -> float:
@@ -104,12 +113,20 @@ def rest_s(move: Move) -> float:
     return max(response_s(move), move.window_s) if bursts else response_s(move)
 
 
-def busy_s(move: Move, nics: Iterable[NicMeasurement]) -> float | None:
-    """Return for how long the bytes that the throttle lets pass in a window keep the busiest NIC busy, in seconds.
+def transfer_s(move: Move, carries: Mapping[tuple[str, Direction], float]) -> float:
+    """Return for how long a response of each fetcher keeps the slowest receiving NIC busy, in seconds."""
+    found = [
+        responses(move, host, "receive") / rate for host in move.brokers if (rate := carries.get((host, "receive")))
+    ]
+    return max(found, default=0.0)
 
-    None when a NIC on the way of throttled bytes was not measured.
+
+def busy_s(move: Move, carries: Mapping[tuple[str, Direction], float]) -> float | None:
+    """Return for how long a window's bytes, and the response on its way at their end, keep the busiest NIC busy.
+
+    In seconds. `carries` is what each NIC carried when it was measured, in B/s. None when a NIC on the way of throttled
+    bytes was not measured.
     """
-    carries = {(nic.host, nic.direction): nic.payload_bytes_per_s for nic in nics}
     found = []
     for host in move.brokers:
         for direction in DIRECTIONS:
@@ -119,7 +136,7 @@ def busy_s(move: Move, nics: Iterable[NicMeasurement]) -> float | None:
             if not rate:
                 return None
             found.append(most / rate)
-    return max(found, default=None)
+    return max(found) + transfer_s(move, carries) if found else None
 
 
 def allowed_share(busy: float, seconds: float) -> float:

@@ -1,7 +1,7 @@
 """A copied byte crosses the wire once: the calibration transfer cost the headers and little more."""
 
 from results.contract.verdict import Finding
-from results.criteria.criterion import FACTS, Criterion, has_any_move, has_move
+from results.criteria.criterion import FACTS, Criterion, has_any_move, has_move, open_if_network_shared
 from results.criteria.findings import finding
 from results.criteria.run_view import RunView
 
@@ -43,5 +43,7 @@ CRITERION: Criterion[float | None] = Criterion(
     judge=_judge,
     needs=has_any_move,
     by_name=False,
+    rests_on_preconditions=True,
+    holds_anyway=open_if_network_shared(lambda run: _judge(run, overhead(run))),
     catches="A follower that fetches the same bytes again.",
 )
