@@ -77,6 +77,8 @@ NETWORK_CHANGED = "nic-unchanged"
 
 NETWORK_MEASURED = "nic-measured"
 """The precondition that does not hold when a NIC is slower than declared, or carries another tenant's traffic."""
+CLOCK_STEADY = "clock-steady"
+"""The precondition that does not hold when a clock was set during the run."""
 HoldsAnyway = Callable[[RunView, Sequence[Finding]], Sequence[Finding | None]]
 
 
@@ -94,6 +96,14 @@ def open_if_network_shared(findings: Callable[[RunView], Sequence[Finding]]) -> 
     Another tenant's traffic makes a NIC carry less than declared when it is measured. Everything else holds.
     """
     return _open_if((NETWORK_CHANGED, NETWORK_MEASURED), findings)
+
+
+def open_if_clock_set(findings: Callable[[RunView], Sequence[Finding]]) -> HoldsAnyway:
+    """Return a criterion's `holds_anyway` for what a broker computes of its clock: a failure does not hold then.
+
+    A controller logs an ERROR for each event that lasted for seconds, by a clock that another process has set.
+    """
+    return _open_if((CLOCK_STEADY,), findings)
 
 
 def _open_if(names: Collection[str], findings: Callable[[RunView], Sequence[Finding]]) -> HoldsAnyway:

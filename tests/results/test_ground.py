@@ -5,6 +5,7 @@ from dataclasses import replace
 import pyarrow as pa
 import pytest
 
+from results.contract.logs import HostLog, LogFinding
 from results.contract.schema import Sample, samples_table
 from results.criteria.judgement import noisy
 from tests.results.synthetic import EPOCH
@@ -89,3 +90,15 @@ def test_a_clock_that_jumps_leaves_rates_open_and_is_named(make_run, offset, why
 def test_a_jump_that_is_set_back_is_a_jump(make_run):
     run = with_samples(make_run(), "clock.offset", lambda t: 1.7e9 + 0.5 * (20 <= t < 25))
     assert found(run.judged())["clock-steady", "machine"].verdict == "inconclusive"
+
+
+def test_an_error_that_a_controller_logs_by_a_clock_that_was_set_is_not_kafkas(make_run):
+    slow = LogFinding("b2", 0, "ERROR", "kafka.EventPerformanceMonitor", "Exceptionally slow controller event", 1)
+    run = make_run()
+    logs = (HostLog("b1"), HostLog("b2", findings=(slow,)))
+    run = replace(run, manifest=replace(run.manifest, facts=replace(run.manifest.facts, logs=logs)))
+    said = {c.host: c.verdict for c in run.judged().criteria if c.name == "logs-clean"}
+    assert said == {"b1": "pass", "b2": "fail"}
+    set_forward = with_samples(run, "clock.offset", lambda t: 1.7e9 + 2.0 * (t >= 20))
+    said = {c.host: c.verdict for c in set_forward.judged().criteria if c.name == "logs-clean"}
+    assert said == {"b1": "pass", "b2": "inconclusive"}
