@@ -48,7 +48,7 @@ def judge_protection(
     clients: Sequence[ClientProtection], move: Move, nics: Iterable[NicMeasurement], load: MachineLoad
 ) -> list[Finding]:
     """Judge each producer's waits and late acknowledgements, while copying and where partitions arrive."""
-    carries = {(nic.host, nic.direction): nic.payload_bytes_per_s for nic in nics}
+    carries = {(nic.host, nic.direction): nic.payload_bytes_per_s or 0.0 for nic in nics}
     busy, response = busy_s(move, carries), transfer_s(move, carries)
     return [_client(client, move, busy, response, load) for client in clients] or [
         _finding(None, "inconclusive", None, "no acknowledgement was seen", "no longer wait than without a throttle")
