@@ -19,10 +19,8 @@ from testbed.provision.testbed import Testbed
 from testbed.reassignment.plan import Plan, moves
 from testbed.throttle.configs import (
     EVERY_REPLICA,
-    FOLLOWER_RATE,
-    FOLLOWER_REPLICAS,
-    LEADER_RATE,
-    LEADER_REPLICAS,
+    LISTS,
+    RATES,
     ConfigChange,
     ConfigValues,
     merged,
@@ -37,7 +35,6 @@ from testbed.wait import WaitTimeout, wait_for
 
 IN_FORCE_S, SERVING_S, DELETED_S, ELECTED_S = 30.0, 60.0, 8.0, 5.0
 LOOK_S = 0.2
-RATES, LISTS = (LEADER_RATE, FOLLOWER_RATE), (LEADER_REPLICAS, FOLLOWER_REPLICAS)
 EventSink = Callable[[str, str, Mapping[str, Any]], None]
 
 

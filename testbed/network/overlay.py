@@ -114,7 +114,7 @@ def path_needs(topology: Topology) -> tuple[PathNeed, ...]:
     A path carries at most what all NICs at one end send, and at most what all NICs at the other end receive.
     A shaped uplink limits the hosts of its rack.
     """
-    machines = [name for name in machines_of(topology) if _rate(topology, (name,), sends=True)[0]]
+    machines = [name for name in machines_of(topology) if declared_rate(topology, (name,), sends=True)[0]]
     pairs: list[tuple[tuple[str, ...], tuple[str, ...]]] = [
         ((source,), (target,)) for source in machines for target in machines if source != target
     ]
@@ -123,14 +123,14 @@ def path_needs(topology: Topology) -> tuple[PathNeed, ...]:
         pairs += [((name,), others[name]) for name in machines] + [(others[name], (name,)) for name in machines]
     found = []
     for sources, targets in pairs:
-        ends = [_rate(topology, sources, sends=True), _rate(topology, targets, sends=False)]
+        ends = [declared_rate(topology, sources, sends=True), declared_rate(topology, targets, sends=False)]
         rate, nics = min(ends, key=lambda end: end[0])
         found.append(PathNeed(sources, targets, rate, nics))
     return tuple(found)
 
 
-def _rate(topology: Topology, machines: Sequence[str], *, sends: bool) -> tuple[int, tuple[str, ...]]:
-    """Return what all hosts on these machines send (or receive) together, and by which NICs."""
+def declared_rate(topology: Topology, machines: Sequence[str], *, sends: bool) -> tuple[int, tuple[str, ...]]:
+    """Return what all hosts on these machines send (or receive) together, in bits/s, and by which NICs."""
     total, nics = 0, list[str]()
     racks: dict[str, int] = {}
     for host in topology.hosts:

@@ -6,7 +6,7 @@ The path from one machine to another is measured between the fabrics, over VXLAN
 import json
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from testbed.errors import TestbedError
 from testbed.hosts import Shell
@@ -14,7 +14,7 @@ from testbed.network.addresses import AddressPlan
 from testbed.network.fabric import CORE
 from testbed.network.flow import PORT, FlowEnd, FlowSettings, payload_rate
 from testbed.network.overlay import PORT as VXLAN_PORT
-from testbed.network.overlay import Overlay, PathNeed, machines_of, path_needs
+from testbed.network.overlay import Overlay, PathNeed, declared_rate, machines_of, path_needs
 from testbed.network.shape import payload_bytes_per_s
 from testbed.topology.machines import VXLAN_BYTES
 from testbed.topology.model import Topology
@@ -132,12 +132,17 @@ def _carried(
     numbers = {machine: number for number, machine in enumerate(machines_of(topology))}
     ends = {machine: FlowEnd(fabrics[machine], str(plan.fabric_on(numbers[machine])), CORE) for machine in numbers}
     pairs = [(source, target) for source in need.sources for target in need.targets]
-    limit = OFFERED * need.rate_bps / len(pairs)
-    flow = FlowSettings(SECONDS, mtu=overlay.mtu, streams=STREAMS, limit_bps=limit)
+    # Each pair in proportion to what its ends declare: a machine with slow NICs need not carry more than these.
+    weights = [
+        declared_rate(topology, (source,), sends=True)[0] * declared_rate(topology, (target,), sends=False)[0]
+        for source, target in pairs
+    ]
+    whole = FlowSettings(SECONDS, mtu=overlay.mtu, streams=STREAMS, limit_bps=OFFERED * need.rate_bps)
+    offered = [replace(whole, limit_bps=whole.limit_bps * weight / sum(weights)) for weight in weights]
     with ThreadPoolExecutor(max_workers=len(pairs)) as pool:
         flows = [
             pool.submit(payload_rate, ends[source], ends[target], flow, port)
-            for port, (source, target) in enumerate(pairs, PORT)
+            for port, ((source, target), flow) in enumerate(zip(pairs, offered, strict=True), PORT)
         ]
     payload = sum(each.result() for each in flows)
     return payload / payload_bytes_per_s(1.0, overlay.mtu)

@@ -12,7 +12,7 @@ from testbed.errors import TestbedError
 from testbed.kafka.types import AdminApi, PartitionMove, PartitionState, TopicPartition
 from testbed.reassignment.lag import LogSizes, PollClock, growth, measure
 from testbed.reassignment.plan import Plan, PlanError, kip73_move_seconds, move_ratio, moves
-from testbed.throttle.configs import EVERY_REPLICA, FOLLOWER_REPLICAS, LEADER_REPLICAS
+from testbed.throttle.configs import EVERY_REPLICA, LISTS
 from testbed.throttle.duration import Copy, Share, bottleneck, shares, throttle_for
 from testbed.units import format_byte_rate, format_duration
 
@@ -137,7 +137,7 @@ def observe(admin: AdminApi, plan: Plan, measure_s: float, pauses: PollClock | N
     if problems:
         raise PlanError("plan", problems[:_SHOWN])
     found = observed(todo, states, measure(admin, live, measure_s, pauses=pauses))
-    lists = admin.topics_configs(plan.topics(), [LEADER_REPLICAS, FOLLOWER_REPLICAS])
+    lists = admin.topics_configs(plan.topics(), LISTS)
     whole = [topic for topic, keys in lists.items() if EVERY_REPLICA in keys.values()]
     cautions = [
         f"topic {topic} lists every replica (*): the other replicas' traffic is not in the estimate" for topic in whole

@@ -22,9 +22,8 @@ from testbed.reassignment.progress import existing_partitions
 from testbed.reassignment.stall import BLOCK_S, Pace, RemainingTime, Stall, StallDetector
 from testbed.throttle.configs import (
     FOLLOWER_RATE,
-    FOLLOWER_REPLICAS,
     LEADER_RATE,
-    LEADER_REPLICAS,
+    LISTS,
     unthrottled_partitions,
 )
 from testbed.throttle.duration import Direction, Share, shares
@@ -112,7 +111,7 @@ class Monitor:
             self._pace.remaining(),
             self._detector.look(at_s, lag, done=not listed),
             self._too_low(moves, sizes, rates),
-            unthrottled_partitions(listed, self._admin.topics_configs(topics, [LEADER_REPLICAS, FOLLOWER_REPLICAS])),
+            unthrottled_partitions(listed, self._admin.topics_configs(topics, LISTS)),
             silent,
         )
 

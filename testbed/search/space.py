@@ -73,7 +73,10 @@ class Space:
         moved = rng.choice(([FILLED], [FILLED], [FILLED, LOADED], [FILLED, LOADED], [LOADED]))
         steps = [self._move(rng, moved, topics, ranges.moves_begin_s)]
         for _number in range(rng.choice(ranges.more_steps)):
-            steps.append(self._another(rng, topics, faults))
+            # One fault of a kind: healing names the kind, and would end another one of it, too.
+            drawn = {step.action.replace("_", "-") for step in steps}
+            left = {name: kind for name, kind in faults.items() if name not in drawn}
+            steps.append(self._another(rng, topics, left))
         steps.sort(key=lambda step: (step.share or 0, step.at_s))
         calm_s = ranges.steps_until_s + ranges.quiet_s
         return Draft(self.name, topics, rng.choice(ranges.load_kb_per_s), tuple(steps), calm_s)

@@ -13,6 +13,8 @@ LEADER_RATE = "leader.replication.throttled.rate"
 FOLLOWER_RATE = "follower.replication.throttled.rate"
 LEADER_REPLICAS = "leader.replication.throttled.replicas"
 FOLLOWER_REPLICAS = "follower.replication.throttled.replicas"
+LISTS = (LEADER_REPLICAS, FOLLOWER_REPLICAS)
+"""The keys of a topic's lists of throttled replicas."""
 EVERY_REPLICA = "*"
 RATES = (LEADER_RATE, FOLLOWER_RATE)
 EVERY_BROKER = ConfigResource("broker", "")

@@ -6,11 +6,10 @@ from dataclasses import dataclass
 from testbed.errors import TestbedError
 from testbed.kafka.errors import UNKNOWN_TOPIC_OR_PARTITION, KafkaError, UnreachableError
 from testbed.kafka.types import AdminApi, ConfigResource, TopicPartition
-from testbed.throttle.configs import EVERY_BROKER, FOLLOWER_REPLICAS, LEADER_REPLICAS, RATES, read_configs
+from testbed.throttle.configs import EVERY_BROKER, LISTS, RATES, read_configs
 from testbed.throttle.journal import JournalFolder, ThrottleJournal, open_journals
 from testbed.wait import WaitTimeout, wait_for
 
-LISTS = (LEADER_REPLICAS, FOLLOWER_REPLICAS)
 _TIMEOUT_S = 15.0
 _INTERVAL_S = 0.1
 _DELETED_MEANWHILE = 3

@@ -13,6 +13,7 @@ from testbed.throttle.configs import (
     FOLLOWER_REPLICAS,
     LEADER_RATE,
     LEADER_REPLICAS,
+    LISTS,
     RATES,
     ConfigChange,
     ConfigValues,
@@ -33,7 +34,6 @@ from testbed.throttle.recovery import Interference, RestoreResult, restore
 from testbed.wait import WaitTimeout, wait_for
 
 EventSink = Callable[[str, str, Mapping[str, Any]], None]
-_LISTS = (LEADER_REPLICAS, FOLLOWER_REPLICAS)
 _SHOWN_PROBLEMS = 8
 
 
@@ -327,8 +327,8 @@ class Throttle:
     def _check_broker(self, broker: int) -> BrokerThrottle:
         configs = self._admin.broker_configs(broker, RATES)
         rates = [configs.in_force(key) for key in (LEADER_RATE, FOLLOWER_RATE)]
-        lists: dict[str, dict[str, str]] = {key: {} for key in _LISTS}
-        for topic, seen in self._admin.topics_configs(self._topics(), _LISTS, broker).items():
+        lists: dict[str, dict[str, str]] = {key: {} for key in LISTS}
+        for topic, seen in self._admin.topics_configs(self._topics(), LISTS, broker).items():
             for key, value in seen.items():
                 lists[key][topic] = value
         leader, follower = (None if rate is None else int(rate) for rate in rates)
@@ -338,13 +338,22 @@ class Throttle:
         own = EVERY_BROKER if EVERY_BROKER in self._wanted else ConfigResource.broker(broker)
         seen = self._present(self._topics(), [own], broker)
         wanted = {resource: self._wanted[resource] for resource in seen}
-        return [f"broker {broker} reports {problem}" for problem in not_in_force(wanted, seen)]
+        problems = list(not_in_force(wanted, seen))
+        if own == EVERY_BROKER:
+            # A value of the broker's own prevails over the default of all.
+            configs = self._admin.broker_configs(broker, RATES)
+            problems += [
+                f"{key}={configs.in_force(key)} of its own, wanted {value}"
+                for key, value in wanted[own].items()
+                if configs.broker.get(key) not in (None, value)
+            ]
+        return [f"broker {broker} reports {problem}" for problem in problems]
 
     def _present(
         self, topics: Sequence[str], of_brokers: Iterable[ConfigResource], from_broker: int | None = None
     ) -> dict[ConfigResource, dict[str, str]]:
         """Return the present configuration: all topics' lists in few requests, and each broker's as it reports it."""
-        lists = self._admin.topics_configs(topics, _LISTS, from_broker)
+        lists = self._admin.topics_configs(topics, LISTS, from_broker)
         found = {ConfigResource.topic(topic): lists.get(topic, {}) for topic in topics}
         return found | {resource: read_configs(self._admin, resource, from_broker) for resource in of_brokers}
 
