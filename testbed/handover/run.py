@@ -146,18 +146,24 @@ def watched_move(
 
         able = of_software(testbed.topology)
         driver = stack.enter_context(Driver(admin, JournalFolder(), on_event=record, able=able))
+        epochs = {tp: len(each.received) for tp, each in probe.probed().items()}
         moves = driver.execute(plan, None)
         killed_us = accepted()
         timeline, why = None, ""
         try:
             timeline = driver.follow(timeout_s=timeout_s, interval_s=LOOK_S)
             done_us = now_us()
+            # The consumer learns of the new leader by itself, later than the producer.
             wait_for(
-                lambda: [tp for tp, each in probe.probed().items() if not each.acked or each.acked[-1][1] < done_us],
+                lambda: [
+                    tp
+                    for tp, each in probe.probed().items()
+                    if not each.acked or each.acked[-1][1] < done_us or len(each.received) <= epochs[tp]
+                ],
                 lambda silent: not silent,
                 SETTLED_S,
                 LOOK_S,
-                "an acknowledgement in every partition after the move",
+                "an acknowledgement, and a record of the new leader fetched, in every partition after the move",
             )
         except (DriverError, WaitTimeout) as error:
             # Also after a failed move the result holds the steps so far.
