@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from testbed.paths import data_dir
+from testbed.provision.testbed import Testbed
 from tests.containers.conftest import cli
 from tests.containers.kills import SHORT_RUN, TOPOLOGY, Killed, everything, kill
 
@@ -102,8 +103,12 @@ class Series:
             shown = json.loads(cli("status", self._name, "--json").stdout)
             out = self._folder / "captured"
             shutil.rmtree(out, ignore_errors=True)
+            with Testbed.attach(self._name) as testbed, testbed.admin() as admin:
+                admin.create_topic("seen", {0: (1,)})
+            plan = self._folder / "plan.json"
+            plan.write_text('{"version": 1, "partitions": [{"topic": "seen", "partition": 0, "replicas": [2]}]}')
             words = ("capture", "seen", "--bootstrap", ",".join(shown["bootstrap"]), "--out", str(out))
-            yield (*words, "--measure", "2s"), ""
+            yield (*words, "--measure", "2s", "--plan", str(plan)), ""
             files = sorted(path.name for path in out.glob("*"))
             assert files in ([], ["incident.yaml", "topology.yaml"]), f"half a capture: {files}"
         finally:
