@@ -73,45 +73,10 @@ def _nothing(_run: RunView, _shaky: Sequence[Finding]) -> Sequence[Finding | Non
 
 NETWORK_CHANGED = "nic-unchanged"
 """The precondition that does not hold when another process changed a link during the run."""
-
-
 NETWORK_MEASURED = "nic-measured"
 """The precondition that does not hold when a NIC is slower than declared, or carries another tenant's traffic."""
 CLOCK_STEADY = "clock-steady"
 """The precondition that does not hold when a clock was set during the run."""
-HoldsAnyway = Callable[[RunView, Sequence[Finding]], Sequence[Finding | None]]
-
-
-def open_if_network_changed(findings: Callable[[RunView], Sequence[Finding]]) -> HoldsAnyway:
-    """Return a criterion's `holds_anyway` for a fact that a slow network can cause: a failure does not hold then.
-
-    Everything else holds, also on a busy machine: it would excuse what Kafka itself makes busy.
-    """
-    return _open_if((NETWORK_CHANGED,), findings)
-
-
-def open_if_network_shared(findings: Callable[[RunView], Sequence[Finding]]) -> HoldsAnyway:
-    """Return a criterion's `holds_anyway` for the bytes of a NIC: a failure does not hold where others may send, too.
-
-    Another tenant's traffic makes a NIC carry less than declared when it is measured. Everything else holds.
-    """
-    return _open_if((NETWORK_CHANGED, NETWORK_MEASURED), findings)
-
-
-def open_if_clock_set(findings: Callable[[RunView], Sequence[Finding]]) -> HoldsAnyway:
-    """Return a criterion's `holds_anyway` for what a broker computes of its clock: a failure does not hold then.
-
-    A controller logs an ERROR for each event that lasted for seconds, by a clock that another process has set.
-    """
-    return _open_if((CLOCK_STEADY,), findings)
-
-
-def _open_if(names: Collection[str], findings: Callable[[RunView], Sequence[Finding]]) -> HoldsAnyway:
-    def holding(run: RunView, shaky: Sequence[Finding]) -> Sequence[Finding | None]:
-        off = any(each.name in names for each in shaky)
-        return [None if off and each.verdict == "fail" else each for each in findings(run)]
-
-    return holding
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +100,10 @@ class Criterion(Generic[M]):
     """Judge a run whose experiment names the criterion; else every run that has what it needs."""
     rests_on_preconditions: bool = False
     """Whether its findings are left open when the NICs, the machine or the load were not as declared."""
-    holds_anyway: HoldsAnyway = _nothing
+    excused_by: Collection[str] = ()
+    """The names of the preconditions that leave a failure open. Everything else holds, also on a busy machine: it would
+    excuse what Kafka itself makes busy. Empty: every precondition leaves every finding open."""
+    holds_anyway: Callable[[RunView, Sequence[Finding]], Sequence[Finding | None]] = _nothing
     """For each finding, in order: what holds although these preconditions do not, or None. Empty: nothing does."""
     skips: Callable[[RunView], str | None] = _never
     """Why nothing can be said of a run although it has what the criterion needs; None when something can."""

@@ -124,6 +124,9 @@ def _findings(criterion: Criterion[Any], run: RunView, shaky: Sequence[Finding])
     found = criterion.findings(run)
     if not shaky or not criterion.rests_on_preconditions:
         return found
+    if criterion.excused_by:
+        excused = any(each.name in criterion.excused_by for each in shaky)
+        return [not_judged(each, shaky) if excused and each.verdict == "fail" else each for each in found]
     certain = criterion.holds_anyway(run, shaky) or [None] * len(found)
     return [sure or not_judged(each, shaky) for each, sure in zip(found, certain, strict=True)]
 

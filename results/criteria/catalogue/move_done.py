@@ -2,7 +2,7 @@
 
 from results.contract.manifest import Done
 from results.contract.verdict import Finding
-from results.criteria.criterion import FACTS, Criterion, has_any_move, open_if_network_changed
+from results.criteria.criterion import FACTS, NETWORK_CHANGED, Criterion, has_any_move
 from results.criteria.findings import fact_finding
 
 
@@ -23,6 +23,6 @@ CRITERION: Criterion[Done | None] = Criterion(
     needs=has_any_move,
     by_name=False,
     rests_on_preconditions=True,
-    holds_anyway=open_if_network_changed(lambda run: [judge_done(run.manifest.facts.done)]),
+    excused_by=(NETWORK_CHANGED,),
     catches="A reassignment that is reported done too early.",
 )

@@ -1,7 +1,7 @@
 """A copied byte crosses the wire once: the calibration transfer cost the headers and little more."""
 
 from results.contract.verdict import Finding
-from results.criteria.criterion import FACTS, Criterion, has_any_move, has_move, open_if_network_shared
+from results.criteria.criterion import FACTS, NETWORK_CHANGED, NETWORK_MEASURED, Criterion, has_any_move, has_move
 from results.criteria.findings import finding
 from results.criteria.run_view import RunView
 
@@ -44,6 +44,6 @@ CRITERION: Criterion[float | None] = Criterion(
     needs=has_any_move,
     by_name=False,
     rests_on_preconditions=True,
-    holds_anyway=open_if_network_shared(lambda run: _judge(run, overhead(run))),
+    excused_by=(NETWORK_CHANGED, NETWORK_MEASURED),
     catches="A follower that fetches the same bytes again.",
 )
