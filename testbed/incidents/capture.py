@@ -97,14 +97,12 @@ def capture(
     unknown = sorted({*topics, *(plan.topics() if plan else ())} - {*names})
     if unknown:
         raise UsageError(f"the cluster has no topic {', '.join(unknown)}, or this user may not see it")
-    if internal := sorted(name for name in topics if name.startswith(INTERNAL)):
-        raise UsageError(f"{', '.join(internal)}: an internal topic is not captured, because a replay makes its own")
+    refuse_internal(topics)
     asked = listed.keys() if plan is None else plan.targets.keys()
     chosen = {*topics} or {tp.topic for tp in asked} or {*names}
     wanted = [name for name in names if not name.startswith(INTERNAL) and name in chosen]
     states = admin.partitions(wanted)
-    if len(info.brokers) > MOST_BROKERS or len(states) > MOST_PARTITIONS:
-        raise UsageError(f"{len(info.brokers)} brokers, {len(states)} partitions: name fewer topics with --topic")
+    refuse_large(len(info.brokers), len(states))
     notes = [] if plan is None else _check_plan(plan, states, wanted)
     notes += left_out(asked, wanted)
     brokers = [broker.id for broker in info.brokers]
@@ -152,12 +150,34 @@ def _brokers(admin: AdminApi) -> ClusterInfo:
 
 def _check_plan(plan: Plan, states: Mapping[TopicPartition, PartitionState], wanted: Sequence[str]) -> list[str]:
     """Return what the capture leaves out of the plan. Raise `UsageError` for a partition that does not exist."""
-    if not plan.targets:
-        raise UsageError("the plan has no partitions; give a plan that moves some")
+    refuse_empty(plan)
     kept = {*wanted}
     if unknown := sorted(tp for tp in plan.targets if tp.topic in kept and tp not in states):
         named = ", ".join(map(str, unknown[:_SHOWN])) + (" and others" if len(unknown) > _SHOWN else "")
         raise UsageError(f"the plan moves {named}, which the cluster does not have: make the plan anew")
+    return log_dir_notes(plan)
+
+
+def refuse_internal(topics: Sequence[str]) -> None:
+    """Raise `UsageError` when one of the chosen topics is internal."""
+    if internal := sorted(name for name in topics if name.startswith(INTERNAL)):
+        raise UsageError(f"{', '.join(internal)}: an internal topic is not captured, because a replay makes its own")
+
+
+def refuse_large(brokers: int, partitions: int) -> None:
+    """Raise `UsageError` when a cluster is too large to capture."""
+    if brokers > MOST_BROKERS or partitions > MOST_PARTITIONS:
+        raise UsageError(f"{brokers} brokers, {partitions} partitions: name fewer topics with --topic")
+
+
+def refuse_empty(plan: Plan) -> None:
+    """Raise `UsageError` when a plan has no partitions."""
+    if not plan.targets:
+        raise UsageError("the plan has no partitions; give a plan that moves some")
+
+
+def log_dir_notes(plan: Plan) -> list[str]:
+    """Return a note when a plan chooses log dirs, which a replay does not."""
     chosen = len(plan.partitions_with_log_dirs())
     return [f"the plan chooses log dirs for {chosen} partitions; the replay has one on each host"] if chosen else []
 

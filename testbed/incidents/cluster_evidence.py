@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from testbed.incidents.broker_logs import LogReport
-from testbed.incidents.evidence import EvidenceError, EvidenceText, json_blocks
+from testbed.incidents.evidence import EvidenceError, EvidenceText, id_list, json_blocks
 from testbed.incidents.reassignment_output import REASSIGN, ReassignmentReport
 from testbed.incidents.tool_output import (
     API_VERSIONS,
@@ -117,7 +117,7 @@ class ClusterEvidence:
 
 
 def _shown(described: DescribedPartition) -> str:
-    replicas = ",".join(map(str, described.state.replicas))
+    replicas = id_list(described.state.replicas)
     return replicas if described.running is None else f"{replicas} (which move)"
 
 

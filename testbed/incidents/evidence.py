@@ -194,6 +194,11 @@ def broker_ids(text: str) -> tuple[int, ...]:
     return ids
 
 
+def id_list(ids: Iterable[int]) -> str:
+    """Return broker ids as Kafka's tools print them: `1,2`."""
+    return ",".join(map(str, ids))
+
+
 def whole(text: str) -> int:
     """Return an id: a whole number from 0 to 2^31 - 1. Raise ValueError."""
     digits = text.strip()

@@ -12,16 +12,18 @@ from testbed.incidents.broker_logs import LoggedMove, newest
 from testbed.incidents.capture import (
     INTERNAL,
     KEPT_CONFIGS,
-    MOST_BROKERS,
-    MOST_PARTITIONS,
     CapturedCluster,
     CapturedTopic,
     left_out,
+    log_dir_notes,
     lowest_rate,
+    refuse_empty,
+    refuse_internal,
+    refuse_large,
     replicas_before,
 )
 from testbed.incidents.cluster_evidence import ClusterEvidence
-from testbed.incidents.evidence import EvidenceError, SourceLine
+from testbed.incidents.evidence import EvidenceError, SourceLine, id_list
 from testbed.incidents.move_timeline import move_timeline
 from testbed.incidents.tool_output import API_VERSIONS, CONFIGS, LOG_DIRS, TOPICS
 from testbed.kafka.types import BrokerConfigs, ConfigResource, PartitionState, Reassignment, TopicPartition
@@ -99,8 +101,7 @@ class _Assembly:
             )
         brokers = self._brokers(captured)
         partitions = sum(len(each.replicas) for each in captured.values())
-        if len(brokers) > MOST_BROKERS or partitions > MOST_PARTITIONS:
-            raise UsageError(f"{len(brokers)} brokers, {partitions} partitions: name fewer topics with --topic")
+        refuse_large(len(brokers), partitions)
         timeline = move_timeline(captured, brokers, self._evidence.logs, self._moves)
         throttle = self._throttle(brokers)
         self._note_log_dirs(captured)
@@ -136,8 +137,7 @@ class _Assembly:
         running = {tp: each.running.target for tp, each in self._placed.items() if each.running is not None}
         report = self._evidence.reassignments
         if self._plan is not None:
-            if not self._plan.targets:
-                raise UsageError("the plan has no partitions; give a plan that moves some")
+            refuse_empty(self._plan)
             self._check_plan(self._plan, topics)
             self._compare("runs to", running)
             if self._given is not None and report.planned:
@@ -179,7 +179,7 @@ class _Assembly:
         for tp in sorted(others):
             if tp in plan and {*plan[tp]} != {*others[tp]}:
                 self._remarks.append(
-                    f"{self._placed[tp].place}: {tp} {how} {_shown(others[tp])}; the plan counts: {_shown(plan[tp])}"
+                    f"{self._placed[tp].place}: {tp} {how} {id_list(others[tp])}; the plan counts: {id_list(plan[tp])}"
                 )
 
     def _logged_target(self, tp: TopicPartition, move: LoggedMove) -> tuple[int, ...] | None:
@@ -193,10 +193,7 @@ class _Assembly:
         names = sorted(self._partitions)
         if unknown := sorted({*topics} - {*names}):
             raise UsageError(f"no file describes the topic {', '.join(unknown)}; add the output of {TOPICS}")
-        if internal := [name for name in topics if name.startswith(INTERNAL)]:
-            raise UsageError(
-                f"{', '.join(internal)}: an internal topic is not captured, because a replay makes its own"
-            )
+        refuse_internal(topics)
         chosen = {*topics} or {tp.topic for tp in targets} or {*names}
         wanted = [name for name in names if name in chosen and not name.startswith(INTERNAL)]
         self._notes += left_out(targets.keys(), wanted)
@@ -248,7 +245,7 @@ class _Assembly:
             return logged
         elif current is not None and {*current.replicas} != {*described}:
             self._remarks.append(
-                f"{current.place}: {tp} had the replicas {_shown(current.replicas)}, and {_shown(described)} in "
+                f"{current.place}: {tp} had the replicas {id_list(current.replicas)}, and {id_list(described)} in "
                 f"{placed.place}, which count"
             )
         return described
@@ -316,16 +313,14 @@ class _Assembly:
     def _note_reassignments(self) -> None:
         verified = self._evidence.reassignments.verified
         self._remarks += [
-            f"{each.place}: no reassignment of {each.tp} runs, and its replicas are not {_shown(each.target)}"
+            f"{each.place}: no reassignment of {each.tp} runs, and its replicas are not {id_list(each.target)}"
             for each in verified
             if each.target is not None
         ]
         if states := Counter(each.state for each in verified):
             counts = ", ".join(f"{count} {state}" for state, count in sorted(states.items()))
             self._notes.append(f"when --verify ran, the moves were: {counts}")
-        chosen = 0 if self._plan is None else len(self._plan.partitions_with_log_dirs())
-        if chosen:
-            self._notes.append(f"the plan chooses log dirs for {chosen} partitions; the replay has one on each host")
+        self._notes += [] if self._plan is None else log_dir_notes(self._plan)
 
 
 def _unled(tp: TopicPartition, replicas: tuple[int, ...]) -> PartitionState:
@@ -334,7 +329,3 @@ def _unled(tp: TopicPartition, replicas: tuple[int, ...]) -> PartitionState:
 
 def _whole(text: str) -> bool:
     return len(text) < 20 and text.removeprefix("-").isdecimal() and text.isascii()
-
-
-def _shown(replicas: Sequence[int]) -> str:
-    return ",".join(map(str, replicas))

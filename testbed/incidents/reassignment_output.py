@@ -1,11 +1,10 @@
 """What `kafka-reassign-partitions` reads and prints: plans, --generate, --execute, --list and --verify. Pure."""
 
 import re
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from testbed.errors import UsageError
-from testbed.incidents.evidence import EvidenceText, JsonBlock, SourceLine, broker_ids, partition_name
+from testbed.incidents.evidence import EvidenceText, JsonBlock, SourceLine, broker_ids, id_list, partition_name
 from testbed.kafka.types import Reassignment, TopicPartition
 from testbed.reassignment.plan import Plan
 from testbed.reassignment.plan_file import plan_from_json
@@ -61,7 +60,7 @@ class VerifiedMove:
 class ReassignmentReport:
     """What files say of reassignments: plans, the placement before them, and what --list and --verify printed.
 
-    `recognised` is true when the last text had any of these; also when --list found nothing.
+    `empty_list` is where --list said that nothing runs.
     """
 
     planned: dict[TopicPartition, PlannedTarget] = field(default_factory=dict)
@@ -94,7 +93,7 @@ class ReassignmentReport:
             other = into.setdefault(tp, here)
             if other.replicas != replicas:
                 problems.append(
-                    f"{block.place}: {tp} has the replicas {_shown(replicas)}, and {_shown(other.replicas)} in "
+                    f"{block.place}: {tp} has the replicas {id_list(replicas)}, and {id_list(other.replicas)} in "
                     f"{other.place}; give one of them: a rollback's plan has the placement before the move"
                 )
         return True
@@ -131,7 +130,7 @@ class ReassignmentReport:
         other = self.listed.setdefault(tp, ListedReassignment(tp, running, place))
         if {*other.running.target} != {*running.target}:
             problems.append(
-                f"{place}: {tp} moves to {_shown(running.target)}, and to {_shown(other.running.target)} in "
+                f"{place}: {tp} moves to {id_list(running.target)}, and to {id_list(other.running.target)} in "
                 f"{other.place}; give the list of one time"
             )
 
@@ -143,7 +142,3 @@ def _with_adding(running: Reassignment) -> Reassignment:
 
 def _state(text: str) -> str:
     return "running" if "progress" in text else "failed" if text == "failed" else "complete"
-
-
-def _shown(replicas: Iterable[int]) -> str:
-    return ",".join(map(str, replicas))
