@@ -158,10 +158,9 @@ class RaiseAfterStall(MidMoveAction):
         move.recorder.event("move.raised", "move", {"rate_bytes_per_s": self._raised})
 
 
-class RollingRestart(MidMoveAction):
-    """An action that restarts brokers one after the other, each after a pause in which all brokers served."""
+class HostByHost(MidMoveAction):
+    """The base of actions that take hosts out one after the other, each after a pause in which all brokers served."""
 
-    no_model = "brokers were restarted: how long nothing was copied is not modelled"
     faults = frozenset({BrokerRestart.kind})
 
     def __init__(self, hosts: Sequence[str], pause_s: float) -> None:
@@ -174,22 +173,39 @@ class RollingRestart(MidMoveAction):
         """Start the clock of the first pause."""
         self._next_s = time.monotonic() + self._pause_s
 
+    def _due(self, poll: Poll) -> str | None:
+        """Return the next host when its time has come; the same host until `_back`."""
+        return self._left[0] if self._left and poll.in_flight and time.monotonic() >= self._next_s else None
+
+    def _leaves(self, host: str) -> bool:
+        """Return whether a host leaves now, and not again because a request got no answer."""
+        first, self._leaving = self._leaving != host, host
+        return first
+
+    def _back(self) -> None:
+        """Note that the host is back, and start the clock of the next pause."""
+        self._left.pop(0)
+        self._next_s = time.monotonic() + self._pause_s
+
+
+class RollingRestart(HostByHost):
+    """An action that restarts brokers one after the other, each after a pause in which all brokers served."""
+
+    no_model = "brokers were restarted: how long nothing was copied is not modelled"
+
     def on_poll(self, move: RunningMove, poll: Poll) -> None:
         """Restart the next broker when its time has come, and wait until it is in sync."""
-        if self._left and poll.in_flight and time.monotonic() >= self._next_s:
-            host = self._left[0]
-            move.context.progress(f"restarting {host}")
-            if self._leaving != host:
-                self._leaving = host
-                move.recorder.event("broker.leaving", "restart", host=host)
-            with Faults(move.testbed).injected(BrokerRestart(host=host)):
-                pass  # entering restarts the broker and waits for its answer; leaving waits until every broker serves
-            _wait_in_sync(move, host)
-            # The host leaves the list only after success: the next poll restarts it again when a broker did not answer.
-            self._left.pop(0)
-            as_planned = move.led_as_planned()
-            move.recorder.event("broker.back", "restart", {"leaders_as_planned": as_planned}, host=host)
-            self._next_s = time.monotonic() + self._pause_s
+        host = self._due(poll)
+        if host is None:
+            return
+        move.context.progress(f"restarting {host}")
+        if self._leaves(host):
+            move.recorder.event("broker.leaving", "restart", host=host)
+        with Faults(move.testbed).injected(BrokerRestart(host=host)):
+            pass  # entering restarts the broker and waits for its answer; leaving waits until every broker serves
+        _wait_in_sync(move, host)
+        self._back()
+        move.recorder.event("broker.back", "restart", {"leaders_as_planned": move.led_as_planned()}, host=host)
 
     def missing(self) -> str:
         """Return the brokers that were not restarted."""
@@ -244,7 +260,7 @@ class SlowNic(MidMoveAction):
         return self._fault.reshaped(topology)
 
 
-class Upgrade(MidMoveAction):
+class Upgrade(HostByHost):
     """An action that upgrades hosts to another Kafka, each after a pause in which all brokers served.
 
     A host that does not serve with the new version gets its old version back, so that the audit can read every record.
@@ -253,15 +269,13 @@ class Upgrade(MidMoveAction):
     """
 
     no_model = "brokers were upgraded: how long nothing was copied is not modelled"
-    faults = frozenset({BrokerRestart.kind})
 
     def __init__(
         self, hosts: Sequence[str], to: str, pause_s: float, finalize: bool = False, down: bool = False
     ) -> None:
-        self._left = list(hosts)
-        self._to, self._pause_s, self._finalize, self._down = to, pause_s, finalize, down
-        self._next_s = 0.0
-        self._leaving = self._before = ""
+        super().__init__(hosts, pause_s)
+        self._to, self._finalize, self._down = to, finalize, down
+        self._before = ""
 
     @contextmanager
     def around(self, move: RunningMove) -> Iterator[None]:
@@ -282,18 +296,14 @@ class Upgrade(MidMoveAction):
             self._to = own[0]
         yield
 
-    def started(self, _move: RunningMove) -> None:
-        """Start the clock of the first pause."""
-        self._next_s = time.monotonic() + self._pause_s
-
     def on_poll(self, move: RunningMove, poll: Poll) -> None:
         """Upgrade the next host when its time has come. Raise `DriverError` when it does not serve afterwards."""
-        if not (self._left and poll.in_flight and time.monotonic() >= self._next_s):
+        host = self._due(poll)
+        if host is None:
             return
-        host = self._left[0]
-        if self._leaving != host:
+        if self._leaves(host):
             # A request without an answer is repeated, and the host may have the new version by then.
-            self._leaving, self._before = host, move.testbed.state.kafka[host]
+            self._before = move.testbed.state.kafka[host]
             move.recorder.event("broker.leaving", "upgrade", {"to": self._to}, host=host)
         try:
             upgrade_one(move.testbed, self._to, host, self._finalize and len(self._left) == 1, move.context.progress)
@@ -307,11 +317,10 @@ class Upgrade(MidMoveAction):
             )
             upgrade_one(move.testbed, self._before, host, False, move.context.progress)
             raise DriverError(f"the upgrade of {host} to Kafka {self._to} failed: {error}") from error
-        self._left.pop(0)
+        self._back()
         after = move.testbed.state.kafka[host]
         detail = {"leaders_as_planned": move.led_as_planned(), "before": self._before, "after": after}
         move.recorder.event("broker.back", "upgrade", detail, host=host)
-        self._next_s = time.monotonic() + self._pause_s
 
     def missing(self) -> str:
         """Return the hosts that were not upgraded."""
