@@ -10,13 +10,13 @@ from testbed.errors import TestbedError
 from testbed.kafka.cancellation import cancel_running
 from testbed.kafka.capabilities import ON_DISK, Capability, require
 from testbed.kafka.errors import KafkaError, UnreachableError
+from testbed.kafka.partitions import existing_partitions
 from testbed.kafka.types import AdminApi, PartitionMove, PartitionState, Reassignment, TopicPartition
 from testbed.reassignment.plan import Plan, PlanError, moves
 from testbed.reassignment.progress import (
     MoveProgress,
     Poll,
     TraceEntry,
-    existing_partitions,
     in_flight,
     is_recreated,
     left_behind,

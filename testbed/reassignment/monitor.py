@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from testbed.kafka.errors import UnreachableError
+from testbed.kafka.partitions import existing_partitions
 from testbed.kafka.types import AdminApi, TopicPartition
 from testbed.reassignment.lag import (
     BrokerDirection,
@@ -18,7 +19,6 @@ from testbed.reassignment.lag import (
     passed,
     read_sizes,
 )
-from testbed.reassignment.progress import existing_partitions
 from testbed.reassignment.stall import BLOCK_S, Pace, RemainingTime, Stall, StallDetector
 from testbed.throttle.configs import (
     FOLLOWER_RATE,

@@ -3,11 +3,8 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from testbed.kafka.errors import UNKNOWN_TOPIC_OR_PARTITION, KafkaError, UnreachableError
+from testbed.kafka.errors import UnreachableError
 from testbed.kafka.types import AdminApi, PartitionMove, PartitionState, Reassignment, ReplicaLog, TopicPartition
-
-_DELETED_MEANWHILE = 3
-"""So many topics may be deleted while the partitions are requested."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,18 +133,3 @@ def left_behind(admin: AdminApi, moves: Sequence[PartitionMove]) -> list[str]:
 def is_recreated(before: str | None, now: str) -> bool:
     """Return whether a topic was deleted and created again, by its id; False if either id is unknown."""
     return bool(before) and bool(now) and before != now
-
-
-def existing_partitions(admin: AdminApi, topics: Sequence[str]) -> dict[TopicPartition, PartitionState]:
-    """Return the partitions of the topics that exist; see `Admin.partitions`. Raise `KafkaError`."""
-    there = list(topics)
-    for tries_left in range(_DELETED_MEANWHILE, -1, -1):
-        try:
-            return admin.partitions(there)
-        except KafkaError as error:
-            if error.name != UNKNOWN_TOPIC_OR_PARTITION or not tries_left:
-                raise
-            # A topic was deleted, perhaps between these two requests.
-            known = set(admin.topics())
-            there = [topic for topic in topics if topic in known]
-    raise AssertionError("the last try returns or raises")

@@ -4,7 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from testbed.errors import TestbedError
-from testbed.kafka.errors import UNKNOWN_TOPIC_OR_PARTITION, KafkaError, UnreachableError
+from testbed.kafka.errors import KafkaError, UnreachableError
+from testbed.kafka.partitions import existing_partitions
 from testbed.kafka.types import AdminApi, ConfigResource, TopicPartition
 from testbed.throttle.configs import EVERY_BROKER, LISTS, RATES, read_configs
 from testbed.throttle.journal import JournalFolder, ThrottleJournal, open_journals
@@ -12,7 +13,6 @@ from testbed.wait import WaitTimeout, wait_for
 
 _TIMEOUT_S = 15.0
 _INTERVAL_S = 0.1
-_DELETED_MEANWHILE = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,14 +111,8 @@ def clear(admin: AdminApi, state: ThrottleStatus) -> None:
 
 def _assigned(admin: AdminApi) -> set[int]:
     """Return all brokers that have replicas."""
-    for tries_left in range(_DELETED_MEANWHILE, -1, -1):
-        try:
-            return {broker for state in admin.partitions(admin.topics()).values() for broker in state.replicas}
-        except KafkaError as error:
-            # A topic was deleted between the two requests.
-            if error.name != UNKNOWN_TOPIC_OR_PARTITION or not tries_left:
-                raise
-    raise AssertionError("the last try returns or raises")
+    states = existing_partitions(admin, admin.topics())
+    return {broker for state in states.values() for broker in state.replicas}
 
 
 def _listed(lists: Mapping[str, Mapping[str, str]]) -> set[int]:

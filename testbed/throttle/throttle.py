@@ -149,19 +149,15 @@ class Throttle:
             wanted: dict[ConfigResource, dict[str, str]] = {}
             for change in journal.changes:
                 wanted.setdefault(change.resource, {})[change.key] = change.value
-            throttled = {int(r.name) for r in wanted if r.kind == "broker" and r.name}
-            dead = throttled - {broker.id for broker in self._admin.cluster().brokers}
-            self._brokers, self.left_out = tuple(sorted(throttled - dead)), tuple(sorted(dead))
-            for broker in dead:
-                del wanted[ConfigResource.broker(broker)]
-            there = set(self._admin.topics())
-            self._wanted = wanted = {r: keys for r, keys in wanted.items() if r.kind != "topic" or r.name in there}
-            rates = [int(keys[key]) for keys in wanted.values() for key in RATES if key in keys]
+            self._brokers = tuple(sorted(int(r.name) for r in wanted if r.kind == "broker" and r.name))
+            self._wanted, self.left_out = wanted, ()
+            self._leave_out_gone()
+            rates = [int(keys[key]) for keys in self._wanted.values() for key in RATES if key in keys]
             self._throttle_bytes_per_s = max(rates, default=0)
             self._write(replace(journal, owner=Owner.this_process()))
             # The owner may have died within a change, or another tool may have removed a part since.
-            of_brokers = [resource for resource in wanted if resource.kind == "broker"]
-            self._alter(changes(wanted, self._present(self._topics(), of_brokers)))
+            of_brokers = [resource for resource in self._wanted if resource.kind == "broker"]
+            self._alter(changes(self._wanted, self._present(self._topics(), of_brokers)))
 
     def admit(self, live: Collection[int]) -> tuple[int, ...]:
         """Set the rate on brokers of `left_out` that are alive now, in the journal first, and return these brokers.
@@ -336,18 +332,13 @@ class Throttle:
 
     def _missing_on(self, broker: int) -> list[str]:
         own = EVERY_BROKER if EVERY_BROKER in self._wanted else ConfigResource.broker(broker)
-        seen = self._present(self._topics(), [own], broker)
-        wanted = {resource: self._wanted[resource] for resource in seen}
-        problems = list(not_in_force(wanted, seen))
+        seen = self._present(self._topics(), () if own == EVERY_BROKER else [own], broker)
         if own == EVERY_BROKER:
             # A value of the broker's own prevails over the default of all.
             configs = self._admin.broker_configs(broker, RATES)
-            problems += [
-                f"{key}={configs.in_force(key)} of its own, wanted {value}"
-                for key, value in wanted[own].items()
-                if configs.broker.get(key) not in (None, value)
-            ]
-        return [f"broker {broker} reports {problem}" for problem in problems]
+            seen[own] = {key: value for key in RATES if (value := configs.in_force(key)) is not None}
+        wanted = {resource: self._wanted[resource] for resource in seen}
+        return [f"broker {broker} reports {problem}" for problem in not_in_force(wanted, seen)]
 
     def _present(
         self, topics: Sequence[str], of_brokers: Iterable[ConfigResource], from_broker: int | None = None

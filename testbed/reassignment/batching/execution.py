@@ -292,10 +292,9 @@ class Execution:
         except JobError as error:
             self._on_event("note", "control", {"why": str(error)})
             return
-        before, open_before = self._control.throttle_bytes_per_s, self._rate_open
+        self._rate_open |= control.throttle_bytes_per_s != self._control.throttle_bytes_per_s
         # The limits and the wish count at once, also where the rate cannot be set.
         self._control = control
-        self._rate_open = open_before or control.throttle_bytes_per_s != before
         if not self._rate_open or control.wish == "cancel":
             return
         try:

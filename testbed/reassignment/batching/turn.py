@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import Literal, Protocol
 
 from testbed.kafka.errors import UNKNOWN_TOPIC_OR_PARTITION, KafkaError
+from testbed.kafka.partitions import existing_partitions
 from testbed.kafka.types import AdminApi, PartitionState, Reassignment, TopicPartition
 from testbed.reassignment.batching.step import (
     Batch,
@@ -21,7 +22,7 @@ from testbed.reassignment.batching.step import (
     next_step,
 )
 from testbed.reassignment.plan import Plan
-from testbed.reassignment.progress import existing_partitions, is_recreated
+from testbed.reassignment.progress import is_recreated
 
 Mode = Literal["unbatched", "batched", "incremental"]
 PartitionPhase = Literal["done", "moving", "electing", "deferred", "waiting", "gone"]
