@@ -154,16 +154,14 @@ class Search:
     def _examined(self, draft: Draft, invariant: str, why: str) -> Discovery | None:
         """Confirm a failure on new testbeds, shrink it, and confirm it again; None when it does not come again."""
         result, found_s = self.result, self._spent_s()
-        attempts = 1
-        while True:
-            first = self._judged(draft, invariant, f"{invariant} on a new testbed")
-            if first is not None and invariant in first.failed:
-                break
-            attempts += 1
-            if first is None or attempts > FIRST_REPLAYS:
-                open_ = "; its replays could not be judged" if first is None else ""
-                result.unconfirmed.append(f"{invariant} in try {result.tries}: {why}{open_}")
-                return None
+        what = f"{invariant} on a new testbed"
+        attempts, first = 1, self._judged(draft, invariant, what)
+        while first is not None and invariant not in first.failed and attempts < FIRST_REPLAYS:
+            attempts, first = attempts + 1, self._judged(draft, invariant, what)
+        if first is None or invariant not in first.failed:
+            unknown = "; its replays could not be judged" if first is None else ""
+            result.unconfirmed.append(f"{invariant} in try {result.tries}: {why}{unknown}")
+            return None
         replays, cut = 0, False
 
         def fails(smaller: Draft) -> bool:

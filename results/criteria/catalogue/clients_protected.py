@@ -86,7 +86,7 @@ def _client(client: ClientProtection, move: Move, busy: float | None, response: 
 
 
 def allowed_waits_us(
-    client: ClientProtection, limit_us: float, move: Move, transfer: float = 0.0
+    client: ClientProtection, limit_us: float, move: Move, transfer: float
 ) -> tuple[float, float | None]:
     """Return the longest waits allowed while copying and where partitions arrive; None: no move back to compare.
 
