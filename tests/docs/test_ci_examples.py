@@ -131,6 +131,19 @@ def test_its_commands_are_words_that_the_commands_take(name):
         parser.parse_args([*words, *more])
 
 
+def suite_of(words):
+    return words[words.index("--suite") + 1]
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_it_runs_the_suite_whose_history_the_howto_begins(name):
+    """Another suite's scenarios would be LEARNING for ten nights, and the history would not be used."""
+    page = (ROOT / "docs" / "howto-nightly-ci.md").read_text(encoding="utf-8")
+    (begin,) = re.findall(r"nightly .*--repeats.*", page)
+    variables, _steps = FILES[name]()
+    assert suite_of(shlex.split(variables["TESTBED_NIGHT"])) == suite_of(shlex.split(begin))
+
+
 @pytest.mark.containers
 @pytest.mark.parametrize("name", FILES)
 def test_a_night_that_cannot_run_fails_and_is_cleaned_up(name, tmp_path):
