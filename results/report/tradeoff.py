@@ -131,7 +131,8 @@ def _ticks(values: Sequence[float]) -> list[float]:
 
 
 FORMULA = "formula-seconds"
-WIDTH, ROW, LEFT, RIGHT = 960.0, 34, 330.0, 190.0
+ROW, NAMES_PX, FIGURES_PX = 34, 330.0, 190.0
+"""The height of a bar's row; the room for the names left of the bars, and for the figures right of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,7 +166,7 @@ def formula_picture(found: Sequence[CombinationValues]) -> FormulaPicture | None
     longest = max(max(each.ranges[TIME][1], each.medians[FORMULA]) for each in known) or 1.0
 
     def x(seconds: float) -> float:
-        return round((WIDTH - LEFT - RIGHT) * seconds / longest, 1)
+        return round((WIDTH - NAMES_PX - FIGURES_PX) * seconds / longest, 1)
 
     lines = []
     for row, each in enumerate(known):
@@ -173,7 +174,7 @@ def formula_picture(found: Sequence[CombinationValues]) -> FormulaPicture | None
         low, high = each.ranges[TIME]
         text = f"{time:.1f} s, formula {theirs:.1f} s"
         lines.append(LogSizeBar(each.label, ROW * row + 6, x(time), x(low), x(high), x(theirs), text))
-    return FormulaPicture(tuple(lines), WIDTH, ROW * len(lines) + 10.0, LEFT)
+    return FormulaPicture(tuple(lines), WIDTH, ROW * len(lines) + 10.0, NAMES_PX)
 
 
 SIZE = "size"

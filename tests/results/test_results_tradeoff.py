@@ -1,6 +1,7 @@
 """Time against a burden: where marks are, what is left out, and that the page shows it."""
 
 import itertools
+import re
 from dataclasses import replace
 
 import pytest
@@ -44,6 +45,14 @@ def test_longer_is_further_right_and_more_is_higher_up():
         assert drawn.up[-1][0] <= mark.high and mark.low <= drawn.up[0][0]
     assert (drawn.across[0][1], drawn.up[0][1]) == ("0", "0")
     assert 3 <= len(drawn.up) <= 9
+
+
+def test_the_axis_is_as_wide_as_the_lines_of_the_picture():
+    """Both pictures of the module once shared names of constants: all marks stood in the middle half of this one."""
+    lines = set(re.findall(r'<line class="grid" x1="([\d.]+)" x2="([\d.]+)"', render_sweep(PAGE)))
+    drawn = tradeoff(THREE, "nic-max-1s", "of the NIC")
+    assert lines == {("64", "936")}
+    assert (drawn.across[0][0], drawn.across[-1][0]) == (64.0, 936.0)
 
 
 def test_labels_of_marks_that_are_close_do_not_cover_each_other():
