@@ -137,7 +137,8 @@ def half_width(old: Floats, new: Floats, memory: float) -> float:
     total = sum(errors)
     if total == 0:
         return 0.0
-    dof = total**2 / sum(error**2 / d for error, d in zip(errors, each, strict=True))
+    # Shares, not squares of the errors: those of very large or very small values have no float.
+    dof = 1 / sum((error / total) ** 2 / d for error, d in zip(errors, each, strict=True))
     return student(dof) * math.sqrt(total)
 
 
