@@ -4,6 +4,7 @@
 """
 
 import json
+import math
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -24,18 +25,18 @@ _SURROGATE_BYTES = re.compile(_SURROGATE.pattern.encode())
 def parse_json(
     text: str | bytes,
     *,
-    most_bytes: int = MOST_BYTES,
     pairs: Callable[[list[tuple[str, Any]]], Any] | None = None,
-    constant: Callable[[str], Any] | None = None,
+    finite: bool = False,
 ) -> Any:
     """Return the value of a JSON text. Raise ValueError (JSONDecodeError for its syntax) when it is none.
 
-    `pairs` makes an object of its members; `constant` makes a number of NaN and Infinity.
+    `pairs` makes an object of its members. With `finite`, refuse NaN, Infinity and numbers beyond the largest float.
     """
-    if len(text) > most_bytes:
-        raise ValueError(f"larger than {most_bytes} bytes")
+    if len(text) > MOST_BYTES:
+        raise ValueError(f"larger than {MOST_BYTES} bytes")
+    numbers: dict[str, Any] = {"parse_constant": _finite, "parse_float": _finite, "parse_int": _whole} if finite else {}
     try:
-        found = json.loads(text, object_pairs_hook=pairs, parse_constant=constant)
+        found = json.loads(text, object_pairs_hook=pairs, **numbers)
     except RecursionError:
         raise ValueError("nested too deeply") from None
     escapes = _SURROGATE.search(text) if isinstance(text, str) else _SURROGATE_BYTES.search(text)
@@ -45,6 +46,18 @@ def parse_json(
         except UnicodeEncodeError:
             raise ValueError("it has half of a surrogate pair, which is no character") from None
     return found
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    if not math.isfinite(number):
+        raise ValueError(f"{text:.40} is not a JSON number, or too large for a float")
+    return number
+
+
+def _whole(text: str) -> int:
+    _finite(text)
+    return int(text)
 
 
 def read_text(path: Path, most_bytes: int = MOST_BYTES) -> str:
