@@ -72,6 +72,22 @@ def test_an_older_run_goes_through_the_store_with_its_criteria_as_they_were(tmp_
     assert judge(again, store.samples(run_id), store.events(run_id)).criteria == CRITERIA
 
 
+def test_an_incident_that_cannot_be_judged_again_hides_no_other_run(tmp_path, monkeypatch):
+    """Incidents are judged by the driver, where a missing key once ended all."""
+    store = Store.open(tmp_path)
+    run_id = store.commit(RunData(a_run(), *recorded(), list(CRITERIA)))
+    other = replace(a_run(), run_id=run_id.replace("ab12cd", "ef34ab"))
+    store.commit(RunData(other, *recorded(), list(CRITERIA)))
+
+    def judged(manifest, samples, events):
+        return {other.run_id: judge(manifest, samples, events)}[manifest.run_id]
+
+    monkeypatch.setattr("results.spark.recompute.judge", judged)
+    again = recompute(None, store)
+    assert list(again.judgements) == [other.run_id]
+    assert again.problems == (f"run {run_id}: KeyError('{run_id}')",)
+
+
 def test_judged_again_from_a_store_it_is_what_it_was(tmp_path):
     store = Store.open(tmp_path)
     run_id = store.commit(RunData(a_run(), *recorded(), list(CRITERIA)))
