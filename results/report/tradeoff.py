@@ -3,7 +3,6 @@
 Of an unthrottled move the time is drawn against its log size ÷ NIC: a bar for each combination, and the slope.
 """
 
-import itertools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -97,17 +96,19 @@ def tradeoff(found: Sequence[CombinationValues], measure: str, unit: str) -> Tra
 def places(labels: Sequence[str], marks: Sequence[tuple[float, float]]) -> list[LabelPlace]:
     """Return a place for the label of each mark: just above it, else under it, else further off.
 
-    It covers no mark and no label before it, and lies within the picture.
+    It covers no mark and no label before it, and lies within the picture. Where there is no such place left, it stands
+    just above its mark.
     """
     found: list[LabelPlace] = []
     taken = [(x - MARK, x + MARK, y + MARK) for x, y in marks]
     for label, (x, y) in zip(labels, marks, strict=True):
         left = x + ASIDE + CHARACTER * len(label) > WIDTH
         anchor: Literal["start", "end"] = "end" if left else "start"
-        lines = (step for n in itertools.count() for step in (-n, n + 1))
+        lines = (step for n in range(int(HEIGHT / LINE)) for step in (-n, n + 1))
         tried = (LabelPlace(x - ASIDE if left else x + ASIDE, y - 8 + LINE * line, anchor) for line in lines)
-        inside = (place for place in tried if place.y >= LINE)
-        found.append(next(place for place in inside if not any(_over(_box(place, label), box) for box in taken)))
+        inside = [place for place in tried if LINE <= place.y <= HEIGHT - BELOW]
+        free = (place for place in inside if not any(_over(_box(place, label), box) for box in taken))
+        found.append(next(free, inside[0]))
         taken.append(_box(found[-1], label))
     return found
 

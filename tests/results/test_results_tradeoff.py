@@ -66,6 +66,14 @@ def test_labels_of_marks_that_are_close_do_not_cover_each_other():
     assert found[3].x < 940.0
 
 
+def test_labels_of_very_many_marks_at_one_place_stay_in_the_picture():
+    """They once went on downwards without an end, across the axis and out of sight."""
+    for height in (14.0, 150.0, 288.0):
+        found = places(["batched"] * 60, [(500.0, height)] * 60)
+        assert all(14.0 <= place.y <= 288.0 for place in found)
+        assert len({place.y for place in found}) >= 15
+
+
 def test_with_one_mark_there_is_no_trade():
     assert tradeoff(THREE[1:], "nic-max-1s", "") is None
     assert tradeoff(THREE, "produce-p99", "ms") is None
