@@ -3,13 +3,13 @@
 import itertools
 import json
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from results.contract.manifest import IncidentRecord, Manifest
-from results.contract.verdict import Finding, overall
+from results.contract.verdict import Finding
 from results.criteria.quantities import DRIVER, US
 from results.criteria.replayed_run import ReplayedRun
 from results.report import page
@@ -165,7 +165,7 @@ def _panels(signals: _Signals) -> list[Panel]:
     if quota:
         grown.append(("throttle", sorted(quota.items()), "dashed"))
     shares = [
-        (topic or "", [(t, v * 100) for t, v in signals.points("move.moved", DRIVER, topic)], "line")
+        (topic, [(t, v * 100) for t, v in signals.points("move.moved", DRIVER, topic)], "line")
         for _, topic in signals.keys("move.moved")
     ]
     uplinks = [
@@ -173,9 +173,7 @@ def _panels(signals: _Signals) -> list[Panel]:
         for metric, way in (("uplink.tx.bytes", "out"), ("uplink.rx.bytes", "in"))
         for rack, _ in signals.keys(metric)
     ]
-    replicas = [
-        (topic or "", signals.points("topic.isr", DRIVER, topic), "step") for _, topic in signals.keys("topic.isr")
-    ]
+    replicas = [(topic, signals.points("topic.isr", DRIVER, topic), "step") for _, topic in signals.keys("topic.isr")]
     found = [
         panel("rates", "Logs growing", "MB/s", grown),
         panel("moved", "Moved", "%", shares),
@@ -201,20 +199,10 @@ def _latency(signals: _Signals) -> list[tuple[str, list[Point], str]]:
 
 
 def _row(criterion: Finding) -> page.Row:
-    value = criterion.observed
+    row, value = page.row(criterion), criterion.observed
     known = isinstance(value, str | None) or criterion.unit == "bytes/s"
-    observed = page.observed(criterion) if known else f"{value:g} {criterion.unit}".strip()
-    return page.Row(
-        verdict=criterion.verdict,
-        word=page.WORDS[criterion.verdict],
-        title=TITLES.get(criterion.name) or page.title_of(criterion),
-        name=criterion.name,
-        where=" ".join(word for word in (criterion.host, criterion.direction) if word),
-        expected=criterion.expected,
-        observed=observed,
-        tolerance=criterion.tolerance,
-        why=criterion.why,
-    )
+    observed = row.observed if known else f"{value:g} {criterion.unit}".strip()
+    return replace(row, title=TITLES.get(criterion.name, row.title), observed=observed)
 
 
 def answer(record: IncidentRecord, criteria: Sequence[Finding]) -> str:
@@ -223,6 +211,8 @@ def answer(record: IncidentRecord, criteria: Sequence[Finding]) -> str:
     unknown = [c for c in criteria if c.verdict == "inconclusive"]
     if unknown:
         return f"Cannot say: {unknown[0].name}: {unknown[0].why}."
+    if not criteria:
+        return page.NOTHING_JUDGED
     if not failed:
         wrong = " The broken variant was expected to fail." if record.expected_failures else ""
         return f"Every expectation is met.{wrong}"
@@ -243,15 +233,11 @@ def render_incident(manifest: Manifest, samples: Any, events: Any, criteria: Seq
     moved = signals.run.events("move.done")
     marks += [AxisMark(signals.run.seconds(each["us"]), f"{each['name']} moved") for each in moved]
     return {
-        "manifest": manifest,
         "record": record,
-        "verdict": overall(criteria),
-        "word": page.WORDS[overall(criteria)],
         "answer": answer(record, criteria),
         "steps": acted,
         "panels": panels,
         "rows": [_row(each) for each in criteria],
-        "logs": page.log_rows(manifest),
         "document": json.dumps(record.document, indent=2, ensure_ascii=False),
         "charts": {"panels": [asdict(each) for each in panels], "marks": [asdict(mark) for mark in marks]},
     }

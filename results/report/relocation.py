@@ -6,12 +6,13 @@ from typing import Any
 
 from results.contract.manifest import Manifest
 from results.contract.relocation import CALM, Membership, Relocation
-from results.contract.verdict import Finding, overall
+from results.contract.verdict import Finding
 from results.criteria.catalogue.handover import longest_pause, partitions_per_s
 from results.criteria.measures import MoveMeasures
 from results.criteria.quantities import size
 from results.criteria.relocation_measures import NOTHING, copied_bytes, formula, uploaded_bytes
-from results.report import page, traffic
+from results.render import NOTHING as DASH
+from results.report import traffic
 
 WIDTH, ROW, LEFT, RIGHT = 900.0, 30, 240, 90
 STORED = {
@@ -20,7 +21,6 @@ STORED = {
     "automq": "AutoMQ",
 }
 """What is called what: tiered storage is never called AutoMQ."""
-DASH = "\N{EN DASH}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,10 +40,7 @@ def render_relocation(
     """Return what the template is filled with."""
     rows = bars(manifest, asked, measures)
     return {
-        "manifest": manifest,
         "stored": STORED[asked.storage],
-        "verdict": overall(criteria),
-        "word": page.WORDS[overall(criteria)],
         "answer": answer(criteria, asked, measures),
         "table": article(manifest, asked, measures),
         "nics": nic_rows(measures),
@@ -52,10 +49,8 @@ def render_relocation(
         "width": WIDTH,
         "left": LEFT,
         "height": ROW * len(rows) + 8,
-        "sections": page.sections(criteria),
         "clients": traffic.client_rows(measures.clients),
         "load": traffic.load_rows(manifest.facts.live),
-        "logs": page.log_rows(manifest),
     }
 
 
