@@ -28,7 +28,8 @@ INDEX = "index/index.json"
 MANIFESTS = "manifests.parquet"
 INDEX_SCHEMA = 2
 CACHED_PACKS = 8
-REPORTS = pa.schema([RUN_ID, pa.field("html", pa.large_binary(), nullable=False)])
+HTML = pa.schema([pa.field("html", pa.large_binary(), nullable=False)])
+REPORTS = pa.schema([RUN_ID, *HTML])
 _TEXTS = pa.schema([RUN_ID, pa.field("manifest", pa.string(), nullable=False)])
 _PACK = b"pack"
 """Key of the Parquet metadata that holds the Pack, from which a lost index is rebuilt."""
@@ -184,8 +185,8 @@ class Catalogue:
             check_size(file.metadata, range(file.num_row_groups), path)
             return file.read()
 
-    def rows(self, path: str, run_id: str, columns: Sequence[str] | None = None) -> pa.Table | None:
-        """Return a run's rows of a pack's file, or some columns of them; None when it has no rows there.
+    def rows(self, path: str, run_id: str, columns: Sequence[str]) -> pa.Table | None:
+        """Return some columns of a run's rows of a pack's file; None when it has no rows there.
 
         Raise FileNotFoundError when the file is gone, another OSError or ValueError when the rows are damaged.
         """
@@ -199,9 +200,9 @@ class Catalogue:
             if run_id not in groups:
                 return None
             check_size(footer, [groups[run_id]], path)
-            wanted = None if columns is None else [RUN_ID.name, *columns]  # one that the file lacks is no error
             file = pq.ParquetFile(source, metadata=footer, pre_buffer=True, page_checksum_verification=True)
-            return file.read_row_group(groups[run_id], columns=wanted)
+            # A column that the file lacks is no error: it was written before there was one.
+            return file.read_row_group(groups[run_id], columns=[RUN_ID.name, *columns])
 
     def put_pack(self, pack: Pack, tables: Mapping[str, "PackTable"], texts: Mapping[str, str]) -> None:
         """Write a pack's files, the manifests last; no index names it yet."""

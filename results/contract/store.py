@@ -22,7 +22,7 @@ from pyarrow import fs
 
 from results.contract.files import Files, LocalFiles
 from results.contract.manifest import RUN_ID, FileKind, Manifest, ManifestError, StoredFile
-from results.contract.packs import Catalogue, NoRunError, Pack, StoreError
+from results.contract.packs import HTML, Catalogue, NoRunError, Pack, StoreError
 from results.contract.schema import CRITERIA, EVENTS, SAMPLES, TableError, conform, criteria_from_table, criteria_table
 from results.contract.tables import api_form, from_parquet, some, to_parquet
 from results.contract.verdict import Finding, overall
@@ -300,12 +300,10 @@ class Store:
         if entry is None:
             raise StoreError(f"run {manifest.run_id}: its manifest lists no {kind} file")
         where, schema = f"{self.location}/{entry.path}", SCHEMAS[kind]
+        if entry.packed:
+            return self._packed_rows(manifest, entry, some(schema, columns))
         try:
-            if not entry.packed:
-                return from_parquet(self.bytes_of(manifest, entry), manifest.run_id, schema, where, columns)
-            table = self._packed_rows(manifest, entry, columns)
-            schema = some(schema, columns)
-            return schema.empty_table() if table is None else api_form(table, manifest.run_id, schema, where)
+            return from_parquet(self.bytes_of(manifest, entry), manifest.run_id, schema, where, columns)
         except TableError as error:
             raise StoreError(f"run {manifest.run_id}: {error}") from error
 
@@ -314,8 +312,8 @@ class Store:
         differ from those stored."""
         where = f"{self.location}/{entry.path}"
         if entry.packed:
-            table = self._packed_rows(manifest, entry, None)
-            data = b"" if table is None else table.column("html")[0].as_py()
+            table = self._packed_rows(manifest, entry, HTML)
+            data = table["html"][0].as_py() if table.num_rows else b""
         else:
             try:
                 data = self.files.read(entry.path)
@@ -327,17 +325,19 @@ class Store:
             raise StoreError(f"{where} {problem}")
         return data
 
-    def _packed_rows(self, manifest: Manifest, entry: StoredFile, columns: Sequence[str] | None) -> pa.Table | None:
+    def _packed_rows(self, manifest: Manifest, entry: StoredFile, schema: pa.Schema) -> pa.Table:
         where, run_id = f"{self.location}/{entry.path}", manifest.run_id
         try:
-            table = self.catalogue.rows(entry.path, run_id, columns)
+            found = self.catalogue.rows(entry.path, run_id, schema.names)
+            table = schema.empty_table() if found is None else api_form(found, run_id, schema, where)
         except FileNotFoundError:
             raise StoreError(f"{where} is missing") from None
+        except TableError as error:
+            raise StoreError(f"run {run_id}: {error}") from error
         except (ValueError, OSError) as error:
             raise StoreError(f"run {run_id}: {where}: {' '.join(str(error).split())}") from error
-        rows = 0 if table is None else table.num_rows
-        if entry.kind != "report" and rows != entry.rows:
-            raise StoreError(f"run {run_id}: {where} has {rows} rows of it, the manifest says {entry.rows}")
+        if entry.kind != "report" and table.num_rows != entry.rows:
+            raise StoreError(f"run {run_id}: {where} has {table.num_rows} rows of it, the manifest says {entry.rows}")
         return table
 
     def _check_files(self, manifest: Manifest) -> None:

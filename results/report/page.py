@@ -205,9 +205,9 @@ def figures(manifest: Manifest, measures: MoveMeasures, move: Move) -> tuple[Fig
     if records:
         intact = max(0, records.found - records.corrupt - records.duplicated)
         # Rounded down: one record of a million that is lost leaves no 100 %.
-        share = f"{intact * 100_000 // max(1, records.expected) / 1000:g}"
+        rounded = f"{intact * 100_000 // max(1, records.expected) / 1000:g}"
         note = f"{intact:,} of {records.expected:,}".replace(",", "\N{NARROW NO-BREAK SPACE}")
-        found.append(Figure("Records intact", share, "%", note))
+        found.append(Figure("Records intact", rounded, "%", note))
     return tuple(found)
 
 

@@ -94,7 +94,7 @@ def render(
         flights=flights(measures, run),
         jvms=page.jvms(manifest),
         nic_uses=traffic.nic_uses(manifest, measures),
-        data=embedded([asdict(p) for p in (*panels, *latencies)]),
+        data=embedded([asdict(p) for p in panels] + [asdict(p) for p in latencies]),
         style=inline("vendor/uPlot.min.css") + inline("templates/report.css"),
         script=_script("report.js"),
     )

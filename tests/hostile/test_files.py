@@ -268,6 +268,19 @@ def test_a_pack_without_manifests_is_damaged(tmp_path, content):
     assert len(store.scan().problems) == 2
 
 
+@pytest.mark.parametrize("html", [["a", None], [1, 2]], ids=["null", "number"])
+def test_a_report_in_a_pack_that_is_none_is_damaged(tmp_path, html):
+    store = filled(Store.open(tmp_path / "store"), some_runs(synthetic_run().data(), 2))
+    compact(store, grace=timedelta(0))
+    (file,) = (tmp_path / "store" / "packs").rglob("report.parquet")
+    run_id = store.runs()[1]
+    for table in (pa.table({"run_id": [run_id, run_id], "html": html}), pa.table({"run_id": [run_id]})):
+        pq.write_table(table, file)
+        for read in (store.report, store.verify):
+            with pytest.raises(StoreError, match=r"report\.parquet"):
+                read(run_id)
+
+
 def test_a_pack_without_statistics_is_damaged(tmp_path):
     store = filled(Store.open(tmp_path / "store"), some_runs(synthetic_run().data(), 2))
     compact(store, grace=timedelta(0))
