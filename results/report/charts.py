@@ -3,10 +3,11 @@
 Instants are seconds after the move's start, rates bytes per second, latencies milliseconds.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
 from results.contract.move import Move, flows_through, recorded_through
 from results.criteria.measures import KINDS, HostRates, MoveMeasures
@@ -293,8 +294,8 @@ def client_charts(measures: MoveMeasures, run: RunSeries, beside: tuple[Chart, .
         us, count = table["us"].to_numpy(), table["value"].to_numpy()
         bucket = np.array([float(label) for label in table["label"].to_pylist()])
         rows = []
-        for second in np.unique(us):
-            at, here = (int(second) - measures.started_us) / US, us == second
+        for second, here in grouped(us):
+            at = (second - measures.started_us) / US
             if beside[0].start <= at <= beside[0].stop:
                 p50, p99 = (_milliseconds(bucket_quantile(bucket[here], count[here], q)) for q in (0.5, 0.99))
                 rows.append((round(at, 3), p50, p99))
@@ -313,6 +314,13 @@ def client_charts(measures: MoveMeasures, run: RunSeries, beside: tuple[Chart, .
         )
         found.append(chart)
     return tuple(found)
+
+
+def grouped(instants: Micros) -> Iterator[tuple[int, npt.NDArray[np.intp]]]:
+    """Yield each instant once, in order, with the places at which it stands."""
+    order = np.argsort(instants, kind="stable")
+    found, first = np.unique(instants[order], return_index=True)
+    yield from zip(found.tolist(), np.split(order, first[1:])[: len(found)], strict=True)
 
 
 def _milliseconds(microseconds: float | None) -> float | None:

@@ -13,6 +13,7 @@ from results.contract.verdict import Finding
 from results.criteria.quantities import DRIVER, US
 from results.criteria.replayed_run import ReplayedRun
 from results.report import page
+from results.report.charts import grouped
 
 QUIET_BYTES = 500_000
 """A log that grew by less is left out of the picture."""
@@ -185,14 +186,12 @@ def _panels(signals: _Signals) -> list[Panel]:
 
 
 def _latency(signals: _Signals) -> list[tuple[str, list[Point], str]]:
-    by_second: dict[int, list[float]] = {}
-    for us, latency_s in zip(*signals.run.latencies(), strict=True):
-        by_second.setdefault(int(signals.run.seconds(int(us)) // 1), []).append(float(latency_s) * 1000)
-    if not by_second:
+    us, latency_s = signals.run.latencies()
+    seconds = [(s, latency_s[here] * 1000) for s, here in grouped((us - signals.run.started_us) // US)]
+    if not seconds:
         return []
-    seconds = sorted(by_second.items())
     return [
-        ("slowest", [(s + 0.5, max(found)) for s, found in seconds], "line"),
+        ("slowest", [(s + 0.5, float(np.max(found))) for s, found in seconds], "line"),
         ("99 %", [(s + 0.5, float(np.percentile(found, 99))) for s, found in seconds], "line"),
         ("median", [(s + 0.5, float(np.median(found))) for s, found in seconds], "line"),
     ]

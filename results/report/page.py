@@ -11,7 +11,7 @@ from results.criteria.criterion import FACTS, PRECONDITIONS, RATES
 from results.criteria.judgement import catalogue
 from results.criteria.measures import MoveMeasures
 from results.criteria.model import allowed, bound_of, estimate
-from results.criteria.quantities import percent, rate, size
+from results.criteria.quantities import US, percent, rate, size
 from results.criteria.series import RunSeries
 from results.render import NOTHING
 from results.report import traffic
@@ -264,7 +264,7 @@ def log_rows(manifest: Manifest) -> list[tuple[str, ...]]:
     findings = [f for log in manifest.facts.logs or () for f in log.findings]
     return [
         (
-            f"{datetime.fromtimestamp(f.ts_us / 1e6, UTC):%H:%M:%S}" if f.ts_us else "",
+            _clock(f.ts_us) if f.ts_us else "",
             f.host,
             f.level,
             str(f.count),
@@ -288,10 +288,15 @@ def jvms(manifest: Manifest) -> list[tuple[str, str]]:
 
 def last_events(run: RunSeries) -> list[tuple[str, str, str]]:
     """Return the last events of a run: time of day, kind, text. Long texts are cut."""
-    return [
-        (f"{datetime.fromtimestamp(us / 1e6, UTC):%H:%M:%S}", kind, text[:EVENT_SHOWN])
-        for us, kind, text in run.last_events(EVENTS_SHOWN)
-    ]
+    return [(_clock(us), kind, text[:EVENT_SHOWN]) for us, kind, text in run.last_events(EVENTS_SHOWN)]
+
+
+def _clock(us: int) -> str:
+    """Return the time of day, in UTC; empty for an instant that is in no calendar."""
+    try:
+        return f"{datetime.fromtimestamp(us / US, UTC):%H:%M:%S}"
+    except (ValueError, OverflowError):
+        return ""
 
 
 def when(text: str) -> str:

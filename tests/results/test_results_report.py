@@ -159,6 +159,14 @@ def test_what_the_brokers_said_is_shown_in_full_and_nothing_when_they_said_nothi
     assert "In the brokers' logs" not in "".join(Page(report(run)).text)
 
 
+@pytest.mark.parametrize("ts_us", [2**62, -(2**62), 10**30])
+def test_an_instant_that_is_in_no_calendar_has_no_time_of_day(make_run, ts_us):
+    run = make_run()
+    log = HostLog("b2", None, (LogFinding("b2", ts_us, "ERROR", "kafka.log.LogManager", "failed", 2),))
+    facts = replace(run.manifest.facts, logs=(HostLog("b1"), log))
+    assert "kafka.log.LogManager" in "".join(Page(report(run, facts=facts)).text)
+
+
 def test_a_gap_breaks_the_line(make_run):
     page = Page(report(make_run(gap=("b2", 30.0, 35.0))))
     data = json.loads(next(t for a, t in page.scripts if a.get("type") == "application/json"))
