@@ -51,7 +51,7 @@ class IndexDamagedError(ValueError):
 class Pack:
     """Runs of one month (``2026-11``), oldest first; `created` is UTC, RFC 3339.
 
-    `bytes` is the size of the runs' files before they were packed. `runs` are those that exist: a run that
+    `bytes` is the size of the runs' files before they were packed. `runs` are the existing ones: a run that
     was dropped since leaves a gap, of which `written` is the evidence.
     """
 

@@ -60,14 +60,19 @@ def _whole(text: str) -> int:
     return int(text)
 
 
-def read_text(path: Path, most_bytes: int = MOST_BYTES) -> str:
+def read_text(path: Path) -> str:
     """Return the text of a regular file in UTF-8. Raise OSError, or ValueError when it is too large or no such text."""
     if path.exists() and not path.is_file():
         raise ValueError("not a regular file")
+    return read_any_text(path)
+
+
+def read_any_text(path: Path) -> str:
+    """Return the same of a file of any kind, such as a pipe."""
     with path.open("rb") as stream:
-        content = stream.read(most_bytes + 1)
-    if len(content) > most_bytes:
-        raise ValueError(f"larger than {most_bytes} bytes")
+        content = stream.read(MOST_BYTES + 1)
+    if len(content) > MOST_BYTES:
+        raise ValueError(f"larger than {MOST_BYTES} bytes")
     for start, what in _OTHER_FORMATS.items():
         if content.startswith(start):
             raise ValueError(what)

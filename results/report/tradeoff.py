@@ -133,7 +133,7 @@ def _ticks(values: Sequence[float]) -> list[float]:
 
 FORMULA = "formula-seconds"
 ROW, NAMES_PX, FIGURES_PX = 34, 330.0, 190.0
-"""The height of a bar's row; the room for the names left of the bars, and for the figures right of them."""
+"""The height of a bar's row; the widths of the names left of the bars, and of the figures right of them."""
 
 
 @dataclass(frozen=True, slots=True)

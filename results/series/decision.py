@@ -272,7 +272,7 @@ def _two_steps(x: Floats, first: int, second: int | None, memory: float) -> floa
     """Return what is left over by a step near `first` and one near `second` (None: anywhere after it), where they fit
     best.
 
-    Where there is no room before the first, it is what the second alone leaves over.
+    Where too few runs lie before the first, it is what the second alone leaves over.
     """
     n = len(x)
     at = np.arange(n)
