@@ -206,18 +206,20 @@ def _row(criterion: Finding) -> page.Row:
 
 def answer(record: IncidentRecord, criteria: Sequence[Finding]) -> str:
     """Return the verdict in one sentence, compared with what the file expects of the variant."""
-    failed = sorted({c.name for c in criteria if c.verdict == "fail"})
+    failed = [c for c in criteria if c.verdict == "fail"]
     unknown = [c for c in criteria if c.verdict == "inconclusive"]
+    if failed:
+        names = sorted({c.name for c in failed})
+        matches = "as expected" if names == sorted(set(record.expected_failures)) else "not as the file expects"
+        more = f" Not judged: {', '.join(sorted({c.name for c in unknown}))}." if unknown else ""
+        first = failed[0]
+        return f"It fails {', '.join(names)}, {matches}: the expectation was {first.expected}; {first.why}.{more}"
     if unknown:
         return f"Cannot say: {unknown[0].name}: {unknown[0].why}."
     if not criteria:
         return page.NOTHING_JUDGED
-    if not failed:
-        wrong = " The broken variant was expected to fail." if record.expected_failures else ""
-        return f"Every expectation is met.{wrong}"
-    matches = "as expected" if set(failed) == set(record.expected_failures) else "not as the file expects"
-    first = next(c for c in criteria if c.verdict == "fail")
-    return f"It fails {', '.join(failed)}, {matches}: the expectation was {first.expected}; {first.why}."
+    wrong = f" The {record.variant} variant was expected to fail." if record.expected_failures else ""
+    return f"Every expectation is met.{wrong}"
 
 
 def render_incident(manifest: Manifest, samples: Any, events: Any, criteria: Sequence[Finding]) -> dict[str, Any]:

@@ -58,7 +58,7 @@ def answer(criteria: Sequence[Finding], asked: Relocation, measures: MoveMeasure
     """Return the run in one sentence."""
     what = f"{asked.partitions} partitions, {size(asked.total_bytes)}"
     took = "were not seen to arrive" if measures.done_s is None else f"moved in {measures.done_s:.1f} s"
-    wrong = [c for c in criteria if c.verdict != "pass"]
+    wrong = sorted((c for c in criteria if c.verdict != "pass"), key=lambda c: c.verdict != "fail")
     first = f" First of {len(wrong)} that did not pass: {wrong[0].name}, {wrong[0].why}." if wrong else ""
     return f"{STORED[asked.storage]}: {what}, {took}.{first}"
 

@@ -13,6 +13,7 @@ from results.contract.verdict import Finding, overall
 from results.criteria import judge
 from results.criteria.replayed_run import ReplayedRun
 from results.report import render
+from results.report.incident import answer
 from results.spark.recompute import recompute
 from tests.incidents.runs import at, manifest, tables
 from tests.results.synthetic import synthetic_run
@@ -70,6 +71,25 @@ def test_an_older_run_goes_through_the_store_with_its_criteria_as_they_were(tmp_
     again = store.manifest(run_id)
     assert again.incident == a_run().incident
     assert judge(again, store.samples(run_id), store.events(run_id)).criteria == CRITERIA
+
+
+def test_the_answer_is_that_of_the_verdict():
+    """A run that fails, and of which something was not judged, once had the answer *Cannot say* below *Fail*."""
+    record, (passed, failed) = a_run().incident, CRITERIA
+    open_ = replace(failed, name="isr", verdict="inconclusive", why="nothing was sampled", observed=None)
+    starts = {
+        (passed, failed): "It fails rate, as expected: ",
+        (passed, open_, failed): "It fails rate, as expected: ",
+        (passed, open_): "Cannot say: isr: nothing was sampled.",
+        (passed,): "Every expectation is met. The broken variant was expected to fail.",
+        (): "Cannot say: nothing was judged.",
+    }
+    for criteria, start in starts.items():
+        found = answer(record, criteria)
+        assert found.startswith(start)
+        assert ("Not judged: isr." in found) == (len(criteria) == 3)
+        word = {"fail": "It fails", "inconclusive": "Cannot say", "pass": "Every"}[overall(criteria)]
+        assert found.startswith(word)
 
 
 def test_an_incident_that_cannot_be_judged_again_hides_no_other_run(tmp_path, monkeypatch):
