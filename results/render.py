@@ -37,7 +37,8 @@ def table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
     for name in header:
         made.add_column(Text(name), no_wrap=not terminal, overflow="fold")
     for row in rows:
-        made.add_row(*(Text(visible(str(each))) for each in row))
+        shown = [visible(str(each)) for each in row]
+        made.add_row(*(Text(each if terminal else " ".join(each.splitlines())) for each in shown))
     text = io.StringIO()
     width = shutil.get_terminal_size().columns if terminal else _UNLIMITED
     Console(file=text, width=width, color_system=None, legacy_windows=False).print(made)
@@ -45,7 +46,7 @@ def table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
 
 
 def document(value: Any) -> str:
-    """Return one JSON document; dataclasses become objects, paths and dates become text."""
+    """Return one JSON document; dataclasses become objects, paths become text."""
     return json.dumps(value, indent=2, sort_keys=False, default=_plain)
 
 

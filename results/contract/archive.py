@@ -13,6 +13,7 @@ or absent, or as it was before.
 import hashlib
 import io
 import json
+import secrets
 import shutil
 import tarfile
 import tempfile
@@ -22,6 +23,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
 from typing import IO, Any
 
+from results.contract import durable
 from results.contract.canaries import FOLDER, canary_bytes, parse, path_of
 from results.contract.maintenance import locked
 from results.contract.manifest import RUN_ID, FileKind, Manifest, ManifestError, StoredFile
@@ -64,7 +66,7 @@ def export_runs(store: Store, run_ids: Sequence[str], target: Path) -> tuple[lis
     """
     problems: list[str] = []
     head: dict[str, Any] = {"schema": ARCHIVE_SCHEMA, "runs": {}, FOLDER: {}}
-    partial = target.with_name(f".{target.name}.partial")
+    partial = target.with_name(f".{target.name}.{secrets.token_hex(4)}{durable.TEMPORARY}")
     try:
         # The head comes first in the archive and is known last: the rest is written to a file of its own before.
         with tempfile.TemporaryFile(dir=target.parent) as rest, partial.open("wb") as out:
@@ -85,7 +87,9 @@ def export_runs(store: Store, run_ids: Sequence[str], target: Path) -> tuple[lis
             out.write(_member(HEAD, data).tobuf() + data + bytes(-len(data) % tarfile.BLOCKSIZE))
             rest.seek(0)
             shutil.copyfileobj(rest, out)
+        durable.sync(partial)
         partial.replace(target)
+        durable.sync(target.parent)
     finally:
         partial.unlink(missing_ok=True)
     return list(head["runs"]), problems
@@ -138,6 +142,7 @@ def import_runs(
     done = ImportResult()
     head: dict[str, dict[str, str]] = {"runs": {}, FOLDER: {}}
     pending: dict[str, dict[str, bytes]] = {}
+    seen: set[str] = set()
     with source.open("rb") as stream, locked(store):
         try:
             for path, data in _members(source, stream):
@@ -148,14 +153,14 @@ def import_runs(
                 run_id = path.parts[1] if path.parts[0] == "runs" else path.stem
                 files = pending.setdefault(run_id, {})
                 if path.parts[0] == "manifests":
+                    seen.add(run_id)
                     with noted(run_id):
                         _receive(store, run_id, data, pending.pop(run_id), head, done)
                 elif path.parts[0] == FOLDER or path.name in FILES:
                     files[FOLDER if path.parts[0] == FOLDER else path.name] = data
         except tarfile.TarError as error:
             done.problems.append(f"{source} is cut or damaged: {error}")
-    found = {*done.new, *done.known, *(p.split()[1].rstrip(":") for p in done.problems if p.startswith("run "))}
-    done.problems += [f"run {r}: not in {source}, which should have it" for r in head["runs"] if r not in found]
+    done.problems += [f"run {r}: not in {source}, which should have it" for r in head["runs"] if r not in seen]
     return done
 
 
@@ -165,16 +170,17 @@ def _members(source: Path, stream: IO[bytes]) -> Iterator[tuple[PurePosixPath, b
     try:
         # `ignore_zeros` makes tarfile search for the next header behind a damaged one, and behind an archive's end.
         tar = tarfile.open(fileobj=stream, mode="r:", ignore_zeros=True)  # noqa: SIM115
-    except tarfile.TarError as error:
+    except (tarfile.TarError, ValueError) as error:
         raise ArchiveError(f"{source} is no archive of runs: {error}") from error
     with tar:
         first = True
-        for member in tar:
+        while (member := _next(tar)) is not None:
             path = PurePosixPath(member.name)
             if first and str(path) != HEAD:
                 raise ArchiveError(f"{source} is no archive of runs: it begins with {member.name}, not with {HEAD}")
             first = False
-            content = tar.extractfile(member) if member.isfile() else None
+            # A sparse file of some bytes has any size when it is read; an export writes none.
+            content = tar.extractfile(member) if member.isfile() and not member.issparse() else None
             if content is None or not (str(path) == HEAD or _is_of_a_run(path)):
                 continue
             if member.size > MOST_BYTES:
@@ -185,6 +191,13 @@ def _members(source: Path, stream: IO[bytes]) -> Iterator[tuple[PurePosixPath, b
             yield path, data
         if first:
             raise ArchiveError(f"{source} is no archive of runs: there is no {HEAD} in it")
+
+
+def _next(tar: tarfile.TarFile) -> tarfile.TarInfo | None:
+    try:
+        return tar.next()
+    except (ValueError, MemoryError) as error:  # tarfile checks no number of an extended header, nor its length
+        raise tarfile.ReadError(f"a header is damaged: {error or 'it is too long'}") from error
 
 
 def _is_of_a_run(path: PurePosixPath) -> bool:
@@ -252,7 +265,8 @@ def _ingest(store: Store, run_id: str, text: bytes, files: Mapping[str, bytes], 
         parse(readings, "its canaries")
     tables = _tables(manifest, files)
     manifest = located(manifest, None)
-    known = run_id in store.runs()
+    index = store.catalogue.index()
+    known = store.holds(run_id) and run_id not in index.hidden()
     if known:
         there = replace(store.manifest(run_id), files=(), report=None)
         other = ["manifest"] if there != replace(manifest, files=(), report=None) else []
@@ -263,7 +277,6 @@ def _ingest(store: Store, run_id: str, text: bytes, files: Mapping[str, bytes], 
         store.files.put(path_of(run_id), readings)  # existing readings of a known run stay: they may be more
     if known:
         return False
-    index = store.catalogue.index()
     if run_id in index.hidden():  # it comes back: the leftovers go first
         store.files.discard(f"manifests/{run_id}.json")
         store.files.discard(f"runs/{run_id}")

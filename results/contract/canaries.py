@@ -22,7 +22,7 @@ def parse(data: bytes, source: str) -> Mapping[str, float]:
     """Return canary → reading. Raise StoreError, naming `source`, when the content is no readings."""
     try:
         read = {str(name): float(value) for name, value in parse_json(data).items()}
-    except (ValueError, AttributeError, TypeError) as error:
+    except (ValueError, AttributeError, TypeError, OverflowError) as error:
         raise StoreError(f"{source}: not a canary's readings: {error}") from error
     if wild := [name for name, value in read.items() if not math.isfinite(value)]:
         raise StoreError(f"{source}: not a canary's readings: {', '.join(wild)} is no finite number")

@@ -41,7 +41,7 @@ class Files:
     def _key(self, path: str) -> PurePath:
         """Return where a path of the store is. Raise FileNotFoundError for one outside: a manifest may name any."""
         inside = PurePath(path)
-        if inside.is_absolute() or ".." in inside.parts:
+        if inside.is_absolute() or ".." in inside.parts or "\0" in path:
             raise FileNotFoundError(errno.ENOENT, "outside of the store", path)
         return self.root / inside
 
@@ -131,6 +131,10 @@ class LocalFiles(Files):
         target = Path(self._key(path))
         durable.make_folder(target.parent)
         durable.write(target, data)
+
+    def read(self, path: str) -> bytes:
+        """See Files; other errors are those of the operating system, by their class."""
+        return Path(self._key(path)).read_bytes()
 
     @contextlib.contextmanager
     def lock(self) -> Iterator[None]:

@@ -136,6 +136,8 @@ def _remains(store: Store, run_id: str) -> Iterator[tuple[str, bytes]]:
             for kind in SCHEMAS:
                 with contextlib.suppress(StoreError):
                     yield f"{kind}.parquet", to_parquet(run_id, store.table_of(manifest, kind))
+            if report := entry_of(manifest, "report"):
+                yield "report.html", store.bytes_of(manifest, report)
 
 
 def _whole(store: Store, run_ids: Iterable[str], problems: list[str]) -> list[Manifest]:

@@ -20,14 +20,16 @@ import pyarrow.parquet as pq
 from results.contract.document import DocumentError, decode, encode
 from results.contract.files import Files
 from results.contract.manifest import FileKind, Manifest
-from results.contract.tables import COMPRESSION, RUN_ID
+from results.contract.schema import conform
+from results.contract.tables import COMPRESSION, RUN_ID, check_size
 from results.contract.untrusted import parse_json
 
 INDEX = "index/index.json"
 MANIFESTS = "manifests.parquet"
 INDEX_SCHEMA = 2
 CACHED_PACKS = 8
-REPORTS = pa.schema([RUN_ID, pa.field("html", pa.large_binary(), nullable=False)])
+HTML = pa.schema([pa.field("html", pa.large_binary(), nullable=False)])
+REPORTS = pa.schema([RUN_ID, *HTML])
 _TEXTS = pa.schema([RUN_ID, pa.field("manifest", pa.string(), nullable=False)])
 _PACK = b"pack"
 """Key of the Parquet metadata that holds the Pack, from which a lost index is rebuilt."""
@@ -49,7 +51,7 @@ class IndexDamagedError(ValueError):
 class Pack:
     """Runs of one month (``2026-11``), oldest first; `created` is UTC, RFC 3339.
 
-    `bytes` is the size of the runs' files before they were packed. `runs` are those that exist: a run that
+    `bytes` is the size of the runs' files before they were packed. `runs` are the existing ones: a run that
     was dropped since leaves a gap, of which `written` is the evidence.
     """
 
@@ -168,7 +170,8 @@ class Catalogue:
         """Return a packed run's manifest. Raise FileNotFoundError when the pack is gone, ValueError or OSError when
         it is damaged."""
         if pack.id not in self._texts:
-            texts = self._read_texts(f"{pack.folder}/{MANIFESTS}")
+            path = f"{pack.folder}/{MANIFESTS}"
+            texts = conform(self._read_texts(path), _TEXTS, path)
             # Few packs are cached: runs are mostly read in their order.
             found = dict(zip(texts["run_id"].to_pylist(), texts["manifest"].to_pylist(), strict=True))
             self._texts = dict([*self._texts.items(), (pack.id, found)][-CACHED_PACKS:])
@@ -179,26 +182,27 @@ class Catalogue:
 
     def _read_texts(self, path: str) -> pa.Table:
         with pq.ParquetFile(BytesIO(self.files.read(path)), page_checksum_verification=True) as file:
+            check_size(file.metadata, range(file.num_row_groups), path)
             return file.read()
 
-    def rows(self, path: str, run_id: str, columns: Sequence[str] | None = None) -> pa.Table | None:
-        """Return a run's rows of a pack's file, or some columns of them; None when it has no rows there.
+    def rows(self, path: str, run_id: str, columns: Sequence[str]) -> pa.Table | None:
+        """Return some columns of a run's rows of a pack's file; None when it has no rows there.
 
-        Raise FileNotFoundError when the file is gone, another OSError when the rows are damaged.
+        Raise FileNotFoundError when the file is gone, another OSError or ValueError when the rows are damaged.
         """
         with self.files.open(path) as source:
             if path not in self._footers:
                 footer = pq.read_metadata(source)
-                groups = {footer.row_group(i).column(0).statistics.min: i for i in range(footer.num_row_groups)}
+                firsts = (footer.row_group(i).column(0).statistics for i in range(footer.num_row_groups))
+                groups = {first.min: i for i, first in enumerate(firsts) if first is not None}
                 self._footers = dict([*self._footers.items(), (path, (footer, groups))][-4 * CACHED_PACKS :])
             footer, groups = self._footers[path]
             if run_id not in groups:
                 return None
-            wanted = None if columns is None else [RUN_ID.name, *columns]
-            if wanted is not None:
-                wanted = [name for name in wanted if name in footer.schema.names]
+            check_size(footer, [groups[run_id]], path)
             file = pq.ParquetFile(source, metadata=footer, pre_buffer=True, page_checksum_verification=True)
-            return file.read_row_group(groups[run_id], columns=wanted)
+            # A column that the file lacks is no error: it was written before there was one.
+            return file.read_row_group(groups[run_id], columns=[RUN_ID.name, *columns])
 
     def put_pack(self, pack: Pack, tables: Mapping[str, "PackTable"], texts: Mapping[str, str]) -> None:
         """Write a pack's files, the manifests last; no index names it yet."""

@@ -17,7 +17,7 @@ GONE = "does not exist"
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """A partition as it is in force: of the controller's log, or as an Admin client was told.
+    """A partition as it is in force: by the controller's log, or by an answer to an Admin client.
 
     `replicas` and the others are in the order in which they are written. A partition that is `gone` has none.
     """

@@ -22,7 +22,7 @@ from pyarrow import fs
 
 from results.contract.files import Files, LocalFiles
 from results.contract.manifest import RUN_ID, FileKind, Manifest, ManifestError, StoredFile
-from results.contract.packs import Catalogue, NoRunError, Pack, StoreError
+from results.contract.packs import HTML, Catalogue, NoRunError, Pack, StoreError
 from results.contract.schema import CRITERIA, EVENTS, SAMPLES, TableError, conform, criteria_from_table, criteria_table
 from results.contract.tables import api_form, from_parquet, some, to_parquet
 from results.contract.verdict import Finding, overall
@@ -100,7 +100,7 @@ class Store:
                 f"run {run_id}: the manifest says {run.manifest.verdict!r}, its criteria say {verdict!r}; "
                 "set the manifest's verdict to overall(criteria)"
             )
-        if self.files.exists(_manifest_path(run_id)) or run_id in self.catalogue.places():
+        if self.holds(run_id):
             raise StoreError(f"run {run_id} exists in {self.location}; a run is never written twice")
         tables: tuple[tuple[FileKind, pa.Table], ...] = (
             ("samples", conform(run.samples, SAMPLES, "samples")),
@@ -118,11 +118,17 @@ class Store:
             raise self._unwritable(run_id, error) from error
         try:
             self._write(run, tables)
-        except OSError as error:
-            with contextlib.suppress(OSError):  # the first error is the one to tell; `orphans` names what stays
+        except (OSError, StoreError, ValueError) as error:
+            with contextlib.suppress(OSError):  # the first error is the one to report; `orphans` names what stays
                 self.files.discard(f"runs/{run_id}")
-            raise self._unwritable(run_id, error) from error
+            if isinstance(error, OSError):
+                raise self._unwritable(run_id, error) from error
+            raise
         return run_id
+
+    def holds(self, run_id: str) -> bool:
+        """Return whether a run is committed, packed or not, also one that the index hides."""
+        return self.files.exists(_manifest_path(run_id)) or run_id in self.catalogue.places()
 
     def _write(self, run: RunData, tables: Sequence[tuple[FileKind, pa.Table]]) -> None:
         run_id = run.manifest.run_id
@@ -179,8 +185,9 @@ class Store:
             where = f"{self.location}/{f'{pack.folder}: {run_id}' if pack else path}"
             try:
                 if pack:
-                    return self.catalogue.manifest(pack, run_id)
-                manifest = Manifest.from_json(self.files.read(path), where)
+                    manifest = self.catalogue.manifest(pack, run_id)
+                else:
+                    manifest = Manifest.from_json(self.files.read(path), where)
             except FileNotFoundError:
                 continue
             except ManifestError as error:
@@ -204,7 +211,11 @@ class Store:
 
     def criteria(self, run_id: str) -> list[Finding]:
         """Return the run's criteria as they were judged when it was recorded. Raise as `table` does."""
-        return criteria_from_table(self.table(run_id, "criteria"))
+        table = self.table(run_id, "criteria")
+        try:
+            return criteria_from_table(table)
+        except ValueError as error:
+            raise StoreError(f"run {run_id}: its criteria are damaged: {error}") from error
 
     def table(self, run_id: str, kind: FileKind, columns: Sequence[str] | None = None) -> pa.Table:
         """Return the table of that kind, of the schema of the same name, or those columns of it.
@@ -218,7 +229,7 @@ class Store:
 
         def read(manifest: Manifest) -> str | None:
             entry = entry_of(manifest, "report")
-            return None if entry is None else self.bytes_of(manifest, entry).decode()
+            return None if entry is None else self.bytes_of(manifest, entry).decode(errors="replace")
 
         return self._settled(run_id, read)
 
@@ -262,7 +273,7 @@ class Store:
     def unfinished_files(self, run_id: str) -> list[str]:
         """Return the files of a run whose commit did not finish (or has not yet); none of a run that is whole."""
         found = [f.path for f in self.files.list("runs") if PurePosixPath(f.path).parts[1] == run_id]
-        if self.files.exists(_manifest_path(run_id)) or run_id in self.catalogue.places():
+        if self.holds(run_id):
             found = []
         # The manifest may lie there under the name that it has while it is written.
         name = PurePosixPath(_manifest_path(run_id)).name
@@ -274,7 +285,7 @@ class Store:
         """Remove the paths that `unfinished_files` returns. Only for the run of a writer that is known to be dead."""
         for path in self.unfinished_files(run_id):
             self.files.discard(path)
-        if not self.files.exists(_manifest_path(run_id)) and run_id not in self.catalogue.places():
+        if not self.holds(run_id):
             self.files.discard(f"runs/{run_id}")
 
     def _put(self, run_id: str, name: str, kind: FileKind, rows: int, data: bytes) -> StoredFile:
@@ -289,42 +300,44 @@ class Store:
         if entry is None:
             raise StoreError(f"run {manifest.run_id}: its manifest lists no {kind} file")
         where, schema = f"{self.location}/{entry.path}", SCHEMAS[kind]
+        if entry.packed:
+            return self._packed_rows(manifest, entry, some(schema, columns))
         try:
-            if not entry.packed:
-                return from_parquet(self.bytes_of(manifest, entry), manifest.run_id, schema, where, columns)
-            table = self._packed_rows(manifest, entry, columns)
-            schema = some(schema, columns)
-            return schema.empty_table() if table is None else api_form(table, manifest.run_id, schema, where)
+            return from_parquet(self.bytes_of(manifest, entry), manifest.run_id, schema, where, columns)
         except TableError as error:
-            raise StoreError(f"run {manifest.run_id}: {where}: {error}") from error
+            raise StoreError(f"run {manifest.run_id}: {error}") from error
 
     def bytes_of(self, manifest: Manifest, entry: StoredFile) -> bytes:
         """Return the bytes of a run's file: of any outside a pack, of a report in a pack. Raise StoreError when they
         differ from those stored."""
         where = f"{self.location}/{entry.path}"
         if entry.packed:
-            table = self._packed_rows(manifest, entry, None)
-            data = b"" if table is None else table.column("html")[0].as_py()
+            table = self._packed_rows(manifest, entry, HTML)
+            data = table["html"][0].as_py() if table.num_rows else b""
         else:
             try:
                 data = self.files.read(entry.path)
             except FileNotFoundError:
                 raise StoreError(f"{where} is missing") from None
+            except OSError as error:
+                raise StoreError(f"{where} cannot be read: {error.strerror or error}") from error
         if problem := difference(data, entry.bytes, entry.sha256):
             raise StoreError(f"{where} {problem}")
         return data
 
-    def _packed_rows(self, manifest: Manifest, entry: StoredFile, columns: Sequence[str] | None) -> pa.Table | None:
+    def _packed_rows(self, manifest: Manifest, entry: StoredFile, schema: pa.Schema) -> pa.Table:
         where, run_id = f"{self.location}/{entry.path}", manifest.run_id
         try:
-            table = self.catalogue.rows(entry.path, run_id, columns)
+            found = self.catalogue.rows(entry.path, run_id, schema.names)
+            table = schema.empty_table() if found is None else api_form(found, run_id, schema, where)
         except FileNotFoundError:
             raise StoreError(f"{where} is missing") from None
-        except (pa.ArrowInvalid, OSError) as error:
+        except TableError as error:
+            raise StoreError(f"run {run_id}: {error}") from error
+        except (ValueError, OSError) as error:
             raise StoreError(f"run {run_id}: {where}: {' '.join(str(error).split())}") from error
-        rows = 0 if table is None else table.num_rows
-        if entry.kind != "report" and rows != entry.rows:
-            raise StoreError(f"run {run_id}: {where} has {rows} rows of it, the manifest says {entry.rows}")
+        if entry.kind != "report" and table.num_rows != entry.rows:
+            raise StoreError(f"run {run_id}: {where} has {table.num_rows} rows of it, the manifest says {entry.rows}")
         return table
 
     def _check_files(self, manifest: Manifest) -> None:

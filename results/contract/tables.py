@@ -5,7 +5,7 @@ none.
 """
 
 import io
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -41,9 +41,7 @@ def from_parquet(
     """
     try:
         with pq.ParquetFile(io.BytesIO(data)) as file:
-            rows, size = file.metadata.num_rows, _uncompressed_bytes(file.metadata)
-            if rows > MOST_ROWS or size > MOST_BYTES:
-                raise TableError(f"{what}: {rows} rows of {size} bytes; a run's table has {MOST_ROWS} rows at most")
+            check_size(file.metadata, range(file.num_row_groups), what)
             table = file.read(columns=None if columns is None else [RUN_ID.name, *columns])
             table.validate(full=True)
     except TableError:
@@ -53,8 +51,12 @@ def from_parquet(
     return api_form(table, run_id, some(schema, columns), what)
 
 
-def _uncompressed_bytes(metadata: pq.FileMetaData) -> int:
-    return sum(metadata.row_group(number).total_byte_size for number in range(metadata.num_row_groups))
+def check_size(metadata: pq.FileMetaData, numbers: Iterable[int], what: str) -> None:
+    """Raise TableError when these row groups have more rows, or more bytes uncompressed, than a run's table has."""
+    groups = [metadata.row_group(number) for number in numbers]
+    rows, size = sum(group.num_rows for group in groups), sum(group.total_byte_size for group in groups)
+    if rows > MOST_ROWS or size > MOST_BYTES:
+        raise TableError(f"{what}: {rows} rows of {size} bytes; a run's table has {MOST_ROWS} rows at most")
 
 
 def some(schema: pa.Schema, columns: Sequence[str] | None) -> pa.Schema:
@@ -64,6 +66,8 @@ def some(schema: pa.Schema, columns: Sequence[str] | None) -> pa.Schema:
 
 def api_form(table: pa.Table, run_id: str, schema: pa.Schema, what: str) -> pa.Table:
     """Return the table as the API has it. Raise TableError for rows of another run, or another schema."""
+    if len(set(table.column_names)) < len(table.column_names):
+        raise TableError(f"{what}: two columns have one name, of {table.column_names}")
     if RUN_ID.name in table.column_names:
         others = set(table.column(RUN_ID.name).unique().to_pylist()) - {run_id}
         if others:

@@ -4,6 +4,7 @@
 """
 
 import json
+import math
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -24,18 +25,18 @@ _SURROGATE_BYTES = re.compile(_SURROGATE.pattern.encode())
 def parse_json(
     text: str | bytes,
     *,
-    most_bytes: int = MOST_BYTES,
     pairs: Callable[[list[tuple[str, Any]]], Any] | None = None,
-    constant: Callable[[str], Any] | None = None,
+    finite: bool = False,
 ) -> Any:
     """Return the value of a JSON text. Raise ValueError (JSONDecodeError for its syntax) when it is none.
 
-    `pairs` makes an object of its members; `constant` makes a number of NaN and Infinity.
+    `pairs` makes an object of its members. With `finite`, refuse NaN, Infinity and numbers beyond the largest float.
     """
-    if len(text) > most_bytes:
-        raise ValueError(f"larger than {most_bytes} bytes")
+    if len(text) > MOST_BYTES:
+        raise ValueError(f"larger than {MOST_BYTES} bytes")
+    numbers: dict[str, Any] = {"parse_constant": _finite, "parse_float": _finite, "parse_int": _whole} if finite else {}
     try:
-        found = json.loads(text, object_pairs_hook=pairs, parse_constant=constant)
+        found = json.loads(text, object_pairs_hook=pairs, **numbers)
     except RecursionError:
         raise ValueError("nested too deeply") from None
     escapes = _SURROGATE.search(text) if isinstance(text, str) else _SURROGATE_BYTES.search(text)
@@ -47,14 +48,31 @@ def parse_json(
     return found
 
 
-def read_text(path: Path, most_bytes: int = MOST_BYTES) -> str:
+def _finite(text: str) -> float:
+    number = float(text)
+    if not math.isfinite(number):
+        raise ValueError(f"{text:.40} is not a JSON number, or too large for a float")
+    return number
+
+
+def _whole(text: str) -> int:
+    _finite(text)
+    return int(text)
+
+
+def read_text(path: Path) -> str:
     """Return the text of a regular file in UTF-8. Raise OSError, or ValueError when it is too large or no such text."""
     if path.exists() and not path.is_file():
         raise ValueError("not a regular file")
+    return read_any_text(path)
+
+
+def read_any_text(path: Path) -> str:
+    """Return the same of a file of any kind, such as a pipe."""
     with path.open("rb") as stream:
-        content = stream.read(most_bytes + 1)
-    if len(content) > most_bytes:
-        raise ValueError(f"larger than {most_bytes} bytes")
+        content = stream.read(MOST_BYTES + 1)
+    if len(content) > MOST_BYTES:
+        raise ValueError(f"larger than {MOST_BYTES} bytes")
     for start, what in _OTHER_FORMATS.items():
         if content.startswith(start):
             raise ValueError(what)

@@ -3,13 +3,13 @@
 Instants are seconds after the move's start, rates bytes per second, latencies milliseconds.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
-from results.contract.move import Flow, Move, flows_through, recorded_through
-from results.contract.verdict import Direction
+from results.contract.move import Move, flows_through, recorded_through
 from results.criteria.measures import KINDS, HostRates, MoveMeasures
 from results.criteria.model import bound_of
 from results.criteria.protection_measures import bucket_quantile
@@ -73,15 +73,13 @@ class Chart:
     t: tuple[float, ...]
     second: tuple[float | None, ...]
     window: tuple[float | None, ...]
-    quota: float
-    bound: float | None
     band: Band | None
     marks: tuple[ChartMark, ...]
     start: float
     stop: float
     window_s: float
     kind: str
-    levels: tuple[Level, ...] = ()
+    levels: tuple[Level, ...]
 
     @property
     def rows(self) -> list[tuple[float, float | None, float | None]]:
@@ -89,133 +87,121 @@ class Chart:
         return [r for r in zip(self.t, self.second, self.window, strict=True) if r[1] is not None]
 
 
+@dataclass(frozen=True, slots=True)
+class _TimeAxis:
+    """What all charts of a run have below them; `started` in microseconds, the rest in seconds after it."""
+
+    started: int
+    start: float
+    stop: float
+    marks: tuple[ChartMark, ...]
+
+
 def charts(move: Move, measures: MoveMeasures, run: RunSeries, summaries: dict[str, str]) -> tuple[Chart, ...]:
     """Return a chart for each busy host and direction, and one for each host that control bytes went into."""
     if measures.started_us is None:
         return ()
-    marks = marks_of(run, measures.started_us)
-    start, stop = _span(run, measures, marks)
+    axis = _axis(run, measures, measures.started_us)
     one = len(measures.phases) < 2
     banded = {(end.rates.host, end.rates.direction) for end in binding(measures, move)} if one else set()
     panels = []
     for rates in measures.rates:
-        flows = recorded_through(move, rates.host, rates.direction)
-        key = f"{rates.host}-{rates.direction}"
-        title = f"{rates.host} {rates.direction}"
+        key, levels = f"{rates.host}-{rates.direction}", _levels(move, measures, rates, axis)
+        t, second, window = _curves(run.flow_bytes(recorded_through(move, rates.host, rates.direction)), axis, move)
         panels.append(
-            _chart(
+            Chart(
                 key,
-                title,
-                "throttled",
-                flows,
-                move,
-                run,
-                measures.started_us,
-                (start, stop),
-                marks,
+                f"{rates.host} {rates.direction}",
                 summaries.get(key, ""),
-                _bound(move, rates.host, rates.direction),
+                t,
+                second,
+                tuple(
+                    mean if _is_whole(at, rates.end_s or 0.0, levels, move.window_s) else None
+                    for at, mean in zip(t, window, strict=True)
+                ),
                 _band(move, rates) if (rates.host, rates.direction) in banded else None,
-                rates.end_s or 0.0,
-                _levels(move, measures, rates, (start, stop)),
+                axis.marks,
+                axis.start,
+                axis.stop,
+                move.window_s,
+                "throttled",
+                levels,
             )
         )
     for control in measures.controls:
-        flows = flows_through(move.flows, "control", control.host, "receive")
         key = f"{control.host}-control"
+        t, second, _window = _curves(
+            run.flow_bytes(flows_through(move.flows, "control", control.host, "receive")), axis, move
+        )
         panels.append(
-            _chart(
+            Chart(
                 key,
                 f"{control.host} receive, control",
-                "control",
-                flows,
-                move,
-                run,
-                measures.started_us,
-                (start, stop),
-                marks,
                 summaries.get(key, ""),
+                t,
+                second,
+                (None,) * len(t),
                 None,
-                None,
-                0.0,
-                (Level(start, stop, move.quota_bytes_per_s, None),),
+                axis.marks,
+                axis.start,
+                axis.stop,
+                move.window_s,
+                "control",
+                (Level(axis.start, axis.stop, move.quota_bytes_per_s, None),),
             )
         )
     return tuple(panels)
 
 
-def _span(run: RunSeries, measures: MoveMeasures, marks: tuple[ChartMark, ...]) -> tuple[float, float]:
-    """Return from when to when there is something to see: the move, and what clients saw before and after it."""
+def _axis(run: RunSeries, measures: MoveMeasures, started: int) -> _TimeAxis:
+    """Return the time that there is something to see of: the move, and what clients saw before and after it."""
+    marks = marks_of(run, started)
     start = min([m.t for m in marks], default=0.0) - BEFORE_S
     stop = max([m.t for m in marks] + [measures.throttled_s or 0.0]) + AFTER_S
     seen = run.of_metric("client.produce.latency")["us"].to_numpy()
-    if measures.started_us is None or not len(seen):
-        return start, stop
-    alone = run.event_us("load.before") or int(seen[0])
-    return (
-        min(start, (alone - measures.started_us) / US),
-        max(stop, (int(seen[-1]) - measures.started_us) / US),
-    )
+    if len(seen):
+        alone = run.event_us("load.before") or int(np.min(seen))
+        start = min(start, (alone - started) / US)
+        stop = max(stop, (int(np.max(seen)) - started) / US)
+    return _TimeAxis(started, start, stop, marks)
 
 
-def _chart(
-    key: str,
-    title: str,
-    kind: str,
-    flows: Sequence[Flow],
-    move: Move,
-    run: RunSeries,
-    started: int,
-    span: tuple[float, float],
-    marks: tuple[ChartMark, ...],
-    summary: str,
-    bound: float | None,
-    band: Band | None,
-    end_s: float,
-    levels: tuple[Level, ...],
-) -> Chart:
-    series = _within(run.flow_bytes(flows), started, span)
+Heights = tuple[float | None, ...]
+
+
+def _curves(series: Series, axis: _TimeAxis, move: Move) -> tuple[tuple[float, ...], Heights, Heights]:
+    """Return the instants, and the rates over 1 s and over the quota window that end there."""
+    series = _within(series, axis)
     second, window = _at_stops(series, SECOND_S), _at_stops(series, move.window_s)
-    t: list[float] = []
-    seconds: list[float | None] = []
-    means: list[float | None] = []
-    for instant in series.t:
-        at = (int(instant) - started) / US
-        if t and at - t[-1] > GAP_S:  # a gap is drawn as one: the line breaks
-            t.append((t[-1] + at) / 2)
-            seconds.append(None)
-            means.append(None)
-        t.append(round(at, 3))
-        seconds.append(second.get(int(instant)))
-        mean = window.get(int(instant))
-        whole = at <= end_s and (
-            any(level.start + move.window_s <= at <= level.stop for level in levels)
-            if len(levels) > 1
-            else at >= move.window_s
-        )
-        means.append(mean if kind == "throttled" and whole else None)
-    return Chart(
-        key,
-        title,
-        summary,
-        tuple(t),
-        tuple(seconds),
-        tuple(means),
-        move.quota_bytes_per_s,
-        bound,
-        band,
-        marks,
-        span[0],
-        span[1],
-        move.window_s,
-        kind,
-        levels,
+    return _with_breaks(
+        (round((us - axis.started) / US, 3), second.get(us), window.get(us)) for us in series.t.tolist()
     )
 
 
-def _within(series: Series, started: int, span: tuple[float, float]) -> Series:
-    first = int(np.searchsorted(series.t, started + int(span[0] * US)))
-    last = int(np.searchsorted(series.t, started + int(span[1] * US)))
+def _with_breaks(
+    rows: Iterable[tuple[float, float | None, float | None]],
+) -> tuple[tuple[float, ...], Heights, Heights]:
+    """Return the columns of rows (instant, two values). In a gap stands an instant without values: the line breaks."""
+    found: list[tuple[float, float | None, float | None]] = []
+    for row in rows:
+        if found and row[0] - found[-1][0] > GAP_S:
+            found.append(((found[-1][0] + row[0]) / 2, None, None))
+        found.append(row)
+    return tuple(r[0] for r in found), tuple(r[1] for r in found), tuple(r[2] for r in found)
+
+
+def _is_whole(at: float, end_s: float, levels: Sequence[Level], window_s: float) -> bool:
+    """Return whether the quota window that ends at an instant lies within the move, under one quota."""
+    if at > end_s:
+        return False
+    if len(levels) < 2:
+        return at >= window_s
+    return any(level.start + window_s <= at <= level.stop for level in levels)
+
+
+def _within(series: Series, axis: _TimeAxis) -> Series:
+    first = int(np.searchsorted(series.t, axis.started + int(axis.start * US)))
+    last = int(np.searchsorted(series.t, axis.started + int(axis.stop * US)))
     return series.cut(first, last - 1)
 
 
@@ -231,11 +217,6 @@ def _at_stops(series: Series, length_s: float) -> dict[int, float]:
     return {int(series.t[e]): round(float(r), 1) for e, r in zip(ends, rate, strict=True)}
 
 
-def _bound(move: Move, host: str, direction: Direction) -> float | None:
-    bound = bound_of(move, host, direction)
-    return None if bound is None else bound / move.window_s
-
-
 def _band(move: Move, rates: HostRates) -> Band | None:
     if move.fetch != "tuned" or rates.end_s is None or rates.end_s - move.tail_s <= move.warmup_s:
         return None
@@ -243,10 +224,12 @@ def _band(move: Move, rates: HostRates) -> Band | None:
     return Band(move.warmup_s, rates.end_s - move.tail_s, 0.95 * quota, quota)
 
 
-def _levels(move: Move, measures: MoveMeasures, rates: HostRates, span: tuple[float, float]) -> tuple[Level, ...]:
+def _levels(move: Move, measures: MoveMeasures, rates: HostRates, axis: _TimeAxis) -> tuple[Level, ...]:
     """Return the quota of each phase; of a move with but one over all of the chart."""
     if len(measures.phases) < 2:
-        return (Level(*span, move.quota_bytes_per_s, _bound(move, rates.host, rates.direction)),)
+        bound = bound_of(move, rates.host, rates.direction)
+        most = None if bound is None else bound / move.window_s
+        return (Level(axis.start, axis.stop, move.quota_bytes_per_s, most),)
     found = []
     for phase in measures.phases:
         bound = bound_of(move, rates.host, rates.direction, phase.quota_bytes_per_s)
@@ -310,36 +293,34 @@ def client_charts(measures: MoveMeasures, run: RunSeries, beside: tuple[Chart, .
             continue
         us, count = table["us"].to_numpy(), table["value"].to_numpy()
         bucket = np.array([float(label) for label in table["label"].to_pylist()])
-        t: list[float] = []
-        p50: list[float | None] = []
-        p99: list[float | None] = []
-        for second in np.unique(us):
-            at = (int(second) - measures.started_us) / US
-            if not beside[0].start <= at <= beside[0].stop:
-                continue
-            if t and at - t[-1] > GAP_S:  # a gap is drawn as one: the line breaks
-                t.append((t[-1] + at) / 2)
-                p50.append(None)
-                p99.append(None)
-            here = us == second
-            t.append(round(at, 3))
-            p50.append(_milliseconds(bucket_quantile(bucket[here], count[here], 0.5)))
-            p99.append(_milliseconds(bucket_quantile(bucket[here], count[here], 0.99)))
+        rows = []
+        for second, here in grouped(us):
+            at = (second - measures.started_us) / US
+            if beside[0].start <= at <= beside[0].stop:
+                p50, p99 = (_milliseconds(bucket_quantile(bucket[here], count[here], q)) for q in (0.5, 0.99))
+                rows.append((round(at, 3), p50, p99))
+        if all(p50 is None for _at, p50, _p99 in rows):
+            continue
         parts = [f"p99 {v.part} {latency(v.p99_us)}" for v in measures.clients if v.kind == kind and v.p99_us]
         title = f"{KIND_WORDS[kind]} latency"
         chart = ClientChart(
             f"client-{kind}",
             title,
             ", ".join(parts),
-            tuple(t),
-            tuple(p50),
-            tuple(p99),
+            *_with_breaks(rows),
             beside[0].marks,
             beside[0].start,
             beside[0].stop,
         )
         found.append(chart)
     return tuple(found)
+
+
+def grouped(instants: Micros) -> Iterator[tuple[int, npt.NDArray[np.intp]]]:
+    """Yield each instant once, in order, with the places at which it stands."""
+    order = np.argsort(instants, kind="stable")
+    found, first = np.unique(instants[order], return_index=True)
+    yield from zip(found.tolist(), np.split(order, first[1:])[: len(found)], strict=True)
 
 
 def _milliseconds(microseconds: float | None) -> float | None:

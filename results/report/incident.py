@@ -3,16 +3,17 @@
 import itertools
 import json
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from results.contract.manifest import IncidentRecord, Manifest
-from results.contract.verdict import Finding, overall
+from results.contract.verdict import Finding
 from results.criteria.quantities import DRIVER, US
 from results.criteria.replayed_run import ReplayedRun
 from results.report import page
+from results.report.charts import grouped
 
 QUIET_BYTES = 500_000
 """A log that grew by less is left out of the picture."""
@@ -165,7 +166,7 @@ def _panels(signals: _Signals) -> list[Panel]:
     if quota:
         grown.append(("throttle", sorted(quota.items()), "dashed"))
     shares = [
-        (topic or "", [(t, v * 100) for t, v in signals.points("move.moved", DRIVER, topic)], "line")
+        (topic, [(t, v * 100) for t, v in signals.points("move.moved", DRIVER, topic)], "line")
         for _, topic in signals.keys("move.moved")
     ]
     uplinks = [
@@ -173,9 +174,7 @@ def _panels(signals: _Signals) -> list[Panel]:
         for metric, way in (("uplink.tx.bytes", "out"), ("uplink.rx.bytes", "in"))
         for rack, _ in signals.keys(metric)
     ]
-    replicas = [
-        (topic or "", signals.points("topic.isr", DRIVER, topic), "step") for _, topic in signals.keys("topic.isr")
-    ]
+    replicas = [(topic, signals.points("topic.isr", DRIVER, topic), "step") for _, topic in signals.keys("topic.isr")]
     found = [
         panel("rates", "Logs growing", "MB/s", grown),
         panel("moved", "Moved", "%", shares),
@@ -187,48 +186,40 @@ def _panels(signals: _Signals) -> list[Panel]:
 
 
 def _latency(signals: _Signals) -> list[tuple[str, list[Point], str]]:
-    by_second: dict[int, list[float]] = {}
-    for us, latency_s in zip(*signals.run.latencies(), strict=True):
-        by_second.setdefault(int(signals.run.seconds(int(us)) // 1), []).append(float(latency_s) * 1000)
-    if not by_second:
+    us, latency_s = signals.run.latencies()
+    seconds = [(s, latency_s[here] * 1000) for s, here in grouped((us - signals.run.started_us) // US)]
+    if not seconds:
         return []
-    seconds = sorted(by_second.items())
     return [
-        ("slowest", [(s + 0.5, max(found)) for s, found in seconds], "line"),
+        ("slowest", [(s + 0.5, float(np.max(found))) for s, found in seconds], "line"),
         ("99 %", [(s + 0.5, float(np.percentile(found, 99))) for s, found in seconds], "line"),
         ("median", [(s + 0.5, float(np.median(found))) for s, found in seconds], "line"),
     ]
 
 
 def _row(criterion: Finding) -> page.Row:
-    value = criterion.observed
+    row, value = page.row(criterion), criterion.observed
     known = isinstance(value, str | None) or criterion.unit == "bytes/s"
-    observed = page.observed(criterion) if known else f"{value:g} {criterion.unit}".strip()
-    return page.Row(
-        verdict=criterion.verdict,
-        word=page.WORDS[criterion.verdict],
-        title=TITLES.get(criterion.name) or page.title_of(criterion),
-        name=criterion.name,
-        where=" ".join(word for word in (criterion.host, criterion.direction) if word),
-        expected=criterion.expected,
-        observed=observed,
-        tolerance=criterion.tolerance,
-        why=criterion.why,
-    )
+    observed = row.observed if known else f"{value:g} {criterion.unit}".strip()
+    return replace(row, title=TITLES.get(criterion.name, row.title), observed=observed)
 
 
 def answer(record: IncidentRecord, criteria: Sequence[Finding]) -> str:
     """Return the verdict in one sentence, compared with what the file expects of the variant."""
-    failed = sorted({c.name for c in criteria if c.verdict == "fail"})
+    failed = [c for c in criteria if c.verdict == "fail"]
     unknown = [c for c in criteria if c.verdict == "inconclusive"]
+    if failed:
+        names = sorted({c.name for c in failed})
+        matches = "as expected" if names == sorted(set(record.expected_failures)) else "not as the file expects"
+        more = f" Not judged: {', '.join(sorted({c.name for c in unknown}))}." if unknown else ""
+        first = failed[0]
+        return f"It fails {', '.join(names)}, {matches}: the expectation was {first.expected}; {first.why}.{more}"
     if unknown:
         return f"Cannot say: {unknown[0].name}: {unknown[0].why}."
-    if not failed:
-        wrong = " The broken variant was expected to fail." if record.expected_failures else ""
-        return f"Every expectation is met.{wrong}"
-    matches = "as expected" if set(failed) == set(record.expected_failures) else "not as the file expects"
-    first = next(c for c in criteria if c.verdict == "fail")
-    return f"It fails {', '.join(failed)}, {matches}: the expectation was {first.expected}; {first.why}."
+    if not criteria:
+        return page.NOTHING_JUDGED
+    wrong = f" The {record.variant} variant was expected to fail." if record.expected_failures else ""
+    return f"Every expectation is met.{wrong}"
 
 
 def render_incident(manifest: Manifest, samples: Any, events: Any, criteria: Sequence[Finding]) -> dict[str, Any]:
@@ -243,15 +234,11 @@ def render_incident(manifest: Manifest, samples: Any, events: Any, criteria: Seq
     moved = signals.run.events("move.done")
     marks += [AxisMark(signals.run.seconds(each["us"]), f"{each['name']} moved") for each in moved]
     return {
-        "manifest": manifest,
         "record": record,
-        "verdict": overall(criteria),
-        "word": page.WORDS[overall(criteria)],
         "answer": answer(record, criteria),
         "steps": acted,
         "panels": panels,
         "rows": [_row(each) for each in criteria],
-        "logs": page.log_rows(manifest),
         "document": json.dumps(record.document, indent=2, ensure_ascii=False),
         "charts": {"panels": [asdict(each) for each in panels], "marks": [asdict(mark) for mark in marks]},
     }

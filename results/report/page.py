@@ -11,13 +11,16 @@ from results.criteria.criterion import FACTS, PRECONDITIONS, RATES
 from results.criteria.judgement import catalogue
 from results.criteria.measures import MoveMeasures
 from results.criteria.model import allowed, bound_of, estimate
-from results.criteria.quantities import percent, rate, size
+from results.criteria.quantities import US, percent, rate, size
 from results.criteria.series import RunSeries
+from results.render import NOTHING
 from results.report import traffic
 
 SECTIONS = (RATES, FACTS, PRECONDITIONS)
 EVENTS_SHOWN, EVENT_SHOWN = 40, 2000
 """Events, and characters of each."""
+NOTHING_JUDGED = "Cannot say: nothing was judged."
+"""The answer of a page without criteria."""
 WORDS: dict[Verdict, str] = {"pass": "Pass", "fail": "Fail", "inconclusive": "Inconclusive"}
 
 
@@ -73,11 +76,12 @@ def sections(criteria: Sequence[Finding]) -> tuple[Section, ...]:
     ordered = sorted(criteria, key=lambda c: order.index(c.name))
     rows: dict[str, list[Row]] = {title: [] for title in (*SECTIONS, "Other")}
     for finding in ordered:
-        rows[known.get(finding.name, "Other")].append(_row(finding))
+        rows[known.get(finding.name, "Other")].append(row(finding))
     return tuple(Section(title, tuple(found)) for title, found in rows.items() if found)
 
 
-def _row(c: Finding) -> Row:
+def row(c: Finding) -> Row:
+    """Return a finding as the table shows it."""
     where = " ".join(w for w in (c.host, c.direction) if w)
     return Row(
         c.verdict,
@@ -111,7 +115,7 @@ def observed(criterion: Finding) -> str:
     return f"{value:.3f} {criterion.unit}".strip()
 
 
-def question(manifest: Manifest, move: Move, measures: MoveMeasures | None = None) -> str:
+def question(manifest: Manifest, move: Move, measures: MoveMeasures) -> str:
     """Return what was asked, in one sentence; with all quotas where the measures know of several."""
     throttled = [f for f in move.flows if f.kind == "throttled"]
     partitions = len({(f.topic, p) for f in throttled for p in f.partitions})
@@ -119,7 +123,7 @@ def question(manifest: Manifest, move: Move, measures: MoveMeasures | None = Non
     settings = "tuned fetch settings" if move.fetch == "tuned" else "Kafka's default fetch settings"
     versions = " and ".join(sorted(set(manifest.versions.kafka.values())))
     return (
-        f"Does Kafka {versions} keep to a replication quota of {traffic.quotas(manifest, measures)} while {partitions} "
+        f"Does Kafka {versions} keep to a replication quota of {traffic.quotas(move, measures)} while {partitions} "
         f"partitions move from {ways} with {settings}?"
     )
 
@@ -131,7 +135,7 @@ def answer(criteria: Sequence[Finding], measures: MoveMeasures, move: Move) -> s
         return f"Yes: {_figures(measures, move)}."
     wrong = [c for c in criteria if c.verdict == verdict]
     if not wrong:
-        return "Cannot say: nothing was judged."
+        return NOTHING_JUDGED
     causes = [c for c in wrong if not c.why.startswith("not judged")] or wrong
     first = causes[0]
     where = " ".join(w for w in (first.host, first.direction) if w)
@@ -199,15 +203,11 @@ def figures(manifest: Manifest, measures: MoveMeasures, move: Move) -> tuple[Fig
         found.append(Figure("Time to move", f"{moved:.1f}", "s", note))
     records = manifest.facts.records
     if records:
-        intact = records.found - records.corrupt - records.duplicated
-        found.append(
-            Figure(
-                "Records intact",
-                f"{max(0, intact) / max(1, records.expected) * 100:.5g}",
-                "%",
-                f"{max(0, intact):,} of {records.expected:,}".replace(",", "\N{NARROW NO-BREAK SPACE}"),
-            )
-        )
+        intact = max(0, records.found - records.corrupt - records.duplicated)
+        # Rounded down: one record of a million that is lost leaves no 100 %.
+        rounded = f"{intact * 100_000 // max(1, records.expected) / 1000:g}"
+        note = f"{intact:,} of {records.expected:,}".replace(",", "\N{NARROW NO-BREAK SPACE}")
+        found.append(Figure("Records intact", rounded, "%", note))
     return tuple(found)
 
 
@@ -218,7 +218,7 @@ def measured_rows(measures: MoveMeasures, move: Move) -> list[tuple[str, ...]]:
         r, steady = end.rates, end.rates.steady
 
         def of_quota(value: float | None, quota: float = end.quota_bytes_per_s) -> str:
-            return "\N{EN DASH}" if value is None else f"{value / quota:.3f}"
+            return NOTHING if value is None else f"{value / quota:.3f}"
 
         rows.append(
             (
@@ -229,7 +229,7 @@ def measured_rows(measures: MoveMeasures, move: Move) -> list[tuple[str, ...]]:
                 of_quota(steady.lowest_window_bytes_per_s if steady else None),
                 of_quota(r.highest_second_bytes_per_s),
                 of_quota(r.warmup_bytes_per_s),
-                "\N{EN DASH}" if steady is None or steady.variation is None else f"{steady.variation:.2f}",
+                NOTHING if steady is None or steady.variation is None else f"{steady.variation:.2f}",
             )
         )
     return rows
@@ -264,7 +264,7 @@ def log_rows(manifest: Manifest) -> list[tuple[str, ...]]:
     findings = [f for log in manifest.facts.logs or () for f in log.findings]
     return [
         (
-            f"{datetime.fromtimestamp(f.ts_us / 1e6, UTC):%H:%M:%S}" if f.ts_us else "",
+            _clock(f.ts_us) if f.ts_us else "",
             f.host,
             f.level,
             str(f.count),
@@ -288,10 +288,15 @@ def jvms(manifest: Manifest) -> list[tuple[str, str]]:
 
 def last_events(run: RunSeries) -> list[tuple[str, str, str]]:
     """Return the last events of a run: time of day, kind, text. Long texts are cut."""
-    return [
-        (f"{datetime.fromtimestamp(us / 1e6, UTC):%H:%M:%S}", kind, text[:EVENT_SHOWN])
-        for us, kind, text in run.last_events(EVENTS_SHOWN)
-    ]
+    return [(_clock(us), kind, text[:EVENT_SHOWN]) for us, kind, text in run.last_events(EVENTS_SHOWN)]
+
+
+def _clock(us: int) -> str:
+    """Return the time of day, in UTC; empty for an instant that is in no calendar."""
+    try:
+        return f"{datetime.fromtimestamp(us / US, UTC):%H:%M:%S}"
+    except (ValueError, OverflowError):
+        return ""
 
 
 def when(text: str) -> str:

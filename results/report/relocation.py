@@ -6,12 +6,13 @@ from typing import Any
 
 from results.contract.manifest import Manifest
 from results.contract.relocation import CALM, Membership, Relocation
-from results.contract.verdict import Finding, overall
+from results.contract.verdict import Finding
 from results.criteria.catalogue.handover import longest_pause, partitions_per_s
 from results.criteria.measures import MoveMeasures
 from results.criteria.quantities import size
 from results.criteria.relocation_measures import NOTHING, copied_bytes, formula, uploaded_bytes
-from results.report import page, traffic
+from results.render import NOTHING as DASH
+from results.report import traffic
 
 WIDTH, ROW, LEFT, RIGHT = 900.0, 30, 240, 90
 STORED = {
@@ -20,7 +21,6 @@ STORED = {
     "automq": "AutoMQ",
 }
 """What is called what: tiered storage is never called AutoMQ."""
-DASH = "\N{EN DASH}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,10 +40,7 @@ def render_relocation(
     """Return what the template is filled with."""
     rows = bars(manifest, asked, measures)
     return {
-        "manifest": manifest,
         "stored": STORED[asked.storage],
-        "verdict": overall(criteria),
-        "word": page.WORDS[overall(criteria)],
         "answer": answer(criteria, asked, measures),
         "table": article(manifest, asked, measures),
         "nics": nic_rows(measures),
@@ -52,10 +49,8 @@ def render_relocation(
         "width": WIDTH,
         "left": LEFT,
         "height": ROW * len(rows) + 8,
-        "sections": page.sections(criteria),
         "clients": traffic.client_rows(measures.clients),
         "load": traffic.load_rows(manifest.facts.live),
-        "logs": page.log_rows(manifest),
     }
 
 
@@ -63,7 +58,7 @@ def answer(criteria: Sequence[Finding], asked: Relocation, measures: MoveMeasure
     """Return the run in one sentence."""
     what = f"{asked.partitions} partitions, {size(asked.total_bytes)}"
     took = "were not seen to arrive" if measures.done_s is None else f"moved in {measures.done_s:.1f} s"
-    wrong = [c for c in criteria if c.verdict != "pass"]
+    wrong = sorted((c for c in criteria if c.verdict != "pass"), key=lambda c: c.verdict != "fail")
     first = f" First of {len(wrong)} that did not pass: {wrong[0].name}, {wrong[0].why}." if wrong else ""
     return f"{STORED[asked.storage]}: {what}, {took}.{first}"
 

@@ -1,7 +1,8 @@
 """One run to one HTML file. Style, script and data are inlined; nothing is loaded from anywhere."""
 
+import functools
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from importlib import resources
 from typing import Any
@@ -36,48 +37,53 @@ def render(
     `changed` are the criteria that were judged otherwise when the run was recorded. Raise ValueError when the
     manifest has neither a move nor an incident nor steps nor a relocation.
     """
+    verdict = overall(criteria)
+    shared: dict[str, Any] = {
+        "manifest": manifest,
+        "changed": changed,
+        "recorded": page.WORDS[manifest.verdict],
+        "verdict": verdict,
+        "word": page.WORDS[verdict],
+        "sections": page.sections(criteria),
+        "logs": page.log_rows(manifest),
+    }
     if manifest.failure:
         early = "The experiment ended early. The run keeps its samples and events."
-        return _short_page(manifest, RunSeries(samples, events), criteria, changed, early, manifest.failure)
+        return _short_page(RunSeries(samples, events), early, manifest.failure, shared)
     if manifest.incident is not None:
-        return _incident(manifest, samples, events, criteria)
+        filled = render_incident(manifest, samples, events, criteria)
+        data = embedded(filled.pop("charts"))
+        style = inline("vendor/uPlot.min.css") + inline("templates/report.css")
+        return template("incident.html.j2").render(
+            shared | filled, data=data, style=style, script=_script("incident.js")
+        )
     if manifest.steps is not None:
-        return template("steps.html.j2").render(
-            **render_steps(manifest, samples, events, criteria),
-            style=inline("templates/report.css") + inline("templates/steps.css"),
-        )
+        filled = render_steps(manifest, samples, events, criteria)
+        style = inline("templates/report.css") + inline("templates/steps.css")
+        return template("steps.html.j2").render(shared | filled, style=style)
     if manifest.relocation is not None:
-        return template("relocation.html.j2").render(
-            **render_relocation(manifest, manifest.relocation, criteria, measures),
-            style=inline("templates/report.css") + inline("templates/relocation.css"),
-        )
-    move = manifest.move
+        filled = render_relocation(manifest, manifest.relocation, criteria, measures)
+        style = inline("templates/report.css") + inline("templates/relocation.css")
+        return template("relocation.html.j2").render(shared | filled, style=style)
+    run, move = RunSeries(samples, events), manifest.move
     if RunView(manifest).judged_by_end:
         ended = "; ".join(each.why for each in criteria if each.name in BY_END)
         arguments = [f"{name.removeprefix('argument.')}={value}" for name, value in manifest.parameters.items()]
         what = next(BY_END[name] for name in manifest.criteria or () if name in BY_END)
-        question = f"{what}: {' '.join(arguments)}"
-        return _short_page(manifest, RunSeries(samples, events), criteria, changed, question, ended)
+        return _short_page(run, f"{what}: {' '.join(arguments)}", ended, shared)
     if move is None:
         raise ValueError(f"run {manifest.run_id}: its manifest has no move to report")
-    run = RunSeries(samples, events)
     panels = charts(move, measures, run, page.summaries(measures, move))
     latencies = client_charts(measures, run, panels)
     return template("report.html.j2").render(
-        manifest=manifest,
+        shared,
         move=move,
         measures=measures,
-        changed=changed,
-        recorded=page.WORDS[manifest.verdict],
-        verdict=overall(criteria),
-        word=page.WORDS[overall(criteria)],
         question=page.question(manifest, move, measures),
         answer=page.answer(criteria, measures, move),
         figures=page.figures(manifest, measures, move),
-        sections=page.sections(criteria),
         left_out=skipped(manifest),
         measured=page.measured_rows(measures, move),
-        logs=page.log_rows(manifest),
         charts=panels,
         latencies=latencies,
         phases=traffic.phase_rows(measures),
@@ -94,42 +100,19 @@ def render(
     )
 
 
-def _short_page(
-    manifest: Manifest,
-    run: RunSeries,
-    criteria: Sequence[Finding],
-    changed: Sequence[Changed],
-    question: str,
-    answer: str,
-) -> str:
+def _short_page(run: RunSeries, question: str, answer: str, shared: Mapping[str, Any]) -> str:
     """Return the page of a run whose criteria and last events are all there is to see."""
-    return template("failed.html.j2").render(
-        manifest=manifest,
-        changed=changed,
-        recorded=page.WORDS[manifest.verdict],
-        verdict=overall(criteria),
-        word=page.WORDS[overall(criteria)],
-        question=question,
-        answer=answer,
-        sections=page.sections(criteria),
-        events=page.last_events(run),
-        style=inline("templates/report.css"),
-    )
-
-
-def _incident(manifest: Manifest, samples: Any, events: Any, criteria: Sequence[Finding]) -> str:
-    filled = render_incident(manifest, samples, events, criteria)
-    charts_of_it = filled.pop("charts")
-    return template("incident.html.j2").render(
-        **filled,
-        data=embedded(charts_of_it),
-        style=inline("vendor/uPlot.min.css") + inline("templates/report.css"),
-        script=_script("incident.js"),
-    )
+    events, style = page.last_events(run), inline("templates/report.css")
+    return template("failed.html.j2").render(shared, question=question, answer=answer, events=events, style=style)
 
 
 def template(name: str) -> jinja2.Template:
     """Return a template of this package; it escapes what is put into it."""
+    return _environment().get_template(name)
+
+
+@functools.cache
+def _environment() -> jinja2.Environment:
     environment = jinja2.Environment(
         loader=jinja2.PackageLoader("results.report", "templates"),
         autoescape=True,
@@ -138,7 +121,7 @@ def template(name: str) -> jinja2.Template:
         lstrip_blocks=True,
     )
     environment.filters.update(rate=rate, size=size, when=page.when, tidy=page.tidy)
-    return environment.get_template(name)
+    return environment
 
 
 def embedded(document: Any) -> Markup:

@@ -6,7 +6,7 @@ from typing import Any
 
 from results.contract.manifest import Manifest
 from results.contract.steps import State, StepsRecord
-from results.contract.verdict import Finding, overall
+from results.contract.verdict import Finding
 from results.criteria.quantities import US
 from results.criteria.series import RunSeries
 from results.criteria.step_measures import LOG, state_of
@@ -57,7 +57,7 @@ def answer(criteria: Sequence[Finding]) -> str:
         if wrong:
             more = f" And {len(wrong) - 1} more." if len(wrong) > 1 else ""
             return f"{wrong[0].name} {words}: {wrong[0].expected}; {wrong[0].why}.{more}"
-    return f"Every step was seen as expected: {len(criteria)} criteria."
+    return f"Every step was seen as expected: {len(criteria)} criteria." if criteria else page.NOTHING_JUDGED
 
 
 def lanes(record: StepsRecord, run: RunSeries) -> tuple[Lane, ...]:
@@ -122,15 +122,10 @@ def render_steps(manifest: Manifest, samples: Any, events: Any, criteria: Sequen
         for s in record.steps
     ]
     order = [c.name for c in criteria]
-    judged = [row for section in page.sections(criteria) for row in section.rows]
     return {
-        "manifest": manifest,
-        "verdict": overall(criteria),
-        "word": page.WORDS[overall(criteria)],
         "answer": answer(criteria),
         "steps": rows,
         "lanes": lanes(record, RunSeries(samples, events)),
         "width": WIDTH,
-        "rows": sorted(judged, key=lambda row: order.index(row.name)),
-        "logs": page.log_rows(manifest),
+        "rows": [page.row(c) for c in sorted(criteria, key=lambda c: order.index(c.name))],
     }

@@ -7,7 +7,7 @@ from results.contract.manifest import Manifest, Move
 from results.criteria import Judgement
 from results.criteria.measures import HostRates, MoveMeasures
 from results.criteria.model import estimate, worst
-from results.criteria.quantities import rate
+from results.criteria.quantities import rate, size
 from results.render import NOTHING
 from results.report.page import Figure
 from results.report.render import inline, template
@@ -17,6 +17,10 @@ ICONS = {"not done": "fail"}
 """What has no icon of its own."""
 HIDDEN = ("partitions", "preload")
 """Settings that hardly ever differ; a run's own report has all."""
+RATES = ("rate", "inbound", "low", "lowered", "raised")
+"""Settings in bytes per second."""
+SIZES = ("size", "record-size", "read", "response")
+"""Settings in bytes."""
 OF_STEPS = ("mode", "replicas", "reassignment-batch-size", "leaders", "per-broker", "starts")
 """Settings that say nothing of a move that is not made in steps."""
 
@@ -175,7 +179,7 @@ def _row(case: SuiteCase) -> SuiteRow:
     known = move is not None and measures is not None
     parameters = case.run.parameters if case.run else {}
     hidden = (*HIDDEN, *(OF_STEPS if parameters.get("mode") == "unbatched" else ()))
-    settings = ", ".join(f"{name} {_plain(value)}" for name, value in parameters.items() if name not in hidden)
+    settings = ", ".join(f"{name} {_setting(name, value)}" for name, value in parameters.items() if name not in hidden)
     return SuiteRow(
         case,
         ICONS.get(case.ending, case.ending),
@@ -187,8 +191,13 @@ def _row(case: SuiteCase) -> SuiteRow:
     )
 
 
-def _plain(value: str | int | float) -> str:
-    return value if isinstance(value, str) else f"{value:g}" if abs(value) < 1e5 else rate(value)
+def _setting(name: str, value: str | int | float) -> str:
+    """Return a setting's value, in its unit where it has one."""
+    if isinstance(value, str):
+        return value
+    if name in RATES:
+        return rate(value)
+    return size(value) if name in SIZES else f"{value:.12g}"
 
 
 def _figures(page: SuitePage) -> tuple[Figure, ...]:

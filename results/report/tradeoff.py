@@ -3,7 +3,6 @@
 Of an unthrottled move the time is drawn against its log size ÷ NIC: a bar for each combination, and the slope.
 """
 
-import itertools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -97,17 +96,19 @@ def tradeoff(found: Sequence[CombinationValues], measure: str, unit: str) -> Tra
 def places(labels: Sequence[str], marks: Sequence[tuple[float, float]]) -> list[LabelPlace]:
     """Return a place for the label of each mark: just above it, else under it, else further off.
 
-    It covers no mark and no label before it, and lies within the picture.
+    It covers no mark and no label before it, and lies within the picture. Where there is no such place left, it stands
+    just above its mark.
     """
     found: list[LabelPlace] = []
     taken = [(x - MARK, x + MARK, y + MARK) for x, y in marks]
     for label, (x, y) in zip(labels, marks, strict=True):
         left = x + ASIDE + CHARACTER * len(label) > WIDTH
         anchor: Literal["start", "end"] = "end" if left else "start"
-        lines = (step for n in itertools.count() for step in (-n, n + 1))
+        lines = (step for n in range(int(HEIGHT / LINE)) for step in (-n, n + 1))
         tried = (LabelPlace(x - ASIDE if left else x + ASIDE, y - 8 + LINE * line, anchor) for line in lines)
-        inside = (place for place in tried if place.y >= LINE)
-        found.append(next(place for place in inside if not any(_over(_box(place, label), box) for box in taken)))
+        inside = [place for place in tried if LINE <= place.y <= HEIGHT - BELOW]
+        free = (place for place in inside if not any(_over(_box(place, label), box) for box in taken))
+        found.append(next(free, inside[0]))
         taken.append(_box(found[-1], label))
     return found
 
@@ -131,7 +132,8 @@ def _ticks(values: Sequence[float]) -> list[float]:
 
 
 FORMULA = "formula-seconds"
-WIDTH, ROW, LEFT, RIGHT = 960.0, 34, 330.0, 190.0
+ROW, NAMES_PX, FIGURES_PX = 34, 330.0, 190.0
+"""The height of a bar's row; the widths of the names left of the bars, and of the figures right of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,7 +167,7 @@ def formula_picture(found: Sequence[CombinationValues]) -> FormulaPicture | None
     longest = max(max(each.ranges[TIME][1], each.medians[FORMULA]) for each in known) or 1.0
 
     def x(seconds: float) -> float:
-        return round((WIDTH - LEFT - RIGHT) * seconds / longest, 1)
+        return round((WIDTH - NAMES_PX - FIGURES_PX) * seconds / longest, 1)
 
     lines = []
     for row, each in enumerate(known):
@@ -173,7 +175,7 @@ def formula_picture(found: Sequence[CombinationValues]) -> FormulaPicture | None
         low, high = each.ranges[TIME]
         text = f"{time:.1f} s, formula {theirs:.1f} s"
         lines.append(LogSizeBar(each.label, ROW * row + 6, x(time), x(low), x(high), x(theirs), text))
-    return FormulaPicture(tuple(lines), WIDTH, ROW * len(lines) + 10.0, LEFT)
+    return FormulaPicture(tuple(lines), WIDTH, ROW * len(lines) + 10.0, NAMES_PX)
 
 
 SIZE = "size"

@@ -10,7 +10,6 @@ from results.criteria.model import bottlenecks, expected_of
 from results.criteria.quantities import rate, size
 from results.render import NOTHING
 
-PART_WORDS = {"before": "Before", "during": "During", "after": "After"}
 KIND_WORDS = {"produce": "Produce", "consume": "Fetch"}
 
 
@@ -113,7 +112,7 @@ def client_rows(views: Sequence[ClientView]) -> list[tuple[str, ...]]:
     """Return latencies before, during and after the move, and the longest silence of any client."""
     return [
         (
-            f"{KIND_WORDS[view.kind]}, {PART_WORDS[view.part].lower()}",
+            f"{KIND_WORDS[view.kind]}, {view.part}",
             f"{view.records:,}".replace(",", "\N{NARROW NO-BREAK SPACE}"),
             latency(view.p50_us),
             latency(view.p99_us),
@@ -162,9 +161,7 @@ def load_rows(live: LiveLoad | None) -> list[tuple[str, ...]]:
     ]
 
 
-def quotas(manifest: Manifest, measures: MoveMeasures | None) -> str:
+def quotas(move: Move, measures: MoveMeasures) -> str:
     """Return the quotas that the move had, in words."""
-    assert manifest.move is not None
-    found = [] if measures is None else [phase.quota_bytes_per_s for phase in measures.phases]
-    found = found or [manifest.move.quota_bytes_per_s]
+    found = [phase.quota_bytes_per_s for phase in measures.phases] or [move.quota_bytes_per_s]
     return ", then ".join(rate(quota) for i, quota in enumerate(found) if i == 0 or quota != found[i - 1])

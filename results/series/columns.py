@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 
-from results.contract.untrusted import parse_json
+from results.contract.untrusted import parse_json, read_any_text
 from results.series.changes import LARGEST
 
 MISSING = frozenset({"", "nan", "null", "na", "none"})
@@ -60,9 +60,9 @@ def read(file: Path, time: str | None = None, wanted: Sequence[str] = ()) -> Col
     and OSError when the file cannot be read.
     """
     try:
-        text = file.read_text(encoding="utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise ColumnsError(f"{file}: byte {error.start} is not UTF-8: write the file as UTF-8") from error
+        text = read_any_text(file)
+    except ValueError as error:
+        raise ColumnsError(f"{file}: {error}") from error
     cells = _from_json(text, file) if _is_json(text, file) else _from_lines(text, file)
     for name in (*wanted, *([] if time is None else [time])):
         if name not in cells.columns:
@@ -88,7 +88,9 @@ def _is_json(text: str, file: Path) -> bool:
 
 def _from_lines(text: str, file: Path) -> _Cells:
     """Read CSV or TSV: a header, then a line a run; blank lines are none."""
-    reader = csv.reader(io.StringIO(text), delimiter=_delimiter(text, file), skipinitialspace=True, strict=True)
+    reader = csv.reader(
+        io.StringIO(text, newline=None), delimiter=_delimiter(text, file), skipinitialspace=True, strict=True
+    )
     try:
         rows = [(reader.line_num, row) for row in reader if row]
     except csv.Error as error:
@@ -112,7 +114,7 @@ def _from_lines(text: str, file: Path) -> _Cells:
 
 def _delimiter(text: str, file: Path) -> str:
     """Return the separator: a tab in a TSV; elsewhere the one most frequent in the header."""
-    header = text.lstrip("\n").partition("\n")[0]
+    header = text.lstrip("\r\n").partition("\n")[0]
     return "\t" if file.suffix.lower() in (".tsv", ".tab") else max(",;\t", key=header.count)
 
 
@@ -200,7 +202,7 @@ def _named(cells: _Cells, wanted: Sequence[str]) -> tuple[dict[str, list[float |
 def _numeric(cells: _Cells, time: str | None) -> tuple[dict[str, list[float | None]], list[str]]:
     """Return every column of numbers, and a note about the others.
 
-    One that is mostly numbers is meant to be one: what else is in it is a mistake, and no reason to leave it out.
+    One that is mostly numbers is one: any other cell in it is a mistake, and no reason to leave it out.
     """
     series: dict[str, list[float | None]] = {}
     left_out = list(cells.others)

@@ -137,7 +137,8 @@ def half_width(old: Floats, new: Floats, memory: float) -> float:
     total = sum(errors)
     if total == 0:
         return 0.0
-    dof = total**2 / sum(error**2 / d for error, d in zip(errors, each, strict=True))
+    # Shares, not squares of the errors: those of very large or very small values have no float.
+    dof = 1 / sum((error / total) ** 2 / d for error, d in zip(errors, each, strict=True))
     return student(dof) * math.sqrt(total)
 
 
@@ -271,7 +272,7 @@ def _two_steps(x: Floats, first: int, second: int | None, memory: float) -> floa
     """Return what is left over by a step near `first` and one near `second` (None: anywhere after it), where they fit
     best.
 
-    Where there is no room before the first, it is what the second alone leaves over.
+    Where too few runs lie before the first, it is what the second alone leaves over.
     """
     n = len(x)
     at = np.arange(n)

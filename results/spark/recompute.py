@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from results.contract.manifest import Manifest
 from results.contract.store import Store, StoreError
-from results.criteria.judgement import Judgement, UnknownExperimentError, judge
+from results.criteria.judgement import Judgement, judge
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -41,7 +40,7 @@ def recompute(spark: "SparkSession | None", store: Store, run_ids: Sequence[str]
     for manifest in manifests:
         if manifest.incident is None:
             remote.append(manifest.run_id)
-        elif isinstance(found := _judged(store, manifest), Judgement):
+        elif isinstance(found := _judged(store, manifest.run_id), Judgement):
             judgements[manifest.run_id] = found
         else:
             problems.append(found)
@@ -67,10 +66,7 @@ def _judge_all(location: str, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.
     for batch in batches:
         rows: list[dict[str, Any]] = []
         for run_id in batch.column("run_id").to_pylist():
-            try:
-                found = _judged(store, store.manifest(run_id))
-            except Exception as error:  # noqa: BLE001 - one damaged run must not hide the others
-                found = f"run {run_id}: {error}" if isinstance(error, StoreError) else f"run {run_id}: {error!r}"
+            found = _judged(store, run_id)
             if isinstance(found, Judgement):
                 rows.append({"run_id": run_id, "judgement": pickle.dumps(found), "problem": None})
             else:
@@ -78,10 +74,14 @@ def _judge_all(location: str, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.
         yield pa.RecordBatch.from_pylist(rows, schema=_SCHEMA)
 
 
-def _judged(store: Store, manifest: Manifest) -> Judgement | str:
+def _judged(store: Store, run_id: str) -> Judgement | str:
     """Return the run's judgement, or a line that says why it cannot be judged."""
     try:
-        store.verify(manifest.run_id)
-        return judge(manifest, store.samples(manifest.run_id), store.events(manifest.run_id))
-    except (UnknownExperimentError, StoreError, ValueError) as error:
-        return f"run {manifest.run_id}: {error}"
+        store.verify(run_id)
+        return judge(store.manifest(run_id), store.samples(run_id), store.events(run_id))
+    except StoreError as error:
+        return str(error)
+    except ValueError as error:
+        return f"run {run_id}: {error}"
+    except Exception as error:  # noqa: BLE001 - one damaged run must not hide the others
+        return f"run {run_id}: {error!r}"

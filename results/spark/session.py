@@ -77,7 +77,7 @@ def _package(folder: str) -> str:
     """
     path = f"{folder}/testbed_results.zip"
     root = Path(__file__).parents[1]
-    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED, strict_timestamps=False) as archive:
         for file in sorted(root.rglob("*.py")):
             name = file.relative_to(root.parent)
             archive.write(file, name)

@@ -5,6 +5,7 @@ import io
 import json
 import tarfile
 import time
+from datetime import timedelta
 from pathlib import Path
 
 import pyarrow as pa
@@ -14,10 +15,12 @@ import pytest
 from results.contract import tables, untrusted
 from results.contract.archive import ArchiveError, export_runs, import_runs
 from results.contract.files import LocalFiles
+from results.contract.maintenance import compact
 from results.contract.manifest import Manifest, ManifestError
 from results.contract.schema import SAMPLES, TableError
 from results.contract.store import Store, StoreError
 from results.contract.untrusted import parse_json, read_text
+from results.series import columns
 from testbed.errors import TestbedError
 from testbed.reassignment.plan_file import load_plan
 from testbed.topology import loads as load_topology
@@ -108,6 +111,72 @@ def test_an_archive_with_a_huge_member_is_refused_before_it_is_read(tmp_path, ar
     assert "allowed are 1073741824" in done.problems[0]
 
 
+def behind_the_head(archive, header):
+    """The archive with a header of tar's own between its head and everything else."""
+    with tarfile.open(fileobj=io.BytesIO(archive)) as old:
+        old.next()
+        at = old.next().offset
+    return archive[:at] + header + archive[at:]
+
+
+def sparse(name, size):
+    """A header of a sparse file: no byte follows, and `size` zeros are read."""
+    info = tarfile.TarInfo(name)
+    info.type = tarfile.GNUTYPE_SPARSE
+    header = bytearray(info.tobuf(format=tarfile.GNU_FORMAT))
+    header[386:410] = b"00000000000\0" * 2
+    header[483:495] = f"{size:011o}\0".encode()
+    header[148:156] = f"{256 + sum(header[:148]) + sum(header[156:512]):06o}\0 ".encode()
+    return bytes(header)
+
+
+def test_a_sparse_member_is_no_file_of_a_run(tmp_path, archive, monkeypatch):
+    """Some bytes of an archive would otherwise fill the memory: each such member is read whole."""
+    data, run_id = archive
+    (tmp_path / "runs.tar").write_bytes(behind_the_head(data, sparse(f"runs/{run_id}/samples.parquet", 2**28)))
+    sizes = []
+    read = tarfile.ExFileObject.read
+    monkeypatch.setattr(tarfile.ExFileObject, "read", lambda self, *n: sizes.append(len(got := read(self, *n))) or got)
+    done = import_runs(Store.open(tmp_path / "store"), tmp_path / "runs.tar")
+    assert (done.new, done.problems) == ([run_id], [])
+    assert max(sizes) < 2**24
+
+
+@pytest.mark.parametrize("headers", [{"GNU.sparse.map": "a,b"}, {"GNU.sparse.major": "1", "GNU.sparse.minor": "0"}])
+def test_an_archive_with_a_wrong_number_in_a_header_is_damaged(tmp_path, archive, headers):
+    data, run_id = archive
+    info = tarfile.TarInfo(f"runs/{run_id}/samples.parquet")
+    info.pax_headers = headers
+    (tmp_path / "runs.tar").write_bytes(behind_the_head(data, info.tobuf(format=tarfile.PAX_FORMAT)))
+    done = import_runs(Store.open(tmp_path / "store"), tmp_path / "runs.tar")
+    assert "runs.tar is cut or damaged: a header is damaged: " in done.problems[0]
+    assert f"run {run_id}: not in " in done.problems[1]
+
+
+@pytest.mark.parametrize("number", ["1e999", "-1e999", "1" + "0" * 400, "NaN", "Infinity"])
+def test_a_number_that_no_float_holds_is_refused_in_a_manifest_and_hides_no_other_run(tmp_path, number):
+    """Such a number was read as infinite, which JSON cannot write: the import ended with a traceback."""
+    source = filled(Store.open(tmp_path / "source"), some_runs(synthetic_run().data(), 2))
+    first, second = source.runs()
+    export_runs(source, source.runs(), tmp_path / "runs.tar")
+
+    def change(old, content):
+        if old.name == "archive.json":
+            content = json.dumps({"schema": 1, "runs": {}}).encode()
+        elif old.name == f"manifests/{first}.json":
+            content = content.replace(b'"document": {', f'"document": {{"x": {number},'.encode(), 1)
+        info = tarfile.TarInfo(old.name)
+        info.size = len(content)
+        return [(info, content)]
+
+    (tmp_path / "hostile.tar").write_bytes(rebuilt((tmp_path / "runs.tar").read_bytes(), change))
+    target = Store.open(tmp_path / "store")
+    done = import_runs(target, tmp_path / "hostile.tar")
+    assert done.new == target.runs() == [second]
+    assert f"{number:.40} is not a JSON number, or too large for a float" in done.problems[0]
+    assert not (tmp_path / "store" / "runs" / first).exists()
+
+
 def test_a_file_that_is_no_archive_is_refused(tmp_path):
     for content in (b"", b"PK\x03\x04", b"\x1f\x8b" + b"x" * 100, b"x" * 5000):
         (tmp_path / "runs.tar").write_bytes(content)
@@ -142,6 +211,92 @@ def test_a_manifest_cannot_make_a_store_read_or_remove_a_file_outside(tmp_path, 
         with pytest.raises(FileNotFoundError, match="outside of the store"):
             act(path)
     assert (tmp_path / "outside.txt").read_text() == OUTSIDE
+
+
+@pytest.mark.parametrize("path", ["runs", "runs/\0x", f"runs/{'y' * 300}"], ids=["folder", "nul", "long"])
+def test_a_manifest_that_names_no_file_is_damage_of_its_run_alone(tmp_path, archive, path):
+    data, run_id = archive
+    (tmp_path / "runs.tar").write_bytes(data)
+    store = Store.open(tmp_path / "store")
+    import_runs(store, tmp_path / "runs.tar")
+    file = tmp_path / "store" / "manifests" / f"{run_id}.json"
+    document = json.loads(file.read_text())
+    for entry in document["files"]:
+        entry["path"] = path
+    file.write_text(json.dumps(document))
+    for read in (store.samples, store.verify):
+        with pytest.raises(StoreError, match="is missing|cannot be read"):
+            read(run_id)
+    assert export_runs(store, [run_id], tmp_path / "b.tar")[0] == []
+
+
+def test_two_columns_of_one_name_are_refused():
+    table = pa.table([pa.array([1.0])] * 2, names=["value", "value"])
+    sink = io.BytesIO()
+    pq.write_table(table, sink)
+    with pytest.raises(TableError, match="two columns have one name"):
+        tables.from_parquet(sink.getvalue(), "x", SAMPLES, "samples")
+
+
+def test_criteria_that_are_none_are_damage_of_their_run(tmp_path, archive):
+    data, run_id = archive
+    (tmp_path / "runs.tar").write_bytes(data)
+    store = Store.open(tmp_path / "store")
+    import_runs(store, tmp_path / "runs.tar")
+    criteria = store.table(run_id, "criteria")
+    verdicts = pa.array(["perhaps"] * len(criteria))
+    place = criteria.column_names.index("verdict")
+    content = tables.to_parquet(run_id, criteria.set_column(place, criteria.schema.field(place), verdicts))
+    (tmp_path / "store" / "runs" / run_id / "criteria.parquet").write_bytes(content)
+    file = tmp_path / "store" / "manifests" / f"{run_id}.json"
+    document = json.loads(file.read_text())
+    (entry,) = (entry for entry in document["files"] if entry["kind"] == "criteria")
+    entry |= {"bytes": len(content), "sha256": hashlib.sha256(content).hexdigest()}
+    file.write_text(json.dumps(document))
+    with pytest.raises(StoreError, match=f"run {run_id}: its criteria are damaged: .*'perhaps' is none of pass"):
+        store.criteria(run_id)
+
+
+@pytest.mark.parametrize("content", [pa.table({"x": [1]}), pa.table({"run_id": ["a"]})])
+def test_a_pack_without_manifests_is_damaged(tmp_path, content):
+    store = filled(Store.open(tmp_path / "store"), some_runs(synthetic_run().data(), 2))
+    compact(store, grace=timedelta(0))
+    (file,) = (tmp_path / "store" / "packs").rglob("manifests.parquet")
+    pq.write_table(content, file)
+    for run_id in store.runs():
+        with pytest.raises(StoreError, match="corrupt manifest .*missing columns"):
+            Store.open(tmp_path / "store").manifest(run_id)
+    assert len(store.scan().problems) == 2
+
+
+@pytest.mark.parametrize("html", [["a", None], [1, 2]], ids=["null", "number"])
+def test_a_report_in_a_pack_that_is_none_is_damaged(tmp_path, html):
+    store = filled(Store.open(tmp_path / "store"), some_runs(synthetic_run().data(), 2))
+    compact(store, grace=timedelta(0))
+    (file,) = (tmp_path / "store" / "packs").rglob("report.parquet")
+    run_id = store.runs()[1]
+    for table in (pa.table({"run_id": [run_id, run_id], "html": html}), pa.table({"run_id": [run_id]})):
+        pq.write_table(table, file)
+        for read in (store.report, store.verify):
+            with pytest.raises(StoreError, match=r"report\.parquet"):
+                read(run_id)
+
+
+def test_a_pack_without_statistics_is_damaged(tmp_path):
+    store = filled(Store.open(tmp_path / "store"), some_runs(synthetic_run().data(), 2))
+    compact(store, grace=timedelta(0))
+    (file,) = (tmp_path / "store" / "packs").rglob("samples.parquet")
+    pq.write_table(pq.read_table(file), file, write_statistics=False)
+    with pytest.raises(StoreError, match="has 0 rows of it, the manifest says"):
+        Store.open(tmp_path / "store").samples(store.runs()[0])
+
+
+def test_a_pack_that_decompresses_to_very_much_is_refused(tmp_path, monkeypatch):
+    store = filled(Store.open(tmp_path / "store"), some_runs(synthetic_run().data(), 2))
+    compact(store, grace=timedelta(0))
+    monkeypatch.setattr(tables, "MOST_ROWS", 30)
+    with pytest.raises(StoreError, match="a run's table has 30 rows at most"):
+        Store.open(tmp_path / "store").samples(store.runs()[0])
 
 
 def test_a_small_table_that_decompresses_to_very_much_is_refused(monkeypatch):
@@ -185,7 +340,9 @@ def test_a_file_larger_than_its_bound_is_not_read_whole(tmp_path, monkeypatch):
     with file.open("wb") as stream:
         stream.truncate(2**40)
     with pytest.raises(ValueError, match="larger than 100 bytes"):
-        read_text(file, 100)
+        read_text(file)
+    with pytest.raises(columns.ColumnsError, match=r"plan\.json: larger than 100 bytes"):
+        columns.read(file)
     with pytest.raises(ValueError, match="not a regular file"):
         read_text(Path("/dev/zero"))
     with pytest.raises(ValueError, match="not a regular file"):

@@ -134,3 +134,11 @@ def test_markdown_and_junit_hold_any_name():
         (row,) = markdown_table(("", "name"), [("OK", name)])[2:]
         assert "<script" not in row and "\n" not in row
         assert junit(name, [], [name])
+
+
+def test_a_name_with_an_end_of_line_keeps_a_row_of_a_table_on_one_line():
+    """A table for a pipe has one line a row: a text of others once made several, which `grep` took for rows."""
+    assert table(("RUN", "WHY"), [("a", "one\r\ntwo\n\nOK  b"), ("c", "fine")]).splitlines()[1:] == [
+        "a    one\\r two  OK  b",
+        "c    fine",
+    ]

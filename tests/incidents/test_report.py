@@ -13,6 +13,7 @@ from results.contract.verdict import Finding, overall
 from results.criteria import judge
 from results.criteria.replayed_run import ReplayedRun
 from results.report import render
+from results.report.incident import answer
 from results.spark.recompute import recompute
 from tests.incidents.runs import at, manifest, tables
 from tests.results.synthetic import synthetic_run
@@ -70,6 +71,41 @@ def test_an_older_run_goes_through_the_store_with_its_criteria_as_they_were(tmp_
     again = store.manifest(run_id)
     assert again.incident == a_run().incident
     assert judge(again, store.samples(run_id), store.events(run_id)).criteria == CRITERIA
+
+
+def test_the_answer_is_that_of_the_verdict():
+    """A run that fails, and of which something was not judged, once had the answer *Cannot say* below *Fail*."""
+    record, (passed, failed) = a_run().incident, CRITERIA
+    open_ = replace(failed, name="isr", verdict="inconclusive", why="nothing was sampled", observed=None)
+    starts = {
+        (passed, failed): "It fails rate, as expected: ",
+        (passed, open_, failed): "It fails rate, as expected: ",
+        (passed, open_): "Cannot say: isr: nothing was sampled.",
+        (passed,): "Every expectation is met. The broken variant was expected to fail.",
+        (): "Cannot say: nothing was judged.",
+    }
+    for criteria, start in starts.items():
+        found = answer(record, criteria)
+        assert found.startswith(start)
+        assert ("Not judged: isr." in found) == (len(criteria) == 3)
+        word = {"fail": "It fails", "inconclusive": "Cannot say", "pass": "Every"}[overall(criteria)]
+        assert found.startswith(word)
+
+
+def test_an_incident_that_cannot_be_judged_again_hides_no_other_run(tmp_path, monkeypatch):
+    """Incidents are judged by the driver, where a missing key once ended all."""
+    store = Store.open(tmp_path)
+    run_id = store.commit(RunData(a_run(), *recorded(), list(CRITERIA)))
+    other = replace(a_run(), run_id=run_id.replace("ab12cd", "ef34ab"))
+    store.commit(RunData(other, *recorded(), list(CRITERIA)))
+
+    def judged(manifest, samples, events):
+        return {other.run_id: judge(manifest, samples, events)}[manifest.run_id]
+
+    monkeypatch.setattr("results.spark.recompute.judge", judged)
+    again = recompute(None, store)
+    assert list(again.judgements) == [other.run_id]
+    assert again.problems == (f"run {run_id}: KeyError('{run_id}')",)
 
 
 def test_judged_again_from_a_store_it_is_what_it_was(tmp_path):

@@ -12,6 +12,7 @@ from datetime import timedelta
 import pyarrow.compute as pc
 import pytest
 
+from results.contract import durable
 from results.contract.archive import ArchiveError, export_runs, import_runs
 from results.contract.canaries import canaries, put_canaries
 from results.contract.maintenance import compact, set_aside
@@ -96,6 +97,33 @@ def test_canaries_that_cannot_be_read_stay_where_they_are(tmp_path, source):
     assert written == source.runs()
     assert f"canaries/{first}.json" in problem
     assert import_runs(Store.open(tmp_path / "target"), tmp_path / "a.tar").problems == []
+
+
+def test_a_reading_that_no_float_holds_is_refused(tmp_path, source):
+    first = source.runs()[0]
+    source.files.put(f"canaries/{first}.json", b'{"cpu": 1' + b"0" * 400 + b"}")
+    with pytest.raises(StoreError, match="not a canary's readings"):
+        canaries(source, first)
+    _written, [problem] = export_runs(source, source.runs(), tmp_path / "a.tar")
+    assert f"canaries/{first}.json" in problem
+
+
+def test_an_export_leaves_nothing_of_another_one_to_the_same_file(tmp_path, source):
+    """Both wrote one partial file: each could move what the other had half written."""
+    names = []
+    sync = durable.sync
+
+    def meanwhile(path):
+        names.append(path.name)
+        if len(names) == 1:
+            exported(source, tmp_path / "a.tar", source.runs()[:1])
+        sync(path)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(durable, "sync", meanwhile)
+        exported(source, tmp_path / "a.tar")
+    assert len(import_runs(Store.open(tmp_path / "target"), tmp_path / "a.tar").new) == 4
+    assert [path.name for path in tmp_path.iterdir() if path.name.startswith(".")] == []
 
 
 def test_an_archive_of_before_there_were_canaries_in_it_is_read(tmp_path, source):
@@ -330,6 +358,7 @@ def test_a_run_that_was_set_aside_comes_back_with_a_good_copy(tmp_path, source):
 
 KILLED = """
 import results.contract.files
+from results.contract import durable
 from results.contract.archive import import_runs
 from results.contract.store import Store
 die_writing()

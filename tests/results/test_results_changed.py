@@ -2,10 +2,15 @@
 
 from dataclasses import replace
 
+import pytest
+
 from results.contract.verdict import Finding, overall
 from results.criteria import judge
-from results.criteria.judgement import changes
+from results.criteria.judgement import Changed, changes
 from results.report import render
+from tests.incidents.test_report import a_run, recorded
+from tests.results.relocated import relocated
+from tests.results.stepped import stepped
 from tests.results.synthetic import synthetic_run
 from tests.results.test_results_report import Page
 
@@ -43,3 +48,25 @@ def test_a_run_from_before_the_logs_were_watched_is_recorded_as_passed_and_the_p
     assert text.count("not judged when it was recorded, inconclusive now: the run did not watch") == 2
     unchanged = render(run.manifest, run.samples, run.events, run.judged().criteria, run.judged().measures)
     assert "when it was recorded" not in "".join(Page(unchanged).text)
+
+
+@pytest.mark.parametrize(
+    "run", [relocated, stepped, lambda: (a_run(), *recorded())], ids=["moved", "steps", "incident"]
+)
+def test_every_page_names_the_difference(run):
+    manifest, samples, events = run()
+    found = judge(manifest, samples, events)
+    changed = [Changed("logs-clean", "pass", "fail", "a line is not known")]
+    texts = [
+        "".join(Page(render(manifest, samples, events, found.criteria, found.measures, each)).text)
+        for each in ((), changed)
+    ]
+    assert ["pass when it was recorded, fail now: a line is not known" in text for text in texts] == [False, True]
+
+
+@pytest.mark.parametrize("run", [stepped, lambda: (a_run(), *recorded())], ids=["steps", "incident"])
+def test_without_criteria_no_page_claims_anything(run):
+    manifest, samples, events = run()
+    text = "".join(Page(render(manifest, samples, events, [], judge(manifest, samples, events).measures)).text)
+    assert "Inconclusive" in text
+    assert "Cannot say: nothing was judged." in text

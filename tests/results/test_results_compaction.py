@@ -91,6 +91,15 @@ def counted(uris):
     return found
 
 
+def test_any_columns_of_a_packed_run_are_read(tmp_path, data):
+    store = filled(Store.open(tmp_path), some_runs(data, 2))
+    columns = ("name", "series", "why")
+    run_id = store.runs()[0]
+    loose = store.table(run_id, "criteria", columns)
+    compact(store, grace=timedelta(0))
+    assert store.table(run_id, "criteria", columns) == loose
+
+
 def test_old_names_are_good_until_the_grace_is_over(tmp_path, data):
     store = filled(Store.open(tmp_path), some_runs(data, 3))
     run_id = store.runs()[0]

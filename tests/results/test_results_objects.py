@@ -1,9 +1,12 @@
 """Spark's settings for a store among objects: of its location, and without credentials."""
 
+import os
+import zipfile
 from pathlib import Path
 
 import pytest
 
+from results.spark import session
 from results.spark.objects import among_objects, hadoop_version, s3_settings
 
 JARS = (Path("/jars/hadoop-aws-3.5.0.jar"), Path("/jars/bundle.jar"))
@@ -34,3 +37,14 @@ def test_the_hadoop_that_comes_with_spark(tmp_path):
     assert hadoop_version().split(".")[0] == "3"
     with pytest.raises(FileNotFoundError, match="no Hadoop comes with this Spark"):
         hadoop_version(tmp_path)
+
+
+def test_modules_whose_time_a_zip_file_cannot_say_are_sent_along(tmp_path, monkeypatch):
+    """Images and reproducible packages have files of 1970, which ended every command with Spark."""
+    package = tmp_path / "results"
+    package.mkdir()
+    (package / "__init__.py").write_text("")
+    os.utime(package / "__init__.py", (0, 0))
+    monkeypatch.setattr(session, "__file__", str(package / "spark" / "session.py"))
+    with zipfile.ZipFile(session._package(str(tmp_path))) as archive:
+        assert archive.namelist() == ["results/__init__.py"]

@@ -11,6 +11,7 @@ from results.criteria import judge
 from results.criteria.catalogue.uploaded_remainder import threshold_bytes
 from results.criteria.relocation_measures import copied_bytes, formula
 from results.report import render
+from results.report.relocation import answer
 from tests.results.relocated import COLD, PAYLOAD, STREAMS, TIERED, F, Told, relocated
 
 
@@ -241,6 +242,15 @@ def test_the_report_says_what_storage_it_was_and_never_calls_tiered_automq():
         assert words in page
         assert ("AutoMQ" in page) == (told is STREAMS)
         assert "log size ÷ NIC" in page
+
+
+def test_the_answer_names_what_failed_before_what_was_not_judged():
+    manifest, samples, events = relocated(told=TIERED)
+    judgement = judge(manifest, samples, events)
+    first, second, *rest = judgement.criteria
+    open_, failed = replace(first, verdict="inconclusive"), replace(second, verdict="fail")
+    said = answer([open_, failed, *rest], manifest.relocation, judgement.measures)
+    assert f"that did not pass: {failed.name}, {failed.why}." in said
 
 
 def test_the_manifest_keeps_it():

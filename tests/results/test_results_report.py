@@ -7,15 +7,19 @@ from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
 from results.contract.defect import DefectRecord
 from results.contract.logs import HostLog, LogFinding
+from results.contract.schema import Records, Sample, samples_table
 from results.report import render
-from results.report.page import answer, question, tidy
+from results.report.page import answer, figures, question, tidy
 from results.report.render import embedded
 from tests.results.moves import simulate
 from tests.results.scenes import bounce, live_change, one_to_two
+from tests.results.synthetic import EPOCH_US
 
 VENDOR = Path(__file__).parents[2] / "results" / "report" / "vendor"
 VOID = {"meta", "link", "br", "img", "input", "hr"}
@@ -133,10 +137,10 @@ def test_the_charts_data_is_what_was_measured(make_run):
     measured = run.judged().measures.rates[0]
     means = [v for v in data[0]["window"] if v is not None]
     assert max(means) == pytest.approx(measured.highest_window_bytes_per_s, rel=2e-3)
-    assert data[0]["quota"] == 10e6
-    assert data[0]["bound"] == pytest.approx((120e6 + (1 << 20)) / 11)
+    (level,) = data[0]["levels"]
+    assert (level["quota"], level["bound"]) == (10e6, pytest.approx((120e6 + (1 << 20)) / 11))
     assert (data[0]["band"]["low"], data[0]["band"]["high"]) == (9.5e6, 10e6)
-    assert data[2]["bound"] is None
+    assert [level["bound"] for level in data[2]["levels"]] == [None]
     assert [m["label"] for m in data[0]["marks"]][:2] == ["quota in force", "move starts"]
     # Each chart has its table, for those who do not see it.
     assert page.tags.count("figure") == page.tags.count("details") == 3
@@ -155,12 +159,47 @@ def test_what_the_brokers_said_is_shown_in_full_and_nothing_when_they_said_nothi
     assert "In the brokers' logs" not in "".join(Page(report(run)).text)
 
 
+@pytest.mark.parametrize("ts_us", [2**62, -(2**62), 10**30])
+def test_an_instant_that_is_in_no_calendar_has_no_time_of_day(make_run, ts_us):
+    run = make_run()
+    log = HostLog("b2", None, (LogFinding("b2", ts_us, "ERROR", "kafka.log.LogManager", "failed", 2),))
+    facts = replace(run.manifest.facts, logs=(HostLog("b1"), log))
+    assert "kafka.log.LogManager" in "".join(Page(report(run, facts=facts)).text)
+
+
 def test_a_gap_breaks_the_line(make_run):
     page = Page(report(make_run(gap=("b2", 30.0, 35.0))))
     data = json.loads(next(t for a, t in page.scripts if a.get("type") == "application/json"))
     broken = [t for t, v in zip(data[0]["t"], data[0]["second"], strict=True) if v is None and t > 0]
     assert len(broken) == 1
     assert 29 < broken[0] < 36
+
+
+def test_the_order_of_the_samples_does_not_matter():
+    run = simulate(one_to_two(2e6))
+    latest_first = run.samples.sort_by([("ts", "descending")])
+    measures, criteria = run.judged().measures, run.judged().criteria
+    pages = [Page(render(run.manifest, table, run.events, criteria, measures)) for table in (run.samples, latest_first)]
+    assert data_of(pages[0]) == data_of(pages[1])
+
+
+def test_clients_of_which_nothing_is_to_be_seen_have_no_chart():
+    """Its script would look for the smallest of no latencies, and the charts after it would not be drawn."""
+    run = simulate(one_to_two(2e6))
+    late = samples_table([Sample(EPOCH_US + 3_600_000_000, "c", "client.consume.latency", 5.0, label="8000")])
+    seen = run.samples.filter(pc.not_equal(run.samples["metric"], "client.consume.latency"))
+    samples = pa.concat_tables([seen, late])
+    page = Page(render(run.manifest, samples, run.events, run.judged().criteria, run.judged().measures))
+    assert {c["id"] for c in data_of(page) if c["kind"] == "latency"} == {"client-produce"}
+
+
+def test_one_lost_record_of_a_million_leaves_no_100_percent(make_run):
+    run = make_run()
+    for lost, share in ((0, "100"), (1, "99.999"), (5_000, "99.5")):
+        records = Records(1_000_000, 1_000_000 - lost, lost, 0, 0)
+        manifest = replace(run.manifest, facts=replace(run.manifest.facts, records=records))
+        found = {each.label: each.value for each in figures(manifest, run.judged().measures, manifest.move)}
+        assert found["Records intact"] == share
 
 
 def test_a_run_without_a_start_has_a_report(make_run):
@@ -176,7 +215,7 @@ def test_a_run_without_a_start_has_a_report(make_run):
 def test_without_criteria_nothing_is_claimed(make_run):
     run = make_run()
     assert answer([], run.judged().measures, run.manifest.move) == "Cannot say: nothing was judged."
-    assert question(run.manifest, run.manifest.move) == (
+    assert question(run.manifest, run.manifest.move, run.judged().measures) == (
         "Does Kafka 4.3.1 keep to a replication quota of 10 MB/s while 100 partitions move from b1 to b2 "
         "with tuned fetch settings?"
     )
@@ -261,7 +300,7 @@ def test_every_chart_has_the_unit_in_which_its_table_gives_the_same_value():
     assert re.search(r'x >= 1000 \? x / 1000 \+ " s" : x \+ " ms"', script)
     charts = {c["id"]: c for c in data_of(page)}
     rates = next(chart for chart in charts.values() if chart["kind"] == "throttled")
-    assert f"a replication quota of {rates['quota'] / 1e6:g} MB/s while" in " ".join(cells)
+    assert f"a replication quota of {rates['levels'][0]['quota'] / 1e6:g} MB/s while" in " ".join(cells)
     at = cells.index("1 s, MB/s")
     drawn = next(value for value in rates["second"] if value is not None)
     assert f"{drawn / 1e6:.2f}" in cells[at : at + 8]

@@ -147,6 +147,7 @@ def test_a_damaged_run_in_a_pack_is_set_aside_and_no_other(tmp_path, data):
         "events.parquet",
         "manifest.json",
         "problem.txt",
+        "report.html",
     ]
     compact(store, grace=NOW)
     (pack,) = (tmp_path / "packs").iterdir()

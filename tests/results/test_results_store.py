@@ -100,10 +100,27 @@ def test_uris(tmp_path, data):
         Store.open("file://host/x")
 
 
-@pytest.mark.parametrize("run_id", ["../../etc/passwd", "x", ""])
+@pytest.mark.parametrize("run_id", ["../../etc/passwd", "x", "", "20261121T181500Z-x-ab12cd\n"])
 def test_what_is_no_run_id_is_refused(tmp_path, run_id):
     with pytest.raises(StoreError, match="is not a run id"):
         Store.open(tmp_path).manifest(run_id)
+
+
+def test_what_does_not_read_back_is_not_committed_and_leaves_nothing(tmp_path, data, monkeypatch):
+    store = Store.open(tmp_path)
+    monkeypatch.setattr(store.files, "read", lambda path: b"something else")
+    with pytest.raises(StoreError, match=r"samples.parquet has 14 bytes, the manifest says"):
+        store.commit(data)
+    monkeypatch.undo()
+    assert (store.runs(), store.files.list("runs")) == ([], [])
+
+
+def test_a_manifest_that_no_json_can_hold_leaves_nothing(tmp_path, data):
+    store = Store.open(tmp_path)
+    load = replace(data.manifest.load, cpu_busy_mean=float("nan"))
+    with pytest.raises(ValueError, match="not JSON compliant"):
+        store.commit(replace(data, manifest=replace(data.manifest, load=load)))
+    assert (store.runs(), store.files.list("runs")) == ([], [])
 
 
 def test_a_run_that_is_not_there_is_named(tmp_path):

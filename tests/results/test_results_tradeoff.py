@@ -1,6 +1,7 @@
 """Time against a burden: where marks are, what is left out, and that the page shows it."""
 
 import itertools
+import re
 from dataclasses import replace
 
 import pytest
@@ -46,6 +47,14 @@ def test_longer_is_further_right_and_more_is_higher_up():
     assert 3 <= len(drawn.up) <= 9
 
 
+def test_the_axis_is_as_wide_as_the_lines_of_the_picture():
+    """Both pictures of the module once shared names of constants: all marks stood in the middle half of this one."""
+    lines = set(re.findall(r'<line class="grid" x1="([\d.]+)" x2="([\d.]+)"', render_sweep(PAGE)))
+    drawn = tradeoff(THREE, "nic-max-1s", "of the NIC")
+    assert lines == {("64", "936")}
+    assert (drawn.across[0][0], drawn.across[-1][0]) == (64.0, 936.0)
+
+
 def test_labels_of_marks_that_are_close_do_not_cover_each_other():
     marks = [(100.0, 50.0), (104.0, 52.0), (102.0, 48.0), (940.0, 50.0), (600.0, 50.0)]
     found = places(["storage=tiered size=1GB"] * 5, marks)
@@ -55,6 +64,14 @@ def test_labels_of_marks_that_are_close_do_not_cover_each_other():
     assert min(b - a for a, b in itertools.pairwise(heights)) >= 12
     assert [place.anchor for place in found[2:]] == ["start", "end", "start"]
     assert found[3].x < 940.0
+
+
+def test_labels_of_very_many_marks_at_one_place_stay_in_the_picture():
+    """They once went on downwards without an end, across the axis and out of sight."""
+    for height in (14.0, 150.0, 288.0):
+        found = places(["batched"] * 60, [(500.0, height)] * 60)
+        assert all(14.0 <= place.y <= 288.0 for place in found)
+        assert len({place.y for place in found}) >= 15
 
 
 def test_with_one_mark_there_is_no_trade():

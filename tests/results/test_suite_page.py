@@ -7,7 +7,21 @@ import pytest
 from results.contract.move import Expected
 from results.criteria import judge
 from results.criteria.measures import ClientView
-from results.report.suite import SuiteCase, SuitePage, answer, produce_p99, render_suite, share_of_quota, time_to_move
+from results.report.suite import (
+    RATES,
+    SIZES,
+    SuiteCase,
+    SuitePage,
+    answer,
+    produce_p99,
+    render_suite,
+    share_of_quota,
+    time_to_move,
+)
+from testbed.experiments.experiment import experiments
+from testbed.experiments.load_shape import record_size
+from testbed.experiments.unthrottled_move import size
+from testbed.units import parse_byte_rate, parse_size
 from tests.results.synthetic import synthetic_run
 from tests.results.test_results_report import Page
 
@@ -44,6 +58,30 @@ def test_every_case_has_its_row_with_figures_and_links(passed):
     assert "Not confirmed: run x differs <script>" in told
     assert told.count("because <b>") == 2
     assert read.scripts == []
+
+
+def test_settings_have_the_unit_of_what_they_set(passed):
+    """A response of 20 MiB once stood as 20.97 MB/s: every large number was a rate."""
+    run, judgement = passed
+    parameters = {
+        "rate": 10e6,
+        "low": 50e3,
+        "response": 20 << 20,
+        "size": 1024,
+        "keys": 2_000_000,
+        "skew": 0.5,
+        "x": "y",
+    }
+    text = "".join(Page(render_suite(page(case("a", "pass", replace(run, parameters=parameters), judgement)))).text)
+    assert "rate 10 MB/s, low 50 kB/s, response 20.97 MB, size 1.024 kB, keys 2000000, skew 0.5, x y" in text.replace(
+        "\u00a0", " "
+    )
+
+
+def test_every_setting_in_bytes_is_known_to_the_page():
+    parameters = [(each.name, each.parse) for experiment in experiments().values() for each in experiment.parameters]
+    assert {name for name, parse in parameters if parse is parse_byte_rate} <= {*RATES}
+    assert {name for name, parse in parameters if parse in (parse_size, size, record_size)} <= {*SIZES}
 
 
 def test_the_share_of_the_quota_is_of_the_broker_and_direction_that_the_model_says_to_bind(passed):

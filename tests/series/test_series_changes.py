@@ -28,6 +28,15 @@ def few_shuffles(monkeypatch):
     monkeypatch.setattr(noise_estimation, "EVENTS", 1)
 
 
+@pytest.mark.parametrize("unit", [1e-140, 1e-90, 1e90, 1e140])
+def test_the_unit_of_the_values_does_not_matter(few_shuffles, unit):
+    """The squares of such variances have no float: the interval once ended in a ZeroDivisionError or OverflowError."""
+    values = stepped([1 + 0.01 * (i * 7919 % 11 - 5) / 5 for i in range(40)], 30, 1.5)
+    (plain,), (scaled,) = changes(values).changes, changes([value * unit for value in values]).changes
+    assert (scaled.first_bad, scaled.reported) == (plain.first_bad, plain.reported) == (30, 32)
+    assert scaled.difference == pytest.approx(tuple(end * unit for end in plain.difference), rel=1e-6)
+
+
 @pytest.mark.parametrize(
     ("factor", "better", "meaning"),
     [

@@ -1,5 +1,8 @@
 """A history in a file: its forms, its order, what is missing in it, and mistakes with their place."""
 
+import os
+import threading
+
 import pytest
 
 from results.series.columns import ColumnsError, read
@@ -39,6 +42,8 @@ def test_columns_of_numbers_are_series_and_the_others_are_named(written):
         ("h.csv", 'a,"b"\n"1","2"\n3,""\n'),
         ("h.csv", b"\xef\xbb\xbfa,b\r\n1,2\r\n3,\r\n"),
         ("h.csv", "a;b\n1;2\n3;\n"),
+        ("h.csv", b"\r\na;b\r\n1;2\r\n3;\r\n"),
+        ("h.csv", b"a,b\r1,2\r3,\r"),
         ("h.txt", "a\tb\n1\t2\n3\t\n"),
         ("h.tsv", "a\tb\n1\t2\n3\tNaN\n"),
         ("h.json", '{"a": [1, 3], "b": [2, null]}'),
@@ -50,6 +55,19 @@ def test_forms(written, name, text):
     found = read(written(text, name))
     assert found.series == {"a": [1.0, 3.0], "b": [2.0, None]}
     assert found.notes == []
+
+
+def test_a_file_of_another_format_is_called_that(written):
+    with pytest.raises(ColumnsError, match=r"h\.csv: it is compressed with gzip; decompress it first"):
+        read(written(b"\x1f\x8bxx"))
+
+
+def test_a_pipe_is_a_file(tmp_path):
+    os.mkfifo(tmp_path / "h.csv")
+    writer = threading.Thread(target=lambda: (tmp_path / "h.csv").write_text("a\n1\n2\n"))
+    writer.start()
+    assert read(tmp_path / "h.csv").series == {"a": [1.0, 2.0]}
+    writer.join()
 
 
 def test_a_plain_list_is_one_series(written):

@@ -15,7 +15,8 @@
   function draw(p, index) {
     const { host, width, narrow } = chart.size(p.id), left = narrow ? 40 : 56, labelled = index === 0;
     const above = chart.above(marks, labelled, width, left, start, stop);
-    const top = Math.max(1e-9, ...p.lines.flatMap((l) => l.values).filter((v) => v != null)) * 1.08;
+    // Not Math.max of all: the readings of hours are more arguments than a call takes.
+    const top = p.lines.reduce((most, l) => l.values.reduce((m, v) => Math.max(m, v ?? 0), most), 1e-9) * 1.08;
     const stepped = uPlot.paths.stepped({ align: 1 });
     const series = p.lines.map((l, i) => ({
       stroke: stroke(l, i), width: l.style === "dashed" ? 1.5 : 2, dash: l.style === "dashed" ? [6, 4] : undefined,
