@@ -19,7 +19,7 @@ from testbed.network.kernel import lacking_capabilities, try_kind
 from testbed.network.namespaces import run_as_root
 from testbed.provision import state as states
 from testbed.provision.cgroups import ContainerCgroup, no_disk_rate, throttle_writeback
-from testbed.provision.containers import Engine, HostContainer, Labels
+from testbed.provision.containers import Engine, HostContainer, Labels, name_of_host
 from testbed.software.distribution import this_distribution
 from testbed.topology.host import DeclaredHost
 from testbed.topology.links import Disk, Link
@@ -170,11 +170,6 @@ def disk_file(testbed: str, host: str) -> Path:
     return states.folder(testbed).resolve() / "disks" / f"{host}.img"
 
 
-def volume_name(testbed: str, host: str) -> str:
-    """Return the engine's name of the volume of a host's disk."""
-    return f"testbed-{testbed}-{host}"
-
-
 def make_disk(engine: Engine, labels: Labels, host: str, disk: Disk) -> DiskMount:
     """Make a file system of `disk.size_bytes` as a volume of the engine. Raise `TestbedError` on failure."""
     file = disk_file(labels.name, host)
@@ -186,7 +181,7 @@ def make_disk(engine: Engine, labels: Labels, host: str, disk: Disk) -> DiskMoun
     # Kafka takes every folder in its log directory for a partition's.
     run_program(["debugfs", "-w", "-R", "rmdir lost+found", str(file)])
     device = run_program_as_root(["losetup", "--find", "--show", str(file)]).strip()
-    volume = volume_name(labels.name, host)
+    volume = name_of_host(labels.name, host)
     engine.create_volume(volume, {"type": "ext4", "device": device, "o": "noatime"}, labels.of("disk", host))
     return DiskMount(volume, device, disk.bandwidth_bytes_per_s)
 
@@ -212,7 +207,7 @@ def remove_disks(engine: Engine, testbed: str, host: str = "") -> list[str]:
     """
     removed = []
     for volume in engine.volumes(testbed):
-        if host and volume != volume_name(testbed, host):
+        if host and volume != name_of_host(testbed, host):
             continue
         engine.remove_volume(volume)
         removed.append(f"volume {volume}")

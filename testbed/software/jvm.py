@@ -20,7 +20,7 @@ from pathlib import Path
 
 from testbed.errors import SoftwareError
 from testbed.software.cache import artefact, existing
-from testbed.software.engine import LABEL, Container, EngineSocket
+from testbed.software.engine import Container, EngineSocket, helper_labels
 from testbed.software.format import META, bootstrap_checkpoint, meta_properties, new_id, single_node_properties
 from testbed.software.image import ImageRef
 from testbed.software.release import KafkaRelease, Logging
@@ -184,7 +184,7 @@ def _make_archive(release: KafkaRelease, image: ImageRef, engine: EngineSocket, 
         "Entrypoint": [],
         "Cmd": list(command),
         "User": f"{os.getuid()}:{os.getgid()}",
-        "Labels": {LABEL: "cds"},
+        "Labels": helper_labels("cds"),
         "HostConfig": {
             "NetworkMode": "none",
             "SecurityOpt": ["label=disable"],
