@@ -141,10 +141,12 @@ class Daemon:
         wait_for(self.pid, lambda pid: pid is None, timeout_s=timeout_s, interval_s=0.05, what=what)
 
     def stop(self, *, timeout_s: float = 30.0) -> None:
-        """Send SIGTERM and wait until the process is gone; kill it after `timeout_s`."""
-        if self.pid() is None:
+        """Send SIGTERM and wait until the process is gone. After `timeout_s` kill it, and raise `TestbedError`."""
+        pid = self.pid()
+        if pid is None:
             return
-        self.signal("TERM")
+        # Each signal may find that the process has ended meanwhile.
+        self.host.run(["kill", "-TERM", str(pid)], check=False)
         try:
             wait_for(
                 self.pid,
@@ -154,7 +156,7 @@ class Daemon:
                 what=f"{self.what} on {self.host.name} to stop",
             )
         except TestbedError:
-            self.signal("KILL")
+            self.host.run(["kill", "-KILL", str(pid)], check=False)
             raise
 
     def log_tail(self, lines: int = 40) -> str:

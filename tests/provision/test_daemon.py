@@ -1,11 +1,12 @@
 """A process on a host: found again, asked to end, or ended at once."""
 
 import time
+from types import SimpleNamespace
 
 import pytest
 
 from testbed.errors import TestbedError
-from testbed.hosts import Daemon
+from testbed.hosts import CommandResult, Daemon
 from tests.faults.test_stores import LocalHost
 
 
@@ -44,3 +45,17 @@ def test_what_does_not_end_when_asked_is_told_and_killed(deaf):
     while deaf.pid() is not None and time.monotonic() < deadline:
         time.sleep(0.01)
     assert deaf.pid() is None
+
+
+def test_what_ends_by_itself_before_it_is_asked_to_has_stopped():
+    """It was there at the first look, and is gone before the signal."""
+    seen, sent = ["7", ""], []
+
+    def run(command, *, check=True, **_rest):
+        if isinstance(command, str):
+            return CommandResult(command, 0, seen.pop(0) if seen else "", "", 0.0)
+        sent.append((command, check))
+        return CommandResult("kill", 1, "", "No such process", 0.0)
+
+    Daemon(SimpleNamespace(name="b1", run=run), "Kafka", ["kafka"], pid_file="/run/k.pid", log="/run/k.log").stop()
+    assert sent == [(["kill", "-TERM", "7"], False)]
