@@ -109,9 +109,10 @@ class Addresses(Check):
 
     def probe(self) -> CheckFinding:
         """Return how many of its networks other routes of this machine use."""
-        if which("ip") is None:
+        program = which("ip")
+        if program is None:
             return self.bad("cannot be read before ip is installed", required=False)
-        said = subprocess.run(["ip", "-j", "-4", "route"], capture_output=True, text=True, check=False).stdout
+        said = subprocess.run([program, "-j", "-4", "route"], capture_output=True, text=True, check=False).stdout
         covering = covering_routes(str(route.get("dst", "default")) for route in json.loads(said or "[]"))
         if not covering:
             return self.good(f"{RANGE} is free for testbeds, but for their own")
