@@ -4,11 +4,12 @@ import docker.errors
 import pytest
 
 from testbed.errors import TestbedError
+from testbed.network.addresses import AddressPlan
 from testbed.owner import Owner
 from testbed.paths import state_dir
 from testbed.provision import state as states
 from testbed.provision import testbed as facade
-from testbed.provision.containers import STATE, Labels, name_of_fabric, name_of_host
+from testbed.provision.containers import STATE, Labels, NetworkTaken, name_of_fabric, name_of_host
 from testbed.provision.plan import fabric_spec
 from testbed.topology.find import find
 from tests.provision.engine_api import FullApi
@@ -59,3 +60,18 @@ def test_only_volumes_of_this_state_folder_are_listed(use):
     api.volumes = lambda filters: asked.append(filters) or {"Volumes": None}
     facade.Engine().volumes("three")
     assert asked == [{"label": ["testbed.name=three", f"{STATE}={state_dir()}"]}]
+
+
+@pytest.mark.parametrize(
+    "said", ["Pool overlaps with other one on this address space", "subnet 198.18.0.0/24 is already used on the host"]
+)
+def test_addresses_that_another_network_has_are_passed_over_on_docker_and_on_podman(use, said):
+    """The next slot is tried."""
+    api = use(FullApi("nothing", 0))
+
+    def taken(*_words, **_rest):
+        raise docker.errors.APIError("403 Forbidden", explanation=said)
+
+    api.create_network = taken
+    with pytest.raises(NetworkTaken):
+        facade.Engine().create_network("n", AddressPlan(0, ()).management, {})
