@@ -77,6 +77,14 @@ def _port_problem(found: object) -> str | None:
     return f"{show(found)} is no port; allowed: 1 to {MAX_PORT}"
 
 
+_JUMP_ALLOWED = "[user@]host[:port]"
+
+
+def _jump_problem(found: object) -> str | None:
+    _, colon, port = str(found).rpartition(":")
+    return _port_problem(int(port)) if colon and port.isdigit() else None
+
+
 def address_problem(found: object) -> str | None:
     """Return why this is no IPv4 address, or None."""
     try:
@@ -119,7 +127,7 @@ class AccessForm(Form):
         str | None, _FILE_CHECK, _FILE, Field(description="A private key. Left out: the SSH agent and your usual keys.")
     ] = None
     jump: Annotated[
-        Annotated[str, *_text(JUMP, "jump host", "[user@]host[:port]", "admin@bastion:22")] | None,
+        Annotated[str, *_text(JUMP, "jump host", _JUMP_ALLOWED, "admin@bastion:22"), check(_jump_problem)] | None,
         Field(description="A host through which the connection goes: [user@]host[:port]."),
     ] = None
     sudo: Annotated[bool | None, Field(description="Run commands as root with sudo; true unless the user is root.")] = (
