@@ -111,12 +111,11 @@ class Daemon:
     def start(self) -> None:
         """Start the process and return as soon as it exists. Do nothing when it runs already."""
         folder = self.log.rpartition("/")[0]
-        # setsid: the process must outlive the SSH session. The pid is its own, since `exec` replaces the shell.
+        # setsid: the process must outlive the SSH session. It leads no group here, so it does not fork: $! is the
+        # number of the process, on file before this command ends.
         self.host.run(
-            f"p=$(cat {self._pid_file} 2>/dev/null); if {_ALIVE}; then exit 0; fi; "
-            f"mkdir -p {folder}; cd /; "
-            f"setsid sh -c 'echo $$ > {self._pid_file}; exec \"$@\"' {self.what.lower()} {shlex.join(self._command)} "
-            f">> {self.log} 2>&1 < /dev/null &"
+            f"p=$(cat {self._pid_file} 2>/dev/null); if {_ALIVE}; then exit 0; fi; mkdir -p {folder}; cd /; "
+            f"setsid {shlex.join(self._command)} >> {self.log} 2>&1 < /dev/null & echo $! > {self._pid_file}"
         )
 
     def pid(self) -> int | None:

@@ -1,12 +1,15 @@
 """A process on a host: found again, asked to end, or ended at once."""
 
+import os
 import time
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
 from testbed.errors import TestbedError
 from testbed.hosts import CommandResult, Daemon
+from testbed.wait import wait_until
 from tests.faults.test_stores import LocalHost
 
 
@@ -22,9 +25,6 @@ def deaf(tmp_path):
         log="/run/deaf.log",
     )
     daemon.start()
-    deadline = time.monotonic() + 5
-    while daemon.pid() is None and time.monotonic() < deadline:
-        time.sleep(0.01)
     yield daemon
     daemon.kill()
 
@@ -45,6 +45,21 @@ def test_what_does_not_end_when_asked_is_told_and_killed(deaf):
     while deaf.pid() is not None and time.monotonic() < deadline:
         time.sleep(0.01)
     assert deaf.pid() is None
+
+
+def test_a_server_that_was_started_is_found_at_once_under_its_own_number(tmp_path):
+    """A look before its number is on file would take it for one that has died."""
+    (tmp_path / "run").mkdir()
+    daemon = Daemon(LocalHost(tmp_path), "Slow", ["sleep", "60"], pid_file="/run/slow.pid", log="/run/slow.log")
+    for _ in range(20):
+        daemon.start()
+        pid = daemon.pid()
+        assert pid is not None
+        wait_until(lambda pid=pid: "sleep" in Path(f"/proc/{pid}/cmdline").read_text(), 5, 0.01, "the server's command")
+        assert os.getsid(pid) == pid
+        daemon.start()
+        assert daemon.pid() == pid
+        daemon.kill()
 
 
 def test_what_ends_by_itself_before_it_is_asked_to_has_stopped():
