@@ -321,8 +321,11 @@ class Engine:
         return identity
 
     def pid(self, container: str) -> int:
-        """Return the machine's process number of the container's first process."""
-        state = self._api.inspect_container(container)["State"]
+        """Return the machine's process number of the container's first process. Raise `TestbedError` without one."""
+        try:
+            state = self._api.inspect_container(container)["State"]
+        except docker.errors.NotFound as error:
+            raise TestbedError(f"container {container[:12]} was removed by another command") from error
         if not state["Pid"]:
             raise TestbedError(
                 f"container {container[:12]} is not running ({state['Status']}, exit code {state['ExitCode']}): "

@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from ipaddress import IPv4Network
 from pathlib import Path
 
+from testbed.network.addresses import RANGE
 from testbed.network.kernel import UNTRIED, lacking_capabilities, try_kind
 from testbed.paths import cache_dir
 from testbed.setup.check import Check, CheckFinding
@@ -96,9 +97,6 @@ class ControlGroups(Check):
             "boot with systemd.unified_cgroup_hierarchy=1",
             required=False,
         )
-
-
-RANGE = IPv4Network("198.18.0.0/15")
 
 
 class Addresses(Check):
