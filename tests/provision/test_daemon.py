@@ -1,6 +1,8 @@
 """A process on a host: found again, asked to end, or ended at once."""
 
 import os
+import re
+import signal
 import time
 from pathlib import Path
 from types import SimpleNamespace
@@ -11,6 +13,11 @@ from testbed.errors import TestbedError
 from testbed.hosts import CommandResult, Daemon
 from testbed.wait import wait_until
 from tests.faults.test_stores import LocalHost
+
+
+def ignores_term(pid):
+    ignored = re.search(r"^SigIgn:\s*(\w+)$", Path(f"/proc/{pid}/status").read_text(), re.MULTILINE)[1]
+    return bool(int(ignored, 16) >> (signal.SIGTERM - 1) & 1)
 
 
 @pytest.fixture
@@ -25,6 +32,7 @@ def deaf(tmp_path):
         log="/run/deaf.log",
     )
     daemon.start()
+    wait_until(lambda: ignores_term(daemon.pid()), 5, 0.01, "the shell to ignore SIGTERM")
     yield daemon
     daemon.kill()
 
@@ -55,7 +63,8 @@ def test_a_server_that_was_started_is_found_at_once_under_its_own_number(tmp_pat
         daemon.start()
         pid = daemon.pid()
         assert pid is not None
-        wait_until(lambda pid=pid: "sleep" in Path(f"/proc/{pid}/cmdline").read_text(), 5, 0.01, "the server's command")
+        command = Path(f"/proc/{pid}/cmdline")
+        wait_until(lambda command=command: command.read_text().startswith("sleep"), 5, 0.01, "the server's command")
         assert os.getsid(pid) == pid
         daemon.start()
         assert daemon.pid() == pid
