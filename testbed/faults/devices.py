@@ -9,7 +9,7 @@ from typing import Any
 from testbed.network.apply import FABRIC, apply, read_shape, shell_of
 from testbed.network.fabric import Script, fabric_devices
 from testbed.network.machine_shaping import ssh_lines
-from testbed.network.shape import Shape, tc_lines_for
+from testbed.network.shape import Shape, frames_line, segments_line, sends_frames, tc_lines_for
 from testbed.provision.testbed import Testbed
 
 Program = tuple[tuple[int, int, int, int], ...]
@@ -105,7 +105,11 @@ class Devices:
         return replace(found, foreign=tuple(each for each in found.foreign if not each.startswith("qdisc clsact")))
 
     def set_shape(self, device: Device, shape: Shape | None) -> None:
-        """Set the shaping of a device; None removes it."""
+        """Set the shaping of a device; None removes it.
+
+        A host hands single frames to a NIC whose queue is short, as in the declared network. Machines that exist keep
+        what `up` set there.
+        """
         now = self.shape(device)
         if shape is not None:
             lines = reshape_lines(device.name, now, shape)
@@ -113,7 +117,10 @@ class Devices:
             lines = (f"qdisc del dev {device.name} root",) if now is not None else ()
         if shape is not None and device.host in self._machines:
             lines += ssh_lines(device.name, self._machines[device.host].ssh_port)
-        apply(Script(tc=lines), self._places[device.host])
+        links: tuple[str, ...] = ()
+        if shape is not None and device.host not in (*self._fabrics, *self._machines):
+            links = (frames_line(device.name) if sends_frames(shape) else segments_line(device.name),)
+        apply(Script(ip=links, tc=lines), self._places[device.host])
 
     def links_down(self) -> set[str]:
         """Return the devices of the fabric that are down."""

@@ -108,7 +108,8 @@ def refusal(testbed: Testbed, host: str, size_bytes: int = PROBE_BYTES) -> str:
     """Write a file to a host's disk (fsync) and remove it. Return why the kernel refuses it; empty on success."""
     write = f"dd if=/dev/zero of={PROBE} bs={size_bytes} count=1 conv=fsync 2>&1; s=$?; rm -f {PROBE}; exit $s"
     done = testbed.hosts[host].run(write, check=False)
-    return "" if done.exit_status == 0 else done.stdout.strip().splitlines()[0]
+    said = done.stdout.strip() or f"dd ended with status {done.exit_status}"
+    return "" if done.exit_status == 0 else said.splitlines()[0]
 
 
 def _any(testbed: Testbed, host: str, state: str) -> bool:

@@ -59,7 +59,8 @@ class Faults:
                 try:
                     self._heal([entry])
                 except TestbedError as another:
-                    raise TestbedError(f"{error}; and it could not be healed: {another}") from error
+                    first = str(error) or "interrupted"
+                    raise TestbedError(f"{first}; and it could not be healed: {another}") from error
                 raise
         return entry.id
 

@@ -4,8 +4,8 @@ A fault changes the required state, not the network itself. So faults compose, a
 impairments stays below them. A heal does the same as an apply: it computes the state and changes the differences.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from ipaddress import IPv4Address
 from typing import ClassVar
 
@@ -195,6 +195,14 @@ def nics_of(topology: Topology, host: str, nic: str) -> list[tuple[int, Nic]]:
     """Return a host's NICs of this name (`all`: every one) with their numbers."""
     nics = enumerate(topology.host(host).nics)
     return [(number, each) for number, each in nics if nic in (EVERY_NIC, each.name)]
+
+
+def with_nics(topology: Topology, host: str, nic: str, change: Callable[[Nic], Nic]) -> Topology:
+    """Return the topology with a host's NICs of this name (`all`: every one) as `change` returns them. Pure."""
+    chosen = {number for number, _nic in nics_of(topology, host, nic)}
+    first, *more = (change(each) if n in chosen else each for n, each in enumerate(topology.host(host).nics))
+    hosts = (replace(h, nic=first, more_nics=tuple(more)) if h.name == host else h for h in topology.hosts)
+    return replace(topology, hosts=tuple(hosts))
 
 
 def ports_of(topology: Topology, host: str, nic: str = EVERY_NIC) -> list[str]:

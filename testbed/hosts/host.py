@@ -111,12 +111,11 @@ class Daemon:
     def start(self) -> None:
         """Start the process and return as soon as it exists. Do nothing when it runs already."""
         folder = self.log.rpartition("/")[0]
-        # setsid: the process must outlive the SSH session. The pid is its own, since `exec` replaces the shell.
+        # setsid: the process must outlive the SSH session. It leads no group here, so it does not fork: $! is the
+        # number of the process, on file before this command ends.
         self.host.run(
-            f"p=$(cat {self._pid_file} 2>/dev/null); if {_ALIVE}; then exit 0; fi; "
-            f"mkdir -p {folder}; cd /; "
-            f"setsid sh -c 'echo $$ > {self._pid_file}; exec \"$@\"' {self.what.lower()} {shlex.join(self._command)} "
-            f">> {self.log} 2>&1 < /dev/null &"
+            f"p=$(cat {self._pid_file} 2>/dev/null); if {_ALIVE}; then exit 0; fi; mkdir -p {folder}; cd /; "
+            f"setsid {shlex.join(self._command)} >> {self.log} 2>&1 < /dev/null & echo $! > {self._pid_file}"
         )
 
     def pid(self) -> int | None:
@@ -141,10 +140,12 @@ class Daemon:
         wait_for(self.pid, lambda pid: pid is None, timeout_s=timeout_s, interval_s=0.05, what=what)
 
     def stop(self, *, timeout_s: float = 30.0) -> None:
-        """Send SIGTERM and wait until the process is gone; kill it after `timeout_s`."""
-        if self.pid() is None:
+        """Send SIGTERM and wait until the process is gone. After `timeout_s` kill it, and raise `TestbedError`."""
+        pid = self.pid()
+        if pid is None:
             return
-        self.signal("TERM")
+        # Each signal may find that the process has ended meanwhile.
+        self.host.run(["kill", "-TERM", str(pid)], check=False)
         try:
             wait_for(
                 self.pid,
@@ -154,7 +155,7 @@ class Daemon:
                 what=f"{self.what} on {self.host.name} to stop",
             )
         except TestbedError:
-            self.signal("KILL")
+            self.host.run(["kill", "-KILL", str(pid)], check=False)
             raise
 
     def log_tail(self, lines: int = 40) -> str:

@@ -6,7 +6,7 @@ import os
 import shlex
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -130,13 +130,13 @@ class SshHost:
                     banner_timeout=5.0,
                     auth_timeout=10.0,
                 )
-            except (OSError, paramiko.ssh_exception.SSHException) as error:
+            except (OSError, EOFError, paramiko.SSHException) as error:  # EOFError: it hung up in the middle
                 client.close()
                 final = isinstance(error, paramiko.BadHostKeyException | paramiko.AuthenticationException)
                 if final or time.monotonic() >= deadline:
                     raise TestbedError(
                         f"{self._name}: no SSH connection to {address.host}:{address.port} "
-                        f"within {self._connect_timeout_s:.0f} s: {error}"
+                        f"within {self._connect_timeout_s:.0f} s: {str(error) or 'the server closed it'}"
                     ) from error
                 time.sleep(0.05)  # between two attempts; a closed port gives no event to wait for
             else:
@@ -274,7 +274,7 @@ class SshHost:
         try:
             with self._transport().open_sftp_client() as sftp, sftp.open(path, "rb") as file:
                 return file.read()
-        except (OSError, AttributeError, paramiko.SSHException) as error:
+        except (OSError, EOFError, AttributeError, paramiko.SSHException) as error:
             raise TestbedError(f"{self._name}: cannot read {path}: {error}") from error
 
     def tail(self, path: str, *, lines: int = 100) -> str:
@@ -318,9 +318,8 @@ def _feed(channel: paramiko.Channel, stdin: bytes) -> None:
         return
 
 
-def _copy(receive: "object", into: io.BytesIO) -> None:
+def _copy(receive: Callable[[int], bytes], into: io.BytesIO) -> None:
     """Copy one stream of a channel into `into` until the stream ends."""
-    assert callable(receive)
     try:
         while data := receive(65536):
             into.write(data)

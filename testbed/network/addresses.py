@@ -14,7 +14,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv4Network
 
+RANGE = IPv4Network("198.18.0.0/15")
 SLOTS = range(0, 250)  # 198.18.255.0/24 is the engine's own bridge
+_SLOT_PREFIX = 24
 _MANAGEMENT = int(IPv4Address("198.18.0.0"))
 _DATA = int(IPv4Address("198.19.0.0"))
 _FIRST_HOST, _LAST_HOST = 11, 110
@@ -40,12 +42,12 @@ class AddressPlan:
     @property
     def management(self) -> IPv4Network:
         """Return the network for commands; one bridge of the container engine."""
-        return IPv4Network((_MANAGEMENT + 256 * self.slot, 24))
+        return IPv4Network((_MANAGEMENT + 256 * self.slot, _SLOT_PREFIX))
 
     @property
     def data(self) -> IPv4Network:
         """Return the network for Kafka's traffic; the testbed's own bridges."""
-        return IPv4Network((_DATA + 256 * self.slot, 24))
+        return IPv4Network((_DATA + 256 * self.slot, _SLOT_PREFIX))
 
     def network(self, nic: int = 0) -> IPv4Network:
         """Return the network that connects all hosts' NICs of this number (from 0)."""
@@ -60,7 +62,7 @@ class AddressPlan:
     @property
     def fabric(self) -> IPv4Address:
         """Return the address of the core switch: an unshaped peer for the measurement of an uplink."""
-        return self.data[_FABRIC]
+        return self.fabric_on(0)
 
     def fabric_on(self, machine: int) -> IPv4Address:
         """Return the address of the core switch on a machine, by its number: 0 is the machine of the testbed."""
@@ -115,6 +117,7 @@ def free_slot(taken: Iterable[int], used_networks: Iterable[IPv4Network]) -> int
             network.overlaps(plan.management) or network.overlaps(plan.data) for network in used
         ):
             return slot
-    raise LookupError(
-        f"all {len(SLOTS)} address slots of 198.18.0.0/15 are in use: `testbed ls`, then `testbed down NAME`"
-    )
+    held = f"testbeds hold {len(taken_slots.intersection(SLOTS))} of {len(SLOTS)} (`testbed ls`, `testbed down NAME`)"
+    wide = [str(network) for network in used if network.prefixlen < _SLOT_PREFIX and network.overlaps(RANGE)]
+    routes = f", and this machine has routes to {', '.join(wide)}" if wide else ""
+    raise LookupError(f"no address slot of {RANGE} is free: {held}{routes}")

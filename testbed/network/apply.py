@@ -30,6 +30,7 @@ from testbed.network.namespaces import NamespaceShell, machine_pid, run_as_root
 from testbed.network.overlay import DEVICE as VXLAN
 from testbed.network.overlay import Overlay, fabric_place, in_words, machines_of
 from testbed.network.shape import Shape, class_show_command, compare, parse_shape, qdisc_show_command
+from testbed.software.distribution import which
 from testbed.topology.model import Topology
 from testbed.wait import WaitTimeout, wait_for
 
@@ -68,7 +69,9 @@ def _run(place: Place | None, command: Sequence[str], *, lines: Sequence[str] = 
 def _read(command: Sequence[str]) -> Any:
     """Return the JSON that a command prints in the machine's own namespace, where every user may read."""
     with _explained(command):
-        done = subprocess.run(command, capture_output=True, timeout=COMMAND_S, check=False)
+        # Some distributions have `ip` in a folder that is not in a user's PATH.
+        words = [which(command[0]) or command[0], *command[1:]]
+        done = subprocess.run(words, capture_output=True, timeout=COMMAND_S, check=False)
         return json.loads(_output(done, command) or "[]")
 
 

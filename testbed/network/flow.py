@@ -1,6 +1,7 @@
 """One flow of iperf3 between two ends: a host's NIC, or a switch."""
 
 import json
+import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -25,7 +26,9 @@ class FlowEnd:
 
 @dataclass(frozen=True, slots=True)
 class FlowSettings:
-    """The duration of a flow: `seconds`, after `before_s` that iperf3 omits; TCP, or datagrams at `offered_bps`.
+    """The duration of a flow: `seconds` (rounded up), after `before_s` that iperf3 omits; TCP, or datagrams.
+
+    Datagrams are sent at `offered_bps`.
 
     TCP in several `streams` sends at most `limit_bps` (0: no limit). `mtu` is that of both ends.
     """
@@ -56,7 +59,7 @@ def receiver(target: FlowEnd, port: int) -> Iterator[None]:
 def send(source: FlowEnd, target: FlowEnd, port: int, flow: FlowSettings) -> CommandResult:
     """Run a flow to the receiver at `target`. Return iperf3's result: its JSON output also reports a failure."""
     client = ["iperf3", "-c", target.address, "-B", source.address, "--bind-dev", source.device, "-p", str(port)]
-    client += ["-t", f"{flow.seconds:g}", "-O", str(flow.before_s), "-J", "--connect-timeout", "2000"]
+    client += ["-t", str(math.ceil(flow.seconds)), "-O", str(flow.before_s), "-J", "--connect-timeout", "2000"]
     if flow.offered_bps:
         client += ["-u", "-l", str(DATAGRAM_BYTES - FULL_MTU + flow.mtu), "-b", str(flow.offered_bps)]
     if flow.streams > 1:

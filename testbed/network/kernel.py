@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 
-from testbed.software.engine import LABEL, EngineError, EngineSocket
+from testbed.software.engine import EngineError, EngineSocket, helper_labels
 from testbed.software.image import local_image
 
 PAIR = "ip link add t0 type veth peer name t1"
@@ -63,7 +63,7 @@ def _try_in_container(kind: str) -> str:
             "Image": image.id,
             "Entrypoint": [],
             "Cmd": ["sh", "-c", TRIALS[kind]],
-            "Labels": {LABEL: "kernel"},
+            "Labels": helper_labels("kernel"),
             "HostConfig": {"NetworkMode": "none", "CapAdd": ["NET_ADMIN"]},
         }
         with engine.container(definition) as container:

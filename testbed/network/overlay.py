@@ -87,9 +87,10 @@ def resolve_mtu(declared: int | None, underlay: Mapping[str, int]) -> tuple[int,
         if left >= declared:
             return mtu, ""
     need = max(mtu, MIN_MTU) + VXLAN_BYTES
+    lower = f", or declare mtu: {left} or less" if left >= MIN_MTU else ""
     return mtu, (
         f"{wanted}, and VXLAN adds {VXLAN_BYTES}: the network between the machines must have an MTU of {need}; on "
-        f"{narrowest or 'this machine'} it has {underlay[narrowest]}. Raise it there, or declare mtu: {left} or less"
+        f"{narrowest or 'this machine'} it has {underlay[narrowest]}. Raise it there{lower}"
     )
 
 

@@ -23,9 +23,7 @@ from typing import Any, Self
 
 from testbed.errors import TestbedError
 from testbed.network import root_agent
-from testbed.owner import Owner
-from testbed.paths import state_dir
-from testbed.software.engine import LABEL, EngineError, EngineSocket
+from testbed.software.engine import EngineError, EngineSocket, helper_labels
 from testbed.software.image import node_image
 
 START_S = 20.0
@@ -188,7 +186,7 @@ def definition(image: str) -> dict[str, Any]:
         "AttachStdin": True,
         "AttachStdout": True,
         "AttachStderr": True,
-        "Labels": {LABEL: "root", "testbed.owner": str(Owner.this_process()), "testbed.state": str(state_dir())},
+        "Labels": helper_labels("root"),
         "HostConfig": {
             # Not "Privileged": it demands every capability, also those that the engine itself may lack.
             "CapAdd": list(CAPABILITIES),

@@ -120,9 +120,18 @@ def sends_frames(shape: Shape) -> bool:
     return shape.leaf_bytes < 4 * _SUPER_PACKET_BYTES
 
 
+MOST_SEGMENTS = 65535
+"""The kernel's own value for the segments that a device takes in one packet."""
+
+
 def frames_line(device: str) -> str:
     """Return the line for `ip -batch -` that makes connections hand single frames to `device`."""
-    return f"link set dev {device} gso_max_segs 1"
+    return segments_line(device, 1)
+
+
+def segments_line(device: str, most: int = MOST_SEGMENTS) -> str:
+    """Return the line for `ip -batch -` that limits the segments of a packet that connections hand to `device`."""
+    return f"link set dev {device} gso_max_segs {most}"
 
 
 def qdisc_show_command(device: str) -> tuple[str, ...]:

@@ -1,5 +1,6 @@
 """The transfers that measure every NIC of a topology each way. Pure."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -125,8 +126,8 @@ def _transfer_of(
 
 
 def measure_s(rate_bps: int) -> float:
-    """Return the duration of a measurement at this rate, in seconds. Pure."""
-    return max(MEASURE_S, 8 * FRAMES * FRAME_BYTES / rate_bps)
+    """Return the duration of a measurement at this rate, in whole seconds: iperf3 knows no parts of them. Pure."""
+    return max(MEASURE_S, math.ceil(8 * FRAMES * FRAME_BYTES / rate_bps))
 
 
 def offered_bps(rate_bps: float, *links: Link) -> int:

@@ -114,6 +114,7 @@ COMMAND = (
     "tc monitor & a=$!; ip -o monitor link & b=$!; trap 'kill $a $b 2>/dev/null' EXIT TERM HUP; "
     "echo ready; cat > /dev/null"
 )
+READY_S = 10.0
 _SHAPING = re.compile(r"\b(?:qdisc|class|filter)\b.*? dev (\S+)")
 _LINK = re.compile(r"^\d+: ([^:@\s]+)[^:]*: <([^>]*)>")
 
@@ -128,28 +129,45 @@ def announced_by_monitor(host: str, line: str) -> DeviceChange | None:
 
 
 class MonitorWatch:
-    """See `ShapingWatch`. `devices` are the testbed's devices by host; other ones of a machine are not its matter."""
+    """See `ShapingWatch`. `devices` are the testbed's devices by host; other ones of a machine are not its matter.
+
+    From the construction on no change is missed. When a monitor ends early, every device of its host counts as changed.
+    Raise `TestbedError` when a monitor does not start.
+    """
 
     def __init__(self, hosts: Mapping[str, Host], devices: Mapping[str, Sequence[str]]) -> None:
         self._devices = devices
         self._pending: set[DeviceChange] = set()
+        self._closed = False
         self._lock = threading.Lock()
         self._processes: list[Process] = []
-        ready = [threading.Event() for _host in hosts]
-        for (name, host), begun in zip(hosts.items(), ready, strict=True):
-            process = host.spawn(COMMAND)
-            self._processes.append(process)
-            threading.Thread(target=self._read, args=(name, process, begun), daemon=True).start()
-        for begun in ready:
-            begun.wait(10.0)
+        ready = {name: threading.Event() for name in hosts}
+        try:
+            for name, host in hosts.items():
+                process = host.spawn(COMMAND)
+                self._processes.append(process)
+                threading.Thread(target=self._read, args=(name, process, ready[name]), daemon=True).start()
+            silent = [name for name, begun in ready.items() if not begun.wait(READY_S)]
+            if silent:
+                raise NetworkError(
+                    f"{', '.join(silent)}: traffic control cannot be watched, the monitors did not start"
+                )
+        except BaseException:
+            self.close()
+            raise
 
     def _read(self, name: str, process: Process, begun: threading.Event) -> None:
-        for line in process.lines():
-            begun.set()
-            change = announced_by_monitor(name, line)
-            if change is not None and change.device in self._devices[name]:
-                with self._lock:
-                    self._pending.add(change)
+        try:
+            for line in process.lines():
+                begun.set()
+                change = announced_by_monitor(name, line)
+                if change is not None and change.device in self._devices[name]:
+                    with self._lock:
+                        self._pending.add(change)
+        finally:
+            with self._lock:
+                if not self._closed:
+                    self._pending |= {DeviceChange(name, device, "shaping") for device in self._devices[name]}
 
     def changes(self) -> set[DeviceChange]:
         """Return the changes since the last call."""
@@ -159,5 +177,7 @@ class MonitorWatch:
 
     def close(self) -> None:
         """End the monitors."""
+        with self._lock:
+            self._closed = True
         for process in self._processes:
             process.stop()

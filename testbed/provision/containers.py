@@ -7,6 +7,7 @@ import io
 import tarfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
@@ -23,14 +24,12 @@ from testbed.errors import TestbedError
 from testbed.hosts import SshHost
 from testbed.network.apply import Place
 from testbed.owner import Owner
+from testbed.paths import state_dir
+from testbed.software.engine import OWNER_LABEL, ROLE_LABEL, STATE_LABEL
 from testbed.wait import WaitTimeout, wait_for
 
-NAME = "testbed.name"
-ROLE = "testbed.role"
-HOST = "testbed.host"
-SLOT = "testbed.slot"
-OWNER = "testbed.owner"
-STATE = "testbed.state"
+NAME, HOST, SLOT = "testbed.name", "testbed.host", "testbed.slot"
+ROLE, OWNER, STATE = ROLE_LABEL, OWNER_LABEL, STATE_LABEL
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +51,20 @@ class Labels:
             STATE: self.state_dir,
         }
         return {**labels, HOST: host} if host else labels
+
+
+def name_of_host(testbed: str, host: str) -> str:
+    """Return the engine's name of a host's container, and of the volume of its disk.
+
+    Names of testbeds and of hosts have hyphens, but no dots. So host `b` of testbed `a-c` and host `c-b` of testbed `a`
+    have two names.
+    """
+    return f"testbed-{testbed}.{host}"
+
+
+def name_of_fabric(testbed: str) -> str:
+    """Return the engine's name of a fabric's container; a host that is called `fabric` has another name."""
+    return f"testbed-{testbed}_fabric"
 
 
 SYSCTLS: Mapping[str, str] = {
@@ -232,7 +245,8 @@ class Engine:
                 ipam=IPAMConfig(pool_configs=[IPAMPool(subnet=str(subnet))]),
             )
         except docker.errors.APIError as error:
-            if "overlap" in str(error.explanation):
+            # Docker: "Pool overlaps with other one on this address space"; Podman: "subnet … is already used".
+            if "overlap" in str(error.explanation) or "already used" in str(error.explanation):
                 raise NetworkTaken(f"{subnet} is in use by another network of the engine") from error
             raise _refused(f"network {name}", error) from error
 
@@ -244,8 +258,8 @@ class Engine:
             raise _refused(f"volume {name}", error) from error
 
     def volumes(self, name: str) -> list[str]:
-        """Return the names of all volumes of testbed `name`."""
-        found = self._api.volumes(filters={"label": _filter(name)})
+        """Return the names of all volumes of testbed `name` of this state folder, which has the files of its disks."""
+        found = self._api.volumes(filters={"label": [_filter(name), f"{STATE}={state_dir()}"]})
         return [str(each["Name"]) for each in found.get("Volumes") or []]
 
     def remove_volume(self, volume: str) -> None:
@@ -293,17 +307,25 @@ class Engine:
                     cap_add=list(spec.capabilities) or None,
                 ),
             )
-            if spec.files:
-                self._api.put_archive(created["Id"], "/", _tar(spec.files, spec.private_files))
-            self._api.start(created["Id"])
         except docker.errors.APIError as error:
             raise _refused(f"container {spec.name}", error) from error
         identity: str = created["Id"]
+        try:
+            if spec.files:
+                self._api.put_archive(identity, "/", _tar(spec.files, spec.private_files))
+            self._api.start(identity)
+        except docker.errors.APIError as error:
+            with suppress(TestbedError):  # what cannot be removed now is found by its labels
+                self.remove_container(identity)
+            raise _refused(f"container {spec.name}", error) from error
         return identity
 
     def pid(self, container: str) -> int:
-        """Return the machine's process number of the container's first process."""
-        state = self._api.inspect_container(container)["State"]
+        """Return the machine's process number of the container's first process. Raise `TestbedError` without one."""
+        try:
+            state = self._api.inspect_container(container)["State"]
+        except docker.errors.NotFound as error:
+            raise TestbedError(f"container {container[:12]} was removed by another command") from error
         if not state["Pid"]:
             raise TestbedError(
                 f"container {container[:12]} is not running ({state['Status']}, exit code {state['ExitCode']}): "
@@ -363,10 +385,11 @@ class Engine:
         found = self._api.containers(all=True, filters={"label": _filter(name)})
         return [HostContainer(str(each["Id"]), each["Labels"], each["State"] == "running") for each in found]
 
-    def root_containers(self) -> list[HostContainer]:
-        """Return the containers that work as root for a user's commands. They belong to no testbed."""
-        found = self._api.containers(all=True, filters={"label": f"{ROLE}=root"})
-        return [HostContainer(str(each["Id"]), each["Labels"], each["State"] == "running") for each in found]
+    def helpers(self) -> list[HostContainer]:
+        """Return the containers that one command works with, and that belong to no testbed (`helper_labels`)."""
+        found = self._api.containers(all=True, filters={"label": ROLE})
+        every = [HostContainer(str(each["Id"]), each["Labels"], each["State"] == "running") for each in found]
+        return [each for each in every if NAME not in each.labels]
 
     def networks(self, name: str | None = None) -> list[tuple[str, Mapping[str, str]]]:
         """Return id and labels of all networks of testbed `name`, or of every testbed."""

@@ -19,7 +19,7 @@ from testbed.network.kernel import lacking_capabilities, try_kind
 from testbed.network.namespaces import run_as_root
 from testbed.provision import state as states
 from testbed.provision.cgroups import ContainerCgroup, no_disk_rate, throttle_writeback
-from testbed.provision.containers import Engine, HostContainer, Labels
+from testbed.provision.containers import Engine, HostContainer, Labels, name_of_host
 from testbed.software.distribution import this_distribution
 from testbed.topology.host import DeclaredHost
 from testbed.topology.links import Disk, Link
@@ -147,13 +147,21 @@ def without_cpu_limits(engine: Engine, testbed: str, hosts: Iterable[DeclaredHos
             engine.limit_cpus(container, None)
         yield
     finally:
+        refused = []
         for container, cpus in before.items():
-            engine.limit_cpus(container, cpus)
+            try:
+                engine.limit_cpus(container, cpus)
+            except TestbedError as error:
+                refused.append(str(error))  # the others get theirs all the same
+        if refused:
+            raise TestbedError("; ".join(refused))
 
 
 BLOCK_DEVICES = Path("/sys/block")
 BYTES_PER_INODE = 65536
 """Kafka's files are few and large. A small inode table is written at once, not in the background during a run."""
+MAKE_S = 600.0
+"""The inode table of the largest disk, 1 TiB, has 4 GiB."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,11 +178,6 @@ def disk_file(testbed: str, host: str) -> Path:
     return states.folder(testbed).resolve() / "disks" / f"{host}.img"
 
 
-def volume_name(testbed: str, host: str) -> str:
-    """Return the engine's name of the volume of a host's disk."""
-    return f"testbed-{testbed}-{host}"
-
-
 def make_disk(engine: Engine, labels: Labels, host: str, disk: Disk) -> DiskMount:
     """Make a file system of `disk.size_bytes` as a volume of the engine. Raise `TestbedError` on failure."""
     file = disk_file(labels.name, host)
@@ -182,11 +185,12 @@ def make_disk(engine: Engine, labels: Labels, host: str, disk: Disk) -> DiskMoun
     with file.open("wb") as stream:
         stream.truncate(disk.size_bytes)
     extended = "lazy_itable_init=0,lazy_journal_init=0,nodiscard"
-    run_program(["mkfs.ext4", "-q", "-F", "-m", "0", "-i", str(BYTES_PER_INODE), "-E", extended, str(file)])
+    make = ["mkfs.ext4", "-q", "-F", "-m", "0", "-i", str(BYTES_PER_INODE), "-E", extended, str(file)]
+    run_program(make, timeout_s=MAKE_S)
     # Kafka takes every folder in its log directory for a partition's.
     run_program(["debugfs", "-w", "-R", "rmdir lost+found", str(file)])
     device = run_program_as_root(["losetup", "--find", "--show", str(file)]).strip()
-    volume = volume_name(labels.name, host)
+    volume = name_of_host(labels.name, host)
     engine.create_volume(volume, {"type": "ext4", "device": device, "o": "noatime"}, labels.of("disk", host))
     return DiskMount(volume, device, disk.bandwidth_bytes_per_s)
 
@@ -212,7 +216,7 @@ def remove_disks(engine: Engine, testbed: str, host: str = "") -> list[str]:
     """
     removed = []
     for volume in engine.volumes(testbed):
-        if host and volume != volume_name(testbed, host):
+        if host and volume != name_of_host(testbed, host):
             continue
         engine.remove_volume(volume)
         removed.append(f"volume {volume}")
@@ -232,27 +236,41 @@ def remove_disks(engine: Engine, testbed: str, host: str = "") -> list[str]:
             interval_s=0.05,
             what=f"the loop devices of testbed {testbed} to be detached",
         )
+    if host:
+        disk_file(testbed, host).unlink(missing_ok=True)  # that of a whole testbed goes with its folder
     return removed
+
+
+PROGRAM_S = 60.0
 
 
 def run_program_as_root(command: Sequence[str]) -> str:
     """Run a command that needs root; a root container does it for other users, in this process's mount namespace."""
     if not lacking_capabilities():
         return run_program(command)
-    # A new loop device appears in the machine's own /dev only.
-    done = run_as_root(command, pid=os.getpid(), namespaces=("mount",))
+    try:
+        # A new loop device appears in the machine's own /dev only.
+        done = run_as_root(command, pid=os.getpid(), namespaces=("mount",), timeout_s=PROGRAM_S)
+    except subprocess.TimeoutExpired as error:
+        raise TestbedError(f"`{' '.join(command)}` was not done after {PROGRAM_S:g} s") from error
     if done.returncode != 0:
         raise _failed(command, done.returncode, done.stderr)
     return done.stdout.decode()
 
 
-def run_program(command: Sequence[str]) -> str:
-    """Run a program of the machine and return its output. Raise `TestbedError` when it is missing or fails."""
+def run_program(command: Sequence[str], *, timeout_s: float = PROGRAM_S) -> str:
+    """Run a program of the machine and return its output.
+
+    Raise `TestbedError` when it is missing, fails, or is not done in time.
+    """
     path = os.pathsep.join((os.environ.get("PATH", os.defpath), "/usr/sbin", "/sbin"))
+    env = {"PATH": path, "LC_ALL": "C"}
     try:
-        done = subprocess.run(command, capture_output=True, timeout=60, check=False, env={"PATH": path, "LC_ALL": "C"})
+        done = subprocess.run(command, capture_output=True, timeout=timeout_s, check=False, env=env)
     except FileNotFoundError as error:
         raise TestbedError(f"{command[0]} is not installed") from error
+    except subprocess.TimeoutExpired as error:
+        raise TestbedError(f"`{' '.join(command)}` was not done after {timeout_s:g} s") from error
     if done.returncode != 0:
         raise _failed(command, done.returncode, done.stderr)
     return done.stdout.decode()

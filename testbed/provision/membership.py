@@ -4,7 +4,8 @@ The state names a host that is being added or removed before anything is made, s
 of it after a kill. All other hosts keep their numbers, and with them their addresses and ports.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -71,15 +72,12 @@ def joining_brokers(topology: Topology, count: int) -> tuple[DeclaredHost, ...]:
 
 def add_host(testbed: "Testbed", host: DeclaredHost, step: Step, progress: "Progress") -> None:
     """See `Testbed.add_host`."""
-    topology, before = testbed.topology, testbed.state
-    if host.role not in (Role.BROKER, Role.CLIENT):
-        raise UsageError(f"{host.name} has the role {host.role.value}: only a broker or a client can join")
-    if host.name in {each.name for each in topology.hosts}:
-        raise UsageError(f"{testbed.name} has a host {host.name} already")
-    _require_local(testbed)
-    changed = topology.with_host(host)
-    require_machine(changed)
-    with states.lock(testbed.name):
+    _require_can_join(testbed, host)
+    with _changing(testbed):
+        _require_can_join(testbed, host)
+        before = testbed.state
+        changed = testbed.topology.with_host(host)
+        require_machine(changed)
         _remove_container(testbed, host.name)  # what a killed command left
         key = KeyPair.generate()
         kafka = dict(before.kafka)
@@ -108,17 +106,10 @@ def add_host(testbed: "Testbed", host: DeclaredHost, step: Step, progress: "Prog
 
 def remove_host(testbed: "Testbed", name: str, step: Step, progress: "Progress") -> None:
     """See `Testbed.remove_host`."""
-    topology = testbed.topology
-    names = [host.name for host in topology.hosts]
-    if name not in names:
-        raise UsageError(f"{testbed.name} has no host {name}, only {', '.join(names)}{did_you_mean(name, names)}")
-    _require_local(testbed)
-    host = topology.host(name)
-    if host.role not in (Role.BROKER, Role.CLIENT):
-        raise UsageError(f"{name} has the role {host.role.value}: only a broker or a client can leave")
-    if host.is_broker and len(topology.brokers) == 1:
-        raise UsageError(f"{name} is the only broker of {testbed.name}: `testbed down {testbed.name}` removes all")
-    with states.lock(testbed.name):
+    _require_can_leave(testbed, name)
+    with _changing(testbed):
+        host = _require_can_leave(testbed, name)
+        topology = testbed.topology
         if host.node_id is not None:
             with testbed.admin() as admin:
                 _require_drained(admin, host.node_id, name)
@@ -142,6 +133,41 @@ def remove_host(testbed: "Testbed", name: str, step: Step, progress: "Progress")
         step(REMOVED)
         testbed.state = replace(testbed.state, changing={})
         states.save(testbed.state)
+
+
+@contextmanager
+def _changing(testbed: "Testbed") -> Iterator[None]:
+    """Lock a testbed for a change of its hosts. First take over what other commands changed since it was attached."""
+    with states.lock(testbed.name):
+        saved = states.load(testbed.name)
+        if saved is None:
+            raise TestbedError(f"testbed {testbed.name} was removed by another command")
+        if saved != testbed.state:
+            testbed.become(saved)
+        yield
+
+
+def _require_can_join(testbed: "Testbed", host: DeclaredHost) -> None:
+    if host.role not in (Role.BROKER, Role.CLIENT):
+        raise UsageError(f"{host.name} has the role {host.role.value}: only a broker or a client can join")
+    if host.name in {each.name for each in testbed.topology.hosts}:
+        raise UsageError(f"{testbed.name} has a host {host.name} already")
+    _require_local(testbed)
+
+
+def _require_can_leave(testbed: "Testbed", name: str) -> DeclaredHost:
+    """Return the host of this name."""
+    topology = testbed.topology
+    names = [host.name for host in topology.hosts]
+    if name not in names:
+        raise UsageError(f"{testbed.name} has no host {name}, only {', '.join(names)}{did_you_mean(name, names)}")
+    _require_local(testbed)
+    host = topology.host(name)
+    if host.role not in (Role.BROKER, Role.CLIENT):
+        raise UsageError(f"{name} has the role {host.role.value}: only a broker or a client can leave")
+    if host.is_broker and len(topology.brokers) == 1:
+        raise UsageError(f"{name} is the only broker of {testbed.name}: `testbed down {testbed.name}` removes all")
+    return host
 
 
 def _require_local(testbed: "Testbed") -> None:

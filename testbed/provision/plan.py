@@ -10,7 +10,7 @@ from testbed.network.addresses import AddressPlan
 from testbed.network.overlay import fabric_place
 from testbed.objectstore import server
 from testbed.objectstore.server import Credentials
-from testbed.provision.containers import ContainerSpec, Labels
+from testbed.provision.containers import ContainerSpec, Labels, name_of_fabric, name_of_host
 from testbed.provision.machine import DiskMount
 from testbed.provision.software import KafkaSoftware
 from testbed.provision.state import KeyPair
@@ -85,7 +85,7 @@ def management_network(labels: Labels) -> str:
 def fabric_spec(image: str, labels: Labels, machine: str = "") -> ContainerSpec:
     """Return the container on a machine whose network namespace has the bridges."""
     return ContainerSpec(
-        name=f"testbed-{labels.name}-fabric",
+        name=name_of_fabric(labels.name),
         image=image,
         command=["sleep", "infinity"],
         labels=labels.of("fabric", fabric_place(machine)),
@@ -135,7 +135,7 @@ def host_spec(
     if serves and minio is not None:
         mounts[str(minio)] = server.BINARY
     return ContainerSpec(
-        name=f"testbed-{labels.name}-{host.name}",
+        name=name_of_host(labels.name, host.name),
         image=image,
         command=["/usr/sbin/sshd", "-D", "-e", "-f", SSHD_CONFIG],
         labels=labels.of("host", host.name),

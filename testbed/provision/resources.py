@@ -6,7 +6,7 @@ content.
 
 import json
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass
@@ -17,6 +17,7 @@ from testbed.errors import TestbedError
 from testbed.network.addresses import AddressPlan, free_slot
 from testbed.network.apply import devices_with_alias, machine_networks
 from testbed.network.fabric import driver_device
+from testbed.network.overlay import HERE
 from testbed.owner import Owner
 from testbed.paths import state_dir, throttle_journals
 from testbed.provision import state as states
@@ -31,6 +32,7 @@ from testbed.provision.containers import (
     Labels,
     NetworkTaken,
 )
+from testbed.provision.engines import labels_on
 from testbed.provision.fleet import engine_of_state
 from testbed.provision.inventory.remains import remove_from_machines
 from testbed.provision.machine import remove_disks
@@ -95,9 +97,26 @@ def _labelled(engine: Engine) -> dict[str, list[Mapping[str, str]]]:
     return found
 
 
-def _elsewhere(resources: list[Mapping[str, str]]) -> bool:
+def _elsewhere(resources: Iterable[Mapping[str, str]]) -> bool:
     """Return whether another state folder (another user's, a test's) owns these resources."""
     return any(labels.get(STATE) != str(state_dir()) for labels in resources)
+
+
+def require_name(engine: Engine, name: str) -> None:
+    """Raise `TestbedError` when another state folder has a testbed of this name: an engine has each name once."""
+    found = _labelled(engine).get(name, [])
+    if _elsewhere(found):
+        folder = next(labels.get(STATE, "?") for labels in found if _elsewhere([labels]))
+        raise TestbedError(
+            f"the engine has a testbed {name} of another state folder, {folder}: give this one another name with "
+            f"--name, or remove that one with `testbed down {name}`"
+        )
+
+
+def _is_own(labels: Mapping[str, str]) -> bool:
+    """Return whether this state folder owns a resource, here or on another machine."""
+    own = {STATE: str(state_dir())}
+    return labels.get(STATE) in (own[STATE], labels_on("another", own)[STATE])
 
 
 def known_here(engine: Engine) -> list[str]:
@@ -110,18 +129,17 @@ def garbage(engine: Engine) -> dict[str, str]:
     """Return testbed → why it is garbage. Not garbage: permanent, being made, or another folder's."""
     on_machines = garbage_on_machines()
     labelled = _labelled(engine)
-    ran: dict[str, bool] = {}
-    """Return whether any of its containers still runs."""
+    ran: dict[str, bool] = {}  # testbed → whether any of its containers still runs
     for container in engine.containers():
         ran[container.labels[NAME]] = ran.get(container.labels[NAME], False) or container.running
     found: dict[str, str] = on_machines
     for name in known_here(engine):
-        if (known := _state_of(name)) is not None and known.machines:
-            continue
         try:
             state = states.load(name)
         except TestbedError:
             found[name] = "its state is damaged"
+            continue
+        if state is not None and state.machines:
             continue
         owners = {labels.get(OWNER, "") for labels in labelled.get(name, [])}
         if state is not None:
@@ -160,27 +178,31 @@ def garbage_on_machines() -> dict[str, str]:
 def collect_garbage(engine: Engine, *, dry_run: bool) -> Iterator[str]:
     """Remove every testbed that is garbage; return a line for each."""
     on_machines = garbage_on_machines()
-    yield from _collected(engine, on_machines, dry_run=dry_run)
-    in_engine = {name: why for name, why in garbage(engine).items() if name not in on_machines}
-    yield from _collected(engine, in_engine, dry_run=dry_run)
-
-
-def _collected(engine: Engine, found: Mapping[str, str], *, dry_run: bool) -> Iterator[str]:
-    for name, why in found.items():
-        if dry_run:
-            yield f"{name}: would be removed, {why}"
-            continue
-        with states.lock(name, wait=True):
-            removed = remove(engine, name)
-        yield f"{name}: {why}; removed {', '.join(removed)}"
-    # Only a command that was killed between two requests to the engine leaves one.
-    for container in engine.root_containers():
+    yield from _collected(engine, garbage_on_machines, dry_run=dry_run)
+    yield from _collected(engine, lambda: garbage(engine), without=on_machines, dry_run=dry_run)
+    for container in engine.helpers():
         owner = Owner.parse(container.labels.get(OWNER, ""))
         if container.labels.get(STATE) != str(state_dir()) or owner is None or owner.alive():
             continue
         if not dry_run:
             engine.remove_container(container.id)
-        yield f"a root container of a dead command: {'would be ' if dry_run else ''}removed"
+        yield f"a container ({container.role}) of a dead command: {'would be ' if dry_run else ''}removed"
+
+
+def _collected(
+    engine: Engine, find: Callable[[], Mapping[str, str]], *, without: Collection[str] = (), dry_run: bool
+) -> Iterator[str]:
+    for name, why in find().items():
+        if name in without:
+            continue
+        if dry_run:
+            yield f"{name}: would be removed, {why}"
+            continue
+        with states.lock(name, wait=True):
+            # Another command may have removed it, and made one of the same name, while this one waited.
+            removed = remove(engine, name) if name in find() else None
+        if removed is not None:
+            yield f"{name}: {why}; removed {', '.join(removed)}"
 
 
 def finish_restarts(attach: Callable[[str], "Testbed"], *, dry_run: bool) -> Iterator[str]:
@@ -232,11 +254,12 @@ def overview(engine: Engine) -> list[ResourceSummary]:
 SETTLE_S = 1.0
 
 
-def remove(engine: Engine, name: str) -> list[str]:
+def remove(engine: Engine, name: str, *, own: bool = False) -> list[str]:
     """Remove every container, network, disk, link and file of testbed `name`; return the names of those removed.
 
-    A missing resource is no error, so the removal can be repeated after a failure. Raise one `TestbedError` for all
-    failures after everything else is removed; the state then stays for the next attempt.
+    With `own`, leave what another state folder has under this name. A missing resource is no error, so the removal can
+    be repeated after a failure. Raise one `TestbedError` for all failures after everything else is removed; the state
+    then stays for the next attempt.
     """
     state = _state_of(name)
     if state is not None and state.machines:
@@ -244,16 +267,18 @@ def remove(engine: Engine, name: str) -> list[str]:
     if state is not None and state.machine_keys and set(state.machine_keys) - set(engine.members):
         # The caller knows this machine's engine only.
         with closing(engine_of_state(state)) as every:
-            return remove(every, name)
+            return remove(every, name, own=own)
     engine.wait_answering()
     removed, problems = list[str](), list[str]()
     for machine, member in engine.members.items():
         try:
-            removed += _removed(member, name)
+            removed += _removed(member, name, own)
         except TestbedError as error:
             problems.append(f"on machine {machine}: {error}" if machine else str(error))
     if problems:
         raise TestbedError(f"testbed {name} is not wholly removed:\n  " + "\n  ".join(problems))
+    if own and _elsewhere(_labelled(engine.members[HERE]).get(name, [])):
+        return [*removed, *_forget(name)]  # the link of this name is the other testbed's
     device = driver_device(name)
     # The kernel takes the fabric's links down some 100 ms after its last process.
     wait_for(
@@ -266,22 +291,24 @@ def remove(engine: Engine, name: str) -> list[str]:
     return [*removed, *_forget(name)]
 
 
-def _removed(engine: Engine, name: str) -> list[str]:
+def _removed(engine: Engine, name: str, own: bool) -> list[str]:
     """Remove what one engine has of a testbed; try again when the engine stopped in the middle."""
     try:
-        return _remove(engine, name)
+        return _remove(engine, name, own)
     except EngineGone:
         engine.wait_answering()  # it stopped in the middle: the result of its last request is unknown
-        return _remove(engine, name)
+        return _remove(engine, name, own)
 
 
-def _remove(engine: Engine, name: str) -> list[str]:
-    containers = _all_containers(engine, name)
+def _remove(engine: Engine, name: str, own: bool) -> list[str]:
+    containers = [found for found in _all_containers(engine, name) if not own or _is_own(found.labels)]
     with ThreadPoolExecutor(max_workers=16) as pool:
         removals = [pool.submit(engine.remove_container, found.id) for found in containers]
     problems = [error for error in (removal.exception() for removal in removals) if error]
     removed = [f"container {found.host or found.role}" for found in containers]
-    for network, _labels in engine.networks(name):
+    for network, labels in engine.networks(name):
+        if own and not _is_own(labels):
+            continue
         try:
             engine.remove_network(network)
             removed.append("management network")

@@ -34,7 +34,7 @@ from testbed.provision.liveness import NotWhole, explained, why_not_whole
 from testbed.provision.machine import without_cpu_limits
 from testbed.provision.plan import ClusterIdentity, Equipment
 from testbed.provision.provider import Provider
-from testbed.provision.resources import remove
+from testbed.provision.resources import remove, require_name
 from testbed.provision.software import KafkaSoftware, SoftwareSet
 from testbed.provision.state import NO_SLOT, TestbedState, ssh_hosts
 from testbed.software.jvm import with_flag, with_jvm
@@ -133,6 +133,8 @@ class Testbed:
                     )
                 found._require_whole()
                 return found
+            if not topology.exists:
+                require_name(engine.members[HERE], name)
             if known is not None:
                 cls._remove_interrupted(engine, name, ended, progress)
             return cls._make(
@@ -223,7 +225,8 @@ class Testbed:
             # Also on Ctrl-C. A kill -9 cannot be caught: `down` and `gc` find its remains by the labels.
             progress("failed: removing what was made")
             try:
-                remove(engine, name)
+                # Another state folder may have taken the name meanwhile.
+                remove(engine, name, own=True)
             except TestbedError as another:
                 first = str(error) or "interrupted"
                 raise TestbedError(f"{first}; and `testbed down {name}` is needed: {another}") from error

@@ -23,9 +23,16 @@ from typing import Any, BinaryIO, cast
 from urllib.parse import quote, urlencode, urlsplit
 
 from testbed.errors import SoftwareError
+from testbed.owner import Owner
+from testbed.paths import state_dir
 
 DEFAULT_SOCKET = Path("/var/run/docker.sock")
-LABEL = "testbed.role"
+ROLE_LABEL, OWNER_LABEL, STATE_LABEL = "testbed.role", "testbed.owner", "testbed.state"
+
+
+def helper_labels(role: str) -> dict[str, str]:
+    """Return the labels of a container that this process works with: `gc` removes it once the process is dead."""
+    return {ROLE_LABEL: role, OWNER_LABEL: str(Owner.this_process()), STATE_LABEL: str(state_dir())}
 
 
 class Trouble(Enum):
@@ -146,7 +153,7 @@ class EngineSocket:
 
     def copy_out(self, image: str, path: str, target: Path) -> None:
         """Write the file at `path` in an image to `target`. Raise EngineError when the image has no such file."""
-        definition = {"Image": image, "Cmd": ["-"], "Labels": {LABEL: "copy"}}
+        definition = {"Image": image, "Cmd": ["-"], "Labels": helper_labels("copy")}
         with self._call("POST", "/containers/create", json_body=definition) as response:
             made = str(json.load(response)["Id"])
         try:
@@ -168,7 +175,7 @@ class EngineSocket:
     def files_of_image(self, image_id: str) -> Iterator[BinaryIO]:
         """Yield the whole file system of a local image as a tar stream; start none of its programs."""
         # An image need not name a command; a container cannot be made without one.
-        definition = {"Image": image_id, "Cmd": ["true"], "Labels": {LABEL: "files"}}
+        definition = {"Image": image_id, "Cmd": ["true"], "Labels": helper_labels("files")}
         with self._call("POST", "/containers/create", json_body=definition) as response:
             made = str(json.load(response)["Id"])
         try:
@@ -271,7 +278,10 @@ class EngineSocket:
                 raise self._explained(error) from error
             if response.status >= 400:
                 raise EngineError(_reason(response), Trouble.FAILED, response.status)
-            yield response
+            try:
+                yield response
+            except (TimeoutError, ConnectionError, http.client.HTTPException) as error:
+                raise self._explained(error) from error  # the answer broke off, or its end did not come
         finally:
             connection.close()
 

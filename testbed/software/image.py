@@ -175,19 +175,14 @@ class ImageRecipe:
 NODE = ImageRecipe(REPOSITORY, PACKAGES)
 
 
-def recipe_digest() -> str:
-    """Return twelve hexadecimal digits that change with the recipe of the node image."""
-    return ImageRecipe(REPOSITORY, PACKAGES).digest
-
-
 def wanted_tag() -> str:
     """Return the image to use: the configured image, else the image of this recipe."""
-    return os.environ.get(CONFIGURED) or f"{REPOSITORY}:{recipe_digest()}"
+    return os.environ.get(CONFIGURED) or NODE.tag
 
 
 def local_image(engine: EngineSocket) -> ImageRef | None:
     """Return the wanted image, or the image of this recipe, when the engine has it."""
-    for tag in dict.fromkeys((wanted_tag(), f"{REPOSITORY}:{recipe_digest()}")):
+    for tag in dict.fromkeys((wanted_tag(), NODE.tag)):
         image_id = engine.find_image(tag)
         if image_id is not None:
             return ImageRef(tag, image_id, engine.image_labels(tag).get(CONTENTS, image_id))

@@ -20,7 +20,7 @@ from pathlib import Path
 
 from testbed.errors import SoftwareError
 from testbed.software.cache import artefact, existing
-from testbed.software.engine import LABEL, Container, EngineSocket
+from testbed.software.engine import Container, EngineSocket, helper_labels
 from testbed.software.format import META, bootstrap_checkpoint, meta_properties, new_id, single_node_properties
 from testbed.software.image import ImageRef
 from testbed.software.release import KafkaRelease, Logging
@@ -121,14 +121,15 @@ def with_jvm(
 ) -> tuple[str, ...]:
     """Return the command with another heap, collector and more flags; None keeps the testbed's own.
 
-    `gc` is a key of `COLLECTOR_FLAGS`. Raise ValueError for a command without a JVM.
+    `gc` is a key of `COLLECTOR_FLAGS`. `flags` come after the testbed's own: of two values the JVM takes the last.
+    Raise ValueError for a command without a JVM.
     """
-    at = command.index("java") + 1
+    at, end = command.index("java") + 1, command.index("-cp")
     size = () if heap_bytes is None else (f"-Xms{heap_bytes}", f"-Xmx{heap_bytes}")
     collector = () if gc is None else (COLLECTOR_FLAGS[gc],)
     replaced = {each for each in JVM_FLAGS if (size and each[:4] in ("-Xms", "-Xmx")) or (gc and each.endswith("GC"))}
-    own = tuple(each for each in command[at:] if each not in replaced)
-    return (*command[:at], *size, *collector, *flags, *own)
+    own = tuple(each for each in command[at:end] if each not in replaced)
+    return (*command[:at], *size, *collector, *own, *flags, *command[end:])
 
 
 def logging_flag(release: KafkaRelease) -> str:
@@ -184,7 +185,7 @@ def _make_archive(release: KafkaRelease, image: ImageRef, engine: EngineSocket, 
         "Entrypoint": [],
         "Cmd": list(command),
         "User": f"{os.getuid()}:{os.getgid()}",
-        "Labels": {LABEL: "cds"},
+        "Labels": helper_labels("cds"),
         "HostConfig": {
             "NetworkMode": "none",
             "SecurityOpt": ["label=disable"],

@@ -80,15 +80,24 @@ def _fetch(version: str, folder: Path) -> None:
     binding = missing_binding(tuple(path.name for path in libs.iterdir()))
     if binding is not None:
         copy_jars([*wanted, binding], libs)
+    agent = _add_agent(folder)
+    verify(version, {**{jar.name: sha256_of(jar) for jar in libs.iterdir()}, str(AGENT): agent})
+    _complete(folder)
+
+
+def _add_agent(folder: Path) -> str:
+    """Fetch the JMX agent into the folder of a Kafka, and return its sha256."""
     copy_jars([AGENT], folder, transitive=False)
     (agent,) = folder.glob("jolokia-*.jar")
-    agent.rename(folder / "jolokia.jar")
-    jars = tuple(sorted(path.name for path in libs.iterdir()))
-    (folder / "logging.properties").write_text(LOGGING_PROPERTIES[logging_of(jars)], encoding="utf-8")
-    found = {jar: sha256_of(libs / jar) for jar in jars}
-    found[str(AGENT)] = sha256_of(folder / "jolokia.jar")
-    verify(version, found)
-    for path in (*libs.iterdir(), folder / "jolokia.jar", folder / "logging.properties"):
+    return sha256_of(agent.rename(folder / "jolokia.jar"))
+
+
+def _complete(folder: Path) -> None:
+    """Add the logging configuration to the folder of a Kafka, and give all its files their time."""
+    jars = sorted((folder / "libs").iterdir())
+    logging = folder / "logging.properties"
+    logging.write_text(LOGGING_PROPERTIES[logging_of(tuple(jar.name for jar in jars))], encoding="utf-8")
+    for path in (*jars, folder / "jolokia.jar", logging):
         os.utime(path, (JAR_TIME_S, JAR_TIME_S))
 
 
@@ -235,23 +244,18 @@ def laid(jars: Sequence[Path], label: str) -> KafkaRelease:
 
 
 def _lay(jars: Sequence[Path], folder: Path) -> None:
-    libs = _made(folder / "libs")
+    libs = folder / "libs"
+    libs.mkdir()
     for jar in jars:
         shutil.copyfile(jar, libs / jar.name)
     _add_binding(libs)
-    copy_jars([AGENT], folder, transitive=False)
-    (agent,) = folder.glob("jolokia-*.jar")
-    agent.rename(folder / "jolokia.jar")
     expected = {known[str(AGENT)] for known in known_digests().values()}
-    if sha256_of(folder / "jolokia.jar") not in expected:
+    if _add_agent(folder) not in expected:
         raise SoftwareError(
             f"the {AGENT} that Maven gave is not the one this project knows (sha256 expected: "
             f"{', '.join(sorted(expected))}); look at which mirror Maven's settings name"
         )
-    names = tuple(path.name for path in libs.iterdir())
-    (folder / "logging.properties").write_text(LOGGING_PROPERTIES[logging_of(names)], encoding="utf-8")
-    for path in (*libs.iterdir(), folder / "jolokia.jar", folder / "logging.properties"):
-        os.utime(path, (JAR_TIME_S, JAR_TIME_S))
+    _complete(folder)
 
 
 def _add_binding(libs: Path) -> None:
@@ -315,8 +319,3 @@ def _truncated(tarball: Path, error: Exception) -> str:
         f"{tarball} is truncated or damaged ({error}; {tarball.stat().st_size:,} bytes): get it again, "
         "and compare it with the release's .sha512"
     )
-
-
-def _made(folder: Path) -> Path:
-    folder.mkdir(parents=True, exist_ok=True)
-    return folder

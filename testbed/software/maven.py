@@ -3,7 +3,8 @@
 import re
 import shutil
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from xml.etree import ElementTree
@@ -53,40 +54,52 @@ def pom(dependencies: Sequence[Coordinates]) -> str:
     )
 
 
-def copy_jars(dependencies: Sequence[Coordinates], target: Path, *, transitive: bool = True) -> None:
-    """Copy the jars of `dependencies` (and of their run-time dependencies) into `target`.
+def run_maven(
+    project: Path,
+    arguments: Sequence[str | Path],
+    *,
+    purpose: str,
+    env: Mapping[str, str] | None = None,
+    timeout_s: float | None = None,
+) -> None:
+    """Run Maven on a project file; wait while another process does. `purpose` completes "mvn, which …" in messages.
 
-    Raise NotInRegistry when Maven reports that one does not exist, CommandError for any other failure.
+    Raise NotInRegistry when Maven reports that an artifact does not exist, CommandError for any other failure.
     """
     if shutil.which("mvn") is None:
-        raise CommandError(f"mvn is not installed: {this_distribution().how_to_get('mvn')}")
-    log = state_dir() / "logs" / "maven.log"
+        raise CommandError(f"mvn, which {purpose}, is not installed: {this_distribution().how_to_get('mvn')}")
+    words = ["mvn", "-B", "-q", "-Dstyle.color=never", "-f", project, *arguments]
     # Maven's local repository does not support two writers at once.
-    with durable.lock(cache_dir() / ".maven.lock"), tempfile.TemporaryDirectory(prefix="testbed-maven-") as folder:
-        project = Path(folder) / "pom.xml"
-        project.write_text(pom(dependencies), encoding="utf-8")
+    with durable.lock(cache_dir() / ".maven.lock"):
         try:
-            run_logged(
-                [
-                    "mvn",
-                    "-B",
-                    "-q",
-                    "-U",  # request again what was missing at another time
-                    "-Dstyle.color=never",
-                    "-f",
-                    project,
-                    f"{PLUGIN}:copy-dependencies",
-                    "-DincludeScope=runtime",
-                    f"-DexcludeTransitive={str(not transitive).lower()}",
-                    f"-DoutputDirectory={target}",
-                ],
-                log,
-            )
+            run_logged(words, state_dir() / "logs" / "maven.log", env=env, timeout_s=timeout_s)
         except CommandError as error:
             missing = missing_artifacts(error.output)
             if missing:
                 raise NotInRegistry(f"Maven finds no {', '.join(missing)}") from error
             raise
+
+
+@contextmanager
+def _project(dependencies: Sequence[Coordinates]) -> Iterator[Path]:
+    """Yield the path of a project file that requests `dependencies`."""
+    with tempfile.TemporaryDirectory(prefix="testbed-maven-") as folder:
+        project = Path(folder) / "pom.xml"
+        project.write_text(pom(dependencies), encoding="utf-8")
+        yield project
+
+
+def copy_jars(dependencies: Sequence[Coordinates], target: Path, *, transitive: bool = True) -> None:
+    """Copy the jars of `dependencies` (and of their run-time dependencies) into `target`. Raise as `run_maven`."""
+    wanted = (
+        "-U",  # request again what was missing at another time
+        f"{PLUGIN}:copy-dependencies",
+        "-DincludeScope=runtime",
+        f"-DexcludeTransitive={str(not transitive).lower()}",
+        f"-DoutputDirectory={target}",
+    )
+    with _project(dependencies) as project:
+        run_maven(project, wanted, purpose="fetches jars")
 
 
 def missing_artifacts(output: str) -> tuple[str, ...]:
@@ -99,22 +112,17 @@ def missing_artifacts(output: str) -> tuple[str, ...]:
 
 def known_versions(group: str, name: str) -> tuple[str, ...]:
     """Return the versions that the registry's metadata lists, oldest first; empty when it cannot be read."""
-    with tempfile.TemporaryDirectory(prefix="testbed-maven-") as folder:
-        # An open range makes Maven fetch the metadata into its local repository, where it is read.
-        log = Path(folder) / "log"
-        project = Path(folder) / "pom.xml"
-        project.write_text(pom([Coordinates(group, name, "(,0]")]), encoding="utf-8")
-        try:
-            with durable.lock(cache_dir() / ".maven.lock"):
-                run_logged(["mvn", "-B", "-q", "-f", project, f"{PLUGIN}:resolve"], log, timeout_s=60)
-        except CommandError:
-            pass  # it must fail, since no version is in that range; the metadata is there by then
-        repository = Path.home() / ".m2" / "repository" / Path(*group.split(".")) / name
-        versions: dict[str, None] = {}
-        for metadata in sorted(repository.glob("maven-metadata-*.xml")):
+    # An open range makes Maven fetch the metadata into its local repository, where it is read.
+    # Maven must fail, since no version is in this range. The metadata is there by then.
+    with _project([Coordinates(group, name, "(,0]")]) as project, suppress(SoftwareError):
+        run_maven(project, [f"{PLUGIN}:resolve"], purpose="lists versions", timeout_s=60)
+    repository = Path.home() / ".m2" / "repository" / Path(*group.split(".")) / name
+    versions: dict[str, None] = {}
+    for metadata in sorted(repository.glob("maven-metadata-*.xml")):
+        with suppress(ElementTree.ParseError):  # an interrupted download
             for element in ElementTree.parse(metadata).iterfind(".//version"):
                 versions[element.text or ""] = None
-        return tuple(versions)
+    return tuple(versions)
 
 
 def s3a_jars(version: str) -> tuple[Path, ...]:

@@ -8,12 +8,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from results.contract import durable
-from testbed.errors import SoftwareError
-from testbed.paths import cache_dir, state_dir
 from testbed.software.cache import sha256_of
-from testbed.software.commands import CommandError, run_logged
-from testbed.software.maven import NotInRegistry, missing_artifacts
+from testbed.software.maven import run_maven
 
 BUILD_S = 600.0
 JVM_FLAGS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
@@ -42,35 +38,13 @@ class MavenProject:
 
         Raise SoftwareError when Maven is missing or fails.
         """
-        if shutil.which("mvn") is None:
-            raise SoftwareError(f"{self.title} is built by Maven, which is not installed; on Debian: maven")
+        # The user's own flags replace these: a JVM does not start with two collectors.
+        flags = {"MAVEN_OPTS": os.environ.get("MAVEN_OPTS") or JVM_FLAGS, **(env or {})}
+        words = [f"-DargLine={JVM_FLAGS}", *arguments]
         with tempfile.TemporaryDirectory(prefix="testbed-maven-") as folder:
             project = Path(folder) / "java"
             shutil.copytree(self.sources, project, ignore=shutil.ignore_patterns("target"))
-            # Maven's local repository does not support two writers at once.
-            with durable.lock(cache_dir() / ".maven.lock"):
-                try:
-                    run_logged(
-                        [
-                            "mvn",
-                            "-B",
-                            "-q",
-                            "-Dstyle.color=never",
-                            f"-DargLine={JVM_FLAGS}",
-                            "-f",
-                            project / "pom.xml",
-                            *arguments,
-                        ],
-                        state_dir() / "logs" / "maven.log",
-                        # The user's own flags replace these: a JVM does not start with two collectors.
-                        env={"MAVEN_OPTS": os.environ.get("MAVEN_OPTS") or JVM_FLAGS, **(env or {})},
-                        timeout_s=timeout_s,
-                    )
-                except CommandError as error:
-                    missing = missing_artifacts(error.output)
-                    if missing:
-                        raise NotInRegistry(f"Maven finds no {', '.join(missing)}") from error
-                    raise
+            run_maven(project / "pom.xml", words, purpose=f"builds {self.title}", env=flags, timeout_s=timeout_s)
 
 
 def digest_of(files: Sequence[tuple[str, str]]) -> str:

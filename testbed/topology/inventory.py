@@ -77,6 +77,14 @@ def _port_problem(found: object) -> str | None:
     return f"{show(found)} is no port; allowed: 1 to {MAX_PORT}"
 
 
+_JUMP_ALLOWED = "[user@]host[:port]"
+
+
+def _jump_problem(found: object) -> str | None:
+    _, colon, port = str(found).rpartition(":")
+    return _port_problem(int(port)) if colon and port.isdigit() else None
+
+
 def address_problem(found: object) -> str | None:
     """Return why this is no IPv4 address, or None."""
     try:
@@ -88,14 +96,20 @@ def address_problem(found: object) -> str | None:
 
 
 _FOLDER = _text(FOLDER, "folder", "an absolute path of letters, digits and _ . + - /, such as /srv/kafka", "/srv/kafka")
-_FILE = WithJsonSchema({"type": "string", "minLength": 1, "examples": ["~/.ssh/id_ed25519"]})
-_FILE_CHECK = _pattern(r"^[^\x00-\x1f]{1,400}$", "file", "a path, relative to this file or from ~")
-_HOST_KEY = _text(
-    HOST_KEY,
-    "host key",
-    "a fingerprint such as SHA256:… (43 characters) or a public key such as ssh-ed25519 AAAA…",
-    "SHA256:47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU",
-)
+UserFile = Annotated[
+    str,
+    _pattern(r"^[^\x00-\x1f]{1,400}$", "file", "a path, relative to this file or from ~"),
+    WithJsonSchema({"type": "string", "minLength": 1, "examples": ["~/.ssh/id_ed25519"]}),
+]
+HostKey = Annotated[
+    str,
+    *_text(
+        HOST_KEY,
+        "host key",
+        "a fingerprint such as SHA256:… (43 characters) or a public key such as ssh-ed25519 AAAA…",
+        "SHA256:47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU",
+    ),
+]
 NicDevice = Annotated[str, *_text(DEVICE, "network device", "a name of at most 15 characters, such as eth1", "eth1")]
 NicAddress = Annotated[
     str, check(address_problem), WithJsonSchema({"type": "string", "format": "ipv4", "examples": ["10.0.0.5"]})
@@ -116,20 +130,18 @@ class AccessForm(Form):
         Field(description="The port of the SSH server; 22 unless given."),
     ] = None
     key: Annotated[
-        str | None, _FILE_CHECK, _FILE, Field(description="A private key. Left out: the SSH agent and your usual keys.")
+        UserFile | None, Field(description="A private key. Left out: the SSH agent and your usual keys.")
     ] = None
     jump: Annotated[
-        Annotated[str, *_text(JUMP, "jump host", "[user@]host[:port]", "admin@bastion:22")] | None,
+        Annotated[str, *_text(JUMP, "jump host", _JUMP_ALLOWED, "admin@bastion:22"), check(_jump_problem)] | None,
         Field(description="A host through which the connection goes: [user@]host[:port]."),
     ] = None
     sudo: Annotated[bool | None, Field(description="Run commands as root with sudo; true unless the user is root.")] = (
         None
     )
-    jump_host_key: Annotated[
-        Annotated[str, *_HOST_KEY] | None, Field(description="The jump host's key or fingerprint.")
-    ] = None
+    jump_host_key: Annotated[HostKey | None, Field(description="The jump host's key or fingerprint.")] = None
     known_hosts: Annotated[
-        str | None, _FILE_CHECK, _FILE, Field(description="The file of known hosts; ~/.ssh/known_hosts unless given.")
+        UserFile | None, Field(description="The file of known hosts; ~/.ssh/known_hosts unless given.")
     ] = None
     folder: Annotated[
         Annotated[str, *_FOLDER] | None,
@@ -156,8 +168,7 @@ class SshForm(AccessForm):
         Field(description="The host's name or address for SSH; the data address of its NIC unless given."),
     ] = None
     host_key: Annotated[
-        Annotated[str, *_HOST_KEY] | None,
-        Field(description="The host's key or its fingerprint. Left out: known_hosts must have it."),
+        HostKey | None, Field(description="The host's key or its fingerprint. Left out: known_hosts must have it.")
     ] = None
 
 

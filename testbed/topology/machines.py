@@ -13,7 +13,7 @@ from pydantic import Field, WithJsonSchema
 
 from testbed.form import Form, check
 from testbed.suggestions import choices, did_you_mean, show
-from testbed.topology.inventory import address_problem
+from testbed.topology.inventory import HostKey, NicAddress, UserFile
 from testbed.yaml_document import FieldPath, Violation
 
 if TYPE_CHECKING:
@@ -85,12 +85,6 @@ def _engine_problem(found: object) -> str | None:
     return None
 
 
-def _file_problem(found: object) -> str | None:
-    if isinstance(found, str) and found.strip() and found.isprintable():
-        return None
-    return f"{show(found)} is no file; allowed: a path, relative to this file or from ~"
-
-
 def mtu_problem(found: object) -> str | None:
     """Return why NICs cannot have this MTU, or None."""
     if isinstance(found, int) and not isinstance(found, bool) and MIN_MTU <= found <= MAX_MTU:
@@ -98,7 +92,6 @@ def mtu_problem(found: object) -> str | None:
     return f"{show(found)} is no MTU of NICs; allowed: {MIN_MTU} to {MAX_MTU} bytes"
 
 
-_FILE = WithJsonSchema({"type": "string", "minLength": 1, "examples": ["~/.ssh/id_ed25519"]})
 Mtu = Annotated[int, check(mtu_problem), WithJsonSchema({"type": "integer", "minimum": MIN_MTU, "maximum": MAX_MTU})]
 
 
@@ -112,27 +105,17 @@ class MachineForm(Form):
         Field(description="local: this machine's engine; else ssh://user@host:port."),
     ] = LOCAL
     key: Annotated[
-        str | None,
-        check(_file_problem),
-        _FILE,
-        Field(description="A private key for SSH. Left out: the SSH agent and your usual keys."),
+        UserFile | None, Field(description="A private key for SSH. Left out: the SSH agent and your usual keys.")
     ] = None
     host_key: Annotated[
-        str | None,
-        check(_file_problem),
-        WithJsonSchema({"type": "string", "minLength": 1}),
+        HostKey | None,
         Field(description="The SSH server's key or its fingerprint. Left out: known_hosts must have it."),
     ] = None
     known_hosts: Annotated[
-        str | None,
-        check(_file_problem),
-        _FILE,
-        Field(description="The file of known hosts; ~/.ssh/known_hosts unless given."),
+        UserFile | None, Field(description="The file of known hosts; ~/.ssh/known_hosts unless given.")
     ] = None
     address: Annotated[
-        str | None,
-        check(address_problem),
-        WithJsonSchema({"type": "string", "format": "ipv4", "examples": ["10.0.0.5"]}),
+        NicAddress | None,
         Field(description="Its address on the network between the machines. Left out: where SSH reached it."),
     ] = None
 

@@ -16,7 +16,7 @@ from testbed.topology.inventory import Provision, provision_problems
 from testbed.topology.jvm import Jvm
 from testbed.topology.links import Link, Nic
 from testbed.topology.machines import EngineMachine, machine_problems
-from testbed.topology.rules import violations
+from testbed.topology.rules import number_problems, violations
 from testbed.units import format_bit_rate, format_byte_rate, format_share, format_size
 from testbed.yaml_document import FormError, Problem, field_name
 
@@ -54,6 +54,7 @@ class Topology:
         found = violations(self.name, self.racks, self.hosts, self.uplinks, self.remote_storage, self.automq)
         found += provision_problems(self.hosts, self.uplinks, self.provision, automq=self.automq is not None)
         found += machine_problems(self.hosts, self.machines, self.uplinks, self.mtu)
+        found += number_problems(self.hosts, self.places)
         if found:
             file = self.source or f"topology {self.name!r}"
             raise TopologyError(Problem(file, None, None, field_name(each.path), each.message) for each in found)

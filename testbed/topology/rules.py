@@ -304,6 +304,19 @@ def _nics_that_do_not_meet(hosts: tuple[DeclaredHost, ...]) -> Iterator[Violatio
             yield Violation(("hosts", host.name, "nics"), message)
 
 
+def number_problems(hosts: tuple[DeclaredHost, ...], places: tuple[str, ...]) -> list[Violation]:
+    """Return a violation when more numbers were given out, also to removed hosts, than there are addresses."""
+    most = MAX_HOSTS_OF_SEVERAL_NICS if any(host.more_nics for host in hosts) else MAX_HOSTS
+    if len(places) <= most:
+        return []
+    removed = [name for name in places if name not in {host.name for host in hosts}]
+    message = (
+        f"{len(places)} hosts were given an address, with those that were removed; allowed: {most}, or the name of a "
+        f"removed host, which gets its own address again: {choices(removed)}"
+    )
+    return [Violation(("hosts",), message)]
+
+
 def _repeated_node_ids(hosts: tuple[DeclaredHost, ...]) -> Iterator[Violation]:
     first: dict[int, str] = {}
     for host in hosts:

@@ -16,6 +16,7 @@ import pytest
 from testbed.hosts.clock import measure_offset
 from testbed.network.measure import HIGHEST, LOWEST, carried, settled
 from testbed.network.shape import payload_bytes_per_s
+from testbed.provision.containers import name_of_fabric, name_of_host
 from testbed.provision.testbed import Testbed
 from testbed.topology.find import find
 from tests.containers.conftest import ROOT, cli, left_of, measured
@@ -80,7 +81,7 @@ def test_two_brokers_on_two_machines(up, made):
         assert len(admin.cluster().brokers) == 2
     for machine, host in ((first, "b1"), (second, "b2")):
         names = machine.run("docker", "ps", "--format", "{{.Names}}").split()
-        assert sorted(names) == [f"testbed-{NAME}-{host}", f"testbed-{NAME}-fabric"]
+        assert sorted(names) == [name_of_host(NAME, host), name_of_fabric(NAME)]
     status = cli("status", NAME)
     assert status.returncode == 0, status.stdout
     # The packet of full size passes whole, a larger one does not leave the host.

@@ -2,10 +2,11 @@
 
 import itertools
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 
-from testbed.faults import Faults, parse_fault
+from testbed.faults import Faults, devices, parse_fault
 from testbed.faults.devices import Device, cut_lines, program, reshape_lines
 from testbed.faults.network import network
 from testbed.network.addresses import AddressPlan
@@ -135,3 +136,20 @@ def test_a_rate_is_changed_in_place_where_the_tree_stands():
     assert all(" root " not in line for line in reshape_lines("data0", replace(shape, rate_bps=1), shape))
     for other in (None, replace(shape, foreign=("qdisc pfifo 8001:",)), replace(shape, impairment=Impairment(5000))):
         assert reshape_lines("data0", other, shape) == tc_lines_for("data0", shape)
+
+
+def test_a_nic_that_a_fault_makes_slow_gets_single_frames_and_many_again_after_it(monkeypatch):
+    """A queue of 64 KiB drops a packet of 64 KiB whole: one connection had 8 % of 10 mbit."""
+    applied = []
+    monkeypatch.setattr(devices, "apply", lambda script, place: applied.append((place, script.ip)))
+    monkeypatch.setattr(devices, "read_shape", lambda name, place: None)
+    testbed = SimpleNamespace(places=lambda: {"": 1, "b1": 11}, state=SimpleNamespace(machines={}), topology=THREE)
+    found = devices.Devices(testbed)
+    for device, shape in (
+        (Device("b1", "data0"), Shape(10_000_000, 16384)),
+        (Device("b1", "data0"), Shape(400_000_000, 51200)),
+        (Device("", "port0"), Shape(10_000_000, 16384)),
+    ):
+        found.set_shape(device, shape)
+    line = "link set dev data0 gso_max_segs {}"
+    assert applied == [(11, (line.format(1),)), (11, (line.format(65535),)), (1, ())]

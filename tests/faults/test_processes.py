@@ -54,3 +54,13 @@ def test_a_leader_that_stays_is_an_error(racks, monkeypatch):
     with pytest.raises(Exception, match="another controller than b1 to become active"):
         Faults(racks).add(parse_fault("controller-failover"))
     assert Faults(racks).list() == ()
+
+
+def test_a_broker_that_is_stalled_is_stalled_after_a_restart_too(one, faults):
+    """What stops the old process ends with it."""
+    one.nodes["b2"].host.daemons["/run/kafka-pulses.pid"] = 700
+    faults.add(parse_fault("broker-stall host=b2 pause=20ms every=100ms"))
+    one.kernel.changes.clear()
+    faults.add(parse_fault("broker-restart host=b2"))
+    after = one.kernel.changes[one.kernel.changes.index("start b2") :]
+    assert "start /run/kafka-pulses.pid on b2" in after

@@ -3,8 +3,11 @@
 import threading
 from pathlib import Path
 
+import paramiko
 import pytest
 
+from testbed.errors import TestbedError
+from testbed.hosts import ssh
 from testbed.hosts.host import CommandFailed
 from testbed.hosts.ssh import SshAddress, SshHost
 
@@ -104,3 +107,20 @@ def test_a_lost_connection_is_closed_when_another_takes_its_place(monkeypatch):
     made[0].active = False
     assert found._transport() is made[1]
     assert (made[0].closed, made[1].closed) == (True, False)
+
+
+def test_a_server_that_hangs_up_in_the_middle_is_tried_again_and_then_named(monkeypatch):
+    """paramiko raises EOFError, which is no OSError, when a server ends during the exchange of keys."""
+    tried = []
+
+    def connect(self, *_words, **_rest):
+        tried.append(self)
+        raise EOFError
+
+    monkeypatch.setattr(paramiko.SSHClient, "connect", connect)
+    monkeypatch.setattr(ssh, "_private_key", lambda path: None)
+    key = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAOuC04PN2BspjK7hmDNRWMkraFx2Jyr2J8UfW8+rRbX"
+    host = SshHost("b1", SshAddress("198.18.0.11", 22, "root", Path("id"), key), connect_timeout_s=0.1)
+    with pytest.raises(TestbedError, match=r"b1: no SSH connection to 198.18.0.11:22 within 0 s: the server closed it"):
+        host.run(["true"])
+    assert len(tried) > 1

@@ -36,8 +36,11 @@ def test_a_slot_must_be_free_of_testbeds_and_of_the_machines_routes():
 
 
 def test_no_slot_left_says_what_to_do():
-    with pytest.raises(LookupError, match="testbed ls"):
+    held = r"^no address slot of 198.18.0.0/15 is free: testbeds hold 250 of 250 \(`testbed ls`, `testbed down NAME`\)$"
+    with pytest.raises(LookupError, match=held):
         free_slot(SLOTS, [])
+    with pytest.raises(LookupError, match=r"hold 0 of 250 .*, and this machine has routes to 128\.0\.0\.0/1$"):
+        free_slot([], [IPv4Network("128.0.0.0/1"), IPv4Network("0.0.0.0/1")])
 
 
 def test_the_hosts_end_sends_at_tx_and_the_switchs_end_at_rx():

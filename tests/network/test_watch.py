@@ -3,11 +3,14 @@
 import shutil
 import subprocess
 import sys
+import threading
 
 import pytest
 
+from testbed.network import watch
 from testbed.network.apply import NetworkError
-from testbed.network.watch import DeviceChange, TrafficControlWatch, announced
+from testbed.network.watch import DeviceChange, MonitorWatch, TrafficControlWatch, announced
+from testbed.wait import wait_until
 
 SHAPED = "class replace dev v0 parent 1: classid 1:10 htb rate {} ceil {} quantum 1514"
 needs_kernel = pytest.mark.skipif(sys.platform != "linux" or not shutil.which("tc"), reason="needs Linux and iproute2")
@@ -63,3 +66,44 @@ def test_a_process_that_has_ended_cannot_be_watched():
 
 def test_a_datagram_without_a_change_says_nothing():
     assert list(announced(b"")) == []
+
+
+class Monitor:
+    """The monitors of one machine: the lines they print, and whether they go on afterwards."""
+
+    def __init__(self, *lines, goes_on=True):
+        self._lines, self._end, self.stopped = lines, threading.Event(), False
+        if not goes_on:
+            self._end.set()
+
+    def spawn(self, _command):
+        return self
+
+    def lines(self):
+        yield from self._lines
+        self._end.wait(5)
+
+    def stop(self):
+        self.stopped = True
+        self._end.set()
+
+
+DEVICES = {"b1": ["eth1", "tbi-1"], "b2": ["eth1"]}
+
+
+def test_a_machine_whose_monitors_do_not_start_is_not_taken_for_watched(monkeypatch):
+    monkeypatch.setattr(watch, "READY_S", 0.05)
+    hosts = {"b1": Monitor("ready"), "b2": Monitor()}
+    with pytest.raises(NetworkError, match="^b2: traffic control cannot be watched"):
+        MonitorWatch(hosts, DEVICES)
+    assert hosts["b1"].stopped and hosts["b2"].stopped
+
+
+def test_when_a_monitor_ends_early_every_device_of_its_machine_counts():
+    hosts = {"b1": Monitor("ready", goes_on=False), "b2": Monitor("ready")}
+    watched = MonitorWatch(hosts, DEVICES)
+    seen = set()
+    wait_until(lambda: bool(seen.update(watched.changes()) or seen), 5, 0.01, "the changes")
+    assert seen == {DeviceChange("b1", device, "shaping") for device in DEVICES["b1"]}
+    watched.close()
+    assert watched.changes() == set()

@@ -1,3 +1,4 @@
+import contextlib
 import subprocess
 import sys
 from types import SimpleNamespace
@@ -6,9 +7,10 @@ import pytest
 
 from testbed.owner import Owner
 from testbed.paths import state_dir
+from testbed.provision import resources
 from testbed.provision import state as states
 from testbed.provision.containers import HostContainer, Labels
-from testbed.provision.resources import finish_restarts, garbage, known_here, overview
+from testbed.provision.resources import collect_garbage, finish_restarts, garbage, known_here, overview
 from tests.provision.states import make
 
 
@@ -26,6 +28,12 @@ class FakeEngine:
 
     def networks(self, name=None):
         return [n for n in self.nets if name in (None, n[1]["testbed.name"])]
+
+    def helpers(self):
+        return [f for f in self.found if "testbed.name" not in f.labels]
+
+    def remove_container(self, container):
+        self.found = [f for f in self.found if f.id != container]
 
 
 @pytest.fixture(autouse=True)
@@ -122,3 +130,37 @@ def test_damaged_state_is_garbage(dead):
     states.save(make("bad", owner=str(dead)))
     (states.folder("bad") / "state.json").write_text("[]")
     assert garbage(FakeEngine()) == {"bad": "its state is damaged"}
+
+
+def test_what_was_made_again_while_gc_waited_for_the_lock_is_kept(dead, monkeypatch):
+    """Another `up` removed the remains and made a testbed of the same name."""
+    engine = FakeEngine()
+    engine.add("half", dead)
+    states.save(make("half", owner=str(dead), status="creating"))
+    removed = []
+    monkeypatch.setattr(resources, "remove", lambda _engine, name: removed.append(name) or [])
+
+    @contextlib.contextmanager
+    def slow_lock(name, *, wait):
+        states.save(make(name, owner=str(Owner.this_process())))
+        yield
+
+    monkeypatch.setattr(states, "lock", slow_lock)
+    assert list(collect_garbage(engine, dry_run=False)) == []
+    assert removed == []
+
+
+def test_a_container_of_a_killed_command_is_removed_whatever_it_was_for(dead):
+    """Class-data archives, copies out of images and trials of the kernel have one, too."""
+    engine = FakeEngine()
+    for identity, role, owner, folder in (
+        ("left", "cds", dead, str(state_dir())),
+        ("busy", "files", Owner.this_process(), str(state_dir())),
+        ("theirs", "root", dead, "/somewhere/else"),
+    ):
+        labels = {"testbed.role": role, "testbed.owner": str(owner), "testbed.state": folder}
+        engine.found.append(HostContainer(identity, labels, True))
+    engine.containers = lambda name=None: []
+    assert list(collect_garbage(engine, dry_run=True)) == ["a container (cds) of a dead command: would be removed"]
+    assert list(collect_garbage(engine, dry_run=False)) == ["a container (cds) of a dead command: removed"]
+    assert [found.id for found in engine.found] == ["busy", "theirs"]

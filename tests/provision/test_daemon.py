@@ -1,12 +1,23 @@
 """A process on a host: found again, asked to end, or ended at once."""
 
+import os
+import re
+import signal
 import time
+from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from testbed.errors import TestbedError
-from testbed.hosts import Daemon
+from testbed.hosts import CommandResult, Daemon
+from testbed.wait import wait_until
 from tests.faults.test_stores import LocalHost
+
+
+def ignores_term(pid):
+    ignored = re.search(r"^SigIgn:\s*(\w+)$", Path(f"/proc/{pid}/status").read_text(), re.MULTILINE)[1]
+    return bool(int(ignored, 16) >> (signal.SIGTERM - 1) & 1)
 
 
 @pytest.fixture
@@ -21,9 +32,7 @@ def deaf(tmp_path):
         log="/run/deaf.log",
     )
     daemon.start()
-    deadline = time.monotonic() + 5
-    while daemon.pid() is None and time.monotonic() < deadline:
-        time.sleep(0.01)
+    wait_until(lambda: ignores_term(daemon.pid()), 5, 0.01, "the shell to ignore SIGTERM")
     yield daemon
     daemon.kill()
 
@@ -44,3 +53,33 @@ def test_what_does_not_end_when_asked_is_told_and_killed(deaf):
     while deaf.pid() is not None and time.monotonic() < deadline:
         time.sleep(0.01)
     assert deaf.pid() is None
+
+
+def test_a_server_that_was_started_is_found_at_once_under_its_own_number(tmp_path):
+    """A look before its number is on file would take it for one that has died."""
+    (tmp_path / "run").mkdir()
+    daemon = Daemon(LocalHost(tmp_path), "Slow", ["sleep", "60"], pid_file="/run/slow.pid", log="/run/slow.log")
+    for _ in range(20):
+        daemon.start()
+        pid = daemon.pid()
+        assert pid is not None
+        command = Path(f"/proc/{pid}/cmdline")
+        wait_until(lambda command=command: command.read_text().startswith("sleep"), 5, 0.01, "the server's command")
+        assert os.getsid(pid) == pid
+        daemon.start()
+        assert daemon.pid() == pid
+        daemon.kill()
+
+
+def test_what_ends_by_itself_before_it_is_asked_to_has_stopped():
+    """It was there at the first look, and is gone before the signal."""
+    seen, sent = ["7", ""], []
+
+    def run(command, *, check=True, **_rest):
+        if isinstance(command, str):
+            return CommandResult(command, 0, seen.pop(0) if seen else "", "", 0.0)
+        sent.append((command, check))
+        return CommandResult("kill", 1, "", "No such process", 0.0)
+
+    Daemon(SimpleNamespace(name="b1", run=run), "Kafka", ["kafka"], pid_file="/run/k.pid", log="/run/k.log").stop()
+    assert sent == [(["kill", "-TERM", "7"], False)]

@@ -73,6 +73,7 @@ def test_the_document_of_a_topology_is_the_same_topology():
         ("provision: inventory\n", "", "defaults.nic.device: the testbed makes this NIC"),
         ("provision: inventory", "provision: inventori", "did you mean inventory?"),
         ("port: 2022", "host_key: SHA256:short", "SHA256:short is no host key"),
+        ("5.5:2222", "5.5:99999", "inventory.jump: 99999 is no port; allowed: 1 to 65535"),
         ("key: id", "kex: id", "did you mean key?"),
         ("device: eth0", "device: lo", "lo is loopback"),
     ],

@@ -6,14 +6,17 @@ from types import SimpleNamespace
 
 import pytest
 
-from testbed.errors import UsageError
+from testbed.errors import TestbedError, UsageError
 from testbed.network.addresses import AddressPlan
 from testbed.network.fabric import shaped_devices, wire, wire_host
 from testbed.owner import Owner
+from testbed.provision import state as states
 from testbed.provision.liveness import why_not_whole
 from testbed.provision.membership import add_host, joining, joining_brokers, remove_host
+from testbed.topology import TopologyError, load_document
 from testbed.topology.find import find
 from testbed.topology.host import Role
+from tests.provision.states import make
 
 S3 = find("s3")
 PIDS = {"b1": 11, "b2": 22, "s1": 33, "b3": 44}
@@ -116,3 +119,28 @@ def test_a_host_that_a_living_process_adds_need_not_run_and_one_that_a_dead_proc
     engine = FakeEngine("", "b1", "b2", "s1")
     assert why_not_whole(engine, state(str(Owner.this_process()))) == ""
     assert "b3 has no running container" in why_not_whole(engine, state("1@1@another boot"))
+
+
+def test_what_another_command_changed_since_is_taken_over_before_a_host_leaves(tmp_path, monkeypatch):
+    """Two commands attach; the first removes b2. The second must not write b2 into the state again."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    stale = SimpleNamespace(name="one", topology=S3, state=make("one", topology=S3.to_document()))
+    states.save(make("one", topology=S3.without_host("b2").to_document()))
+
+    def become(state):
+        stale.state, stale.topology = state, load_document(dict(state.topology))
+
+    stale.become = become
+    with pytest.raises(UsageError, match="one has no host b2, only b1, s1"):
+        remove_host(stale, "b2", print, print)
+    states.forget("one")
+    with pytest.raises(TestbedError, match="testbed one was removed by another command"):
+        add_host(stale, joining(S3, "b3", "b1"), print, print)
+
+
+def test_addresses_of_removed_hosts_are_not_given_out_without_end():
+    """A hundred hosts of other names have joined and left: the next one would have no address."""
+    topology = replace(S3, places=("b1", "b2", "s1", *(f"x{number}" for number in range(97))))
+    with pytest.raises(TopologyError, match=r"hosts: 101 hosts were given an address.*allowed: 100, or the name of a"):
+        topology.with_host(joining(topology, "b3", "b2"))
+    assert topology.with_host(joining(topology, "x7", "b2")).by_number == topology.by_number

@@ -9,10 +9,11 @@ from types import SimpleNamespace
 
 import pytest
 
-from testbed.network import kernel
+from testbed.network import apply, kernel
 from testbed.network.kernel import effective_capabilities
 from testbed.setup.check import CheckFinding
 from testbed.setup.checks import engine, machine, packages, software
+from testbed.software import distribution
 from testbed.software.commands import CommandError
 from testbed.software.distribution import Distribution, os_release
 from testbed.software.engine import EngineError, EngineSocket, Trouble
@@ -116,6 +117,19 @@ def test_control_groups_by_version(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 def test_a_route_that_covers_all_addresses_is_named() -> None:
     assert machine.covering_routes(["default", "198.18.3.0/24", "10.0.0.0/8"]) == ()
     assert machine.covering_routes(["198.0.0.0/8", "198.18.0.0/15"]) == ("198.0.0.0/8", "198.18.0.0/15")
+
+
+def test_routes_are_read_where_ip_is_in_no_folder_of_the_users_path(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """openSUSE has it in /usr/sbin, which a user's PATH lacks."""
+    program = tmp_path / "ip"
+    program.write_text('#!/bin/sh\necho \'[{"dst": "198.0.0.0/8"}]\'\n')
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", "/no/such/folder")
+    monkeypatch.setattr(distribution, "SYSTEM_FOLDERS", (str(tmp_path),))
+    assert "a route to 198.0.0.0/8" in machine.Addresses().probe().what
+    assert apply.machine_networks() == ["198.0.0.0/8"]
 
 
 def test_too_little_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

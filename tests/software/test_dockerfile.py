@@ -8,7 +8,7 @@ import pytest
 
 from testbed.software import apt, image
 from testbed.software.apt import parse_fetch_settings
-from testbed.software.image import BASE, CHANGES, OPTIONS, PACKAGES, build_context, recipe_digest
+from testbed.software.image import BASE, CHANGES, NODE, OPTIONS, PACKAGES, build_context
 
 
 def text(**named):
@@ -17,7 +17,7 @@ def text(**named):
 
 def test_the_recipe_of_existing_histories_is_kept():
     """A change of this digest ends the environment class of every history: change it knowingly."""
-    assert recipe_digest() == "962175de44fa"
+    assert NODE.digest == "962175de44fa"
 
 
 def test_every_package_and_change_of_the_recipe_is_in_it():

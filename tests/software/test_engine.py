@@ -1,6 +1,7 @@
 import http.server
 import io
 import json
+import socket
 import socketserver
 import struct
 import sys
@@ -10,7 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from testbed.software.engine import EngineError, EngineSocket, Trouble
+from testbed.owner import Owner
+from testbed.paths import state_dir
+from testbed.software.engine import Container, EngineError, EngineSocket, Trouble
 
 
 class FakeEngine(http.server.BaseHTTPRequestHandler):
@@ -185,3 +188,37 @@ def test_the_address_comes_from_the_environment(monkeypatch: pytest.MonkeyPatch)
     assert EngineSocket.from_environment().address == "unix:///elsewhere.sock"
     monkeypatch.delenv("DOCKER_HOST")
     assert Path(EngineSocket.from_environment().address.removeprefix("unix://")) == Path("/var/run/docker.sock")
+
+
+def test_a_container_that_does_not_end_in_time_is_an_error_of_the_engine(tmp_path: Path) -> None:
+    """The engine sends the head of its answer at once, and the exit code when the container has ended."""
+    listener = socket.socket(socket.AF_UNIX)
+    listener.bind(str(tmp_path / "sock"))
+    listener.listen()
+
+    def answer() -> None:
+        connection, _ = listener.accept()
+        connection.recv(4096)
+        connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 20\r\n\r\n")
+        connection.recv(4096)
+        connection.close()
+
+    thread = threading.Thread(target=answer, daemon=True)
+    thread.start()
+    with pytest.raises(EngineError, match="timed out"):
+        Container(EngineSocket(f"unix://{tmp_path / 'sock'}"), "c1").wait(0.1)
+    thread.join()
+    listener.close()
+
+
+def test_each_container_of_a_command_names_its_process(fake: tuple[type[FakeEngine], EngineSocket]) -> None:
+    handler, engine = fake
+    handler.answers["POST /containers/create"] = (201, b'{"Id": "c1"}')
+    with engine.files_of_image("sha256:1") as stream:
+        stream.read()
+    labels = json.loads(handler.bodies[0])["Labels"]
+    assert labels["testbed.role"] == "files"
+    owner = Owner.parse(labels["testbed.owner"])
+    assert owner is not None
+    assert owner.alive()
+    assert labels["testbed.state"] == str(state_dir())

@@ -2,6 +2,7 @@ import io
 import tarfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,7 @@ from testbed.software import image
 from testbed.software.commands import CommandError
 from testbed.software.distribution import Distribution
 from testbed.software.engine import EngineError, Trouble
-from testbed.software.image import build_command, node_image, recipe_digest
+from testbed.software.image import NODE, build_command, node_image
 
 
 class FakeEngine:
@@ -51,8 +52,8 @@ def built(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[str]:
 def test_it_is_built_once(built: list[str]) -> None:
     engine = FakeEngine({}, {})
     assert node_image(engine).id == "sha256:built"
-    assert node_image(engine).tag == f"testbed-node:{recipe_digest()}"
-    assert built == [f"testbed-node:{recipe_digest()}"]
+    assert node_image(engine).tag == NODE.tag
+    assert built == [NODE.tag]
 
 
 def test_a_configured_image_is_pulled(built: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -75,10 +76,8 @@ def test_what_is_in_an_image_made_here_is_told_by_its_label(built: list[str]) ->
     assert (made.id, made.contents) == ("sha256:built", "sha256:packages")
 
 
-def test_a_changed_recipe_is_another_image(monkeypatch: pytest.MonkeyPatch) -> None:
-    before = recipe_digest()
-    monkeypatch.setattr(image, "PACKAGES", (*image.PACKAGES, "sudo"))
-    assert recipe_digest() != before
+def test_a_changed_recipe_is_another_image() -> None:
+    assert replace(NODE, packages=(*NODE.packages, "sudo")).tag != NODE.tag
 
 
 def test_sources_are_read_from_standard_input_only_where_there_are_any() -> None:

@@ -1,6 +1,11 @@
+from pathlib import Path
 from xml.etree import ElementTree
 
-from testbed.software.maven import Coordinates, missing_artifacts, pom
+import pytest
+
+from testbed.software import maven
+from testbed.software.commands import CommandError
+from testbed.software.maven import Coordinates, NotInRegistry, missing_artifacts, pom
 
 SAID = (
     "[ERROR] Failed to execute goal on project jars: Could not resolve dependencies for "
@@ -28,3 +33,26 @@ def test_what_maven_remembers_to_miss_is_read_too() -> None:
 
 def test_a_network_failure_is_not_taken_for_a_missing_artifact() -> None:
     assert missing_artifacts("[ERROR] Could not transfer artifact org.apache.kafka:kafka_2.13:pom:4.3.1") == ()
+
+
+def test_versions_are_read_although_maven_fails_and_a_download_was_interrupted(tmp_path: Path, monkeypatch) -> None:
+    folder = tmp_path / ".m2" / "repository" / "g" / "name"
+    folder.mkdir(parents=True)
+    (folder / "maven-metadata-a.xml").write_text("<metadata><versioning><versions><version>1</ver")
+    (folder / "maven-metadata-b.xml").write_text("<m><version>1</version><version>2</version></m>")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setattr(maven, "run_logged", fail)
+    assert maven.known_versions("g", "name") == ("1", "2")
+
+
+def test_what_maven_does_not_find_is_named(tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setattr(maven, "run_logged", fail)
+    with pytest.raises(NotInRegistry, match=r"^Maven finds no org\.apache\.kafka:kafka_2\.13:4\.9\.9$"):
+        maven.run_maven(tmp_path / "pom.xml", ["package"], purpose="builds")
+
+
+def fail(words, log, **_rest) -> None:
+    assert words[:6] == ["mvn", "-B", "-q", "-Dstyle.color=never", "-f", words[5]]
+    raise CommandError("mvn: exit code 1", log, SAID)

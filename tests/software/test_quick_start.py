@@ -2,7 +2,7 @@
 
 import pytest
 
-from testbed.software.engine import LABEL, EngineSocket
+from testbed.software.engine import ROLE_LABEL, EngineSocket
 from testbed.software.format import bootstrap_checkpoint, meta_properties, new_id, run_format
 from testbed.software.image import node_image
 from testbed.software.jvm import broker_command, cds_archive, mounts
@@ -50,7 +50,7 @@ def test_the_archive_is_used_also_with_the_agent() -> None:
         "Image": image.id,
         "Entrypoint": [],
         "Cmd": list(command),
-        "Labels": {LABEL: "test"},
+        "Labels": {ROLE_LABEL: "test"},
         "HostConfig": {
             "NetworkMode": "none",
             "Binds": [mount.bind for mount in mounts(release, archive)],

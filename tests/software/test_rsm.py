@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from testbed.errors import SoftwareError
-from testbed.software import maven_project
+from testbed.software import maven
 from testbed.software.rsm import (
     INTERFACE,
     PROJECT,
@@ -115,8 +115,9 @@ def test_the_digest_is_of_what_the_jar_is_made_of(tmp_path):
 
 
 def test_without_maven_that_is_said(cache, monkeypatch):
-    monkeypatch.setattr(maven_project.shutil, "which", lambda _name: None)
-    with pytest.raises(SoftwareError, match="on Debian: maven"):
+    monkeypatch.setattr(maven.shutil, "which", lambda *_words, **_rest: None)
+    said = "^mvn, which builds the remote storage manager, is not installed: "
+    with pytest.raises(SoftwareError, match=said):
         remote_storage_manager()
 
 

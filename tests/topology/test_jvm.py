@@ -80,6 +80,14 @@ def test_the_command_line_has_one_heap_and_one_collector():
     command = ("sh", "-c", "x", "java", *JVM_FLAGS, "-cp", "a.jar", "kafka.Kafka", "f")
     assert with_jvm(command, None, None, ()) == command
     own = with_jvm(command, 1 << 30, "g1", ("-Dall=1",))
-    assert own[:8] == ("sh", "-c", "x", "java", "-Xms1073741824", "-Xmx1073741824", "-XX:+UseG1GC", "-Dall=1")
+    assert own[:7] == ("sh", "-c", "x", "java", "-Xms1073741824", "-Xmx1073741824", "-XX:+UseG1GC")
     assert [each for each in own if each.startswith(("-Xm", "-XX:+Use"))] == list(own[4:7])
-    assert own[-4:] == ("-cp", "a.jar", "kafka.Kafka", "f")
+    assert own[-5:] == ("-Dall=1", "-cp", "a.jar", "kafka.Kafka", "f")
+
+
+def test_a_flag_of_the_topology_counts_where_the_testbed_has_another_value():
+    """Of two values of one flag the JVM takes the last."""
+    command = ("java", *JVM_FLAGS, "-cp", "a.jar", "kafka.Kafka", "f")
+    found = with_jvm(command, None, None, ("-XX:TieredStopAtLevel=4",))
+    levels = [each for each in found if each.startswith("-XX:TieredStopAtLevel=")]
+    assert levels == ["-XX:TieredStopAtLevel=1", "-XX:TieredStopAtLevel=4"]

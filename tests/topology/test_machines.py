@@ -11,7 +11,8 @@ TEXT = """
 name: spread
 machines:
   here: {engine: local}
-  there: {engine: "ssh://root@10.0.0.5:2222", key: id, host_key: "SHA256:x", address: 10.1.0.5}
+  there: {engine: "ssh://root@10.0.0.5:2222", key: id, address: 10.1.0.5,
+          host_key: "SHA256:47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU"}
 kafka: {version: 4.3.1}
 defaults: {nic: {rate: 400mbit}}
 hosts:
@@ -73,6 +74,11 @@ def test_a_document_has_the_machines_and_the_places_and_gives_the_same_topology(
 @pytest.mark.parametrize(
     ("there", "instead", "told"),
     [
+        (
+            "SHA256:47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU",
+            "SHA256:x",
+            "machines.there.host_key: SHA256:x is no host key",
+        ),
         (
             "b1: {role: broker}",
             "b1: {role: broker, machine: her}",

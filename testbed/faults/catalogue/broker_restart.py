@@ -5,7 +5,7 @@ from typing import ClassVar
 
 from testbed.faults.fault import parameter, remembered_field
 from testbed.faults.parameters import name
-from testbed.faults.processes import ProcessFault, kafka, look, require_running, start
+from testbed.faults.processes import ProcessFault, look, require_running, restart
 from testbed.provision.serving import silent
 from testbed.provision.testbed import Testbed
 
@@ -28,10 +28,8 @@ class BrokerRestart(ProcessFault):
         return replace(self, before=require_running(testbed, self.host).pid)
 
     def apply(self, testbed: Testbed) -> None:
-        """See `Fault.apply`."""
-        node = testbed.node(self.host)
-        node.stop(timeout_s=60.0)
-        start(kafka(testbed, self.host))
+        """See `Fault.apply`. What other faults do to the old process, such as to stall it, they do to the new one."""
+        restart(testbed, self.host)
 
     def verify(self, testbed: Testbed) -> str | None:
         """See `Fault.verify`."""

@@ -5,7 +5,7 @@ from typing import ClassVar
 
 from testbed.errors import TestbedError, UsageError
 from testbed.faults.fault import remembered_field
-from testbed.faults.processes import ProcessFault, kafka, look, start
+from testbed.faults.processes import ProcessFault, look, settle
 from testbed.provision.testbed import Testbed
 from testbed.topology.model import Topology
 from testbed.wait import wait_for
@@ -67,7 +67,7 @@ class ControllerFailover(ProcessFault):
             interval_s=_LOOK_S,
             what=f"another controller than {self.host} to become active",
         )
-        start(kafka(testbed, self.host))
+        settle(testbed, self.host)
 
     def verify(self, testbed: Testbed) -> str | None:
         """See `Fault.verify`."""

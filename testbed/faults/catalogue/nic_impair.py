@@ -5,7 +5,7 @@ from typing import ClassVar
 
 from testbed.errors import UsageError
 from testbed.faults.fault import parameter
-from testbed.faults.network import EVERY_NIC, NetworkFault, nics_of
+from testbed.faults.network import EVERY_NIC, NetworkFault, with_nics
 from testbed.faults.parameters import Direction, direction, known_nic, name, share_or_none
 from testbed.provision.machine import no_netem
 from testbed.topology.links import Impairment, Nic
@@ -48,14 +48,7 @@ class NicImpair(NetworkFault):
 
     def reshaped(self, topology: Topology) -> Topology:
         """See `NetworkFault.reshaped`."""
-        chosen = {number for number, _nic in nics_of(topology, self.host, self.nic)}
-        nics = [
-            self._changed(nic) if number in chosen else nic for number, nic in enumerate(topology.host(self.host).nics)
-        ]
-        hosts = (
-            replace(h, nic=nics[0], more_nics=tuple(nics[1:])) if h.name == self.host else h for h in topology.hosts
-        )
-        return replace(topology, hosts=tuple(hosts))
+        return with_nics(topology, self.host, self.nic, self._changed)
 
     def _changed(self, nic: Nic) -> Nic:
         sends, receives = self.direction.transmits, self.direction.receives

@@ -1,12 +1,12 @@
 """A slow NIC, as with a cable that negotiated a lower rate, or a neighbour's traffic on the link."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import ClassVar
 
 from testbed.errors import UsageError
 from testbed.faults.fault import parameter
-from testbed.faults.network import EVERY_NIC, NetworkFault, nics_of
+from testbed.faults.network import EVERY_NIC, NetworkFault, nics_of, with_nics
 from testbed.faults.parameters import Direction, bit_rate, direction, known_nic, name, slower
 from testbed.topology.links import Nic
 from testbed.topology.model import Topology
@@ -42,15 +42,7 @@ class NicRate(NetworkFault):
 
     def reshaped(self, topology: Topology) -> Topology:
         """See `NetworkFault.reshaped`."""
-        chosen = {number for number, _nic in nics_of(topology, self.host, self.nic)}
-        nics = [
-            slower(nic, self.rate, self.direction) if number in chosen else nic
-            for number, nic in enumerate(topology.host(self.host).nics)
-        ]
-        hosts = (
-            replace(h, nic=nics[0], more_nics=tuple(nics[1:])) if h.name == self.host else h for h in topology.hosts
-        )
-        return replace(topology, hosts=tuple(hosts))
+        return with_nics(topology, self.host, self.nic, lambda nic: slower(nic, self.rate, self.direction))
 
 
 FAULT = NicRate

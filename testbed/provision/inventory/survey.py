@@ -2,7 +2,6 @@
 
 import json
 import socket
-import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
@@ -11,6 +10,7 @@ from typing import Any
 
 from testbed.errors import TestbedError
 from testbed.hosts import Shell, SshHost
+from testbed.hosts.clock import measure_offset
 from testbed.kafka.node import CLIENT_PORT, CONTROLLER_PORT, REPLICATION_PORT, SECURE_PORT, secure_protocol
 from testbed.network.flow import PORT as MEASURE_PORT
 from testbed.objectstore.server import PORT as STORE_PORT
@@ -35,7 +35,6 @@ TRIALS: Mapping[str, str] = {
 NETEM = f"{_IFB} && tc qdisc add dev t0 root netem delay 1ms"
 REACH_S = 3.0
 CONNECT_S = 6.0
-_CLOCK_READINGS = 3
 _FIRST = 'command -v python3; echo; id -u; echo "$SSH_CONNECTION"; sudo -n true 2>&1 | head -1'
 
 
@@ -152,8 +151,8 @@ def _asked(host: SshHost, declared: DeclaredHost, access: SshAccess, facts: Mach
         sudo=refused,
         ssh_port=int(words[3]) if len(words) == 4 else access.port,
     )
-    offset, unsure = clock_offset(host)
-    facts = replace(facts, clock_offset_s=offset, clock_unsure_s=unsure)
+    clock = measure_offset(host)
+    facts = replace(facts, clock_offset_s=clock.offset_s, clock_unsure_s=clock.unsure_s)
     if not python:
         return facts
     config = {
@@ -165,18 +164,6 @@ def _asked(host: SshHost, declared: DeclaredHost, access: SshAccess, facts: Mach
         "devices": [nic.name for nic in declared.nics],
     }
     return replace(facts, survey=ask(host, "survey", config, sudo=access.sudo and not refused))
-
-
-def clock_offset(host: Shell) -> tuple[float, float]:
-    """Return the host's clock less this machine's, in seconds, and the most by which this may be wrong."""
-    found = []
-    for _ in range(_CLOCK_READINGS):
-        before = time.time_ns()
-        there = int(host.run(["date", "+%s%N"]).stdout)
-        after = time.time_ns()
-        found.append(((after - before) / 2e9, (there - (before + after) / 2) / 1e9))
-    unsure, offset = min(found)
-    return offset, unsure
 
 
 def _with_silence(

@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from ipaddress import IPv4Network
 from pathlib import Path
 
+from testbed.network.addresses import RANGE
 from testbed.network.kernel import UNTRIED, lacking_capabilities, try_kind
 from testbed.paths import cache_dir
 from testbed.setup.check import Check, CheckFinding
@@ -98,9 +99,6 @@ class ControlGroups(Check):
         )
 
 
-RANGE = IPv4Network("198.18.0.0/15")
-
-
 class Addresses(Check):
     """The range of addresses that testbeds take theirs from (RFC 2544 reserves it for benchmarks)."""
 
@@ -109,9 +107,10 @@ class Addresses(Check):
 
     def probe(self) -> CheckFinding:
         """Return how many of its networks other routes of this machine use."""
-        if which("ip") is None:
+        program = which("ip")
+        if program is None:
             return self.bad("cannot be read before ip is installed", required=False)
-        said = subprocess.run(["ip", "-j", "-4", "route"], capture_output=True, text=True, check=False).stdout
+        said = subprocess.run([program, "-j", "-4", "route"], capture_output=True, text=True, check=False).stdout
         covering = covering_routes(str(route.get("dst", "default")) for route in json.loads(said or "[]"))
         if not covering:
             return self.good(f"{RANGE} is free for testbeds, but for their own")

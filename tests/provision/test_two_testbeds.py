@@ -1,0 +1,77 @@
+"""Two testbeds on one engine: their names never meet, and no command removes what is another's."""
+
+import docker.errors
+import pytest
+
+from testbed.errors import TestbedError
+from testbed.network.addresses import AddressPlan
+from testbed.owner import Owner
+from testbed.paths import state_dir
+from testbed.provision import state as states
+from testbed.provision import testbed as facade
+from testbed.provision.containers import STATE, Labels, NetworkTaken, name_of_fabric, name_of_host
+from testbed.provision.plan import fabric_spec
+from testbed.topology.find import find
+from tests.provision.engine_api import FullApi
+
+THEIRS = Labels("three", 7, Owner(1, 0, "boot"), "/another/folder")
+
+
+def test_hyphens_in_names_never_make_one_name_of_two():
+    assert name_of_host("a-c", "b") != name_of_host("a", "c-b")
+    assert name_of_host("a", "fabric") != name_of_fabric("a")
+
+
+def test_a_name_that_another_state_folder_has_is_refused_before_anything_is_made(use):
+    api = use(FullApi("nothing", 0))
+    api.made["theirs"] = THEIRS.of("fabric")
+    with pytest.raises(TestbedError, match=r"a testbed three of another state folder, /another/folder: .*--name"):
+        facade.Testbed.up(find("three-brokers"), name="three")
+    assert list(api.made) == ["theirs"]
+    assert api.nets == {}
+    assert not states.folder("three").exists()
+
+
+def test_what_another_folder_made_at_the_same_time_stays_when_the_engine_refuses_the_name(use, monkeypatch):
+    api = use(FullApi("nothing", 0))
+
+    def taken(*_words, name, **_rest):
+        api.made["theirs"], api.nets["theirs"] = THEIRS.of("fabric"), THEIRS.of("management")
+        raise docker.errors.APIError("409 Conflict", explanation=f'the container name "/{name}" is already in use')
+
+    monkeypatch.setattr(api, "create_container", taken)
+    with pytest.raises(TestbedError, match="is already in use"):
+        facade.Testbed.up(find("three-brokers"), name="three")
+    assert list(api.made) == list(api.nets) == ["theirs"]
+    assert not states.folder("three").exists()
+
+
+def test_a_container_that_cannot_be_started_is_removed_at_once(use):
+    api = use(FullApi("start", 0))
+    engine = facade.Engine()
+    with pytest.raises(TestbedError, match="full"):
+        engine.create(fabric_spec("node", Labels("one", 0, Owner.this_process(), str(state_dir()))))
+    assert api.made == {}
+
+
+def test_only_volumes_of_this_state_folder_are_listed(use):
+    api = use(FullApi("nothing", 0))
+    asked = []
+    api.volumes = lambda filters: asked.append(filters) or {"Volumes": None}
+    facade.Engine().volumes("three")
+    assert asked == [{"label": ["testbed.name=three", f"{STATE}={state_dir()}"]}]
+
+
+@pytest.mark.parametrize(
+    "said", ["Pool overlaps with other one on this address space", "subnet 198.18.0.0/24 is already used on the host"]
+)
+def test_addresses_that_another_network_has_are_passed_over_on_docker_and_on_podman(use, said):
+    """The next slot is tried."""
+    api = use(FullApi("nothing", 0))
+
+    def taken(*_words, **_rest):
+        raise docker.errors.APIError("403 Forbidden", explanation=said)
+
+    api.create_network = taken
+    with pytest.raises(NetworkTaken):
+        facade.Engine().create_network("n", AddressPlan(0, ()).management, {})
