@@ -28,9 +28,8 @@ from testbed.experiments.load import ALONE_S
 from testbed.experiments.load_shape import check_shape, load_shape, shape_parameters, spread
 from testbed.experiments.mid_move_actions import MidMoveAction
 from testbed.experiments.model_inputs import instant
-from testbed.experiments.move_driver import UnthrottledDriver
 from testbed.experiments.move_environment import MoveEnvironment, MoveSetup
-from testbed.experiments.reassignment_run import LogSizes, ReassignmentRun
+from testbed.experiments.reassignment_run import LogSizes, ReassignmentRun, unbatched_run
 from testbed.experiments.samplers import start_samplers
 from testbed.experiments.storage import (
     check_size,
@@ -109,8 +108,8 @@ def run_unthrottled_move(
     recorder, topology = context.recorder, context.testbed.topology
     check_storage(setup.storage, topology)
     with context.testbed.admin() as admin, ExitStack() as stack:
-        environment = MoveEnvironment(context, setup, admin)
-        run = stack.enter_context(ReassignmentRun(environment, driver=UnthrottledDriver(environment)))
+        run = stack.enter_context(unbatched_run(context, setup, admin))
+        environment = run.environment
         active = [make(run) for make in activities]
         for each in active:
             stack.callback(each.close)
