@@ -10,6 +10,7 @@ from results.contract.handover import HandoverRecord
 from results.contract.live import LiveLoad
 from results.contract.manifest import Facts, NicMeasurement
 from results.contract.relocation import ColdRead, Membership, Relocation, Sent
+from testbed.errors import UsageError
 from testbed.experiments.experiment import (
     Context,
     Experiment,
@@ -18,7 +19,7 @@ from testbed.experiments.experiment import (
     Parameter,
     Settings,
     SuiteScenario,
-    Value,
+    above_zero,
     number,
     whole,
 )
@@ -225,16 +226,16 @@ RECORD_SIZE = "record-size"
 """The name of the load's parameter `size` where `size` is that of the data."""
 
 
-def size(text: str) -> Value:
-    """Parse a size with its unit and return the bytes."""
-    return parse_size(text)
-
-
 def parameters(*more: Parameter, size_default: str = "300MB", partitions: str = "10") -> list[Parameter]:
     """Return the parameters of every move without a throttle, and `more`."""
     return [
         storage_parameter(),
-        Parameter("size", size_default, size, "what is written before the move, into all partitions that move"),
+        Parameter(
+            "size",
+            size_default,
+            above_zero(parse_size),
+            "what is written before the move, into all partitions that move",
+        ),
         Parameter("partitions", partitions, whole(1, 2000), "how many partitions there are"),
         inbound("500kB/s"),
         *shape_parameters(RECORD_SIZE),
@@ -279,12 +280,16 @@ def unthrottled_experiment(
         shape = load_shape(settings, RECORD_SIZE)
         found = spread(layout(settings, hosts), shape.topics)
         check_shape(shape, found)
+        if not found.moving:
+            raise UsageError(f"with partitions={number(settings, 'partitions'):g} no partition moves; give more")
         return found
 
     letters = string.ascii_uppercase[: brokers + joining]
 
     def overlay(settings: Settings) -> Mapping[str, str]:
-        planned(settings, letters)  # raises for contradictory settings before the provisioning
+        # These raise for contradictory settings before the provisioning.
+        planned(settings, letters)
+        action(settings, letters[:brokers])
         check_size(storage_of(settings), number(settings, "size"), math.ceil(number(settings, "partitions")))
         return {}
 
