@@ -13,6 +13,8 @@ from testbed.hosts import Host, Process
 from testbed.hosts.host import AGENT_PATH
 from testbed.wait import wait_for
 
+STOP_S = 30.0
+"""The longest wait for a poller's present call: two requests, each with time to connect and time for its answer."""
 INTERVAL_S = 0.99
 """Seconds, a little under one, so that eleven intervals fit into the quota window of 11 s."""
 
@@ -36,8 +38,9 @@ class Recorder:
         self._left: set[str] = set()
         """The hosts that are removed, or going to be."""
         self._newest: dict[str, int] = {}
-        self._trouble: dict[str, str] = {}  # host → why it gives no sample at present
         """Host → the time of its agent's last sample."""
+        self._trouble: dict[str, str] = {}
+        """Host → why it gives no sample at present."""
         self._latest: dict[tuple[str, str, str | None, int | None], float] = {}
 
     def event(
@@ -145,8 +148,8 @@ class Recorder:
                 with self._lock:
                     self._newest[host] = answer["t"]
                     self._trouble.pop(host, None)
-        except (OSError, ValueError) as error:
-            self._failed(host, str(error))
+        except (OSError, TypeError, ValueError) as error:
+            self._failed(host, f"its agent's line is not a sample: {error}")
         if not self._stopping.is_set() and host not in self._left:
             with self._lock:
                 self._trouble.setdefault(host, "its probe ended")
@@ -205,6 +208,8 @@ class Poller:
     def __init__(self, recorder: Recorder, name: str, interval_s: float, look: Callable[[], Iterable[Sample]]) -> None:
         self._recorder, self._name, self._interval_s, self._look = recorder, name, interval_s, look
         self._stopping = threading.Event()
+        self._adding = threading.Lock()
+        self._closed = False
         self._thread = threading.Thread(target=self._loop, name=name, daemon=True)
 
     def start(self) -> None:
@@ -212,16 +217,22 @@ class Poller:
         self._thread.start()
 
     def stop(self) -> None:
-        """End the poller after the present call; nothing is added afterwards."""
+        """End the poller after the present call; nothing is added afterwards, also when that call takes longer."""
         self._stopping.set()
-        self._thread.join(timeout=30.0)
+        self._thread.join(timeout=STOP_S)
+        with self._adding:
+            self._closed = True
 
     def _loop(self) -> None:
         due = time.monotonic()
         while not self._stopping.is_set():
             try:
-                self._recorder.add(self._look())
+                found = list(self._look())
             except TestbedError as error:
                 self._recorder.event("note", f"{self._name} failed", {"error": str(error)})
+                found = []
+            with self._adding:
+                if not self._closed:
+                    self._recorder.add(found)
             due = max(due + self._interval_s, time.monotonic() - self._interval_s)
             self._stopping.wait(max(0.0, due - time.monotonic()))
