@@ -100,16 +100,15 @@ class Recorder:
         log_dir: str | None,
         jmx_port: int | None,
         s3_port: int | None = None,
-        interval_s: float = INTERVAL_S,
         latency: bool = False,
         cpus: float = 0.0,
     ) -> None:
         """Start the agent on a host and record its samples until `stop`; with `latency`, Kafka's request times, too.
 
-        With `cpus` the agent samples less often than each interval where it would use more CPUs than that on average.
+        With `cpus` the agent samples less often where it would use more CPUs than that on average.
         """
         config = {
-            "interval_s": interval_s,
+            "interval_s": INTERVAL_S,
             "log_dir": log_dir,
             "topics": list(topics),
             "devices": list(devices),
