@@ -120,8 +120,9 @@ def limits(settings: Settings) -> BatchLimits:
     mode = mode_of(settings)
     if settings.get("starts") and mode != "incremental":
         raise UsageError(f"starts changes nothing with mode={mode}: only mode=incremental starts single steps")
-    if settings.get("per-broker") and mode == "unbatched":
-        raise UsageError("per-broker changes nothing with mode=unbatched: the whole plan is one request")
+    for name in ("leaders", "per-broker"):
+        if settings.get(name) and mode == "unbatched":
+            raise UsageError(f"{name} changes nothing with mode=unbatched: the whole plan is one request")
     return BatchLimits(*(int(number(settings, name)) or None if name in settings else None for name in STEPS))
 
 

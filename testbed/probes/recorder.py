@@ -164,7 +164,8 @@ class Recorder:
     def poll(self, name: str, interval_s: float, look: Callable[[], Iterable[Sample]]) -> "Poller":
         """Call `look` every `interval_s` seconds in its own thread, until that poller or the recorder is stopped.
 
-        A call that raises `TestbedError` is recorded as an event, and the next call follows. Return the poller.
+        A call that raises `TestbedError` is recorded as an event, and the next call follows. Any other error is a
+        defect of the probe: an event records it, and the poller ends with it. Return the poller.
         """
         poller = Poller(self, name, interval_s, look)
         with self._lock:
@@ -230,6 +231,9 @@ class Poller:
             except TestbedError as error:
                 self._recorder.event("note", f"{self._name} failed", {"error": str(error)})
                 found = []
+            except BaseException as error:
+                self._recorder.event("note", f"{self._name} ended", {"error": f"{type(error).__name__}: {error}"})
+                raise
             with self._adding:
                 if not self._closed:
                     self._recorder.add(found)

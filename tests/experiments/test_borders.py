@@ -45,6 +45,8 @@ def test_a_value_at_its_border_is_taken_or_refused_and_never_an_error_of_another
         ("kip73-nic-bound", ["nic=0mbit"], "nic=0mbit: expected more than 0"),
         ("kip73-many", ["partitions=4"], "partitions=4: each of 5 brokers leads one; give 5 or more"),
         ("kip73-upgrade", ["direction=down"], "direction=down needs another Kafka"),
+        ("kip73-upgrade", ["finalize=yes"], "finalize=yes needs another Kafka in `to`, not same"),
+        ("kip73-two-node", ["leaders=1"], "leaders changes nothing with mode=unbatched"),
         ("kip435-example", ["partitions=4"], "partitions=4: each of 5 brokers leads one"),
         ("kip435-rf4", ["lowered=6MB/s"], "lowered=6MB/s is not below rate=6MB/s"),
         ("kip435-exchange", ["starts=1"], "starts changes nothing with mode=unbatched"),

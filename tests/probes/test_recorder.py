@@ -129,6 +129,15 @@ def test_a_value_that_is_no_number_is_a_failure_of_the_probe():
     assert recorder.events()[0].name == "probe failed"
 
 
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+def test_a_defect_of_a_poll_is_an_event_of_the_run():
+    recorder = Recorder()
+    recorder.poll("lag", 0.01, lambda: {}["b1"])
+    wait_until(lambda: bool(recorder.events()), 2, 0.01, "the note")
+    recorder.stop()
+    assert [(e.name, e.detail) for e in recorder.events()] == [("lag ended", {"error": "KeyError: 'b1'"})]
+
+
 def test_a_step_ends_also_when_it_fails():
     recorder = Recorder()
     with pytest.raises(ValueError), recorder.step("move"):
