@@ -75,7 +75,7 @@ class ProcessReports:
         spec, newest = self.spec, self.newest
         ran_s, why = (newest.get("t", 0) - self._begun_us) / 1e6, ""
         if not self.final:
-            why = "it ended before it was told to" + (f": {self.error}" if self.error else "")
+            why = "it ended before the load was stopped" + (f": {self.error}" if self.error else "")
         elif newest.get("fatal"):
             why = f"it could not go on: {self.error}"
         elif isinstance(spec, ProducerSpec):

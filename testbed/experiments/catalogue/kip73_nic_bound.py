@@ -22,7 +22,7 @@ def _layout(settings: Settings, hosts: Hosts) -> Layout:
     if rate < 1.5 * carries:
         raise UsageError(
             f"rate={format_byte_rate(rate)} is not well above what nic={format_bit_rate(nic)} carries, "
-            f"{format_byte_rate(carries, 3)}: it could not be told which of the two bound"
+            f"{format_byte_rate(carries, 3)}: the run could not show which of the two bound"
         )
     moved = PartitionGroup("kip73", range(int(number(settings, "partitions"))), (a,), (b,), 1)
     return sized_for(throttled_layout([moved], a, b, control=False), carries, number(settings, "preload"))
