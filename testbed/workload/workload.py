@@ -64,6 +64,7 @@ class _Process:
             # A pipe of its own: librdkafka's lines would come within a long report.
             stderr=subprocess.PIPE,
             text=True,
+            errors="replace",
             bufsize=1,
             # Only the parent handles Ctrl-C: it stops the load in order.
             start_new_session=True,
@@ -90,7 +91,7 @@ class _Process:
             try:
                 said = json.loads(line)
             except ValueError:
-                self._said.append(f"its report is cut: {line[:_SHOWN].strip()}")  # the process was killed meanwhile
+                self._say(f"its report is cut: {line[:_SHOWN].strip()}")  # the process was killed meanwhile
                 continue
             with self._lock:
                 self.heard.hear(said)
@@ -104,7 +105,13 @@ class _Process:
 
     def _read_errors(self) -> None:
         assert self.popen.stderr is not None
-        self._said.extend(line.strip()[-_SHOWN:] for line in self.popen.stderr)
+        for line in self.popen.stderr:
+            self._say(line.strip()[-_SHOWN:])
+
+    def _say(self, line: str) -> None:
+        """Keep one of the last lines that are no reports."""
+        with self._lock:
+            self._said.append(line)
 
     def trouble(self) -> str:
         """Return the process's error output, if any; all of it if the process has ended."""
