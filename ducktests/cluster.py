@@ -134,13 +134,14 @@ class TestbedCluster(framework.Cluster):
 
     def _remove(self, topologies: Iterable[str]) -> None:
         for topology in topologies:
-            name = self._made.pop(topology)
+            name = self._made[topology]
             engine = Engine()
             try:
                 with states.lock(name, wait=True):
                     remove(engine, name)
             finally:
                 engine.close()
+            del self._made[topology]  # one that could not be removed is tried again, at the latest at the end
 
     def _remove_all(self) -> None:
         # A test's process inherits this handler, but only the process that provisioned the testbeds removes them.

@@ -13,13 +13,15 @@ from testbed.experiments.move_environment import MoveEnvironment, MoveSetup
 from testbed.experiments.reassignment_run import InboundRates, LogSizes, ReassignmentRun, UnbatchedModel
 from testbed.experiments.samplers import SAMPLE_S
 from testbed.kafka.admin import Admin
+from testbed.kafka.cancellation import cancel_running
 from testbed.kafka.errors import KafkaError
 from testbed.probes.recorder import now_us
 from testbed.reassignment.batching.execution import Execution, ExecutionError
 from testbed.reassignment.batching.forecast import batches_of, carried, finished_s, one_carries_all
-from testbed.reassignment.batching.job import Job, JobControl, JobFolder
+from testbed.reassignment.batching.job import Job, JobControl, JobError, JobFolder
 from testbed.reassignment.batching.step import Batch, steps_to_target
 from testbed.reassignment.batching.turn import Turn
+from testbed.reassignment.driver import DriverError
 from testbed.reassignment.plan import PlanError
 from testbed.reassignment.progress import Poll
 from testbed.signals import TerminationGuard, deferred_signals
@@ -118,7 +120,7 @@ class BatchedDriver:
         with TerminationGuard():
             try:
                 done = self._execute(execution, listener, timeout_s)
-            except (ExecutionError, KafkaError, PlanError, ThrottleError, WaitTimeout) as error:
+            except (DriverError, ExecutionError, KafkaError, PlanError, ThrottleError, WaitTimeout) as error:
                 # The run still judges the samples so far; the verdict names the missing data.
                 done = Done(False, str(error))
                 environment.recorder.event("note", "the move was not done", {"error": str(error)})
@@ -163,14 +165,26 @@ class BatchedDriver:
     def _restore(self, execution: Execution) -> Differences:
         """Cancel the moves that did not complete, then remove the throttle. Return the differences."""
         try:
-            return restored_differences(self._end(execution))
-        except (KafkaError, RestoreError, WaitTimeout) as error:
+            restored = restored_differences(self._end(execution))
+        except (JobError, KafkaError, RestoreError, WaitTimeout) as error:
             self._environment.recorder.event("note", "restore failed", {"why": str(error)})
-            return Differences(False, (str(error),))
+            restored = Differences(False, (str(error),))
+        self._cancel_control()
+        return restored
+
+    def _cancel_control(self) -> None:
+        """Cancel what is left of the control: it is no part of the job, and would block the next move."""
+        admin, control = self._environment.admin, self._environment.layout.control
+        try:
+            if control is not None:
+                cancel_running(admin, admin.reassignments([control.topic]))
+        except KafkaError as error:
+            self._environment.recorder.event("note", "the control was not cancelled", {"error": str(error)})
 
     def _end(self, execution: Execution) -> RestoreResult:
         if self._job.id not in self._jobs.ids():
-            return RestoreResult()  # refused, or the throttle did not come into force: `begin` has restored everything
+            # Refused, or the throttle did not come into force. A restore that failed in `begin` is tried again here.
+            return execution.throttle.restore()
         if self._last is not None:
             return execution.end(self._last).restored
         self._jobs.steer(self._job.id, replace(self._jobs.control(self._job.id), wish="cancel"))

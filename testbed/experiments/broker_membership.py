@@ -59,8 +59,8 @@ class BrokerArrival(RunActivity):
             steps.append(MembershipStep(name, now_us()))
             recorder.event("scale.step", name, host=host.name)
             if name == PROVISIONED:
-                own, topics, beside = testbed.hosts[host.name], environment.layout.topics, len(testbed.topology.brokers)
-                watch_broker(recorder, host, own, topics, beside=beside)
+                own, brokers = testbed.hosts[host.name], len(testbed.topology.brokers)
+                watch_broker(recorder, host, own, environment.layout.topics, brokers=brokers)
                 if self._run.log_watch is not None:
                     self._run.log_watch.join(host.name)
 

@@ -16,6 +16,7 @@ from testbed.faults.catalogue.broker_term import BrokerTerm
 from testbed.kafka.admin import Admin
 from testbed.kafka.errors import KafkaError, UnreachableError
 from testbed.kafka.node import DATA_DIR
+from testbed.kafka.partitions import existing_partitions
 from testbed.kafka.types import TopicPartition
 from testbed.probes.logwatch import Allowance, during, new_replicas
 from testbed.probes.recorder import now_us
@@ -28,7 +29,7 @@ from testbed.throttle.configs import ThrottleError
 from testbed.throttle.journal import JournalFolder
 from testbed.throttle.recovery import RestoreError
 from testbed.throttle.throttle import Throttle
-from testbed.wait import WaitTimeout, wait_for
+from testbed.wait import wait_for
 
 _WHY = (
     "A broker with a new folder reports to the controller in which folder its replicas are. Its first report has the "
@@ -165,7 +166,7 @@ class EmptyBroker:
         with TerminationGuard():
             try:
                 self._fill(throttle, listener, timeout_s)
-            except (WaitTimeout, TestbedError) as error:
+            except TestbedError as error:
                 self._done = Done(False, str(error))
                 environment.recorder.event("note", "the broker was not filled", {"error": str(error)})
             finally:
@@ -239,7 +240,7 @@ class EmptyBroker:
         broker = environment.ids[self.joining]
         wanted = [tp for group in environment.layout.groups if group.empty for tp in group.tps()]
         try:
-            states = environment.admin.partitions(sorted({tp.topic for tp in wanted}))
+            states = existing_partitions(environment.admin, sorted({tp.topic for tp in wanted}))
         except UnreachableError:
             return wanted
         return [tp for tp in wanted if tp not in states or broker not in states[tp].isr]

@@ -17,6 +17,8 @@ Settings = Mapping[str, Value]
 Hosts = Sequence[str]
 """The brokers' hosts in the topology's order: A, B, C."""
 PROFILES = ("smoke", "ci", "release")
+NONE = "none"
+"""The value of a parameter that leaves something out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,8 +188,35 @@ def whole(lowest: int, highest: int) -> Callable[[str], Value]:
     """Return a parser for a whole number within bounds."""
 
     def parse(text: str) -> Value:
-        if not text.isdecimal() or not lowest <= int(text) <= highest:
+        # Python refuses to convert thousands of digits, and `isdecimal` accepts the digits of every script.
+        if not (text.isascii() and text.isdecimal() and len(text) < 20) or not lowest <= int(text) <= highest:
             raise ValueError(f"expected a whole number from {lowest} to {highest}")
         return int(text)
 
     return parse
+
+
+def above_zero(parse: Callable[[str], Value]) -> Callable[[str], Value]:
+    """Return a parser for a quantity that is above zero."""
+
+    def parsed(text: str) -> Value:
+        value = parse(text)
+        if not value:
+            raise ValueError("expected more than 0")
+        return value
+
+    return parsed
+
+
+def or_none(parse: Callable[[str], Value]) -> Callable[[str], Value]:
+    """Return a parser that also takes `none`, and returns 0 for it."""
+
+    def parsed(text: str) -> Value:
+        if text == NONE:
+            return 0
+        try:
+            return parse(text)
+        except ValueError as error:
+            raise ValueError(f"{error}, or {NONE}") from None
+
+    return parsed

@@ -21,6 +21,7 @@ from testbed.experiments.kip455_trace import POLL_S, Trace, readable
 from testbed.faults import Faults
 from testbed.faults.fault import Fault
 from testbed.kafka.admin import Admin
+from testbed.kafka.cancellation import cancel_running
 from testbed.kafka.capabilities import ON_DISK
 from testbed.kafka.errors import KafkaError
 from testbed.kafka.node import FETCH_TUNED
@@ -73,10 +74,12 @@ class Kip455Executor:
         """The kinds of the injected faults."""
 
     def __enter__(self) -> Self:
-        self.admin: Admin = self._stack.enter_context(self.testbed.admin())
-        self._watcher: Admin = self._stack.enter_context(self.testbed.admin(timeout_s=TRACE_TIMEOUT_S))
-        self.throttle = Throttle(self.admin, JournalFolder(), self.recorder.event)
-        self.trace = Trace(self.recorder, self._watcher, [self.topic])
+        with ExitStack() as stack:
+            self.admin: Admin = stack.enter_context(self.testbed.admin())
+            watcher: Admin = stack.enter_context(self.testbed.admin(timeout_s=TRACE_TIMEOUT_S))
+            self.throttle = Throttle(self.admin, JournalFolder(), self.recorder.event)
+            self.trace = Trace(self.recorder, watcher, [self.topic])
+            self._stack = stack.pop_all()
         return self
 
     def __exit__(
@@ -202,9 +205,7 @@ class Kip455Executor:
         self.throttle.restore()
 
     def _cancel(self) -> None:
-        running = self.admin.reassignments([self.topic])
-        if running:
-            self.admin.alter_reassignments(dict.fromkeys(running))
+        cancel_running(self.admin, self.admin.reassignments([self.topic]))
 
 
 def run_scenario(context: Context, scenario: Kip455Scenario) -> ExperimentResult:

@@ -74,6 +74,14 @@ def _sized(settings: Settings, found: Layout) -> Layout:
     return sized_for(found, number(settings, "rate"), number(settings, "preload"))
 
 
+def _enough(settings: Settings, leaders: int) -> int:
+    """Return the number of partitions. Raise `UsageError` when not each of so many leaders has one."""
+    count = int(number(settings, "partitions"))
+    if count < leaders:
+        raise UsageError(f"partitions={count}: each of {leaders} brokers leads one; give {leaders} or more")
+    return count
+
+
 def two_node(settings: Settings, hosts: Hosts) -> Layout:
     """Return (A) → (B), or with ``add=yes`` (A) → (A, B)."""
     a, b = hosts
@@ -123,7 +131,7 @@ def half_to_half(settings: Settings, hosts: Hosts) -> Layout:
     Each pair has a topic of its own: the controller creates at most 10,000 partitions in one request.
     """
     half = len(hosts) // 2
-    count = int(number(settings, "partitions"))
+    count = _enough(settings, half)
     groups = [
         PartitionGroup(f"kip73-{turn + 1}", range(count * (turn + 1) // half - count * turn // half), (old,), (new,), 1)
         for turn, (old, new) in enumerate(zip(hosts[:half], hosts[half:], strict=True))
@@ -137,7 +145,7 @@ def whole_move(settings: Settings, hosts: Hosts) -> Layout:
     For instance (A, B) → (C, D) and (B, A) → (D, C).
     """
     half = len(hosts) // 2
-    old, new, count = hosts[:half], hosts[half:], int(number(settings, "partitions"))
+    old, new, count = hosts[:half], hosts[half:], _enough(settings, half)
     each = number(settings, "inbound") / count
     groups = []
     for turn in range(half):

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from testbed.errors import UsageError
-from testbed.experiments.experiment import Parameter, Settings, Value, number, one_of, whole
+from testbed.experiments.experiment import NONE, Parameter, Settings, Value, number, one_of, or_none, whole
 from testbed.experiments.layout import Layout, PartitionGroup
 from testbed.units import format_size, parse_duration, parse_size
 from testbed.workload.records import HEADER_BYTES
@@ -12,7 +12,7 @@ from testbed.workload.spec import CODECS, Size
 
 LARGEST_BYTES = 900_000
 """A broker refuses batches of more than `message.max.bytes`, 1,048,588 by default, and librdkafka of 1,000,000."""
-FIXED, NONE = "fixed", "none"
+FIXED = "fixed"
 MOST_TOPICS = 20
 """Each topic has producers of its own, and each producer is a process."""
 
@@ -41,12 +41,12 @@ def shape_parameters(size: str = "size") -> tuple[Parameter, ...]:
             distribution,
             f"the load: {FIXED}, or sizes with weights in place of one size, such as 200B*9,10KiB*1",
         ),
-        Parameter("keys", NONE, _or_none(whole(1, 10_000_000)), "the load: the number of keys, each in one partition"),
+        Parameter("keys", NONE, or_none(whole(1, 10_000_000)), "the load: the number of keys, each in one partition"),
         Parameter("skew", "0", real(0.0, 10.0), "the load: Zipf's exponent over a producer's partitions; 0: even"),
         Parameter("compression", NONE, one_of(*CODECS), "the load: the producers' codec"),
         Parameter("redundancy", "0", real(0.0, 0.99), "the load: the share of a payload that a codec can save"),
         Parameter(
-            "transactions", NONE, _or_none(interval), "the load: how much time a transaction's records take, such as 1s"
+            "transactions", NONE, or_none(interval), "the load: how much time a transaction's records take, such as 1s"
         ),
         Parameter(
             "topics",
@@ -116,18 +116,6 @@ def interval(text: str) -> Value:
     return seconds
 
 
-def _or_none(parse: Callable[[str], Value]) -> Callable[[str], Value]:
-    def parsed(text: str) -> Value:
-        if text == NONE:
-            return 0
-        try:
-            return parse(text)
-        except ValueError as error:
-            raise ValueError(f"{error}, or {NONE}") from None
-
-    return parsed
-
-
 def load_shape(settings: Settings, size: str = "size") -> LoadShape:
     """Return the shape that the settings describe; the default for an experiment without these parameters."""
     if "distribution" not in settings:
@@ -148,6 +136,8 @@ def check_shape(shape: LoadShape, layout: Layout) -> None:
     """Raise `UsageError` for a shape that contradicts itself or does not suit the layout."""
     written = sum(len(group.partitions) for group in layout.throttled if group.inbound_bytes_per_s)
     problems = []
+    if not written and replace(shape, topics=1) != LoadShape():
+        problems.append("nothing is written to any partition, so the load has no shape; give inbound, or leave it out")
     if written and 0 < shape.keys < written:
         problems.append(
             f"keys={shape.keys} is too few for {written} written partitions, as each key is in one partition; "

@@ -1,6 +1,8 @@
 """Drivers of a move: the whole plan at once, with or without a throttle. See `batched_move.py` for batches."""
 
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -66,7 +68,7 @@ class MoveDriver(Protocol):
 
 
 class UnbatchedDriver:
-    """The driver of a whole plan in one request, under a throttle. The control moves with it, unthrottled."""
+    """The driver of a whole plan in one request, with or without a throttle. The control moves with it, unthrottled."""
 
     def __init__(self, environment: MoveEnvironment) -> None:
         self._environment = environment
@@ -82,6 +84,7 @@ class UnbatchedDriver:
         environment, layout, recorder = self._environment, self._environment.layout, self._environment.recorder
         done = Done(False, "the move was not started")
         in_force = InForce(False, 0.0)
+        rate = environment.setup.throttle_bytes_per_s or None
         control = [] if layout.control is None else layout.control.tps()
         wildcard = layout.throttled_topics if layout.wildcard else ()
         able = of_software(environment.testbed.topology)
@@ -89,13 +92,12 @@ class UnbatchedDriver:
         self._driver = driver
         begun = time.monotonic()
         try:
-            with driver, environment.quota_polls(lambda: self.throttle):
-                recorder.poll("lag", SAMPLE_S, environment.lag_samples)
-                moving = plan(layout.moving, environment.ids)
-                driver.execute(moving, environment.setup.throttle_bytes_per_s, unthrottled=control, wildcard=wildcard)
-                in_force = InForce(True, time.monotonic() - begun)
+            with driver, nullcontext() if rate is None else self._throttle_polls():
+                driver.execute(plan(layout.moving, environment.ids), rate, unthrottled=control, wildcard=wildcard)
+                in_force = InForce(True, 0.0 if rate is None else time.monotonic() - begun)
                 listener.begun()
-                timeline = driver.follow(listener.on_poll, timeout_s=timeout_s, interval_s=LOOK_S)
+                interval_s = UNTHROTTLED_LOOK_S if rate is None else LOOK_S
+                timeline = driver.follow(listener.on_poll, timeout_s=timeout_s, interval_s=interval_s)
                 done = Done(True, f"seen {timeline.seconds:.1f} s after it was asked for")
         except (DriverError, ThrottleError, KafkaError, RestoreError, WaitTimeout) as error:
             # The run still judges the samples so far; the verdict names the missing data.
@@ -104,48 +106,18 @@ class UnbatchedDriver:
                 recorder.event("note", "the move was not done", {"error": str(error)})
         return TransferResult(done, in_force, restored_differences(driver.restored, driver.not_restored))
 
+    @contextmanager
+    def _throttle_polls(self) -> Iterator[None]:
+        """Poll the quota within the block, and the lag until the recorder stops."""
+        with self._environment.quota_polls(lambda: self.throttle):
+            self._environment.recorder.poll("lag", SAMPLE_S, self._environment.lag_samples)
+            yield
+
     def change_rate(self, rate_bytes_per_s: int) -> None:
-        """Change the throttle during the move. Raise `ThrottleError` before the move."""
+        """Change the throttle during the move. Raise `ThrottleError` before the move, and without a throttle."""
         if self._driver is None:
             raise ThrottleError("the throttle's rate cannot be changed: no move has been started")
         self._driver.change_rate(rate_bytes_per_s)
-
-    def control_left(self) -> int:
-        """Return the number of partitions of the control transfer that have not arrived."""
-        return self._environment.control_left()
-
-
-class UnthrottledDriver:
-    """The driver of a whole plan in one request, without a throttle."""
-
-    def __init__(self, environment: MoveEnvironment) -> None:
-        self._environment = environment
-
-    @property
-    def throttle(self) -> Throttle | None:
-        """None: there is no throttle."""
-        return None
-
-    def transfer(self, listener: MoveListener, timeout_s: float) -> TransferResult:
-        """Execute the move. A failure of the move is part of the result; one of the testbed is raised."""
-        environment, recorder = self._environment, self._environment.recorder
-        done, able = Done(False, "the move was not started"), of_software(environment.testbed.topology)
-        driver = Driver(environment.admin, JournalFolder(), on_event=recorder.event, cancel_on_error=True, able=able)
-        try:
-            with driver:
-                driver.execute(plan(environment.layout.moving, environment.ids), None)
-                listener.begun()
-                timeline = driver.follow(listener.on_poll, timeout_s=timeout_s, interval_s=UNTHROTTLED_LOOK_S)
-                done = Done(True, f"seen {timeline.seconds:.1f} s after it was asked for")
-        except (DriverError, KafkaError, RestoreError, WaitTimeout) as error:
-            # The run still judges the samples so far; the verdict names the missing data.
-            done = Done(False, str(error))
-            recorder.event("note", "the move was not done", {"error": str(error)})
-        return TransferResult(done, InForce(True, 0.0), Differences(True))
-
-    def change_rate(self, rate_bytes_per_s: int) -> None:
-        """Raise `ThrottleError`: there is no throttle to change."""
-        raise ThrottleError(f"the throttle's rate cannot be changed to {rate_bytes_per_s} B/s: there is no throttle")
 
     def control_left(self) -> int:
         """Return the number of partitions of the control transfer that have not arrived."""

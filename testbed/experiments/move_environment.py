@@ -20,6 +20,7 @@ from testbed.experiments.samplers import lag_samples, quota_polls
 from testbed.experiments.storage import SETTLED_S, topic_settings
 from testbed.kafka.admin import Admin
 from testbed.kafka.errors import KafkaError, UnreachableError
+from testbed.kafka.partitions import existing_partitions
 from testbed.kafka.types import TopicPartition
 from testbed.network.measure import settled
 from testbed.probes.brokers import nic_measurements
@@ -226,25 +227,33 @@ class MoveEnvironment:
     def out_of_sync(self, host: str) -> list[TopicPartition]:
         """Return the throttled partitions with an existing replica on `host` that is out of sync.
 
-        Partitions that have moved away from the host do not count.
+        Partitions that have moved away from the host do not count. Those that the broker which answers does not know
+        count: the state of their replicas is unknown.
         """
         groups = [group for group in self.layout.throttled if host in (group.leader, *group.in_sync)]
         wanted = [tp for group in groups for tp in group.tps()]
         try:
-            states = self.admin.partitions(sorted({tp.topic for tp in wanted}))
+            states = existing_partitions(self.admin, sorted({tp.topic for tp in wanted}))
         except UnreachableError:
             return wanted
         broker = self.ids[host]
-        return [tp for tp in wanted if broker in states[tp].replicas and broker not in states[tp].isr]
+        # A broker that has just started may answer before it knows every partition.
+        return [
+            tp
+            for tp in wanted
+            if (state := states.get(tp)) is None or (broker in state.replicas and broker not in state.isr)
+        ]
 
     def led_as_planned(self) -> bool:
         """Return whether the layout's leader leads every throttled partition of which it still has a replica."""
         try:
-            states = self.admin.partitions(list(self.layout.throttled_topics))
+            states = existing_partitions(self.admin, self.layout.throttled_topics)
         except UnreachableError:
             return False
-        found = [(states[tp], self.ids[group.leader]) for group in self.layout.throttled for tp in group.tps()]
-        return all(state.leader == leader for state, leader in found if leader in state.replicas)
+        found = [(states.get(tp), self.ids[group.leader]) for group in self.layout.throttled for tp in group.tps()]
+        return all(
+            state is not None and (state.leader == leader or leader not in state.replicas) for state, leader in found
+        )
 
     # ---- after the move
 

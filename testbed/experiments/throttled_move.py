@@ -21,11 +21,13 @@ from testbed.experiments.experiment import (
     Settings,
     SuiteScenario,
     Value,
+    above_zero,
     number,
     one_of,
+    or_none,
     whole,
 )
-from testbed.experiments.layout import Layout, copies, expected, fetchers, kip73_estimate, most_replicas
+from testbed.experiments.layout import RECORD_BYTES, Layout, copies, expected, fetchers, kip73_estimate, most_replicas
 from testbed.experiments.load_shape import check_shape, load_shape, shape_parameters, spread
 from testbed.experiments.mid_move_actions import MidMoveAction
 from testbed.experiments.model_inputs import inbound_rates, instant, predicted_seconds, throttles
@@ -52,7 +54,7 @@ from testbed.throttle.journal import JournalFolder
 from testbed.throttle.quota_window import BURST_BYTES_PER_S
 from testbed.throttle.recovery import RestoreError
 from testbed.topology.model import Topology
-from testbed.units import parse_byte_rate, parse_duration
+from testbed.units import format_size, parse_byte_rate, parse_duration, parse_size
 from testbed.wait import WaitTimeout
 
 EVENTS = {"move.started": "return.started", "move.done": "return.done"}
@@ -74,7 +76,7 @@ def move_back(environment: MoveEnvironment) -> None:
     """Move the throttled partitions back, and wait until they have arrived. A failure is an event, not an exception."""
     recorder, able = environment.recorder, of_software(environment.testbed.topology)
 
-    def told(kind: str, name: str, detail: Mapping[str, Any]) -> None:
+    def record(kind: str, name: str, detail: Mapping[str, Any]) -> None:
         recorder.event(EVENTS.get(kind, kind), name, detail)
 
     def on_poll(poll: Poll) -> None:
@@ -82,7 +84,7 @@ def move_back(environment: MoveEnvironment) -> None:
 
     environment.context.progress("moving the partitions back without a throttle, to compare")
     try:
-        with Driver(environment.admin, JournalFolder(), on_event=told, cancel_on_error=True, able=able) as driver:
+        with Driver(environment.admin, JournalFolder(), on_event=record, cancel_on_error=True, able=able) as driver:
             driver.execute(return_plan(environment), None)
             driver.follow(on_poll, timeout_s=RETURN_S, interval_s=UNTHROTTLED_LOOK_S)
     except (DriverError, KafkaError, RestoreError, WaitTimeout) as error:
@@ -103,13 +105,24 @@ found: the steady mean is then known to 2 %, Kafka's byte-rate to 1.5 % (`docs/t
 LIGHT = {"rate": "3MB/s", "inbound": "500kB/s"}
 
 
-def limit(text: str) -> Value:
-    """Parse a limit of at least 1 and return it; `none` is 0."""
-    return 0 if text == "none" else whole(1, 100_000)(text)
+limit = or_none(whole(1, 100_000))
+"""The parser of a limit of steps."""
+MOST_RESPONSE_BYTES = 2**31 - 1
+"""A broker does not start with more: the property is a Java int."""
 
 
 def limits(settings: Settings) -> BatchLimits:
-    """Return the limits of steps; no limits for an experiment without these parameters."""
+    """Return the limits of steps; no limits for an experiment without these parameters.
+
+    Raise `UsageError` for a limit that changes nothing in the mode. Comparisons give `reassignment-batch-size` to all
+    modes.
+    """
+    mode = mode_of(settings)
+    if settings.get("starts") and mode != "incremental":
+        raise UsageError(f"starts changes nothing with mode={mode}: only mode=incremental starts single steps")
+    for name in ("leaders", "per-broker"):
+        if settings.get(name) and mode == "unbatched":
+            raise UsageError(f"{name} changes nothing with mode=unbatched: the whole plan is one request")
     return BatchLimits(*(int(number(settings, name)) or None if name in settings else None for name in STEPS))
 
 
@@ -127,11 +140,13 @@ def parameters(
 ) -> list[Parameter]:
     """Return the parameters of every throttled move except `without`, and `more`."""
     common = [
-        Parameter("rate", rate, parse_byte_rate, "the throttle, leader and follower"),
+        Parameter("rate", rate, above_zero(parse_byte_rate), "the throttle, leader and follower"),
         Parameter(
             "fetch", fetch, one_of("tuned", "default"), "tuned: a smooth follower; default: Kafka's own settings"
         ),
-        Parameter("preload", preload, parse_duration, "how long the move should take: as many bytes are moved"),
+        Parameter(
+            "preload", preload, above_zero(parse_duration), "how long the move should take: as many bytes are moved"
+        ),
         Parameter("partitions", str(PARTITIONS), whole(2, 10_000), "how many partitions move"),
         Parameter(
             "mode", "unbatched", one_of(*MODES), "unbatched: the whole plan at once; the others in steps (KIP-435)"
@@ -150,16 +165,26 @@ def add() -> Parameter:
 
 def inbound(default: str = "3MB/s") -> Parameter:
     """Return the parameter of the inbound rate of the moving partitions."""
-
-    def parse(text: str) -> Value:
-        return 0 if text == "none" else parse_byte_rate(text)
-
-    return Parameter("inbound", default, parse, "what is written to the moving partitions meanwhile, or none")
+    return Parameter(
+        "inbound", default, or_none(parse_byte_rate), "what is written to the moving partitions meanwhile, or none"
+    )
 
 
 def load(default: str = "3MB/s") -> tuple[Parameter, ...]:
     """Return the parameters of the live load: the inbound rate of the moving partitions, and its shape."""
     return (inbound(default), *shape_parameters())
+
+
+def response(default: str) -> Parameter:
+    """Return the parameter of the size of a fetch response."""
+
+    def parse(text: str) -> Value:
+        size = parse_size(text)
+        if not 0 < size <= MOST_RESPONSE_BYTES:
+            raise ValueError(f"expected 1B to {format_size(MOST_RESPONSE_BYTES)}: a broker does not start with another")
+        return size
+
+    return Parameter("response", default, parse, "replica.fetch.response.max.bytes")
 
 
 def compare() -> Parameter:
@@ -194,6 +219,17 @@ def check_brokers(name: str, topology: Topology, brokers: int, ready: str) -> No
         )
 
 
+def check_records(layout: Layout) -> None:
+    """Raise `UsageError` when a partition has less than half a record: the move would take at least twice as long."""
+    for group in layout.throttled:
+        least = len(group.partitions) * RECORD_BYTES // 2
+        if group.adding and group.bytes < least:
+            raise UsageError(
+                f"{format_size(group.bytes)} in {len(group.partitions)} partitions is less than half a record of "
+                f"{format_size(RECORD_BYTES)} in each; give fewer partitions, or a longer or faster move"
+            )
+
+
 def throttled_experiment(
     name: str,
     summary: str,
@@ -219,10 +255,14 @@ def throttled_experiment(
         shape = load_shape(settings)
         found = spread(layout(settings, hosts), shape.topics)
         check_shape(shape, found)
+        check_records(found)
         return found
 
     def overlay(settings: Settings) -> Mapping[str, str]:
-        planned(settings, letters)  # raises for contradictory settings before the provisioning
+        # These raise for contradictory settings before the provisioning.
+        planned(settings, letters)
+        action(settings, letters)
+        limits(settings)
         return {**(FETCH_TUNED if settings["fetch"] == "tuned" else {}), **properties(settings)}
 
     def check(topology: Topology) -> None:

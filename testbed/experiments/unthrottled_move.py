@@ -10,6 +10,7 @@ from results.contract.handover import HandoverRecord
 from results.contract.live import LiveLoad
 from results.contract.manifest import Facts, NicMeasurement
 from results.contract.relocation import ColdRead, Membership, Relocation, Sent
+from testbed.errors import UsageError
 from testbed.experiments.experiment import (
     Context,
     Experiment,
@@ -18,7 +19,7 @@ from testbed.experiments.experiment import (
     Parameter,
     Settings,
     SuiteScenario,
-    Value,
+    above_zero,
     number,
     whole,
 )
@@ -28,9 +29,8 @@ from testbed.experiments.load import ALONE_S
 from testbed.experiments.load_shape import check_shape, load_shape, shape_parameters, spread
 from testbed.experiments.mid_move_actions import MidMoveAction
 from testbed.experiments.model_inputs import instant
-from testbed.experiments.move_driver import UnthrottledDriver
 from testbed.experiments.move_environment import MoveEnvironment, MoveSetup
-from testbed.experiments.reassignment_run import LogSizes, ReassignmentRun
+from testbed.experiments.reassignment_run import LogSizes, ReassignmentRun, unbatched_run
 from testbed.experiments.samplers import start_samplers
 from testbed.experiments.storage import (
     check_size,
@@ -109,8 +109,8 @@ def run_unthrottled_move(
     recorder, topology = context.recorder, context.testbed.topology
     check_storage(setup.storage, topology)
     with context.testbed.admin() as admin, ExitStack() as stack:
-        environment = MoveEnvironment(context, setup, admin)
-        run = stack.enter_context(ReassignmentRun(environment, driver=UnthrottledDriver(environment)))
+        run = stack.enter_context(unbatched_run(context, setup, admin))
+        environment = run.environment
         active = [make(run) for make in activities]
         for each in active:
             stack.callback(each.close)
@@ -226,16 +226,16 @@ RECORD_SIZE = "record-size"
 """The name of the load's parameter `size` where `size` is that of the data."""
 
 
-def size(text: str) -> Value:
-    """Parse a size with its unit and return the bytes."""
-    return parse_size(text)
-
-
 def parameters(*more: Parameter, size_default: str = "300MB", partitions: str = "10") -> list[Parameter]:
     """Return the parameters of every move without a throttle, and `more`."""
     return [
         storage_parameter(),
-        Parameter("size", size_default, size, "what is written before the move, into all partitions that move"),
+        Parameter(
+            "size",
+            size_default,
+            above_zero(parse_size),
+            "what is written before the move, into all partitions that move",
+        ),
         Parameter("partitions", partitions, whole(1, 2000), "how many partitions there are"),
         inbound("500kB/s"),
         *shape_parameters(RECORD_SIZE),
@@ -280,12 +280,16 @@ def unthrottled_experiment(
         shape = load_shape(settings, RECORD_SIZE)
         found = spread(layout(settings, hosts), shape.topics)
         check_shape(shape, found)
+        if not found.moving:
+            raise UsageError(f"with partitions={number(settings, 'partitions'):g} no partition moves; give more")
         return found
 
     letters = string.ascii_uppercase[: brokers + joining]
 
     def overlay(settings: Settings) -> Mapping[str, str]:
-        planned(settings, letters)  # raises for contradictory settings before the provisioning
+        # These raise for contradictory settings before the provisioning.
+        planned(settings, letters)
+        action(settings, letters[:brokers])
         check_size(storage_of(settings), number(settings, "size"), math.ceil(number(settings, "partitions")))
         return {}
 

@@ -22,7 +22,6 @@ _META = re.compile(r"(?:opened existing|created(?: a new)?) meta stream\b(.*)", 
 _CLEAN = re.compile(r"cleanedShutdown=(true|false)")
 _AWAITED = re.compile(r"awaitCostMs=(\d+)")
 _TP = re.compile(r"([A-Za-z0-9._-]+)-(\d+)(?=[\s=,\]})]|$)")
-_ALL = re.compile(r"open (\d+) / make leader (\d+) / close (\d+) partitions cost (\d+) ?ms")
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,32 +43,12 @@ class HandoverMark:
     epoch: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class HandoverBatch:
-    """One metadata change that a broker has applied: the number of partitions and the milliseconds that it took."""
-
-    host: str
-    ts_us: int
-    opened: int
-    led: int
-    closed: int
-    ms: int
-
-
 def marks(host: str, entries: Iterable[LogEntry]) -> Iterator[HandoverMark]:
     """Return the marks in a host's log, in order."""
     for entry in entries:
         mark = _mark(host, entry.ts_us, entry.message)
         if mark is not None:
             yield mark
-
-
-def batches(host: str, entries: Iterable[LogEntry]) -> Iterator[HandoverBatch]:
-    """Return the totals that a broker logs for each metadata change."""
-    for entry in entries:
-        if found := _ALL.search(entry.message):
-            opened, led, closed, ms = (int(number) for number in found.groups())
-            yield HandoverBatch(host, entry.ts_us, opened, led, closed, ms)
 
 
 def _mark(host: str, ts_us: int, text: str) -> HandoverMark | None:

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from types import TracebackType
 from typing import Any, Self
 
-from confluent_kafka import OFFSET_END, Consumer, KafkaError, Producer
+from confluent_kafka import OFFSET_END, Consumer, KafkaError, KafkaException, Producer
 from confluent_kafka import TopicPartition as ClientPartition
 
 from testbed.handover.steps import ProbeAnswers
@@ -156,7 +156,20 @@ class Probe:
         }
         # On one connection a record waits for the answers to those of the other partitions.
         clients = [Producer(settings) for _ in range(connections(len(self._tps)))]
-        pause_s = interval_s(len(self._tps)) / len(self._tps)
+        try:
+            self._send_all(clients, interval_s(len(self._tps)) / len(self._tps))
+        except KafkaException as error:
+            # A fatal error of an idempotent producer: it takes no further record.
+            self._note(error.args[0])
+        deadline = time.monotonic() + GIVE_UP_S
+        for client in clients:
+            client.flush(max(0.1, deadline - time.monotonic()))
+        with self._lock:
+            for outbox in self._outboxes.values():
+                outbox.doubt_the_rest()
+
+    def _send_all(self, clients: Sequence[Any], pause_s: float) -> None:
+        """Send a record to each partition in turn until the probe stops. Raise `KafkaException` for a fatal error."""
         while not self._stopping.is_set():
             for turn, tp in enumerate(self._tps):
                 client = clients[turn % len(clients)]
@@ -164,12 +177,9 @@ class Probe:
                 client.poll(0)
                 if self._stopping.wait(pause_s):
                     break
-        deadline = time.monotonic() + GIVE_UP_S
-        for client in clients:
-            client.flush(max(0.1, deadline - time.monotonic()))
-        with self._lock:
-            for outbox in self._outboxes.values():
-                outbox.doubt_the_rest()
+
+    def _note(self, error: KafkaError) -> None:
+        self.error = self.error or f"{error.name()}: {error.str()}"
 
     def _send(self, client: Any, tp: TopicPartition) -> None:
         outbox = self._outboxes[tp.topic]
@@ -194,7 +204,7 @@ class Probe:
                 offset = message.offset()
                 self._acked[tp].append((None if offset is None or offset < 0 else offset, at, place))
                 return
-            self.error = self.error or f"{error.name()}: {error.str()}"
+            self._note(error)
             if error.code() in REFUSALS:
                 outbox.refuse(tp.partition, place)
             else:
@@ -217,13 +227,15 @@ class Probe:
             while not self._stopping.is_set():
                 for message in client.consume(500, 0.1):
                     self._took(message)
+        except KafkaException as error:
+            self._note(error.args[0])
         finally:
             client.close()
 
     def _took(self, message: Any) -> None:
         at = now_us()
         if message.error() is not None:
-            self.error = self.error or str(message.error())
+            self._note(message.error())
             return
         # A load may write to the same partition: any record's epoch is that of the broker that wrote it.
         epoch = message.leader_epoch()

@@ -194,8 +194,8 @@ def _seen(e: _Evidence) -> None:
     closed = e.found["closed"].ts_us
     # The old broker may log only the number of partitions: take its last such line before it closed the partition.
     deleting = None if closed is None else e.last(source, "deleting", since_us=since_us, until_us=closed)
-    told = [deleting, *(e.first(host, "transition", since_us=since_us) for host in (source, target))]
-    mark = min((each for each in told if each is not None), key=lambda each: each.ts_us, default=None)
+    seen = [deleting, *(e.first(host, "transition", since_us=since_us) for host in (source, target))]
+    mark = min((each for each in seen if each is not None), key=lambda each: each.ts_us, default=None)
     looked_for = (
         f"`Transitioning partition(s) info: …` with {e.moved.tp} on {source} or {target}, "
         f"`Deleting … partition(s).` on {source}"

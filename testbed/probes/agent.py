@@ -90,11 +90,19 @@ def log_sizes(log_dir: str, topics: list[str]) -> dict[tuple[str, int], int]:
             continue
         try:
             with os.scandir(entry.path) as files:
-                size = sum(file.stat().st_size for file in files if file.name.endswith(".log"))
+                segments = [file for file in files if file.name.endswith(".log")]
         except FileNotFoundError:
-            continue  # deleted during the listing
-        sizes[match.group(1), int(match.group(2))] = size
+            continue  # the replica was deleted during the listing
+        sizes[match.group(1), int(match.group(2))] = sum(map(segment_size, segments))
     return sizes
+
+
+def segment_size(segment: os.DirEntry[str]) -> int:
+    """Return a segment's bytes; 0 for one that a tiered log has just given up."""
+    try:
+        return segment.stat().st_size
+    except FileNotFoundError:
+        return 0
 
 
 def counters(device: str) -> list[int]:

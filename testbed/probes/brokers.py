@@ -43,13 +43,13 @@ def sampled_bps(host: DeclaredHost) -> tuple[int, int]:
 def watch_brokers(recorder: Recorder, topology: Topology, hosts: Mapping[str, Host], topics: Sequence[str]) -> None:
     """Start the agent on every broker: the NIC that carries replicas, the logs of `topics`, Kafka's metrics."""
     for broker in topology.brokers:
-        watch_broker(recorder, broker, hosts[broker.name], topics, beside=len(topology.brokers))
+        watch_broker(recorder, broker, hosts[broker.name], topics, brokers=len(topology.brokers))
 
 
-def watch_broker(recorder: Recorder, broker: DeclaredHost, host: Host, topics: Sequence[str], *, beside: int) -> None:
-    """Start the agent on one broker of `beside` in all; see `watch_brokers`."""
+def watch_broker(recorder: Recorder, broker: DeclaredHost, host: Host, topics: Sequence[str], *, brokers: int) -> None:
+    """Start the agent on one broker of so many in all; see `watch_brokers`."""
     devices = [sampled_nic(broker).name]
-    cpus = AGENTS_SHARE * (os.cpu_count() or 1) / beside
+    cpus = AGENTS_SHARE * (os.cpu_count() or 1) / brokers
     recorder.watch_host(host, topics=topics, devices=devices, log_dir=DATA_DIR, jmx_port=AGENT_PORT, cpus=cpus)
 
 

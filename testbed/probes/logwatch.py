@@ -308,13 +308,21 @@ def _release(version: str) -> Release | None:
     return (int(found[1]), int(found[2]), int(found[3])) if found else None
 
 
-def unexplained(found: Sequence[LogEntry], host: str, version: str, allowances: Sequence[Allowance]) -> list[LogEntry]:
-    """Return the entries at WARN or above of a piece of a log, in order, that no allowance explains."""
+def unexplained(
+    found: Sequence[LogEntry], host: str, version: str, allowances: Sequence[Allowance], *, upgraded_to: str = ""
+) -> list[LogEntry]:
+    """Return the entries at WARN or above of a piece of a log, in order, that no allowance explains.
+
+    After an upgrade a log has entries of two releases: of `version` and of `upgraded_to`.
+    """
+    versions = {version, upgraded_to or version}
     left = []
     for number, entry in enumerate(found):
         if entry.level in LEVELS:
             earlier = _just_before(found, number)
-            if not any(allowed.explains(entry, host, version, earlier) for allowed in allowances):
+            if not any(
+                allowed.explains(entry, host, version, earlier) for allowed in allowances for version in versions
+            ):
                 left.append(entry)
     return left
 
@@ -405,11 +413,8 @@ class LogWatch:
             text, problem = read_since(self._hosts[name], mark.offset)
         except TestbedError as error:
             return HostLog(name, f"the log could not be read: {error}")
-        left = list(entries(text))
-        # After an upgrade a log has entries of two releases: the former and the present one.
-        first = self._versions[name]
-        for version in dict.fromkeys((first, self._cluster.kafka_versions.get(name, first))):
-            left = unexplained(left, name, version, self._allowances)
+        after = self._cluster.kafka_versions.get(name, "")
+        left = unexplained(list(entries(text)), name, self._versions[name], self._allowances, upgraded_to=after)
         found = kinds(name, left)
         return HostLog(name, problem, found[:MOST_KINDS], max(0, len(found) - MOST_KINDS))
 

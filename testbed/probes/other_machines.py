@@ -87,5 +87,5 @@ def _read(shell: Shell) -> LoadReading:
     text = shell.run(_READ, timeout_s=10.0).stdout
     try:
         return LoadReading.parse(text)
-    except ValueError as error:
+    except (IndexError, ValueError) as error:
         raise TestbedError(f"{shell.name}: its load was not understood ({error}): {text[:200]!r}") from error

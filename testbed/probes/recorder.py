@@ -13,6 +13,8 @@ from testbed.hosts import Host, Process
 from testbed.hosts.host import AGENT_PATH
 from testbed.wait import wait_for
 
+STOP_S = 30.0
+"""The longest wait for a poller's present call: two requests, each with time to connect and time for its answer."""
 INTERVAL_S = 0.99
 """Seconds, a little under one, so that eleven intervals fit into the quota window of 11 s."""
 
@@ -36,8 +38,9 @@ class Recorder:
         self._left: set[str] = set()
         """The hosts that are removed, or going to be."""
         self._newest: dict[str, int] = {}
-        self._trouble: dict[str, str] = {}  # host → why it gives no sample at present
         """Host → the time of its agent's last sample."""
+        self._trouble: dict[str, str] = {}
+        """Host → why it gives no sample at present."""
         self._latest: dict[tuple[str, str, str | None, int | None], float] = {}
 
     def event(
@@ -97,16 +100,15 @@ class Recorder:
         log_dir: str | None,
         jmx_port: int | None,
         s3_port: int | None = None,
-        interval_s: float = INTERVAL_S,
         latency: bool = False,
         cpus: float = 0.0,
     ) -> None:
         """Start the agent on a host and record its samples until `stop`; with `latency`, Kafka's request times, too.
 
-        With `cpus` the agent samples less often than each interval where it would use more CPUs than that on average.
+        With `cpus` the agent samples less often where it would use more CPUs than that on average.
         """
         config = {
-            "interval_s": interval_s,
+            "interval_s": INTERVAL_S,
             "log_dir": log_dir,
             "topics": list(topics),
             "devices": list(devices),
@@ -145,8 +147,8 @@ class Recorder:
                 with self._lock:
                     self._newest[host] = answer["t"]
                     self._trouble.pop(host, None)
-        except (OSError, ValueError) as error:
-            self._failed(host, str(error))
+        except (OSError, TypeError, ValueError) as error:
+            self._failed(host, f"its agent's line is not a sample: {error}")
         if not self._stopping.is_set() and host not in self._left:
             with self._lock:
                 self._trouble.setdefault(host, "its probe ended")
@@ -162,7 +164,8 @@ class Recorder:
     def poll(self, name: str, interval_s: float, look: Callable[[], Iterable[Sample]]) -> "Poller":
         """Call `look` every `interval_s` seconds in its own thread, until that poller or the recorder is stopped.
 
-        A call that raises `TestbedError` is recorded as an event, and the next call follows. Return the poller.
+        A call that raises `TestbedError` is recorded as an event, and the next call follows. Any other error is a
+        defect of the probe: an event records it, and the poller ends with it. Return the poller.
         """
         poller = Poller(self, name, interval_s, look)
         with self._lock:
@@ -205,6 +208,8 @@ class Poller:
     def __init__(self, recorder: Recorder, name: str, interval_s: float, look: Callable[[], Iterable[Sample]]) -> None:
         self._recorder, self._name, self._interval_s, self._look = recorder, name, interval_s, look
         self._stopping = threading.Event()
+        self._adding = threading.Lock()
+        self._closed = False
         self._thread = threading.Thread(target=self._loop, name=name, daemon=True)
 
     def start(self) -> None:
@@ -212,16 +217,25 @@ class Poller:
         self._thread.start()
 
     def stop(self) -> None:
-        """End the poller after the present call; nothing is added afterwards."""
+        """End the poller after the present call; nothing is added afterwards, also when that call takes longer."""
         self._stopping.set()
-        self._thread.join(timeout=30.0)
+        self._thread.join(timeout=STOP_S)
+        with self._adding:
+            self._closed = True
 
     def _loop(self) -> None:
         due = time.monotonic()
         while not self._stopping.is_set():
             try:
-                self._recorder.add(self._look())
+                found = list(self._look())
             except TestbedError as error:
                 self._recorder.event("note", f"{self._name} failed", {"error": str(error)})
+                found = []
+            except BaseException as error:
+                self._recorder.event("note", f"{self._name} ended", {"error": f"{type(error).__name__}: {error}"})
+                raise
+            with self._adding:
+                if not self._closed:
+                    self._recorder.add(found)
             due = max(due + self._interval_s, time.monotonic() - self._interval_s)
             self._stopping.wait(max(0.0, due - time.monotonic()))

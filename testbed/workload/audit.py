@@ -97,7 +97,7 @@ class _Flaws:
     def corrupt(self) -> int:
         return sum(number for what, number in self.counts.items() if what.startswith("corrupt"))
 
-    def words(self, where: str, whose: str) -> tuple[str, ...]:
+    def lines(self, where: str, whose: str) -> tuple[str, ...]:
         order = [
             *(what for what in _WORST_FIRST if what in self.counts),
             *sorted(self.counts.keys() - set(_WORST_FIRST)),
@@ -167,7 +167,7 @@ class RecordTally:
             refused_found=len(risen),
             in_doubt=max(written.in_doubt, count(written.doubtful) + int(np.count_nonzero(seen[written.settled :]))),
             in_doubt_found=doubtful_found,
-            first=flaws.words(f"{written.topic}-{written.partition}", written.name),
+            first=flaws.lines(f"{written.topic}-{written.partition}", written.name),
         )
 
 
@@ -203,7 +203,9 @@ class Ledger:
             if producer in tallies:
                 tallies[producer].add(places)
             else:
-                self._stray(topic, partition).add(f"corrupt (of producer {producer}, which this audit has not)", places)
+                self._stray(topic, partition).add(
+                    f"corrupt (of producer {producer}, which is not in this audit)", places
+                )
         for number, flaw in heads.flaws.items():
             claimed, place = int(heads.producers[number]), int(heads.places[number])
             if flaw is not Flaw.NOT_OURS and claimed in tallies:
@@ -224,7 +226,7 @@ class Ledger:
         stray = [
             line
             for (topic, partition), flaws in sorted(self._foreign.items())
-            for line in flaws.words(f"{topic}-{partition}", "nobody")
+            for line in flaws.lines(f"{topic}-{partition}", "an unknown producer")
         ]
         return Audit(
             expected=sum(each.acked for each in found),

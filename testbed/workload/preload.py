@@ -1,7 +1,7 @@
 """The preload of topics before a move, and the audit from the beginning to the end of every partition."""
 
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal, Self
 
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, Producer, TopicPartition
@@ -28,7 +28,6 @@ def preload(
     fills: Sequence[Fill],
     *,
     acks: Literal["all", "1"] = "all",
-    client: Mapping[str, str] | None = None,
     timeout_s: float = 300.0,
     batch_bytes: int = BATCH_BYTES,
 ) -> None:
@@ -36,8 +35,7 @@ def preload(
 
     With followers `acks` 1 is several times faster. A broker answers one request of a connection at a time, and each
     request has one batch. With all, each waits for the followers' next fetch. With `acks` 1 the caller must wait until
-    the high watermarks reach the ends. `client` has librdkafka's settings for reaching the cluster. A partition's
-    records go through one of `CONNECTIONS` producers, in order.
+    the high watermarks reach the ends. A partition's records go through one of `CONNECTIONS` producers, in order.
 
     Raise `TestbedError` when a record was not acknowledged, naming topic, partition and the broker's error.
     """
@@ -49,8 +47,22 @@ def preload(
 
     deadline = time.monotonic() + timeout_s
     partitions = sum(len(fill.partitions) for fill in fills)
-    _wait_led(bootstrap, fills, client or {}, min(timeout_s, LED_S + partitions * LOG_S))
-    producers = [_producer(bootstrap, acks, timeout_s, batch_bytes, client or {}) for _ in range(CONNECTIONS)]
+    _wait_led(bootstrap, fills, min(timeout_s, LED_S + partitions * LOG_S))
+    producers = [_producer(bootstrap, acks, timeout_s, batch_bytes) for _ in range(CONNECTIONS)]
+    for _chunk in _chunks(producers, fills, delivered):
+        for producer in producers:
+            producer.poll(0)
+        if failures or time.monotonic() > deadline:
+            break
+    left = sum(producer.flush(max(0.1, deadline - time.monotonic())) for producer in producers)
+    if failures:
+        raise TestbedError("preload: records were not acknowledged: " + "; ".join(failures))
+    if left:
+        raise TestbedError(f"preload: {left} records were not acknowledged within {timeout_s:.0f} s")
+
+
+def _chunks(producers: Sequence[Producer], fills: Sequence[Fill], delivered: Callable[..., None]) -> Iterator[None]:
+    """Hand over the records, about a batch's worth for each partition of a topic at a time."""
     for fill in fills:
         payloads = fill.recipe.payloads()
         # One batch's worth per partition in turn: this gives larger batches than record by record.
@@ -60,20 +72,10 @@ def preload(
                 producer = producers[partition % CONNECTIONS]
                 for place in range(begin, min(begin + chunk, fill.records_per_partition)):
                     _produce(producer, fill.topic, partition, payloads.record(partition, place), delivered)
-            for producer in producers:
-                producer.poll(0)
-            if failures or time.monotonic() > deadline:
-                break
-    left = sum(producer.flush(max(0.1, deadline - time.monotonic())) for producer in producers)
-    if failures:
-        raise TestbedError("preload: records were not acknowledged: " + "; ".join(failures))
-    if left:
-        raise TestbedError(f"preload: {left} records were not acknowledged within {timeout_s:.0f} s")
+            yield
 
 
-def _producer(
-    bootstrap: Sequence[str], acks: str, timeout_s: float, batch_bytes: int, client: Mapping[str, str]
-) -> Producer:
+def _producer(bootstrap: Sequence[str], acks: str, timeout_s: float, batch_bytes: int) -> Producer:
     return Producer(
         {
             "bootstrap.servers": ",".join(bootstrap),
@@ -88,12 +90,11 @@ def _producer(
             "message.timeout.ms": int(timeout_s * 1000),
             # Experiments stop brokers on purpose, so the client logs nothing; an undelivered record raises an error.
             "log_level": 2,
-            **client,
         }
     )
 
 
-def _wait_led(bootstrap: Sequence[str], fills: Sequence[Fill], client: Mapping[str, str], timeout_s: float) -> None:
+def _wait_led(bootstrap: Sequence[str], fills: Sequence[Fill], timeout_s: float) -> None:
     """Wait until every partition's leader answers as its leader.
 
     A broker that does not yet know that it leads a new partition refuses a batch. The client sends the batch again,
@@ -103,11 +104,7 @@ def _wait_led(bootstrap: Sequence[str], fills: Sequence[Fill], client: Mapping[s
     pending = [TopicPartition(fill.topic, partition) for fill in fills for partition in fill.partitions]
     if not pending:
         return
-    settings: dict[str, str | int | float | bool] = {
-        "bootstrap.servers": ",".join(bootstrap),
-        "log_level": 2,
-        **client,
-    }
+    settings: dict[str, str | int | float | bool] = {"bootstrap.servers": ",".join(bootstrap), "log_level": 2}
 
     def refusal() -> str:
         """Return why a partition without its leader's answer has none; empty if all leaders answer."""
@@ -140,9 +137,6 @@ def _produce(producer: Any, topic: str, partition: int, value: bytes, delivered:
             return
 
 
-Progress = Callable[[int, int], None]
-"""Records read, records expected."""
-
 READERS = 2
 """Consumers that share the partitions: two read logs in an object store twice as fast as one."""
 AT_ONCE_BYTES = 2 << 20
@@ -173,7 +167,6 @@ def audit(
     *,
     client: Mapping[str, str] | None = None,
     patience_s: float = PATIENCE_S,
-    progress: Progress | None = None,
 ) -> Audit:
     """Read every partition of `fills` and of a load (`WorkloadResult.written`), and return the account of every record.
 
@@ -181,15 +174,12 @@ def audit(
     reaching the cluster. Raise `TestbedError` when no remaining record arrives for `patience_s` seconds: their state is
     unknown.
     """
-    everything = [*(each for fill in fills for each in fill.written()), *written]
-    ledger = Ledger(everything)
-    total, done = sum(each.acked for each in everything), 0
+    ledger = Ledger([*(each for fill in fills for each in fill.written()), *written])
     heard = time.monotonic()
     try:
         with _Readers({"bootstrap.servers": ",".join(bootstrap), **_SETTINGS, **(client or {})}, ledger) as readers:
             while readers.left:
                 read, ended = readers.read()
-                done += read
                 if read or ended:
                     heard = time.monotonic()
                 elif time.monotonic() - heard > patience_s:
@@ -197,8 +187,6 @@ def audit(
                         f"audit: {len(readers.left)} partitions were not read to their end: nothing came for "
                         f"{patience_s:.0f} s, among them {'-'.join(map(str, min(readers.left)))}"
                     )
-                if progress:
-                    progress(done, total)
     except KafkaException as error:
         raise TestbedError(f"audit: {error}") from error
     return ledger.result()

@@ -218,15 +218,16 @@ class _Producing:
     def commit(self, *, begin: bool) -> None:
         """End the transaction: its records are then acknowledged, or refused if it had to be aborted."""
         settle = self.outbox.ack
+        deadline = time.monotonic() + self.spec.give_up_s
         try:
             self.client.flush(self.spec.give_up_s)
-            self.committed()
+            self.committed(deadline)
         except KafkaException as error:
             failure = error.args[0]
             self.heard_error(failure)
             settle = self.outbox.doubt
             if failure.txn_requires_abort():
-                self.client.abort_transaction(self.spec.give_up_s)
+                self.client.abort_transaction(max(_LINGER_AFTER_S, deadline - time.monotonic()))
                 settle = self.outbox.refuse
         now = now_us()
         for partition, place, due_us in self.uncommitted:
@@ -237,9 +238,8 @@ class _Producing:
         if begin and not self.orders.stopping.is_set():
             self.client.begin_transaction()
 
-    def committed(self) -> None:
-        """Commit the transaction, and retry as long as the client permits it."""
-        deadline = time.monotonic() + self.spec.give_up_s
+    def committed(self, deadline: float) -> None:
+        """Commit the transaction, and retry until the deadline as long as the client permits it."""
         while True:
             try:
                 self.client.commit_transaction(max(0.1, deadline - time.monotonic()))
@@ -285,9 +285,10 @@ class _Producing:
     def finish(self, due: int) -> None:
         """Wait until every sent record is acknowledged or given up."""
         waiting = self.outbox.waiting
+        # The parent waits for so long, and a little longer: a commit is part of it.
+        deadline = time.monotonic() + self.spec.give_up_s + _LINGER_AFTER_S
         if self.spec.transaction_s is not None and self.outbox.waiting:
             self.commit(begin=False)
-        deadline = time.monotonic() + self.spec.give_up_s + _LINGER_AFTER_S
         while self.outbox.waiting and time.monotonic() < deadline:
             self.poll(0.05)
             if now_us() >= self.next_report_us:

@@ -39,6 +39,8 @@ OnEvent = Callable[[str, str, Mapping[str, Any]], None]
 START_S = 60.0
 _BEGIN_IN_S = 0.1
 _ENDS_S = 15.0
+_SHOWN = 300
+"""Characters of a process's line that are shown."""
 _ROOT = Path(__file__).parents[2]
 
 
@@ -59,15 +61,21 @@ class _Process:
             [*enter, sys.executable, "-m", f"testbed.workload.{module}"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
+            # A pipe of its own: librdkafka's lines would come within a long report.
+            stderr=subprocess.PIPE,
             text=True,
+            errors="replace",
             bufsize=1,
             # Only the parent handles Ctrl-C: it stops the load in order.
             start_new_session=True,
             env=os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, (str(_ROOT), os.getenv("PYTHONPATH"))))},
         )
-        self._reader = threading.Thread(target=self._read, name=f"hears {spec.name}", daemon=True)
-        self._reader.start()
+        self._readers = [
+            threading.Thread(target=read, name=f"{what} of {spec.name}", daemon=True)
+            for what, read in (("reports", self._read), ("errors", self._read_errors))
+        ]
+        for reader in self._readers:
+            reader.start()
         self.send(order)
 
     def send(self, order: Mapping[str, Any]) -> None:
@@ -80,10 +88,11 @@ class _Process:
     def _read(self) -> None:
         assert self.popen.stdout is not None
         for line in self.popen.stdout:
-            if not line.startswith("{"):
-                self._said.append(line.strip())
+            try:
+                said = json.loads(line)
+            except ValueError:
+                self._say(f"its report is cut: {line[:_SHOWN].strip()}")  # the process was killed meanwhile
                 continue
-            said = json.loads(line)
             with self._lock:
                 self.heard.hear(said)
             self.ready = self.ready or bool(said.get("ready"))
@@ -94,8 +103,22 @@ class _Process:
         if not self.heard.final and not self._stopping:
             self._on_event("load.died", self.spec.name, {"status": status, "error": self.trouble()})
 
+    def _read_errors(self) -> None:
+        assert self.popen.stderr is not None
+        for line in self.popen.stderr:
+            self._say(line.strip()[-_SHOWN:])
+
+    def _say(self, line: str) -> None:
+        """Keep one of the last lines that are no reports."""
+        with self._lock:
+            self._said.append(line)
+
     def trouble(self) -> str:
-        """Return the process's error output, if any."""
+        """Return the process's error output, if any; all of it if the process has ended."""
+        if self.gone():
+            for reader in self._readers:
+                if reader is not threading.current_thread():
+                    reader.join(timeout=_ENDS_S)
         with self._lock:
             return self.heard.error or "; ".join(self._said)
 
@@ -122,7 +145,8 @@ class _Process:
         except subprocess.TimeoutExpired:
             self.popen.kill()
             self.popen.wait()
-        self._reader.join(timeout=_ENDS_S)
+        for reader in self._readers:
+            reader.join(timeout=_ENDS_S)
 
     def result(self) -> ProcessResult:
         """Return the result of the process, once it has ended."""

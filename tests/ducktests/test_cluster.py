@@ -67,6 +67,24 @@ def test_a_testbed_named_in_the_file_that_is_not_up_is_a_problem(tmp_path, monke
     assert "there is no testbed nowhere" in nodes[0].problem
 
 
+def test_a_testbed_that_could_not_be_removed_is_tried_again(cluster, monkeypatch, tmp_path):
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    cluster._made = {"two-brokers": "suite-aa"}
+    answers = [TestbedError("the engine does not answer"), None]
+
+    def remove(_engine, _name):
+        if answer := answers.pop(0):
+            raise answer
+
+    monkeypatch.setattr(module, "Engine", lambda: FakeTestbed("engine"))
+    monkeypatch.setattr(module, "remove", remove)
+    with pytest.raises(TestbedError, match="the engine does not answer"):
+        cluster._remove(["two-brokers"])
+    assert cluster._made == {"two-brokers": "suite-aa"}
+    cluster._remove(["two-brokers"])
+    assert (cluster._made, answers) == ({}, [])
+
+
 def test_ducktape_listens_on_the_loopback_only(cluster):
     receiver = Receiver(5556, 5656)
     try:

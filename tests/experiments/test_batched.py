@@ -10,9 +10,11 @@ from testbed.experiments.layout import Layout, PartitionGroup
 from testbed.experiments.mid_move_actions import MidMoveAction, RollingRestart
 from testbed.experiments.move_environment import MoveSetup
 from testbed.experiments.reassignment_run import monitored_run
+from testbed.kafka.errors import KafkaError
 from testbed.kafka.types import ConfigResource, TopicPartition
 from testbed.probes.recorder import Recorder
 from testbed.reassignment.batching.step import BatchLimits
+from testbed.reassignment.driver import DriverError
 from testbed.throttle.journal import open_journals
 from tests.fakes.kraft import Controller, KraftAdmin
 
@@ -113,6 +115,62 @@ def test_what_does_not_end_is_cancelled_and_nothing_is_left():
     assert not open_journals()
     assert not move.driver._jobs.ids()
     assert moved.batching.astray
+
+
+def test_a_control_that_does_not_arrive_is_cancelled_as_well(monkeypatch):
+    monkeypatch.setattr(batched_move, "CANCELLED_S", 0.2)
+    move, admin, recorder = mover()
+    goes_on = admin.controller.tick
+
+    def tick():
+        goes_on()
+        for tp, partition in admin.controller.partitions.items():
+            if tp.topic.startswith("control"):
+                partition.isr = {1}
+
+    admin.controller.tick = tick
+    admin.controller._complete = lambda tp, real=admin.controller._complete: tp.topic.startswith("moved") and real(tp)
+    moved = move.transfer(30)
+    recorder.stop()
+    assert "the control to arrive" in moved.done.why
+    assert admin.controller.seen().listed == {}
+    assert moved.restored.ok
+
+
+class Fails(MidMoveAction):
+    """An upgrade that fails at the second poll."""
+
+    polls = 0
+
+    def on_poll(self, _mover, _poll):
+        self.polls += 1
+        if self.polls == 2:
+            raise DriverError("the upgrade of b1 to Kafka 4.3.1 failed")
+
+
+def test_an_action_that_fails_is_why_the_move_was_not_done():
+    move, admin, recorder = mover(Fails())
+    moved = move.transfer(30)
+    recorder.stop()
+    assert (moved.done.ok, moved.done.why) == (False, "the upgrade of b1 to Kafka 4.3.1 failed")
+    assert moved.in_force.ok
+    assert admin.configs == {}
+    assert not open_journals()
+
+
+def test_a_throttle_that_stays_after_a_refused_begin_is_not_said_to_be_restored():
+    move, admin, recorder = mover()
+
+    def hook(call, args):
+        if call == "alter_configs" and (args[0] == ConfigResource.broker(3) or args[2]):
+            raise KafkaError(f"alter the configuration of {args[0]}", "CLUSTER_AUTHORIZATION_FAILED")
+
+    admin.hook = hook
+    moved = move.transfer(1)
+    recorder.stop()
+    assert not moved.done.ok
+    assert open_journals()
+    assert not moved.restored.ok
 
 
 def test_what_is_refused_leaves_nothing_and_says_why():

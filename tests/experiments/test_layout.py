@@ -192,7 +192,7 @@ def test_a_throttle_that_leaves_nothing_to_catch_up_with_is_refused():
     ("name", "given", "said"),
     [
         ("kip73-stuck", ["inbound=1MB/s"], "nothing would be stuck"),
-        ("kip73-nic-bound", ["rate=10MB/s"], "it could not be told which of the two bound"),
+        ("kip73-nic-bound", ["rate=10MB/s"], "the run could not show which of the two bound"),
         ("kip73-mixed-volume", ["response=1MiB"], "no ISR would shrink even if those in sync were held back"),
     ],
 )

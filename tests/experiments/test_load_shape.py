@@ -86,8 +86,13 @@ def test_contradictory_settings_are_refused_before_anything_is_provisioned(given
         PRODUCE.overlay(read_settings(PRODUCE, "ci", given))
 
 
-def test_without_written_partitions_there_is_no_key_to_check():
-    check_shape(LoadShape(keys=1), Layout(GROUPS[2:], calibration=GROUPS[2]))
+def test_a_shape_of_no_load_is_refused():
+    unwritten = Layout(GROUPS[2:], calibration=GROUPS[2])
+    check_shape(LoadShape(topics=2), unwritten)
+    with pytest.raises(UsageError, match="nothing is written to any partition"):
+        check_shape(LoadShape(keys=100), unwritten)
+    with pytest.raises(UsageError, match="nothing is written"):
+        PRODUCE.overlay(read_settings(PRODUCE, "ci", ["inbound=none", "compression=lz4"]))
 
 
 def test_topics_divide_each_group_and_keep_its_bytes_rates_and_replicas():

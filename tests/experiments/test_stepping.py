@@ -26,6 +26,7 @@ from testbed.experiments.kip455_actions import (
     still,
 )
 from testbed.experiments.kip455_executor import Kip455Executor, Kip455Scenario
+from testbed.kafka.errors import ReassignmentError
 from testbed.kafka.types import TopicPartition
 from testbed.probes.recorder import Recorder
 
@@ -137,6 +138,22 @@ def test_the_throttle_is_on_every_replica_and_all_brokers_and_is_put_back(taken)
     assert not any(name == "broker_configs" and args == (4,) for name, args in admin.calls)
     assert records[0].why == ""
     assert admin.configs == {}
+
+
+def test_a_move_that_ends_before_it_is_cancelled_is_no_error(taken, monkeypatch):
+    monkeypatch.setattr(Controller, "tick", lambda _self: None)
+    real, cancelled = Admin.alter_reassignments, []
+
+    def ended(self, targets):
+        if None in targets.values():
+            cancelled.extend(targets)
+            raise ReassignmentError("cancel", dict.fromkeys(targets, "NO_REASSIGNMENT_IN_PROGRESS"), len(targets))
+        return real(self, targets)
+
+    monkeypatch.setattr(Admin, "alter_reassignments", ended)
+    records, _controller, _admin = taken(ScenarioStep("asked", reassign(4, 2, 3)))
+    assert [record.answer for record in records] == ["accepted"]
+    assert cancelled == [TopicPartition("kip455-abc123", 0)]
 
 
 def test_a_refusal_is_the_answer(taken):

@@ -4,6 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from results.contract.manifest import Differences, InForce
 from testbed.experiments import model_inputs, move_driver
 from testbed.experiments.kip73_layouts import throttled_layout
 from testbed.experiments.layout import PartitionGroup
@@ -12,7 +13,7 @@ from testbed.experiments.move_environment import MoveSetup
 from testbed.experiments.reassignment_run import unbatched_run
 from testbed.kafka.errors import KafkaError, UnreachableError
 from testbed.kafka.types import ConfigResource, TopicPartition
-from testbed.throttle.configs import FOLLOWER_REPLICAS, LEADER_REPLICAS
+from testbed.throttle.configs import FOLLOWER_REPLICAS, LEADER_REPLICAS, ThrottleError
 from testbed.throttle.journal import JournalFolder
 from testbed.topology.find import find
 from testbed.wait import WaitTimeout
@@ -43,7 +44,7 @@ def journals(tmp_path, monkeypatch):
     return folder
 
 
-def moving(during=None):
+def moving(during=None, throttle=1000):
     admin = FakeAdmin(dict.fromkeys((*MOVING, *CALIBRATION), (1,)), broker_ids=(1, 2))
     testbed = SimpleNamespace(
         topology=find("two-brokers"), bootstrap=("fake:9092",), driver_bootstrap=("fake:9092",), client_networks=dict
@@ -58,7 +59,9 @@ def moving(during=None):
         latest=lambda *_what: None,
     )
     context = SimpleNamespace(testbed=testbed, recorder=recorder, progress=lambda _text: None, run_id="x-ab12cd")
-    setup = MoveSetup(throttled_layout([GROUP], "b1", "b2", control=False), 1000, "tuned", during or MidMoveAction())
+    setup = MoveSetup(
+        throttled_layout([GROUP], "b1", "b2", control=False), throttle, "tuned", during or MidMoveAction()
+    )
     found = unbatched_run(context, setup, admin)
     found.events = events
     return found
@@ -149,3 +152,38 @@ def test_polls_tell_the_quota_and_how_many_replicas_the_lists_lack(journals):
     assert seen[0] == {**rates, "quota.leader.unlisted": 0.0, "quota.follower.unlisted": 0.0}
     assert seen[1] == {**rates, "quota.leader.unlisted": 2.0, "quota.follower.unlisted": 0.0}
     assert seen[2] == {**rates, "quota.leader.unlisted": 2.0, "quota.follower.unlisted": 3.0}
+
+
+def test_a_move_without_a_throttle_sets_none_and_polls_no_quota(journals, monkeypatch):
+    monkeypatch.setattr(move_driver, "UNTHROTTLED_LOOK_S", 0.001)
+    move = moving(throttle=0)
+    polled = []
+    move.context.recorder.poll = lambda name, *_more: polled.append(name) or SimpleNamespace(stop=lambda: None)
+    found = move.transfer(5.0)
+    assert found.done.ok
+    assert (found.in_force, found.restored) == (InForce(True, 0.0), Differences(True))
+    assert polled == []
+    assert not any(call == "alter_configs" for call, _args in move.admin.calls)
+    assert journals.ids() == []
+    with pytest.raises(ThrottleError, match="there is no throttle whose rate could change"):
+        move.change_rate(5)
+
+
+def test_a_partition_that_a_broker_does_not_know_is_neither_in_sync_nor_led_as_planned(journals):
+    move = moving()
+    assert (move.out_of_sync("b1"), move.led_as_planned()) == ([], True)
+    real = move.admin.partitions
+    move.admin.partitions = lambda topics: {tp: state for tp, state in real(topics).items() if tp != MOVING[1]}
+    assert (move.out_of_sync("b1"), move.led_as_planned()) == ([MOVING[1]], False)
+
+
+def test_a_broker_that_does_not_know_a_topic_yet_ends_no_wait(journals):
+    move = moving()
+
+    def unknown(topics):
+        if topics:
+            raise KafkaError("describe topic 'kip73-ab12cd'", "UNKNOWN_TOPIC_OR_PARTITION")
+        return {}
+
+    move.admin.partitions, move.admin.topics = unknown, tuple
+    assert (move.out_of_sync("b1"), move.led_as_planned()) == (MOVING, False)

@@ -1,4 +1,4 @@
-from testbed.handover.lines import HandoverBatch, batches, marks
+from testbed.handover.lines import marks
 from testbed.kafka.types import TopicPartition
 from testbed.probes.logwatch import entries
 from tests.handover.golden import ARTICLE_SOURCE, ARTICLE_TARGET, ASKED_US, SOURCE, TARGET, UNCLEAN
@@ -43,10 +43,6 @@ def test_the_lines_of_the_article_are_known_too() -> None:
         "opened existing meta stream: streamId=17", "created meta stream for _kafka_x/3, streamId: 17"
     )
     assert found(made)[1].kind == "meta-opened"
-
-
-def test_the_sums_of_a_change() -> None:
-    assert list(batches("b1", entries(SOURCE))) == [HandoverBatch("b1", ASKED_US + 231_000, 0, 0, 2, 190)]
 
 
 def test_an_apache_brokers_log_has_no_marks() -> None:

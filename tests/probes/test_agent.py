@@ -24,6 +24,33 @@ def test_only_replicas_of_wanted_topics_count_and_only_their_segments(tmp_path):
     assert agent.log_sizes(str(tmp_path), ["t"]) == {("t", 0): 17, ("t", 12): 5}
 
 
+def test_a_segment_that_disappears_during_the_listing_does_not_hide_the_others(tmp_path, monkeypatch):
+    (tmp_path / "t-0").mkdir()
+    for name in ("00.log", "05.log"):
+        (tmp_path / "t-0" / name).write_bytes(b"x" * 10)
+    real = agent.os.scandir
+
+    class Listing:
+        """A listing after which a tiered log gives up its first segment."""
+
+        def __init__(self, path):
+            self.found = list(real(path))
+            if str(path).endswith("t-0"):
+                (tmp_path / "t-0" / "00.log").unlink(missing_ok=True)
+
+        def __enter__(self):
+            return self.found
+
+        def __exit__(self, *_error):
+            pass
+
+        def __iter__(self):
+            return iter(self.found)
+
+    monkeypatch.setattr(agent.os, "scandir", Listing)
+    assert agent.log_sizes(str(tmp_path), ["t"]) == {("t", 0): 10}
+
+
 def test_a_broker_that_did_not_format_its_directory_yet_has_no_replica(tmp_path):
     assert agent.log_sizes(str(tmp_path / "later"), ["t"]) == {}
 

@@ -244,6 +244,18 @@ class TestAllowList:
         found = list(entries(self.FENCED.format(**words) + between + self.FAILED))
         assert unexplained(found, "b3", "4.3.1", shipped()) == ([] if known else found[-1:])
 
+    def test_after_an_upgrade_the_reason_counts_for_the_lines_of_both_releases(self):
+        words = {"at": HEAD, "fetcher": self.FETCHER, "partition": "kip435-c5b667-12"}
+        fenced = self.FENCED.format(**words, logger="kafka.server.ReplicaFetcherThread")
+        found = list(entries(fenced + self.FAILED))
+        [later] = [
+            replace(each, since=(4, 3, 0))
+            for each in shipped()
+            if each.before and each.logger == "kafka.server.ReplicaFetcherThread"
+        ]
+        assert unexplained(found, "b3", "4.2.1", [later]) == found[-1:]
+        assert unexplained(found, "b3", "4.2.1", [later], upgraded_to="4.3.1") == []
+
     def test_a_partition_that_failed_for_another_reason_is_not_known(self):
         storage = (
             f"{HEAD} ERROR {self.FETCHER} Error while processing data for partition kip435-c5b667-12 at offset 7 "

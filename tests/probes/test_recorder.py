@@ -5,6 +5,7 @@ import pytest
 
 from results.contract.schema import Sample
 from testbed.errors import TestbedError
+from testbed.probes import recorder as module
 from testbed.probes.recorder import Recorder
 from testbed.wait import WaitTimeout, wait_until
 
@@ -100,6 +101,41 @@ def test_a_failed_look_is_an_event_and_the_next_one_counts():
     recorder.stop()
     (event,) = [e for e in recorder.events() if e.name == "lag failed"]
     assert event.detail == {"error": "no answer"}
+
+
+def test_a_call_that_outlasts_its_stop_adds_nothing(monkeypatch):
+    monkeypatch.setattr(module, "STOP_S", 0.01)
+    recorder, begun, goes_on = Recorder(), threading.Event(), threading.Event()
+
+    def look():
+        begun.set()
+        goes_on.wait(5)
+        return [Sample(1, "driver", "m", 1.0)]
+
+    poller = recorder.poll("quota of b1", 0.01, look)
+    assert begun.wait(5)
+    poller.stop()
+    goes_on.set()
+    poller._thread.join(5)
+    assert recorder.samples() == []
+    recorder.stop()
+
+
+def test_a_value_that_is_no_number_is_a_failure_of_the_probe():
+    recorder = Recorder()
+    watch(recorder, FakeHost(json.dumps({"t": 5, "v": [["broker.bytes_in", None, None, None, None]]})))
+    wait_until(lambda: any(e.name == "probe ended" for e in recorder.events()), 2, 0.01, "the note")
+    recorder.stop()
+    assert recorder.events()[0].name == "probe failed"
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+def test_a_defect_of_a_poll_is_an_event_of_the_run():
+    recorder = Recorder()
+    recorder.poll("lag", 0.01, lambda: {}["b1"])
+    wait_until(lambda: bool(recorder.events()), 2, 0.01, "the note")
+    recorder.stop()
+    assert [(e.name, e.detail) for e in recorder.events()] == [("lag ended", {"error": "KeyError: 'b1'"})]
 
 
 def test_a_step_ends_also_when_it_fails():

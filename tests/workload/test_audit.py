@@ -130,8 +130,8 @@ def test_records_that_nobody_wrote_are_corrupt():
     assert (found.lost, found.corrupt) == (0, 4)
     assert found.complaints == (
         "t-0: 1 of producer-1 corrupt (never sent), first at [7]",
-        "t-0: 2 of nobody corrupt (not a record of the testbed), first at [0, 0]",
-        "t-0: 1 of nobody corrupt (of producer 2, which this audit has not), first at [0]",
+        "t-0: 2 of an unknown producer corrupt (not a record of the testbed), first at [0, 0]",
+        "t-0: 1 of an unknown producer corrupt (of producer 2, which is not in this audit), first at [0]",
     )
 
 

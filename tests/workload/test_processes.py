@@ -178,6 +178,32 @@ def test_a_process_that_cannot_begin_is_named_and_none_is_left(cluster, heard):
     assert gone(running.pid("producer-2"))
 
 
+NOISE = """
+import os, threading, time
+
+def talk():
+    while True:
+        os.write(2, b"%3|1764000000.000|FAIL|rdkafka#producer-1| ")
+        time.sleep(1e-4)
+
+threading.Thread(target=talk, daemon=True).start()
+"""
+
+
+def test_what_a_client_logs_is_no_part_of_its_reports(cluster, heard, monkeypatch, tmp_path):
+    """librdkafka writes to the error output from threads of its own, while a broker is gone."""
+    (tmp_path / "sitecustomize.py").write_text(NOISE)
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    sizes = tuple(Size(size, 1) for size in range(100, 4000, 100))
+    spec = ProducerSpec("producer-1", "noise", cluster.topic("noise"), 3e6, sizes=sizes)
+    with load(cluster, [spec], heard) as running:
+        running.start()
+        wait_acked(heard, "producer-1", 3000)
+        process = running.stop().process("producer-1")
+    assert process.ended
+    assert process.sent == process.acked
+
+
 def test_a_rate_that_cannot_be_held_is_not_said_to_be(cluster, heard):
     spec = ProducerSpec("producer-1", "much", cluster.topic("much"), 2e9, buffer_bytes=4 << 20)
     with load(cluster, [spec], heard) as running:

@@ -105,3 +105,10 @@ def test_a_load_whose_records_were_not_taken_is_not_held(failed, in_doubt, held)
 def test_records_that_were_never_sent_are_told():
     said = not_held(SPEC, LAST | {"due": 5000}, 0.0)
     assert "4000 were never sent" in said
+
+
+@pytest.mark.parametrize(("sent", "waiting", "held"), [(99, 1, True), (98, 0, False), (100, 2, False)])
+def test_of_less_than_a_record_a_second_one_may_be_due_and_one_on_its_way_at_the_end(sent, waiting, held):
+    slow = ProducerSpec("producer-1", "t", (0,), 450_000.0, record_bytes=900_000)
+    last = LAST | {"due": 100, "sent": sent, "waiting_at_stop": waiting}
+    assert (not_held(slow, last, 0.0) == "") == held

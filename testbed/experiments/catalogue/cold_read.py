@@ -7,18 +7,19 @@ The report shows the producers' latencies with this load.
 
 from results.contract.relocation import STORAGES, ColdRead
 from testbed.errors import TestbedError
-from testbed.experiments.experiment import Hosts, Parameter, Settings, SuiteScenario, number
+from testbed.experiments.experiment import Hosts, Parameter, Settings, SuiteScenario, above_zero, number
 from testbed.experiments.handover_timing import handover_timing
 from testbed.experiments.layout import RECORD_BYTES, Layout, PartitionGroup
 from testbed.experiments.reassignment_run import ReassignmentRun
+from testbed.experiments.storage import check_size, storage_of
 from testbed.experiments.unthrottled_move import (
     RunActivity,
     parameters,
-    size,
     unthrottled_experiment,
     unthrottled_layout,
 )
 from testbed.kafka.node import DATA_DIR
+from testbed.units import parse_size
 from testbed.wait import WaitTimeout, wait_for
 from testbed.workload.spec import ConsumerSpec
 from testbed.workload.workload import Workload
@@ -102,10 +103,14 @@ class ColdConsumer(RunActivity):
 
 
 def layout(settings: Settings, hosts: Hosts) -> Layout:
-    """Return the layout: `s3` moves (A) → (B) under inbound traffic; `cold` stays on A, and the consumer reads it."""
+    """Return the layout: `s3` moves (A) → (B) under inbound traffic; `cold` stays on A, and the consumer reads it.
+
+    Raise `UsageError` when `cold` is too small to be mostly in the object store.
+    """
     a, b = hosts
     partitions = range(int(number(settings, "partitions")))
     size_bytes, read_bytes = int(number(settings, "size")), int(number(settings, "read"))
+    check_size(storage_of(settings), read_bytes, len(partitions))
     groups = [
         PartitionGroup("s3", partitions, (a,), (b,), size_bytes, number(settings, "inbound")),
         PartitionGroup("cold", partitions, (a,), (a,), read_bytes),
@@ -119,7 +124,9 @@ EXPERIMENT = unthrottled_experiment(
     brokers=2,
     topology="s3",
     automq_topology="automq",
-    parameters=parameters(Parameter("read", "300MB", size, "what is read from the beginning, and does not move")),
+    parameters=parameters(
+        Parameter("read", "300MB", above_zero(parse_size), "what is read from the beginning, and does not move")
+    ),
     layout=layout,
     activities=lambda settings: [ColdConsumer, *handover_timing(settings)],
     profiles={

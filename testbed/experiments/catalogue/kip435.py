@@ -18,14 +18,24 @@ busy.
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
+from testbed.errors import UsageError
 from testbed.experiments.criteria import BOUNDS, LOAD
-from testbed.experiments.experiment import Experiment, Hosts, Parameter, Settings, SuiteScenario, number, whole
+from testbed.experiments.experiment import (
+    Experiment,
+    Hosts,
+    Parameter,
+    Settings,
+    SuiteScenario,
+    above_zero,
+    number,
+    whole,
+)
 from testbed.experiments.kip73_layouts import led_by_one, whole_move
 from testbed.experiments.layout import Layout
 from testbed.experiments.mid_move_actions import LiveChange, MidMoveAction
 from testbed.experiments.reassignment_run import monitored_run
 from testbed.experiments.throttled_move import MODES, limit, load, no_action, parameters, throttled_experiment
-from testbed.units import parse_byte_rate, parse_duration
+from testbed.units import format_byte_rate, parse_byte_rate, parse_duration
 
 PARTITIONS = 20
 
@@ -39,7 +49,10 @@ class ThrottleDip(LiveChange):
 
 
 def _action(settings: Settings, _hosts: Hosts) -> MidMoveAction:
-    return ThrottleDip(int(number(settings, "lowered")), int(number(settings, "rate")), number(settings, "phase"))
+    lowered, rate = int(number(settings, "lowered")), int(number(settings, "rate"))
+    if lowered >= rate:
+        raise UsageError(f"lowered={format_byte_rate(lowered)} is not below rate={format_byte_rate(rate)}")
+    return ThrottleDip(lowered, rate, number(settings, "phase"))
 
 
 def whole_experiment(
@@ -139,8 +152,8 @@ EXPERIMENTS = (
         "eight fetch or lead at once (KIP-435's motivation)",
         factor=4,
         more=(
-            Parameter("lowered", "1MB/s", parse_byte_rate, "the throttle in the second phase"),
-            Parameter("phase", "12s", parse_duration, "how long the first and the second phase last"),
+            Parameter("lowered", "1MB/s", above_zero(parse_byte_rate), "the throttle in the second phase"),
+            Parameter("phase", "12s", above_zero(parse_duration), "how long the first and the second phase last"),
         ),
         rate="6MB/s",
         written="500kB/s",

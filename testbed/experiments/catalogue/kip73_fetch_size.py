@@ -8,11 +8,10 @@ well below quota × window (`response=1MiB`) keeps the quota.
 from collections.abc import Mapping
 
 from testbed.experiments.criteria import BOUNDS
-from testbed.experiments.experiment import Hosts, Parameter, Settings, SuiteScenario, Value, number
+from testbed.experiments.experiment import Hosts, Settings, SuiteScenario, Value, number
 from testbed.experiments.kip73_layouts import side, sized_for
 from testbed.experiments.layout import Layout, PartitionGroup
-from testbed.experiments.throttled_move import MODES, parameters, throttled_experiment
-from testbed.units import parse_size
+from testbed.experiments.throttled_move import MODES, parameters, response, throttled_experiment
 
 
 def _layout(settings: Settings, hosts: Hosts) -> Layout:
@@ -32,9 +31,7 @@ EXPERIMENT = throttled_experiment(
     "kip73-fetch-size",
     "a response larger than quota × window: the first window's burst (KIP-73's Q&A 5)",
     brokers=2,
-    parameters=parameters(
-        Parameter("response", "32MiB", parse_size, "replica.fetch.response.max.bytes"), rate="2MB/s", fetch="default"
-    ),
+    parameters=parameters(response("32MiB"), rate="2MB/s", fetch="default"),
     layout=_layout,
     properties=_properties,
     profiles={"release": {"preload": "120s"}},

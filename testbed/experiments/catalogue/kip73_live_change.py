@@ -10,13 +10,14 @@ to 1.12 of the quota. Only the mean over one window's time of windows shows whet
 lasts three windows, plus the samples at their edges.
 """
 
+from testbed.errors import UsageError
 from testbed.experiments.criteria import BOUNDS
-from testbed.experiments.experiment import Hosts, Parameter, Settings, SuiteScenario, number
+from testbed.experiments.experiment import Hosts, Parameter, Settings, SuiteScenario, above_zero, number
 from testbed.experiments.kip73_layouts import throttled_layout
 from testbed.experiments.layout import Layout, PartitionGroup
 from testbed.experiments.mid_move_actions import LiveChange, MidMoveAction
 from testbed.experiments.throttled_move import MODES, parameters, throttled_experiment
-from testbed.units import parse_byte_rate, parse_duration
+from testbed.units import format_byte_rate, parse_byte_rate, parse_duration
 
 
 def _layout(settings: Settings, hosts: Hosts) -> Layout:
@@ -27,8 +28,12 @@ def _layout(settings: Settings, hosts: Hosts) -> Layout:
 
 
 def _action(settings: Settings, _hosts: Hosts) -> MidMoveAction:
-    rates = [int(number(settings, name)) for name in ("raised", "lowered")]
-    return LiveChange(rates, number(settings, "phase"))
+    rate, raised, lowered = (int(number(settings, name)) for name in ("rate", "raised", "lowered"))
+    if raised <= rate:
+        raise UsageError(f"raised={format_byte_rate(raised)} is not above rate={format_byte_rate(rate)}")
+    if lowered >= raised:
+        raise UsageError(f"lowered={format_byte_rate(lowered)} is not below raised={format_byte_rate(raised)}")
+    return LiveChange([raised, lowered], number(settings, "phase"))
 
 
 EXPERIMENT = throttled_experiment(
@@ -36,9 +41,9 @@ EXPERIMENT = throttled_experiment(
     "the throttle is raised and lowered while data moves, without a restart",
     brokers=2,
     parameters=parameters(
-        Parameter("raised", "9MB/s", parse_byte_rate, "the second throttle"),
-        Parameter("lowered", "7MB/s", parse_byte_rate, "the third throttle, under which the move ends"),
-        Parameter("phase", "40s", parse_duration, "how long each throttle is in force"),
+        Parameter("raised", "9MB/s", above_zero(parse_byte_rate), "the second throttle"),
+        Parameter("lowered", "7MB/s", above_zero(parse_byte_rate), "the third throttle, under which the move ends"),
+        Parameter("phase", "40s", above_zero(parse_duration), "how long each throttle is in force"),
         rate="5MB/s",
         without=("preload",),
     ),

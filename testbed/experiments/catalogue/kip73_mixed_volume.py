@@ -11,13 +11,22 @@ from dataclasses import replace
 
 from testbed.errors import UsageError
 from testbed.experiments.criteria import PROTECTED, RATES
-from testbed.experiments.experiment import Hosts, Parameter, Settings, SuiteScenario, Value, number
+from testbed.experiments.experiment import Hosts, Parameter, Settings, SuiteScenario, Value, above_zero, number
 from testbed.experiments.kip73_layouts import side, sized_for, throttled_layout
 from testbed.experiments.layout import Layout, PartitionGroup
-from testbed.experiments.throttled_move import MODES, compare, load, parameters, throttled_experiment
-from testbed.units import format_duration, parse_byte_rate, parse_duration, parse_size
+from testbed.experiments.throttled_move import MODES, compare, load, parameters, response, throttled_experiment
+from testbed.units import format_duration, parse_byte_rate, parse_duration
 
 LOW_PARTITIONS, LOW_BYTES = 20, 4_000_000
+FETCH_WAIT_S = 0.5
+"""Kafka's default of `replica.fetch.wait.max.ms`. A broker does not start with a shorter `replica.lag.time.max.ms`."""
+
+
+def _lag(text: str) -> Value:
+    seconds = parse_duration(text)
+    if seconds < FETCH_WAIT_S:
+        raise ValueError("expected 500ms or more: a broker does not start with less than replica.fetch.wait.max.ms")
+    return seconds
 
 
 def _layout(settings: Settings, hosts: Hosts) -> Layout:
@@ -51,9 +60,9 @@ EXPERIMENT = throttled_experiment(
     parameters=parameters(
         *load("1MB/s"),
         compare(),
-        Parameter("low", "200kB/s", parse_byte_rate, "what is written to the low-volume partitions"),
-        Parameter("response", "20MiB", parse_size, "replica.fetch.response.max.bytes"),
-        Parameter("lag", "3s", parse_duration, "replica.lag.time.max.ms"),
+        Parameter("low", "200kB/s", above_zero(parse_byte_rate), "what is written to the low-volume partitions"),
+        response("20MiB"),
+        Parameter("lag", "3s", _lag, "replica.lag.time.max.ms"),
         rate="4MB/s",
         fetch="default",
     ),

@@ -6,7 +6,7 @@ in that state. There is no control: its partitions would share the NIC with the 
 
 from testbed.errors import UsageError
 from testbed.experiments.criteria import BOUNDS
-from testbed.experiments.experiment import Hosts, Parameter, Settings, SuiteScenario, number
+from testbed.experiments.experiment import Hosts, Parameter, Settings, SuiteScenario, above_zero, number
 from testbed.experiments.kip73_layouts import sized_for, throttled_layout
 from testbed.experiments.layout import Layout, PartitionGroup
 from testbed.experiments.mid_move_actions import MidMoveAction, SlowNic
@@ -22,7 +22,7 @@ def _layout(settings: Settings, hosts: Hosts) -> Layout:
     if rate < 1.5 * carries:
         raise UsageError(
             f"rate={format_byte_rate(rate)} is not well above what nic={format_bit_rate(nic)} carries, "
-            f"{format_byte_rate(carries, 3)}: it could not be told which of the two bound"
+            f"{format_byte_rate(carries, 3)}: the run could not show which of the two bound"
         )
     moved = PartitionGroup("kip73", range(int(number(settings, "partitions"))), (a,), (b,), 1)
     return sized_for(throttled_layout([moved], a, b, control=False), carries, number(settings, "preload"))
@@ -37,7 +37,7 @@ EXPERIMENT = throttled_experiment(
     "a quota above the NIC's rate: the NIC binds",
     brokers=2,
     parameters=parameters(
-        Parameter("nic", "80mbit", parse_bit_rate, "the rate of the sender's NIC, both ways"), rate="40MB/s"
+        Parameter("nic", "80mbit", above_zero(parse_bit_rate), "the rate of the sender's NIC, both ways"), rate="40MB/s"
     ),
     layout=_layout,
     action=_action,

@@ -7,7 +7,7 @@ less. The increase allows bursts, and the size is chosen so that the move ends w
 
 from testbed.errors import UsageError
 from testbed.experiments.criteria import BOUNDS, LOAD
-from testbed.experiments.experiment import Hosts, Parameter, Settings, SuiteScenario, number
+from testbed.experiments.experiment import Hosts, Parameter, Settings, SuiteScenario, above_zero, number
 from testbed.experiments.kip73_layouts import sized_for, throttled_layout
 from testbed.experiments.layout import Layout, PartitionGroup
 from testbed.experiments.load import ALONE_S, WARM_LOOK_S
@@ -47,8 +47,10 @@ EXPERIMENT = throttled_experiment(
     brokers=2,
     parameters=parameters(
         *load(),
-        Parameter("raised", "10MB/s", parse_byte_rate, "the throttle once the move is seen to be stuck"),
-        Parameter("patience", "15s", parse_duration, "how long the lag may not fall before that is called stuck"),
+        Parameter("raised", "10MB/s", above_zero(parse_byte_rate), "the throttle once the move is seen to be stuck"),
+        Parameter(
+            "patience", "15s", above_zero(parse_duration), "how long the lag may not fall before that is called stuck"
+        ),
         rate="2MB/s",
         preload="40s",
     ),

@@ -28,8 +28,9 @@ def _action(settings: Settings, hosts: Hosts) -> MidMoveAction:
     finalize, down = settings["finalize"] == "yes", settings["direction"] == "down"
     if finalize and down:
         raise UsageError("finalize=yes and direction=down: a cluster cannot go back behind features that are finalized")
-    if down and settings["to"] == SAME:
-        raise UsageError(f"direction=down needs another Kafka in `to`, not {SAME}")
+    if settings["to"] == SAME and (down or finalize):
+        given = "direction=down" if down else "finalize=yes"
+        raise UsageError(f"{given} needs another Kafka in `to`, not {SAME}")
     return restart_or_upgrade(str(settings["to"]), list(reversed(hosts)), number(settings, "pause"), finalize, down)
 
 

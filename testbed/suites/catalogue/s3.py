@@ -1,4 +1,4 @@
-"""Moves of data in S3 beside moves on disk: reassigning, scaling, cold reads, the throttle. See docs/s3.md."""
+"""Moves of data in S3, compared with moves on disk: reassigning, scaling, cold reads, the throttle. See docs/s3.md."""
 
 from testbed.suites.suite import suite_of_experiments
 
