@@ -19,15 +19,15 @@ SHOWN = 3
 
 
 @dataclass(frozen=True, slots=True)
-class RecordsKept:
+class CopiedRecords:
     """The account of the records, and what is wrong with copies of logs, one line each."""
 
     records: Records | None
     unlike: tuple[str, ...] = ()
 
 
-def _measure(run: RunView) -> RecordsKept:
-    return RecordsKept(run.manifest.facts.records, tuple(_unlike(run)))
+def _measure(run: RunView) -> CopiedRecords:
+    return CopiedRecords(run.manifest.facts.records, tuple(_unlike(run)))
 
 
 def _unlike(run: RunView) -> Iterator[str]:
@@ -60,9 +60,9 @@ def _unlike(run: RunView) -> Iterator[str]:
                 yield f"the log of {name} became smaller on {flow.follower} while it was copied"
 
 
-def judge_records(kept: RecordsKept) -> Finding:
+def judge_records(found: CopiedRecords) -> Finding:
     """Return the finding of the records that were read back, and of the logs that hold them."""
-    records, unlike = kept.records, kept.unlike
+    records, unlike = found.records, found.unlike
     verdict: Verdict = "inconclusive"
     observed: float | None = None
     if records is None:
@@ -97,12 +97,12 @@ def judge_records(kept: RecordsKept) -> Finding:
     )
 
 
-CRITERION: Criterion[RecordsKept] = Criterion(
+CRITERION: Criterion[CopiedRecords] = Criterion(
     name="records-intact",
     title="Every record is there",
     section=FACTS,
     measure=_measure,
-    judge=lambda _run, kept: [judge_records(kept)],
+    judge=lambda _run, found: [judge_records(found)],
     needs=has_any_move,
     by_name=False,
     catches="A move that loses, doubles, changes or reorders a record, or copies a log in part.",
