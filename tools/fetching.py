@@ -6,11 +6,13 @@ response times, healthy and leaking. `docs/throttle-bound.md` derives the same i
 """
 
 import argparse
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
+from results.contract.move import WINDOW_SAMPLES
 from results.criteria.quantities import US
 from results.criteria.sensor import QuotaSensor, predicted, readings
 from results.criteria.series import Floats, Series
@@ -30,7 +32,9 @@ class Fetching:
     A response takes its bytes ÷ `line_bytes_per_s` and `delay_s`, drawn from an exponential distribution; now and then
     the follower pauses. With `follows_more` a fetch without the listed partitions waits at the leader, which records
     the headers of its answer; else the follower waits by itself. `torn` is the part of a response that the log does not
-    take: it is fetched again.
+    take: it is fetched again. A broker leaks only in the seconds `between`. Both brokers let pass `over` more than the
+    quota in these seconds, and record all of it. `leader_window` and `follower_window` are the samples of
+    their quota windows.
     """
 
     quota: float = 10e6
@@ -47,6 +51,10 @@ class Fetching:
     follows_more: bool = True
     leader_leak: float = 0.0
     follower_leak: float = 0.0
+    between: tuple[float, float] = (0.0, math.inf)
+    over: float = 0.0
+    leader_window: int = WINDOW_SAMPLES
+    follower_window: int = WINDOW_SAMPLES
     seed: int = 0
 
 
@@ -60,6 +68,7 @@ class Copied:
     landed: tuple[Floats, Floats]
     fetched: tuple[Floats, Floats]
     recorded: dict[str, tuple[Floats, Floats]]
+    windows: dict[str, int]
 
     def log(self, at: Floats) -> Floats:
         """Return the log's bytes at these instants."""
@@ -72,7 +81,7 @@ class Copied:
     def byte_rate(self, side: str, at: Floats) -> Floats:
         """Return what the broker of a side, *leader* or *follower*, reports as its byte-rate."""
         t, sizes = self.recorded[side]
-        return np.array(list(readings(t * US, sizes, (at * US).astype(np.int64))))
+        return np.array(list(readings(t * US, sizes, (at * US).astype(np.int64), QuotaSensor(self.windows[side]))))
 
     def byte_rate_at(self, side: str, at: float) -> float:
         """Return the byte-rate at one instant."""
@@ -82,27 +91,35 @@ class Copied:
 def copied(fetching: Fetching) -> Copied:
     """Return how a move is copied."""
     f, rng = fetching, np.random.default_rng(fetching.seed)
-    sensors = {"leader": QuotaSensor(), "follower": QuotaSensor()}
+    samples = {"leader": f.leader_window, "follower": f.follower_window}
+    sensors = {side: QuotaSensor(count) for side, count in samples.items()}
     leaks = {"leader": 1 + f.leader_leak, "follower": 1 + f.follower_leak}
     events: dict[str, list[tuple[float, float]]] = {"leader": [], "follower": []}
     landed: list[tuple[float, float]] = []
     fetched: list[tuple[float, float]] = []
     now, total = float(rng.uniform(0.2, 0.6)), 0.0
 
+    def wrong(at: float) -> bool:
+        return f.between[0] <= at < f.between[1]
+
     def record(side: str, at: float, size: float) -> None:
-        sensors[side].record(at * US, size / leaks[side])
-        events[side].append((at, size / leaks[side]))
+        counted = size / leaks[side] if wrong(at) else size
+        sensors[side].record(at * US, counted)
+        events[side].append((at, counted))
+
+    def held(side: str, at: float) -> bool:
+        return sensors[side].rate(at * US) > f.quota * (1 + f.over if wrong(at) else 1)
 
     while total < f.total:
         if rng.random() < f.pauses_per_s * f.backoff_s:
             now += float(rng.uniform(0, 2 * f.pause_s))
-        if sensors["follower"].rate(now * US) > f.quota:
+        if held("follower", now):
             now += f.backoff_s + float(rng.exponential(f.delay_s / 2))
             if f.follows_more:
                 record("leader", now, HEADERS)
             continue
         asked = now + float(rng.exponential(f.delay_s / 4))
-        if sensors["leader"].rate(asked * US) > f.quota:
+        if held("leader", asked):
             now = asked + f.backoff_s + float(rng.exponential(f.delay_s / 2))
             record("leader", now, HEADERS)
             continue
@@ -115,7 +132,8 @@ def copied(fetching: Fetching) -> Copied:
             total += kept
             record("follower", now, size)
             now += float(rng.exponential(f.delay_s / 2))
-    return Copied(_columns(landed), _columns(fetched), {side: _columns(found) for side, found in events.items()})
+    recorded = {side: _columns(found) for side, found in events.items()}
+    return Copied(_columns(landed), _columns(fetched), recorded, samples)
 
 
 def _sums(events: tuple[Floats, Floats], at: Floats) -> Floats:
@@ -166,9 +184,9 @@ def seen(fetching: Fetching) -> Seen | None:
     ratios = {}
     for side in ("leader", "follower"):
         polls = growth.t[steady] + (0 if side == "follower" else 300_000)
-        likely = predicted(growth, polls, fetching.response)
+        likely = float(np.mean(predicted(growth, polls, fetching.response)))
         if side == "leader":
-            likely = (likely + predicted(growth, polls, fetching.response, empty=True)) / 2
+            likely = (likely + float(np.mean(predicted(growth, polls, fetching.response, empty=True)))) / 2
         byte_rate = float(np.mean(found.byte_rate(side, polls / US)))
         ratios[side] = byte_rate / likely / (1 + fetching.torn)
     return Seen(

@@ -262,13 +262,30 @@ class SteadyPart:
         return self.mean_bytes_per_s if self.window_mean_bytes_per_s is None else self.window_mean_bytes_per_s
 
 
+FADING_S = 3.0
+"""Seconds after the last growth in which a byte-rate that fades tells how long the sensor's window is: by a tenth in
+the first second of 11, by a fifth of 5. Later there is less left than a sample may be off by."""
+
+
+@dataclass(frozen=True, slots=True)
+class SensorPart:
+    """Kafka's byte-rate of `polls` polls over its prediction. Every prediction that the logs allow lies at most
+    `spread` from it; `share` is the prediction over the mean rate of the logs."""
+
+    ratio: float
+    polls: int
+    spread: float
+    share: float = 1.0
+
+
 @dataclass(frozen=True, slots=True)
 class SensorReadings:
     """Kafka's byte-rate of `polls` polls over what its sensor should read, on average; `ratio` is None if too few.
 
     The prediction is the middle of two, with and without the responses that carry no listed bytes. Every prediction
     that the logs allow lies at most `spread` from it. The sensor divided by `spanned_s` at least, while logs grew by
-    `bytes_per_s`.
+    `bytes_per_s`. `worst` are the polls of one quota window whose ratio is furthest from 1, `highest_bytes_per_s` is
+    the highest mean of as many. `ended` is the last poll within `FADING_S` after the last growth.
     """
 
     ratio: float | None
@@ -276,6 +293,9 @@ class SensorReadings:
     spread: float
     spanned_s: float
     bytes_per_s: float = 0.0
+    worst: SensorPart | None = None
+    highest_bytes_per_s: float | None = None
+    ended: SensorPart | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -288,8 +308,8 @@ class HostRates:
     rate of this and those that begin up to a window after it, the last of them `settled_s` later. `all` is everything
     from the beginning (or the first reading after that) to the end.
     `highest_window` and `highest_second` are rates over at least that window, or a second. `end_s` is when the growth
-    stopped. `kafka` compares Kafka's own byte-rate. `refetched` is what the broker counted beyond the growth of the
-    logs, as part of that: ends of responses that are fetched again. `longest_gap_s` is the longest time between two
+    stopped. `kafka` compares Kafka's own byte-rate. `counted` is what the broker counted over the growth of the logs;
+    None if it does not say. `longest_gap_s` is the longest time between two
     samples from the move's start to its end.
     """
 
@@ -304,12 +324,18 @@ class HostRates:
     warmup_bytes_per_s: float | None
     steady: SteadyPart | None
     kafka: SensorReadings = SensorReadings(None, 0, 0.0, 0.0)
-    refetched: float | None = None
+    counted: float | None = None
     first_window: ByteWindow | None = None
     second_window: ByteWindow | None = None
     settled_bytes_per_s: float | None = None
     settled_s: float = 0.0
     all: ByteWindow | None = None
+
+    @property
+    def refetched(self) -> float | None:
+        """Return what the broker counted beyond the growth of the logs, as part of that: ends of responses that are
+        fetched again."""
+        return None if self.counted is None else max(0.0, self.counted - 1)
 
     @property
     def steady_bytes_per_s(self) -> float | None:

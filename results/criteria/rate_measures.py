@@ -5,6 +5,7 @@ shows a changed quota, or when a broker is back; it ends just before a change is
 the move is done. Windows are judged within one phase.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -13,7 +14,7 @@ import numpy as np
 
 from results.contract.move import Move, flows_through, in_sync_through, recorded_through, throttled_through
 from results.contract.verdict import Direction
-from results.criteria.measures import ByteWindow, HostRates, SensorReadings, SteadyPart
+from results.criteria.measures import FADING_S, ByteWindow, HostRates, SensorPart, SensorReadings, SteadyPart
 from results.criteria.model import allowed, bound_of
 from results.criteria.phase_directions import BACKOFF_S
 from results.criteria.quantities import READING_S, SECOND_S, US
@@ -102,6 +103,9 @@ KAFKA_POLLS = 5
 EARLY_SAMPLES = 4
 """After so many samples' time a sensor is compared when the steady part has too few polls: it divides by that time at
 least."""
+STILL_S = 0.5
+"""After the last growth, a reading of the logs says that nothing came since: a poll so much later is of a sensor that
+records nothing any more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +134,7 @@ class RateMeasurer:
         judged = windows_within(series, self.move.window_s - READING_S)
         in_sync = self._in_sync(judged, host, direction)
         first, second, settled = self._first_two(series, span, host, direction)
-        refetched = self._refetched(host, direction)
+        share = self._counted(host, direction)
         return HostRates(
             host=host,
             direction=direction,
@@ -142,8 +146,8 @@ class RateMeasurer:
             highest_second_bytes_per_s=float(np.max(seconds.rate)) if len(seconds.start) else None,
             warmup_bytes_per_s=self._warmup(series, span),
             steady=self._steady(series, span),
-            kafka=self._kafka(series, span, host, direction, refetched or 0.0),
-            refetched=refetched,
+            kafka=self._kafka(series, span, host, direction, max(0.0, (share or 1.0) - 1)),
+            counted=share,
             first_window=first,
             second_window=second,
             settled_bytes_per_s=float(np.mean(settled.rate)) if len(settled.bytes) else None,
@@ -237,11 +241,12 @@ class RateMeasurer:
             averaged=len(typical),
         )
 
-    def _refetched(self, host: str, direction: Direction) -> float | None:
-        """Return what the broker counts of the move beyond what logs grew by, as part of that; None if it does not say.
+    def _counted(self, host: str, direction: Direction) -> float | None:
+        """Return what the broker counts of the move over the growth of the logs; None if it does not say.
 
         A response ends in the middle of a batch: the log does not take its part, which is fetched again. The counter
-        stops when a replica is in sync, and begins again with its broker.
+        stops when a replica is in sync, and begins again with its broker. It counts nothing of replicas that no
+        reassignment adds.
         """
         if self.move.inbound_bytes_per_s or self.run.event_us("broker.leaving") is not None:
             return None
@@ -256,7 +261,7 @@ class RateMeasurer:
                 logs += float(grown.value[-1] - _at(grown, np.array([self.started]))[0])
         if len(count) < begin + 2 or logs <= 0:
             return None
-        return max(0.0, counted(count.value[begin:]) / logs - 1)
+        return counted(count.value[begin:]) / logs or None
 
     def _kafka(
         self, series: Series, span: PhaseSpan, host: str, direction: Direction, refetched: float
@@ -282,17 +287,49 @@ class RateMeasurer:
         first = int(np.flatnonzero(np.diff(series.value) > 0)[0])
         growth = series.cut(first, len(series) - 1)
         samples, sample_s = self.move.window_samples, self.move.sample_s
-        sensed = partial(predicted, polls=t, response_bytes=response, samples=samples, sample_s=sample_s)
-        also_empty = (
-            direction == "transmit" or self.move.inbound_bytes_per_s or in_sync_through(self.move, host, direction)
-        )
-        likely = [sensed(growth, empty=empty) for empty in ((False, True) if also_empty else (False,))]
+        sensed = partial(predicted, response_bytes=response, samples=samples, sample_s=sample_s)
+        in_sync = in_sync_through(self.move, host, direction)
+        also_empty = direction == "transmit" or self.move.inbound_bytes_per_s or in_sync
+        empties = (False, True) if also_empty else (False,)
+        expected = [sensed(growth, t, empty=empty) for empty in empties]
+        likely = [float(np.mean(each)) for each in expected]
         middle = (max(likely) + min(likely)) / 2
         if early:
             # Such readings are divided by the time since the first response, which no log tells.
-            likely.append(sensed(_begun_late(growth)))
+            likely.append(float(np.mean(sensed(_begun_late(growth), t))))
         spread = max(abs(each - middle) for each in likely) / middle
-        return SensorReadings(float(np.mean(readings)) / middle / (1 + refetched), len(t), spread, spanned_s, rate)
+        part, highest, ended = None, None, None
+        if not early and len(t) >= samples:
+            part = _worst_part(readings / (1 + refetched), expected, samples)
+            highest = float(np.max(np.convolve(readings, np.ones(samples), "valid"))) / samples
+        followers = {flow.follower for flow in throttled_through(self.move, host, direction)}
+        alone = not self.move.inbound_bytes_per_s and not in_sync and len(followers) == 1
+        after = np.flatnonzero(
+            (polls.t >= series.t[-1] + round(STILL_S * US)) & (polls.t <= series.t[-1] + round(FADING_S * US))
+        )
+        if not early and alone and span.last and len(after):
+            at, reading = polls.t[after[-1:]], polls.value[after[-1:]] / (1 + refetched)
+            ended = _part(reading, [sensed(growth, at, empty=empty) for empty in empties], rate)
+        ratio = float(np.mean(readings)) / middle / (1 + refetched)
+        return SensorReadings(ratio, len(t), spread, spanned_s, rate, part, highest, ended)
+
+
+def _part(readings: Floats, expected: Sequence[Floats], rate: float) -> SensorPart:
+    """Return the comparison of readings with their predictions, of logs that grew at `rate` on average."""
+    likely = [float(np.mean(each)) for each in expected]
+    middle = (max(likely) + min(likely)) / 2
+    return SensorPart(float(np.mean(readings)) / middle, len(readings), (max(likely) - middle) / middle, middle / rate)
+
+
+def _worst_part(readings: Floats, expected: Sequence[Floats], polls: int) -> SensorPart:
+    """Return the comparison of so many consecutive polls whose ratio is furthest from 1, beyond its spread."""
+    sums = [np.convolve(each, np.ones(polls), "valid") for each in (readings, *expected)]
+    low, high = np.min(sums[1:], axis=0), np.max(sums[1:], axis=0)
+    seen = low > 0  # logs that did not grow for a whole window leave nothing to compare
+    middle = np.where(seen, (low + high) / 2, 1.0)
+    ratio, spread = np.where(seen, sums[0] / middle, 1.0), np.where(seen, (high - middle) / middle, 0.0)
+    worst = int(np.argmax(np.abs(ratio - 1) - spread))
+    return SensorPart(float(ratio[worst]), polls, float(spread[worst]))
 
 
 def _begun_late(growth: Series) -> Series:

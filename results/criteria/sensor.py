@@ -78,8 +78,8 @@ def predicted(
     empty: bool = False,
     samples: int = WINDOW_SAMPLES,
     sample_s: float = SAMPLE_S,
-) -> float:
-    """Return the mean of what a sensor reads at `polls`, in B/s, of logs that grow as `growth` in such responses.
+) -> Floats:
+    """Return what a sensor reads at each of `polls`, in B/s, of logs that grow as `growth` in such responses.
 
     A leader records the headers of responses without listed bytes, too. With `empty` samples begin with those.
     `samples` of `sample_s` each are the quota window of the run's brokers.
@@ -87,13 +87,12 @@ def predicted(
     between = np.empty(0)
     if empty and len(growth):
         between = np.arange(growth.t[0] - round((samples + 1) * sample_s * US), growth.t[-1], EMPTY_US)
-    means = []
+    found = []
     for instants, sizes in _responses(growth, response_bytes):
         every, each = np.concatenate([instants, between]), np.concatenate([sizes, np.zeros(len(between))])
         order = np.argsort(every, kind="stable")
-        sensed = readings(every[order], each[order], polls, QuotaSensor(samples, sample_s))
-        means.append(float(np.mean(list(sensed))))
-    return float(np.mean(means))
+        found.append(list(readings(every[order], each[order], polls, QuotaSensor(samples, sample_s))))
+    return np.asarray(np.mean(np.array(found, dtype=np.float64), axis=0))
 
 
 def readings(instants: Floats, sizes: Floats, polls: Micros, sensor: QuotaSensor | None = None) -> Iterator[float]:

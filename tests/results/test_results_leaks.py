@@ -1,13 +1,17 @@
 """Throttles that leak, on either side, are found by one run; healthy ones never fail, however responses are timed."""
 
+import math
 from dataclasses import replace
 
 import numpy as np
+import pyarrow.compute as pc
 import pytest
 
 from results.contract.move import Fetchers
 from results.contract.schema import CRITERIA, criteria_from_table, criteria_table
 from results.contract.tables import from_parquet, to_parquet
+from results.criteria import judge
+from results.criteria.catalogue.broker_rate_agrees import _kafka, paired, sensor_tolerance
 from results.criteria.model import raced, written_unseen
 from tools.fetching import LEAKS, MIB, Fetching
 
@@ -83,6 +87,50 @@ def test_a_leak_that_ends_the_move_too_soon_fails_and_leaves_nothing_open(make_r
     assert "inconclusive" not in {finding.verdict for finding in found.values()}
 
 
+@pytest.mark.parametrize("side", LEAKS)
+@pytest.mark.parametrize("between", [(10.0, 20.0), (20.0, math.inf)])
+def test_a_leak_for_a_part_of_the_move_is_found_on_its_side(make_run, side, between):
+    """4 % for ten seconds is less than 1 % of the mean of all readings, which passes."""
+    found = judged(make_run, replace(LEAKS[side](timed(11), 0.04), between=between))
+    hosts = {"leader": {"b1"}, "follower": {"b2"}, "both": {"b1", "b2"}}[side]
+    assert {host for name, host in failed(found) if name == "broker-rate-agrees"} == hosts
+
+
+def test_a_check_that_lets_more_pass_for_ten_seconds_is_found_by_the_brokers_own_reading(make_run):
+    fetching = replace(timed(12), over=0.06, between=(10.0, 20.0))
+    found = judged(make_run, fetching)
+    assert failed(found) == {("steady-mean", "b1"), ("steady-mean", "b2")}
+    assert "the broker itself read 1.0" in found["steady-mean", "b2"].why
+    assert found["steady-mean", "b2"].observed < 1  # the mean alone shows nothing
+
+
+@pytest.mark.parametrize(
+    ("windows", "hosts"),
+    [
+        ({"leader_window": 5, "follower_window": 5}, {"b1", "b2"}),
+        ({"leader_window": 22, "follower_window": 22}, {"b1", "b2"}),
+        ({"follower_window": 5}, {"b2"}),
+        ({"leader_window": 5}, {"b1"}),
+    ],
+)
+def test_a_window_of_another_length_shows_when_the_copy_has_ended(make_run, windows, hosts):
+    found = judged(make_run, replace(timed(13), **windows))
+    assert {host for name, host in failed(found) if name == "broker-rate-agrees"} == hosts
+    for host in hosts:
+        assert "when the copy has ended" in found["broker-rate-agrees", host].why
+
+
+def test_fetchers_that_go_on_together_may_make_a_sensor_read_more(make_run):
+    run = make_run()
+    [rates] = [each for each in run.judged().measures.rates if each.direction == "receive"]
+    move = run.manifest.move
+    assert paired(rates, move) == 0
+    two = replace(move, fetchers={"b2": Fetchers(0, 2)})
+    assert paired(rates, two) == pytest.approx(MIB / (10 * rates.kafka.bytes_per_s))
+    high = replace(rates, kafka=replace(rates.kafka, ratio=1 + sensor_tolerance(rates, move) + 0.005))
+    assert [_kafka(high, each, False).verdict for each in (move, two)] == ["fail", "pass"]
+
+
 def test_what_was_fetched_again_counts_as_recorded(make_run):
     """A leak of 2 % behind large batches: the logs grow by less than the quota, the broker's counter tells."""
     fetching = LEAKS["both"](replace(timed(3), torn=0.03, quota=QUOTA), 0.02)
@@ -121,3 +169,17 @@ def test_under_load_what_the_quota_does_not_check_is_allowed_for(make_run):
     quiet = replace(move, inbound_bytes_per_s=0.0)
     assert raced(quiet, "b2", "receive") == written_unseen(quiet, "b2", "receive") == 0
     assert raced(replace(quiet, fetchers={"b2": Fetchers(0, 3)}), "b2", "receive") == 2 * MIB
+
+
+def test_a_counter_that_counts_no_reassignment_says_nothing(make_run):
+    """Where no reassignment adds the replica the counter stays 0: that is not *nothing was fetched again*."""
+    run = make_run()
+    counts = pc.starts_with(run.samples["metric"], "broker.reassignment.")
+    silent = pc.if_else(counts, 0.0, run.samples["value"])
+    samples = run.samples.set_column(run.samples.column_names.index("value"), "value", silent)
+    seen, unseen = (
+        {each.host: each for each in judge(run.manifest, found, run.events).measures.rates}
+        for found in (run.samples, samples)
+    )
+    assert all(each.counted for each in seen.values())
+    assert all(each.counted is None and each.refetched is None for each in unseen.values())

@@ -1,15 +1,16 @@
-"""A replica that has everything joins the ISR at once: the move ends with its last byte."""
+"""A replica that has everything joins the ISR at once, and none joins it before: the move ends with its last byte."""
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from results.contract.move import Move
+from results.contract.move import Flow, Move
 from results.contract.verdict import Finding, Verdict
 from results.criteria.criterion import FACTS, Criterion, has_move
 from results.criteria.findings import finding, gap_text
 from results.criteria.model import responses
-from results.criteria.quantities import US
+from results.criteria.quantities import READING_S, US
 from results.criteria.run_view import RunView
 from results.criteria.windows import longest_gap_s
 
@@ -26,13 +27,16 @@ CONTROLLER_S = 1.0
 class IsrExpansion:
     """Seconds from the last growth of a throttled log to the first poll with nothing in flight, and the most allowed.
 
-    `late_s` is None when one of them was not seen.
+    `late_s` is None when one of them was not seen. `early_s` is how long before that poll's time a log was read that
+    grew afterwards: below 0 it grew after the end. It is None where the old leader leaves: then nothing grows after it.
     """
 
     late_s: float | None
     longest_gap_s: float | None
     """Between two readings of the logs in that time."""
     allowed_s: float
+    early_s: float | None = None
+    early_host: str = ""
 
 
 def allowed_s(move: Move) -> float:
@@ -54,7 +58,20 @@ def _measure(run: RunView) -> IsrExpansion:
         return IsrExpansion(None, None, allowed_s(run.move))
     last_us, done_us = int(logs.t[grew[-1] + 1]), int(polls.t[moving[-1] + 1])
     gap_s = longest_gap_s(logs.t, last_us, max(last_us, done_us))
-    return IsrExpansion((done_us - last_us) / US, gap_s, allowed_s(run.move))
+    late_s, most_s = (done_us - last_us) / US, allowed_s(run.move)
+    if run.manifest.parameters.get("add") != "yes":
+        return IsrExpansion(late_s, gap_s, most_s)
+    read_us, host = max(_read_before(run, flows))
+    return IsrExpansion(late_s, gap_s, most_s, (done_us - read_us) / US, host)
+
+
+def _read_before(run: RunView, flows: Sequence[Flow]) -> Iterator[tuple[int, str]]:
+    """Yield the last reading of each follower's logs after which they still grew, and the follower."""
+    for host in sorted({flow.follower for flow in flows}):
+        logs = run.series.flow_bytes([flow for flow in flows if flow.follower == host])
+        grew = np.flatnonzero(np.diff(logs.value) > 0)
+        if len(grew):
+            yield int(logs.t[grew[-1]]), host
 
 
 def _judge(_run: RunView, found: IsrExpansion) -> list[Finding]:
@@ -63,12 +80,15 @@ def _judge(_run: RunView, found: IsrExpansion) -> list[Finding]:
         return []
     verdict: Verdict = "pass" if late <= most else "fail"
     why = f"the reassignment ended {max(late, 0.0):.1f} s after the last throttled log had grown"
-    if gap := gap_text(found.longest_gap_s):
+    if found.early_s is not None and found.early_s < -READING_S:
+        verdict = "fail"
+        why = f"logs of {found.early_host} grew {-found.early_s:.1f} s or more after the reassignment had ended"
+    elif gap := gap_text(found.longest_gap_s):
         verdict, why = "inconclusive", f"the logs were not read to the end of the move: {gap}"
     return [
         finding(
             NAME,
-            f"at most {most:.1f} s from the last byte to the end of the reassignment",
+            f"at most {most:.1f} s from the last byte to the end of the reassignment, and no byte after it",
             verdict,
             why,
             observed=late,
@@ -93,5 +113,5 @@ CRITERION: Criterion[IsrExpansion] = Criterion(
     needs=_needed,
     by_name=False,
     rests_on_preconditions=True,
-    catches="A leader that adds a replica to the ISR seconds after it caught up.",
+    catches="A leader that adds a replica to the ISR seconds after it caught up, or before.",
 )

@@ -1,12 +1,68 @@
-"""Every preloaded record is there once, unchanged, in the order in which it was written."""
+"""Every preloaded record is there once, unchanged, in the order in which it was written.
+
+A follower appends the leader's batches as they are. So the copy of a log without writes has no fewer bytes than the
+leader's log, and never becomes smaller. What it has in addition are records that are read back.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
 
 from results.contract.manifest import Records
 from results.contract.verdict import Finding, Verdict
 from results.criteria.criterion import FACTS, Criterion, has_any_move
 from results.criteria.findings import finding
+from results.criteria.run_view import RunView
+
+SHOWN = 3
 
 
-def _records(records: Records | None) -> Finding:
+@dataclass(frozen=True, slots=True)
+class CopiedRecords:
+    """The account of the records, and what is wrong with copies of logs, one line each."""
+
+    records: Records | None
+    unlike: tuple[str, ...] = ()
+
+
+def _measure(run: RunView) -> CopiedRecords:
+    return CopiedRecords(run.manifest.facts.records, tuple(_unlike(run)))
+
+
+def _unlike(run: RunView) -> Iterator[str]:
+    """Yield the copies that lack bytes of their leaders' logs, or lost some, of a move that was seen to end.
+
+    Not where logs change for other reasons: clients write, old segments go to an object store, or a broker restarts.
+    """
+    move, series = run.manifest.move, run.series
+    done = series.event_us("move.done")
+    changing = run.loaded or run.manifest.parameters.get("storage") == "tiered"
+    if move is None or done is None or changing or series.event_us("broker.leaving") is not None:
+        return
+    for flow in move.flows:
+        if flow.kind != "throttled":
+            continue
+        originals, copies, looks = (
+            series.logs_of(flow.leader),
+            series.logs_of(flow.follower),
+            series.looked(flow.follower),
+        )
+        if not len(looks) or looks[-1] < done:
+            continue
+        for place in ((flow.topic, partition) for partition in flow.partitions):
+            if place not in originals or place not in copies:
+                continue
+            name, whole, found = f"{place[0]}-{place[1]}", originals[place][1][-1], copies[place][1]
+            if found[-1] < whole:
+                yield f"the log of {name} has {found[-1]:.0f} bytes on {flow.follower}, {whole:.0f} on {flow.leader}"
+            elif (np.diff(found) < 0).any():
+                yield f"the log of {name} became smaller on {flow.follower} while it was copied"
+
+
+def judge_records(found: CopiedRecords) -> Finding:
+    """Return the finding of the records that were read back, and of the logs that hold them."""
+    records, unlike = found.records, found.unlike
     verdict: Verdict = "inconclusive"
     observed: float | None = None
     if records is None:
@@ -27,24 +83,27 @@ def _records(records: Records | None) -> Finding:
             why += f"; {records.reordered} after a later record"
         if records.digest_mismatches:
             why += ": " + ", ".join(records.digest_mismatches[:5])
+    if unlike:
+        verdict = "fail"
+        why += f"; {len(unlike)} copies lack bytes: " + "; ".join(unlike[:SHOWN])
     return finding(
         "records-intact",
-        "every preloaded record once, unchanged, in order",
+        "every preloaded record once, unchanged, in order; copies as large as the leaders' logs",
         verdict,
         why,
         observed=observed,
         unit="wrong",
-        series=("manifest.facts.records",),
+        series=("manifest.facts.records", "log.bytes"),
     )
 
 
-CRITERION: Criterion[Records | None] = Criterion(
+CRITERION: Criterion[CopiedRecords] = Criterion(
     name="records-intact",
     title="Every record is there",
     section=FACTS,
-    measure=lambda run: run.manifest.facts.records,
-    judge=lambda _run, records: [_records(records)],
+    measure=_measure,
+    judge=lambda _run, found: [judge_records(found)],
     needs=has_any_move,
     by_name=False,
-    catches="A move that loses, doubles, changes or reorders a record.",
+    catches="A move that loses, doubles, changes or reorders a record, or copies a log in part.",
 )

@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from results.contract.move import Move
 from results.contract.verdict import Direction, Finding, Verdict
 from results.criteria.batching import kept, open_in_steps, why_not, without_batch_model
+from results.criteria.catalogue.broker_rate_agrees import unknown_s
 from results.criteria.criterion import RATES, Criterion, has_move
 from results.criteria.findings import gap_text, missing_data, of_broker_direction, times_power
 from results.criteria.measures import MoveMeasures
-from results.criteria.model import allowed, carrying_all, raced, responses, smooth, written_unseen
+from results.criteria.model import allowed, carrying_all, fresh_ends, raced, responses, smooth, written_unseen
 from results.criteria.phase_directions import PhaseDirection, bottleneck_directions, default_lowest
 from results.criteria.quantities import percent, rate
 
@@ -110,6 +111,8 @@ def _steady(end: PhaseDirection, move: Move, kept: float) -> Finding:
         why = f"{rate(observed * end.quota)} over {found.seconds:.1f} s is {observed:.3f} of the quota"
         if rates.refetched:
             why += f"; {percent(rates.refetched)} more were fetched and count, too"
+        if above := _above(end, move):
+            verdict, why = "fail", f"{why}; {above}"
     interval = f"{found.least:.3f} to {found.most:.4f}" if found else f"{STEADY_LOWEST} to {STEADY_HIGHEST}"
     words = ", with the pauses of Kafka's own settings" if move.fetch == "default" else ""
     return of_broker_direction(
@@ -123,6 +126,27 @@ def _steady(end: PhaseDirection, move: Move, kept: float) -> Finding:
         tolerance=interval,
         power=times_power(found.most / observed, "what passed, on both sides") if found and observed else None,
     )
+
+
+def _above(end: PhaseDirection, move: Move) -> str:
+    """Return what is said of a quota window in which the broker itself read more than its quota; empty without one.
+
+    A check passes with a reading of at most the quota, and a response of each fetcher may follow. So the mean of a
+    window's readings exceeds the quota by that response over the time that the sensor divides by, and by what a
+    second's bytes vary: a pause that leaves the sensor lets it read more than it admits. Where the quota does not check
+    all that it records there is no such bound. A byte-rate that is higher than the logs explain is no such reading.
+    """
+    rates, kafka = end.rates, end.rates.kafka
+    fresh = end.begins and fresh_ends(move, rates.host, rates.direction) is not None
+    if kafka.highest_bytes_per_s is None or not fresh or move.inbound_bytes_per_s:
+        return ""
+    response_s = responses(move, rates.host, rates.direction) / end.quota
+    off_s = DEVIATIONS * unknown_s(rates, move) / math.sqrt(move.window_samples)
+    most = 1 + (response_s + off_s) / kafka.spanned_s
+    highest = kafka.highest_bytes_per_s / max(1.0, kafka.ratio or 1.0) / end.quota
+    if highest <= most:
+        return ""
+    return f"over {move.window_s:g} s the broker itself read {highest:.3f} of its quota, at most {most:.3f} is healthy"
 
 
 def judge_steady_in_steps(measures: MoveMeasures, move: Move) -> list[Finding]:

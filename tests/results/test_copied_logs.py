@@ -1,0 +1,87 @@
+"""The copy of a log without writes has the leader's bytes; no log grows after its replica was declared in sync."""
+
+from dataclasses import replace
+
+import pytest
+
+from results.contract.schema import Event, Sample, events_table, samples_table
+from results.criteria.judgement import catalogue
+from results.criteria.quantities import US
+from results.criteria.run_view import RunView
+from tests.results.synthetic import EPOCH_US, synthetic_run
+
+RECORDS, EXPANSION = catalogue()["records-intact"], catalogue()["isr-expansion"]
+SIZE = 5_000_000.0
+GROWS = (0.0, 1e6, 3e6, SIZE, SIZE, SIZE)
+
+
+def run_of(copy, *, in_flight_s=4.0, parameters=None, kinds=("move.started", "move.done")):
+    """Return a move of one partition whose copy on b2 has these bytes, second by second."""
+    plain = synthetic_run()
+    [flow] = [each for each in plain.manifest.move.flows if each.kind == "throttled"]
+    move = replace(plain.manifest.move, flows=(replace(flow, topic="moving", partitions=(0,)),))
+    manifest = replace(plain.manifest, move=move, parameters={**plain.manifest.parameters, **(parameters or {})})
+    samples = []
+    for second, size in enumerate(copy):
+        us = EPOCH_US + second * US
+        samples.append(Sample(us, "b1", "log.bytes", SIZE, "moving", 0))
+        samples.append(Sample(us, "b2", "log.bytes", size, "moving", 0))
+    for half in range(2 * len(copy)):
+        samples.append(Sample(EPOCH_US + half * US // 2, "driver", "move.in_flight", float(half / 2 < in_flight_s)))
+    instants = {"move.started": 0, "broker.leaving": US, "move.done": round(4.5 * US)}
+    events = [Event(EPOCH_US + instants[kind], kind, "move") for kind in kinds]
+    return RunView(manifest, samples_table(samples), events_table(events))
+
+
+def records(*run, **options):
+    [found] = RECORDS.findings(run_of(*run, **options))
+    return found
+
+
+def test_a_whole_copy_passes():
+    assert records(GROWS).verdict == "pass"
+
+
+def test_a_copy_that_lacks_bytes_fails_although_every_record_is_read():
+    found = records((*GROWS[:3], SIZE - 1, SIZE - 1, SIZE - 1))
+    assert found.verdict == "fail"
+    assert "the log of moving-0 has 4999999 bytes on b2, 5000000 on b1" in found.why
+
+
+def test_a_copy_that_is_begun_again_fails():
+    found = records((0.0, 3e6, 1e6, SIZE, SIZE, SIZE))
+    assert found.verdict == "fail"
+    assert "became smaller on b2" in found.why
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"parameters": {"storage": "tiered"}},
+        {"kinds": ("move.started", "broker.leaving", "move.done")},
+        {"kinds": ("move.started",)},
+    ],
+)
+def test_logs_that_change_for_other_reasons_are_not_compared(options):
+    assert records((*GROWS[:3], 4e6, 4e6, 4e6), **options).verdict == "pass"
+
+
+def test_a_follower_that_was_not_read_to_the_end_is_not_compared():
+    assert records((0.0, 1e6, 3e6)).verdict == "pass"
+
+
+def expansion(in_flight_s, add="yes"):
+    [found] = EXPANSION.findings(run_of(GROWS, in_flight_s=in_flight_s, parameters={"add": add}))
+    return found
+
+
+def test_a_log_that_grows_after_its_replica_was_declared_in_sync_fails():
+    # The log still grew after its reading at +2 s.
+    assert [expansion(end_s).verdict for end_s in (4.0, 2.5)] == ["pass", "pass"]
+    found = expansion(1.0)
+    assert found.verdict == "fail"
+    assert found.why == "logs of b2 grew 1.0 s or more after the reassignment had ended"
+
+
+def test_where_the_old_leader_leaves_nothing_can_grow_afterwards():
+    assert expansion(1.0, add="no").verdict == "pass"
