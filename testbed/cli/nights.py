@@ -84,6 +84,7 @@ def _night(
             ran=made.ran if made is not None else None,
             now=now,
             tonight=max(TONIGHT, took),
+            begun=made.campaign.begun if made is not None else None,
             policies=policies.load(store),
         )
         if page is not None:
