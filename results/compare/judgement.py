@@ -104,10 +104,10 @@ def judge(comparisons: Sequence[PairedComparison], rule: ComparisonRule | None =
 
 def judge_all(
     comparisons: Sequence[PairedComparison], chances: Sequence[float], rule: ComparisonRule | None = None
-) -> tuple[tuple[ComparisonResult, ...], tuple[bool, ...]]:
+) -> tuple[tuple[ComparisonResult, ...], tuple[float, ...]]:
     """Judge as `judge` does, with other tests for something worse in the same family, each given as its p.
 
-    Return the findings, and for each of the other tests whether it says *worse*.
+    Return the findings, and the adjusted p of each of the other tests: it says *worse* up to `rule.family`.
     """
     rule = rule or ComparisonRule()
     sided = [_sided(comparison, rule) for comparison in comparisons]
@@ -121,7 +121,7 @@ def judge_all(
             found.append(side)
         else:
             found.append(_finding(comparison, side, next(worse), next(better), rule))
-    return tuple(found), tuple(each <= rule.family for each in family[len(judged) :])
+    return tuple(found), tuple(family[len(judged) :])
 
 
 def rank(verdict: str) -> int:

@@ -175,20 +175,25 @@ def _counted(name: str, counts: tuple[int, int], beside: Mapping[str, tuple[int,
         return QualificationVerdict("NOISY", (f"{count}; {others}: that does not tell them apart",))
     if bad == of:
         return QualificationVerdict("NOISY", (f"{count}; {CERTAIN} would tell",))
+    if not seen and bad >= DOUBTFUL:
+        return QualificationVerdict("NO-DATA", (f"{count}, and no baseline was judged on it",))
     if any(bad - b >= DOUBTFUL for b, _n in seen.values()):
         return QualificationVerdict("NOISY", (f"{count}; {others}: luck does that, too",))
     return QualificationVerdict("OK", notes=(f"{count}; {others}",))
 
 
-def never_kept(candidate: VersionResult, baselines: Sequence[VersionResult]) -> tuple[str, ...]:
-    """Return criteria that failed in every run of the candidate and of every baseline: no comparison tells of them."""
-    return tuple(
-        f"{name} failed in all {_runs(of)}, as with every baseline: not new, and not fulfilled"
+def always_failed(candidate: VersionResult, baselines: Sequence[VersionResult]) -> dict[str, str]:
+    """Return the criteria that failed in every run of the candidate and of every baseline, each with that in words.
+
+    No comparison tells of them.
+    """
+    return {
+        name: f"{name} failed in all {_runs(of)}, as with every baseline: not new, and not fulfilled"
         for name, (bad, of) in candidate.failing.items()
         if bad == of >= CERTAIN
         and any(cell.counts(name)[1] for cell in baselines)
         and all(b == n for b, n in (cell.counts(name) for cell in baselines))
-    )
+    }
 
 
 def _runs(count: int) -> str:
@@ -238,6 +243,7 @@ def as_json(found: Qualification) -> dict[str, Any]:
         "complete": found.complete,
         "ended": found.ended,
         "store": found.store,
+        "command": found.command,
         "scenarios": [_row(row) for row in found.worst_first],
         "problems": list(found.problems),
     }

@@ -11,7 +11,10 @@ COLUMNS = ("", "scenario", "measure", "before", "after", "change", "95 %", "adju
 
 @dataclass(frozen=True, slots=True)
 class ComparisonRow:
-    """One comparison as text; before and after are medians over the pairs in which both sides have a value."""
+    """One comparison as text; before and after are medians over the pairs that the change is computed from.
+
+    Without a change, they are medians over all pairs in which both sides have a value.
+    """
 
     verdict: Verdict
     scenario: str
@@ -40,7 +43,7 @@ class ComparisonRow:
 def comparison_row(finding: ComparisonResult, scenario: str) -> ComparisonRow:
     """Return the row of a comparison."""
     comparison, effect = finding.comparison, finding.effect
-    values = [(pair.baseline, pair.candidate) for pair in comparison.pairs]
+    values = [(pair.baseline, pair.candidate) for pair in comparison.pairs if effect is None or not pair.moved]
     both = [(old, new) for old, new in values if old is not None and new is not None]
     unit = f" {comparison.measure.unit}" if comparison.measure.unit else ""
     before, after = (_median([pair[side] for pair in both]) for side in (0, 1))

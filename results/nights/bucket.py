@@ -288,7 +288,7 @@ def _tonight(bucket: Bucket, canaries: Sequence[int], own: Bucket, at: int, said
         ]
         earlier, tonight = ([parse_failures(names[row], values[row]) for row in part] for part in (before, now))
         if counted := counting(earlier, tonight):
-            ran = sum(bool(each) for each in tonight)
+            ran = sum(not each.isdisjoint(counted) for each in tonight)
             failed = f"{', '.join(counted)} failed in {ran} of {len(now)} runs"
     machine = ""
     for i in canaries:

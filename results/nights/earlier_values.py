@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from results.contract.aliases import measure_name
 from results.contract.store import Store
 from results.nights import values_table
 from results.series.block import MOST_RUNS
@@ -24,6 +25,17 @@ EarlierValues = Mapping[tuple[str, str], Sequence[float]]
 
 def earlier_values(store: Store, scenarios: Collection[str], before: datetime) -> EarlierValues:
     """Return the newest values of these scenarios' runs that began before a time, each in its newest environment."""
+    there = values_table.paths(store)
+    try:
+        return _earlier_values(store, scenarios, before)
+    except FileNotFoundError:
+        # Nothing is locked here: another process that judges may have merged parts.
+        if values_table.paths(store) == there:
+            raise
+        return _earlier_values(store, scenarios, before)
+
+
+def _earlier_values(store: Store, scenarios: Collection[str], before: datetime) -> EarlierValues:
     wanted = [("scenario", "in", sorted(scenarios)), ("at", "<", pa.scalar(before, pa.timestamp("us", tz="UTC")))]
     columns = ["scenario", "environment", "metric", "at", "run_id", "value", "noisy"]
     rows: dict[tuple[str, str], dict[str, tuple[datetime, str, float]]] = defaultdict(dict)
@@ -31,7 +43,7 @@ def earlier_values(store: Store, scenarios: Collection[str], before: datetime) -
         table = pq.read_table(io.BytesIO(store.files.read(path)), filters=wanted)
         for row in values_table.of_today(table).select(columns).to_pylist():
             if row["value"] is not None and not row["noisy"]:
-                own = rows[row["scenario"], row["metric"]]
+                own = rows[row["scenario"], measure_name(row["metric"])]
                 own[row["run_id"]] = (row["at"], row["environment"], row["value"])
     found = {}
     for key, runs in rows.items():

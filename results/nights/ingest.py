@@ -33,9 +33,8 @@ from results.nights.values import (
     summary_values,
 )
 
-"""Folder of a store with the readings of the machine of a run: `<run_id>.json`, canary → value."""
 RUNS_A_TASK = 200
-TOLD = pa.schema([("run_id", pa.string()), ("problem", pa.string()), ("lost", pa.bool_())])
+PROBLEMS = pa.schema([("run_id", pa.string()), ("problem", pa.string()), ("lost", pa.bool_())])
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +137,7 @@ def _take_in(location: str, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Re
                 failed.append({"run_id": run_id, "problem": _as_text(error), "lost": True})
         if found:
             values_table.write(store, pa.Table.from_pylist(found, schema=VALUES))
-    yield pa.RecordBatch.from_pylist(failed, schema=TOLD)
+    yield pa.RecordBatch.from_pylist(failed, schema=PROBLEMS)
 
 
 def _as_text(error: Exception) -> str:

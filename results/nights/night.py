@@ -50,8 +50,8 @@ def _set_back(state: SeriesState, now: datetime) -> SeriesState:
     edge, tonight = latest_due(now), micros((now - BACK).isoformat())
     if state.judged > edge:
         state = replace(state, judged=tonight)
-    if state.said.told > edge:
-        state = replace(state, said=replace(state.said, told=tonight))
+    if state.said.reported_at > edge:
+        state = replace(state, said=replace(state.said, reported_at=tonight))
     if state.history.baseline and micros(state.history.baseline) > edge:
         state = replace(state, history=replace(state.history, baseline=iso(tonight)))
     return state
@@ -189,8 +189,8 @@ def judged(
     after, newest = dict(before), max(each.newest for each in about)
     for row in rows:
         own = SeriesState.from_json(row.state)
-        if own.said.reported is not None and not own.said.told:
-            own = replace(own, said=replace(own.said, told=newest))
+        if own.said.reported is not None and not own.said.reported_at:
+            own = replace(own, said=replace(own.said, reported_at=newest))
         after[own.series] = replace(own, experiment=of[own.series].experiment, scenario=of[own.series].scenario)
     return Night(tuple(about), after, ahead, family=family, learned=taught[-1] if taught else None)
 

@@ -4,8 +4,10 @@
 """
 
 import json
+import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
+from datetime import UTC, datetime
 from typing import Any
 
 from results.contract.store import Store, StoreError
@@ -29,7 +31,7 @@ class SeriesPattern:
     def parse(cls, text: str) -> "SeriesPattern":
         """Return the pattern of a text. Raise ValueError when it is none."""
         head, colon, metric = text.strip().rpartition(":") if ":" in text else (text.strip(), "", "")
-        name, *settings = head.split()[:1] + head.split()[1:] if head.split() else [""]
+        name, *settings = head.split() or [""]
         pairs = [each.partition("=") for each in settings]
         if not name or "=" in name or (colon and not metric) or not all(key and equals for key, equals, _ in pairs):
             raise ValueError(f"{text!r} names no series: write EXPERIMENT:METRIC, or EXPERIMENT NAME=VALUE:METRIC")
@@ -48,7 +50,7 @@ class SeriesPattern:
 
 @dataclass(frozen=True, slots=True)
 class Mute:
-    """Series that colour no night until a time (ISO 8601, UTC), with the reason."""
+    """Series that colour no night until a time, with the reason. Times are ISO 8601, of UTC without an offset."""
 
     series: str
     reason: str
@@ -60,8 +62,23 @@ class Mute:
         SeriesPattern.parse(self.series)
         if not self.reason.strip():
             raise ValueError("no reason: say why the series is muted, for the next reader")
-        if self.until <= self.at:
+        if self.ends <= moment(self.at):
             raise ValueError(f"muted until {self.until}, which is over")
+
+    @property
+    def ends(self) -> datetime:
+        """Return the time at which it ends, in UTC."""
+        return moment(self.until)
+
+    def holds(self, at: datetime) -> bool:
+        """Return whether the series are muted at a time."""
+        return moment(self.at) <= at < self.ends
+
+
+def moment(text: str) -> datetime:
+    """Return a time of ISO 8601 in UTC. Raise ValueError when the text is none."""
+    found = datetime.fromisoformat(text)
+    return (found if found.tzinfo is not None else found.replace(tzinfo=UTC)).astimezone(UTC)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +94,9 @@ class Floor:
             raise ValueError(f"{self.series!r} names no metric: a floor is one of a metric, as EXPERIMENT:move-seconds")
         if self.never_above is None and self.never_below is None:
             raise ValueError("a floor without a value: say what is never to be exceeded, or gone below")
+        for value in (self.never_above, self.never_below):
+            if value is not None and not math.isfinite(value):
+                raise ValueError(f"a floor at {value}: no value is beyond it; give a number")
 
     def broken(self, low: float, high: float) -> str:
         """Return how values from `low` to `high` are beyond it, in words; empty when they are not."""

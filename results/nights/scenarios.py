@@ -6,11 +6,11 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
-from results.nights.bucket import iso, micros
+from results.nights.bucket import EPOCH, micros
 from results.nights.incremental import DAY_US
 from results.nights.night import Night, SeriesInfo
 from results.nights.policies import Policies, SeriesPattern
-from results.nights.state import SeriesState, SeriesVerdict
+from results.nights.state import NEVER, SeriesState, SeriesVerdict
 from results.nights.values import FAILED
 from results.nights.verdicts import LISTED, NightVerdict, known, rank, worst_of
 from results.series.calculator import FEWEST_RUNS_TO_JUDGE
@@ -81,6 +81,7 @@ def scenarios(
     ran: Collection[str] | None = None,
     now: datetime | None = None,
     tonight: timedelta = TONIGHT,
+    begun: datetime | None = None,
     retired: timedelta = RETIRED,
     policies: Policies | None = None,
 ) -> list[ScenarioResult]:
@@ -88,7 +89,8 @@ def scenarios(
     are left out, and those not run tonight that were never run often enough to be judged.
 
     Where it is known which `ran` (by their ids), no other was, however new its newest run is. `now` is by this
-    machine's clock. `policies` are what users have said of series.
+    machine's clock. A night that is known to have `begun` at a time has no value of an earlier run. `policies` are
+    what users have said of series.
 
     One that was run tonight in several environments is there once for each.
     """
@@ -99,7 +101,8 @@ def scenarios(
     latest = micros((now + tonight).isoformat()) if now is not None else None
     known = [each.newest for each in night.about if latest is None or each.newest <= latest]
     newest = max(known or [each.newest for each in night.about], default=0)
-    user = _User(policies or Policies(), now.isoformat() if now is not None else iso(newest))
+    first = NEVER if begun is None else micros(begun.isoformat())
+    user = _User(policies or Policies(), now or EPOCH + timedelta(microseconds=newest))
     found = []
     for members in grouped.values():
         last = max(members, key=lambda each: each.newest)
@@ -116,8 +119,8 @@ def scenarios(
         lately = [each for each in measured if _age(last.newest, each.newest_value) <= retired]
         lately = [each for each in lately if _looked_for(each, members)]
         found += [
-            _scenario(lately, own, night.states, newest, late=late, user=user)
-            for own in _by_environment(members, last, night.states, newest)
+            _scenario(lately, own, night.states, newest, first, late=late, user=user)
+            for own in _by_environment(members, last, night.states, newest, first)
         ]
     return sorted(_named(found), key=lambda each: (rank(each.verdict), each.name))
 
@@ -132,16 +135,17 @@ def _most_runs(members: Iterable[SeriesInfo]) -> int:
 
 
 def _by_environment(
-    members: Sequence[SeriesInfo], last: SeriesInfo, states: Mapping[str, SeriesState], newest: int
+    members: Sequence[SeriesInfo], last: SeriesInfo, states: Mapping[str, SeriesState], newest: int, first: int
 ) -> list[SeriesInfo]:
     """Return the newest run of each environment in which something was measured this night, or of which something is
-    new.
+    new. This night has no run before `first`.
 
     Where there is none, return the newest run of all.
     """
     found: dict[str, SeriesInfo] = {}
     for each in sorted(members, key=lambda each: each.newest, reverse=True):
-        tonight = each.newest_value is not None and _age(last.newest, each.newest_value) <= SAME_NIGHT
+        value = each.newest_value
+        tonight = value is not None and value >= first and _age(last.newest, value) <= SAME_NIGHT
         if each.better != "canary" and (tonight or _is_new(states.get(each.series), newest)):
             found.setdefault(each.environment, each)
     return list(found.values()) or [last]
@@ -149,7 +153,7 @@ def _by_environment(
 
 def _is_new(state: SeriesState | None, newest: int) -> bool:
     """Return whether a change of the series is reported for the first time, or again in the same night."""
-    if state is None or state.said.reported is None or _age(newest, state.said.told) > SAME_NIGHT:
+    if state is None or state.said.reported is None or _age(newest, state.said.reported_at) > SAME_NIGHT:
         return False
     return all(one.first_bad != state.said.reported.first_bad for one in state.history.reported if one.acknowledged)
 
@@ -173,13 +177,16 @@ def _scenario(
     last: SeriesInfo,
     states: Mapping[str, SeriesState],
     newest: int,
+    first: int,
     *,
     late: bool,
     user: "_User",
 ) -> ScenarioResult:
     here = [each for each in members if each.environment == last.environment and each.better != "canary"]
     elsewhere = [each for each in members if each.environment != last.environment]
-    lines = [user.applied(_line(each, last, elsewhere, states.get(each.series), newest, late=late)) for each in here]
+    lines = [
+        user.applied(_line(each, last, elsewhere, states.get(each.series), newest, first, late=late)) for each in here
+    ]
     lines.sort(key=lambda line: (not line.judged, rank(line.verdict), line.about.metric))
     verdict = of_series(lines)
     nothing = "nothing was measured"
@@ -216,10 +223,10 @@ def of_series(lines: Sequence[SeriesResult]) -> NightVerdict:
 
 @dataclass(frozen=True, slots=True)
 class _User:
-    """What users have said of series, as of a time (ISO 8601)."""
+    """What users have said of series, as of a time."""
 
     policies: Policies
-    at: str
+    at: datetime
 
     def applied(self, line: SeriesResult) -> SeriesResult:
         """Return the line with its floors, and muted when it is."""
@@ -229,9 +236,10 @@ class _User:
                 if self._fits(floor.series, line) and (broken := floor.broken(said.low, said.high)):
                     line = _by_itself(line, "BELOW-FLOOR", f"{broken} {line.about.unit}".rstrip())
         for mute in self.policies.mutes:
-            if mute.at <= self.at < mute.until and self._fits(mute.series, line):
+            if mute.holds(self.at) and self._fits(mute.series, line):
                 unmuted = f"; otherwise {line.verdict}: {line.why}".rstrip(": ") if line.judged else ""
-                line = replace(line, verdict="MUTED", why=f"until {mute.until[:16]}, {mute.by}: {mute.reason}{unmuted}")
+                why = f"until {mute.ends:%Y-%m-%dT%H:%M}, {mute.by}: {mute.reason}{unmuted}"
+                line = replace(line, verdict="MUTED", why=why)
         return line
 
     def _fits(self, text: str, line: SeriesResult) -> bool:
@@ -256,28 +264,33 @@ def _line(
     elsewhere: Sequence[SeriesInfo],
     state: SeriesState | None,
     newest: int,
+    first: int,
     *,
     late: bool,
 ) -> SeriesResult:
     said = state.said if state is not None else SeriesVerdict("NO-DATA")
+    measured = _same_night(about.newest_value, last.newest) and (about.newest_value or 0) >= first
     if said.reported is not None and _is_new(state, newest):  # whatever tonight's last run came to
         change, tonight = said.reported.change, said.reported
         verdict, why = known(said.verdict), said.why or f"{change.kind} over {_runs(change.runs)}"
     else:
-        (verdict, why), tonight = _verdict(about, last, elsewhere, said, late=late), None
+        (verdict, why), tonight = _verdict(about, last, elsewhere, said, measured=measured, late=late), None
     history, causes = (state.history.reported, state.causes) if state is not None else ((), {})
-    line = SeriesResult(
-        about, verdict, why, said, history, causes, tonight, _same_night(about.newest_value, last.newest)
-    )
+    line = SeriesResult(about, verdict, why, said, history, causes, tonight, measured)
     return _by_itself(line, "FAILED", said.failed) if said.failed and line.measured and not late else line
 
 
 def _verdict(
-    about: SeriesInfo, last: SeriesInfo, elsewhere: Sequence[SeriesInfo], said: SeriesVerdict, *, late: bool
+    about: SeriesInfo,
+    last: SeriesInfo,
+    elsewhere: Sequence[SeriesInfo],
+    said: SeriesVerdict,
+    *,
+    measured: bool,
+    late: bool,
 ) -> tuple[NightVerdict, str]:
     if late:
         return "NO-DATA", f"not run tonight; the newest run is {last.run_id}"
-    measured = _same_night(about.newest_value, last.newest)
     if about.noisy and not measured and about.newest == last.newest:
         return "ENV-CHANGED", f"only other work on the machine kept tonight's run {last.run_id} from a verdict"
     if not measured:

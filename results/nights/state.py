@@ -23,6 +23,8 @@ from results.series.noise_estimation import LearnedNoise
 SERIES = f"{HISTORIES}/series.json"
 NOISE = "series/noise.json"
 NEVER = -(1 << 62)
+EARLIER_FIELDS = {"told": "reported_at"}
+"""Field of a verdict in a file of an earlier version → field."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +38,7 @@ class SeriesVerdict:
     chance: float = 1.0
     detectable: float | None = None
     reported: ReportedChange | None = None
-    told: int = 0
+    reported_at: int = 0
     """The time of the store's newest run when `reported` was first reported, in microseconds."""
     low: float | None = None
     high: float | None = None
@@ -73,7 +75,7 @@ class SeriesState:
     def from_json(cls, text: str) -> "SeriesState":
         """Read the state back. Raise ValueError, KeyError or TypeError when the line is none."""
         found: dict[str, Any] = parse_json(text)
-        said = dict(found["said"])
+        said = {EARLIER_FIELDS.get(name, name): value for name, value in found["said"].items()}
         reported = said.pop("reported")
         return cls(
             series=found["series"],

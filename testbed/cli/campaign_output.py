@@ -9,8 +9,9 @@ from typing import Any, TypeVar
 from results.compare import ComparisonResult, ComparisonRule
 from results.compare.judgement import EXIT
 from results.compare.render import COLUMNS, comparison_row
-from results.render import NOTHING, JUnitCase, document, escaped, junit, markdown_table, percent, table
+from results.render import NOTHING, JUnitCase, document, escaped, junit, markdown_table, table
 from results.report.sweep import growth
+from testbed.cli.options import add_formats
 from testbed.errors import UsageError
 from testbed.runner.comparison import CampaignOutcome, CriterionRegression, VariantRow
 from testbed.runner.named_comparisons import COMMAND
@@ -23,20 +24,19 @@ T = TypeVar("T")
 
 def findings_table(outcome: CampaignOutcome) -> str:
     """Return a line per candidate and measure, with the reason unless it is obvious."""
-    rows = []
-    for finding in outcome.findings:
-        effect, comparison = finding.effect, finding.comparison
-        change = interval = p = ""
-        if effect is not None:
-            change = percent(effect.ratio)
-            interval = f"{percent(effect.low)} to {percent(effect.high)}"
-            p = f"{effect.p:.3g}"
-        rows.append((finding.verdict, comparison.candidate, comparison.measure.name, change, interval, p, finding.why))
+    measured = [comparison_row(finding, finding.comparison.candidate) for finding in outcome.findings]
+    rows = [
+        (each.verdict, each.scenario, each.measure, each.change, each.interval, each.p, each.why) for each in measured
+    ]
     rows += [
-        (each.verdict, each.candidate, each.criterion, "", "", f"{each.p:.3g}", _broken(each))
+        (each.verdict, each.candidate, each.criterion, NOTHING, NOTHING, _adjusted(each), _broken(each))
         for each in outcome.broken
     ]
-    return table(("VERDICT", "VARIANT", "MEASURE", "CHANGE", "95 % INTERVAL", "P", "WHY"), rows)
+    return table(("VERDICT", "VARIANT", "MEASURE", "CHANGE", "95 % INTERVAL", "ADJUSTED P", "WHY"), rows)
+
+
+def _adjusted(each: CriterionRegression) -> str:
+    return NOTHING if each.adjusted is None else f"{each.adjusted:.2g}"
 
 
 def against(result: CampaignResult) -> str:
@@ -119,6 +119,7 @@ def as_json(result: CampaignResult, verdict: str, report: Path | None = None) ->
                     "runs": dict(row.runs),
                     "medians": dict(row.medians),
                     "ranges": {name: list(span) for name, span in row.ranges.items()},
+                    "not_passed": list(row.not_passed),
                     "run_ids": list(row.ids),
                 }
                 for row in result.outcome.rows
@@ -139,9 +140,9 @@ def as_markdown(result: CampaignResult) -> str:
     lines += ["", *markdown_table(("", "variant", *COLUMNS[2:]), [each.cells for each in measured])]
     if outcome.broken:
         rows = [
-            (each.verdict, each.candidate, each.criterion, f"{each.p:.3g}", _broken(each)) for each in outcome.broken
+            (each.verdict, each.candidate, each.criterion, _adjusted(each), _broken(each)) for each in outcome.broken
         ]
-        lines += ["", *markdown_table(("", "variant", "criterion", "p", "why"), rows)]
+        lines += ["", *markdown_table(("", "variant", "criterion", "adjusted p", "why"), rows)]
     lines += [f"\n**Not run:** {escaped(problem)}" for problem in result.problems]
     ended = "" if result.complete else "**not complete**: "
     return "\n".join([*lines, "", f"{ended}{escaped(ending(result))}"]) + "\n"
@@ -183,7 +184,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--threshold", type=float, metavar="PERCENT", help="a change that counts (default: 3)")
     parser.add_argument("--all", action="store_true", help="make every run, also when the answer is known before")
     parser.add_argument("--store", metavar="URI", help="the result store (default: under the XDG data folder)")
-    parser.add_argument("--json", action="store_true", help="one JSON document on standard output")
+    add_formats(parser)
 
 
 def or_else(value: T | None, default: T) -> T:

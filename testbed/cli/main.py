@@ -21,6 +21,8 @@ from testbed.suggestions import did_you_mean
 FAILED = 70
 """EX_SOFTWARE of sysexits.h: the command failed; 1 and 2 are verdicts."""
 INTERRUPTED = 130
+UNREAD = 128 + signal.SIGPIPE
+"""The reader of the output ended before its end. 0 would mean a pass to `set -o pipefail`, whatever the verdict is."""
 
 
 def _overview(known: Sequence[Command]) -> str:
@@ -82,7 +84,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         # The reader of the output ended (`| head`); the null device prevents a complaint of Python at exit.
         with contextlib.suppress(OSError):
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
+        return UNREAD
     except OSError as error:
         if error.errno not in (errno.ENOSPC, errno.EDQUOT):
             traceback.print_exc()

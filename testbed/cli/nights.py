@@ -4,7 +4,7 @@ import argparse
 import getpass
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -54,7 +54,7 @@ def judge(store: Store, args: argparse.Namespace) -> int:
     """Take in new runs, judge the nights since the last judgement, print the result; return the exit code."""
     require_writable(args.junit, args.report)
     done, found = _night(store, args, args.report)
-    report(store, done, found, args)
+    report(store, done, found, args, {})
     return EXIT[worst(found, done.problems)]
 
 
@@ -84,6 +84,7 @@ def _night(
             ran=made.ran if made is not None else None,
             now=now,
             tonight=max(TONIGHT, took),
+            begun=made.campaign.begun if made is not None else None,
             policies=policies.load(store),
         )
         if page is not None:
@@ -103,16 +104,18 @@ def report_night(made: "NightRuns", args: argparse.Namespace) -> int:
     store = Store.open(made.campaign.store)
     folder = args.out or reports_dir() / made.campaign.id
     page, args.junit = folder / "index.html", args.junit or folder / "junit.xml"
+    campaign = made.campaign.id
     if not made.state.ran:
-        raise TestbedError(f"nothing of this night could be run: {made.why_ended}; --resume {made.campaign.id} goes on")
+        raise TestbedError(f"nothing of this night could be run: {made.why_ended}; --resume {campaign} goes on")
     try:
         done, found = _night(store, args, page, made)
     except TestbedError as error:
-        again = f"`testbed nightly --resume {made.campaign.id}` judges them"
+        again = f"`testbed nightly --resume {campaign}` judges them"
         raise TestbedError(f"{error}; the night's runs are in the store, and {again}") from error
-    report(store, done, found, args)
+    own = {"night": campaign, "complete": made.complete, "ended": made.why_ended}
+    report(store, done, found, args, own | {"report": str(page), "junit": str(args.junit)})
     if not made.complete:
-        print(f"{made.why_ended}; `testbed nightly --resume {made.campaign.id}` goes on", file=sys.stderr)
+        print(f"{made.why_ended}; `testbed nightly --resume {campaign}` goes on", file=sys.stderr)
     print(f"report {page}\njunit {args.junit}", file=sys.stderr)
     return EXIT[worst(found, done.problems)]
 
@@ -133,12 +136,14 @@ def _links(page: Path) -> Callable[[str], str | None]:
     return link
 
 
-def report(store: Store, done: Night, found: list[ScenarioResult], args: argparse.Namespace) -> None:
-    """Print the results in the format that the user chose."""
+def report(
+    store: Store, done: Night, found: list[ScenarioResult], args: argparse.Namespace, own: Mapping[str, object]
+) -> None:
+    """Print the results in the format that the user chose; `own` are further members of the JSON document."""
     if args.junit:
         write(args.junit, render.junit(found, done.problems))
     if args.json:
-        print(document(render.as_json(store.location, found, done.problems, done.ingested)))
+        print(document({**render.as_json(store.location, found, done.problems, done.ingested), **own}))
         return
     if args.markdown:
         print(render.markdown(found, done.problems), end="")

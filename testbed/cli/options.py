@@ -28,6 +28,13 @@ def add_defects(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def add_formats(parser: argparse.ArgumentParser) -> None:
+    """Add `--json` and `--markdown`, of which a user may give one."""
+    output = parser.add_mutually_exclusive_group()
+    output.add_argument("--json", action="store_true", help="one JSON document on standard output")
+    output.add_argument("--markdown", action="store_true", help="Markdown tables, as for a pull request's comment")
+
+
 def add_cluster(parser: argparse.ArgumentParser) -> None:
     """Add the options of a command that connects to a running cluster."""
     parser.add_argument("--bootstrap", metavar="HOST:PORT,…", required=True, help="the cluster")

@@ -10,7 +10,8 @@ from testbed.cli.campaign_output import or_else, store_for
 from testbed.cli.output import write as write_file
 from testbed.paths import reports_dir
 from testbed.runner.campaign import Campaign
-from testbed.runner.qualification import SUITES, QualificationScope, new_qualification, write
+from testbed.runner.qualification import new_qualification, write
+from testbed.runner.qualification_scope import SUITES, QualificationScope
 
 
 def asked_for(args: argparse.Namespace) -> Campaign:

@@ -13,6 +13,9 @@ if TYPE_CHECKING:
     from results.contract.manifest import Manifest
 
 VERDICTS = ("pass", "fail", "inconclusive")
+DAY_S = 86_400.0
+MOST_DAYS = 36_500
+"""A longer age may lie outside the calendar."""
 
 
 def add_choice(parser: argparse.ArgumentParser) -> None:
@@ -56,12 +59,14 @@ class Choice:
 
 def parse_age(option: str, text: str) -> timedelta:
     """Return the age in a text such as `36h` or `14d`. Raise `UsageError`, with the option's name, when it is none."""
-    if days := re.fullmatch(r"(\d+(?:\.\d+)?)d", text):
-        return timedelta(days=float(days[1]))
+    days = re.fullmatch(r"(\d+(?:\.\d+)?)d", text)
     try:
-        return timedelta(seconds=parse_duration(text))
+        age_s = float(days[1]) * DAY_S if days else parse_duration(text)
     except UnitError as error:
         raise UsageError(f"{option} {text}: {error}; or days, as 14d") from error
+    if age_s > MOST_DAYS * DAY_S:
+        raise UsageError(f"{option} {text}: expected at most {MOST_DAYS}d")
+    return timedelta(seconds=age_s)
 
 
 def parse_since(text: str, now: datetime) -> datetime:

@@ -5,6 +5,7 @@ Its runs are moved, compacted and retained; what a user says of its series is ke
 
 import argparse
 import getpass
+import re
 from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -17,6 +18,9 @@ from results.nights.policies import Floor, Mute, Policies, SeriesPattern
 from results.nights.retention import RetentionRule, retain
 from testbed.cli.run_selection import Choice, parse_age
 from testbed.errors import TestbedError, UsageError
+
+_ID = re.compile("[0-9a-f]{12}")
+"""The id of a series."""
 
 
 def export(store: Store, target: Path, run_ids: list[str], choice: Choice) -> int:
@@ -143,6 +147,8 @@ def floor(store: Store, args: argparse.Namespace) -> int:
         if args.remove:
             return known.without_floors(args.series)
         for each in args.series:
+            if SeriesPattern.parse(each).metric is None and not _ID.fullmatch(each):
+                raise UsageError(f"{each}: a floor is one of a metric; write {each}:METRIC, or an id that judge prints")
             known = known.floored(Floor(each, args.never_above, args.never_below))
         return known
 
@@ -194,7 +200,6 @@ def _print_lines(lines: list[str], nothing: str) -> int:
 def parse_until(text: str, now: datetime) -> datetime:
     """Return the time of a date, a time or an age from now (`14d`). Raise `UsageError` when the text is none."""
     try:
-        found = datetime.fromisoformat(text)
+        return policies.moment(text)
     except ValueError:
         return now + parse_age("--until", text)
-    return found if found.tzinfo is not None else found.replace(tzinfo=UTC)

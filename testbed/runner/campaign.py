@@ -10,10 +10,12 @@ from typing import Any
 
 from results.compare import ComparisonRule, Measure, find_measure, measures
 from results.compare.effect import FEWEST_SEPARATED
-from testbed.errors import UsageError
+from testbed.errors import SoftwareError, UsageError
 from testbed.experiments.reports import open_store
 from testbed.runner.schedule import Slot, grouped
 from testbed.runner.variant import Variant, check_labels, resolve
+from testbed.software.source import parse_source
+from testbed.yaml_document import is_file
 
 NIGHTLY = "nightly"
 """The command whose variants are scenarios. Each scenario is compared with its own past."""
@@ -52,7 +54,7 @@ def _wanted(measure: Measure, *, alike: bool) -> bool:
 class VariantGroup:
     """Variants that are run in the same blocks; each of `pairs` is (baseline, candidate).
 
-    A variant in no pair is run, but not compared.
+    A variant in no pair is run, but not compared as a pair. In a qualification every group has its candidate last.
     """
 
     name: str
@@ -106,6 +108,13 @@ class Campaign:
             first += group.repeats
         raise ValueError(f"slot {slot.index} is in block {slot.block}; there are {first}")
 
+    def partners(self, slot: Slot) -> set[str]:
+        """Return the variants without any of which a slot's run says nothing; empty when it says something alone."""
+        group, _first = self.group_of(slot)
+        if self.command == QUALIFY and not group.pairs:
+            return {group.labels[-1]} - {slot.variant}
+        return {label for pair in group.pairs if slot.variant in pair for label in pair} - {slot.variant}
+
     def variant(self, label: str) -> Variant:
         """Return the variant with this label."""
         return next(variant for variant in self.variants if variant.label == label)
@@ -129,22 +138,28 @@ class Campaign:
         return datetime.strptime(f"{self.id.split('-')[0]}+0000", "%Y%m%dT%H%M%SZ%z")
 
     def differences(self, other: "Campaign") -> list[str]:
-        """Return the fields in which another campaign differs, except the id; empty for the same runs."""
-        return [
+        """Return in which runs another campaign differs, a line for each difference; empty for the same runs."""
+        found = [
             f"{name}: {getattr(self, name)} there, {getattr(other, name)} here"
-            for name in (
-                "command",
-                "variants",
-                "repeats",
-                "seed",
-                "store",
-                "measures",
-                "threshold",
-                "topology_digests",
-                "groups",
-            )
+            for name in ("command", "repeats", "seed", "store", "measures", "threshold")
             if getattr(self, name) != getattr(other, name)
         ]
+        there, here = ({each.label: each for each in one.variants} for one in (self, other))
+        changed = [label for label in there if label in here and there[label] != here[label]]
+        for what, labels in (
+            ("only there", [label for label in there if label not in here]),
+            ("only here", [label for label in here if label not in there]),
+            ("with other settings", changed),
+        ):
+            if labels:
+                found.append(f"variants {what}: {', '.join(labels)}")
+        if not found and self.variants != other.variants:
+            found.append(f"the order of the variants: {', '.join(there)} there, {', '.join(here)} here")
+        if not found and self.topology_digests != other.topology_digests:
+            found.append("the topology of a variant")
+        if not found and self.groups != other.groups:
+            found.append("how often the scenarios are run, or which are compared in pairs")
+        return found
 
 
 def new_campaign(
@@ -160,7 +175,9 @@ def new_campaign(
 ) -> Campaign:
     """Return a campaign whose variants are resolved and checked. Raise `UsageError` when it cannot be run."""
     check_labels(variants)
-    variants = [replace(each, topology=lasting(each.topology), kafka=lasting(each.kafka)) for each in variants]
+    variants = [
+        replace(each, topology=lasting_topology(each.topology), kafka=lasting_kafka(each.kafka)) for each in variants
+    ]
     topology_digests = tuple(resolve(variant).topology_digest for variant in variants)
     if repeats < 1:
         raise UsageError(f"{repeats} repeats: at least 1 is needed")
@@ -180,9 +197,20 @@ def new_campaign(
     )
 
 
-def lasting(text: str | None) -> str | None:
-    """Return the absolute path of an existing file or folder, so that a resume elsewhere finds it; else the text."""
-    return str(Path(text).absolute()) if text is not None and Path(text).exists() else text
+def lasting_kafka(text: str | None) -> str | None:
+    """Return a Kafka as a command in another folder has to name it: a path is absolute, a version stays as it is.
+
+    Raise `UsageError` when the text names none.
+    """
+    try:
+        return text and str(parse_source(text))
+    except SoftwareError as error:
+        raise UsageError(str(error)) from error
+
+
+def lasting_topology(text: str | None) -> str | None:
+    """Return a topology as a command in another folder has to name it: a file's path is absolute, a name stays."""
+    return str(Path(text).absolute()) if text is not None and is_file(text) else text
 
 
 def require_enough_pairs(campaign: Campaign) -> None:

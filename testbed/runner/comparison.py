@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from results.compare import (
     ComparisonResult,
     ComparisonRule,
+    CriterionTally,
     PairedComparison,
     Verdict,
     find_measure,
@@ -65,9 +66,10 @@ class CriterionRegression:
 
     `of` counts the unmoved pairs in which both runs were judged on the criterion. It failed in `runs` of them for the
     candidate alone, and in `reverse` for the baseline alone. `p` is the probability of such a result, or a worse one,
-    by chance.
+    by chance; `adjusted` is that among all comparisons and criteria, or None where too few pairs differ for a test.
     """
 
+    baseline: str
     candidate: str
     criterion: str
     verdict: Verdict
@@ -75,7 +77,7 @@ class CriterionRegression:
     reverse: int
     of: int
     p: float
-    baseline: str = ""
+    adjusted: float | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,13 +92,6 @@ class CampaignOutcome:
     def verdict(self) -> Verdict:
         """Return the verdict of all candidates together against the baseline."""
         return worst(self.findings, [each.verdict for each in self.broken])
-
-    def verdict_of(self, candidate: str) -> Verdict:
-        """Return the verdict of one candidate against the baseline."""
-        return worst(
-            [finding for finding in self.findings if finding.comparison.candidate == candidate],
-            [each.verdict for each in self.broken if each.candidate == candidate],
-        )
 
 
 def outcome(campaign: Campaign, state: CampaignState) -> CampaignOutcome:
@@ -126,12 +121,12 @@ def _judged(
     # Too few discordant pairs, on whichever side, are no test: such a criterion does not weaken the other tests.
     tested = [tally for tally in counted if tally.decidable(rule.family)]
     found, worse = judge_all(comparisons, [tally.p_worse for tally in tested], rule)
-    verdicts = [(tally, tally.verdict(rejected)) for tally, rejected in zip(tested, worse, strict=True)]
-    verdicts += [(tally, tally.verdict(False)) for tally in counted if tally not in tested]
+    adjusted: list[tuple[CriterionTally, float | None]] = [*zip(tested, worse, strict=True)]
+    adjusted += [(tally, None) for tally in counted if tally not in tested]
     broken = [
-        CriterionRegression(t.candidate, t.criterion, verdict, t.worse, t.better, t.pairs, t.p_worse, t.baseline)
-        for t, verdict in verdicts
-        if verdict != "OK"
+        CriterionRegression(t.baseline, t.candidate, t.criterion, verdict, t.worse, t.better, t.pairs, t.p_worse, p)
+        for t, p in adjusted
+        if (verdict := t.verdict(p is not None and p <= rule.family)) != "OK"
     ]
     return found, tuple(sorted(broken, key=lambda each: (each.candidate, each.criterion)))
 

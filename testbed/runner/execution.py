@@ -75,7 +75,8 @@ def out_of_time(slot: Slot, campaign: Campaign, state: CampaignState, left_s: fl
     needed = needed_s(rest, durations(campaign, state))
     if left_s > 0 and needed <= left_s:
         return None
-    return f"the time budget: {max(left_s, 0):.0f} s are left, {len(rest)} slots of a block take about {needed:.0f} s"
+    runs = "the next run takes" if len(rest) == 1 else f"the next {len(rest)} runs take"
+    return f"the time budget: {max(left_s, 0):.0f} s are left, {runs} about {needed:.0f} s"
 
 
 Progress = Callable[[str], None]
@@ -232,18 +233,16 @@ class _Execution:
         return None
 
     def _given_up(self, slot: Slot) -> bool:
-        """Return whether the slot's variant, or every variant that it is compared with, has failed too often."""
-        group, _first = self.campaign.group_of(slot)
-        partners = {label for pair in group.pairs if slot.variant in pair for label in pair} - {slot.variant}
+        """Return whether the slot's variant, or every variant that it is held against, has failed too often."""
+        partners = self.campaign.partners(slot)
         return self._fails(slot.variant) or (bool(partners) and all(map(self._fails, partners)))
 
     def _fails(self, label: str) -> bool:
         return any(self.failures_of[each] >= FAILURES_IN_A_ROW for each in self._causes(label))
 
     def _causes(self, label: str) -> list[str]:
-        """Return the names that a variant's failure is counted for: the variant, and the Kafka that it names."""
-        kafka = self.campaign.variant(label).kafka
-        return [label] if kafka is None else [label, f"kafka={kafka}"]
+        """Return the names that a variant's failure is counted for: the variant, and each Kafka that it names."""
+        return [label, *(f"kafka={each}" for each in self.campaign.variant(label).kafkas)]
 
     def _known(self, slot: Slot) -> str | None:
         """Return why no more blocks are needed, or None. Within a block, return None."""

@@ -14,7 +14,7 @@ from results.nights.earlier_values import EarlierValues, earlier_values, in_doub
 from results.nights.values import scenario_id
 from results.series.calculator import FEWEST_AFTER
 from testbed.errors import UsageError
-from testbed.runner.campaign import NIGHTLY, Campaign, lasting, new_campaign
+from testbed.runner.campaign import NIGHTLY, Campaign, lasting_kafka, new_campaign
 from testbed.runner.comparison import not_made
 from testbed.runner.journal import CampaignState, RunDone, campaign_state, opened
 from testbed.runner.run import NeedlessSlots, Progress, begin, resume
@@ -141,7 +141,7 @@ def require_same(campaign_id: str, wanted: NightRequest) -> None:
         return  # `resume` refuses a campaign of another command
     first = campaign.variants[0]
     own = NightRequest(None, (), first.profile, first.kafka, campaign.repeats, campaign.seed, campaign.store)
-    asked = replace(wanted, kafka=lasting(wanted.kafka), store=wanted.store and Store.open(wanted.store).location)
+    asked = replace(wanted, kafka=lasting_kafka(wanted.kafka), store=wanted.store and Store.open(wanted.store).location)
     said = [
         f"{name}: {getattr(own, name)} there, {getattr(asked, name)} here"
         for name in ("profile", "kafka", "repeats", "seed", "store")

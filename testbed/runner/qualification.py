@@ -1,29 +1,22 @@
-"""The runs of a qualification: versions × scenarios, as one campaign with a group for each scenario.
+"""The runs of a qualification as one campaign, and what they say of the candidate.
 
-A *once* scenario is a case of a suite, run with each version. A ready incident is one: its fixed variant must pass. If
-the candidate fails or is inconclusive, it is run again, up to three times. A *paired* scenario is run as by
-`testbed compare`. An *upgrade* begins with a baseline and ends with the candidate while data moves; its counterpart
-merely restarts the same brokers.
+If the candidate fails a *once* scenario or is inconclusive in it, the scenario is run again, up to three times.
 """
 
-import shlex
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from pathlib import Path
 
 from results.compare import ComparisonResult, ComparisonRule
-from results.compare.judgement import Verdict, worst_of
+from results.compare.judgement import Verdict, rank, worst_of
 from results.compare.qualification import (
-    CERTAIN,
-    Kind,
     Qualification,
     QualificationVerdict,
     ScenarioQualification,
     VersionResult,
+    always_failed,
     as_junit,
     doubtful,
     judge_cells,
-    never_kept,
 )
 from results.compare.render import comparison_row
 from results.contract import durable
@@ -35,135 +28,11 @@ from testbed.runner.campaign import QUALIFY, Campaign, VariantGroup, new_campaig
 from testbed.runner.comparison import CampaignOutcome, CriterionRegression, findings, narrow_enough
 from testbed.runner.journal import CampaignState, SlotRun, campaign_state, opened
 from testbed.runner.pairing import by_block
+from testbed.runner.qualification_plan import command, kind_of, plan, version_of, versions
+from testbed.runner.qualification_scope import QualificationScope
 from testbed.runner.run import CampaignResult, Progress, begin, resume
 from testbed.runner.schedule import Slot
-from testbed.runner.variant import UPGRADE, Variant, called, of_case, resolve
-from testbed.software.source import parse_source
-from testbed.suggestions import did_you_mean
-from testbed.suites.suite import Case, find_suite
-from testbed.topology.find import find
-
-SUITES = ("kip73", "kip435", "kip455", "s3", "incidents")
-UPGRADE_FROM, DOWNGRADE_TO = "upgrade from ", "downgrade to "
-"""How the names of these scenarios begin; the baseline's version follows."""
-PAIRED = ("kip73-two-node", "kip73-one-to-two-produce", "kip73-two-to-one-produce")
-"""Experiments whose first case is run in pairs: a move alone, one that a leader limits, one that a follower limits.
-
-The last two run under load.
-"""
-
-
-@dataclass(frozen=True, slots=True)
-class QualificationScope:
-    """The scenarios of a qualification.
-
-    `only` and `paired` name them as `SUITE/CASE`; `paired` None means the default ones.
-    """
-
-    profile: str = "ci"
-    suites: tuple[str, ...] = SUITES
-    only: tuple[str, ...] = ()
-    paired: tuple[str, ...] | None = None
-    pairs: int = 10
-    upgrades: bool = True
-
-
-def names(candidate: str, baselines: Sequence[str]) -> dict[str, str]:
-    """Return the name of each Kafka, the baselines first: a version unchanged, a tarball or folder by its last part.
-
-    Raise `UsageError` for a text that is no Kafka, and for two of the same name.
-    """
-    if not baselines:
-        raise UsageError("--against is missing: name at least one release that the candidate is held against")
-    found: dict[str, str] = {}
-    for text in (*baselines, candidate):
-        name = called(text)
-        if name in found.values():
-            raise UsageError(f"two of them are called {name}: {text} and another; a release is not held against itself")
-        found[text] = name
-    return found
-
-
-def label(scenario: str, version: str) -> str:
-    """Return the label of the variant that runs a scenario with a version."""
-    return f"{scenario}, {version}"
-
-
-def version_of(variant: str) -> str:
-    """Return the version in a label that `label` made."""
-    return variant.rpartition(", ")[2]
-
-
-def plan(
-    candidate: str, baselines: Sequence[str], scope: QualificationScope
-) -> tuple[list[Variant], list[VariantGroup]]:
-    """Return every variant, and the group of each scenario, in the order once, upgrade, paired.
-
-    A short budget thus costs precision before it costs scenarios. In each group the candidate is last. Raise
-    `UsageError` when a scenario cannot be run.
-    """
-    known = names(candidate, baselines)
-    cases = _cases(scope)
-    paired = _paired(cases, scope)
-    variants: list[Variant] = []
-    groups: list[VariantGroup] = []
-
-    def add(name: str, members: Sequence[Variant], repeats: int, compared: bool) -> None:
-        labels = tuple(each.label for each in members)
-        pairs = tuple((each, labels[-1]) for each in labels[:-1]) if compared else ()
-        variants.extend(members)
-        groups.append(VariantGroup(name, labels, repeats, pairs))
-
-    def each_version(name: str, case: Case) -> list[Variant]:
-        return [
-            replace(of_case(case, scope.profile, text), label=label(name, version)) for text, version in known.items()
-        ]
-
-    for name, case in cases.items():
-        if name not in paired:
-            add(name, each_version(name, case), CERTAIN, compared=False)
-    for text in baselines if scope.upgrades else ():
-        target = f"to={parse_source(candidate)}"
-        for way, settings in ((UPGRADE_FROM, (target,)), (DOWNGRADE_TO, (target, "direction=down"))):
-            name = f"{way}{known[text]}"
-            members = [
-                Variant(label(name, known[text]), UPGRADE, scope.profile, ("to=same",), text),
-                Variant(label(name, known[candidate]), UPGRADE, scope.profile, settings, text),
-            ]
-            add(name, members, CERTAIN, compared=False)
-    for name in paired:
-        add(name, each_version(name, cases[name]), scope.pairs, compared=True)
-    return variants, groups
-
-
-def _cases(scope: QualificationScope) -> dict[str, Case]:
-    every = {
-        f"{suite}/{case.name}": case
-        for suite in scope.suites
-        for case in find_suite(suite).cases(scope.profile)
-        if case.topology is None or find(case.topology).automq is None  # AutoMQ is no release of Kafka
-    }
-    for name in scope.only:
-        if name not in every:
-            raise UsageError(f"--scenario {name}: there are {', '.join(every)}{did_you_mean(name, every)}")
-    return {name: case for name, case in every.items() if not scope.only or name in scope.only}
-
-
-def _paired(cases: Mapping[str, Case], scope: QualificationScope) -> list[str]:
-    if scope.paired is not None:
-        for name in scope.paired:
-            if name not in cases:
-                raise UsageError(f"--paired {name}: there are {', '.join(cases)}{did_you_mean(name, cases)}")
-        return list(dict.fromkeys(scope.paired))
-    first = {case.experiment: name for name, case in reversed(list(cases.items()))}
-    return [first[experiment] for experiment in PAIRED if experiment in first]
-
-
-def kind_of(group: VariantGroup) -> Kind:
-    """Return how a group's scenario is run."""
-    if group.pairs:
-        return "paired"
-    return "upgrade" if group.name.startswith((UPGRADE_FROM, DOWNGRADE_TO)) else "once"
+from testbed.runner.variant import resolve
 
 
 def cells_of(
@@ -173,16 +42,12 @@ def cells_of(
 
     `first` is the group's first block, `blocks` are the campaign's.
     """
-    return [
-        cell(
-            each, [runs[each] for runs in blocks[first : first + group.repeats] if each in runs], _why(campaign, state)
-        )
-        for each in group.labels
-    ]
+    own, why = blocks[first : first + group.repeats], _why(campaign, state)
+    return [cell(each, [runs[each] for runs in own if each in runs], why.get(each, "")) for each in group.labels]
 
 
-def cell(variant: str, ran: Sequence[SlotRun], why: Mapping[str, str]) -> VersionResult:
-    """Return the result of one variant's runs. An inconclusive run counts for no criterion."""
+def cell(variant: str, ran: Sequence[SlotRun], why: str) -> VersionResult:
+    """Return the result of one variant's runs, or `why` there is none. An inconclusive run counts for no criterion."""
     verdicts = [each.done.verdict for each in ran]
     counts: dict[str, tuple[int, int]] = {}
     for each in ran:
@@ -196,7 +61,7 @@ def cell(variant: str, ran: Sequence[SlotRun], why: Mapping[str, str]) -> Versio
         {verdict: verdicts.count(verdict) for verdict in dict.fromkeys(verdicts)},
         tuple(each.done.run_id for each in ran),
         counts,
-        "" if ran else why.get(variant, ""),
+        "" if ran else why,
     )
 
 
@@ -315,13 +180,6 @@ def qualification(result: CampaignResult, state: CampaignState) -> Qualification
     )
 
 
-def versions(campaign: Campaign) -> tuple[str, tuple[str, ...]]:
-    """Return the name of the candidate, and the names of the baselines."""
-    candidate = version_of(campaign.variant_groups[0].labels[-1])
-    every = dict.fromkeys(version_of(each) for group in campaign.variant_groups for each in group.labels)
-    return candidate, tuple(each for each in every if each != candidate)
-
-
 def _row(
     campaign: Campaign, group: VariantGroup, cells: Sequence[VersionResult], outcome: CampaignOutcome
 ) -> ScenarioQualification:
@@ -339,57 +197,37 @@ def _row(
 def _judge_pairs(
     cells: Sequence[VersionResult], findings: Sequence[ComparisonResult], broken: Sequence[CriterionRegression]
 ) -> QualificationVerdict:
-    """Return the verdict of a scenario's pairs: measures, criteria failing more often, criteria failing always."""
-    reasons: list[str] = []
-    notes: list[str] = []
-    words: dict[str, list[str]] = {}
+    """Return the verdict of a scenario's pairs: measures, criteria failing more often, criteria failing always.
+
+    The worst reason is the first one.
+    """
+    *baselines, candidate = cells
+    said: list[tuple[Verdict, str]] = [
+        ("NO-DATA", f"{each.version}: {each.missing}") for each in cells if not each.ids and each.missing
+    ]
+    always = always_failed(candidate, baselines)
+    said += [("NOISY", reason) for reason in always.values()]
     for each in findings:
-        if each.verdict == "OK":
-            continue
-        against = f" against {version_of(each.comparison.baseline)}" if len(cells) > 2 else ""
-        words.setdefault(each.verdict, []).append(f"{each.verdict}{against}, {comparison_row(each, '')}")
+        if each.verdict != "OK":
+            against = f" against {version_of(each.comparison.baseline)}" if len(baselines) > 1 else ""
+            said.append((each.verdict, f"{each.verdict}{against}, {comparison_row(each, '')}"))
     for one in broken:
-        counts = f"of {one.of} pairs judged on it, it failed in {one.runs} for the candidate alone, "
-        counts += f"in {one.reverse} for "
-        words.setdefault(one.verdict, []).append(
-            f"{one.verdict}, {one.criterion}: {counts}{version_of(one.baseline)} alone"
-        )
-    always = never_kept(cells[-1], cells[:-1])
-    verdicts: list[Verdict] = [each.verdict for each in findings] + [each.verdict for each in broken]
-    if always:
-        verdicts.append("NOISY")
-        reasons += always
-    for found in words.values():
-        reasons += found
-    reasons = [*(f"{each.version}: {each.missing}" for each in cells if not each.ids and each.missing), *reasons]
-    said = {each.criterion for each in broken}
-    for name, (bad, of) in cells[-1].failing.items():
-        if name not in said and not always:
-            beside = ", ".join(
-                f"with {each.version} in {each.counts(name)[0]} of {each.counts(name)[1]}" for each in cells[:-1]
-            )
-            notes.append(f"{name} failed in {bad} of {of}, {beside}: too few to say more")
-    return QualificationVerdict(worst_of(verdicts), tuple(reasons), tuple(notes))
+        counts = f"of {one.of} pairs judged on it, it failed in {one.runs} for the candidate alone"
+        counts += f", in {one.reverse} for {version_of(one.baseline)} alone"
+        said.append((one.verdict, f"{one.verdict}, {one.criterion}: {counts}"))
+    known = {*always, *(each.criterion for each in broken)}
+    notes = []
+    for name, (bad, of) in candidate.failing.items():
+        if name not in known:
+            counts = ", ".join("with {} in {} of {}".format(each.version, *each.counts(name)) for each in baselines)
+            notes.append(f"{name} failed in {bad} of {of}, {counts}: the pairs do not tell them apart")
+    # A measure that did not change says OK, and has no reason.
+    verdict = worst_of([*(each.verdict for each in findings), *(word for word, _reason in said)])
+    return QualificationVerdict(verdict, tuple(reason for _, reason in sorted(said, key=_worst_first)), tuple(notes))
 
 
-def command(campaign: Campaign) -> str:
-    """Return the command line that starts the same runs."""
-    once = [group for group in campaign.variant_groups if kind_of(group) != "upgrade"]
-    members = [campaign.variant(each) for each in (once or list(campaign.variant_groups))[0].labels]
-    *baselines, candidate = [each.kafka or "" for each in members]
-    words = ["testbed", "qualify", "--kafka", candidate, *(["--against", *baselines])]
-    names = [group.name for group in once]
-    suites = list(dict.fromkeys(name.partition("/")[0] for name in names))
-    words += [word for suite in suites for word in ("--suite", suite) if not set(suites) <= set(SUITES)]
-    words += [word for name in names for word in ("--scenario", name)]
-    paired = [group for group in campaign.variant_groups if group.pairs]
-    words += [word for group in paired for word in ("--paired", group.name)]
-    words += ["--pairs", str(paired[0].repeats)] if paired else ["--no-pairs"]
-    words += [] if any(kind_of(group) == "upgrade" for group in campaign.variant_groups) else ["--no-upgrade"]
-    words += [word for name in campaign.measures for word in ("--measure", name)]
-    words += ["--threshold", f"{campaign.threshold * 100:g}"]
-    words += ["--profile", campaign.variants[0].profile, "--seed", str(campaign.seed)]
-    return shlex.join(words)
+def _worst_first(said: tuple[Verdict, str]) -> int:
+    return rank(said[0])
 
 
 def write(found: Qualification, folder: Path) -> tuple[Path, Path]:

@@ -14,6 +14,7 @@ from testbed.runner.execution import CampaignLimits, execute
 from testbed.runner.executor import TestbedExecutor
 from testbed.runner.journal import CampaignJournal, CampaignState, RunsConfirmed, campaign_state, created, opened
 from testbed.runner.schedule import Slot
+from testbed.runner.spark import spark_session
 from testbed.runner.variant import resolve
 
 Progress = Callable[[str], None]
@@ -135,10 +136,12 @@ def _confirm(journal: CampaignJournal, store: Store, progress: Progress) -> None
     new = [ran.done.run_id for ran in state.ran.values() if ran.done.run_id not in state.confirmed]
     if not new:
         return
-    from results.spark.session import session  # compare's help needs no Spark
-
-    with session() as spark:
-        judgements = confirm(spark, store, new)
+    try:
+        with spark_session() as spark:
+            judgements = confirm(spark, store, new)
+    except TestbedError as error:
+        again = f"--resume {journal.campaign.id} has them judged"
+        raise TestbedError(f"{error}\nall runs so far are in {store.location}, and {again}") from error
     for run_id in new:
         write_report(store, store.manifest(run_id), judgements[run_id])
     journal.append(RunsConfirmed(tuple(new)))

@@ -8,7 +8,6 @@ from results.compare.qualification import CERTAIN
 from results.contract.defect import DefectRecord
 from results.contract.store import Store
 from results.series.calculator import FEWEST_RUNS_TO_JUDGE
-from results.spark.session import session
 from testbed.defects.defect import Exposure
 from testbed.defects.parse import defects, find_defect, parse_defect
 from testbed.errors import UsageError
@@ -20,6 +19,7 @@ from testbed.runner.qualification import needless_slots
 from testbed.runner.replayed_nights import night_changes
 from testbed.runner.run import Progress, begin, needs_all, resume
 from testbed.runner.schedule import Slot
+from testbed.runner.spark import spark_session
 from testbed.runner.variant import Variant, of_case
 from testbed.suites.suite import Case, find_suite
 
@@ -239,7 +239,7 @@ def selftest(
         return store.manifest(run_id).defects
 
     if way_of(ended.campaign) == NIGHTS:
-        with session() as spark:
+        with spark_session() as spark:
             found = detections(ended.campaign, state, defects_of, partial(night_changes, spark, store))
     else:
         found = detections(ended.campaign, state, defects_of)

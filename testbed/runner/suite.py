@@ -6,23 +6,20 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # it has no types
-from pyspark.errors import PySparkException
-
 from results.contract.store import Store
 from results.criteria import Judgement, judge
 from results.render import JUnitCase, junit
 from results.report.suite import SuiteCase, SuitePage, render_suite
-from results.spark.session import session as spark_session
 from testbed.errors import TestbedError, UsageError
 from testbed.experiments.reports import open_store, write_report
 from testbed.experiments.runner import confirm
 from testbed.paths import data_dir
 from testbed.runner import ducktape as sessions
+from testbed.runner.campaign import lasting_kafka
 from testbed.runner.case import CaseOutcome, Ending, gather, worst
 from testbed.runner.ducktape import DucktapeSession
+from testbed.runner.spark import MOST_SHOWN, spark_session
 from testbed.runner.variant import of_case, resolve
-from testbed.software.source import parse_source
 from testbed.suites.suite import Case, Suite, find_suite
 
 
@@ -49,8 +46,6 @@ def _junit_case(suite: str, outcome: CaseOutcome) -> JUnitCase:
 
 
 Progress = Callable[[str], None]
-MOST_SHOWN = 1000
-"""The greatest number of an error's characters that are shown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,8 +122,7 @@ def _prepare(request: SuiteRequest, now: datetime) -> DucktapeSession:
     if request.again < 0:
         raise UsageError(f"--retry-noisy {request.again}: 0 or more are allowed")
     cases = suite.cases(request.profile, request.only)
-    if request.kafka:
-        parse_source(request.kafka)
+    kafka = lasting_kafka(request.kafka)
     for case in cases:
         resolve(of_case(case, request.profile, request.kafka))
     store = open_store(request.store).location
@@ -137,7 +131,6 @@ def _prepare(request: SuiteRequest, now: datetime) -> DucktapeSession:
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise UsageError(f"--out {folder}: there is something already; name a folder that is new or empty")
     folder.mkdir(parents=True, exist_ok=True)
-    kafka = str(Path(request.kafka).absolute()) if request.kafka and Path(request.kafka).exists() else request.kafka
     return DucktapeSession(suite, request.profile, cases, kafka, store, folder.absolute(), request.again)
 
 
@@ -180,7 +173,7 @@ def _confirm(store: Store, outcomes: Sequence[CaseOutcome], judged: _Judged, pro
             judged.runs = confirm(spark, store, ids)
         judged.confirmed = True
         progress(f"{len(ids)} runs judged again from the store, in one Spark session: the same verdicts")
-    except (TestbedError, PySparkException, Py4JError, OSError) as error:
+    except TestbedError as error:
         # The outcomes of the cases are reported nevertheless.
         judged.problems.append(f"the runs were not judged again: {str(error)[:MOST_SHOWN]}")
         progress(f"not confirmed: {str(error)[:MOST_SHOWN]}")

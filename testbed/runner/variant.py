@@ -21,6 +21,8 @@ DEFECT = "defect="
 """The setting of a variant that is no parameter of its experiment: a defect of the brokers."""
 UPGRADE = "kip73-upgrade"
 """The experiment that ends with another Kafka than it begins with."""
+TARGET, SAME = "to=", "same"
+"""Its setting that names that Kafka, and the setting's value for none: the brokers only restart."""
 _ODD = re.compile(r"[^A-Za-z0-9._+-]+")
 _MOST_NAME = 30
 _LABEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9 ._,/=+-]{0,119}")
@@ -42,6 +44,13 @@ class Variant:
     """The seconds after which a run is stopped and fails; None: no limit."""
     defects: tuple[str, ...] = ()
     """The defects of the brokers, as `testbed.defects` reads them."""
+
+    @property
+    def kafkas(self) -> tuple[str, ...]:
+        """Return every Kafka that the variant names: the first one that it starts, then that of an upgrade."""
+        targets = [word.removeprefix(TARGET) for word in self.settings if word.startswith(TARGET)]
+        upgraded = [each for each in targets if each != SAME] if self.experiment == UPGRADE else []
+        return tuple(each for each in (self.kafka, *upgraded) if each is not None)
 
     @classmethod
     def from_document(cls, document: Mapping[str, Any]) -> "Variant":

@@ -3,7 +3,8 @@ import sys
 
 import pytest
 
-from testbed.cli.command import commands
+from testbed.cli import main as module
+from testbed.cli.command import Command, commands
 from testbed.cli.main import main
 
 
@@ -18,6 +19,14 @@ def test_every_command_is_listed_with_what_it_does(capsys):
 def test_an_unknown_command_is_answered_with_the_nearest(capsys):
     assert main(["upp"]) == 64
     assert "did you mean `testbed up`?" in capsys.readouterr().err
+
+
+def test_output_that_nothing_reads_to_its_end_is_no_pass(monkeypatch):
+    def closed(_args):
+        raise BrokenPipeError
+
+    monkeypatch.setattr(module, "commands", lambda: [Command("judge", "x", lambda _parser: None, closed)])
+    assert main(["judge"]) == 141
 
 
 def test_no_command_is_wrong_usage():

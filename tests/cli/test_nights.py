@@ -36,7 +36,7 @@ def judged(monkeypatch):
             "move",
             "seconds",
             history=history,
-            said=SeriesVerdict(verdict, runs=40, reported=reported, told=BEGIN),
+            said=SeriesVerdict(verdict, runs=40, reported=reported, reported_at=BEGIN),
         )
 
         def night(_spark, _store, *, include_noisy, wait, now):

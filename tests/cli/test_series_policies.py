@@ -51,6 +51,10 @@ def test_a_floor_is_kept_listed_and_removed(results, tmp_path):
         ("mute", "=:", "--reason", "x", "--until", "1d"),
         ("floor", "move:seconds"),
         ("floor", "move quota=1", "--never-above", "3"),
+        ("floor", "kip73-two-node", "--never-above", "3"),
+        ("floor", "move:seconds", "--never-above", "nan"),
+        ("floor", "move:seconds", "--never-below", "inf"),
+        ("mute", "move:seconds", "--reason", "x", "--until", "9999999999d"),
         ("floor", "move:seconds", "--remove"),
     ],
 )
@@ -61,6 +65,18 @@ def test_what_cannot_be_meant_is_refused(results, words):
 def test_a_mute_ends_at_a_date_a_time_or_after_an_age():
     assert parse_until("14d", NOW) == NOW + timedelta(days=14)
     assert parse_until("2026-12-24", NOW) == datetime(2026, 12, 24, tzinfo=UTC)
-    assert parse_until("2026-12-24T12:00:00+02:00", NOW).astimezone(UTC).hour == 10
-    with pytest.raises(UsageError):
-        parse_until("soon", NOW)
+    assert parse_until("2026-12-24T12:00:00+02:00", NOW).isoformat() == "2026-12-24T10:00:00+00:00"
+    for wrong in ("soon", "99999999d"):
+        with pytest.raises(UsageError):
+            parse_until(wrong, NOW)
+
+
+def test_a_mute_is_kept_in_utc_whatever_offset_the_user_wrote(results, tmp_path):
+    results("mute", "move:seconds", "--reason", "x", "--until", "2999-12-24T12:00:00+02:00")
+    (mute,) = policies.load(Store.open(tmp_path)).mutes
+    assert mute.until == "2999-12-24T10:00:00+00:00"
+
+
+def test_a_floor_of_an_id_needs_no_metric(results, tmp_path):
+    assert results("floor", "5f0c1b7a9e21", "--never-above", "3")[0] == 0
+    assert policies.load(Store.open(tmp_path)).floors[0].series == "5f0c1b7a9e21"

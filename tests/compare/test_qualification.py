@@ -13,13 +13,13 @@ from results.compare.qualification import (
     QualificationVerdict,
     ScenarioQualification,
     VersionResult,
+    always_failed,
     as_json,
     as_junit,
     doubtful,
     judge_cells,
     lines,
     markdown,
-    never_kept,
 )
 from results.compare.render import comparison_row
 from results.report.qualification import render_qualification
@@ -52,6 +52,9 @@ def cell(version, *runs, criterion="records-intact"):
         ("f", "p", "NOISY", "3 would tell"),
         ("ff", "pp", "NOISY", "3 would tell"),
         ("ffp", "ppp", "NOISY", "luck does that, too"),
+        ("ffp", "", "NO-DATA", "failed in 2 of 3 runs, and no baseline was judged on it"),
+        ("ffp", "iii", "NO-DATA", "no baseline was judged on it"),
+        ("fpp", "", "OK", ""),
         ("fpp", "ppp", "OK", ""),
         ("ipp", "p", "OK", ""),
         ("iii", "p", "NO-DATA", "inconclusive in 3 runs: new-0, new-1, new-2"),
@@ -105,9 +108,17 @@ def test_a_scenario_is_in_doubt_until_something_was_judged_and_passed():
 
 def test_what_fails_always_and_everywhere_is_told_of_pairs_too():
     ten = "f" * 10
-    assert never_kept(cell("new", *ten), [cell("old", *ten)])
-    assert not never_kept(cell("new", *ten), [cell("old", *ten[1:], "p")])
-    assert not never_kept(cell("new", *ten[1:], "p"), [cell("old", *ten)])
+    assert list(always_failed(cell("new", *ten), [cell("old", *ten)])) == ["records-intact"]
+    assert not always_failed(cell("new", *ten), [cell("old", *ten[1:], "p")])
+    assert not always_failed(cell("new", *ten[1:], "p"), [cell("old", *ten)])
+
+
+def test_medians_are_those_of_the_pairs_that_the_change_is_computed_from():
+    steady = [Pair(50.0, 50.0 + 0.1 * (n % 3)) for n in range(6)]
+    moved = [Pair(50.0, 90.0, "cpu +50 % between readings") for _ in range(5)]
+    result = judge([PairedComparison("old", "new", find_measure("move-seconds"), (*steady, *moved))])[0]
+    shown = comparison_row(result, "x")
+    assert (shown.before, shown.after, shown.pairs) == ("50 s", "50.1 s", "6")
 
 
 def test_adjusted_chances_reject_what_holms_procedure_rejects():

@@ -5,7 +5,8 @@ import pytest
 from testbed.errors import UsageError
 from testbed.incidents.library import PREFIX, find_experiment_or_incident
 from testbed.incidents.read import find, ready_incidents
-from testbed.runner.qualification import QualificationScope, plan
+from testbed.runner.qualification_plan import plan
+from testbed.runner.qualification_scope import QualificationScope
 from testbed.runner.variant import of_case, resolve
 from testbed.suites.suite import find_suite
 

@@ -99,8 +99,8 @@ class History:
         of = {each.series: each for each in about}
         for state in judge_bucket(table, lines, self.lessons, Judge(), len(long)):
             said = state.said
-            if said.reported is not None and not said.told:
-                said = replace(said, told=newest)
+            if said.reported is not None and not said.reported_at:
+                said = replace(said, reported_at=newest)
             self.states[state.series] = replace(state, said=said, scenario=of[state.series].scenario)
         return Night(about, dict(self.states))
 

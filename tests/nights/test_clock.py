@@ -30,15 +30,15 @@ def test_a_series_that_was_judged_up_to_a_run_dated_ahead_goes_on_with_tonights(
 
 def test_what_was_told_then_is_not_told_for_ever_and_a_baseline_begins():
     ahead = AT + 400 * DAY_US
-    said = SeriesVerdict("REGRESSED", reported=REPORTED, told=ahead)
+    said = SeriesVerdict("REGRESSED", reported=REPORTED, reported_at=ahead)
     frozen = SeriesState("a", judged=ahead, history=History(iso(ahead), (REPORTED,)), said=said)
     (state,) = night.set_back(states_of(frozen), NOW).values()
-    assert state.said == replace(said, told=AT - 36 * HOUR)
+    assert state.said == replace(said, reported_at=AT - 36 * HOUR)
     assert state.history == History(iso(AT - 36 * HOUR), (REPORTED,))
 
 
 def test_clocks_that_differ_by_little_change_nothing():
-    said = SeriesVerdict("REGRESSED", reported=REPORTED, told=AT + 11 * HOUR)
+    said = SeriesVerdict("REGRESSED", reported=REPORTED, reported_at=AT + 11 * HOUR)
     near = SeriesState("a", judged=AT + 11 * HOUR, history=History(iso(AT + 11 * HOUR), (REPORTED,)), said=said)
     states = states_of(near, SeriesState("b", judged=NEVER), SeriesState("c", judged=AT - DAY_US))
     assert night.set_back(states, NOW) == states

@@ -6,6 +6,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from results.contract.aliases import MEASURES
 from results.contract.store import Store
 from results.nights import values_table
 from results.nights.earlier_values import earlier_values, in_doubt
@@ -35,6 +36,38 @@ def test_the_newest_values_of_the_newest_environment_before_tonight(tmp_path):
     values_table.write(store, pa.Table.from_pylist(moved, schema=VALUES))
     assert earlier_values(store, {scenario}, last + timedelta(days=2))[scenario, "move-seconds"] == [own[-1][1]]
     assert earlier_values(store, (), last) == {}
+
+
+def some(metric="move-seconds", count=3):
+    rows = [row for row in pq.read_table(RECORDED).to_pylist() if row["metric"] == metric]
+    scenario = rows[0]["scenario"]
+    return scenario, [row for row in rows if row["scenario"] == scenario][:count]
+
+
+def test_values_under_a_measures_earlier_name_are_of_the_measure(tmp_path):
+    store = Store.open(tmp_path)
+    before, today = next(iter(MEASURES.items()))
+    scenario, rows = some()
+    values_table.write(store, pa.Table.from_pylist([{**row, "metric": before} for row in rows], schema=VALUES))
+    assert {name for _, name in earlier_values(store, {scenario}, rows[-1]["at"] + timedelta(days=1))} == {today}
+
+
+def test_parts_that_are_merged_meanwhile_are_read_again(tmp_path, monkeypatch):
+    store = Store.open(tmp_path)
+    scenario, rows = some()
+    for row in rows:
+        values_table.write(store, pa.Table.from_pylist([row], schema=VALUES))
+    listed, merged = values_table.whole, []
+
+    def then_merged(store):
+        found = listed(store)
+        if not merged:
+            merged.append(values_table.merge(store, most=1))
+        return found
+
+    monkeypatch.setattr(values_table, "whole", then_merged)
+    found = earlier_values(store, {scenario}, rows[-1]["at"] + timedelta(days=1))
+    assert sorted(found[scenario, "move-seconds"]) == sorted(row["value"] for row in rows)
 
 
 @pytest.mark.parametrize(

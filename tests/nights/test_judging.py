@@ -9,6 +9,7 @@ import pytest
 from results.nights.bucket import BAD, LIMITS, iso, judge_bucket, learn_from, micros, moved
 from results.nights.incremental import DAY_US
 from results.nights.state import NEVER, SeriesState
+from results.nights.values import FAILED
 from results.series.history import Acknowledgement
 from results.series.judge import Judge
 from tests.nights.made import BEGIN
@@ -384,3 +385,14 @@ def test_a_history_night_by_night_worked_by_hand(learned):
     assert first.interval is not None and first.interval[0] < -0.07 < first.interval[1]
     assert (second.before, second.after) == (87.8, pytest.approx(94.7, abs=0.1))
     assert len(history.open) == 2
+
+
+def test_only_runs_that_failed_what_counts_are_counted(learned):
+    """One of tonight's runs fails by chance, as in an earlier night, and another fails what never failed before."""
+    nights = rows("f", [1.0, *[0.0] * 12], metric=FAILED)
+    nights[0]["failed"] = "quota b1"
+    tonight = rows("f", [1.0, 1.0, 0.0], metric=FAILED)
+    for number, (row, failed) in enumerate(zip(tonight, ("quota b1", "records-intact", None), strict=True)):
+        at = BEGIN + 13 * DAY_US + number * 60_000_000
+        row |= {"at": at, "run_id": f"tonight{number}", "failed": failed}
+    assert judged(table(nights, tonight), learned)["f"].said.failed == "records-intact failed in 1 of 3 runs"

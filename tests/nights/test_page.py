@@ -29,7 +29,7 @@ def night(about):
             SeriesState(
                 "aaa",
                 history=History("", (OLD, NEW)),
-                said=SeriesVerdict("REGRESSED", runs=40, reported=NEW, told=BEGIN),
+                said=SeriesVerdict("REGRESSED", runs=40, reported=NEW, reported_at=BEGIN),
             ),
         ),
         (
@@ -70,7 +70,7 @@ def test_tonight_is_told_worst_first(night):
 def test_a_change_of_which_nobody_knows_the_direction_is_for_the_worse(about, better, word):
     fall = ReportedChange(LevelChange("step", 3, 100.0, 50.0, -55.0, -45.0, 0.0123), "r3", "r2", "r5")
     verdict = {"Regressed": "REGRESSED", "Improved": "IMPROVED"}[word]
-    said = SeriesVerdict(verdict, runs=40, reported=fall, told=BEGIN)
+    said = SeriesVerdict(verdict, runs=40, reported=fall, reported_at=BEGIN)
     own = Night((about("aaa", better=better),), {"aaa": SeriesState("aaa", history=History("", (fall,)), said=said)})
     (change,) = [change_row(each, line, line.tonight, {}.get) for each in scenarios(own) for line in each.lines]
     assert (change.word, "direction unknown" in change.why) == (word, better == "unknown")

@@ -1,7 +1,8 @@
 """What decides a scenario and what is only listed: noise, failures by chance, floors, and what a user mutes."""
 
 import json
-from datetime import UTC, datetime, timedelta
+import math
+from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
 
@@ -119,7 +120,10 @@ class TestFloors:
         pair = about("a"), state(machine="canary.nic went from 1 to 0.5", **SECONDS)
         assert found(pair, floors=[Floor("move:seconds", never_above=1.0)])[0].verdict == "ENV-CHANGED"
 
-    @pytest.mark.parametrize("wrong", [{}, {"never_above": 1.0, "series": "move quota=1"}])
+    @pytest.mark.parametrize(
+        "wrong",
+        [{}, {"never_above": 1.0, "series": "move quota=1"}, {"never_above": math.nan}, {"never_below": -math.inf}],
+    )
     def test_one_that_cannot_be_meant_is_refused(self, wrong):
         with pytest.raises(ValueError):
             Floor(**{"series": "move:seconds", **wrong})
@@ -137,6 +141,21 @@ class TestMutes:
     def test_it_ends_by_itself(self, about):
         pair = about("a"), state("REGRESSED")
         assert found(pair, mutes=[mute()], now=NOW + timedelta(days=3))[0].verdict == "REGRESSED"
+
+    def test_it_ends_at_its_time_whatever_offset_that_was_written_with(self, about):
+        pair = about("a"), state("REGRESSED")
+        at, until = NOW - timedelta(days=1), NOW + timedelta(hours=1)
+        for zone in (timezone(timedelta(hours=9)), timezone(timedelta(hours=-9)), UTC):
+            one = Mute("move:seconds", "x", "ann", at.astimezone(zone).isoformat(), until.astimezone(zone).isoformat())
+            ended = [found(pair, mutes=[one], now=NOW + timedelta(hours=h))[0].verdict for h in (0, 2)]
+            assert ended == ["MUTED", "REGRESSED"]
+        with pytest.raises(ValueError, match="which is over"):
+            east = timezone(timedelta(hours=9))
+            Mute("move:seconds", "x", "ann", NOW.isoformat(), (NOW - timedelta(hours=1)).astimezone(east).isoformat())
+
+    def test_a_time_that_is_none_is_refused(self):
+        with pytest.raises(ValueError, match="isoformat"):
+            Mute("move:seconds", "x", "ann", "2026-01-01", "tomorrow")
 
     def test_one_without_a_reason_or_over_already_is_refused(self):
         with pytest.raises(ValueError, match="which is over"):

@@ -33,7 +33,7 @@ def regressed(told_at=BEGIN, **other):
     return SeriesState(
         "s",
         history=History("", (REPORTED,)),
-        said=SeriesVerdict("REGRESSED", runs=40, reported=REPORTED, told=told_at),
+        said=SeriesVerdict("REGRESSED", runs=40, reported=REPORTED, reported_at=told_at),
         **other,
     )
 
@@ -140,6 +140,26 @@ def test_a_machine_that_kept_tonights_run_from_a_verdict_is_named(about):
     disturbed = about(newest_value=BEGIN - 24 * HOUR, verdict="inconclusive", noisy=True)
     verdict, why = only(scenarios(night((disturbed, said("OK")))))
     assert (verdict, why.startswith("only other work on the machine kept tonight's run 2024")) == ("ENV-CHANGED", True)
+
+
+def test_a_night_has_no_value_of_a_run_before_it_began_also_of_the_same_date(about):
+    """An earlier command of the same night began the history; tonight's runs are inconclusive."""
+    begun = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=BEGIN - HOUR)
+    earlier = about(newest_value=BEGIN - 2 * HOUR, verdict="inconclusive", noisy=True)
+    assert only(scenarios(night((earlier, said("OK")))))[0] == "OK"
+    assert only(scenarios(night((earlier, said("OK"))), begun=begun))[0] == "ENV-CHANGED"
+    silent = replace(earlier, noisy=False)
+    assert only(scenarios(night((silent, said("OK"))), begun=begun))[0] == "NO-DATA"
+    own = replace(earlier, newest_value=BEGIN - HOUR)
+    assert only(scenarios(night((own, said("OK"))), begun=begun))[0] == "OK"
+
+
+def test_another_environment_of_an_earlier_command_says_nothing_of_this_night(about):
+    begun = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=BEGIN - HOUR)
+    here = about("a", newest=BEGIN - 2 * HOUR, newest_value=BEGIN - 2 * HOUR)
+    off = about("b", environment="e2", environment_details='{"network": "off its rate"}', newest_value=None, runs=0)
+    (found,) = scenarios(night((here, said("OK")), (off, None)), begun=begun)
+    assert (found.verdict, found.environment) == ("ENV-CHANGED", {"network": "off its rate"})
 
 
 def test_a_new_environment_without_any_value_is_named_too(about):

@@ -179,3 +179,8 @@ def test_what_cannot_be_acknowledged_is_refused(states, names, by, why):
         state.acknowledge(states, names, by)
     with pytest.raises(ValueError, match="no change that begins with run r9"):
         state.acknowledge(states, ["move"], BY, "r9")
+
+
+def test_a_verdict_of_an_earlier_version_is_read(states):
+    own = replace(states["aaaaaaaaaaaa"], said=SeriesVerdict("OK", reported_at=7))
+    assert SeriesState.from_json(own.to_json().replace('"reported_at"', '"told"')) == own

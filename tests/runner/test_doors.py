@@ -61,7 +61,6 @@ def test_compare_for_a_pull_request_and_for_ci(doors, capsys, tmp_path):
     suite = ET.parse(tmp_path / "out" / "j.xml").getroot()
     assert (suite.attrib["tests"], suite.attrib["failures"], suite.attrib["errors"]) == ("2", "1", "0")
     assert "adjusted p" in suite.find(".//failure").attrib["message"]
-    assert main([*COMPARE, "--pairs", "8", "--json", "--markdown"]) == 64
 
 
 def test_a_budget_that_ends_after_enough_pairs_is_no_error_for_ci_and_before_it_is(doors, capsys, tmp_path):
@@ -198,7 +197,6 @@ def test_sweep_over_releases_leaves_a_page_that_says_how_to_make_it_again(doors,
     table = capsys.readouterr().out.splitlines()
     assert table[0].startswith("| rate | kafka | passed | observed ÷ quota |")
     assert table[2].split(" | ")[:3] == ["| 5MB/s", "3.9.2", "2 of 2"]
-    assert main(["sweep", "--resume", told["series"], "--json", "--markdown"]) == 64
 
 
 def test_one_release_is_no_axis(doors, capsys):
@@ -221,6 +219,24 @@ def test_runs_that_did_not_pass_are_named_with_what_failed(doors, capsys):
     assert "`testbed results show RUN` says why" in told
 
 
+@pytest.mark.parametrize("words", [["sweep", "kip73-two-node"], COMPARE, ["nightly"], ["results", "judge"]])
+def test_one_form_of_output_is_printed(doors, words, capsys):
+    with pytest.raises(SystemExit) as ended:
+        main([*words, "--json", "--markdown"])
+    assert ended.value.code == 64
+    assert "--markdown: not allowed with argument --json" in capsys.readouterr().err
+
+
+def test_json_has_the_runs_that_did_not_pass_as_the_table_has_them(doors, capsys):
+    doors.verdict = lambda label: "fail" if label == "new" else "pass"
+    assert main([*COMPARE, "--pairs", "8", "--json"]) == 1
+    document = json.loads(capsys.readouterr().out)
+    shown = {each["label"]: each["not_passed"] for each in document["variants"]}
+    assert [len(each) for each in shown.values()].count(0) == 1
+    assert all(line.endswith("fail: records-intact") for lines in shown.values() for line in lines)
+    assert document["broken"][0]["adjusted"] <= 0.05
+
+
 def test_every_run_is_confirmed_before_anything_is_told(doors):
     main([*COMPARE, "--pairs", "8"])
     assert doors.confirmed == [16 * 3 + 1]
@@ -238,7 +254,6 @@ def test_every_run_is_confirmed_before_anything_is_told(doors):
         (["sweep", "kip73-two-node", "--store", "ftp://x"], "scheme 'ftp' is not known"),
         (["sweep", "--resume", f"{ID}-sweep-0a1b2c"], "there is no campaign"),
         (["sweep", "kip73-two-node", "--kafka", "3.9.2,"], "--set kafka=3.9.2,"),
-        (["sweep", "kip73-two-node", "--json", "--markdown"], "only one of them"),
         ([*COMPARE, "--measure", "quota-bound-11s"], "quota-bound-11s says nothing of better or worse"),
         (["compare"], "what is compared?"),
         (["compare", "--kafka", "4.3.1"], "nothing to compare it with"),

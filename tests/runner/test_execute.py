@@ -169,7 +169,7 @@ class TestBudget:
         ended, _entries = run(executor, asked, CampaignLimits(100.0, clock=executor.clock))
         assert executor.now <= 100.0
         assert len(executor.made) == 6
-        assert ended.why.startswith("the time budget: 10 s are left, 2 slots of a block take about 30 s")
+        assert ended.why.startswith("the time budget: 10 s are left, the next 2 runs take about 30 s")
         assert not ended.complete
 
     def test_a_pair_is_not_begun_when_only_its_first_half_would_fit(self):

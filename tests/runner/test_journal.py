@@ -4,12 +4,13 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from testbed.errors import TestbedError, UsageError
-from testbed.runner.campaign import Campaign
+from testbed.runner.campaign import Campaign, VariantGroup
 from testbed.runner.journal import (
     CanaryReading,
     RunBegun,
@@ -176,3 +177,16 @@ def test_a_process_killed_dead_is_resumed_by_another(tmp_path):
         state = campaign_state(journal.entries)
     assert sorted(state.ran) == list(range(20))
     assert sorted(ran.done.run_id for ran in state.ran.values()) == sorted(p.name for p in store.iterdir())
+
+
+def test_what_sets_two_campaigns_apart_is_said_in_short_lines():
+    there = campaign("AB")
+    assert there.differences(replace(there, id="another")) == []
+    assert there.differences(replace(there, repeats=4)) == ["repeats: 3 there, 4 here"]
+    assert there.differences(campaign("BA")) == ["the order of the variants: A, B there, B, A here"]
+    other = replace(there.variants[1], kafka="4.2.1")
+    assert there.differences(replace(there, variants=(there.variants[0], other))) == ["variants with other settings: B"]
+    assert there.differences(campaign("AC")) == ["variants only there: B", "variants only here: C"]
+    assert there.differences(replace(there, topology_digests=("0", "1"))) == ["the topology of a variant"]
+    groups = (VariantGroup("g", ("A", "B"), 3, ()),)
+    assert len(there.differences(replace(there, groups=groups))) == 1

@@ -1,6 +1,7 @@
 """A night: which runs it makes, what canaries leave behind, and what was not run is told."""
 
 import contextlib
+import json
 from dataclasses import replace
 
 import pytest
@@ -17,6 +18,7 @@ from testbed.runner.canary import around
 from testbed.runner.execution import out_of_time
 from testbed.runner.journal import CanaryReading, RunDone, RunFailed, SlotRun, campaign_state, known
 from testbed.runner.variant import resolve
+from testbed.software.automq import VARIABLE
 from testbed.suites.suite import find_suite
 from tests.runner.fakes import campaign
 
@@ -130,6 +132,27 @@ def test_a_night_is_not_gone_on_with_as_another_one(doors, tmp_path, monkeypatch
     ):
         assert main(["nightly", "--resume", night_id, *wrong]) == 64
         assert why in capsys.readouterr().err
+
+
+def test_json_says_where_the_report_is_and_whether_the_night_is_whole(doors, tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(nights, "_night", lambda *_args: (Night((), {}), []))
+    out = tmp_path / "out"
+    asked = ["nightly", "--suite", "brief", "--case", "move", "--store", str(tmp_path / "store"), "--out", str(out)]
+    assert main([*asked, "--json"]) == 2
+    document = json.loads(capsys.readouterr().out)
+    assert (document["night"], document["complete"], document["ended"]) == (known()[0], True, "all runs are made")
+    assert (document["report"], document["junit"]) == (str(out / "index.html"), str(out / "junit.xml"))
+
+
+def test_a_resumed_night_does_not_name_the_missing_software_of_another_suite(doors, tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(nights, "_night", lambda *_args: (Night((), {}), []))
+    monkeypatch.setattr(nightly, "SUITE", "s3")  # the suite without another request
+    monkeypatch.delenv(VARIABLE, raising=False)
+    asked = ["nightly", "--suite", "brief", "--case", "move", "--store", str(tmp_path / "store")]
+    assert main(asked) == 2
+    capsys.readouterr()
+    assert main(["nightly", "--resume", known()[0]]) == 2
+    assert "not run: no AutoMQ" not in capsys.readouterr().err
 
 
 def test_a_case_that_was_not_run_says_nothing_of_tonight(doors, tmp_path):

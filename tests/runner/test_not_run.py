@@ -5,7 +5,8 @@ import pytest
 from testbed.errors import UsageError
 from testbed.runner.named_comparisons import named_comparisons
 from testbed.runner.nightly import NightRequest, not_run
-from testbed.runner.qualification import QualificationScope, plan
+from testbed.runner.qualification_plan import plan
+from testbed.runner.qualification_scope import QualificationScope
 from testbed.runner.variant import of_case
 from testbed.software.automq import VARIABLE
 from testbed.suites.suite import find_suite

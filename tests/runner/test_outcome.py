@@ -56,7 +56,7 @@ def test_each_candidate_is_compared_with_the_first_variant_and_has_a_verdict_of_
     asked = campaign("ABC", repeats=8)
     found = told(asked, entries(asked, lambda slot: (56 if slot.variant == "C" else 50) * noise(slot)))
     assert [(f.comparison.candidate, f.verdict) for f in found.findings] == [("B", "OK"), ("C", "REGRESSED")]
-    assert (found.verdict_of("B"), found.verdict_of("C"), found.verdict) == ("OK", "REGRESSED", "REGRESSED")
+    assert found.verdict == "REGRESSED"
 
 
 def test_pairs_around_a_moved_canary_are_left_out():
@@ -125,16 +125,17 @@ def failing(*blocks, variant="B", name="records-intact"):
 def test_a_criterion_that_fails_for_the_candidate_alone_beyond_luck_is_a_regression_whatever_the_figures_say():
     asked = campaign(repeats=8)
     found = told(asked, entries(asked, lambda slot: 50.0, failed=failing(*range(6))))
-    assert (found.verdict, found.verdict_of("B")) == ("REGRESSED", "REGRESSED")
+    assert found.verdict == "REGRESSED"
     [broken] = found.broken
     assert (broken.candidate, broken.criterion, broken.verdict) == ("B", "records-intact", "REGRESSED")
     assert (broken.runs, broken.reverse, broken.of, broken.p) == (6, 0, 8, pytest.approx(2**-6))
+    assert broken.adjusted == pytest.approx(2 * 2**-6)  # with one measure
 
 
 def test_what_luck_does_too_is_said_to_be_open_and_one_failure_is_nothing():
     asked = campaign(repeats=8)
     found = told(asked, entries(asked, lambda slot: 50.0, failed=failing(1, 5)))
-    assert (found.verdict, [each.verdict for each in found.broken]) == ("NOISY", ["NOISY"])
+    assert (found.verdict, [(each.verdict, each.adjusted) for each in found.broken]) == ("NOISY", [("NOISY", None)])
     assert told(asked, entries(asked, lambda slot: 50.0, failed=failing(1))).verdict == "OK"
     both = entries(asked, lambda slot: 50.0, failed=lambda slot: ("x",) if slot.block in (1, 5) else ())
     assert told(asked, both).verdict == "OK"

@@ -10,7 +10,8 @@ from results.compare.judgement import EXIT, WORST_FIRST
 from results.compare.qualification import CERTAIN, ENOUGH
 from testbed.cli.command import Parser
 from testbed.cli.commands.qualify import COMMAND
-from testbed.runner.qualification import PAIRED, SUITES, QualificationScope, kind_of, plan
+from testbed.runner.qualification_plan import PAIRED, kind_of, plan
+from testbed.runner.qualification_scope import SUITES, QualificationScope
 
 PAGE = (Path(__file__).parents[2] / "docs" / "qualifying.md").read_text()
 COMMANDS = re.findall(r"testbed qualify [^\n>]*", PAGE)

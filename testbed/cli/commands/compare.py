@@ -25,7 +25,6 @@ def _configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--topology", help="instead of the experiment's own")
     parser.add_argument("--pairs", type=int, metavar="N", help="runs of each variant (default: 10)")
     add_options(parser)
-    parser.add_argument("--markdown", action="store_true", help="tables for a pull request's comment")
     parser.add_argument("--junit", metavar="FILE", type=Path, help="write JUnit's XML there, too")
     parser.epilog = "exit codes: 0 OK or IMPROVED, 1 REGRESSED, 2 NOISY, ENV-CHANGED or NO-DATA"
 
@@ -40,8 +39,6 @@ def _run(args: argparse.Namespace) -> int:
     from testbed.runner.run import begin, resume
     from testbed.runner.variant import Variant, of_each, parse_variant, split_defects
 
-    if args.json and args.markdown:
-        raise UsageError("--json and --markdown: only one of them")
     asked = None
     if args.kafka or args.variant:
         if args.kafka and args.variant:

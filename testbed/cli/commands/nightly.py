@@ -7,6 +7,8 @@ from testbed.cli.command import Command
 
 
 def _configure(parser: argparse.ArgumentParser) -> None:
+    from testbed.cli.options import add_formats
+
     parser.add_argument("--suite", help="whose cases are run (default: kip73)")
     parser.add_argument("--case", metavar="NAME", action="append", default=[], help="only this one (may be repeated)")
     parser.add_argument("--profile", help="smoke, ci (default) or release")
@@ -31,8 +33,7 @@ def _configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--store", metavar="URI", help="the result store (default: under the XDG data folder)")
     parser.add_argument("--master", default="local[*]", metavar="URL", help="Spark's master (local[*])")
     parser.add_argument("--memory", default="2g", metavar="SIZE", help="the JVM's heap, as Spark writes it (2g)")
-    parser.add_argument("--json", action="store_true", help="JSON on standard output")
-    parser.add_argument("--markdown", action="store_true", help="tables for a pull request's comment")
+    add_formats(parser)
     parser.add_argument(
         "--include-noisy", action="store_true", help="count runs that only other work on the machine made inconclusive"
     )
@@ -55,11 +56,13 @@ def _run(args: argparse.Namespace) -> int:
     wanted = NightRequest(args.suite, tuple(args.case), args.profile, args.kafka, args.repeats, args.seed, args.store)
     progress = TimedProgress()
     try:
+        asked = None if args.resume else new_night(wanted)
         if args.resume:
             require_same(args.resume, wanted)
-        for name, why in not_run(wanted).items():
+        # Which suite an interrupted night is of is known only when the user names it again.
+        for name, why in not_run(wanted).items() if asked or args.suite else ():
             progress(f"{name}: not run: {why}")
-        made = run_night(None if args.resume else new_night(wanted), args.resume, budget_s, progress)
+        made = run_night(asked, args.resume, budget_s, progress)
     except StoreError as error:
         raise TestbedError(str(error)) from error
     return report_night(made, args)

@@ -13,6 +13,9 @@ OF_A_NEW_ONE = (
 
 
 def _configure(parser: argparse.ArgumentParser) -> None:
+    from testbed.cli.options import add_formats
+    from testbed.runner.qualification_scope import SUITES
+
     parser.add_argument("--kafka", metavar="CANDIDATE", help="a version, a tarball, a built tree or an imported build")
     parser.add_argument(
         "--against", metavar="BASELINE", nargs="+", action="extend", default=[], help="the same; one or several"
@@ -22,10 +25,14 @@ def _configure(parser: argparse.ArgumentParser) -> None:
         "--suite",
         action="append",
         default=[],
-        help="whose cases are run (default: kip73, kip435, kip455, s3, incidents)",
+        help=f"run the cases of this suite (may be repeated; default: {', '.join(SUITES)})",
     )
     parser.add_argument(
-        "--scenario", metavar="SUITE/CASE", action="append", default=[], help="only this one (may be repeated)"
+        "--scenario",
+        metavar="SUITE/CASE",
+        action="append",
+        default=[],
+        help="run only this case, or this upgrade or downgrade by its name in the report (may be repeated)",
     )
     pairs = parser.add_mutually_exclusive_group()
     pairs.add_argument(
@@ -50,9 +57,7 @@ def _configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--junit", metavar="FILE", type=Path, help="write JUnit's XML there (default: in the page's folder)"
     )
-    output = parser.add_mutually_exclusive_group()
-    output.add_argument("--json", action="store_true", help="one JSON document on standard output")
-    output.add_argument("--markdown", action="store_true", help="tables for a pull request's comment")
+    add_formats(parser)
     parser.epilog = "exit codes: 0 OK or IMPROVED, 1 REGRESSED, 2 NOISY, ENV-CHANGED, NO-DATA, or not all was run"
 
 

@@ -4,6 +4,7 @@ import argparse
 from pathlib import Path
 
 from testbed.cli.command import Command, Parser
+from testbed.cli.options import add_formats
 from testbed.cli.run_selection import Choice, add_choice, parse_age
 
 
@@ -52,8 +53,7 @@ def _configure(parser: argparse.ArgumentParser) -> None:
 def _configure_nights(actions: "argparse._SubParsersAction[Parser]") -> tuple[Parser, ...]:
     judge = actions.add_parser("judge", help="has anything changed? A line a scenario, from all runs of the store")
     judge.add_argument("--experiment", metavar="NAME", action="append", help="report only these (may be repeated)")
-    judge.add_argument("--json", action="store_true", help="JSON on standard output")
-    judge.add_argument("--markdown", action="store_true", help="tables for a pull request's comment")
+    add_formats(judge)
     judge.add_argument("--junit", metavar="FILE", type=Path, help="write JUnit's XML there, too")
     judge.add_argument("--report", metavar="FILE", type=Path, help="write the history as an HTML page there, too")
     judge.add_argument(

@@ -24,7 +24,6 @@ def _configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--kafka", metavar="VERSION,…", help="run this Kafka release, or each of several with each combination"
     )
-    parser.add_argument("--markdown", action="store_true", help="the table alone, for a document")
     add_options(parser)
     parser.epilog = "exit codes: 0 every run passed, 1 one failed, 2 one was inconclusive or could not be made"
 
@@ -67,8 +66,6 @@ def _run(args: argparse.Namespace) -> int:
         raise UsageError("name an experiment, or a series to go on with: --resume ID")
     else:
         refuse_with_resume(args, OF_A_NEW_ONE, "the experiment")
-    if args.json and args.markdown:
-        raise UsageError("--json and --markdown: only one of them")
     budget_s = parse_budget(args.budget)
     progress = TimedProgress()
     if args.resume:

@@ -1,0 +1,43 @@
+"""What keeps Spark from judging runs is an error of one line, and the runs are not lost."""
+
+from contextlib import contextmanager
+
+import pytest
+
+from results.contract.store import Store, StoreError
+from results.spark import session
+from results.spark.session import SparkMissing
+from testbed.errors import TestbedError
+from testbed.runner import run as module
+from testbed.runner import suite
+from testbed.runner.case import CaseOutcome
+from testbed.runner.journal import RunDone, created
+from tests.runner.fakes import campaign
+
+
+@pytest.fixture(params=[SparkMissing("no Java"), OSError(28, "no space"), StoreError("damaged")])
+def no_spark(request, monkeypatch):
+    @contextmanager
+    def broken():
+        raise request.param
+        yield
+
+    monkeypatch.setattr(session, "session", broken)
+
+
+def test_a_campaign_says_that_its_runs_are_there_and_how_they_are_judged(no_spark, tmp_path):
+    asked = campaign(store=str(tmp_path / "store"))
+    with created(asked) as journal:
+        journal.append(RunDone(0, "r", "pass", {}, (), "jars", 1.0))
+        with pytest.raises(
+            TestbedError, match=f"Spark could not judge the runs: .*\n.*--resume {asked.id} has them judged"
+        ):
+            module._confirm(journal, Store.open(asked.store), print)
+
+
+def test_a_suite_is_reported_all_the_same(no_spark, tmp_path):
+    judged, said = suite._Judged(), []
+    outcomes = [CaseOutcome("a", "x", "t", "pass", "r", "", 1.0)]
+    suite._confirm(Store.open(tmp_path), outcomes, judged, said.append)
+    assert not judged.confirmed
+    assert [each.startswith("the runs were not judged again: ") for each in judged.problems] == [True]
