@@ -167,7 +167,7 @@ def _log_notes(silent: Collection[int], offline: Collection[int]) -> list[str]:
 def _topic_configs(admin: AdminApi, wanted: Sequence[str], notes: list[str]) -> Mapping[str, Mapping[str, str]]:
     """Return the settings of topics that a capture reads, without those that it may not read."""
     try:
-        found = admin.topics_configs(wanted, (*KEPT_CONFIGS, *LISTS, TIERED))
+        found: Mapping[str, Mapping[str, str]] = admin.topics_configs(wanted, (*KEPT_CONFIGS, *LISTS, TIERED))
     except TopicConfigsError as error:
         found = {**error.found, **dict.fromkeys(error.refused, UNREAD)}
         notes.append(

@@ -90,7 +90,7 @@ class TopicConfigsError(KafkaError):
         name: str,
         message: str | None,
         refused: tuple[str, ...],
-        found: dict[str, dict[str, str]],
+        found: Mapping[str, Mapping[str, str]],
     ) -> None:
         self.refused, self.found = refused, found
         super().__init__(what, name, message)
