@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from testbed.incidents.broker_logs import LogReport
 from testbed.incidents.evidence import EvidenceError, EvidenceText, id_list, json_blocks
-from testbed.incidents.log_layouts import looks_logged
+from testbed.incidents.log_layouts import has_log_lines
 from testbed.incidents.reassignment_output import REASSIGN, ReassignmentReport
 from testbed.incidents.tool_output import (
     API_VERSIONS,
@@ -143,7 +143,7 @@ def gathered(texts: Iterable[EvidenceText]) -> ClusterEvidence:
     for text in texts:
         if text.problem is None and evidence.add(text, problems):
             continue
-        why = text.problem or _UNREAD_LOG[looks_logged(text.text)]
+        why = text.problem or _UNREAD_LOG[has_log_lines(text.text)]
         if text.named:
             problems.append(f"{text.file}: {why}; give the output of {KINDS}")
         else:

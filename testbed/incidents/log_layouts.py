@@ -43,7 +43,7 @@ def kafka_line(raw: str) -> str:
     return _written(_time(head), head["level"], message, None if _has_logger(message) else _UNNAMED) or raw
 
 
-def looks_logged(text: str) -> bool:
+def has_log_lines(text: str) -> bool:
     """Return whether a text has lines with a time and a level, whatever their form."""
     return _SEEN.search(text[:_LONGEST]) is not None
 
