@@ -12,17 +12,29 @@ import numpy as np
 from pydantic import Field
 
 from results.contract.verdict import Finding
-from results.criteria.quantities import QUOTA_WINDOW_S, size
-from results.criteria.replay_events import PartitionTrace, ThrottleSpans, disturbances, traces, unhealed
+from results.criteria.quantities import QUOTA_WINDOW_S, US, size
+from results.criteria.replay_events import (
+    Disturbance,
+    PartitionTrace,
+    ThrottleSpans,
+    TracedState,
+    disturbances,
+    traces,
+    unhealed,
+)
 from results.criteria.replayed_run import ReplayedRun
 from results.criteria.series import Series
 from results.criteria.timeline_expectation import Bytes, Count, TimelineExpectation
 from results.criteria.windows import windows_within
 
-FOUND, COMPARED = "cluster.found", "trace.compared"
+FOUND, COMPARED, CONVERGED = "cluster.found", "trace.compared", "replicas.converged"
 SHOWN = 3
 QUOTA_S = QUOTA_WINDOW_S + 1
 """Seconds of the quota that a window may hold; derived in docs/throttle-bound.md."""
+ALTERS_MOVES = "reassignment-alter"
+"""The kind of fault after which a partition may have other replicas than the operator requested."""
+APPLIED_S = 1.0
+"""Seconds within which a leader knows of a change in the metadata log: milliseconds, on a machine that is not busy."""
 
 
 class MovesComplete(TimelineExpectation):
@@ -92,6 +104,52 @@ class IsrExplained(TimelineExpectation):
 
     def __str__(self) -> str:
         return "in-sync replicas never under min.insync.replicas without a cause"
+
+
+class MinIsrEnforced(TimelineExpectation):
+    """No leader appends a record while its partition has fewer in-sync replicas than min.insync.replicas.
+
+    Every load has acks=all, so a leader refuses such a record before it appends it. Of a leader that a fault or a
+    restart affects, nothing is judged: it may not know of the change.
+    """
+
+    key = "min_isr_enforced"
+    timed = True
+    shaped = False
+    evidence = True
+    series = ("trace.log", "log.bytes")
+    unit = "bytes"
+
+    def judge(self, run: ReplayedRun, since_us: int) -> Finding:
+        """See `TimelineExpectation.judge`; over the whole timeline."""
+        del since_us
+        if not run.events("trace.log"):
+            return self.found("inconclusive", "the metadata log was not read")
+        known, hosts = disturbances(run), {broker: host for host, broker in run.brokers().items()}
+        judged, grown, wrong = 0, 0.0, []
+        for trace in traces(run):
+            least = run.least_in_sync(trace.topic)
+            for state, until_us in trace.spans(run.ended_us):
+                begin_us, end_us = max(state.us, run.started_us) + round(APPLIED_S * US), min(until_us, run.ended_us)
+                if not 0 < len(state.isr) < least or state.leader not in hosts or end_us <= begin_us:
+                    continue
+                if any(_hides(each, state.leader, begin_us, end_us) for each in known):
+                    continue
+                t, bytes_ = run.log_between(hosts[state.leader], trace.topic, trace.partition, begin_us, end_us)
+                judged += len(t) > 1
+                more = float(np.maximum(np.diff(bytes_), 0).sum())
+                grown += more
+                if more:
+                    wrong.append(
+                        f"{trace.name} grew by {size(more)} from {run.seconds(begin_us):+.1f} s with {list(state.isr)} "
+                        f"in sync of at least {least}"
+                    )
+        if wrong:
+            return self.found("fail", _first(wrong), grown)
+        return self.found("pass", f"{judged} times under min.insync.replicas, without a new record", 0)
+
+    def __str__(self) -> str:
+        return "no record accepted under min.insync.replicas"
 
 
 class ThrottleBound(TimelineExpectation):
@@ -174,6 +232,61 @@ class MetadataReplayed(TimelineExpectation):
         return "the metadata log replays to what brokers describe"
 
 
+class PartitionsSound(TimelineExpectation):
+    """In each state of the metadata log, and at the end, a partition's ISR and leader are among its replicas.
+
+    The leader is in sync, no replica is there twice, and what a reassignment adds or removes is a replica. The leader's
+    epoch ascends only with a change. These are rules of the controller, whatever happens to brokers.
+    """
+
+    key = "partitions_sound"
+    evidence = True
+    series = ("trace.log", FOUND)
+    unit = "states"
+
+    def judge(self, run: ReplayedRun, since_us: int) -> Finding:
+        """See `TimelineExpectation.judge`; over the whole timeline."""
+        del since_us
+        if not run.events("trace.log"):
+            return self.found("inconclusive", "the metadata log was not read")
+        wrong, states = [], 0
+        for trace in traces(run):
+            states += len(trace.states)
+            for before, state in zip((None, *trace.states), trace.states, strict=False):
+                if why := _unsound(state) or _repeated(before, state):
+                    wrong.append(f"{trace.name} at {run.seconds(state.us):+.1f} s {why}")
+        found, _missing = _found(run)
+        for name, each in (found or {"states": {}})["states"].items():
+            described = TracedState(0, tuple(each["replicas"]), (), tuple(each["isr"]), each["leader"])
+            if why := _unsound(described):
+                wrong.append(f"{name} at the end {why}")
+        if wrong:
+            return self.found("fail", _first(wrong), len(wrong))
+        return self.found("pass", f"{states} states, each by the controller's rules", 0)
+
+    def __str__(self) -> str:
+        return "ISR and leader among the replicas, always"
+
+
+class InSyncAtEnd(TimelineExpectation):
+    """At the end every replica is in sync: a replica that was behind has caught up since the calm."""
+
+    key = "in_sync_at_end"
+    timed = True
+    shaped = False
+    evidence = True
+    series = (FOUND,)
+    unit = "partitions"
+
+    def judge(self, run: ReplayedRun, since_us: int) -> Finding:
+        """See `TimelineExpectation.judge`; at the end."""
+        del since_us
+        return _at_end(self, run, _behind, "every replica is in sync")
+
+    def __str__(self) -> str:
+        return "every replica in sync at the end"
+
+
 class LogsRemoved(TimelineExpectation):
     """At the end no broker keeps the log of a partition of which it is no replica."""
 
@@ -192,16 +305,21 @@ class LogsRemoved(TimelineExpectation):
 
 
 class PreferredLeaders(TimelineExpectation):
-    """At the end the first replica of each partition leads it, where that replica is in sync."""
+    """At the end the first replica of each partition leads it, where that replica is in sync.
+
+    Not judged when a replica was out of sync when the preferred leaders were elected: it may have returned since.
+    """
 
     key = "preferred_leaders"
     evidence = True
-    series = (FOUND,)
+    series = (FOUND, CONVERGED)
     unit = "partitions"
 
     def judge(self, run: ReplayedRun, since_us: int) -> Finding:
         """See `TimelineExpectation.judge`; at the end."""
         del since_us
+        if any(event["detail"].get("in_time") is False for event in run.events(CONVERGED)[-1:]):
+            return self.found("inconclusive", "replicas were out of sync when the preferred leaders were elected")
         return _at_end(self, run, _otherwise_led, "each partition is led by its first replica")
 
     def __str__(self) -> str:
@@ -211,6 +329,9 @@ class PreferredLeaders(TimelineExpectation):
 INVARIANTS: tuple[type[TimelineExpectation], ...] = (
     MovesComplete,
     IsrExplained,
+    MinIsrEnforced,
+    PartitionsSound,
+    InSyncAtEnd,
     ThrottleBound,
     MetadataReplayed,
     LogsRemoved,
@@ -224,9 +345,12 @@ def placements(run: ReplayedRun) -> tuple[Mapping[str, Placement], frozenset[str
     """Return each moved partition's replicas after the last request, and the partitions for which they are unknown."""
     expected: dict[str, Placement] = {}
     unknown: set[str] = set()
-    for event in run.events("move.started", "move.refused", "move.cancelled"):
+    for event in run.events("move.started", "move.refused", "move.cancelled", "fault.injected", "fault.refused"):
         detail = event["detail"]
-        if event["kind"] == "move.started":
+        if event["kind"].startswith("fault."):
+            if str(detail.get("fault", "")).split(" ")[0] == ALTERS_MOVES:
+                unknown |= {*expected}
+        elif event["kind"] == "move.started":
             for partition, replicas in detail.get("targets", {}).items():
                 name = f"{event['name']}-{partition}"
                 unknown.discard(name)
@@ -236,6 +360,7 @@ def placements(run: ReplayedRun) -> tuple[Mapping[str, Placement], frozenset[str
             unknown |= {name for name in expected if name.rpartition("-")[0] == event["name"]}
         else:
             for name, replicas in detail.get("kept", {}).items():
+                unknown.discard(name)
                 expected[name] = list(replicas), False
     return expected, frozenset(unknown)
 
@@ -289,6 +414,41 @@ def _logs_left(state: Mapping[str, Any]) -> list[str]:
         for name in names
         if name in state["states"] and int(broker) not in state["states"][name]["replicas"]
     ]
+
+
+def _behind(state: Mapping[str, Any]) -> list[str]:
+    return [
+        f"{name} has {each['isr']} of {each['replicas']} in sync"
+        for name, each in state["states"].items()
+        if not {*each["replicas"]} <= {*each["isr"]}
+    ]
+
+
+def _hides(each: Disturbance, leader: int, begin_us: int, end_us: int) -> bool:
+    """Return whether a disturbance may keep a leader from the metadata between two instants, or shift their times."""
+    overlaps = each.begin_us - APPLIED_S * US <= end_us and begin_us <= each.end_us + APPLIED_S * US
+    return overlaps and (leader in each.brokers or each.kind == "clock-skew")
+
+
+def _unsound(state: TracedState) -> str:
+    """Return which rule of the controller a state breaks, in words; empty for a sound one."""
+    replicas = {*state.replicas}
+    if len(replicas) < len(state.replicas) or len({*state.isr}) < len(state.isr):
+        return f"has a broker twice: replicas {list(state.replicas)}, in sync {list(state.isr)}"
+    if strangers := {*state.isr, *state.adding, *state.removing} - replicas:
+        return f"has {sorted(strangers)} in sync, adding or removing, and the replicas {list(state.replicas)}"
+    if state.leader is not None and state.leader not in state.isr:
+        return f"is led by {state.leader}, which is not in sync: replicas {list(state.replicas)}, {list(state.isr)}"
+    return ""
+
+
+def _repeated(before: TracedState | None, state: TracedState) -> str:
+    """Return that a record begins another epoch of the leader and changes nothing; empty for a change."""
+    if before is None or state.leader_epoch is None or state.leader_epoch == before.leader_epoch:
+        return ""
+    keys = ("replicas", "adding", "removing", "isr", "leader")
+    same = all(getattr(before, key) == getattr(state, key) for key in keys)
+    return f"has the leader {state.leader} once more, and nothing else" if same else ""
 
 
 def _otherwise_led(state: Mapping[str, Any]) -> list[str]:

@@ -168,6 +168,9 @@ class TracedState:
     adding: tuple[int, ...]
     isr: tuple[int, ...]
     leader: int | None
+    removing: tuple[int, ...] = ()
+    leader_epoch: int | None = None
+    """None in a run that did not record it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,6 +195,11 @@ class PartitionTrace:
     def name(self) -> str:
         """Return `topic-partition`."""
         return f"{self.topic}-{self.partition}"
+
+    def spans(self, until_us: int) -> Iterator[tuple[TracedState, int]]:
+        """Yield each state with its end; the last one ends at `until_us`."""
+        ends = [*(state.us for state in self.states[1:]), until_us]
+        yield from zip(self.states, ends, strict=True)
 
     def at(self, us: int) -> TracedState | None:
         """Return the state at an instant; None before the first."""
@@ -228,6 +236,8 @@ def traces(run: ReplayedRun) -> list[PartitionTrace]:
                 tuple(detail["adding"]),
                 tuple(detail["isr"]),
                 detail["leader"],
+                tuple(detail.get("removing", ())),
+                detail.get("leader_epoch"),
             )
         )
     return [found[key] for key in sorted(found)]

@@ -40,7 +40,12 @@ class ReplayedRun:
 
     def broker_id(self, host: str) -> int:
         """Return the id of the broker on a host. Raise KeyError in a run that did not record it."""
-        return int(self.events("incident.started")[0]["detail"]["brokers"][host])
+        return int(self.brokers()[host])
+
+    def brokers(self) -> Mapping[str, int]:
+        """Return host → the id of its broker; empty in a run that did not record it."""
+        found: Mapping[str, int] = self.events("incident.started")[0]["detail"].get("brokers", {})
+        return found
 
     def least_in_sync(self, topic: str) -> int:
         """Return the topic's min.insync.replicas by the incident's file; Kafka's default without one."""
@@ -61,6 +66,17 @@ class ReplayedRun:
                 found.setdefault((topic, partition), np.zeros(len(instants)))[place[us]] = value
         for (topic, partition), sizes in sorted(found.items()):
             yield topic, partition, sizes
+
+    def log_between(self, host: str, topic: str, partition: int, begin_us: int, end_us: int) -> tuple[Micros, Floats]:
+        """Return the readings of one log on a host between two instants: their times and bytes."""
+        table = self.series.of_metric("log.bytes")
+        wanted = [("host", host), ("topic", topic), ("partition", partition)]
+        for name, value in wanted:
+            table = table.filter(pc.equal(table[name], value))
+        t, bytes_ = table["us"].to_numpy(), table["value"].to_numpy()
+        order = np.argsort(t, kind="stable")
+        between = order[(t[order] >= begin_us) & (t[order] <= end_us)]
+        return t[between], bytes_[between]
 
     def events(self, *kinds: str, name: str | None = None) -> list[dict[str, Any]]:
         """Return the events of these kinds in order of time, each with `us`, `kind`, `name` and `detail`."""

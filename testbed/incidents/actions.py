@@ -177,7 +177,7 @@ class CancelMoves(Action):
 
 
 class Converge(Action):
-    """Wait until no reassignment runs and every replica is in sync; then elect the preferred leaders.
+    """Wait until no other action and no reassignment runs and every replica is in sync; elect the preferred leaders.
 
     The action succeeds also when that does not come: expectations judge the state at the end. After it the replay waits
     for no move any more.

@@ -9,12 +9,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from testbed.incidents.evidence import EvidenceText, SourceLine, broker_ids, partition_name, topic_name, whole
+from testbed.incidents.log_layouts import kafka_line
 from testbed.incidents.tool_output import BrokerRack
 from testbed.kafka.types import TopicPartition
 from testbed.probes.logwatch import JVM, LogEntry, entries
 
-_PREFIX = re.compile(r"^[\w.-]+ *\| (?=\[\d{4}-)")
-"""What `docker compose logs` writes before a line."""
 _OF_INTEREST = re.compile(
     r"[Ff]enc|RegisterBroker|BrokerRegistrationChange|Newly added brokers|ing ISR|assignment|partition change|"
     r"adding ?[Rr]eplicas|SHUTTING_DOWN|shutting down|\] started|\) for sending"
@@ -143,7 +142,7 @@ class LogReport:
             wanted = _OF_INTEREST.search(raw) is not None
             if not wanted and (is_log or number > _SEARCHED):
                 continue
-            for entry in entries(_PREFIX.sub("", raw)):
+            for entry in entries(kafka_line(raw)):
                 if entry.logger in ("", JVM):
                     continue
                 is_log = True

@@ -10,21 +10,26 @@ import re
 import secrets
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 
 from results.contract import durable
+from results.criteria.replay_events import listed as list_names
 from testbed.errors import TestbedError, UsageError
 from testbed.incidents.forms import TOPIC
-from testbed.kafka.errors import KafkaError
-from testbed.kafka.types import AdminApi, ClusterInfo, PartitionState, Reassignment, TopicPartition
+from testbed.kafka.errors import UNSUPPORTED_VERSION, KafkaError, TopicConfigsError, UnreachableError
+from testbed.kafka.types import AdminApi, PartitionState, Reassignment, TopicPartition
 from testbed.paths import state_dir
 from testbed.reassignment.lag import LogSizes, growth, measure
 from testbed.reassignment.plan import Plan
-from testbed.throttle.configs import FOLLOWER_RATE, LEADER_RATE, RATES
+from testbed.throttle.configs import FOLLOWER_RATE, FOLLOWER_REPLICAS, LEADER_RATE, LEADER_REPLICAS, LISTS, RATES
 
 MOST_BROKERS, MOST_PARTITIONS = 1000, 200_000
 KEPT_CONFIGS = ("min.insync.replicas", "segment.bytes", "retention.ms", "cleanup.policy", "compression.type")
 """Topic settings that a replay needs. No other value leaves the cluster."""
 INTERNAL = "__"
+TIERED = "remote.storage.enable"
+UNREAD: Mapping[str, str] = MappingProxyType({})
+"""Settings of a topic that could not be read."""
 UNLIMITED = 10**12
 """B/s. So high a rate limits nothing: Kafka's own default is 2**63 - 1."""
 _SHOWN = 10
@@ -44,6 +49,8 @@ class CapturedTopic:
     inbound_bytes_per_s: tuple[float, ...]
     configs: Mapping[str, str] = field(default_factory=dict)
     begins_s: float = 0.0
+    throttled: bool = True
+    """Whether lists name its moving replicas: without them a rate does not hold its move back."""
 
     @property
     def moves(self) -> bool:
@@ -91,42 +98,44 @@ def capture(
     `plan` replaces the running reassignments. Raise `UsageError` for a topic that does not exist, a cluster that is
     too large, or moves none of which is captured, and `KafkaError` when the cluster does not answer.
     """
-    info = _brokers(admin)
-    listed = admin.reassignments()
+    racks = {broker.id: broker.rack for broker in admin.brokers()}
+    brokers = sorted(racks)
+    running = _running(admin)
     names = admin.topics()
     unknown = sorted({*topics, *(plan.topics() if plan else ())} - {*names})
     if unknown:
         raise UsageError(f"the cluster has no topic {', '.join(unknown)}, or this user may not see it")
     refuse_internal(topics)
-    asked = listed.keys() if plan is None else plan.targets.keys()
+    asked = running.keys() if plan is None else plan.targets.keys()
     chosen = {*topics} or {tp.topic for tp in asked} or {*names}
     wanted = [name for name in names if not name.startswith(INTERNAL) and name in chosen]
     states = admin.partitions(wanted)
-    refuse_large(len(info.brokers), len(states))
+    refuse_large(len(brokers), len(states))
     notes = [] if plan is None else _check_plan(plan, states, wanted)
     notes += left_out(asked, wanted)
-    brokers = [broker.id for broker in info.brokers]
-    readings = measure(admin, brokers, measure_s, 2, wanted)
-    configs = admin.topics_configs(wanted, KEPT_CONFIGS)
-    rates = [
-        admin.broker_configs(broker, RATES).in_force(key) for broker in brokers for key in (LEADER_RATE, FOLLOWER_RATE)
-    ]
+    problems: dict[int, KafkaError] = {}
+    readings = measure(admin, brokers, measure_s, 2, wanted, problems=problems)
+    silent = {broker for broker, error in problems.items() if isinstance(error, UnreachableError)}
+    notes += _log_notes(silent, problems.keys() - silent)
+    configs = _topic_configs(admin, wanted, notes)
+    throttle = lowest_rate(_rates(admin, [broker for broker in brokers if broker not in silent], notes), notes)
     partitions: dict[str, list[TopicPartition]] = {name: [] for name in wanted}
     for tp in sorted(states):
         partitions[tp.topic].append(tp)
     found: dict[str, CapturedTopic] = {}
     for name, tps in partitions.items():
-        before = tuple(replicas_before(states[tp], listed.get(tp)) for tp in tps)
+        before = tuple(replicas_before(states[tp], running.get(tp)) for tp in tps)
         found[name] = CapturedTopic(
             before,
-            tuple(_target(was, tp, listed.get(tp), plan) for tp, was in zip(tps, before, strict=True)),
+            tuple(_target(was, tp, running.get(tp), plan) for tp, was in zip(tps, before, strict=True)),
             tuple(_size(readings[-1], tp) for tp in tps),
             tuple(_inbound(readings, states[tp].leader, tp) for tp in tps),
-            dict(configs.get(name, {})),
+            {key: value for key, value in configs.get(name, {}).items() if key in KEPT_CONFIGS},
         )
+    if throttle is not None and plan is None:
+        found |= _listed_only(found, configs, notes)
     if plan is not None and not any(topic.moves for topic in found.values()):
         raise UsageError("the plan changes nothing: its partitions have these replicas already; give another plan")
-    racks = {broker.id: broker.rack for broker in info.brokers}
     named = {
         broker for topic in found.values() for hosts in (*topic.replicas, *topic.targets) for broker in hosts or ()
     }
@@ -134,18 +143,83 @@ def capture(
         notes.append(f"brokers {dead} did not serve; the replay has them")
     if lost := sum(all(tp not in logs for logs in readings[-1].logs.values()) for tp in states):
         notes.append(f"{lost} partitions have no replica on a broker that served: the replay has them empty")
-    throttle = lowest_rate(rates, notes)
     return CapturedCluster({**racks, **dict.fromkeys(dead)}, found, throttle, tuple(notes))
 
 
-def _brokers(admin: AdminApi) -> ClusterInfo:
+def _running(admin: AdminApi) -> dict[TopicPartition, Reassignment]:
     try:
-        return admin.cluster()
+        return admin.reassignments()
     except KafkaError as error:
-        if error.name != "UNSUPPORTED_VERSION":
+        if error.name != UNSUPPORTED_VERSION:
             raise
-        text = "a capture needs brokers with KRaft; with ZooKeeper, write the file by hand (docs/incidents.md)"
+        text = "brokers before Kafka 2.4 do not list reassignments; capture from files of the cluster with --from"
         raise TestbedError(f"{error}: {text}") from error
+
+
+def _log_notes(silent: Collection[int], offline: Collection[int]) -> list[str]:
+    """Return notes on brokers whose logs, or some of them, could not be read."""
+    return [
+        *([f"brokers {sorted(silent)} did not answer; sizes and rates are those of the others"] if silent else []),
+        *([f"brokers {sorted(offline)} have log dirs with an error; the replay has them whole"] if offline else []),
+    ]
+
+
+def _topic_configs(admin: AdminApi, wanted: Sequence[str], notes: list[str]) -> Mapping[str, Mapping[str, str]]:
+    """Return the settings of topics that a capture reads, without those that it may not read."""
+    try:
+        found: Mapping[str, Mapping[str, str]] = admin.topics_configs(wanted, (*KEPT_CONFIGS, *LISTS, TIERED))
+    except TopicConfigsError as error:
+        found = {**error.found, **dict.fromkeys(error.refused, UNREAD)}
+        notes.append(
+            f"the settings of {len(error.refused)} topics could not be read ({error.name}), and the replay has "
+            "Kafka's defaults: a user with DescribeConfigs on them would tell"
+        )
+    if tiered := sum(each.get(TIERED) == "true" for each in found.values()):
+        notes.append(f"{tiered} topics are tiered; the replay has the records in their local logs alone")
+    return found
+
+
+def _rates(admin: AdminApi, brokers: Sequence[int], notes: list[str]) -> list[str | None]:
+    """Return both rates in force on each broker that answers."""
+    rates: list[str | None] = []
+    unread: dict[int, str] = {}
+    for broker in brokers:
+        try:
+            configs = admin.broker_configs(broker, RATES)
+        except KafkaError as error:
+            unread[broker] = error.name
+        else:
+            rates += [configs.in_force(LEADER_RATE), configs.in_force(FOLLOWER_RATE)]
+    if unread:
+        notes.append(
+            f"the rates of brokers {sorted(unread)} could not be read ({', '.join(sorted({*unread.values()}))}): a "
+            "user with DescribeConfigs on the cluster would tell"
+        )
+    return rates
+
+
+def _listed_only(
+    topics: Mapping[str, CapturedTopic], configs: Mapping[str, Mapping[str, str]], notes: list[str]
+) -> dict[str, CapturedTopic]:
+    """Return the moving topics of whose moving replicas the lists name none: rates do not hold them back."""
+    unlisted: dict[str, CapturedTopic] = {}
+    partly = 0
+    for name, topic in topics.items():
+        own = configs.get(name, {})
+        if not topic.moves or own is UNREAD:
+            continue
+        named = [
+            any(list_names(own.get(LEADER_REPLICAS, ""), number, broker) for broker in was)
+            or any(list_names(own.get(FOLLOWER_REPLICAS, ""), number, broker) for broker in {*to} - {*was})
+            for number, (was, to) in enumerate(zip(topic.replicas, topic.targets, strict=True))
+            if to is not None
+        ]
+        if not any(named):
+            unlisted[name] = replace(topic, throttled=False)
+        partly += any(named) and not all(named)
+    if partly:
+        notes.append(f"the lists of {partly} topics name some of the moving partitions; the replay lists all of them")
+    return unlisted
 
 
 def _check_plan(plan: Plan, states: Mapping[TopicPartition, PartitionState], wanted: Sequence[str]) -> list[str]:
@@ -154,7 +228,7 @@ def _check_plan(plan: Plan, states: Mapping[TopicPartition, PartitionState], wan
     kept = {*wanted}
     if unknown := sorted(tp for tp in plan.targets if tp.topic in kept and tp not in states):
         named = ", ".join(map(str, unknown[:_SHOWN])) + (" and others" if len(unknown) > _SHOWN else "")
-        raise UsageError(f"the plan moves {named}, which the cluster does not have: make the plan anew")
+        raise UsageError(f"the plan moves {named}, which the cluster does not have: make a new plan")
     return log_dir_notes(plan)
 
 

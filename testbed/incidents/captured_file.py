@@ -24,6 +24,7 @@ INCIDENT, TOPOLOGY = "incident.yaml", "topology.yaml"
 RECORD_BYTES, MOST_RECORDS_PER_S, MOST_RECORD_BYTES = 4096, 900, 2**20
 LEAST_LOAD = 1000
 """B/s below which clients are left out."""
+LEAST_SEGMENT = 2**20
 LONGEST_S = 3600
 BEGIN_S = 10
 """Seconds before the move."""
@@ -100,6 +101,9 @@ def incident_document(
     clients = _load(cluster, topics, lost)
     if clients is not None:
         document["load"] = clients
+    if throttle is not None and (unlisted := sum(not each.throttled for each in moving.values())):
+        document["state"]["throttle"] = {"rate": "$throttle", "topics": []}
+        lost.append(f"the lists of {unlisted} topics name nothing that moves; the replay has the rates without lists")
     document["timeline"] = [
         *_moves(moving, hosts, throttle is not None, seconds),
         *_outages(cluster.outages, hosts),
@@ -128,9 +132,9 @@ def _moves(
     moving: Mapping[str, CapturedTopic], hosts: Mapping[int, str], throttled: bool, seconds: int
 ) -> list[dict[str, Any]]:
     """Return an entry for each time at which topics begin to move."""
-    limit = {"throttle": "$throttle"} if throttled else {}
     actions: dict[float, list[dict[str, Any]]] = {}
     for topic, each in sorted(moving.items(), key=lambda item: item[1].begins_s):
+        limit = {"throttle": "$throttle"} if throttled and each.throttled else {}
         move = {"topics": [topic], "hosts": _turns([to or was for to, was in _pairs(each)], hosts), **limit}
         actions.setdefault(round(each.begins_s, 1), []).append({"move": move})
     return [
@@ -200,6 +204,9 @@ def _topic(name: str, topic: CapturedTopic, hosts: Mapping[int, str], lost: list
     if "compact" in configs.get("cleanup.policy", ""):
         del configs["cleanup.policy"]
         lost.append(f"{name}: it is not compacted, since a compacted topic refuses the replay's records without keys")
+    if int(configs.get("segment.bytes", LEAST_SEGMENT)) < LEAST_SEGMENT:
+        configs["segment.bytes"] = str(LEAST_SEGMENT)
+        lost.append(f"{name}: its segments have {LEAST_SEGMENT} bytes, the least since Kafka 4.0")
     if configs:
         found["configs"] = configs
     return found

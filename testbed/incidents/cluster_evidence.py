@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 from testbed.incidents.broker_logs import LogReport
 from testbed.incidents.evidence import EvidenceError, EvidenceText, id_list, json_blocks
+from testbed.incidents.log_layouts import has_log_lines
 from testbed.incidents.reassignment_output import REASSIGN, ReassignmentReport
 from testbed.incidents.tool_output import (
     API_VERSIONS,
@@ -79,7 +80,15 @@ class ClusterEvidence:
 
     def _add_partition(self, each: DescribedPartition, problems: list[str]) -> None:
         other = self.partitions.setdefault(each.state.tp, each)
-        if (other.state.replicas, other.running) != (each.state.replicas, each.running):
+        if other.place.file == each.place.file and (other.running is None) != (each.running is None):
+            # One output after the other, and a move began or ended between: the one in which it runs has both ends.
+            running = other if each.running is None else each
+            self.partitions[each.state.tp] = running
+            self.remarks.append(
+                f"{each.place}: {each.state.tp} is described at another time than in {other.place}; "
+                f"{running.place} counts, in which it moves"
+            )
+        elif (other.state.replicas, other.running) != (each.state.replicas, each.running):
             problems.append(
                 f"{each.place}: {each.state.tp} has the replicas {_shown(each)}, and {_shown(other)} in {other.place}; "
                 "give the output of one time: the newest before the move"
@@ -116,6 +125,12 @@ class ClusterEvidence:
         return {each.broker: each.rack for each in [*self.logs.racks, *self.racks.values()]}
 
 
+_UNREAD_LOG = {
+    False: "it is none of the outputs that are read",
+    True: "it is a log, but none of its lines has a time that is read, such as 2026-01-31 12:00:00,123, and a level",
+}
+
+
 def _shown(described: DescribedPartition) -> str:
     replicas = id_list(described.state.replicas)
     return replicas if described.running is None else f"{replicas} (which move)"
@@ -128,7 +143,7 @@ def gathered(texts: Iterable[EvidenceText]) -> ClusterEvidence:
     for text in texts:
         if text.problem is None and evidence.add(text, problems):
             continue
-        why = text.problem or "it is none of the outputs that are read"
+        why = text.problem or _UNREAD_LOG[has_log_lines(text.text)]
         if text.named:
             problems.append(f"{text.file}: {why}; give the output of {KINDS}")
         else:

@@ -1,8 +1,8 @@
 """The operator of a replay: performs the timeline's actions on a cluster, and restores everything at the end."""
 
 import threading
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from typing import Any
 
 from testbed.errors import TestbedError
@@ -207,6 +207,18 @@ class ClusterOperator:
         self._injected: dict[int, Fault] = {}
         self._restarting: set[str] = set()
         self._lock, self._fault_lock = threading.Lock(), threading.Lock()
+        self._acting: dict[int, str] = {}
+        """Thread → the action that it performs."""
+
+    @contextmanager
+    def acting(self, action: object) -> Iterator[None]:
+        """Perform an action inside this context: until its end `converge` waits for it."""
+        thread = threading.get_ident()
+        self._acting[thread] = str(action)
+        try:
+            yield
+        finally:
+            del self._acting[thread]
 
     def move(self, topics: tuple[str, ...], hosts: tuple[tuple[str, ...], ...], rate_bytes_per_s: int | None) -> None:
         """Request a reassignment to these hosts, for the partitions in turn.
@@ -286,22 +298,32 @@ class ClusterOperator:
         """Cancel every reassignment of the incident's topics that is not complete."""
         running = self._admin.reassignments(list(self._topics))
         if running:
-            cancel_running(self._admin, running)
+            try:
+                # The others have ended since they were listed: they have the replicas that were requested.
+                cancelled = cancel_running(self._admin, running)
+            except KafkaError as error:
+                # Without an answer the controller may have cancelled them all the same.
+                for topic in sorted({tp.topic for tp in running}):
+                    self._event("move.refused", topic, {"error": str(error)})
+                raise
             kept = {
                 str(tp): [broker for broker in each.replicas if broker not in each.adding]
                 for tp, each in running.items()
+                if tp in cancelled
             }
-            self._event("move.cancelled", "move", {"partitions": len(running), "kept": kept})
+            self._event("move.cancelled", "move", {"partitions": len(kept), "kept": kept})
         self._poll.forget()
 
     def converge(self, within_s: float) -> None:
-        """Wait until no reassignment runs and every replica is in sync, then elect the preferred leaders.
+        """Wait until no other action and no reassignment runs and every replica is in sync; elect preferred leaders.
 
         Record what did not come in time, and raise no error for it. The replay waits for no move any more.
         """
-        topics = list(self._topics)
+        topics, own = list(self._topics), threading.get_ident()
 
         def missing() -> list[str]:
+            if busy := [f"{action} is not done" for thread, action in list(self._acting.items()) if thread != own]:
+                return busy
             try:
                 listed, states = self._admin.reassignments(topics), self._admin.partitions(topics)
             except KafkaError as error:
@@ -313,10 +335,11 @@ class ClusterOperator:
             ]
 
         problems: list[str] = []
+        in_time = True
         try:
             wait_for(missing, lambda found: not found, within_s, LOOK_S, "every replica in sync")
         except WaitTimeout:
-            problems = missing()
+            problems, in_time = missing(), False
         try:
             self.elect_preferred(self._topics)
             wait_for(self._not_preferred, lambda found: not found, ELECTED_S, LOOK_S, "the preferred leaders")
@@ -325,7 +348,7 @@ class ClusterOperator:
         with suppress(KafkaError, WaitTimeout):  # expectations judge the logs that are left
             wait_for(self._strays, lambda found: not found, DELETED_S, LOOK_S, "old logs to be deleted")
         self._poll.forget()
-        self._event("replicas.converged", "replicas", {"missing": problems})
+        self._event("replicas.converged", "replicas", {"missing": problems, "in_time": in_time})
 
     def _not_preferred(self) -> list[str]:
         states = self._admin.partitions(list(self._topics)).values()

@@ -215,6 +215,11 @@ def _violations(form: IncidentForm, topology: Topology, entries: list[PlacedEntr
         yield from _actions(path, entry, topology)
         yield from _times(path, entry, form.lasts)
         yield from _moved(path, entry, entries)
+    for name, state in form.state.topics.items():
+        filled = state.bytes or any(load.to == name for load in form.load)
+        if filled and "compact" in state.configs.get("cleanup.policy", ""):
+            text = "a compacted topic refuses the replay's records, which have no keys; allowed: delete"
+            yield Violation(("state", "topics", name, "configs", "cleanup.policy"), text)
     for index, load in enumerate(form.load):
         topic = form.state.topics.get(load.to)
         if topic is not None and topic.bytes:

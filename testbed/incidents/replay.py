@@ -373,7 +373,8 @@ class IncidentScenario:
             self._context.progress(f"+{actual_s:.1f} s  {entry.name}: {'; '.join(map(str, entry.actions))}")
         for action in entry.actions:
             try:
-                action.perform(self._operator)
+                with self._operator.acting(action):
+                    action.perform(self._operator)
             except TestbedError as error:
                 self._recorder.event("note", f"{entry.name}: {action} failed", {"error": str(error)})
                 return f"{action}: {error}"

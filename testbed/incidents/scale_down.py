@@ -58,6 +58,7 @@ def scale_down(cluster: CapturedCluster, brokers: int, most_bytes: int, rate_fac
             tuple(rate * rate_factor for rate in topic.inbound_bytes_per_s),
             configs,
             topic.begins_s,
+            topic.throttled,
         )
     throttle = cluster.throttle_bytes_per_s
     lost = [

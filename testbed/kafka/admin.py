@@ -22,7 +22,9 @@ from testbed.kafka.errors import (
     UNKNOWN_TOPIC_OR_PARTITION,
     ElectionError,
     KafkaError,
+    LogDirError,
     ReassignmentError,
+    TopicConfigsError,
     UnreachableError,
     protocol_name,
     raise_first,
@@ -91,18 +93,18 @@ class Admin:
 
     def cluster(self) -> ClusterInfo:
         """Return the cluster's id, its active controller, and its live brokers by id."""
-        call = self._connection.call
-        answer = call("describe the cluster", self._client.describe_cluster)
+        answer = self._described_cluster()
         # DescribeCluster names any broker as the controller in KRaft; the quorum names the real one.
         leader: int = describe_quorum(self._connection)["leader_id"]
-        brokers = (
-            BrokerInfo(b["broker_id"], b["host"], b["port"], b["rack"])
-            for b in answer["brokers"]
-            if not b.get("is_fenced", False)
-        )
-        return ClusterInfo(
-            answer["cluster_id"], None if leader < 0 else leader, tuple(sorted(brokers, key=lambda b: b.id))
-        )
+        return ClusterInfo(answer["cluster_id"], None if leader < 0 else leader, _live_brokers(answer))
+
+    def brokers(self) -> tuple[BrokerInfo, ...]:
+        """Return the live brokers by id, also of a cluster with ZooKeeper, which has no quorum to describe."""
+        return _live_brokers(self._described_cluster())
+
+    def _described_cluster(self) -> dict[str, Any]:
+        described: dict[str, Any] = self._connection.call("describe the cluster", self._client.describe_cluster)
+        return described
 
     def features(self) -> dict[str, int]:
         """Return the level of each finalized feature (``metadata.version``, ``group.version``, …)."""
@@ -361,8 +363,10 @@ class Admin:
     ) -> dict[int, dict[TopicPartition, ReplicaLog]]:
         """Return the replicas on each broker, of these topics or of all (None).
 
-        A broker that copies a replica to another folder holds it twice; the result has the replica in use.
+        A broker that copies a replica to another folder holds it twice; the result has the replica in use. Raise
+        `LogDirError` when a folder has an error, such as one that is offline; it has the replicas in the others.
         """
+        failed: tuple[str, str] | None = None
         wanted = None if topics is None else set(topics)
         found: dict[int, dict[TopicPartition, ReplicaLog]] = {}
         for broker in brokers:
@@ -375,7 +379,8 @@ class Admin:
             replicas = found.setdefault(broker, {})
             for folder in answer["results"]:
                 if folder["error_code"]:
-                    raise KafkaError(f"{what}, {folder['log_dir']}", protocol_name(folder["error_code"]))
+                    failed = failed or (f"{what}, {folder['log_dir']}", protocol_name(folder["error_code"]))
+                    continue
                 for topic in folder["topics"]:
                     if wanted is not None and topic["name"] not in wanted:
                         continue
@@ -384,11 +389,23 @@ class Admin:
                         log = ReplicaLog(p["partition_size"], p["offset_lag"], p["is_future_key"])
                         if tp not in replicas or replicas[tp].is_future:
                             replicas[tp] = log
+        if failed is not None:
+            raise LogDirError(*failed, found)
         return found
 
     @property
     def _timeout_ms(self) -> int:
         return int(self._timeout_s * 1000)
+
+
+def _live_brokers(described: Mapping[str, Any]) -> tuple[BrokerInfo, ...]:
+    """Return the brokers of an answer of DescribeCluster that are not fenced, by id."""
+    brokers = (
+        BrokerInfo(b["broker_id"], b["host"], b["port"], b["rack"])
+        for b in described["brokers"]
+        if not b.get("is_fenced", False)
+    )
+    return tuple(sorted(brokers, key=lambda broker: broker.id))
 
 
 # DescribeConfigs' sources of a value.
@@ -416,7 +433,11 @@ def describe_configs(
 def describe_topic_configs(
     connection: Connection, topics: Sequence[str], keys: Sequence[str], from_broker: int | None
 ) -> dict[str, dict[str, str]]:
-    """Return topic → key → value of the topics' own configuration; see `Admin.topics_configs`."""
+    """Return topic → key → value of the topics' own configuration; see `Admin.topics_configs`.
+
+    Raise `TopicConfigsError` when it cannot be read of some topics; it has that of the others.
+    """
+    refused: dict[str, tuple[str, str | None]] = {}
     what = f"describe the configuration of topics{_where(from_broker)}"
     found: dict[str, dict[str, str]] = {}
     waiting = iter(topics)
@@ -431,10 +452,13 @@ def describe_topic_configs(
             if name == UNKNOWN_TOPIC_OR_PARTITION:
                 continue
             if result["error_code"]:
-                raise KafkaError(f"{what}: {result['resource_name']}", name, result["error_message"])
+                refused[result["resource_name"]] = name, result["error_message"]
             for config in result["configs"]:
                 if config["config_source"] == TOPIC_LEVEL and config["value"] is not None:
                     found.setdefault(result["resource_name"], {})[config["name"]] = config["value"]
+    if refused:
+        first, (name, message) = next(iter(refused.items()))
+        raise TopicConfigsError(f"{what}: {first}", name, message, tuple(refused), found)
     return found
 
 

@@ -8,16 +8,19 @@ from testbed.kafka.types import AdminApi, TopicPartition
 _ENDED = "NO_REASSIGNMENT_IN_PROGRESS"
 
 
-def cancel_running(admin: AdminApi, tps: Iterable[TopicPartition]) -> None:
-    """Cancel the reassignments of these partitions. One that has ended since they were listed is no error.
+def cancel_running(admin: AdminApi, tps: Iterable[TopicPartition]) -> frozenset[TopicPartition]:
+    """Cancel the reassignments of these partitions, and return those that the controller cancelled.
 
-    Raise `ReassignmentError` when the controller refuses another one, and `KafkaError`.
+    One that has ended since the caller listed it is no error. Raise `ReassignmentError` when the controller refuses
+    another one, and `KafkaError`.
     """
     wanted = dict.fromkeys(tps)
     if not wanted:
-        return
+        return frozenset()
     try:
         admin.alter_reassignments(wanted)
     except ReassignmentError as error:
         if set(error.errors.values()) - {_ENDED}:
             raise
+        return frozenset(wanted.keys() - error.errors.keys())
+    return frozenset(wanted)

@@ -6,7 +6,7 @@ from typing import Any
 import kafka.errors as client_errors
 
 from testbed.errors import TestbedError
-from testbed.kafka.types import TopicPartition
+from testbed.kafka.types import ReplicaLog, TopicPartition
 
 # Codes for which the client library has an outdated name, or none.
 _RENAMED = {
@@ -41,6 +41,7 @@ CLUSTER_AUTHORIZATION_FAILED = "CLUSTER_AUTHORIZATION_FAILED"
 INVALID_REPLICA_ASSIGNMENT = "INVALID_REPLICA_ASSIGNMENT"
 NOT_CONTROLLER = "NOT_CONTROLLER"
 REQUEST_TIMED_OUT = "REQUEST_TIMED_OUT"
+UNSUPPORTED_VERSION = "UNSUPPORTED_VERSION"
 UNKNOWN_TOPIC_OR_PARTITION = "UNKNOWN_TOPIC_OR_PARTITION"
 BROKER_NOT_REGISTERED = "BROKER_ID_NOT_REGISTERED"
 
@@ -70,6 +71,29 @@ def raise_first(what: str, results: Iterable[Mapping[str, Any]]) -> None:
     for result in results:
         if result["error_code"]:
             raise KafkaError(what, protocol_name(result["error_code"]), result.get("error_message"))
+
+
+class LogDirError(KafkaError):
+    """Log dirs of some brokers have an error; `found` has the replicas in all others, by broker."""
+
+    def __init__(self, what: str, name: str, found: dict[int, dict[TopicPartition, ReplicaLog]]) -> None:
+        self.found = found
+        super().__init__(what, name)
+
+
+class TopicConfigsError(KafkaError):
+    """The configuration of the topics in `refused` could not be read; `found` has that of the others."""
+
+    def __init__(
+        self,
+        what: str,
+        name: str,
+        message: str | None,
+        refused: tuple[str, ...],
+        found: Mapping[str, Mapping[str, str]],
+    ) -> None:
+        self.refused, self.found = refused, found
+        super().__init__(what, name, message)
 
 
 class PartitionErrors(KafkaError):

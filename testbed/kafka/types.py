@@ -125,6 +125,9 @@ class AdminApi(Protocol):
     def cluster(self) -> ClusterInfo:
         """See `Admin.cluster`."""
 
+    def brokers(self) -> tuple[BrokerInfo, ...]:
+        """See `Admin.brokers`."""
+
     def topics(self) -> tuple[str, ...]:
         """See `Admin.topics`."""
 

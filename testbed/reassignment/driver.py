@@ -184,13 +184,15 @@ class Driver:
         self.throttle.change_rate(throttle_bytes_per_s, self._in_force_timeout_s)
 
     def cancel(self, tps: Collection[TopicPartition] | None = None) -> int:
-        """Cancel the reassignments in flight, of these partitions of the plan or of all, and return their number."""
+        """Cancel the reassignments in flight, of these partitions of the plan or of all.
+
+        Return how many the controller cancelled; others may end meanwhile.
+        """
         self._require(Capability.CANCELS_REASSIGNMENTS, "cancelling a move")
         running = self._admin.reassignments(sorted({move.tp.topic for move in self._moves}))
         wanted = {move.tp for move in self._moves} if tps is None else set(tps)
         mine = [move.tp for move in self._moves if move.tp in running and move.tp in wanted]
-        cancel_running(self._admin, mine)
-        return len(mine)
+        return len(cancel_running(self._admin, mine))
 
     def _accepted(self, plan: Plan) -> tuple[PartitionMove, ...]:
         chosen = plan.partitions_with_log_dirs()

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from testbed.kafka.errors import KafkaError, LogDirError, UnreachableError
 from testbed.kafka.types import AdminApi, PartitionState, Reassignment, TopicPartition
 from testbed.throttle.duration import Copy, Direction
 
@@ -39,15 +40,33 @@ class PollClock:
 
 
 def read_sizes(
-    admin: AdminApi, brokers: Iterable[int], topics: Sequence[str] | None = None, clock: PollClock | None = None
+    admin: AdminApi,
+    brokers: Iterable[int],
+    topics: Sequence[str] | None = None,
+    clock: PollClock | None = None,
+    problems: dict[int, KafkaError] | None = None,
 ) -> LogSizes:
-    """Return the log sizes of each broker, of these topics or of all (None). Raise `KafkaError`."""
+    """Return the log sizes of each broker, of these topics or of all (None). Raise `KafkaError`.
+
+    With `problems`, a broker that does not answer is left out and not asked again, and a log dir with an error is left
+    out. Its error is noted there.
+    """
     now = (clock or PollClock()).clock
     logs: dict[int, dict[TopicPartition, int]] = {}
     at_s: dict[int, float] = {}
     for broker in brokers:
+        if problems and isinstance(problems.get(broker), UnreachableError):
+            continue
         begun_s = now()
-        found = admin.log_dirs([broker], topics)[broker]
+        try:
+            found = admin.log_dirs([broker], topics)[broker]
+        except (LogDirError, UnreachableError) as error:
+            if problems is None:
+                raise
+            problems[broker] = error
+            if not isinstance(error, LogDirError):
+                continue
+            found = error.found[broker]
         logs[broker] = {tp: log.size_bytes for tp, log in found.items() if not log.is_future}
         at_s[broker] = (begun_s + now()) / 2
     return LogSizes(logs, at_s)
@@ -77,14 +96,15 @@ def measure(
     readings: int = 5,
     topics: Sequence[str] | None = None,
     pauses: PollClock | None = None,
+    problems: dict[int, KafkaError] | None = None,
 ) -> tuple[LogSizes, ...]:
-    """Return ``readings`` readings of the log sizes, spread evenly over ``seconds``. Raise `KafkaError`."""
+    """Return ``readings`` readings of the log sizes, spread evenly over ``seconds``; see `read_sizes`."""
     pauses = pauses or PollClock()
     begun_s = pauses.clock()
-    found = [read_sizes(admin, brokers, topics, pauses)]
+    found = [read_sizes(admin, brokers, topics, pauses, problems)]
     for number in range(1, readings):
         pauses.sleep(max(0.0, begun_s + seconds * number / (readings - 1) - pauses.clock()))
-        found.append(read_sizes(admin, brokers, topics, pauses))
+        found.append(read_sizes(admin, brokers, topics, pauses, problems))
     return tuple(found)
 
 

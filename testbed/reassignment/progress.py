@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from testbed.kafka.errors import UnreachableError
+from testbed.kafka.errors import LogDirError, UnreachableError
 from testbed.kafka.types import AdminApi, PartitionMove, PartitionState, Reassignment, ReplicaLog, TopicPartition
 
 
@@ -114,12 +114,17 @@ def observed(
 
 
 def old_logs(admin: AdminApi, moves: Sequence[PartitionMove]) -> dict[int, dict[TopicPartition, ReplicaLog]]:
-    """Return the moving topics' logs on each broker that loses a replica, without brokers that do not answer."""
+    """Return the moving topics' logs on each broker that loses a replica, without brokers that do not answer.
+
+    A log in a folder that is offline does not count: until the disk is replaced, no broker can delete it.
+    """
     topics = sorted({move.tp.topic for move in moves})
     found: dict[int, dict[TopicPartition, ReplicaLog]] = {}
     for broker in removing_brokers(moves):
         try:
             found |= admin.log_dirs([broker], topics)
+        except LogDirError as error:
+            found |= error.found
         except UnreachableError:
             continue  # `not_removed` names the broker
     return found

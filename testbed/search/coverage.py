@@ -5,7 +5,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from results.contract.schema import Event
+from results.criteria.quantities import QUOTA_WINDOW_S
 from testbed.search.draft import Draft
+from testbed.units import parse_byte_rate
 
 BEFORE, COPYING, COMPLETING, REMOVING, AFTER, CANCELLED = (
     "before",
@@ -20,6 +22,8 @@ PHASES = (BEFORE, COPYING, COMPLETING, REMOVING, AFTER, CANCELLED)
 logs not deleted; done; cancelled."""
 Pair = tuple[str, str]
 """A kind of fault or an action, and a phase."""
+UNLIMITED, SHORT, LONG = "unlimited", "short", "long"
+"""Paces of the first move: without a throttle, or its copy takes less or more than a quota window."""
 
 
 @dataclass(slots=True)
@@ -27,14 +31,20 @@ class Coverage:
     """How often each pair was seen."""
 
     seen: Counter[Pair] = field(default_factory=Counter)
+    aimed: set[tuple[Pair, str]] = field(default_factory=set)
+    """The pairs that tries aimed at, each with the pace of its move."""
+
+    def aim(self, draft: Draft) -> None:
+        """Note the pairs that a try aims at."""
+        self.aimed |= _paced(draft)
 
     def add(self, pairs: Iterable[Pair]) -> None:
         """Count these pairs."""
         self.seen.update(pairs)
 
-    def new(self, draft: Draft) -> int:
-        """Return how many pairs a drawn incident aims at that were not seen."""
-        return sum(pair not in self.seen for pair in aims(draft))
+    def new(self, draft: Draft) -> tuple[int, int]:
+        """Return how many pairs a drawn incident aims at that were not seen, and that no try had at this pace."""
+        return sum(pair not in self.seen for pair in aims(draft)), len(_paced(draft) - self.aimed)
 
     def missing(self, kinds: Sequence[str]) -> list[Pair]:
         """Return the pairs of these kinds that were not seen."""
@@ -56,6 +66,20 @@ def aims(draft: Draft) -> set[Pair]:
         if step.is_fault and step.lasts_s is not None and step.share is None and step.at_s + step.lasts_s > begin_s:
             found.add((step.kind, COPYING))
     return found - {("move", BEFORE)}
+
+
+def pace(draft: Draft) -> str:
+    """Return the pace of the first move."""
+    move = next((step for step in draft.steps if step.action == "move"), None)
+    rate = None if move is None else move.parameters.get("throttle")
+    if move is None or rate is None:
+        return UNLIMITED
+    size = sum(draft.topics[name].kilobytes for name in move.parameters["topics"]) * 1000
+    return LONG if size > parse_byte_rate(rate) * QUOTA_WINDOW_S else SHORT
+
+
+def _paced(draft: Draft) -> set[tuple[Pair, str]]:
+    return {(pair, pace(draft)) for pair in aims(draft)}
 
 
 def pairs(events: Sequence[Event], draft: Draft) -> set[Pair]:

@@ -116,7 +116,13 @@ def document(
         {
             "name": CALM,
             "at": format_seconds(draft.calm_s),
-            "do": [{"heal": {}}, {"remove_throttle": {}}, {"converge": {"within": format_seconds(CONVERGE_S)}}],
+            # The second removal is for brokers that were down at the first one, and for a throttle set meanwhile.
+            "do": [
+                {"heal": {}},
+                {"remove_throttle": {}},
+                {"converge": {"within": format_seconds(CONVERGE_S)}},
+                {"remove_throttle": {}},
+            ],
             "expect": [{key: _parameters(key, brokers)} for key in _expected(draft)],
         }
     )

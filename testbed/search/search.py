@@ -62,9 +62,9 @@ class SearchResult:
 
 
 def candidate(space: Space, faults: Mapping[str, type[Fault]], seed: int, number: int, coverage: Coverage) -> Draft:
-    """Return the incident of a try: of those that the seed draws for it, the one with the most new pairs."""
+    """Return the incident of a try: of those that the seed draws for it, the one that aims at the most new pairs."""
     drawn = [space.draw(random.Random(f"{seed}/{number}/{place}"), faults) for place in range(CANDIDATES)]
-    return max(drawn, key=lambda draft: (coverage.new(draft), -len(draft.steps)))
+    return max(drawn, key=coverage.new)
 
 
 class Search:
@@ -94,6 +94,7 @@ class Search:
         while not (why := self._ended()):
             result.tries += 1
             draft = candidate(self._space, faults, self._database.settings.seed, result.tries, result.coverage)
+            result.coverage.aim(draft)
             outcome = self._ask(draft, False, f"try {result.tries}")
             self._count(outcome)
             void = void + 1 if outcome.void else 0
@@ -102,12 +103,12 @@ class Search:
             for name in outcome.failed:
                 if name in failing:
                     result.again[name] = result.again.get(name, 0) + 1
-            new = [name for name in outcome.failed if name not in failing]
-            if new:
-                found = self._examined(draft, new[0], outcome.failed[new[0]])
+            for name in [name for name in outcome.failed if name not in failing]:
+                found = self._examined(draft, name, outcome.failed[name])
                 if found is not None:
-                    failing.add(new[0])
+                    failing.add(name)
                     result.found.append(found)
+                    break  # the others often have the same cause; a later try shows those that have not
         result.why_ended = why
         return result
 

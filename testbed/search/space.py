@@ -5,12 +5,13 @@ A kind of fault is drawn by what it declares: each parameter's parser, and its c
 
 import random
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import MISSING, Field, dataclass, field
+from dataclasses import MISSING, Field, dataclass, field, replace
 from typing import Any
 
 from testbed.errors import UsageError
 from testbed.faults.fault import Fault
 from testbed.faults.parse import kinds, parameters
+from testbed.faults.processes import ProcessFault
 from testbed.search.draft import Draft, DrawnStep, DrawnTopic
 from testbed.topology.model import Topology
 
@@ -22,6 +23,9 @@ VALUES = (
 )
 """Values for a fault's parameters. A parameter takes those that its parser accepts."""
 TRIES = 40
+SHARES = (5, 10, 20, 30, 50, 70, 90, 100)
+PROCESS_WEIGHT = 3
+"""So often comes a fault of a broker's process for one of another kind: more of a broker's state depends on it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,14 +37,23 @@ class Ranges:
     replicas: Sequence[int] = (1, 1, 2, 2, 2, 2, 2, 3)
     load_kb_per_s: Sequence[int] = (0, 200, 400, 800)
     order_share: float = 0.1
-    move_s: Sequence[float | None] = (None, 3.0, 6.0, 12.0)
-    """How long the throttle makes the copy of a filled topic take; None: no throttle."""
+    resized_share: float = 0.3
+    """Of the moves, those that give a topic one replica more or one less."""
+    move_s: Sequence[float | None] = (None, 3.0, 6.0, 12.0, 30.0, 30.0, 60.0)
+    """How long the throttle makes the copy of a filled topic take; None: no throttle.
+
+    Only a copy that takes longer than a quota window shows a throttle that does not hold: the bound of 11 s is less
+    than all of its bytes. The calm removes the throttle, so that a long copy ends, too.
+    """
     rate_kb_per_s: Sequence[int] = (250, 500, 1000, 4000, 16_000)
     more_steps: Sequence[int] = (1, 2, 2, 3)
     fault_share: float = 0.5
     moves_begin_s: float = 1.0
-    steps_until_s: float = 8.0
-    fault_s: Sequence[float] = (0.5, 1.0, 2.0, 4.0)
+    restarted_s: float = 8.0
+    """So much later begins the first move after a step that restarts a broker before it: the broker serves again."""
+    steps_s: float = 7.0
+    """Seconds after the first move's begin in which steps begin."""
+    fault_s: Sequence[float] = (0.5, 1.0, 2.0, 4.0, 8.0)
     quiet_s: float = 4.0
     """Seconds from the last step to the calm, in which a move may go on."""
 
@@ -71,14 +84,18 @@ class Space:
             LOADED: self._topic(rng, 0),
         }
         moved = rng.choice(([FILLED], [FILLED], [FILLED, LOADED], [FILLED, LOADED], [LOADED]))
-        steps = [self._move(rng, moved, topics, ranges.moves_begin_s)]
+        begin_s, seconds = ranges.moves_begin_s, rng.choice(ranges.move_s)
+        steps = [self._move(rng, moved, topics, begin_s, seconds)]
         for _number in range(rng.choice(ranges.more_steps)):
             # One fault of a kind: healing names the kind, and would end another one of it, too.
             drawn = {step.action.replace("_", "-") for step in steps}
             left = {name: kind for name, kind in faults.items() if name not in drawn}
-            steps.append(self._another(rng, topics, left))
+            steps.append(self._another(rng, topics, left, self._time(rng, begin_s, seconds)))
+        restarted = any(_restarts(step, faults) and step.share is None and step.at_s < begin_s for step in steps)
+        later_s = ranges.restarted_s if restarted else 0.0
+        steps = [replace(step, at_s=step.at_s + later_s) if step.at_s >= begin_s else step for step in steps]
         steps.sort(key=lambda step: (step.share or 0, step.at_s))
-        calm_s = ranges.steps_until_s + ranges.quiet_s
+        calm_s = begin_s + later_s + ranges.steps_s + ranges.quiet_s
         return Draft(self.name, topics, rng.choice(ranges.load_kb_per_s), tuple(steps), calm_s)
 
     def _topic(self, rng: random.Random, kilobytes: int) -> DrawnTopic:
@@ -87,33 +104,50 @@ class Space:
         return DrawnTopic(rng.choice(self.ranges.partitions), hosts, kilobytes, rng.randint(1, replicas))
 
     def _move(
-        self, rng: random.Random, moved: Sequence[str], topics: Mapping[str, DrawnTopic], at_s: float
+        self,
+        rng: random.Random,
+        moved: Sequence[str],
+        topics: Mapping[str, DrawnTopic],
+        at_s: float,
+        seconds: float | None,
     ) -> DrawnStep:
         now = topics[moved[0]].hosts
-        hosts = tuple(rng.sample(self.brokers, len(now)))
+        replicas = len(now)
+        if rng.random() < self.ranges.resized_share:
+            replicas += rng.choice((-1, 1))
+        # With fewer replicas than min.insync.replicas no producer could write.
+        least = max(topics[name].least_in_sync for name in moved)
+        replicas = min(max(replicas, least), len(self.brokers))
+        hosts = tuple(rng.sample(self.brokers, replicas))
         # Most moves copy something; one in so many changes the order of the replicas alone.
         while set(hosts) == set(now) and len(now) < len(self.brokers) and rng.random() > self.ranges.order_share:
-            hosts = tuple(rng.sample(self.brokers, len(now)))
+            hosts = tuple(rng.sample(self.brokers, replicas))
         given: dict[str, Any] = {"topics": list(moved), "hosts": list(hosts)}
-        if (seconds := rng.choice(self.ranges.move_s)) is not None:
+        if seconds is not None:
             given["throttle"] = f"{round(topics[FILLED].kilobytes / seconds, -2):.0f}kB/s"
         return DrawnStep("move", given, at_s)
 
     def _another(
-        self, rng: random.Random, topics: Mapping[str, DrawnTopic], faults: Mapping[str, type[Fault]]
+        self,
+        rng: random.Random,
+        topics: Mapping[str, DrawnTopic],
+        faults: Mapping[str, type[Fault]],
+        when: tuple[float, int | None],
     ) -> DrawnStep:
-        at_s, share = self._time(rng)
+        at_s, share = when
         if faults and rng.random() < self.ranges.fault_share:
-            name = rng.choice(sorted(faults))
+            names = sorted(faults)
+            weights = [PROCESS_WEIGHT if issubclass(faults[name], ProcessFault) else 1 for name in names]
+            (name,) = rng.choices(names, weights)
             given = draw_fault(faults[name], self.topology, rng)
             if given is not None:
                 return DrawnStep(name.replace("-", "_"), given, at_s, share, rng.choice(self.ranges.fault_s))
         rate = f"{rng.choice(self.ranges.rate_kb_per_s)}kB/s"
         choice = rng.choice(
-            ("move", "cancel", "cancel", "change_throttle", "change_throttle", "set", "restart", "elect")
+            ("move", "cancel", "cancel", "change_throttle", "change_throttle", "set", "restart", "restart", "elect")
         )
         if choice == "move":
-            moved = self._move(rng, [rng.choice(list(topics))], topics, at_s)
+            moved = self._move(rng, [rng.choice(list(topics))], topics, at_s, rng.choice(self.ranges.move_s))
             return DrawnStep("move", moved.parameters, at_s, share)
         made: Mapping[str, tuple[str, dict[str, Any]]] = {
             "cancel": ("cancel", {}),
@@ -125,17 +159,25 @@ class Space:
         action, parameters_ = made[choice]
         return DrawnStep(action, parameters_, at_s, share)
 
-    def _time(self, rng: random.Random) -> tuple[float, int | None]:
-        """Return a time or a share of the move: before it, during it, or when it is done."""
+    def _time(self, rng: random.Random, begin_s: float, seconds: float | None) -> tuple[float, int | None]:
+        """Return a time or a share of the move: before it, during it, or when it is done.
+
+        Of a move that takes `seconds`, only a share that arrives before the calm.
+        """
+        arriving = [share for share in SHARES if (seconds or 0) * share / 100 < self.ranges.steps_s]
         which = rng.random()
-        if which < 0.15:
+        if which < 0.2:
             return 0.0, None
-        if which < 0.4:
-            return 0.0, rng.choice((10, 30, 50, 70, 90))
-        if which < 0.5:
+        if which < 0.45:
+            return 0.0, rng.choice([share for share in arriving if share < 100])
+        if which < 0.55 and 100 in arriving:
             return 0.0, 100
-        begin = self.ranges.moves_begin_s
-        return round(rng.uniform(begin, self.ranges.steps_until_s), 1), None
+        return round(rng.uniform(begin_s, begin_s + self.ranges.steps_s), 1), None
+
+
+def _restarts(step: DrawnStep, faults: Mapping[str, type[Fault]]) -> bool:
+    """Return whether a step acts on a broker's process, which then begins from what its disk has."""
+    return step.action == "restart" or (step.is_fault and issubclass(faults[step.kind], ProcessFault))
 
 
 def draw_fault(kind: type[Fault], topology: Topology, rng: random.Random) -> dict[str, str] | None:

@@ -62,6 +62,10 @@ class FakeAdmin:
         self._note("cluster")
         return ClusterInfo(self.cluster_id, 1, tuple(BrokerInfo(b, "fake", 9092 + b, None) for b in self.broker_ids))
 
+    def brokers(self) -> tuple[BrokerInfo, ...]:
+        self._note("brokers")
+        return tuple(BrokerInfo(b, "fake", 9092 + b, None) for b in self.broker_ids)
+
     def topics(self) -> tuple[str, ...]:
         self._note("topics")
         return tuple(sorted({tp.topic for tp in self.assignment}))

@@ -144,7 +144,7 @@ def test_what_is_a_log_and_what_is_none():
     for content in (
         "",
         "hello\n",
-        "[2025-06-03 10:00:00] INFO no milliseconds (a.B)\n",
+        "[06/03/25 10:00:00] INFO month or day first? (a.B)\n",
         "[2025-99-03 10:00:00,000] INFO a day that does not exist (a.B)\n",
         "OpenJDK 64-Bit Server VM warning: something\n",
     ):

@@ -15,10 +15,10 @@ from testbed.incidents.capture import CapturedCluster, CapturedTopic, anonymised
 from testbed.incidents.captured_file import INCIDENT, incident_document, write_capture
 from testbed.incidents.read import load
 from testbed.incidents.scale_down import scale_down
-from testbed.kafka.errors import KafkaError
-from testbed.kafka.types import ConfigResource, TopicPartition
+from testbed.kafka.errors import KafkaError, LogDirError, TopicConfigsError, UnreachableError
+from testbed.kafka.types import ConfigResource, ReplicaLog, TopicPartition
 from testbed.reassignment.plan import Plan
-from testbed.throttle.configs import LEADER_RATE
+from testbed.throttle.configs import FOLLOWER_REPLICAS, LEADER_RATE, LEADER_REPLICAS
 from tests.fakes.admin import FakeAdmin
 
 KEY = b"k" * 32
@@ -61,15 +61,105 @@ def test_a_plan_takes_the_place_of_what_runs(admin):
         capture(admin, plan=Plan({tp("absent", 0): (1,)}), measure_s=0.01)
 
 
-@pytest.mark.parametrize(("name", "told"), [("UNSUPPORTED_VERSION", "needs brokers with KRaft"), ("X", "quorum: X$")])
-def test_brokers_without_a_quorum_are_refused_with_what_to_do(admin, name, told):
-    def refuse(call, _args):
-        if call == "cluster":
-            raise KafkaError("describe the quorum", name)
+def raising(call, error, *arguments):
+    """A hook that raises at this call, with these first arguments."""
 
-    admin.hook = refuse
-    with pytest.raises(TestbedError, match=told):
+    def hook(called, given):
+        if called == call and given[: len(arguments)] == arguments:
+            raise error
+
+    return hook
+
+
+def test_a_cluster_with_zookeeper_has_no_quorum_to_ask(admin):
+    admin.hook = raising("cluster", KafkaError("describe the quorum", "UNSUPPORTED_VERSION"))
+    assert capture(admin, measure_s=0.01).topics["orders"].targets == ((3, 2), None)
+
+
+@pytest.mark.parametrize(
+    ("name", "said"), [("UNSUPPORTED_VERSION", "before Kafka 2.4 .* with --from"), ("X", "list reassignments: X$")]
+)
+def test_brokers_that_list_no_reassignments_are_refused_with_what_to_do(admin, name, said):
+    admin.hook = raising("reassignments", KafkaError("list reassignments", name))
+    with pytest.raises(TestbedError, match=said):
         capture(admin, measure_s=0.01)
+
+
+def test_a_broker_that_hangs_is_left_out_and_asked_once(admin):
+    admin.hook = raising("log_dirs", UnreachableError("describe the log folders", "REQUEST_TIMED_OUT"), (2,))
+    found = capture(admin, measure_s=0.01)
+    assert "brokers [2] did not answer; sizes and rates are those of the others" in found.notes
+    assert found.topics["orders"].size_bytes == (1000, 2000)
+    assert found.throttle_bytes_per_s is None  # broker 2 alone has a rate
+    asked = [(call, args[0]) for call, args in admin.calls if call in ("log_dirs", "broker_configs")]
+    assert [each for each in asked if each[1] in (2, (2,))] == [("log_dirs", (2,))]
+
+
+def test_a_log_dir_that_is_offline_hides_its_replicas_alone(admin):
+    kept = {tp("orders", 0): ReplicaLog(700, 0, False)}
+    error = LogDirError("describe the log folders of broker 2, /disk2", "KAFKA_STORAGE_ERROR", {2: kept})
+    admin.hook = raising("log_dirs", error, (2,))
+    found = capture(admin, measure_s=0.01)
+    assert "brokers [2] have log dirs with an error; the replay has them whole" in found.notes
+    assert "/disk2" not in repr(found)
+    assert found.topics["orders"].size_bytes == (1000, 2000)
+    assert found.throttle_bytes_per_s == 5_000_000
+
+
+def test_settings_that_may_not_be_read_are_noted_and_the_rest_is_captured(admin):
+    error = TopicConfigsError("describe", "TOPIC_AUTHORIZATION_FAILED", None, ("orders",), {})
+    admin.hook = raising("topics_configs", error)
+    found = capture(admin, measure_s=0.01)
+    assert found.topics["orders"].configs == {} and found.topics["orders"].throttled
+    assert [note for note in found.notes if "TOPIC_AUTHORIZATION_FAILED" in note and "1 topics" in note]
+    admin.hook = raising("broker_configs", KafkaError("describe", "CLUSTER_AUTHORIZATION_FAILED"))
+    found = capture(admin, measure_s=0.01)
+    assert found.throttle_bytes_per_s is None
+    assert [note for note in found.notes if "the rates of brokers [1, 2, 3] could not be read" in note]
+
+
+@pytest.mark.parametrize(
+    ("lists", "throttled", "partly"),
+    [
+        ({}, False, False),
+        ({FOLLOWER_REPLICAS: "*"}, True, False),
+        ({LEADER_REPLICAS: "*"}, True, False),
+        ({LEADER_REPLICAS: "0:2", FOLLOWER_REPLICAS: "0:3"}, True, True),
+        ({LEADER_REPLICAS: "0:1,0:2,1:1,1:2", FOLLOWER_REPLICAS: "0:3,1:3"}, True, False),
+        ({FOLLOWER_REPLICAS: "7:3"}, False, False),
+    ],
+)
+def test_rates_hold_back_what_lists_name(admin, tmp_path, lists, throttled, partly):
+    admin.alter_reassignments({tp("orders", 1): (3, 1)})
+    admin.alter_configs(ConfigResource.topic("orders"), lists)
+    found = capture(admin, measure_s=0.01)
+    assert found.topics["orders"].throttled is throttled
+    assert any("name some of the moving partitions" in note for note in found.notes) is partly
+    small = scale_down(found, 3, 10**9).cluster
+    write_capture(tmp_path / "c", "x", small, 10**8, WHEN, ())
+    incident = load(tmp_path / "c" / INCIDENT).broken
+    (move,) = incident.entries[0].actions
+    assert move.throttle == (5_000_000 if throttled else None)
+    assert (incident.state.throttle is None) is throttled
+    if not throttled:
+        assert (incident.state.throttle.rate, incident.state.throttle.topics) == (5_000_000, [])
+
+
+def test_a_plan_is_thought_to_come_with_its_lists(admin):
+    assert capture(admin, plan=Plan({tp("quiet", 0): (1,)}), measure_s=0.01).topics["quiet"].throttled
+
+
+def test_a_tiered_topic_is_noted(admin):
+    admin.alter_configs(ConfigResource.topic("orders"), {"remote.storage.enable": "true"})
+    found = capture(admin, measure_s=0.01)
+    assert "remote.storage.enable" not in found.topics["orders"].configs
+    assert "1 topics are tiered; the replay has the records in their local logs alone" in found.notes
+
+
+def test_a_segment_smaller_than_newer_brokers_allow_is_larger():
+    document, lost = incident_document("x", cluster({"a": replace(topic(), configs={"segment.bytes": "100"})}), 10**8)
+    assert document["state"]["topics"]["a"]["configs"] == {"segment.bytes": "1048576"}
+    assert lost == ["a: its segments have 1048576 bytes, the least since Kafka 4.0"]
 
 
 def test_an_internal_topic_is_refused_by_name():

@@ -30,6 +30,12 @@ ROWS = (
 LISTED = "Current partition reassignments:\nt-0: replicas: 4,2,1. adding: 4. removing: 1.\n"
 
 
+ROWS_MOVING = (
+    "\tTopic: t\tPartition: 0\tLeader: 1\tReplicas: 4,2,1\tIsr: 1,2\tAdding Replicas: 4\tRemoving Replicas: 1\n"
+    "\tTopic: t\tPartition: 1\tLeader: 2\tReplicas: 2,3\tIsr: 2\n"
+)
+
+
 def plan(*moves):
     partitions = [{"topic": topic, "partition": number, "replicas": hosts} for topic, number, hosts in moves]
     return json.dumps({"version": 1, "partitions": partitions})
@@ -399,3 +405,23 @@ def test_wrong_input_ends_with_64_and_writes_nothing(run, words, wrong, tmp_path
     assert run(*words) == 64
     assert wrong in capsys.readouterr().err
     assert not (tmp_path / "seen").exists()
+
+
+@pytest.mark.parametrize("order", [(ROWS, ROWS_MOVING), (ROWS_MOVING, ROWS), (ROWS_MOVING, ROWS_MOVING)])
+def test_of_outputs_one_after_the_other_in_a_file_the_one_in_which_it_moves_counts(order):
+    found = capture("".join(TOPICS + rows for rows in order))
+    assert (found.cluster.topics["t"].replicas, found.cluster.topics["t"].targets) == (
+        ((1, 2), (2, 3)),
+        ((4, 2), None),
+    )
+    assert any("described at another time" in each for each in found.remarks) is (order[0] != order[1])
+
+
+def test_outputs_of_two_times_in_two_files_contradict_each_other():
+    with pytest.raises(EvidenceError, match="give the output of one time"):
+        capture(TOPICS + ROWS, TOPICS + ROWS_MOVING)
+
+
+def test_a_log_without_a_time_that_is_read_says_which_is():
+    with pytest.raises(EvidenceError, match="none of its lines has a time that is read, such as 2026-01-31"):
+        capture("[06/03/25 10:00:00] INFO Shrinking ISR (kafka.cluster.Partition)\n")

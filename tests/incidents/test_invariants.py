@@ -35,7 +35,7 @@ def verdict(key, found, **parameters):
     return EXPECTATIONS[key].model_validate(parameters, context=dict(CONTEXT)).judge(found, T0).verdict
 
 
-def state(seconds, replicas, isr, *, adding=(), leader=1, partition=0):
+def state(seconds, replicas, isr, *, adding=(), leader=1, partition=0, epoch=0):
     return event(
         seconds,
         "trace.log",
@@ -47,6 +47,7 @@ def state(seconds, replicas, isr, *, adding=(), leader=1, partition=0):
         removing=[],
         isr=list(isr),
         leader=leader,
+        leader_epoch=epoch,
     )
 
 
@@ -73,6 +74,10 @@ UNHEALED = event(28, "fault.injecting", "", **PAUSE)
         ([MOVE, CANCEL, cluster([1, 2, 3])], "fail"),
         ([MOVE, CANCEL, event(5, "move.started", "orders", targets={"0": [2, 3]}), cluster([2, 3])], "pass"),
         ([MOVE, event(3, "move.refused", "orders", error="x"), cluster([1, 2])], "pass"),
+        # A second client cancelled it, or gave it another target.
+        ([MOVE, event(3, "fault.injected", "", fault="reassignment-alter", brokers=[1]), cluster([1, 2])], "pass"),
+        ([MOVE, event(3, "fault.refused", "", fault="reassignment-alter to=b2"), cluster([2, 1])], "pass"),
+        ([event(1, "fault.injected", "", fault="reassignment-alter"), MOVE, cluster([1, 2])], "fail"),
         ([cluster([1, 2])], "inconclusive"),
         ([MOVE], "inconclusive"),
         ([MOVE, event(29, "cluster.found", "cluster", problem="no answer")], "inconclusive"),
@@ -113,6 +118,67 @@ def test_isr_explained(events, expected):
 def test_an_isr_that_keeps_min_insync_replicas_may_fall():
     events = [state(-1, [1, 2, 3], [1, 2, 3]), state(10, [1, 2, 3], [1, 2])]
     assert verdict("isr_explained", run(*events)) == "pass"
+
+
+def written(*, since=0, until=30):
+    """The log of orders-0 grows on b1 between two instants; every host is read once a second."""
+    found = [Sample(at(t), host, "nic.rx.bytes", 0.0) for host in BROKERS for t in range(-1, 32)]
+    grown = [float(min(max(0, t - since), until - since) * 1000) for t in range(-1, 32)]
+    return found + [Sample(at(t), "b1", "log.bytes", grown[t + 1], "orders", 0) for t in range(-1, 32)]
+
+
+SKEW = event(5, "fault.injecting", "", fault="clock-skew host=b2 by=5s", brokers=[2])
+
+
+@pytest.mark.parametrize(
+    ("events", "samples", "expected"),
+    [
+        ([FULL, FALL], written(), "fail"),
+        ([FULL, FALL], written(until=10), "pass"),  # the leader refuses records from then on
+        ([FULL, FALL, state(15, [1, 2], [1, 2])], written(since=15), "pass"),
+        ([FULL], written(), "pass"),
+        # The follower's fault hides nothing; the leader's may keep it from the change.
+        ([FULL, event(5, "fault.injecting", "", **PAUSE), FALL], written(), "fail"),
+        ([FULL, event(5, "fault.injecting", "", fault="nic-down host=b1", brokers=[1]), FALL], written(), "pass"),
+        ([FULL, SKEW, FALL], written(), "pass"),  # the controller's times may be wrong
+        ([FULL, state(10, [1, 2], [1], leader=None)], written(), "pass"),
+        ([], written(), "inconclusive"),
+    ],
+)
+def test_min_isr_enforced(events, samples, expected):
+    assert verdict("min_isr_enforced", run(*events, samples=samples)) == expected
+
+
+@pytest.mark.parametrize(
+    ("states", "expected"),
+    [
+        ([FULL, FALL], "pass"),
+        ([FULL, state(3, [3, 1, 2], [1, 2], adding=[3]), state(5, [3, 1], [3, 1], leader=3, epoch=1)], "pass"),
+        ([FULL, state(5, [3, 1], [3, 1, 2])], "fail"),  # a removed replica is in sync
+        ([FULL, state(5, [3, 2], [3, 2], leader=1)], "fail"),  # the drained broker leads
+        ([FULL, state(5, [1, 2], [2], leader=1)], "fail"),
+        ([FULL, state(5, [1, 2], [1, 2], adding=[3])], "fail"),
+        ([FULL, state(5, [1, 1], [1])], "fail"),
+        ([FULL, state(5, [1, 2], [1, 2], epoch=1)], "fail"),  # the same record once more
+        ([FULL, state(5, [1, 2], [1], epoch=1)], "pass"),  # the ISR changes, and the leader stays in a new epoch
+        ([FULL, state(5, [1, 2], [1], leader=None, epoch=1), state(6, [1, 2], [1], epoch=2)], "pass"),
+        ([], "inconclusive"),
+    ],
+)
+def test_partitions_sound(states, expected):
+    assert verdict("partitions_sound", run(*states)) == expected
+
+
+def test_brokers_that_describe_an_unsound_partition():
+    assert verdict("partitions_sound", run(FULL, cluster([3, 1], isr=[3, 1, 2]))) == "fail"
+    assert verdict("partitions_sound", run(FULL, cluster([3, 1], isr=[3, 1, 2]), UNHEALED)) == "pass"
+
+
+def test_in_sync_at_end():
+    assert verdict("in_sync_at_end", run(cluster([3, 1]))) == "pass"
+    assert verdict("in_sync_at_end", run(cluster([3, 1], isr=[3]))) == "fail"
+    assert verdict("in_sync_at_end", run(cluster([3, 1], isr=[3]), UNHEALED)) == "inconclusive"
+    assert verdict("in_sync_at_end", run()) == "inconclusive"
 
 
 def throttle(seconds, rate, listed="0:3"):
@@ -214,6 +280,10 @@ def test_preferred_leaders():
     assert verdict("preferred_leaders", run(cluster([3, 1], leader=1))) == "fail"
     # A preferred replica that is out of sync cannot lead; that it is out of sync is judged elsewhere.
     assert verdict("preferred_leaders", run(cluster([3, 1], isr=[1], leader=1))) == "pass"
+    # It may have returned after the election.
+    late, in_time = (event(28, "replicas.converged", "replicas", missing=["x"], in_time=each) for each in (False, True))
+    assert verdict("preferred_leaders", run(late, cluster([3, 1], leader=1))) == "inconclusive"
+    assert verdict("preferred_leaders", run(in_time, cluster([3, 1], leader=1))) == "fail"
 
 
 def test_records_in_another_order_are_not_intact():

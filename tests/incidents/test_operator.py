@@ -179,4 +179,54 @@ def test_converging_says_what_is_missing_and_elects_the_preferred_leaders(scene)
     operator.converge(0.1)
     (event,) = [each for each in recorder.events() if each.kind == "replicas.converged"]
     assert event.detail["missing"] == []
+    assert event.detail["in_time"] is True
     assert elected == [TP]
+
+
+def test_converging_waits_for_actions_of_other_entries(scene):
+    """A restart that still runs, or a throttle that is set late, would otherwise follow the calm."""
+    admin, _testbed, operator, recorder = scene
+    admin.elect_preferred = lambda _tps: None
+    started, end = threading.Event(), threading.Event()
+
+    def restart():
+        with operator.acting("restart b2"):
+            started.set()
+            end.wait(10)
+            recorder.event("broker.serving", "b2")
+
+    thread = threading.Thread(target=restart)
+    thread.start()
+    started.wait(10)
+    with operator.acting("converge within 50ms"):
+        operator.converge(0.05)
+    end.set()
+    operator.converge(10)
+    thread.join()
+    found = [each for each in recorder.events() if each.kind in ("broker.serving", "replicas.converged")]
+    assert [each.kind for each in found] == ["replicas.converged", "broker.serving", "replicas.converged"]
+    assert found[0].detail == {"missing": ["restart b2 is not done"], "in_time": False}
+    assert found[2].detail == {"missing": [], "in_time": True}
+
+
+def test_a_move_that_ends_before_its_cancellation_is_not_recorded_as_cancelled(scene):
+    admin, _testbed, operator, recorder = scene
+    operator.move(("orders",), (("b3", "b2"),), None)
+    admin.refused = {TP: "NO_REASSIGNMENT_IN_PROGRESS"}
+    operator.cancel()
+    assert recorder.events()[-1].kind == "move.cancelled"
+    assert recorder.events()[-1].detail == {"partitions": 0, "kept": {}}
+
+
+def test_a_cancellation_without_an_answer_leaves_open_what_it_did(scene):
+    admin, _testbed, operator, recorder = scene
+    operator.move(("orders",), (("b3", "b2"),), None)
+
+    def silent(call, _args):
+        if call == "alter_reassignments":
+            raise UnreachableError("alter reassignments", "REQUEST_TIMED_OUT")
+
+    admin.hook = silent
+    with pytest.raises(UnreachableError):
+        operator.cancel()
+    assert (recorder.events()[-1].kind, recorder.events()[-1].name) == ("move.refused", "orders")

@@ -283,6 +283,9 @@ EXPECTATION_FORMS = {
     "moves_ended: {}": "every reassignment ended as requested",
     "isr_explained: {}": "in-sync replicas never under min.insync.replicas without a cause",
     "reassignment_completed: {within: 10s, topic: orders}": "reassignment of orders completed within 10 s",
+    "min_isr_enforced: {}": "no record accepted under min.insync.replicas",
+    "partitions_sound: {}": "ISR and leader among the replicas, always",
+    "in_sync_at_end: {}": "every replica in sync at the end",
     "throttle_bound: {response: 1MiB, fetchers: 2}": "throttled bytes within the bound of any 11 s",
     "metadata_replayed: {}": "the metadata log replays to what brokers describe",
     "logs_removed: {}": "logs of removed replicas deleted",
@@ -357,3 +360,16 @@ def test_a_variant_may_have_a_release_and_defects_of_its_own():
     assert any(
         "broken.defects" in line and "no defect" in line for line in mistakes(text.replace("late-isr", "lte-isr"))
     )
+
+
+@pytest.mark.parametrize("refused", [True, False], ids=["filled", "empty"])
+def test_a_compacted_topic_takes_no_records_without_keys(refused):
+    topic = "size: 4MB, replicas: [b1, b2]"
+    compacted = "replicas: [b1, b2], configs: {cleanup.policy: compact}"
+    text = SMALL.replace(topic, f"size: 4MB, {compacted}" if refused else topic)
+    if not refused:
+        text = text.replace("  topics:\n", f"  topics:\n    empty: {{partitions: 1, {compacted}}}\n")
+        loads(text, "small.yaml")
+        return
+    with pytest.raises(FormError, match=r"small.yaml:\d+:\d+: .*cleanup.policy.: a compacted topic refuses"):
+        loads(text, "small.yaml")

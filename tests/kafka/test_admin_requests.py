@@ -9,8 +9,8 @@ from kafka import TopicPartition as ClientTopicPartition
 
 import testbed.kafka.admin as admin_module
 from testbed.kafka.admin import Admin
-from testbed.kafka.errors import KafkaError, ReassignmentError
-from testbed.kafka.types import ConfigResource, TopicPartition
+from testbed.kafka.errors import KafkaError, LogDirError, ReassignmentError, TopicConfigsError
+from testbed.kafka.types import ConfigResource, ReplicaLog, TopicPartition
 
 Answer = Mapping[ClientTopicPartition, type[Exception] | None]
 
@@ -149,6 +149,26 @@ def test_log_folders_that_may_not_be_seen_are_an_error_and_not_none(connection: 
         Admin("b").log_dirs([7])
 
 
+def test_a_log_folder_that_is_offline_is_an_error_that_has_the_other_folders(connection: type[StubConnection]) -> None:
+    there = {"partition_index": 0, "partition_size": 9, "offset_lag": 0, "is_future_key": False}
+    offline = {"error_code": 56, "log_dir": "/disk1", "topics": []}
+    whole = {"error_code": 0, "log_dir": "/disk2", "topics": [{"name": "t", "partitions": [there]}]}
+    connection.response = {"error_code": 0, "results": [offline, whole]}
+    with pytest.raises(LogDirError, match=r"log folders of broker 7, /disk1: KAFKA_STORAGE_ERROR") as caught:
+        Admin("b").log_dirs([7])
+    assert caught.value.found == {7: {TopicPartition("t", 0): ReplicaLog(9, 0, False)}}
+
+
+def test_brokers_are_listed_without_a_quorum(connection: type[StubConnection], monkeypatch: pytest.MonkeyPatch) -> None:
+    named = [{"broker_id": b, "host": "h", "port": 1, "rack": None, "is_fenced": b == 3} for b in (2, 3, 1)]
+    client = type("Client", (), {"describe_cluster": lambda _self: {"brokers": named}})()
+    monkeypatch.setattr(connection, "client", client)
+    admin = Admin("b")
+    assert [broker.id for broker in admin.brokers()] == [1, 2]
+    stub: Any = admin._connection
+    assert stub.sent == []
+
+
 def test_topics_configurations_are_asked_together_and_only_what_is_set_there_is_told(
     connection: type[StubConnection],
 ) -> None:
@@ -162,9 +182,12 @@ def test_topics_configurations_are_asked_together_and_only_what_is_set_there_is_
     stub: Any = admin._connection
     [(request, broker)] = stub.sent
     assert (broker, request.resources) == (4, [(2, name, ["k", "l"]) for name in ("a", "gone", "b")])
-    connection.response = {"results": [topic("a", 29)]}
-    with pytest.raises(KafkaError, match=r"topics: a: TOPIC_AUTHORIZATION_FAILED .*--operation DescribeConfigs"):
-        admin.topics_configs(["a"], ["k"])
+    connection.response = {"results": [topic("a", 29), topic("b", 0, ("k", "2", 1))]}
+    with pytest.raises(
+        TopicConfigsError, match=r"topics: a: TOPIC_AUTHORIZATION_FAILED .*--operation DescribeConfigs"
+    ) as caught:
+        admin.topics_configs(["a", "b"], ["k"])
+    assert (caught.value.refused, caught.value.found) == (("a",), {"b": {"k": "2"}})
 
 
 @pytest.mark.parametrize(

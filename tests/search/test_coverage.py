@@ -1,7 +1,7 @@
 """Phases and pairs, from events made by hand."""
 
 from results.contract.schema import Event
-from testbed.search.coverage import Coverage, aims, pairs, phases_of
+from testbed.search.coverage import Coverage, aims, pace, pairs, phases_of
 from testbed.search.draft import Draft, DrawnStep, DrawnTopic
 
 US = 1_000_000
@@ -56,7 +56,25 @@ def test_a_fault_is_in_every_phase_in_which_it_is_in_force():
 def test_what_was_not_seen_is_counted_as_new():
     draft = Draft("three-brokers", TOPICS, 0, (DrawnStep("move", at_s=1.0), DrawnStep("cancel", share=50)), 12.0)
     coverage = Coverage()
-    assert coverage.new(draft) == len(aims(draft)) == 2
+    assert coverage.new(draft) == (len(aims(draft)), 2) == (2, 2)
     coverage.add([("cancel", "copying")])
-    assert coverage.new(draft) == 1
+    assert coverage.new(draft) == (1, 2)
     assert ("cancel", "after") in coverage.missing(["cancel"])
+
+
+def test_a_pair_that_no_try_had_at_this_pace_is_new_at_it():
+    """A throttle that does not hold shows only in a copy that lasts longer than the quota's window."""
+    given = {"topics": ["orders"], "hosts": ["b3"]}
+    at_pace = {
+        "unlimited": DrawnStep("move", given),
+        "short": DrawnStep("move", {**given, "throttle": "4000kB/s"}),
+        "long": DrawnStep("move", {**given, "throttle": "300kB/s"}),
+    }
+    coverage = Coverage()
+    for name, move in at_pace.items():
+        draft = Draft("three-brokers", TOPICS, 0, (move, DrawnStep("cancel", at_s=2.0)), 12.0)
+        assert pace(draft) == name
+        assert coverage.new(draft)[1] == 2
+        coverage.aim(draft)
+        assert coverage.new(draft)[1] == 0
+    assert pace(draft.with_steps([])) == "unlimited"

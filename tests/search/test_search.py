@@ -2,12 +2,14 @@
 
 import json
 import random
+from dataclasses import replace
+from functools import cache
 
 import pytest
 
 from testbed.errors import TestbedError, UsageError
 from testbed.incidents.read import load
-from testbed.search.coverage import Coverage
+from testbed.search.coverage import Coverage, aims, pace
 from testbed.search.database import Database, Outcome, SearchSettings
 from testbed.search.draft import DrawnStep, document
 from testbed.search.replayer import incident_of
@@ -16,6 +18,7 @@ from testbed.search.space import Ranges, Space, draw_fault
 from testbed.topology.find import find
 
 SPACE = Space("three-brokers", find("three-brokers"))
+FAULTS = SPACE.faults()
 
 
 class Planted:
@@ -129,6 +132,73 @@ def test_the_same_seed_draws_the_same_and_every_draft_is_an_incident():
     assert {"move", "cancel", "change_throttle", "broker-kill", "nic-rate"} <= drawn
 
 
+@cache
+def drawn(seeds=6, tries=36):
+    """What searches of half an hour draw, at 50 s a try."""
+    found = []
+    for seed in range(seeds):
+        coverage = Coverage()
+        for number in range(tries):
+            draft = candidate(SPACE, FAULTS, seed, number, coverage)
+            coverage.aim(draft)
+            coverage.add(aims(draft))
+            found.append((seed, draft, next(step for step in draft.steps if step.action == "move")))
+    return found
+
+
+RESTARTS = {"restart", "broker-kill", "broker-term", "broker-restart", "clock-skew"}
+
+
+def restarted(draft, hosts):
+    return any(step.kind in RESTARTS and step.parameters["host"] in hosts for step in draft.steps)
+
+
+TRIGGERS = {
+    "a long throttled copy": lambda draft, move: (
+        pace(draft) == "long" and {*move.parameters["hosts"]} - {*draft.topics["orders"].hosts}
+    ),
+    "its cancellation": lambda draft, _move: (
+        pace(draft) == "long" and any(step.action == "cancel" for step in draft.steps)
+    ),
+    "a long move after a broker restarted": lambda draft, move: (
+        pace(draft) == "long"
+        and move.at_s > 8
+        and any(step.kind in RESTARTS and step.at_s == 0 for step in draft.steps)
+    ),
+    "the only controller restarts in a long move": lambda draft, _move: (
+        pace(draft) == "long" and restarted(draft, {"b1"})
+    ),
+    "a leader under load restarts": lambda draft, _move: (
+        draft.load_kb_per_s and restarted(draft, draft.topics["clicks"].hosts[:1])
+    ),
+    "a replica restarts that min.insync.replicas needs": lambda draft, _move: (
+        draft.load_kb_per_s
+        and draft.topics["clicks"].least_in_sync == len(draft.topics["clicks"].hosts) == 2
+        and restarted(draft, draft.topics["clicks"].hosts)
+    ),
+    "more replicas": lambda draft, move: len(move.parameters["hosts"]) > replicas(draft, move),
+    "fewer replicas": lambda draft, move: len(move.parameters["hosts"]) < replicas(draft, move),
+}
+
+
+def replicas(draft, move):
+    return len(draft.topics[move.parameters["topics"][0]].hosts)
+
+
+@pytest.mark.parametrize("trigger", TRIGGERS)
+def test_half_an_hour_draws_what_a_defect_needs_in_most_searches(trigger):
+    assert len({seed for seed, draft, move in drawn() if TRIGGERS[trigger](draft, move)}) >= 5
+
+
+def test_what_is_drawn_can_happen():
+    for _seed, draft, _move in drawn():
+        for step in draft.steps:
+            if step.action == "move":
+                least = max(draft.topics[name].least_in_sync for name in step.parameters["topics"])
+                assert least <= len(step.parameters["hosts"]) <= 3  # fewer replicas would stop the producers
+            assert step.at_s <= draft.calm_s - 4.0
+
+
 def test_pairs_that_were_not_seen_are_preferred():
     faults = SPACE.faults()
     everything = [SPACE.draw(random.Random(f"1/1/{place}"), faults) for place in range(8)]
@@ -159,6 +229,24 @@ def test_a_bound_is_expected_where_a_throttle_is_set(action, parameters, throttl
     expected = [key for each in document(draft, 3)["timeline"][-1]["expect"] for key in each]
     assert ("throttle_bound" in expected) is throttled
     assert expected[0] == "records_intact"
+
+
+def test_the_throttle_is_removed_once_more_when_all_brokers_serve():
+    """A broker that restarts at the calm is not there at the first removal, and would keep its rate."""
+    (calm,) = [each for each in document(SPACE.draw(random.Random(2), {}), 3)["timeline"] if each["name"] == "calm"]
+    assert [next(iter(each)) for each in calm["do"]] == ["heal", "remove_throttle", "converge", "remove_throttle"]
+
+
+def test_a_failure_that_does_not_come_again_hides_no_other_one(tmp_path):
+    class Flaky(Planted):
+        def play(self, draft, fresh):
+            found = super().play(draft, fresh)
+            first = {} if fresh else {"isr-explained": "once"}
+            return replace(found, failed={**first, **found.failed}) if found.failed else found
+
+    result = search(database(tmp_path / "s"), Flaky(), findings=1).run()
+    assert [each.invariant for each in result.found] == ["moves-ended"]
+    assert len(result.unconfirmed) == 1
 
 
 def test_ranges_bound_what_is_drawn():
