@@ -205,7 +205,6 @@ class ClusterOperator:
         self._throttle = OperatorThrottle(admin, JournalFolder(), event)
         self._faults = Faults(testbed)
         self._injected: dict[int, Fault] = {}
-        self._restarting: set[str] = set()
         self._lock, self._fault_lock = threading.Lock(), threading.Lock()
         self._acting: dict[int, str] = {}
         """Thread → the action that it performs."""
@@ -266,13 +265,7 @@ class ClusterOperator:
             self._throttle.set(rates_on(self._live(), rate_bytes_per_s))
 
     def remove_throttle(self) -> None:
-        """Remove the rates of every live broker and the lists of the incident's topics.
-
-        A broker that the operator restarts keeps its rates until it serves, so the removal waits for it.
-        """
-        wait_for(
-            lambda: sorted(self._restarting), lambda found: not found, SERVING_S, LOOK_S, "restarted brokers to serve"
-        )
+        """Remove the rates of every live broker and the lists of the incident's topics."""
         with self._lock:
             self._throttle.remove(self._live(), self._topics)
 
@@ -280,15 +273,11 @@ class ClusterOperator:
         """Stop Kafka if it runs, start it, and wait until the broker is unfenced."""
         node = self._testbed.node(host)
         self._event("broker.restarting", host, {"brokers": [self._ids[host]]}, host)
-        self._restarting.add(host)
-        try:
-            if node.pid() is not None:
-                node.stop()
-            node.start()
-            wait_for(lambda: silent(self._testbed, [host]), lambda found: not found, SERVING_S, 0.2, f"{host} to serve")
-            self._event("broker.serving", host, {}, host)
-        finally:
-            self._restarting.discard(host)
+        if node.pid() is not None:
+            node.stop()
+        node.start()
+        wait_for(lambda: silent(self._testbed, [host]), lambda found: not found, SERVING_S, 0.2, f"{host} to serve")
+        self._event("broker.serving", host, {}, host)
 
     def elect_preferred(self, topics: tuple[str, ...]) -> None:
         """Elect the preferred leaders of these topics (none: all of the incident's)."""

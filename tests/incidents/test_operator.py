@@ -1,6 +1,5 @@
 """The operator's hands, on a cluster in memory."""
 
-import threading
 from dataclasses import dataclass, field
 
 import pytest
@@ -90,41 +89,6 @@ def test_a_throttle_set_late_lists_what_moves_and_can_be_raised_and_removed(scen
     assert admin.configs[ConfigResource.broker(2)][LEADER_RATE] == "9000000"
     operator.remove_throttle()
     assert admin.configs == {}
-
-
-class SlowNode:
-    """A node whose broker serves only when the test says so."""
-
-    def __init__(self):
-        self.starting, self.may_serve = threading.Event(), threading.Event()
-
-    def pid(self):
-        return None
-
-    def start(self):
-        self.starting.set()
-        assert self.may_serve.wait(10)
-
-
-def test_the_removal_of_a_throttle_waits_for_a_broker_that_is_being_restarted(scene, monkeypatch):
-    admin, testbed, operator, recorder = scene
-    node = SlowNode()
-    testbed.node = lambda _host: node
-    monkeypatch.setattr("testbed.incidents.operator.silent", lambda _testbed, _hosts: [])
-    operator.change_throttle(5_000_000)
-    restart = threading.Thread(target=operator.restart, args=("b3",))
-    restart.start()
-    assert node.starting.wait(10)
-    removal = threading.Thread(target=operator.remove_throttle)
-    removal.start()
-    removal.join(0.5)
-    assert removal.is_alive()
-    assert "throttle.removing" not in kinds(recorder)
-    node.may_serve.set()
-    for each in (restart, removal):
-        each.join(10)
-    assert kinds(recorder).index("broker.serving") < kinds(recorder).index("throttle.removing")
-    assert not any(admin.configs.get(ConfigResource.broker(b)) for b in (1, 2, 3))
 
 
 def test_whatever_was_left_is_put_back(scene):
