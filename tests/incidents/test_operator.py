@@ -1,5 +1,6 @@
 """The operator's hands, on a cluster in memory."""
 
+import threading
 from dataclasses import dataclass, field
 
 import pytest
