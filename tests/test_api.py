@@ -11,6 +11,7 @@ import pytest
 import testbed.api
 from testbed import Testbed
 from testbed.errors import UsageError
+from testbed.network.overlay import HERE
 from testbed.provision import state as states
 from testbed.topology import Topology, load_document
 from testbed.topology.find import find
@@ -79,7 +80,8 @@ def test_connections_are_let_go_of_also_when_removing_fails(up, monkeypatch):
 def test_a_topology_is_a_name_a_file_or_itself(given, tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("testbed.provision.testbed.Engine", lambda: None)
+    monkeypatch.setattr("testbed.provision.testbed.Engine", lambda: SimpleNamespace(members={HERE: None}))
+    monkeypatch.setattr("testbed.provision.testbed.require_name", lambda _engine, _name: None)
     monkeypatch.setattr(Testbed, "_make", lambda _engine, topology, *_rest: topology)
     for topology in (given, find(str(given))):
         found = Testbed.up(topology)

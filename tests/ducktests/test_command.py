@@ -96,7 +96,7 @@ def test_a_run_that_spark_does_not_confirm_fails_the_suite_and_loses_no_report(m
     store.commit(run)
     run_id = run.manifest.run_id
     monkeypatch.setattr(module.sessions, "run", ended(["pass"], run_id=run_id))
-    monkeypatch.setattr(module, "spark_session", contextlib.nullcontext)
+    monkeypatch.setattr("results.spark.session.session", contextlib.nullcontext)
     monkeypatch.setattr(module, "confirm", fail)
     words = ["--only", "two-node", "--profile", "smoke", "--store", store.location, "--out", str(tmp_path / "out")]
     assert main(["suite", "kip73", *words]) == 1
