@@ -1,8 +1,8 @@
 """`testbed suite`, refusing before anything is made, and telling what became of a suite."""
 
 import contextlib
-import re
 import json
+import re
 
 import pytest
 from pyspark.errors import PySparkException
