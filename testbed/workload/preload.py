@@ -199,6 +199,7 @@ class _Readers:
         self._ledger = ledger
         partitions = ledger.partitions()
         self.left = set(partitions)
+        self._next_offset: dict[Where, int] = {}
         shares = [partitions[number::READERS] for number in range(READERS)]
         self._shares = [(Consumer(dict(settings)), set(share)) for share in shares if share]
 
@@ -222,8 +223,12 @@ class _Readers:
                 error = message.error()
                 where = (str(message.topic()), int(message.partition() or 0))
                 if error is None:
-                    values.setdefault(where, []).append(message.value())
                     records += 1
+                    # A client may deliver an offset again after a leader change: that is one record in the log.
+                    offset = int(message.offset() or 0)
+                    if offset >= self._next_offset.get(where, 0):
+                        self._next_offset[where] = offset + 1
+                        values.setdefault(where, []).append(message.value())
                 elif error.code() == KafkaError._PARTITION_EOF:
                     ends += where in self.left
                     self.left.discard(where)

@@ -16,8 +16,8 @@ END = KafkaError(KafkaError._PARTITION_EOF)
 
 
 class Message:
-    def __init__(self, partition, value=None, error=None):
-        self._partition, self._value, self._error = partition, value, error
+    def __init__(self, partition, value=None, error=None, offset=None):
+        self._partition, self._value, self._error, self._offset = partition, value, error, offset
 
     def topic(self):
         return "t"
@@ -27,6 +27,9 @@ class Message:
 
     def value(self):
         return self._value
+
+    def offset(self):
+        return self._offset
 
     def error(self):
         return self._error
@@ -48,7 +51,9 @@ class FakeConsumer:
         for partition in self.partitions:
             if partition not in self.stuck:
                 places = range(FILL.records_per_partition)
-                self.messages += [Message(partition, PAYLOADS.record(partition, place)) for place in places]
+                self.messages += [
+                    Message(partition, PAYLOADS.record(partition, place), offset=place) for place in places
+                ]
                 self.messages.append(Message(partition, error=self.failing or END))
 
     def consume(self, _most, timeout):
@@ -74,6 +79,26 @@ def test_every_record_is_read_by_several_consumers_that_are_closed_after(consume
     assert len(shares) == preload.READERS
     assert sorted(partition for share in shares for partition in share) == list(range(6))
     assert not any(each.open for each in consumers.made)
+
+
+@pytest.mark.parametrize(("offsets", "twice"), [((8, 9), 0), ((10, 11), 2)])
+def test_an_offset_that_a_client_delivers_again_is_one_record_and_a_second_offset_is_another(
+    consumers, monkeypatch, offsets, twice
+):
+    assign = FakeConsumer.assign
+
+    def assign_and_repeat(consumer, partitions):
+        assign(consumer, partitions)
+        again = [Message(0, PAYLOADS.record(0, place), offset=at) for place, at in zip((8, 9), offsets, strict=True)]
+        end = next(
+            (n for n, each in enumerate(consumer.messages) if (each.partition(), each.error()) == (0, END)), None
+        )
+        if end is not None:
+            consumer.messages[end:end] = again
+
+    monkeypatch.setattr(FakeConsumer, "assign", assign_and_repeat)
+    found = preload.audit(["b1:9092"], [FILL])
+    assert (found.expected, found.found, found.duplicated) == (60, 60, twice)
 
 
 def test_there_are_no_more_consumers_than_partitions(consumers):
