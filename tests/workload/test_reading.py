@@ -90,10 +90,8 @@ def test_an_offset_that_a_client_delivers_again_is_one_record_and_a_second_offse
     def assign_and_repeat(consumer, partitions):
         assign(consumer, partitions)
         again = [Message(0, PAYLOADS.record(0, place), offset=at) for place, at in zip((8, 9), offsets, strict=True)]
-        end = next(
-            (n for n, each in enumerate(consumer.messages) if (each.partition(), each.error()) == (0, END)), None
-        )
-        if end is not None:
+        ends = [n for n, each in enumerate(consumer.messages) if each.partition() == 0 and each.error() is END]
+        for end in ends:
             consumer.messages[end:end] = again
 
     monkeypatch.setattr(FakeConsumer, "assign", assign_and_repeat)
