@@ -11,9 +11,10 @@ from dataclasses import replace
 
 from results.compare.qualification import CERTAIN, Kind
 from testbed.errors import UsageError
+from testbed.experiments.mid_move_actions import SAME
 from testbed.runner.campaign import Campaign, VariantGroup
 from testbed.runner.qualification_scope import SUITES, QualificationScope
-from testbed.runner.variant import SAME, TARGET, UPGRADE, Variant, called, of_case
+from testbed.runner.variant import TARGET, UPGRADE, Variant, called, of_case
 from testbed.software.source import parse_source
 from testbed.suggestions import did_you_mean
 from testbed.suites.suite import Case, find_suite

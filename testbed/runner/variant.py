@@ -10,6 +10,7 @@ from typing import Any
 from testbed.defects.parse import by_host
 from testbed.errors import SoftwareError, UsageError
 from testbed.experiments.experiment import PROFILES, Experiment, Value, read_settings
+from testbed.experiments.mid_move_actions import SAME
 from testbed.experiments.run_topology import run_topology
 from testbed.incidents.library import find_experiment_or_incident
 from testbed.software.source import is_path, parse_source
@@ -21,8 +22,8 @@ DEFECT = "defect="
 """The setting of a variant that is no parameter of its experiment: a defect of the brokers."""
 UPGRADE = "kip73-upgrade"
 """The experiment that ends with another Kafka than it begins with."""
-TARGET, SAME = "to=", "same"
-"""Its setting that names that Kafka, and the setting's value for none: the brokers only restart."""
+TARGET = "to="
+"""Its setting that names that Kafka."""
 _ODD = re.compile(r"[^A-Za-z0-9._+-]+")
 _MOST_NAME = 30
 _LABEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9 ._,/=+-]{0,119}")

@@ -9,6 +9,7 @@ Before KAFKA-4313 fetches also omitted partitions in sync, and their ISR shrank 
 from collections.abc import Mapping
 from dataclasses import replace
 
+from results.criteria.phase_directions import WAIT_S
 from testbed.errors import UsageError
 from testbed.experiments.criteria import PROTECTED, RATES
 from testbed.experiments.experiment import Hosts, Parameter, Settings, SuiteScenario, Value, above_zero, number
@@ -18,13 +19,11 @@ from testbed.experiments.throttled_move import MODES, compare, load, parameters,
 from testbed.units import format_duration, parse_byte_rate, parse_duration
 
 LOW_PARTITIONS, LOW_BYTES = 20, 4_000_000
-FETCH_WAIT_S = 0.5
-"""Kafka's default of `replica.fetch.wait.max.ms`. A broker does not start with a shorter `replica.lag.time.max.ms`."""
 
 
 def _lag(text: str) -> Value:
     seconds = parse_duration(text)
-    if seconds < FETCH_WAIT_S:
+    if seconds < WAIT_S:
         raise ValueError("expected 500ms or more: a broker does not start with less than replica.fetch.wait.max.ms")
     return seconds
 
