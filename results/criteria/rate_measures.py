@@ -292,26 +292,25 @@ class RateMeasurer:
         also_empty = direction == "transmit" or self.move.inbound_bytes_per_s or in_sync
         empties = (False, True) if also_empty else (False,)
         expected = [sensed(growth, t, empty=empty) for empty in empties]
-        likely = [float(np.mean(each)) for each in expected]
-        middle = (max(likely) + min(likely)) / 2
+        recorded = readings / (1 + refetched)
+        whole = _part(recorded, expected, rate)
         if early:
             # Such readings are divided by the time since the first response, which no log tells.
-            likely.append(float(np.mean(sensed(_begun_late(growth), t))))
-        spread = max(abs(each - middle) for each in likely) / middle
-        part, highest, ended = None, None, None
-        if not early and len(t) >= samples:
-            part = _worst_part(readings / (1 + refetched), expected, samples)
+            late = float(np.mean(sensed(_begun_late(growth), t))) / (whole.share * rate)
+            return SensorReadings(whole.ratio, len(t), max(whole.spread, abs(late - 1)), spanned_s, rate)
+        worst, highest, ended = None, None, None
+        if len(t) >= samples:
+            worst = _worst_part(recorded, expected, samples)
             highest = float(np.max(np.convolve(readings, np.ones(samples), "valid"))) / samples
         followers = {flow.follower for flow in throttled_through(self.move, host, direction)}
         alone = not self.move.inbound_bytes_per_s and not in_sync and len(followers) == 1
         after = np.flatnonzero(
             (polls.t >= series.t[-1] + round(STILL_S * US)) & (polls.t <= series.t[-1] + round(FADING_S * US))
         )
-        if not early and alone and span.last and len(after):
+        if alone and span.last and len(after):
             at, reading = polls.t[after[-1:]], polls.value[after[-1:]] / (1 + refetched)
             ended = _part(reading, [sensed(growth, at, empty=empty) for empty in empties], rate)
-        ratio = float(np.mean(readings)) / middle / (1 + refetched)
-        return SensorReadings(ratio, len(t), spread, spanned_s, rate, part, highest, ended)
+        return SensorReadings(whole.ratio, len(t), whole.spread, spanned_s, rate, worst, highest, ended)
 
 
 def _part(readings: Floats, expected: Sequence[Floats], rate: float) -> SensorPart:
