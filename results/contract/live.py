@@ -30,6 +30,7 @@ class LiveAudit:
 
     `lost` were acknowledged and are not there. `duplicated` and `reordered` count records that came again, or after
     a later one of their producer and partition; with `exactly_once` (an idempotent producer) neither may be.
+    `sent_again` counts those of both that the client sent again under a new producer epoch, which is no broker's fault.
     `corrupt` differ from what was sent. `first` names some of what is wrong, in words.
     """
 
@@ -42,6 +43,7 @@ class LiveAudit:
     corrupt: int
     exactly_once: bool
     first: tuple[str, ...] = ()
+    sent_again: int = 0
 
 
 @dataclass(frozen=True, slots=True)

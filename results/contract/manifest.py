@@ -130,6 +130,8 @@ class Records:
     digest_mismatches: tuple[str, ...] = ()
     reordered: int = 0
     """Found after a later record of the same partition; 0 also in manifests that did not count them."""
+    sent_again: int = 0
+    """Those of both that the client sent again under a new producer epoch; 0 also in manifests that did not ask."""
 
 
 @dataclass(frozen=True, slots=True)

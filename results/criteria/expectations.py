@@ -11,7 +11,7 @@ import numpy as np
 from pydantic import Field, StrictBool, model_validator
 
 from results.contract.verdict import Direction, Finding, Verdict
-from results.criteria.findings import finding
+from results.criteria.findings import SENT_AGAIN, finding
 from results.criteria.invariants import INVARIANTS
 from results.criteria.quantities import DRIVER, US
 from results.criteria.replayed_run import ReplayedRun
@@ -341,6 +341,8 @@ class RecordsIntact(TimelineExpectation):
             # A producer that gives up a record begins a new epoch: the brokers cannot know what it had sent before.
             why += f"; a producer gave up {gave_up} records, and may have sent others twice"
             return self.found("inconclusive", why, wrong)
+        if wrong and wrong == records.sent_again and records.found == records.expected:
+            return self.found("inconclusive", f"{why}; {SENT_AGAIN}", wrong)
         # Also without a reported loss: a record that was written and is not found is not there.
         return self.found("pass" if wrong == 0 and records.found == records.expected else "fail", why, wrong)
 

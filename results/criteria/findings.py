@@ -10,6 +10,8 @@ from results.contract.verdict import Direction, Finding, Power, Verdict
 from results.criteria.measures import MoveMeasures
 from results.criteria.quantities import GAP_S
 
+SENT_AGAIN = "the client sent them again under a new producer epoch, so the brokers could not know that they have them"
+
 
 def finding(
     name: str,

@@ -36,6 +36,7 @@ from testbed.topology.host import DeclaredHost
 from testbed.wait import wait_for
 from testbed.workload.audit import Audit
 from testbed.workload.preload import BATCH_BYTES, SHARED_BATCH_BYTES, audit, preload
+from testbed.workload.producer_epochs import reader
 from testbed.workload.records import Fill, WrittenRecords
 
 REPLICATED_S = 120.0
@@ -261,7 +262,8 @@ class MoveEnvironment:
         """Read all records back; return the account of the preloaded records and of the load with `more` producers."""
         self.context.progress("reading every record back")
         load = self.load.result
-        found = audit(self.testbed.driver_bootstrap, self.fills, (*(() if load is None else load.written), *more))
+        written = (*(() if load is None else load.written), *more)
+        found = audit(self.testbed.driver_bootstrap, self.fills, written, batches=reader(self.testbed, self.admin))
         if found.complaints:
             self.recorder.event("note", "what the audit found", {"first": list(found.complaints)})
         return preloaded(found), None if load is None else load.live(found)

@@ -37,6 +37,7 @@ from testbed.provision.testbed import Testbed
 from testbed.signals import TerminationGuard, deferred_signals
 from testbed.workload.outcome import WorkloadResult
 from testbed.workload.preload import audit, preload
+from testbed.workload.producer_epochs import reader
 from testbed.workload.records import Fill, Recipe
 from testbed.workload.spec import ProducerSpec
 from testbed.workload.workload import Workload
@@ -265,11 +266,18 @@ class IncidentScenario:
         if not self._fills and not written:
             return None
         self._context.progress("reading every record back")
-        found = audit(self._testbed.driver_bootstrap, self._fills, written)
+        batches = reader(self._testbed, self._admin)
+        found = audit(self._testbed.driver_bootstrap, self._fills, written, batches=batches)
         if found.complaints:
             self._recorder.event("records.flawed", "records", {"first": list(found.complaints)})
         return Records(
-            found.expected, found.found, found.lost, found.duplicated, found.corrupt, reordered=found.reordered
+            found.expected,
+            found.found,
+            found.lost,
+            found.duplicated,
+            found.corrupt,
+            reordered=found.reordered,
+            sent_again=found.sent_again,
         )
 
     def delete_topics(self) -> None:

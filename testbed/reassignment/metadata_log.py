@@ -12,7 +12,8 @@ from typing import Any
 from results.contract.untrusted import parse_json
 from testbed.errors import TestbedError
 from testbed.hosts import Shell
-from testbed.kafka.node import DATA_DIR, PID_FILE
+from testbed.kafka.log_dump import dump
+from testbed.kafka.node import DATA_DIR
 from testbed.kafka.types import TopicPartition
 
 NO_LEADER, NO_LEADER_CHANGE = -1, -2
@@ -188,16 +189,6 @@ def _leader(broker: int) -> int | None:
 
 
 _FOLDER = f"{DATA_DIR}/__cluster_metadata-0"
-_TOOL, _OLD_TOOL = "org.apache.kafka.tools.DumpLogSegments", "kafka.tools.DumpLogSegments"
-# The class path of the node's process: it is also right for a local build.
-_DUMP = f"""set -e
-classes=$(tr '\\0' '\\n' < /proc/$(cat {PID_FILE})/cmdline | grep -A1 -x -e -cp | tail -1)
-tools=$(echo "$classes" | tr : '\\n' | grep '/kafka-tools-[0-9][^/]*\\.jar$' || true)
-# The names of a jar's classes stand in it as they are.
-if [ -n "$tools" ] && grep -q {_TOOL.replace(".", "/")}.class $tools; then tool={_TOOL}; else tool={_OLD_TOOL}; fi
-exec java -XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xmx256m -cp "$classes" "$tool" \
---cluster-metadata-decoder --files "$1"
-"""
 
 
 def read_history(host: Shell, *, timeout_s: float = 60.0) -> MetadataHistory:
@@ -207,9 +198,8 @@ def read_history(host: Shell, *, timeout_s: float = 60.0) -> MetadataHistory:
     tool fails.
     """
     names = host.run(["ls", _FOLDER]).stdout.split()
-    files = ",".join(f"{_FOLDER}/{name}" for name in files_to_read(names))
-    dumped = host.run(["sh", "-c", _DUMP, "dump", files], timeout_s=timeout_s)
-    return replay(parse(dumped.stdout.splitlines()))
+    files = [f"{_FOLDER}/{name}" for name in files_to_read(names)]
+    return replay(parse(dump(host, files, "--cluster-metadata-decoder", timeout_s=timeout_s)))
 
 
 def files_to_read(names: Sequence[str]) -> list[str]:

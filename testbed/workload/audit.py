@@ -3,7 +3,7 @@
 The caller adds records in the order of their partition, in any number at a time. The account keeps one byte of each.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
 from itertools import groupby
@@ -28,7 +28,8 @@ class ProducerAudit:
     `lost`: acknowledged and not found. `duplicated`: found once more. `reordered`: found after a later record of the
     same producer and partition. `corrupt`: the header names this producer, but the content differs from the written
     record. `refused_found`: found although the broker refused them. Records in doubt are neither lost nor proof of a
-    flaw. `first` names the first flaws by topic, partition, producer and place.
+    flaw. `sent_again` counts those of `duplicated` and `reordered` that the client sent again under a new producer
+    epoch. `first` names the first flaws by topic, partition, producer and place.
     """
 
     name: str
@@ -42,6 +43,7 @@ class ProducerAudit:
     in_doubt: int
     in_doubt_found: int
     first: tuple[str, ...]
+    sent_again: int = 0
 
     def __add__(self, other: "ProducerAudit") -> "ProducerAudit":
         """Return the sum of both, under this one's name."""
@@ -57,6 +59,7 @@ class ProducerAudit:
             self.in_doubt + other.in_doubt,
             self.in_doubt_found + other.in_doubt_found,
             (self.first + other.first)[:_COMPLAINTS],
+            self.sent_again + other.sent_again,
         )
 
 
@@ -79,6 +82,7 @@ class Audit:
     in_doubt: int = 0
     in_doubt_found: int = 0
     producers: tuple[ProducerAudit, ...] = ()
+    sent_again: int = 0
 
 
 @dataclass(slots=True)
@@ -146,8 +150,13 @@ class RecordTally:
         self._flaws.add(NEVER_SENT, places[beyond])
         return places[~beyond]
 
-    def result(self) -> ProducerAudit:
-        """Return the account so far; call it once."""
+    @property
+    def repeats(self) -> int:
+        """Return how many records came twice or late so far."""
+        return self._flaws.counts.get(TWICE, 0) + self._flaws.counts.get(DISORDER, 0)
+
+    def result(self, *, sent_again: bool = False) -> ProducerAudit:
+        """Return the account so far; call it once. `sent_again`: the client sent again what came twice or late."""
         written, seen, flaws = self._written, self._seen, self._flaws
         refused, doubtful = _mask(written.refused, len(seen)), _mask(written.doubtful, len(seen))
         doubtful[written.settled :] = True
@@ -168,6 +177,7 @@ class RecordTally:
             in_doubt=max(written.in_doubt, count(written.doubtful) + int(np.count_nonzero(seen[written.settled :]))),
             in_doubt_found=doubtful_found,
             first=flaws.lines(f"{written.topic}-{written.partition}", written.name),
+            sent_again=self.repeats if sent_again else 0,
         )
 
 
@@ -216,9 +226,21 @@ class Ledger:
     def _stray(self, topic: str, partition: int) -> _Flaws:
         return self._foreign.setdefault((topic, partition), _Flaws())
 
-    def result(self) -> Audit:
-        """Return the whole account; call it once."""
-        found = [tally.result() for _where, of in sorted(self._tallies.items()) for _id, tally in sorted(of.items())]
+    def repeats(self) -> dict[tuple[str, int], int]:
+        """Return each partition that has records twice or late, with their number so far."""
+        found = {where: sum(tally.repeats for tally in of.values()) for where, of in sorted(self._tallies.items())}
+        return {where: number for where, number in found.items() if number}
+
+    def result(self, sent_again: Container[tuple[str, int]] = ()) -> Audit:
+        """Return the whole account; call it once.
+
+        `sent_again` has the partitions in which clients sent again what came twice or late.
+        """
+        found = [
+            tally.result(sent_again=where in sent_again)
+            for where, of in sorted(self._tallies.items())
+            for _id, tally in sorted(of.items())
+        ]
         by_name = {
             name: reduce(ProducerAudit.__add__, each)
             for name, each in groupby(sorted(found, key=lambda one: one.name), key=lambda one: one.name)
@@ -240,4 +262,5 @@ class Ledger:
             in_doubt=sum(each.in_doubt for each in found),
             in_doubt_found=sum(each.in_doubt_found for each in found),
             producers=tuple(by_name.values()),
+            sent_again=sum(each.sent_again for each in found),
         )

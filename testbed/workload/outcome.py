@@ -30,6 +30,7 @@ class ProcessReports:
     cpu_s: float = 0.0
     final: bool = False
     error: str = ""
+    new_epochs: tuple[str, ...] = ()
     _begun_us: int = 0
     _settled: dict[int, int] = field(default_factory=dict)
     _refused: dict[int, list[Span]] = field(default_factory=dict)
@@ -43,6 +44,7 @@ class ProcessReports:
             for partition, begin, end in said.get(key, ()):
                 found.setdefault(partition, []).append((begin, end))
         self.error = self.error or str(said.get("error") or "")
+        self.new_epochs = tuple(said.get("new_epochs", self.new_epochs))
         if "t" in said:
             since_us = said["t"] - self.newest.get("t", said["t"])
             self.cpu_s += float(said["cpu"]) * since_us / 1e6
@@ -95,6 +97,7 @@ class ProcessReports:
             error=self.error,
             ended=self.final,
             written=self.written(),
+            new_epochs=self.new_epochs,
         )
 
 
@@ -126,7 +129,8 @@ class ProcessResult:
     """The result of one process. Counts are records, including the first ones that open the connections.
 
     `read` is a consumer's count. `latest_s` is the longest delay with which the process handed a record over. `ended`
-    is False if the process died; its counts are then those of its last report.
+    is False if the process died; its counts are then those of its last report. `new_epochs` has librdkafka's reasons
+    for the producer epochs that it began during the load, at most the first five.
     """
 
     spec: Spec
@@ -143,6 +147,7 @@ class ProcessResult:
     error: str
     ended: bool
     written: tuple[WrittenRecords, ...]
+    new_epochs: tuple[str, ...] = ()
 
     @property
     def name(self) -> str:
@@ -216,7 +221,8 @@ def _audits(processes: Sequence[ProcessResult], audit: Audit) -> tuple[LiveAudit
                     # A refused record that exists counts as corrupt: it was never acknowledged.
                     one.corrupt + one.refused_found,
                     process.spec.exactly_once,
-                    one.first,
+                    (*one.first, *(process.new_epochs if one.sent_again else ())),
+                    one.sent_again,
                 )
             )
     return tuple(found)

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Literal, Self
 
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, Producer, TopicPartition
@@ -10,6 +11,7 @@ from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-d
 from testbed.errors import TestbedError
 from testbed.wait import wait_for
 from testbed.workload.audit import Audit, Ledger
+from testbed.workload.producer_epochs import ReadBatches, sent_again
 from testbed.workload.records import Fill, WrittenRecords
 
 LED_S, LOG_S, LOOK_S = 30.0, 0.02, 0.2
@@ -167,12 +169,14 @@ def audit(
     *,
     client: Mapping[str, str] | None = None,
     patience_s: float = PATIENCE_S,
+    batches: ReadBatches | None = None,
 ) -> Audit:
     """Read every partition of `fills` and of a load (`WorkloadResult.written`), and return the account of every record.
 
-    Call it once all producers have stopped. Only committed records count. `client` has librdkafka's settings for
-    reaching the cluster. Raise `TestbedError` when no remaining record arrives for `patience_s` seconds: their state is
-    unknown.
+    `batches` reads the log of a partition with records twice or late. The account then says whether the client sent
+    them again. Call it once all producers have stopped. Only committed records count. `client` has librdkafka's
+    settings for reaching the cluster. Raise `TestbedError` when no remaining record arrives for `patience_s` seconds:
+    their state is unknown.
     """
     ledger = Ledger([*(each for fill in fills for each in fill.written()), *written])
     heard = time.monotonic()
@@ -189,7 +193,20 @@ def audit(
                     )
     except KafkaException as error:
         raise TestbedError(f"audit: {error}") from error
-    return ledger.result()
+    return _account(ledger, batches)
+
+
+def _account(ledger: Ledger, batches: ReadBatches | None) -> Audit:
+    """Return the ledger's account; a log that cannot be read explains nothing, and the account says so."""
+    again, unread = set(), []
+    for (topic, partition), repeats in ledger.repeats().items() if batches is not None else ():
+        try:
+            if sent_again(batches(topic, partition), repeats):
+                again.add((topic, partition))
+        except TestbedError as error:
+            unread.append(f"{topic}-{partition}: its log could not be read: {error}")
+    found = ledger.result(again)
+    return replace(found, complaints=(*found.complaints, *unread))
 
 
 class _Readers:

@@ -1,6 +1,8 @@
 """A producer of a load, as a process, and the outcome of each record that it has sent."""
 
 import gc
+import logging
+import sys
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -100,6 +102,8 @@ AT_ONCE = 128
 """The number of records that the producer hands over before it serves answers."""
 READY_S = 45.0
 _LINGER_AFTER_S = 5.0
+_REASONS, _REASON = 5, 300
+"""The most new epochs of which a report has the reason, and the most characters of each."""
 
 REFUSALS = frozenset(
     {
@@ -113,6 +117,23 @@ REFUSALS = frozenset(
     }
 )
 """The broker's answers that prove that it did not write the record. Any other failure may follow a write."""
+
+
+class EpochLog(logging.Handler):
+    """Collects why librdkafka began new producer epochs. Its errors go to stderr; the other lines are dropped."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.reasons: list[str] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Take one line of librdkafka's log."""
+        text = record.getMessage()
+        if "DRAIN" in text and "epoch bump" in text:
+            if len(self.reasons) < _REASONS:
+                self.reasons.append(text[-_REASON:])
+        elif record.levelno >= logging.ERROR:
+            print(text, file=sys.stderr)
 
 
 class _Producing:
@@ -130,7 +151,10 @@ class _Producing:
         self.error = ""
         self.fatal = False
         self.next_report_us = self.next_commit_us = 0
-        clients = [Producer(_settings(spec, orders)) for _ in range(spec.connections)]
+        self.epochs = EpochLog()
+        logger = logging.Logger(spec.name)
+        logger.addHandler(self.epochs)
+        clients = [Producer(_settings(spec, orders), logger=logger) for _ in range(spec.connections)]
         self.client, *self.others = clients
         self.client_of = {partition: clients[at % len(clients)] for at, partition in enumerate(spec.partitions)}
 
@@ -313,6 +337,7 @@ class _Producing:
                 "cpu": self.reporter.cpu_cores(),
                 "error": self.error,
                 "fatal": self.fatal,
+                "new_epochs": self.epochs.reasons,
                 **self.outbox.news(),
                 **more,
             },
@@ -336,8 +361,9 @@ def _settings(spec: ProducerSpec, orders: Orders) -> dict[str, Any]:
         # As Java's clients; librdkafka's default of 10 s would leave a restarted broker without load for that long.
         "reconnect.backoff.max.ms": 1000,
         "socket.nagle.disable": True,
-        # The run records librdkafka's warnings about brokers that come and go; the terminal does not show them.
-        "log_level": 3,
+        # Only here librdkafka says that, and why, it began a new producer epoch. `EpochLog` drops the rest.
+        "debug": "eos",
+        "log_level": 7,
         **spec.client,
     }
     if spec.transaction_s is not None:

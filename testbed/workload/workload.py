@@ -294,5 +294,5 @@ class Workload:
 
 
 def _as_document(process: ProcessResult) -> dict[str, Any]:
-    names: Iterable[str] = ("due", "sent", "acked", "failed", "in_doubt", "read", "held", "why", "error")
+    names: Iterable[str] = ("due", "sent", "acked", "failed", "in_doubt", "read", "held", "why", "error", "new_epochs")
     return {name: getattr(process, name) for name in names}

@@ -1,6 +1,7 @@
 """A soak: moves back and forth under load and faults, in rounds, and what the driver and the hosts use meanwhile."""
 
 import csv
+import ctypes
 import statistics
 import threading
 import time
@@ -16,6 +17,7 @@ from testbed.reassignment.driver import Driver
 from testbed.reassignment.plan import Plan
 from testbed.throttle.journal import JournalFolder
 from testbed.workload.preload import audit, preload
+from testbed.workload.producer_epochs import reader
 from testbed.workload.records import Fill, Recipe
 from testbed.workload.spec import ConsumerSpec, ProducerSpec
 from testbed.workload.workload import Workload
@@ -54,7 +56,7 @@ class Usage:
 
 @dataclass(frozen=True, slots=True)
 class Round:
-    """What one round moved, and the account of its records."""
+    """What one round moved, and the account of its records; `sent_again`, see `Audit`."""
 
     number: int
     moves: int
@@ -63,7 +65,22 @@ class Round:
     found: int
     lost: int
     duplicated: int
+    reordered: int
     corrupt: int
+    sent_again: int
+    complaints: tuple[str, ...] = ()
+    new_epochs: tuple[str, ...] = ()
+
+    def problems(self) -> list[str]:
+        """Return what the brokers did wrong, one line each. A client may send a record again under a new epoch."""
+        repeats = self.duplicated + self.reordered
+        found = [
+            (self.lost, f"{self.lost} of {self.acked} records lost"),
+            (self.found < self.acked or not self.acked, f"{self.found} of {self.acked} records found"),
+            (self.corrupt, f"{self.corrupt} records corrupt"),
+            (repeats != self.sent_again, f"{repeats} records twice or late, {self.sent_again} sent again"),
+        ]
+        return [f"round {self.number}: {text}: {'; '.join(self.complaints)}" for wrong, text in found if wrong]
 
 
 class Soak:
@@ -104,10 +121,22 @@ class Soak:
                     self._move(admin, Plan(targets), fault)
                     moves, done = moves + 1, [*done, fault]
                 result = load.stop()
-            found = audit(testbed.bootstrap, [fill], result.written, patience_s=AUDIT_S)
+            batches = reader(testbed, admin)
+            found = audit(testbed.bootstrap, [fill], result.written, patience_s=AUDIT_S, batches=batches)
             admin.delete_topic(topic)
         return Round(
-            number, moves, tuple(done), found.expected, found.found, found.lost, found.duplicated, found.corrupt
+            number,
+            moves,
+            tuple(done),
+            found.expected,
+            found.found,
+            found.lost,
+            found.duplicated,
+            found.reordered,
+            found.corrupt,
+            found.sent_again,
+            found.complaints,
+            tuple(reason for process in result.processes for reason in process.new_epochs),
         )
 
     def _move(self, admin: object, plan: Plan, fault: str) -> None:
@@ -132,6 +161,8 @@ class Soak:
             raise failed[0]
 
     def _look(self) -> Usage:
+        # What was freed is given back first: glibc keeps it in its arenas, as much as ever was in use in each.
+        ctypes.CDLL(None).malloc_trim(0)
         hosts = self._testbed.hosts
         ask = (
             "p=$(cat /run/kafka.pid); awk '/^VmRSS/ {print $2}' /proc/$p/status; ls /proc/$p/fd | wc -l; "

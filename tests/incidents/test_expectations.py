@@ -223,6 +223,10 @@ def test_what_events_show(text, events, expected):
         (Records(9, 8, 0, 0, 0), "fail"),
         (Records(9, 9, 0, 1, 0), "fail"),
         (Records(9, 9, 0, 0, 1), "fail"),
+        (Records(9, 9, 0, 2, 0, reordered=1, sent_again=3), "inconclusive"),
+        (Records(9, 9, 0, 2, 0, reordered=1, sent_again=2), "fail"),
+        (Records(9, 8, 1, 2, 0, sent_again=2), "fail"),
+        (Records(9, 9, 0, 2, 1, sent_again=2), "fail"),
     ],
 )
 def test_records(records, expected):

@@ -5,7 +5,9 @@ from collections.abc import Sequence
 from results.contract.live import LiveAudit, LiveLoad
 from results.contract.verdict import Finding, Verdict
 from results.criteria.criterion import FACTS, Criterion, has_load
-from results.criteria.findings import finding
+from results.criteria.findings import SENT_AGAIN, finding
+
+SHOWN = 10
 
 
 def judge_live_records(live: LiveLoad | None) -> list[Finding]:
@@ -27,9 +29,13 @@ def _audit(audit: LiveAudit) -> Finding:
         f"{audit.acked} acknowledged, {audit.found} found; {audit.lost} lost, {audit.duplicated} duplicated, "
         f"{audit.reordered} reordered, {audit.corrupt} corrupt"
     )
+    verdict: Verdict = "fail" if wrong or short else "pass"
+    if wrong and wrong == audit.sent_again and not short:
+        verdict = "inconclusive"
+        why += f"; {SENT_AGAIN}"
     if audit.first:
-        why += ": " + ", ".join(audit.first[:5])
-    return _live(audit.name, "fail" if wrong or short else "pass", float(wrong), why, exactly_once=audit.exactly_once)
+        why += ": " + ", ".join(audit.first[:SHOWN])
+    return _live(audit.name, verdict, float(wrong), why, exactly_once=audit.exactly_once)
 
 
 def _live(

@@ -1,0 +1,101 @@
+"""Why a log has a record twice: the broker appended a batch again, or the client sent it under a new producer epoch.
+
+A broker appends each batch of one producer and epoch once, in the order of its sequence numbers. An idempotent client
+that does not know what became of its requests may begin a new epoch (KIP-360). It then sends again what has no
+acknowledgement, and the broker cannot know that the log has it.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+from testbed.errors import TestbedError
+from testbed.hosts import Shell
+from testbed.kafka.admin import Admin
+from testbed.kafka.log_dump import dump
+from testbed.kafka.node import DATA_DIR
+from testbed.provision.testbed import Testbed
+
+NO_PRODUCER = -1
+SEQUENCES = 1 << 31
+"""After the last sequence number comes 0."""
+
+ReadBatches = Callable[[str, int], "Sequence[Batch]"]
+"""Returns the batches of a topic's partition, in the order of their offsets; raises `TestbedError`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """One batch of records of an idempotent producer, as its header says."""
+
+    producer: int
+    epoch: int
+    first_sequence: int
+    last_sequence: int
+
+    @property
+    def records(self) -> int:
+        """Return the number of records in the batch."""
+        return (self.last_sequence - self.first_sequence) % SEQUENCES + 1
+
+
+def parse_batches(lines: Iterable[str]) -> list[Batch]:
+    """Return the batches of idempotent producers that the dump of a log has; markers of transactions are none."""
+    found = []
+    for line in lines:
+        if not line.startswith("baseOffset: "):
+            continue
+        words = line.split()
+        header = dict(zip(words[::2], words[1::2], strict=False))
+        if header.get("isControl:") != "true" and int(header["producerId:"]) != NO_PRODUCER:
+            found.append(
+                Batch(
+                    int(header["producerId:"]),
+                    int(header["producerEpoch:"]),
+                    int(header["baseSequence:"]),
+                    int(header["lastSequence:"]),
+                )
+            )
+    return found
+
+
+def appended_once(batches: Iterable[Batch]) -> bool:
+    """Return whether each batch of a producer and epoch follows the one before it, without a gap or an overlap."""
+    expected: dict[tuple[int, int], int] = {}
+    for batch in batches:
+        session = batch.producer, batch.epoch
+        if batch.first_sequence != expected.get(session, batch.first_sequence):
+            return False
+        expected[session] = (batch.last_sequence + 1) % SEQUENCES
+    return True
+
+
+def sent_again(batches: Sequence[Batch], repeats: int) -> bool:
+    """Return whether a client that began a new epoch explains that `repeats` records are there twice or late.
+
+    It does when the broker appended each batch once, and the later epochs have at least so many records.
+    """
+    first: dict[int, int] = {}
+    later: Counter[int] = Counter()
+    for batch in batches:
+        if batch.epoch > first.setdefault(batch.producer, batch.epoch):
+            later[batch.producer] += batch.records
+    return appended_once(batches) and later.total() >= repeats
+
+
+def reader(testbed: Testbed, admin: Admin) -> ReadBatches:
+    """Return a function that reads the batches of a partition from its leader's log."""
+
+    def read(topic: str, partition: int) -> Sequence[Batch]:
+        [leader] = [state.leader for tp, state in admin.partitions([topic]).items() if tp.partition == partition]
+        names = [host.name for host in testbed.topology.brokers if host.node_id == leader]
+        if not names:
+            raise TestbedError(f"{topic}-{partition}: its leader, {leader}, is no broker of testbed {testbed.name}")
+        return parse_batches(_dump_log(testbed.hosts[names[0]], f"{DATA_DIR}/{topic}-{partition}"))
+
+    return read
+
+
+def _dump_log(host: Shell, folder: str) -> list[str]:
+    names = sorted(name for name in host.run(["ls", folder]).stdout.split() if name.endswith(".log"))
+    return dump(host, [f"{folder}/{name}" for name in names])

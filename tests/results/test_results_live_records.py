@@ -1,0 +1,38 @@
+"""The verdict on the live records, by what the audit of one producer found."""
+
+from dataclasses import replace
+
+import pytest
+
+from results.contract.live import LiveAudit, LiveLoad
+from results.criteria.catalogue.live_records import judge_live_records
+
+SOUND = LiveAudit("producer-1", acked=9, found=9, lost=0, duplicated=0, reordered=0, corrupt=0, exactly_once=True)
+
+
+@pytest.mark.parametrize(
+    ("changes", "verdict"),
+    [
+        ({}, "pass"),
+        ({"duplicated": 1}, "fail"),
+        ({"reordered": 1}, "fail"),
+        ({"duplicated": 2, "reordered": 1, "exactly_once": False}, "pass"),
+        ({"lost": 1, "found": 8}, "fail"),
+        ({"found": 8}, "fail"),
+        ({"corrupt": 1}, "fail"),
+        ({"acked": 0, "found": 0}, "inconclusive"),
+        ({"duplicated": 2, "reordered": 1, "sent_again": 3}, "inconclusive"),
+        ({"duplicated": 2, "reordered": 1, "sent_again": 2}, "fail"),
+        ({"duplicated": 2, "sent_again": 2, "lost": 1, "found": 8}, "fail"),
+    ],
+)
+def test_the_verdict_follows_from_the_account(changes, verdict):
+    [found] = judge_live_records(LiveLoad((), (replace(SOUND, **changes),)))
+    assert found.verdict == verdict
+
+
+def test_what_a_client_sent_again_has_the_reason_for_its_new_epoch():
+    audit = replace(SOUND, duplicated=1, sent_again=1, first=("t-0: 1 of producer-1 twice", "DRAIN: epoch bump: why"))
+    [found] = judge_live_records(LiveLoad((), (audit,)))
+    assert "new producer epoch" in found.why
+    assert found.why.endswith("t-0: 1 of producer-1 twice, DRAIN: epoch bump: why")
