@@ -337,6 +337,7 @@ def run_throttled_move(context: Context, setup: MoveSetup, make: MakeRun = unbat
                 if setup.returns and moved.done.ok and not load.idle:
                     move_back(environment)
                     load.mark("returned")
+                    load.catch_up()
             # Two waits: the last sample of one host must be later than the samples of the others that show the end.
             recorder.wait_for_all()
             recorder.wait_for_all()

@@ -101,6 +101,12 @@ class ProcessReports:
         )
 
 
+def behind_s(spec: ProducerSpec, last: Mapping[str, Any]) -> float:
+    """Return how many seconds' worth of due records had no outcome at a producer's last report."""
+    answered = sum(last.get(name, 0) for name in ("acked", "failed", "in_doubt"))
+    return float((last.get("due", 0) - answered) / spec.records_per_s)
+
+
 def not_held(spec: ProducerSpec, last: Mapping[str, Any], latest_s: float) -> str:
     """Return why a producer did not keep its declared rate; empty if it did."""
     missing, waiting = last["due"] - last["sent"], last["waiting_at_stop"]

@@ -28,7 +28,7 @@ from testbed.errors import TestbedError
 from testbed.network.fabric import DRIVER
 from testbed.wait import WaitTimeout, wait_until
 from testbed.workload.child import CLOCK
-from testbed.workload.outcome import ProcessReports, ProcessResult, WorkloadResult, samples
+from testbed.workload.outcome import ProcessReports, ProcessResult, WorkloadResult, behind_s, samples
 from testbed.workload.produce import transactional_id
 from testbed.workload.spec import ProducerSpec, Spec, check
 
@@ -240,6 +240,12 @@ class Workload:
             for process in self._processes
         }
         self._on_event("load.mark", name, detail)
+
+    def behind_s(self) -> float:
+        """Return how many seconds' worth of due records have no outcome, as the producers last reported; the most."""
+        return max(
+            (behind_s(p.spec, p.newest()) for p in self._processes if isinstance(p.spec, ProducerSpec)), default=0.0
+        )
 
     def pause(self, consumer: str) -> None:
         """Pause a consumer, which stays in its group and lags from now on. Raise KeyError for an unknown one."""
