@@ -193,13 +193,13 @@ def audit(
                     )
     except KafkaException as error:
         raise TestbedError(f"audit: {error}") from error
-    return _account(ledger, batches)
+    return ledger.result() if batches is None else _account(ledger, batches)
 
 
-def _account(ledger: Ledger, batches: ReadBatches | None) -> Audit:
+def _account(ledger: Ledger, batches: ReadBatches) -> Audit:
     """Return the ledger's account; a log that cannot be read explains nothing, and the account says so."""
     again, unread = set(), []
-    for (topic, partition), repeats in ledger.repeats().items() if batches is not None else ():
+    for (topic, partition), repeats in ledger.repeats().items():
         try:
             if sent_again(batches(topic, partition), repeats):
                 again.add((topic, partition))

@@ -1,4 +1,4 @@
-"""The load after a move without a throttle: it runs until its producers have their answers, or says that they do not."""
+"""The load after an unthrottled move: it runs until its producers have their answers, or notes what is missing."""
 
 from types import SimpleNamespace
 
