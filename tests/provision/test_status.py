@@ -22,9 +22,9 @@ hosts:
 
 
 class FakeTestbed:
-    def __init__(self):
-        self.name, self.topology, self.state = "one", TOPOLOGY, make()
-        self.plan = AddressPlan(0, tuple(host.name for host in TOPOLOGY.hosts))
+    def __init__(self, topology=TOPOLOGY, **state):
+        self.name, self.topology, self.state = "one", topology, make(**state)
+        self.plan = AddressPlan(0, topology.by_number)
         self.bootstrap = ("198.19.0.11:9092",)
 
 
@@ -36,9 +36,7 @@ def seen(**other):
 
 
 def test_a_broken_broker_is_told():
-    testbed = FakeTestbed()
-    testbed.state = make(defects={"b1": ("late-isr,seconds=3",)})
-    found = describe(testbed, ClusterObservation(**WELL))
+    found = describe(FakeTestbed(defects={"b1": ("late-isr,seconds=3",)}), ClusterObservation(**WELL))
     assert not found["ok"]
     assert remarks(found) == ["broken on purpose: late-isr seconds=3 on b1"]
 
@@ -113,11 +111,8 @@ STORED = loads(
 )
 
 
-def test_the_servers_of_an_object_store_are_told(monkeypatch):
-    monkeypatch.setattr(FakeTestbed, "__init__", lambda self: None)
-    testbed = FakeTestbed()
-    testbed.name, testbed.topology, testbed.state, testbed.bootstrap = "one", STORED, make(), ()
-    testbed.plan = AddressPlan(0, ("b1", "s1", "s2"))
+def test_the_servers_of_an_object_store_are_told():
+    testbed = FakeTestbed(STORED)
     processes = {"b1": 17, "s1": 18, "s2": 19}
     well = describe(testbed, ClusterObservation(processes, {"s1": "", "s2": ""}, unfenced=frozenset({1})))
     assert well["ok"] and remarks(well) == []
