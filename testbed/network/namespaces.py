@@ -1,17 +1,18 @@
-"""Commands in the namespaces of this machine's containers: run by root itself, or by a root container."""
+"""Commands on this machine and in the namespaces of its containers: run by root itself, or by a root container."""
 
 import os
+import shlex
 import subprocess
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import Protocol
 
 from testbed.errors import TestbedError
 from testbed.hosts.host import CommandFailed, CommandResult, Shell, as_text
 from testbed.network.kernel import lacking_capabilities
 from testbed.network.root_agent import Subscription
-from testbed.network.root_container import root_container
+from testbed.network.root_container import RemoteSubscription, root_container
+from testbed.software.distribution import SYSTEM_FOLDERS
 
 
 def run_as_root(
@@ -41,21 +42,7 @@ def machine_pid() -> int:
     return root_container().machine_pid if lacking_capabilities() else os.getpid()
 
 
-class Announcements(Protocol):
-    """The kernel's announcements in one network namespace; see `Subscription`."""
-
-    @property
-    def devices(self) -> Mapping[int, str]:
-        """Return the namespace's devices by index."""
-
-    def receive(self) -> bytes:
-        """Return the next announcement; see `Subscription.receive`."""
-
-    def close(self) -> None:
-        """Close it."""
-
-
-def subscribe(pid: int) -> Announcements:
+def subscribe(pid: int) -> Subscription | RemoteSubscription:
     """Subscribe to the announcements in the network namespace of a process. Raise OSError.
 
     As root, the calling thread stays in that namespace: it must end.
@@ -91,14 +78,22 @@ class MachineShell:
 class NamespaceShell:
     """A shell that runs commands in the namespaces of a container, through the container's first process.
 
-    With `machine`, a shell on another machine as root, the container is there.
+    With `machine`, a shell on another machine as root, the container is there. `namespaces` are those that a command
+    enters; in all others it is on the machine.
     """
 
-    def __init__(self, name: str, pid: int, machine: Shell | None = None, *, network_only: bool = False) -> None:
+    def __init__(
+        self,
+        name: str,
+        pid: int,
+        machine: Shell | None = None,
+        *,
+        namespaces: Sequence[str] = ("mount", "net", "pid"),
+    ) -> None:
         self._name = name
         self._pid = pid
         self._machine = machine
-        self._namespaces = ("net",) if network_only else ("mount", "net", "pid")
+        self._namespaces = namespaces
 
     @property
     def pid(self) -> int:
@@ -107,7 +102,7 @@ class NamespaceShell:
 
     def network_only(self) -> "NamespaceShell":
         """Return a shell with the machine's files and processes in the container's network."""
-        return NamespaceShell(self._name, self._pid, self._machine, network_only=True)
+        return NamespaceShell(self._name, self._pid, self._machine, namespaces=("net",))
 
     @property
     def name(self) -> str:
@@ -153,6 +148,8 @@ def _finished(
     text, started = as_text(command), time.monotonic()
     try:
         done = run_as_root(_words(command), pid=pid, namespaces=namespaces, stdin=stdin, timeout_s=timeout_s)
+    except FileNotFoundError as error:
+        raise _not_installed(str(error.filename)) from error
     except subprocess.TimeoutExpired as error:
         raise TestbedError(f"{name}: `{text}` was not done after {timeout_s:g} s") from error
     result = CommandResult(
@@ -163,3 +160,42 @@ def _finished(
         time.monotonic() - started,
     )
     return _checked(name, result, check)
+
+
+PROGRAM_S = 60.0
+
+
+def run_program_as_root(command: Sequence[str]) -> str:
+    """Run a program of the machine that needs root and return its output; a root container does it for other users.
+
+    Raise as `run_program`.
+    """
+    if not lacking_capabilities():
+        return run_program(command)
+    # A new loop device appears in the machine's own /dev only.
+    shell = NamespaceShell("this machine", os.getpid(), namespaces=("mount",))
+    return shell.run(command, timeout_s=PROGRAM_S).stdout
+
+
+def run_program(command: Sequence[str], *, timeout_s: float = PROGRAM_S) -> str:
+    """Run a program of the machine as this user and return its output.
+
+    Raise `TestbedError` when it is missing, fails, or is not done in time.
+    """
+    path = os.pathsep.join((os.environ.get("PATH", os.defpath), *SYSTEM_FOLDERS))
+    env = {"PATH": path, "LC_ALL": "C"}
+    words = shlex.join(command)
+    try:
+        done = subprocess.run(command, capture_output=True, timeout=timeout_s, check=False, env=env)
+    except FileNotFoundError as error:
+        raise _not_installed(command[0]) from error
+    except subprocess.TimeoutExpired as error:
+        raise TestbedError(f"`{words}` was not done after {timeout_s:g} s") from error
+    if done.returncode != 0:
+        said = (done.stderr.strip() or done.stdout.strip()).decode(errors="replace")[-500:]
+        raise TestbedError(f"`{words}` ended with status {done.returncode}: {said}")
+    return done.stdout.decode()
+
+
+def _not_installed(program: str) -> TestbedError:
+    return TestbedError(f"{program} is not installed: run `testbed doctor --fix`")

@@ -76,18 +76,11 @@ def payload_bytes_per_s(rate_bps: float, mtu: int = FULL_MTU) -> float:
     return rate_bps * (_FRAME_PAYLOAD_BYTES - smaller) / (FRAME_BYTES - smaller) / 8
 
 
-def tc_lines(device: str, rate_bps: int, burst_bytes: int, impairment: Impairment = UNIMPAIRED) -> tuple[str, ...]:
-    """Return the lines for `tc -batch -` that shape the traffic sent by `device`, whatever was on it before.
+def tc_lines(device: str, shape: Shape) -> tuple[str, ...]:
+    """Return the lines for `tc -batch -` that shape what `device` sends, whatever was on it before.
 
-    The kernel can replace a class or a FIFO in place, but not an HTB root by another of the same handle
-    ("Change operation not supported"). So the lines first set a plain FIFO as root: this drops the old tree with its
-    queue. The lines can be repeated at any time.
+    They set the shape's rate, burst and impairment; all else follows from these. They can be repeated at any time.
     """
-    return tc_lines_for(device, Shape(rate_bps, burst_bytes, impairment=impairment))
-
-
-def tc_lines_for(device: str, shape: Shape) -> tuple[str, ...]:
-    """Return the lines of `tc_lines` for a shape's rate, burst and impairment (all else follows from these)."""
     rate, burst = f"{shape.rate_bps}bit", f"{shape.burst_bytes}b"
     queue = f"bfifo limit {leaf_limit_bytes(shape.rate_bps)}"
     leaves: tuple[str, ...] = (f"qdisc replace dev {device} parent 1:10 handle 10: {queue}",)
@@ -98,6 +91,7 @@ def tc_lines_for(device: str, shape: Shape) -> tuple[str, ...]:
             f"qdisc replace dev {device} parent 10:1 handle 20: {queue}",
         )
     return (
+        # The kernel does not replace an HTB root by another of the same handle. A plain FIFO drops the old tree.
         f"qdisc replace dev {device} root pfifo limit 1000",
         f"qdisc replace dev {device} root handle 1: htb default 10",
         f"class replace dev {device} parent 1: classid 1:10 htb rate {rate} ceil {rate} "

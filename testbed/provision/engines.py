@@ -97,10 +97,6 @@ class EngineGroup(Engine):
         """See `Engine.members`."""
         return self._members
 
-    def machine_of(self, resource: str) -> str:
-        """Return the machine of a container or network that was made or listed here."""
-        return self._owners[resource]
-
     def close(self) -> None:
         """See `Engine.close`."""
         for engine in self._members.values():

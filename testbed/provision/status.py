@@ -1,14 +1,14 @@
 """The status of a testbed: the processes that run, the servers that answer, and differences from the topology."""
 
 from collections.abc import Collection, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from testbed.defects.parse import in_words
 from testbed.errors import TestbedError
-from testbed.network.apply import FABRIC, BrokenLink, broken_links, shaping_differences
+from testbed.hosts.host import in_parallel
+from testbed.network.apply import BrokenLink, broken_links, shaping_differences
 from testbed.provision.liveness import why_not_whole
 from testbed.provision.state import ssh_hosts
 from testbed.provision.testbed import Testbed
@@ -69,7 +69,7 @@ def look(testbed: Testbed) -> ClusterObservation:
     links: tuple[BrokenLink, ...] = ()
     try:
         links = broken_links(testbed.name, testbed.topology, pids)
-        shaping = shaping_differences(testbed.topology, pids.get(FABRIC), {host: pids[host] for host in pids if host})
+        shaping = shaping_differences(testbed.topology, pids)
     except TestbedError as error:
         problems.append(f"the network could not be read: {error}")
     return ClusterObservation(kafka, stores, silent, unfenced, tuple(shaping), links, problems=tuple(problems))
@@ -94,8 +94,7 @@ def _ask_hosts(testbed: Testbed, running: Collection[str]) -> tuple[dict[str, in
         finally:
             hosts[host.name].close()
 
-    with ThreadPoolExecutor(max_workers=16) as pool:
-        list(pool.map(ask, testbed.topology.hosts))
+    in_parallel(testbed.topology.hosts, ask)
     return kafka, silent
 
 
@@ -104,8 +103,7 @@ def _ask_stores(testbed: Testbed) -> dict[str, str]:
     if not testbed.topology.objectstores:
         return {}
     store = testbed.objectstore
-    with ThreadPoolExecutor(max_workers=16) as pool:
-        return dict(zip(store.names, pool.map(store.silence, store.names), strict=True))
+    return dict(zip(store.names, in_parallel(store.names, store.silence), strict=True))
 
 
 def describe(testbed: Testbed, seen: ClusterObservation) -> dict[str, Any]:

@@ -195,8 +195,7 @@ def _check(testbed: Testbed, target: KafkaSoftware, hosts: Sequence[str], finali
 
 def _start(testbed: Testbed, host: DeclaredHost, target: KafkaSoftware) -> None:
     # Recorded before the start: from now on any restart of this node uses the new Kafka.
-    testbed.state = replace(testbed.state, kafka={**testbed.state.kafka, host.name: target.version})
-    states.save(testbed.state)
+    testbed.record(replace(testbed.state, kafka={**testbed.state.kafka, host.name: target.version}))
     configure(testbed, host)
     testbed.node(host.name).start()
 
