@@ -129,20 +129,6 @@ class LinkEnd:
     device: str
 
 
-@dataclass(frozen=True, slots=True)
-class BrokenLink:
-    """A link end that is down or missing."""
-
-    end: LinkEnd
-    state: str
-
-    def __str__(self) -> str:
-        where = {MACHINE: "on this machine"}.get(self.end.host, f"on {self.end.host}")
-        if self.end.host == FABRIC or self.end.host.startswith("@"):
-            where = f"in {in_words(self.end.host)}"
-        return f"{self.end.what} is {self.state} ({self.end.device} {where})"
-
-
 def link_ends(testbed: str, topology: Topology) -> tuple[LinkEnd, ...]:
     """Return every end of every link of a testbed of this name, and its switches. Pure."""
     if topology.exists:
@@ -168,24 +154,26 @@ def link_ends(testbed: str, topology: Topology) -> tuple[LinkEnd, ...]:
 
 def compare_links(
     testbed: str, topology: Topology, links: Mapping[str, Sequence[Mapping[str, Any]]]
-) -> tuple[BrokenLink, ...]:
-    """Return the ends that are down or missing. Pure.
+) -> tuple[str, ...]:
+    """Return the ends that are down or missing, each as text with its place. Pure.
 
     `links` has the output of `ip -j link show` on each host, in the fabric and on the machine. Other places are not
     judged. A link that is up but has no carrier is down at its other end.
     """
     found = []
     for end in link_ends(testbed, topology):
-        if end.host in links:
-            there = [link for link in links[end.host] if link["ifname"] == end.device]
-            if not there:
-                found.append(BrokenLink(end, "gone"))
-            elif "UP" not in there[0]["flags"]:
-                found.append(BrokenLink(end, "down"))
+        if end.host not in links:
+            continue
+        flags = next((link["flags"] for link in links[end.host] if link["ifname"] == end.device), None)
+        if flags is None or "UP" not in flags:
+            state = "gone" if flags is None else "down"
+            in_fabric = end.host == FABRIC or end.host.startswith("@")
+            where = "on this machine" if end.host == MACHINE else f"{'in' if in_fabric else 'on'} {in_words(end.host)}"
+            found.append(f"{end.what} is {state} ({end.device} {where})")
     return tuple(found)
 
 
-def broken_links(testbed: str, topology: Topology, pids: Mapping[str, Place]) -> tuple[BrokenLink, ...]:
+def broken_links(testbed: str, topology: Topology, pids: Mapping[str, Place]) -> tuple[str, ...]:
     """Return the link ends that are down or missing in the kernel. Needs root. Raise `TestbedError` on failure.
 
     `pids` has a process of each running host, and of the fabric (under its name here, ``FABRIC``).

@@ -15,30 +15,8 @@ from testbed.network.root_container import RemoteSubscription, root_container
 from testbed.software.distribution import SYSTEM_FOLDERS
 
 
-def run_as_root(
-    words: Sequence[str],
-    *,
-    pid: int | None = None,
-    namespaces: Sequence[str] = ("net",),
-    stdin: bytes = b"",
-    timeout_s: float = 60.0,
-) -> subprocess.CompletedProcess[bytes]:
-    """Run a command as root in the namespaces of process `pid`, or in the machine's own; capture its output.
-
-    Raise FileNotFoundError and `subprocess.TimeoutExpired` as `subprocess.run` does.
-    """
-    words = words if pid is None else _entering(pid, namespaces, words)
-    if lacking_capabilities():
-        return root_container().run(words, stdin=stdin, timeout_s=timeout_s)
-    return subprocess.run(words, input=stdin, capture_output=True, timeout=timeout_s, check=False)
-
-
-def _entering(pid: int, namespaces: Sequence[str], words: Sequence[str]) -> list[str]:
-    return ["nsenter", f"--target={pid}", *(f"--{each}" for each in namespaces), "--", *words]
-
-
 def machine_pid() -> int:
-    """Return a process of the machine's own network namespace, as `run_as_root` sees it."""
+    """Return a process of the machine's own network namespace, as a `MachineShell` sees it."""
     return root_container().machine_pid if lacking_capabilities() else os.getpid()
 
 
@@ -56,7 +34,7 @@ def network_of(pid: int) -> tuple[str, ...]:
 
 
 class MachineShell:
-    """A shell as root on the machine on which the testbed runs."""
+    """A shell as root on the machine on which the testbed runs; a root container runs it for other users."""
 
     @property
     def name(self) -> str:
@@ -72,14 +50,25 @@ class MachineShell:
         stdin: bytes = b"",
     ) -> CommandResult:
         """See `Host.run`."""
-        return _finished(self.name, None, (), command, timeout_s, check, stdin)
+        text, words, started = as_text(command), _words(command), time.monotonic()
+        try:
+            if lacking_capabilities():
+                done = root_container().run(words, stdin=stdin, timeout_s=timeout_s)
+            else:
+                done = subprocess.run(words, input=stdin, capture_output=True, timeout=timeout_s, check=False)
+        except FileNotFoundError as error:
+            raise _not_installed(str(error.filename)) from error
+        except subprocess.TimeoutExpired as error:
+            raise TestbedError(f"{self.name}: `{text}` was not done after {timeout_s:g} s") from error
+        out, err = (part.decode(errors="replace") for part in (done.stdout, done.stderr))
+        return _checked(self.name, CommandResult(text, done.returncode, out, err, time.monotonic() - started), check)
 
 
 class NamespaceShell:
     """A shell that runs commands in the namespaces of a container, through the container's first process.
 
-    With `machine`, a shell on another machine as root, the container is there. `namespaces` are those that a command
-    enters; in all others it is on the machine.
+    The container is on this machine, or on the machine of `machine`, a shell as root. `namespaces` are those that a
+    command enters; in all others it is on the machine.
     """
 
     def __init__(
@@ -92,7 +81,7 @@ class NamespaceShell:
     ) -> None:
         self._name = name
         self._pid = pid
-        self._machine = machine
+        self._machine = machine or MachineShell()
         self._namespaces = namespaces
 
     @property
@@ -118,10 +107,8 @@ class NamespaceShell:
         stdin: bytes = b"",
     ) -> CommandResult:
         """See `Host.run`."""
-        if self._machine is None:
-            return _finished(self._name, self._pid, self._namespaces, command, timeout_s, check, stdin)
-        words = _entering(self._pid, self._namespaces, _words(command))
-        done = self._machine.run(words, timeout_s=timeout_s, check=False, stdin=stdin)
+        enter = ["nsenter", f"--target={self._pid}", *(f"--{each}" for each in self._namespaces), "--"]
+        done = self._machine.run([*enter, *_words(command)], timeout_s=timeout_s, check=False, stdin=stdin)
         return _checked(self._name, replace(done, command=as_text(command)), check)
 
 
@@ -133,33 +120,6 @@ def _checked(name: str, result: CommandResult, check: bool) -> CommandResult:
     if check and result.exit_status != 0:
         raise CommandFailed(name, result)
     return result
-
-
-def _finished(
-    name: str,
-    pid: int | None,
-    namespaces: Sequence[str],
-    command: str | Sequence[str],
-    timeout_s: float,
-    check: bool,
-    stdin: bytes,
-) -> CommandResult:
-    """Run a command on this machine to its end."""
-    text, started = as_text(command), time.monotonic()
-    try:
-        done = run_as_root(_words(command), pid=pid, namespaces=namespaces, stdin=stdin, timeout_s=timeout_s)
-    except FileNotFoundError as error:
-        raise _not_installed(str(error.filename)) from error
-    except subprocess.TimeoutExpired as error:
-        raise TestbedError(f"{name}: `{text}` was not done after {timeout_s:g} s") from error
-    result = CommandResult(
-        text,
-        done.returncode,
-        done.stdout.decode(errors="replace"),
-        done.stderr.decode(errors="replace"),
-        time.monotonic() - started,
-    )
-    return _checked(name, result, check)
 
 
 PROGRAM_S = 60.0

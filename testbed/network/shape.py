@@ -4,7 +4,7 @@ A device has an HTB class with a byte queue; netem adds delay, jitter and loss."
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -202,25 +202,21 @@ def compare(expected: Shape, actual: Shape | None) -> list[str]:
     """Return the differences between the kernel's shaping and the declared shaping as texts; empty without any."""
     if actual is None:
         return [f"not shaped; declared is {format_bit_rate(expected.rate_bps)}"]
-    found = []
-    for name, want, have in (
-        ("rate", expected.rate_bps, actual.rate_bps),
-        ("ceil", expected.ceil_bps, actual.ceil_bps),
-    ):
-        if have not in (want, rate_as_shown(want)):
-            found.append(f"{name} is {format_bit_rate(have)}; declared is {format_bit_rate(want)}")
-    for name, want, rate_bps, have in (
-        ("burst", expected.burst_bytes, expected.rate_bps, actual.burst_bytes),
-        ("cburst", expected.cburst_bytes, expected.ceil_bps, actual.cburst_bytes),
-    ):
-        if have not in (want, *bursts_as_shown(want, rate_bps)):
-            found.append(f"{name} is {format_size(have)}; declared is {format_size(want)}")
-    for name, want, have in (
-        ("queue", expected.leaf_bytes, actual.leaf_bytes),
-        ("quantum", expected.quantum_bytes, actual.quantum_bytes),
-    ):
-        if have != want:
-            found.append(f"{name} is {format_size(have)}; declared is {format_size(want)}")
+    bursts = bursts_as_shown(expected.burst_bytes, expected.rate_bps)
+    cbursts = bursts_as_shown(expected.cburst_bytes, expected.ceil_bps)
+    checks: tuple[tuple[str, int, int, tuple[int, ...], Callable[[int], str]], ...] = (
+        ("rate", expected.rate_bps, actual.rate_bps, (rate_as_shown(expected.rate_bps),), format_bit_rate),
+        ("ceil", expected.ceil_bps, actual.ceil_bps, (rate_as_shown(expected.ceil_bps),), format_bit_rate),
+        ("burst", expected.burst_bytes, actual.burst_bytes, bursts, format_size),
+        ("cburst", expected.cburst_bytes, actual.cburst_bytes, cbursts, format_size),
+        ("queue", expected.leaf_bytes, actual.leaf_bytes, (), format_size),
+        ("quantum", expected.quantum_bytes, actual.quantum_bytes, (), format_size),
+    )
+    found = [
+        f"{name} is {text(have)}; declared is {text(want)}"
+        for name, want, have, shown, text in checks
+        if have not in (want, *shown)
+    ]
     found += compare_impairment(expected.impairment, actual.impairment)
     if expected.delayed_packets != actual.delayed_packets:
         found.append(

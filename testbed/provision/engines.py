@@ -124,18 +124,6 @@ class EngineGroup(Engine):
                 engine.remove_network(name)
             raise
 
-    def create_volume(self, name: str, options: Mapping[str, str], labels: Mapping[str, str]) -> None:
-        """See `Engine.create_volume`: a disk is always on the machine of the testbed."""
-        self._members[HERE].create_volume(name, options, labels)
-
-    def volumes(self, name: str) -> list[str]:
-        """See `Engine.volumes`."""
-        return self._members[HERE].volumes(name)
-
-    def remove_volume(self, volume: str) -> None:
-        """See `Engine.remove_volume`."""
-        self._members[HERE].remove_volume(volume)
-
     def create(self, spec: ContainerSpec) -> str:
         """Make and start a container on its machine."""
         made = self._members[spec.machine].create(replace(spec, labels=labels_on(spec.machine, spec.labels)))
@@ -165,12 +153,11 @@ class EngineGroup(Engine):
 
     def containers(self, name: str | None = None) -> list[HostContainer]:
         """Return all containers of a testbed on all machines. Raise `TestbedError` when one does not answer."""
-        return [found for machine in self._members for found in self.containers_on(machine, name)]
-
-    def containers_on(self, machine: str, name: str | None) -> list[HostContainer]:
-        """Return all containers of a testbed on one machine. Raise `TestbedError` when it does not answer."""
-        found = self._members[machine].containers(name)
-        self._owners |= {each.id: machine for each in found}
+        found = []
+        for machine, engine in self._members.items():
+            there = engine.containers(name)
+            self._owners |= {each.id: machine for each in there}
+            found += there
         return found
 
     def networks(self, name: str | None = None) -> list[tuple[str, Mapping[str, str]]]:

@@ -16,6 +16,7 @@ from pathlib import Path
 from testbed.errors import TestbedError
 from testbed.network.kernel import try_kind
 from testbed.network.namespaces import run_program, run_program_as_root
+from testbed.network.overlay import HERE
 from testbed.provision import state as states
 from testbed.provision.cgroups import ContainerCgroup, no_disk_rate, throttle_writeback
 from testbed.provision.containers import Engine, HostContainer, Labels, name_of_host
@@ -183,7 +184,8 @@ def make_disk(engine: Engine, labels: Labels, host: str, disk: Disk) -> DiskMoun
     run_program(["debugfs", "-w", "-R", "rmdir lost+found", str(file)])
     device = run_program_as_root(["losetup", "--find", "--show", str(file)]).strip()
     volume = name_of_host(labels.name, host)
-    engine.create_volume(volume, {"type": "ext4", "device": device, "o": "noatime"}, labels.of("disk", host))
+    options = {"type": "ext4", "device": device, "o": "noatime"}
+    engine.members[HERE].create_volume(volume, options, labels.of("disk", host))
     return DiskMount(volume, device, disk.bandwidth_bytes_per_s)
 
 

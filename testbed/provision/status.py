@@ -8,7 +8,7 @@ from typing import Any
 from testbed.defects.parse import in_words
 from testbed.errors import TestbedError
 from testbed.hosts.host import in_parallel
-from testbed.network.apply import BrokenLink, broken_links, shaping_differences
+from testbed.network.apply import broken_links, shaping_differences
 from testbed.provision.liveness import why_not_whole
 from testbed.provision.state import ssh_hosts
 from testbed.provision.testbed import Testbed
@@ -34,7 +34,7 @@ class ClusterObservation:
     unfenced: frozenset[int] = frozenset()
     """Node ids of the brokers that serve."""
     shaping: tuple[str, ...] = ()
-    links: tuple[BrokenLink, ...] = ()
+    links: tuple[str, ...] = ()
     faults: Sequence[Mapping[str, Any]] = ()
     """The faults that are active: id, fault, since, owner."""
     problems: tuple[str, ...] = ()
@@ -66,7 +66,7 @@ def look(testbed: Testbed) -> ClusterObservation:
         # Brokers of a cluster that does not answer are reported as fenced.
         unfenced = frozenset(broker.id for broker in admin.cluster().brokers)
     shaping: list[str] = []
-    links: tuple[BrokenLink, ...] = ()
+    links: tuple[str, ...] = ()
     try:
         links = broken_links(testbed.name, testbed.topology, pids)
         shaping = shaping_differences(testbed.topology, pids)
@@ -119,7 +119,7 @@ def describe(testbed: Testbed, seen: ClusterObservation) -> dict[str, Any]:
         "hosts": hosts,
         "uplinks": [{"rack": rack, **_rates(link)} for rack, link in testbed.topology.uplinks.items()],
         "shaping": list(seen.shaping),
-        "links": [str(each) for each in seen.links],
+        "links": list(seen.links),
         "faults": [dict(fault) for fault in seen.faults],
         "defects": broken,
         "silent": dict(sorted(seen.silent.items())),
