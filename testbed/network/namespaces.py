@@ -36,10 +36,7 @@ def network_of(pid: int) -> tuple[str, ...]:
 class MachineShell:
     """A shell as root on the machine on which the testbed runs; a root container runs it for other users."""
 
-    @property
-    def name(self) -> str:
-        """Return the name for errors."""
-        return "this machine"
+    name = "this machine"
 
     def run(
         self,
@@ -67,8 +64,8 @@ class MachineShell:
 class NamespaceShell:
     """A shell that runs commands in the namespaces of a container, through the container's first process.
 
-    The container is on this machine, or on the machine of `machine`, a shell as root. `namespaces` are those that a
-    command enters; in all others it is on the machine.
+    The container is on this machine, or on the machine of `machine`, a shell as root. `pid` is the number of that
+    process, as its machine counts. `namespaces` are those that a command enters; in all others it is on the machine.
     """
 
     def __init__(
@@ -79,24 +76,14 @@ class NamespaceShell:
         *,
         namespaces: Sequence[str] = ("mount", "net", "pid"),
     ) -> None:
-        self._name = name
-        self._pid = pid
+        self.name = name
+        self.pid = pid
         self._machine = machine or MachineShell()
-        self._namespaces = namespaces
-
-    @property
-    def pid(self) -> int:
-        """Return the number of the container's first process, as its machine counts."""
-        return self._pid
+        self.namespaces = namespaces
 
     def network_only(self) -> "NamespaceShell":
         """Return a shell with the machine's files and processes in the container's network."""
-        return NamespaceShell(self._name, self._pid, self._machine, namespaces=("net",))
-
-    @property
-    def name(self) -> str:
-        """Return the name for errors."""
-        return self._name
+        return NamespaceShell(self.name, self.pid, self._machine, namespaces=("net",))
 
     def run(
         self,
@@ -107,9 +94,9 @@ class NamespaceShell:
         stdin: bytes = b"",
     ) -> CommandResult:
         """See `Host.run`."""
-        enter = ["nsenter", f"--target={self._pid}", *(f"--{each}" for each in self._namespaces), "--"]
+        enter = ["nsenter", f"--target={self.pid}", *(f"--{each}" for each in self.namespaces), "--"]
         done = self._machine.run([*enter, *_words(command)], timeout_s=timeout_s, check=False, stdin=stdin)
-        return _checked(self._name, replace(done, command=as_text(command)), check)
+        return _checked(self.name, replace(done, command=as_text(command)), check)
 
 
 def _words(command: str | Sequence[str]) -> list[str]:

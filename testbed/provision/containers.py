@@ -177,11 +177,13 @@ class Engine:
     With `connect` it is another engine's, that of `machine`.
     """
 
-    _machine: str = ""
-
     def __init__(self, connect: Callable[[], EngineApi] | None = None, machine: str = "") -> None:
         self._connect = connect or _local_api
         self._machine = machine
+        self.shells: Mapping[str, SshHost] = {}
+        """A shell as root on each other machine."""
+        self.members: Mapping[str, Engine] = {"": self}
+        """The engine of each machine; the name of the machine of the testbed is empty."""
 
     @cached_property
     def _api(self) -> EngineApi:
@@ -196,16 +198,6 @@ class Engine:
     def is_local(self) -> bool:
         """Return whether it is the engine of the machine of the testbed."""
         return not self._machine
-
-    @property
-    def shells(self) -> Mapping[str, SshHost]:
-        """Return a shell as root on each other machine."""
-        return {}
-
-    @property
-    def members(self) -> "Mapping[str, Engine]":
-        """Return the engine of each machine; the name of the machine of the testbed is empty."""
-        return {"": self}
 
     def close(self) -> None:
         """Close the connection, if it was opened."""

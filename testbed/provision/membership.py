@@ -31,7 +31,8 @@ from testbed.topology.model import Topology
 from testbed.wait import wait_for
 
 if TYPE_CHECKING:
-    from testbed.provision.testbed import Progress, Testbed
+    from testbed.provision.provider import Progress
+    from testbed.provision.testbed import Testbed
 
 Step = Callable[[str], None]
 """A callback with the name of each step that has ended."""

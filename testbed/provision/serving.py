@@ -25,7 +25,8 @@ from testbed.topology.host import DeclaredHost
 from testbed.wait import wait_for
 
 if TYPE_CHECKING:
-    from testbed.provision.testbed import Progress, Testbed
+    from testbed.provision.provider import Progress
+    from testbed.provision.testbed import Testbed
 
 ASK_S = 2.0
 _LOOK_S = 0.1

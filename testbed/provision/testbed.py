@@ -33,7 +33,7 @@ from testbed.provision.inventory.provider import InventoryProvider
 from testbed.provision.liveness import NotWhole, explained, why_not_whole
 from testbed.provision.machine import without_cpu_limits
 from testbed.provision.plan import ClusterIdentity, Equipment
-from testbed.provision.provider import Provider
+from testbed.provision.provider import Progress, Provider
 from testbed.provision.resources import remove, require_name
 from testbed.provision.software import KafkaSoftware, SoftwareSet
 from testbed.provision.state import NO_SLOT, TestbedState, ssh_hosts
@@ -41,8 +41,6 @@ from testbed.software.jvm import with_flag, with_jvm
 from testbed.topology import Topology, load_document
 from testbed.topology.find import find
 from testbed.topology.host import DeclaredHost
-
-Progress = Callable[[str], None]
 
 
 def software_set(topology: Topology) -> SoftwareSet:

@@ -36,7 +36,7 @@ def use(tmp_path, monkeypatch):
     monkeypatch.setattr(facade, "SoftwareSet", FakeSoftware)
 
     def use(api):
-        engine = Engine.__new__(Engine)
+        engine = Engine()
         engine._api = api
         monkeypatch.setattr(fleet, "Engine", lambda: engine)
         return api
