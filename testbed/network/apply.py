@@ -100,12 +100,9 @@ def machine_networks(machine: Shell | None = None) -> list[str]:
     """Return every IPv4 network a machine has a route to, in CIDR notation (without the default route)."""
     command = ["ip", "-j", "-4", "route", "show", "table", "all"]
     routes: list[dict[str, Any]] = _read(command) if machine is None else json.loads(_run(machine, command) or "[]")
-    found = []
-    for route in routes:
-        destination = str(route.get("dst", "default"))
-        if destination != "default" and route.get("type", "unicast") in ("unicast", "local"):
-            found.append(destination if "/" in destination else destination + "/32")
-    return found
+    kinds = ("unicast", "local")
+    found = [str(route.get("dst", "default")) for route in routes if route.get("type", "unicast") in kinds]
+    return [each if "/" in each else f"{each}/32" for each in found if each != "default"]
 
 
 def devices_with_alias(prefix: str) -> dict[str, str]:

@@ -54,8 +54,7 @@ class SshAccess:
 
     def to_document(self) -> dict[str, Any]:
         """Return the fields as a file has them; those without a value are omitted."""
-        fields = {name: getattr(self, name) for name in self.__dataclass_fields__}
-        return {name: value for name, value in fields.items() if value is not None}
+        return {name: value for name in self.__dataclass_fields__ if (value := getattr(self, name)) is not None}
 
 
 def _pattern(pattern: str, what: str, allowed: str) -> BeforeValidator:

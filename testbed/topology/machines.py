@@ -69,10 +69,8 @@ class EngineMachine:
 
     def to_document(self) -> dict[str, Any]:
         """Return the fields as a file has them; those without a value are omitted."""
-        fields = {name: getattr(self, name) for name in ("engine", "key", "host_key", "known_hosts", "address")}
-        if self.is_local:
-            fields = {"engine": LOCAL, "address": self.address}
-        return {name: value for name, value in fields.items() if value is not None}
+        names = ("engine", "address") if self.is_local else ("engine", "key", "host_key", "known_hosts", "address")
+        return {name: value for name in names if (value := getattr(self, name)) is not None}
 
 
 def _engine_problem(found: object) -> str | None:
