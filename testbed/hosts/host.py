@@ -59,12 +59,7 @@ class Shell(Protocol):
         """Return the host's name in the topology."""
 
     def run(
-        self,
-        command: str | Sequence[str],
-        *,
-        timeout_s: float = 60.0,
-        check: bool = True,
-        stdin: bytes = b"",
+        self, command: str | Sequence[str], *, timeout_s: float = 60.0, check: bool = True, stdin: bytes = b""
     ) -> CommandResult:
         """Run a command to its end and return its result. A shell interprets a string; nothing interprets a sequence.
 

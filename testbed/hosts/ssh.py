@@ -176,12 +176,7 @@ class SshHost:
         return channel
 
     def run(
-        self,
-        command: str | Sequence[str],
-        *,
-        timeout_s: float = 60.0,
-        check: bool = True,
-        stdin: bytes = b"",
+        self, command: str | Sequence[str], *, timeout_s: float = 60.0, check: bool = True, stdin: bytes = b""
     ) -> CommandResult:
         """See `Host.run`."""
         text = as_text(command)

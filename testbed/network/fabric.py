@@ -164,10 +164,7 @@ def _tc(devices: Iterable[Shaped]) -> tuple[str, ...]:
 
 def _bridge(name: str) -> list[str]:
     # No spanning tree and no delay: there are no loops, and a port must forward from its first packet on.
-    return [
-        f"link add name {name} type bridge forward_delay 0 stp_state 0",
-        f"link set dev {name} up",
-    ]
+    return [f"link add name {name} type bridge forward_delay 0 stp_state 0", f"link set dev {name} up"]
 
 
 def wire(
@@ -301,8 +298,4 @@ def _host_script(host: DeclaredHost, plan: AddressPlan, shaped: Sequence[Shaped]
         ]
     own = [each for each in shaped if each.host == host.name]
     ip += [frames_line(each.device) for each in own if sends_frames(each.shape)]
-    return Script(
-        ip=tuple(ip),
-        commands=tuple(offload_command(nic.name) for nic in host.nics),
-        tc=_tc(own),
-    )
+    return Script(ip=tuple(ip), commands=tuple(offload_command(nic.name) for nic in host.nics), tc=_tc(own))

@@ -22,14 +22,7 @@ from testbed.network.fabric import CORE, port, switch_of, switches
 from testbed.network.flow import PORT, FlowEnd, FlowSettings, payload_rate, receiver, send
 from testbed.network.overlay import fabric_place, machines_of
 from testbed.network.shape import FULL_MTU, payload_bytes_per_s
-from testbed.network.transfers import (
-    BEFORE_S,
-    FABRIC,
-    Transfer,
-    measure_s,
-    offered_bps,
-    transfers,
-)
+from testbed.network.transfers import BEFORE_S, FABRIC, Transfer, measure_s, offered_bps, transfers
 from testbed.topology.host import DeclaredHost
 from testbed.topology.links import Direction, Side
 from testbed.topology.model import Topology

@@ -39,12 +39,7 @@ class MachineShell:
     name = "this machine"
 
     def run(
-        self,
-        command: str | Sequence[str],
-        *,
-        timeout_s: float = 60.0,
-        check: bool = True,
-        stdin: bytes = b"",
+        self, command: str | Sequence[str], *, timeout_s: float = 60.0, check: bool = True, stdin: bytes = b""
     ) -> CommandResult:
         """See `Host.run`."""
         text, words, started = as_text(command), _words(command), time.monotonic()
@@ -69,12 +64,7 @@ class NamespaceShell:
     """
 
     def __init__(
-        self,
-        name: str,
-        pid: int,
-        machine: Shell | None = None,
-        *,
-        namespaces: Sequence[str] = ("mount", "net", "pid"),
+        self, name: str, pid: int, machine: Shell | None = None, *, namespaces: Sequence[str] = ("mount", "net", "pid")
     ) -> None:
         self.name = name
         self.pid = pid
@@ -86,12 +76,7 @@ class NamespaceShell:
         return NamespaceShell(self.name, self.pid, self._machine, namespaces=("net",))
 
     def run(
-        self,
-        command: str | Sequence[str],
-        *,
-        timeout_s: float = 60.0,
-        check: bool = True,
-        stdin: bytes = b"",
+        self, command: str | Sequence[str], *, timeout_s: float = 60.0, check: bool = True, stdin: bytes = b""
     ) -> CommandResult:
         """See `Host.run`."""
         enter = ["nsenter", f"--target={self.pid}", *(f"--{each}" for each in self.namespaces), "--"]

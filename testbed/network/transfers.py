@@ -94,12 +94,7 @@ def _rest(
 
 
 def _transfer_of(
-    source: str,
-    target: str,
-    measures: Sequence[tuple[str, Direction]],
-    number: int,
-    rate_bps: int,
-    *links: Link,
+    source: str, target: str, measures: Sequence[tuple[str, Direction]], number: int, rate_bps: int, *links: Link
 ) -> Transfer:
     offered, seconds = offered_bps(rate_bps, *links), measure_s(rate_bps)
     return Transfer(source, target, tuple(measures), number, offered, seconds, rate_bps)

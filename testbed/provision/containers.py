@@ -43,13 +43,7 @@ class Labels:
 
     def of(self, role: str, host: str = "") -> dict[str, str]:
         """Return the labels of one resource; roles: host, fabric, management."""
-        labels = {
-            NAME: self.name,
-            ROLE: role,
-            SLOT: str(self.slot),
-            OWNER: str(self.owner),
-            STATE: self.state_dir,
-        }
+        labels = {NAME: self.name, ROLE: role, SLOT: str(self.slot), OWNER: str(self.owner), STATE: self.state_dir}
         return {**labels, HOST: host} if host else labels
 
 

@@ -416,11 +416,7 @@ class Testbed:
         return host
 
     def remove_host(
-        self,
-        name: str,
-        *,
-        step: Callable[[str], None] = lambda _name: None,
-        progress: Progress = lambda _text: None,
+        self, name: str, *, step: Callable[[str], None] = lambda _name: None, progress: Progress = lambda _text: None
     ) -> None:
         """Stop a broker that has no replicas, unregister it, and remove its container; or remove a client.
 

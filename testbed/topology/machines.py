@@ -154,10 +154,7 @@ def _burden(
 
 
 def machine_problems(
-    hosts: Sequence["DeclaredHost"],
-    machines: Sequence[EngineMachine],
-    uplinks: Iterable[str],
-    mtu: int | None,
+    hosts: Sequence["DeclaredHost"], machines: Sequence[EngineMachine], uplinks: Iterable[str], mtu: int | None
 ) -> Iterator[Violation]:
     """Yield every violation of the machines and the hosts' places."""
     if not machines:

@@ -165,24 +165,19 @@ TopologyName = Annotated[str, *_name(rules.NAME, "topology")]
 Description = Annotated[str, check(_text_problem("text (in quotes if need be)"))]
 KafkaVersion = Annotated[str, check(rules.version_problem), text_schema(rules.VERSION, "4.3.1", "3.9.2")]
 KafkaPath = Annotated[
-    str,
-    *_path("a release tarball or a folder with a build, such as ../kafka", "../kafka", "~/kafka_2.13-4.3.1.tgz"),
+    str, *_path("a release tarball or a folder with a build, such as ../kafka", "../kafka", "~/kafka_2.13-4.3.1.tgz")
 ]
 AutomqPath = Annotated[
-    str,
-    *_path("a release tarball or its unpacked folder, such as ../automq", "../automq", "~/automq-1.5.0.tgz"),
+    str, *_path("a release tarball or its unpacked folder, such as ../automq", "../automq", "~/automq-1.5.0.tgz")
 ]
 ManagerPath = Annotated[
-    str,
-    *_path("the folder with the jars of a RemoteStorageManager, such as ../tiered-storage", "../tiered-storage"),
+    str, *_path("the folder with the jars of a RemoteStorageManager, such as ../tiered-storage", "../tiered-storage")
 ]
 ImageName = Annotated[
     str, *text_type(IMAGE, "image", "a name the container engine knows, such as automq:1.5.0", "automq:1.5.0")
 ]
 NodeId = Annotated[
-    int,
-    check(rules.node_id_problem),
-    WithJsonSchema({"type": "integer", "minimum": 0, "maximum": rules.MAX_NODE_ID}),
+    int, check(rules.node_id_problem), WithJsonSchema({"type": "integer", "minimum": 0, "maximum": rules.MAX_NODE_ID})
 ]
 PropertyName = Annotated[str, check(rules.property_name_problem)]
 PropertyValue = Annotated[str, BeforeValidator(_property_value)]

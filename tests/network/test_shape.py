@@ -52,13 +52,7 @@ def test_commands() -> None:
 
 @pytest.mark.parametrize(
     ("rate_bps", "limit_bytes"),
-    [
-        (8_000, 65_536),
-        (10_000_000, 65_536),
-        (100_000_000, 375_000),
-        (400_000_000, 1_500_000),
-        (10**11, 375_000_000),
-    ],
+    [(8_000, 65_536), (10_000_000, 65_536), (100_000_000, 375_000), (400_000_000, 1_500_000), (10**11, 375_000_000)],
 )
 def test_the_queue_is_30_ms_long(rate_bps: int, limit_bytes: int) -> None:
     assert leaf_limit_bytes(rate_bps) == limit_bytes
@@ -86,11 +80,7 @@ def test_an_unshaped_device() -> None:
         ("rate 400Mbit", "rate 100Mbit", "rate is 100mbit; declared is 400mbit"),
         ("ceil 400Mbit", "ceil 1Gbit", "ceil is 1gbit; declared is 400mbit"),
         ("rate 400Mbit", "rate 399999Kbit", "rate is 399.999mbit; declared is 400mbit"),
-        (
-            "linklayer ethernet burst 50Kb",
-            "linklayer ethernet burst 51199b",
-            "burst is 51.199kB; declared is 50KiB",
-        ),
+        ("linklayer ethernet burst 50Kb", "linklayer ethernet burst 51199b", "burst is 51.199kB; declared is 50KiB"),
         ("cburst 50Kb", "cburst 1Mb", "cburst is 1MiB; declared is 50KiB"),
         ("quantum 1514", "quantum 200000", "quantum is 200kB; declared is 1.514kB"),
     ],

@@ -97,10 +97,7 @@ def test_escapes_cannot_smuggle_control_characters() -> None:
 
 def test_what_is_printed_is_short_and_printable() -> None:
     with pytest.raises(TopologyError) as refused:
-        loads(
-            GOOD.replace("role: both", f'role: "\\e[31m{"x" * 10_000}"').replace("b4:", f"{'b' * 900}:"),
-            "t.yaml",
-        )
+        loads(GOOD.replace("role: both", f'role: "\\e[31m{"x" * 10_000}"').replace("b4:", f"{'b' * 900}:"), "t.yaml")
     for line in str(refused.value).split("\n"):
         assert line.isprintable() and len(line) < 300
 
@@ -108,10 +105,7 @@ def test_what_is_printed_is_short_and_printable() -> None:
 @pytest.mark.parametrize(
     ("raw", "line"),
     [
-        (
-            b"\x7fELF\x02\x01\x01\0\0\0",
-            "1:1: the character U+007F is not text; a topology is a YAML file in UTF-8",
-        ),
+        (b"\x7fELF\x02\x01\x01\0\0\0", "1:1: the character U+007F is not text; a topology is a YAML file in UTF-8"),
         (b"name: t\nb: caf\xe9\n", "2:7: byte 0xe9 is not UTF-8; a topology is a YAML file in UTF-8"),
         (b"\xff\xfen\0a\0", "1:1: byte 0xff is not UTF-8; a topology is a YAML file in UTF-8"),
         (b"\x1f\x8b\x08\x00", "1:2: byte 0x8b is not UTF-8; a topology is a YAML file in UTF-8"),
@@ -135,10 +129,7 @@ def test_things_that_are_no_files(tmp_path: Path) -> None:
     large = tmp_path / "large.yaml"
     large.write_bytes(b"#" * (MAX_BYTES + 1))
     for path, said in (
-        (
-            tmp_path / "two-broker.yaml",
-            f"there is no such file; did you mean {tmp_path / 'two-brokers.yaml'}?",
-        ),
+        (tmp_path / "two-broker.yaml", f"there is no such file; did you mean {tmp_path / 'two-brokers.yaml'}?"),
         (tmp_path / "x" / "y.yaml", "there is no such file"),
         (tmp_path, "this is a directory; a topology is a YAML file"),
         (pipe, "this is not a regular file; a topology is a YAML file"),

@@ -168,11 +168,7 @@ def test_inheritance() -> None:
     c1, b1, b2, l1 = topology.hosts
 
     assert (c1.role, c1.rack, c1.kafka_version) == (Role.CONTROLLER, "r1", "4.3.1")
-    assert c1.properties == {
-        "num.replica.fetchers": "1",
-        "auto.leader.rebalance.enable": "false",
-        "a.ratio": "0.50",
-    }
+    assert c1.properties == {"num.replica.fetchers": "1", "auto.leader.rebalance.enable": "false", "a.ratio": "0.50"}
     assert c1.nic == Nic(400_000_000, 400_000_000, 51_200, 51_200)
 
     assert b1.properties["num.replica.fetchers"] == "2" and b1.properties["b.text"] == "x y"

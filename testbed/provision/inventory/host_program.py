@@ -28,11 +28,7 @@ MARKER = ".testbed"
 PENDING, CONFIRMED, EXPIRED = "shaping.pending", "shaping.confirmed", "shaping.expired"
 """The journal of the NICs' state: the driver and the rollback each rename it, and only one of them can."""
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-OFFLOADS = {
-    "tso": "tcp-segmentation-offload",
-    "gso": "generic-segmentation-offload",
-    "gro": "generic-receive-offload",
-}
+OFFLOADS = {"tso": "tcp-segmentation-offload", "gso": "generic-segmentation-offload", "gro": "generic-receive-offload"}
 KINDS = {
     "ifb": [("ifb_xmit", "ifb")],
     "htb": [("htb_enqueue", "sch_htb")],

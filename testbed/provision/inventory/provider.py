@@ -114,12 +114,7 @@ class InventoryProvider:
                     "frames": any(sends_frames(each.shape) for each in shaped_devices(self._topology)),
                 }
             )
-        config = {
-            "home": machine.home,
-            "seconds": ROLLBACK_S,
-            "alias": f"testbed={testbed.name}",
-            "devices": devices,
-        }
+        config = {"home": machine.home, "seconds": ROLLBACK_S, "alias": f"testbed={testbed.name}", "devices": devices}
         ask(testbed.hosts[host.name], "shape", config, program=HOST_PROGRAM)
         # Only a connection that begins now shows that the machine can still be reached.
         fresh = states.machine_hosts(testbed.state, self._topology, connect_timeout_s=ROLLBACK_S / 2)[host.name]
