@@ -58,7 +58,9 @@ def look(testbed: Testbed) -> ClusterObservation:
     problems = [ended] if ended else []
     stores: dict[str, str] = {}
     try:
-        stores = _ask_stores(testbed)
+        if testbed.topology.objectstores:
+            store = testbed.objectstore
+            stores = dict(zip(store.names, in_parallel(store.names, store.silence), strict=True))
     except TestbedError as error:
         problems.append(str(error))
     unfenced: frozenset[int] = frozenset()
@@ -96,14 +98,6 @@ def _ask_hosts(testbed: Testbed, running: Collection[str]) -> tuple[dict[str, in
 
     in_parallel(testbed.topology.hosts, ask)
     return kafka, silent
-
-
-def _ask_stores(testbed: Testbed) -> dict[str, str]:
-    """Return why each server of the object store is not ready; empty when it is ready."""
-    if not testbed.topology.objectstores:
-        return {}
-    store = testbed.objectstore
-    return dict(zip(store.names, in_parallel(store.names, store.silence), strict=True))
 
 
 def describe(testbed: Testbed, seen: ClusterObservation) -> dict[str, Any]:

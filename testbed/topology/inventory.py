@@ -4,7 +4,7 @@ A topology with an inventory declares hosts that the testbed does not make. Each
 """
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from ipaddress import AddressValueError, IPv4Address
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -145,14 +145,20 @@ class SshForm(InventoryForm):
     host_key: HostKey | None = optional("The host's key or its fingerprint. Left out: known_hosts must have it.")
 
 
-def access(shared: InventoryForm | None, own: SshForm | None, address: str, path: Callable[[str], str]) -> SshAccess:
-    """Return a host's access: its own fields, then the shared ones. `path` makes a file's path absolute."""
-    given = {name: value for form in (shared, own) if form is not None for name, value in form if value is not None}
-    fields = {"address": address, "sudo": given.get("user", "root") != "root", "known_hosts": KNOWN_HOSTS, **given}
-    fields |= {name: path(fields[name]) for name in ("key", "known_hosts") if name in fields}
-    if "folder" in fields:
-        fields["folder"] = fields["folder"].rstrip("/") or "/"
-    return SshAccess(**fields)
+def given(absolute: Callable[[str], str], *forms: Form | None) -> dict[str, Any]:
+    """Return the fields that these forms have, the last one first; `absolute` makes a file's path absolute."""
+    fields: dict[str, Any] = {"known_hosts": KNOWN_HOSTS}
+    for form in filter(None, forms):
+        fields |= {name: value for name, value in form if value is not None}
+    return fields | {name: absolute(fields[name]) for name in ("key", "known_hosts") if name in fields}
+
+
+def access(fields: Mapping[str, Any], address: str) -> SshAccess:
+    """Return a host's access from its own and the shared fields; `address` counts where they have none."""
+    found = {"address": address, "sudo": fields.get("user", "root") != "root", **fields}
+    if "folder" in found:
+        found["folder"] = found["folder"].rstrip("/") or "/"
+    return SshAccess(**found)
 
 
 Provision = Literal["containers", "inventory"]

@@ -4,7 +4,7 @@ A machine is the local engine, or an engine that is reached over SSH. The fabric
 """
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 from urllib.parse import urlsplit
@@ -103,18 +103,6 @@ class MachineForm(Form):
     known_hosts: UserFile | None = optional("The file of known hosts; ~/.ssh/known_hosts unless given.")
     address: NicAddress | None = optional(
         "Its address on the network between the machines. Left out: where SSH reached it."
-    )
-
-
-def machine_of(name: str, form: MachineForm, absolute: Callable[[str], str]) -> EngineMachine:
-    """Return the machine of a form. `absolute` makes a file's path absolute."""
-    return EngineMachine(
-        name,
-        form.engine,
-        None if form.key is None else absolute(form.key),
-        form.host_key,
-        absolute(form.known_hosts or KNOWN_HOSTS),
-        form.address,
     )
 
 

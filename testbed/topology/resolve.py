@@ -12,10 +12,10 @@ from testbed.suggestions import choices
 from testbed.topology import links, rules
 from testbed.topology.file_form import HostForm, KafkaForm, NicForm, TopologyForm
 from testbed.topology.host import AutomqSource, DeclaredHost, RemoteStorage, Role
-from testbed.topology.inventory import SshAccess, access
+from testbed.topology.inventory import SshAccess, access, given
 from testbed.topology.jvm import Jvm
 from testbed.topology.links import Disk, Impairment, Link, Nic, NicUse, Side, default_burst_bytes
-from testbed.topology.machines import machine_of, placed
+from testbed.topology.machines import EngineMachine, placed
 from testbed.topology.model import Topology, TopologyError
 from testbed.yaml_document import Document, FieldPath, Violation
 
@@ -33,10 +33,8 @@ def resolve(form: TopologyForm, document: Document, folder: Path) -> Topology:
     hosts = [host for name in form.hosts if (host := resolution.host(name)) is not None]
     uplinks = resolution.uplinks()
     broken = [*resolution.violations, *_violations_of_software(form), *_violations_without_inventory(form)]
-    machines = tuple(
-        machine_of(name, machine, lambda path: _absolute(path, folder))
-        for name, machine in (form.machines or {}).items()
-    )
+    declared = (form.machines or {}).items()
+    machines = tuple(EngineMachine(name, **given(resolution.absolute, machine)) for name, machine in declared)
     if machines:
         places = placed(hosts, machines, uplinks)
         hosts = [replace(host, machine=places[host.name]) for host in hosts]
@@ -135,7 +133,11 @@ class _Resolution:
         return [level for level in levels if level is not None]
 
     def _release(self, kafka: KafkaForm) -> str | None:
-        return kafka.version if kafka.path is None else _absolute(kafka.path, self._folder)
+        return kafka.version if kafka.path is None else self.absolute(kafka.path)
+
+    def absolute(self, path: str) -> str:
+        """Return a path of the file, which counts from the file's folder."""
+        return _absolute(path, self._folder)
 
     def _rack(self, name: str, host: HostForm) -> str | None:
         racks = tuple(self._form.racks)
@@ -213,11 +215,12 @@ class _Resolution:
 
     def _access(self, name: str, host: HostForm, nic: Nic) -> SshAccess:
         """Return how a machine that exists is reached."""
-        address = (host.ssh.address if host.ssh is not None else None) or nic.address
+        fields = given(self.absolute, self._form.inventory, host.ssh)
+        address = fields.get("address", nic.address)
         if address is None:
             message = "nothing says where this machine is; allowed: address here, or the NIC's address"
             self._report(("hosts", name, "ssh", "address"), message)
-        return access(self._form.inventory, host.ssh, address or name, lambda path: _absolute(path, self._folder))
+        return access(fields, address or name)
 
     def _device(self, name: str, levels: _Levels, at: FieldPath) -> str:
         """Return the NIC's name inside the host: on a machine that exists, its network device."""

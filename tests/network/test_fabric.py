@@ -19,8 +19,8 @@ hosts:
 """
 
 
-def rendered():
-    topology = loads(TWO_RACKS)
+def rendered(text=TWO_RACKS):
+    topology = loads(text)
     plan = AddressPlan(3, ("b1", "b2"))
     return topology, plan, wire("mine", topology, plan, {"b1": 11, "b2": 22}, 99)
 
@@ -101,14 +101,8 @@ hosts:
 """
 
 
-def narrow():
-    topology = loads(NARROW)
-    plan = AddressPlan(3, ("b1", "b2"))
-    return topology, plan, wire("mine", topology, plan, {"b1": 11, "b2": 22}, 99)
-
-
 def test_an_uplink_is_shaped_at_both_ends_and_only_where_it_is_declared():
-    _topology, _plan, wiring = narrow()
+    _topology, _plan, wiring = rendered(NARROW)
     by_device = {}
     for line in wiring.fabrics[HERE].tc:
         by_device.setdefault(line.split(" dev ")[1].split()[0], []).append(line)
@@ -120,7 +114,7 @@ def test_an_uplink_is_shaped_at_both_ends_and_only_where_it_is_declared():
 
 
 def test_everything_that_is_shaped_is_read_back():
-    topology, _plan, wiring = narrow()
+    topology, _plan, wiring = rendered(NARROW)
     scripts = {None: wiring.fabrics[HERE], **wiring.hosts}
     rendered_lines = sorted(line for script in scripts.values() for line in script.tc)
     wanted = sorted(line for each in shaped_devices(topology) for line in tc_lines(each.device, each.shape))
@@ -129,7 +123,7 @@ def test_everything_that_is_shaped_is_read_back():
 
 
 def test_each_nic_of_a_host_has_a_port_and_a_network_of_its_own():
-    _topology, plan, wiring = narrow()
+    _topology, plan, wiring = rendered(NARROW)
     assert "link add name port1n1 type veth peer name repl0 netns 22" in wiring.fabrics[HERE].ip
     assert "link set dev port1n1 master rack1" in wiring.fabrics[HERE].ip
     assert "addr add 198.19.3.12/25 dev data0" in wiring.hosts["b2"].ip
@@ -155,7 +149,7 @@ def test_further_nics_run_out_of_addresses_with_words():
 
 
 def test_followers_fetch_on_the_nic_for_replication():
-    topology, plan, _wiring = narrow()
+    topology, plan, _wiring = rendered(NARROW)
     properties = server_properties(topology, topology.host("b2"), plan)
     listeners = "CLIENT://198.19.3.12:9092,REPLICATION://198.19.3.130:9093,DRIVER://198.18.3.12:9096"
     assert properties["listeners"] == listeners
