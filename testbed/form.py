@@ -20,7 +20,7 @@ import types
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, TypeVar, Union, get_args, get_origin
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, WithJsonSchema
 from pydantic_core import ErrorDetails, PydanticCustomError
 
 from testbed.suggestions import choices, did_you_mean, nearest, show
@@ -38,6 +38,16 @@ class Form(BaseModel):
 
 
 F = TypeVar("F", bound=BaseModel)
+
+
+def optional(description: str) -> Any:
+    """Return a field that a file may leave out: None then."""
+    return Field(default=None, description=description)
+
+
+def text_schema(pattern: str, *examples: str) -> WithJsonSchema:
+    """Return the JSON schema of a text for editors."""
+    return WithJsonSchema({"type": "string", "pattern": pattern, **({"examples": list(examples)} if examples else {})})
 
 
 def refusal(message: str) -> PydanticCustomError:

@@ -12,7 +12,8 @@ from testbed.kafka.errors import KafkaError
 from testbed.probes.brokers import watch_broker
 from testbed.probes.recorder import now_us
 from testbed.provision.membership import PROVISIONED, STOPPED
-from testbed.provision.testbed import Progress, Testbed
+from testbed.provision.provider import Progress
+from testbed.provision.testbed import Testbed
 from testbed.reassignment.driver import Driver
 from testbed.reassignment.plan import Plan
 from testbed.reassignment.planners import leave

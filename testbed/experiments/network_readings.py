@@ -88,7 +88,7 @@ class NetworkReadings(AbstractContextManager["NetworkReadings"]):
         return ShapingReading(reading.at, "during", change_differences(changed, shaped, reading.differences))
 
     def _read(self, when: When, devices: Iterable[Shaped]) -> ShapingReading:
-        found = link_differences(devices, self._places.get(FABRIC), self._places)
+        found = link_differences(devices, self._places)
         return ShapingReading(
             _now(), when, tuple(LinkDifference(each.place, each.link, each.direction, text) for each, text in found)
         )

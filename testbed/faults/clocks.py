@@ -10,8 +10,8 @@ from pathlib import Path
 
 from results.contract import durable
 from testbed.errors import TestbedError
+from testbed.network.namespaces import run_program
 from testbed.paths import cache_dir
-from testbed.provision.machine import run_program
 from testbed.provision.testbed import Testbed
 
 PACKAGE, LIBRARY = "libfaketime", "libfaketimeMT.so.1"

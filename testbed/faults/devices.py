@@ -9,7 +9,7 @@ from typing import Any
 from testbed.network.apply import FABRIC, apply, read_shape, shell_of
 from testbed.network.fabric import Script, fabric_devices
 from testbed.network.machine_shaping import ssh_lines
-from testbed.network.shape import Shape, frames_line, segments_line, sends_frames, tc_lines_for
+from testbed.network.shape import Shape, frames_line, segments_line, sends_frames, tc_lines
 from testbed.provision.testbed import Testbed
 
 Program = tuple[tuple[int, int, int, int], ...]
@@ -83,7 +83,7 @@ def reshape_lines(device: str, now: Shape | None, shape: Shape) -> tuple[str, ..
 
     They change an existing tree in place, so that no queued frame is lost and no frame passes unshaped.
     """
-    lines = tc_lines_for(device, shape)
+    lines = tc_lines(device, shape)
     in_place = now is not None and not now.foreign and bool(now.impairment) == bool(shape.impairment)
     return tuple(line for line in lines if " root " not in line) if in_place else lines
 

@@ -8,8 +8,9 @@ from testbed.faults.fault import Fault
 from testbed.faults.journal import active
 from testbed.faults.parameters import kafka_host
 from testbed.kafka.node import DATA_DIR
+from testbed.network.namespaces import run_program_as_root
 from testbed.provision.cgroups import ContainerCgroup
-from testbed.provision.machine import attached_devices, disk_file, no_disk, run_program_as_root
+from testbed.provision.machine import attached_devices, disk_file, no_disk
 from testbed.provision.testbed import Testbed
 from testbed.topology.model import Topology
 

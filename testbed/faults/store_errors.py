@@ -12,8 +12,8 @@ from typing import Any
 from testbed.errors import TestbedError
 from testbed.faults.processes import start
 from testbed.hosts import Daemon
+from testbed.network.namespaces import run_program_as_root
 from testbed.objectstore.server import PORT
-from testbed.provision.machine import run_program_as_root
 from testbed.provision.testbed import Testbed
 
 PROXY_PORT = 9001

@@ -12,6 +12,7 @@ from testbed.wait import wait_for
 AGENT_PATH = "/opt/testbed/agent.py"
 """The path of the probes' agent on every host."""
 T = TypeVar("T")
+R = TypeVar("R")
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,12 +59,7 @@ class Shell(Protocol):
         """Return the host's name in the topology."""
 
     def run(
-        self,
-        command: str | Sequence[str],
-        *,
-        timeout_s: float = 60.0,
-        check: bool = True,
-        stdin: bytes = b"",
+        self, command: str | Sequence[str], *, timeout_s: float = 60.0, check: bool = True, stdin: bytes = b""
     ) -> CommandResult:
         """Run a command to its end and return its result. A shell interprets a string; nothing interprets a sequence.
 
@@ -132,40 +128,31 @@ class Daemon:
 
     def kill(self, *, timeout_s: float = 30.0) -> None:
         """Kill the process at once and wait until it is gone, for a caller that does not need its data."""
-        pid = self.pid()
-        if pid is None:
-            return
-        self.host.run(["kill", "-KILL", str(pid)], check=False)  # it may have ended meanwhile
-        what = f"{self.what} on {self.host.name} to be gone"
-        wait_for(self.pid, lambda pid: pid is None, timeout_s=timeout_s, interval_s=0.05, what=what)
+        if (pid := self.pid()) is not None:
+            self._end(pid, "KILL", timeout_s)
 
     def stop(self, *, timeout_s: float = 30.0) -> None:
         """Send SIGTERM and wait until the process is gone. After `timeout_s` kill it, and raise `TestbedError`."""
-        pid = self.pid()
-        if pid is None:
+        if (pid := self.pid()) is None:
             return
-        # Each signal may find that the process has ended meanwhile.
-        self.host.run(["kill", "-TERM", str(pid)], check=False)
         try:
-            wait_for(
-                self.pid,
-                lambda pid: pid is None,
-                timeout_s=timeout_s,
-                interval_s=0.1,
-                what=f"{self.what} on {self.host.name} to stop",
-            )
+            self._end(pid, "TERM", timeout_s)
         except TestbedError:
             self.host.run(["kill", "-KILL", str(pid)], check=False)
             raise
+
+    def _end(self, pid: int, signal: str, timeout_s: float) -> None:
+        self.host.run(["kill", f"-{signal}", str(pid)], check=False)  # it may have ended meanwhile
+        what = f"{self.what} on {self.host.name} to end after SIG{signal}"
+        wait_for(self.pid, lambda pid: pid is None, timeout_s, 0.05, what)
 
     def log_tail(self, lines: int = 40) -> str:
         """Return the end of its log."""
         return self.host.tail(self.log, lines=lines)
 
 
-def in_parallel(items: Iterable[T], work: Callable[[T], object]) -> None:
-    """Call `work` for all items in parallel. Raise the first failure after all calls have ended."""
+def in_parallel(items: Iterable[T], work: Callable[[T], R]) -> list[R]:
+    """Return the results of `work` for all items, called in parallel. Raise the first failure after all have ended."""
     with ThreadPoolExecutor(max_workers=16) as pool:
-        futures = [pool.submit(work, item) for item in items]
-    for future in futures:
-        future.result()
+        calls = [pool.submit(work, item) for item in items]
+    return [call.result() for call in calls]

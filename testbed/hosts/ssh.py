@@ -72,23 +72,13 @@ class SshHost:
         connect_timeout_s: float = 15.0,
         relocation: PathRelocation | None = None,
     ) -> None:
-        self._name = name
+        self.name = name
         self._address = address
         self._connect_timeout_s = connect_timeout_s
-        self._relocation = relocation
+        self.relocation = relocation
         self._clients: list[paramiko.SSHClient] = []
         self._jumps: list[paramiko.SSHClient] = []
         self._lock = threading.Lock()
-
-    @property
-    def name(self) -> str:
-        """Return the host's name in the topology."""
-        return self._name
-
-    @property
-    def relocation(self) -> PathRelocation | None:
-        """Return where the testbed's own files are on a machine that exists; None on a container."""
-        return self._relocation
 
     def _transport(self, number: int = 0) -> paramiko.Transport:
         with self._lock:
@@ -100,7 +90,7 @@ class SshHost:
             self._clients[number : number + 1] = [self._connect(self._address)]
             transport = self._clients[number].get_transport()
             if transport is None:
-                raise TestbedError(f"{self._name}: the SSH connection closed as soon as it was made")
+                raise TestbedError(f"{self.name}: the SSH connection closed as soon as it was made")
             return transport
 
     def _connect(self, address: SshAddress) -> paramiko.SSHClient:
@@ -113,7 +103,7 @@ class SshHost:
             entry = address.host if address.port == 22 else f"[{address.host}]:{address.port}"
             line = paramiko.hostkeys.HostKeyEntry.from_line(f"{entry} {kind} {blob}")
             if line is None or line.key is None:
-                raise TestbedError(f"{self._name}: the pinned host key is not a key: {address.host_key!r}")
+                raise TestbedError(f"{self.name}: the pinned host key is not a key: {address.host_key!r}")
             client.get_host_keys().add(entry, kind, line.key)
             client.set_missing_host_key_policy(paramiko.RejectPolicy())
             try:
@@ -135,7 +125,7 @@ class SshHost:
                 final = isinstance(error, paramiko.BadHostKeyException | paramiko.AuthenticationException)
                 if final or time.monotonic() >= deadline:
                     raise TestbedError(
-                        f"{self._name}: no SSH connection to {address.host}:{address.port} "
+                        f"{self.name}: no SSH connection to {address.host}:{address.port} "
                         f"within {self._connect_timeout_s:.0f} s: {str(error) or 'the server closed it'}"
                     ) from error
                 time.sleep(0.05)  # between two attempts; a closed port gives no event to wait for
@@ -151,7 +141,7 @@ class SshHost:
             self._jumps.append(client)
         transport = client.get_transport()
         if transport is None:
-            raise TestbedError(f"{self._name}: the SSH connection to {jump.host} closed as soon as it was made")
+            raise TestbedError(f"{self.name}: the SSH connection to {jump.host} closed as soon as it was made")
         return _tunnel(transport, to.host, to.port)
 
     def tunnel(self, host: str, port: int) -> paramiko.Channel:
@@ -159,7 +149,7 @@ class SshHost:
         try:
             return _tunnel(self._transport(), host, port)
         except (OSError, EOFError, paramiko.SSHException) as error:
-            raise TestbedError(f"{self._name} has no connection to {host}:{port}: {error}") from error
+            raise TestbedError(f"{self.name} has no connection to {host}:{port}: {error}") from error
 
     def session(self) -> paramiko.Channel:
         """Return a new channel on the connection, for uses other than `run` and `spawn`. Raise `TestbedError`."""
@@ -172,26 +162,21 @@ class SshHost:
                 refused, number = error, number + 1  # the server allows no more sessions on this connection
             except (OSError, EOFError, paramiko.SSHException) as error:
                 if lost:
-                    raise TestbedError(f"{self._name}: the SSH connection was lost: {error}") from error
+                    raise TestbedError(f"{self.name}: the SSH connection was lost: {error}") from error
                 lost = True  # nothing was begun on it: a new connection takes its place
-        raise TestbedError(f"{self._name}: the SSH server opens no more sessions: {refused}")
+        raise TestbedError(f"{self.name}: the SSH server opens no more sessions: {refused}")
 
     def _execute(self, text: str) -> paramiko.Channel:
         channel = self.session()
         try:
-            channel.exec_command(text if self._relocation is None else self._relocation.command(text))
+            channel.exec_command(text if self.relocation is None else self.relocation.command(text))
         except (OSError, EOFError, paramiko.SSHException) as error:
             channel.close()
-            raise TestbedError(f"{self._name}: the SSH connection was lost before `{text}`: {error}") from error
+            raise TestbedError(f"{self.name}: the SSH connection was lost before `{text}`: {error}") from error
         return channel
 
     def run(
-        self,
-        command: str | Sequence[str],
-        *,
-        timeout_s: float = 60.0,
-        check: bool = True,
-        stdin: bytes = b"",
+        self, command: str | Sequence[str], *, timeout_s: float = 60.0, check: bool = True, stdin: bytes = b""
     ) -> CommandResult:
         """See `Host.run`."""
         text = as_text(command)
@@ -199,7 +184,7 @@ class SshHost:
         out, status, stderr = self._finish(text, timeout_s, stdin)
         result = CommandResult(text, status, out.decode(errors="replace"), stderr, time.monotonic() - started)
         if check and status != 0:
-            raise CommandFailed(self._name, result)
+            raise CommandFailed(self.name, result)
         return result
 
     def _finish(self, text: str, timeout_s: float, stdin: bytes) -> tuple[bytes, int, str]:
@@ -233,14 +218,14 @@ class SshHost:
             if status == _NO_STATUS and self._cut(channel):
                 raise EOFError("it was cut before the command had ended")
         except (OSError, EOFError, paramiko.SSHException) as error:
-            raise TestbedError(f"{self._name}: the SSH connection was lost during `{text}`: {error}") from error
+            raise TestbedError(f"{self.name}: the SSH connection was lost during `{text}`: {error}") from error
         finally:
             channel.close()
         stderr = err.getvalue().decode(errors="replace")
         if timed_out:
             stderr += f"\n(stopped: not done after {timeout_s:g} s)"
             output = out.getvalue().decode(errors="replace")
-            raise CommandFailed(self._name, CommandResult(text, status, output, stderr, time.monotonic() - started))
+            raise CommandFailed(self.name, CommandResult(text, status, output, stderr, time.monotonic() - started))
         return out.getvalue(), status, stderr
 
     def _cut(self, channel: paramiko.Channel) -> bool:
@@ -255,8 +240,8 @@ class SshHost:
 
     def put(self, content: bytes, path: str, *, mode: int = 0o644) -> None:
         """See `Host.put`."""
-        if self._relocation is not None:
-            content = self._relocation.content(content)
+        if self.relocation is not None:
+            content = self.relocation.content(content)
         quoted, temporary = shlex.quote(path), shlex.quote(path + ".partial")
         self.run(
             f"mkdir -p {shlex.quote(os.path.dirname(path) or '/')} && cat > {temporary}"  # noqa: PTH120 - a path on the host
@@ -266,16 +251,16 @@ class SshHost:
 
     def get(self, path: str) -> bytes:
         """See `Host.get`."""
-        if self._relocation is not None:  # only root may read some files, and SFTP logs in as the user
+        if self.relocation is not None:  # only root may read some files, and SFTP logs in as the user
             content, status, said = self._finish(f"cat {shlex.quote(path)}", 600.0, b"")
             if status != 0:
-                raise TestbedError(f"{self._name}: cannot read {path}: {said.strip()}")
+                raise TestbedError(f"{self.name}: cannot read {path}: {said.strip()}")
             return content
         try:
             with self._transport().open_sftp_client() as sftp, sftp.open(path, "rb") as file:
                 return file.read()
         except (OSError, EOFError, AttributeError, paramiko.SSHException) as error:
-            raise TestbedError(f"{self._name}: cannot read {path}: {error}") from error
+            raise TestbedError(f"{self.name}: cannot read {path}: {error}") from error
 
     def tail(self, path: str, *, lines: int = 100) -> str:
         """See `Host.tail`."""

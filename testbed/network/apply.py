@@ -4,14 +4,12 @@ Changes need root on the engine's machine, or a root container.
 """
 
 import json
-import subprocess
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from testbed.errors import TestbedError
-from testbed.hosts.host import CommandFailed, Shell
+from testbed.hosts.host import Shell
 from testbed.network.addresses import AddressPlan
 from testbed.network.fabric import (
     CORE,
@@ -26,11 +24,10 @@ from testbed.network.fabric import (
     wire_host,
 )
 from testbed.network.machine_shaping import INGRESS, filter_show_command, ingress_device, without_own
-from testbed.network.namespaces import NamespaceShell, machine_pid, run_as_root
+from testbed.network.namespaces import MachineShell, NamespaceShell, machine_pid, run_program
 from testbed.network.overlay import DEVICE as VXLAN
 from testbed.network.overlay import Overlay, fabric_place, in_words, machines_of
 from testbed.network.shape import Shape, class_show_command, compare, parse_shape, qdisc_show_command
-from testbed.software.distribution import which
 from testbed.topology.model import Topology
 from testbed.wait import WaitTimeout, wait_for
 
@@ -53,51 +50,24 @@ def pid_of(place: Place) -> int:
     """Return the process number of a container's place, as its machine counts."""
     if isinstance(place, int):
         return place
-    if isinstance(place, NamespaceShell):
-        return place.pid
-    raise TypeError(f"{place.name} is no container")
+    assert isinstance(place, NamespaceShell)  # machines that exist have no fabric
+    return place.pid
 
 
 def _run(place: Place | None, command: Sequence[str], *, lines: Sequence[str] = ()) -> str:
-    stdin = "".join(f"{line}\n" for line in lines).encode()
-    if place is not None and not isinstance(place, int):
-        return _run_in(place, command, lines, stdin)
-    with _explained(command):
-        return _output(run_as_root(command, pid=place, stdin=stdin, timeout_s=COMMAND_S), command, lines)
+    """Run a command as root in a place, or in the machine's own namespace, with `lines` as its input."""
+    shell = place or MachineShell()
+    if isinstance(shell, int):  # a container of this machine, in which the machine's programs are used
+        shell = NamespaceShell(f"the network of process {shell}", shell, namespaces=("net",))
+    try:
+        return shell.run(command, timeout_s=COMMAND_S, stdin="".join(f"{line}\n" for line in lines).encode()).stdout
+    except TestbedError as error:
+        raise NetworkError(str(error) + "".join(f"\n    {line}" for line in lines)) from error
 
 
 def _read(command: Sequence[str]) -> Any:
     """Return the JSON that a command prints in the machine's own namespace, where every user may read."""
-    with _explained(command):
-        # Some distributions have `ip` in a folder that is not in a user's PATH.
-        words = [which(command[0]) or command[0], *command[1:]]
-        done = subprocess.run(words, capture_output=True, timeout=COMMAND_S, check=False)
-        return json.loads(_output(done, command) or "[]")
-
-
-@contextmanager
-def _explained(command: Sequence[str]) -> Iterator[None]:
-    try:
-        yield
-    except FileNotFoundError as error:
-        raise NetworkError(f"{error.filename} is not installed: run `testbed doctor --fix`") from error
-    except subprocess.TimeoutExpired as error:
-        raise NetworkError(f"`{' '.join(command)}` was not done after {error.timeout:g} s") from error
-
-
-def _output(done: subprocess.CompletedProcess[bytes], command: Sequence[str], lines: Sequence[str] = ()) -> str:
-    if done.returncode != 0:
-        said = (done.stderr.strip() or done.stdout.strip()).decode(errors="replace")[-1000:]
-        quoted = "".join(f"\n    {line}" for line in lines)
-        raise NetworkError(f"`{' '.join(command)}` ended with status {done.returncode}: {said}{quoted}")
-    return done.stdout.decode()
-
-
-def _run_in(shell: Shell, command: Sequence[str], lines: Sequence[str], stdin: bytes) -> str:
-    try:
-        return shell.run(command, timeout_s=COMMAND_S, stdin=stdin).stdout
-    except CommandFailed as error:
-        raise NetworkError(str(error) + "".join(f"\n    {line}" for line in lines)) from error
+    return json.loads(run_program(command) or "[]")
 
 
 def apply(script: Script, pid: Place | None = None) -> None:
@@ -130,12 +100,9 @@ def machine_networks(machine: Shell | None = None) -> list[str]:
     """Return every IPv4 network a machine has a route to, in CIDR notation (without the default route)."""
     command = ["ip", "-j", "-4", "route", "show", "table", "all"]
     routes: list[dict[str, Any]] = _read(command) if machine is None else json.loads(_run(machine, command) or "[]")
-    found = []
-    for route in routes:
-        destination = str(route.get("dst", "default"))
-        if destination != "default" and route.get("type", "unicast") in ("unicast", "local"):
-            found.append(destination if "/" in destination else destination + "/32")
-    return found
+    kinds = ("unicast", "local")
+    found = [str(route.get("dst", "default")) for route in routes if route.get("type", "unicast") in kinds]
+    return [each if "/" in each else f"{each}/32" for each in found if each != "default"]
 
 
 def devices_with_alias(prefix: str) -> dict[str, str]:
@@ -157,20 +124,6 @@ class LinkEnd:
     what: str
     host: str
     device: str
-
-
-@dataclass(frozen=True, slots=True)
-class BrokenLink:
-    """A link end that is down or missing."""
-
-    end: LinkEnd
-    state: str
-
-    def __str__(self) -> str:
-        where = {MACHINE: "on this machine"}.get(self.end.host, f"on {self.end.host}")
-        if self.end.host == FABRIC or self.end.host.startswith("@"):
-            where = f"in {in_words(self.end.host)}"
-        return f"{self.end.what} is {self.state} ({self.end.device} {where})"
 
 
 def link_ends(testbed: str, topology: Topology) -> tuple[LinkEnd, ...]:
@@ -198,24 +151,26 @@ def link_ends(testbed: str, topology: Topology) -> tuple[LinkEnd, ...]:
 
 def compare_links(
     testbed: str, topology: Topology, links: Mapping[str, Sequence[Mapping[str, Any]]]
-) -> tuple[BrokenLink, ...]:
-    """Return the ends that are down or missing. Pure.
+) -> tuple[str, ...]:
+    """Return the ends that are down or missing, each as text with its place. Pure.
 
     `links` has the output of `ip -j link show` on each host, in the fabric and on the machine. Other places are not
     judged. A link that is up but has no carrier is down at its other end.
     """
     found = []
     for end in link_ends(testbed, topology):
-        if end.host in links:
-            there = [link for link in links[end.host] if link["ifname"] == end.device]
-            if not there:
-                found.append(BrokenLink(end, "gone"))
-            elif "UP" not in there[0]["flags"]:
-                found.append(BrokenLink(end, "down"))
+        if end.host not in links:
+            continue
+        flags = next((link["flags"] for link in links[end.host] if link["ifname"] == end.device), None)
+        if flags is None or "UP" not in flags:
+            state = "gone" if flags is None else "down"
+            in_fabric = end.host == FABRIC or end.host.startswith("@")
+            where = "on this machine" if end.host == MACHINE else f"{'in' if in_fabric else 'on'} {in_words(end.host)}"
+            found.append(f"{end.what} is {state} ({end.device} {where})")
     return tuple(found)
 
 
-def broken_links(testbed: str, topology: Topology, pids: Mapping[str, Place]) -> tuple[BrokenLink, ...]:
+def broken_links(testbed: str, topology: Topology, pids: Mapping[str, Place]) -> tuple[str, ...]:
     """Return the link ends that are down or missing in the kernel. Needs root. Raise `TestbedError` on failure.
 
     `pids` has a process of each running host, and of the fabric (under its name here, ``FABRIC``).
@@ -230,25 +185,25 @@ def make_fabric(
     name: str,
     topology: Topology,
     plan: AddressPlan,
-    fabric_pid: Place,
-    host_pids: Mapping[str, Place],
+    places: Mapping[str, Place],
     overlay: Overlay | None = None,
     machines: Mapping[str, Shell] | None = None,
 ) -> None:
     """Make bridges, links, addresses and shaping, then compare. Raise `TestbedError` on any difference.
 
-    With `overlay` the fabrics of several machines are joined; `machines` has a shell as root on each other machine.
+    `places` has a place for each host and each fabric. With `overlay` the fabrics of several machines are joined;
+    `machines` has a shell as root on each other machine.
     """
-    pids = {place: pid_of(pid) for place, pid in {**host_pids, FABRIC: fabric_pid}.items()}
+    pids = {place: pid_of(pid) for place, pid in places.items()}
     wiring = wire(name, topology, plan, pids, machine_pid(), overlay)
     for machine, script in wiring.underlay.items():
         _make_underlay(script, (machines or {}).get(machine))
     for machine, script in wiring.fabrics.items():
-        apply(script, host_pids[fabric_place(machine)] if machine else fabric_pid)
+        apply(script, places[fabric_place(machine)])
     for host, script in wiring.hosts.items():
-        apply(script, host_pids[host])
+        apply(script, places[host])
     apply(wiring.machine)
-    _require_shaping(link_differences(shaped_devices(topology), fabric_pid, host_pids))
+    _require_shaping(link_differences(shaped_devices(topology), places))
 
 
 def add_links(topology: Topology, plan: AddressPlan, name: str, fabric_pid: int, host_pid: int) -> None:
@@ -257,7 +212,7 @@ def add_links(topology: Topology, plan: AddressPlan, name: str, fabric_pid: int,
     apply(in_fabric, fabric_pid)
     apply(on_host, host_pid)
     own = [each for each in shaped_devices(topology) if each.place == name]
-    _require_shaping(link_differences(own, fabric_pid, {name: host_pid}))
+    _require_shaping(link_differences(own, {FABRIC: fabric_pid, name: host_pid}))
 
 
 def _require_shaping(found: Sequence[tuple[Shaped, str]]) -> None:
@@ -284,24 +239,22 @@ def _make_underlay(script: Script, machine: Shell | None) -> None:
         raise NetworkError(str(error)) from error
 
 
-def shaping_differences(topology: Topology, fabric_pid: Place | None, host_pids: Mapping[str, Place]) -> list[str]:
+def shaping_differences(topology: Topology, places: Mapping[str, Place]) -> list[str]:
     """Return the differences between declared and actual shaping as texts; empty when there are none.
 
-    A host that does not run (None, or not in `host_pids`) differs.
+    A host or a fabric that does not run (it is not in `places`) differs.
     """
-    found = link_differences(shaped_devices(topology), fabric_pid, host_pids)
+    found = link_differences(shaped_devices(topology), places)
     return [f"{each.what}: {difference}" for each, difference in found]
 
 
-def link_differences(
-    devices: Iterable[Shaped], fabric_pid: Place | None, host_pids: Mapping[str, Place]
-) -> list[tuple[Shaped, str]]:
+def link_differences(devices: Iterable[Shaped], places: Mapping[str, Place]) -> list[tuple[Shaped, str]]:
     """Return each difference between the declared and the actual shaping of these devices, with its device."""
     found = []
     for each in devices:
-        pid = host_pids.get(each.where) if each.where else fabric_pid
-        if pid is None:
-            found.append((each, f"{in_words(each.where)} does not run"))
+        if each.where in places:
+            actual = read_shape(each.device, places[each.where])
+            found += [(each, difference) for difference in compare(each.shape, actual)]
         else:
-            found += [(each, difference) for difference in compare(each.shape, read_shape(each.device, pid))]
+            found.append((each, f"{in_words(each.where)} does not run"))
     return found

@@ -15,15 +15,15 @@ An uplink that the topology shapes is shaped at both ends: `up0` sends what leav
 """
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Literal
 
 from testbed.network.addresses import AddressPlan
 from testbed.network.machine_shaping import ingress_device
 from testbed.network.overlay import DEVICE, HERE, Overlay, fabric_place, machines_of, peer_commands, underlay_lines
-from testbed.network.shape import FULL_MTU, Shape, frames_line, offload_command, sends_frames, tc_lines_for
+from testbed.network.shape import FULL_MTU, Shape, frames_line, offload_command, sends_frames, tc_lines
 from testbed.topology.host import DeclaredHost
+from testbed.topology.links import Direction
 from testbed.topology.model import Topology
 
 CORE = "core"
@@ -51,11 +51,6 @@ class Wiring:
     machine: Script
     underlay: Mapping[str, Script] = field(default_factory=dict)
 
-    @property
-    def fabric(self) -> Script:
-        """Return the script of the fabric on the machine of the testbed."""
-        return self.fabrics[HERE]
-
 
 def driver_device(testbed: str) -> str:
     """Return the name of the machine's own link into the testbed (names of devices have at most 15 characters)."""
@@ -70,7 +65,7 @@ class Shaped:
     """The owner of the link: a host, or `rack r1`."""
     link: str
     """The link's name at its owner: `data0`, or `uplink`."""
-    direction: Literal["transmit", "receive"]
+    direction: Direction
     """As the owner sees it."""
     host: str | None
     """The host that has the device; None when a fabric has it."""
@@ -148,36 +143,28 @@ def shaped_devices(topology: Topology) -> tuple[Shaped, ...]:
         fabric = fabric_place(topology.remote_machine_of(host))
         for index, nic in enumerate(host.nics):
             tx, rx = nic.sides
-            if topology.exists:
-                # Only its own end is in reach: what it receives passes a device of the testbed's on the host itself.
-                found += [
-                    Shaped(host.name, nic.name, "transmit", host.name, nic.name, Shape.of(tx)),
-                    Shaped(host.name, nic.name, "receive", host.name, ingress_device(nic.name), Shape.of(rx)),
-                ]
-                continue
-            # The host receives the traffic that the switch's end sends.
-            found += [
-                Shaped(host.name, nic.name, "transmit", host.name, nic.name, Shape.of(tx)),
-                Shaped(host.name, nic.name, "receive", None, port(number, index), Shape.of(rx), fabric),
-            ]
+            found.append(Shaped(host.name, nic.name, tx.direction, host.name, nic.name, Shape.of(tx)))
+            # The host receives what the switch's end sends. A machine that exists has only its own end in reach.
+            device = ingress_device(nic.name) if topology.exists else port(number, index)
+            owner = host.name if topology.exists else None
+            found.append(Shaped(host.name, nic.name, rx.direction, owner, device, Shape.of(rx), fabric))
     for rack, uplink in topology.uplinks.items():
         # A rack with an uplink has one switch: its hosts are on one machine.
         switch = next(each for each in switches(topology) if each.rack == rack)
-        fabric = fabric_place(switch.machine)
-        tx, rx = uplink.sides
         found += [
-            Shaped(f"rack {rack}", "uplink", "transmit", None, switch.up, Shape.of(tx), fabric),
-            Shaped(f"rack {rack}", "uplink", "receive", None, switch.down, Shape.of(rx), fabric),
+            Shaped(f"rack {rack}", "uplink", side.direction, None, device, Shape.of(side), fabric_place(switch.machine))
+            for side, device in zip(uplink.sides, (switch.up, switch.down), strict=True)
         ]
     return tuple(found)
 
 
+def _tc(devices: Iterable[Shaped]) -> tuple[str, ...]:
+    return tuple(line for each in devices for line in tc_lines(each.device, each.shape))
+
+
 def _bridge(name: str) -> list[str]:
     # No spanning tree and no delay: there are no loops, and a port must forward from its first packet on.
-    return [
-        f"link add name {name} type bridge forward_delay 0 stp_state 0",
-        f"link set dev {name} up",
-    ]
+    return [f"link add name {name} type bridge forward_delay 0 stp_state 0", f"link set dev {name} up"]
 
 
 def wire(
@@ -202,11 +189,10 @@ def wire(
     }
     hosts = {host.name: _host_script(host, plan, shaped) for host in topology.hosts}
     prefix, device = plan.network().prefixlen, driver_device(testbed)
-    here = fabrics[HERE]
     fabrics[HERE] = replace(
-        here,
+        fabrics[HERE],
         ip=(
-            *here.ip,
+            *fabrics[HERE].ip,
             f"link add name {DRIVER}{mtu} type veth peer name {device}{mtu} netns {machine_pid}",
             f"link set dev {DRIVER} master {CORE}",
             f"link set dev {DRIVER} up",
@@ -272,9 +258,7 @@ def _fabric_script(
             ip += links.ip
             commands += links.commands
     own = [each for each in shaped if each.host is None and each.fabric == fabric_place(machine)]
-    return Script(
-        tuple(ip), tuple(commands), tuple(line for each in own for line in tc_lines_for(each.device, each.shape))
-    )
+    return Script(tuple(ip), tuple(commands), _tc(own))
 
 
 def wire_host(topology: Topology, plan: AddressPlan, name: str, pid: int | str) -> tuple[Script, Script]:
@@ -286,8 +270,8 @@ def wire_host(topology: Topology, plan: AddressPlan, name: str, pid: int | str) 
     shaped = shaped_devices(topology)
     links = _links(topology, number, host, pid)
     ends = {port(number, index) for index in range(len(host.nics))}
-    tc = tuple(line for each in shaped if each.device in ends for line in tc_lines_for(each.device, each.shape))
-    return Script(links.ip, links.commands, tc), _host_script(host, plan, shaped)
+    in_fabric = Script(links.ip, links.commands, _tc(each for each in shaped if each.device in ends))
+    return in_fabric, _host_script(host, plan, shaped)
 
 
 def _links(topology: Topology, number: int, host: DeclaredHost, pid: int | str, mtu: str = "") -> Script:
@@ -314,8 +298,4 @@ def _host_script(host: DeclaredHost, plan: AddressPlan, shaped: Sequence[Shaped]
         ]
     own = [each for each in shaped if each.host == host.name]
     ip += [frames_line(each.device) for each in own if sends_frames(each.shape)]
-    return Script(
-        ip=tuple(ip),
-        commands=tuple(offload_command(nic.name) for nic in host.nics),
-        tc=tuple(line for each in own for line in tc_lines_for(each.device, each.shape)),
-    )
+    return Script(ip=tuple(ip), commands=tuple(offload_command(nic.name) for nic in host.nics), tc=_tc(own))

@@ -26,15 +26,13 @@ class FlowEnd:
 
 @dataclass(frozen=True, slots=True)
 class FlowSettings:
-    """The duration of a flow: `seconds` (rounded up), after `before_s` that iperf3 omits; TCP, or datagrams.
+    """The duration of a flow in `seconds` (rounded up), after `BEFORE_S` that iperf3 omits; TCP, or datagrams.
 
-    Datagrams are sent at `offered_bps`.
-
-    TCP in several `streams` sends at most `limit_bps` (0: no limit). `mtu` is that of both ends.
+    Datagrams are sent at `offered_bps`. TCP in several `streams` sends at most `limit_bps` (0: no limit). `mtu` is that
+    of both ends.
     """
 
     seconds: float
-    before_s: int = BEFORE_S
     offered_bps: int = 0
     mtu: int = FULL_MTU
     streams: int = 1
@@ -59,7 +57,7 @@ def receiver(target: FlowEnd, port: int) -> Iterator[None]:
 def send(source: FlowEnd, target: FlowEnd, port: int, flow: FlowSettings) -> CommandResult:
     """Run a flow to the receiver at `target`. Return iperf3's result: its JSON output also reports a failure."""
     client = ["iperf3", "-c", target.address, "-B", source.address, "--bind-dev", source.device, "-p", str(port)]
-    client += ["-t", str(math.ceil(flow.seconds)), "-O", str(flow.before_s), "-J", "--connect-timeout", "2000"]
+    client += ["-t", str(math.ceil(flow.seconds)), "-O", str(BEFORE_S), "-J", "--connect-timeout", "2000"]
     if flow.offered_bps:
         client += ["-u", "-l", str(DATAGRAM_BYTES - FULL_MTU + flow.mtu), "-b", str(flow.offered_bps)]
     if flow.streams > 1:
@@ -68,7 +66,7 @@ def send(source: FlowEnd, target: FlowEnd, port: int, flow: FlowSettings) -> Com
         client += ["-b", str(round(flow.limit_bps / flow.streams))]
     # The receiver does not signal that it listens: a refused connection is tried again.
     return wait_for(
-        lambda: source.shell.run(client, timeout_s=flow.before_s + flow.seconds + 30, check=False),
+        lambda: source.shell.run(client, timeout_s=BEFORE_S + flow.seconds + 30, check=False),
         lambda result: result.exit_status == 0 or "refused" not in result.stdout,
         timeout_s=5.0,
         interval_s=0.05,

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from testbed.network.shape import QUANTUM_BYTES, Shape, tc_lines_for
+from testbed.network.shape import QUANTUM_BYTES, Shape, tc_lines
 
 SSH_BPS = 20_000_000
 """The rate of SSH, in addition to the declared rate of the NIC."""
@@ -35,9 +35,9 @@ def shaping_lines(device: str, sent: Shape, received: Shape, ssh_port: int) -> t
     """
     entry = ingress_device(device)
     return (
-        *tc_lines_for(entry, received),
+        *tc_lines(entry, received),
         *ssh_lines(entry, ssh_port),
-        *tc_lines_for(device, sent),
+        *tc_lines(device, sent),
         *ssh_lines(device, ssh_port),
         f"qdisc add dev {device} handle ffff: ingress",
         f"filter add dev {device} parent ffff: protocol all prio 1 u32 match u32 0 0 "

@@ -21,18 +21,10 @@ from testbed.network.apply import Place, shell_of
 from testbed.network.fabric import CORE, port, switch_of, switches
 from testbed.network.flow import PORT, FlowEnd, FlowSettings, payload_rate, receiver, send
 from testbed.network.overlay import fabric_place, machines_of
-from testbed.network.shape import FRAME_BYTES, FULL_MTU, payload_bytes_per_s
-from testbed.network.transfers import (
-    BEFORE_S,
-    FABRIC,
-    MEASURE_S,
-    Direction,
-    Transfer,
-    measure_s,
-    offered_bps,
-    transfers,
-)
+from testbed.network.shape import FULL_MTU, payload_bytes_per_s
+from testbed.network.transfers import BEFORE_S, FABRIC, Transfer, measure_s, offered_bps, transfers
 from testbed.topology.host import DeclaredHost
+from testbed.topology.links import Direction, Side
 from testbed.topology.model import Topology
 from testbed.wait import wait_for
 
@@ -80,19 +72,17 @@ def measure(
     topology: Topology,
     plan: AddressPlan,
     hosts: Mapping[str, Shell],
-    fabric: Shell | None,
+    fabrics: Mapping[str, Shell],
     only: Collection[LinkDirection] | None = None,
     *,
-    others: Mapping[str, Shell] | None = None,
     mtu: int = FULL_MTU,
 ) -> tuple[LinkRate, ...]:
     """Measure every NIC each way (or `only` these) and return the rates. Each transfer takes 2 s, alone.
 
     Below 600 kbit/s a transfer takes longer. It has two ends: one that is not in `only` may be measured, too. Raise
-    `TestbedError` when a transfer failed. `others` has the fabrics of other machines, by place; `mtu` is that of NICs.
+    `TestbedError` when a transfer failed. `fabrics` has a shell in each machine's fabric; `mtu` is that of NICs.
     """
-    rates: dict[tuple[str, int, Direction], tuple[float, float]] = {}
-    reaches: dict[tuple[str, int, Direction], int] = {}
+    rates: dict[tuple[str, int, Direction], tuple[float, Transfer]] = {}
     for transfer in transfers(topology):
         if only is not None and _ends(topology, transfer).isdisjoint(only):
             continue
@@ -103,25 +93,24 @@ def measure(
         }
         if len(place) == 1:
             (name,) = place
-            assert fabric is not None  # machines that exist are measured against each other only
             switch = switch_of(topology, topology.host(name))
-            shell = (others or {})[fabric_place(switch.machine)] if switch.machine else fabric
-            place[FABRIC] = FlowEnd(shell, str(plan.fabric_in_rack(switch.number)), switch.bridge)
-        flow = FlowSettings(transfer.seconds, transfer.before_s, transfer.offered_bps, mtu)
+            address = str(plan.fabric_in_rack(switch.number))
+            place[FABRIC] = FlowEnd(fabrics[switch.machine], address, switch.bridge)
+        flow = FlowSettings(transfer.seconds, transfer.offered_bps, mtu)
         rate = payload_rate(place[transfer.source], place[transfer.target], flow)
-        rates |= {(host, transfer.nic, direction): (rate, transfer.seconds) for host, direction in transfer.measures}
-        reaches |= {(host, transfer.nic, direction): transfer.reach_bps for host, direction in transfer.measures}
+        rates |= {(host, transfer.nic, direction): (rate, transfer) for host, direction in transfer.measures}
     found = []
     for host in topology.hosts:
         for number, nic in enumerate(host.nics):
-            ways: tuple[tuple[Direction, int], ...] = (("transmit", nic.tx_bps), ("receive", nic.rx_bps))
-            for direction, declared in ways:
-                if (host.name, number, direction) not in rates:
+            for side in nic.sides:
+                if (host.name, number, side.direction) not in rates:
                     continue
-                rate, seconds = rates[host.name, number, direction]
-                ratio = rate / payload_bytes_per_s(declared, mtu)
-                reach = min(declared, reaches.get((host.name, number, direction), declared))
-                found.append(LinkRate(host.name, nic.name, direction, declared, rate, ratio, seconds, reach))
+                rate, transfer = rates[host.name, number, side.direction]
+                declared = side.rate_bps
+                ratio, reach = rate / payload_bytes_per_s(declared, mtu), min(declared, transfer.reach_bps)
+                found.append(
+                    LinkRate(host.name, nic.name, side.direction, declared, rate, ratio, transfer.seconds, reach)
+                )
     return tuple(found)
 
 
@@ -156,14 +145,6 @@ def settled(
     if not found and failed is not None:
         raise failed
     return tuple(found.values())
-
-
-def carried(
-    topology: Topology, plan: AddressPlan, hosts: Mapping[str, Shell], source: str, target: str, nic: int = 0
-) -> float:
-    """Return the payload bytes per second from one host to another on their NICs of this number, over 2 s."""
-    ends = [host_place(topology.host(name), nic, plan, hosts) for name in (source, target)]
-    return payload_rate(ends[0], ends[1], FlowSettings(MEASURE_S))
 
 
 def host_place(host: DeclaredHost, nic: int, plan: AddressPlan, hosts: Mapping[str, Shell]) -> FlowEnd:
@@ -234,14 +215,6 @@ class UplinkFlow:
     offered_bps: int
 
 
-def highest_ratio(rate_bps: int, burst_bytes: int, seconds: float, unsure_s: float = 0.0) -> float:
-    """Return the highest reading of a link at `rate_bps` over `seconds`, as a share of its rate. Pure.
-
-    A full bucket passes at once, and the frame that empties it passes whole; the time has the uncertainty `unsure_s`.
-    """
-    return 1 + unsure_s / seconds + 8 * (burst_bytes + FRAME_BYTES) / (rate_bps * seconds)
-
-
 def uplink_flows(topology: Topology, rack: str, direction: Direction) -> tuple[UplinkFlow, ...]:
     """Return the flows that fill a rack's uplink: every NIC in the rack, datagrams in proportion to the NICs. Pure."""
     uplink, sends = topology.uplinks[rack], direction == "transmit"
@@ -263,62 +236,48 @@ def measure_uplinks(
     topology: Topology,
     plan: AddressPlan,
     hosts: Mapping[str, Shell],
-    fabric: Shell,
+    fabrics: Mapping[str, Shell],
     *,
-    others: Mapping[str, Shell] | None = None,
     mtu: int = FULL_MTU,
 ) -> tuple[LinkRate, ...]:
     """Measure every shaped uplink each way and return the rates: all NICs of its rack send at once to the core switch.
 
     Each takes 2 s, longer below 600 kbit/s. A rack without hosts is omitted. Raise `TestbedError` when an uplink could
-    not be measured. `others` and `mtu` are as for `measure`.
+    not be measured. `fabrics` and `mtu` are as for `measure`.
     """
     found = []
     for rack, uplink in topology.uplinks.items():
         machine = next(switch.machine for switch in switches(topology) if switch.rack == rack)
-        at = str(plan.fabric_on(machines_of(topology).index(machine)))
-        core = FlowEnd((others or {})[fabric_place(machine)] if machine else fabric, at, CORE)
-        ways: tuple[tuple[Direction, int], ...] = (("transmit", uplink.tx_bps), ("receive", uplink.rx_bps))
-        for direction, declared in ways:
+        core = FlowEnd(fabrics[machine], str(plan.fabric_on(machines_of(topology).index(machine))), CORE)
+        for side in uplink.sides:
+            direction, declared = side.direction, side.rate_bps
             filling = uplink_flows(topology, rack, direction)
             if not filling:
                 continue
             places = [host_place(flow.host, flow.nic, plan, hosts) for flow in filling]
-            side = next(side for side in uplink.sides if side.name == ("tx" if direction == "transmit" else "rx"))
             reach = min(declared, sum(flow.rate_bps for flow in filling))
-            counting = _UplinkCount(topology.racks.index(rack), direction, reach, side.burst_bytes, mtu)
-            counted = _count(counting, filling, places, core)
+            counted = _count(topology.racks.index(rack), side._replace(rate_bps=reach), filling, places, core, mtu)
             rate = payload_bytes_per_s(8 * counted.bytes / counted.seconds, mtu)
             ratio = rate / payload_bytes_per_s(declared, mtu)
-            place = f"rack {rack}"
-            found.append(
-                LinkRate(place, "uplink", direction, declared, rate, ratio, counted.seconds, reach, counted.unsure_s)
-            )
+            measured = (rate, ratio, counted.seconds, reach, counted.unsure_s)
+            found.append(LinkRate(f"rack {rack}", "uplink", direction, declared, *measured))
     return tuple(found)
 
 
-@dataclass(frozen=True, slots=True)
-class _UplinkCount:
-    """The counter of a rack's uplink, the rate that fills it, and the bytes that may pass it at once."""
-
-    rack: int
-    direction: Direction
-    rate_bps: int
-    burst_bytes: int
-    mtu: int = FULL_MTU
-
-
 def _count(
-    counting: _UplinkCount, filling: Sequence[UplinkFlow], places: Sequence[FlowEnd], core: FlowEnd
+    rack: int, side: Side, filling: Sequence[UplinkFlow], places: Sequence[FlowEnd], core: FlowEnd, mtu: int
 ) -> ByteCount:
-    """Return the bytes that left the uplink's far end while all flows ran and its bucket was empty."""
-    sends = counting.direction == "transmit"
+    """Return the bytes that left the uplink's far end while all flows ran and its bucket was empty.
+
+    `rack` is the rack's number; `side` has the rate that fills the uplink, and the bytes that may pass it at once.
+    """
+    sends = side.direction == "transmit"
     # A host's port receives what the host sends; traffic that leaves the rack is counted in the core.
-    far_end = f"{'dn' if sends else 'up'}{counting.rack}"
+    far_end = f"{'dn' if sends else 'up'}{rack}"
     first: list[tuple[str, str, int]] = [(flow.at, "rx" if sends else "tx", BEGUN_BYTES) for flow in filling]
-    first.append((far_end, "rx", counting.burst_bytes + BEGUN_BYTES * len(filling)))
-    begin_s = BEGIN_S + 8 * first[-1][-1] / counting.rate_bps
-    seconds = measure_s(counting.rate_bps)
+    first.append((far_end, "rx", side.burst_bytes + BEGUN_BYTES * len(filling)))
+    begin_s = BEGIN_S + 8 * first[-1][-1] / side.rate_bps
+    seconds = measure_s(side.rate_bps)
     with ExitStack() as stack:
         # Left last: the senders end with their receivers.
         pool = stack.enter_context(ThreadPoolExecutor(max_workers=len(filling)))
@@ -327,7 +286,7 @@ def _count(
             source, target = (place, core) if sends else (core, place)
             stack.enter_context(receiver(target, number))
             lasts_s = begin_s + BEFORE_S + seconds + OUTLAST_S
-            going_on = FlowSettings(lasts_s, offered_bps=flow.offered_bps, mtu=counting.mtu)
+            going_on = FlowSettings(lasts_s, offered_bps=flow.offered_bps, mtu=mtu)
             sending.append(pool.submit(send, source, target, number, going_on))
         words = ["python3", "-c", _COUNT, json.dumps([first, (far_end, "rx"), begin_s, BEFORE_S, seconds])]
         report = json.loads(core.shell.run(words, timeout_s=begin_s + BEFORE_S + seconds + 30).stdout)
@@ -358,15 +317,9 @@ def wait_idle(topology: Topology, places: Mapping[str, Place], timeout_s: float 
     for number, host in sorted(topology.numbered, key=lambda each: topology.remote_machine_of(each[1])):
         for index, nic in enumerate(host.nics):
             rates[f"{host.name} {nic.name}"] = min(nic.tx_bps, nic.rx_bps)
-            # Machines that exist have no switch of the testbed's: each counts at its own end.
-            place, device = (
-                (host.name, nic.name)
-                if topology.exists
-                else (
-                    fabric_place(topology.remote_machine_of(host)),
-                    port(number, index),
-                )
-            )
+            place, device = fabric_place(topology.remote_machine_of(host)), port(number, index)
+            if topology.exists:  # no switch of the testbed's is there: each counts at its own end
+                place, device = host.name, nic.name
             files = [f"/sys/class/net/{device}/statistics/{way}_bytes" for way in ("rx", "tx")]
             counters.setdefault(place, []).extend(files)
     shells = {place: shell_of(place, places[place]) for place in counters}

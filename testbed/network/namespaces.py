@@ -1,61 +1,26 @@
-"""Commands in the namespaces of this machine's containers: run by root itself, or by a root container."""
+"""Commands on this machine and in the namespaces of its containers: run by root itself, or by a root container."""
 
 import os
+import shlex
 import subprocess
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import Protocol
 
 from testbed.errors import TestbedError
 from testbed.hosts.host import CommandFailed, CommandResult, Shell, as_text
 from testbed.network.kernel import lacking_capabilities
 from testbed.network.root_agent import Subscription
-from testbed.network.root_container import root_container
-
-
-def run_as_root(
-    words: Sequence[str],
-    *,
-    pid: int | None = None,
-    namespaces: Sequence[str] = ("net",),
-    stdin: bytes = b"",
-    timeout_s: float = 60.0,
-) -> subprocess.CompletedProcess[bytes]:
-    """Run a command as root in the namespaces of process `pid`, or in the machine's own; capture its output.
-
-    Raise FileNotFoundError and `subprocess.TimeoutExpired` as `subprocess.run` does.
-    """
-    words = words if pid is None else _entering(pid, namespaces, words)
-    if lacking_capabilities():
-        return root_container().run(words, stdin=stdin, timeout_s=timeout_s)
-    return subprocess.run(words, input=stdin, capture_output=True, timeout=timeout_s, check=False)
-
-
-def _entering(pid: int, namespaces: Sequence[str], words: Sequence[str]) -> list[str]:
-    return ["nsenter", f"--target={pid}", *(f"--{each}" for each in namespaces), "--", *words]
+from testbed.network.root_container import RemoteSubscription, root_container
+from testbed.software.distribution import SYSTEM_FOLDERS
 
 
 def machine_pid() -> int:
-    """Return a process of the machine's own network namespace, as `run_as_root` sees it."""
+    """Return a process of the machine's own network namespace, as a `MachineShell` sees it."""
     return root_container().machine_pid if lacking_capabilities() else os.getpid()
 
 
-class Announcements(Protocol):
-    """The kernel's announcements in one network namespace; see `Subscription`."""
-
-    @property
-    def devices(self) -> Mapping[int, str]:
-        """Return the namespace's devices by index."""
-
-    def receive(self) -> bytes:
-        """Return the next announcement; see `Subscription.receive`."""
-
-    def close(self) -> None:
-        """Close it."""
-
-
-def subscribe(pid: int) -> Announcements:
+def subscribe(pid: int) -> Subscription | RemoteSubscription:
     """Subscribe to the announcements in the network namespace of a process. Raise OSError.
 
     As root, the calling thread stays in that namespace: it must end.
@@ -69,65 +34,54 @@ def network_of(pid: int) -> tuple[str, ...]:
 
 
 class MachineShell:
-    """A shell as root on the machine on which the testbed runs."""
+    """A shell as root on the machine on which the testbed runs; a root container runs it for other users."""
 
-    @property
-    def name(self) -> str:
-        """Return the name for errors."""
-        return "this machine"
+    name = "this machine"
 
     def run(
-        self,
-        command: str | Sequence[str],
-        *,
-        timeout_s: float = 60.0,
-        check: bool = True,
-        stdin: bytes = b"",
+        self, command: str | Sequence[str], *, timeout_s: float = 60.0, check: bool = True, stdin: bytes = b""
     ) -> CommandResult:
         """See `Host.run`."""
-        return _finished(self.name, None, (), command, timeout_s, check, stdin)
+        text, words, started = as_text(command), _words(command), time.monotonic()
+        try:
+            if lacking_capabilities():
+                done = root_container().run(words, stdin=stdin, timeout_s=timeout_s)
+            else:
+                done = subprocess.run(words, input=stdin, capture_output=True, timeout=timeout_s, check=False)
+        except FileNotFoundError as error:
+            raise _not_installed(str(error.filename)) from error
+        except subprocess.TimeoutExpired as error:
+            raise TestbedError(f"{self.name}: `{text}` was not done after {timeout_s:g} s") from error
+        out, err = (part.decode(errors="replace") for part in (done.stdout, done.stderr))
+        return _checked(self.name, CommandResult(text, done.returncode, out, err, time.monotonic() - started), check)
 
 
 class NamespaceShell:
     """A shell that runs commands in the namespaces of a container, through the container's first process.
 
-    With `machine`, a shell on another machine as root, the container is there.
+    The container is on this machine, or on the machine of `machine`, a shell as root. `pid` is the number of that
+    process, as its machine counts. `namespaces` are those that a command enters; in all others it is on the machine.
     """
 
-    def __init__(self, name: str, pid: int, machine: Shell | None = None, *, network_only: bool = False) -> None:
-        self._name = name
-        self._pid = pid
-        self._machine = machine
-        self._namespaces = ("net",) if network_only else ("mount", "net", "pid")
-
-    @property
-    def pid(self) -> int:
-        """Return the number of the container's first process, as its machine counts."""
-        return self._pid
+    def __init__(
+        self, name: str, pid: int, machine: Shell | None = None, *, namespaces: Sequence[str] = ("mount", "net", "pid")
+    ) -> None:
+        self.name = name
+        self.pid = pid
+        self._machine = machine or MachineShell()
+        self.namespaces = namespaces
 
     def network_only(self) -> "NamespaceShell":
         """Return a shell with the machine's files and processes in the container's network."""
-        return NamespaceShell(self._name, self._pid, self._machine, network_only=True)
-
-    @property
-    def name(self) -> str:
-        """Return the name for errors."""
-        return self._name
+        return NamespaceShell(self.name, self.pid, self._machine, namespaces=("net",))
 
     def run(
-        self,
-        command: str | Sequence[str],
-        *,
-        timeout_s: float = 60.0,
-        check: bool = True,
-        stdin: bytes = b"",
+        self, command: str | Sequence[str], *, timeout_s: float = 60.0, check: bool = True, stdin: bytes = b""
     ) -> CommandResult:
         """See `Host.run`."""
-        if self._machine is None:
-            return _finished(self._name, self._pid, self._namespaces, command, timeout_s, check, stdin)
-        words = _entering(self._pid, self._namespaces, _words(command))
-        done = self._machine.run(words, timeout_s=timeout_s, check=False, stdin=stdin)
-        return _checked(self._name, replace(done, command=as_text(command)), check)
+        enter = ["nsenter", f"--target={self.pid}", *(f"--{each}" for each in self.namespaces), "--"]
+        done = self._machine.run([*enter, *_words(command)], timeout_s=timeout_s, check=False, stdin=stdin)
+        return _checked(self.name, replace(done, command=as_text(command)), check)
 
 
 def _words(command: str | Sequence[str]) -> list[str]:
@@ -140,26 +94,40 @@ def _checked(name: str, result: CommandResult, check: bool) -> CommandResult:
     return result
 
 
-def _finished(
-    name: str,
-    pid: int | None,
-    namespaces: Sequence[str],
-    command: str | Sequence[str],
-    timeout_s: float,
-    check: bool,
-    stdin: bytes,
-) -> CommandResult:
-    """Run a command on this machine to its end."""
-    text, started = as_text(command), time.monotonic()
+PROGRAM_S = 60.0
+
+
+def run_program_as_root(command: Sequence[str]) -> str:
+    """Run a program of the machine that needs root and return its output; a root container does it for other users.
+
+    Raise as `run_program`.
+    """
+    if not lacking_capabilities():
+        return run_program(command)
+    # A new loop device appears in the machine's own /dev only.
+    shell = NamespaceShell("this machine", os.getpid(), namespaces=("mount",))
+    return shell.run(command, timeout_s=PROGRAM_S).stdout
+
+
+def run_program(command: Sequence[str], *, timeout_s: float = PROGRAM_S) -> str:
+    """Run a program of the machine as this user and return its output.
+
+    Raise `TestbedError` when it is missing, fails, or is not done in time.
+    """
+    path = os.pathsep.join((os.environ.get("PATH", os.defpath), *SYSTEM_FOLDERS))
+    env = {"PATH": path, "LC_ALL": "C"}
+    words = shlex.join(command)
     try:
-        done = run_as_root(_words(command), pid=pid, namespaces=namespaces, stdin=stdin, timeout_s=timeout_s)
+        done = subprocess.run(command, capture_output=True, timeout=timeout_s, check=False, env=env)
+    except FileNotFoundError as error:
+        raise _not_installed(command[0]) from error
     except subprocess.TimeoutExpired as error:
-        raise TestbedError(f"{name}: `{text}` was not done after {timeout_s:g} s") from error
-    result = CommandResult(
-        text,
-        done.returncode,
-        done.stdout.decode(errors="replace"),
-        done.stderr.decode(errors="replace"),
-        time.monotonic() - started,
-    )
-    return _checked(name, result, check)
+        raise TestbedError(f"`{words}` was not done after {timeout_s:g} s") from error
+    if done.returncode != 0:
+        said = (done.stderr.strip() or done.stdout.strip()).decode(errors="replace")[-500:]
+        raise TestbedError(f"`{words}` ended with status {done.returncode}: {said}")
+    return done.stdout.decode()
+
+
+def _not_installed(program: str) -> TestbedError:
+    return TestbedError(f"{program} is not installed: run `testbed doctor --fix`")

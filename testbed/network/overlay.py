@@ -47,16 +47,12 @@ def machines_of(topology: Topology) -> tuple[str, ...]:
     return (HERE, *(machine.name for machine in topology.remote_machines))
 
 
-def network_id(slot: int) -> int:
-    """Return the VXLAN network identifier of a slot. A machine has each slot once, so two testbeds never share one."""
-    return _FIRST_ID + slot
-
-
 def underlay_lines(machine: str, overlay: Overlay, slot: int, fabric_pid: int | str) -> tuple[str, ...]:
     """Return the lines that make a machine's VXLAN device, in the machine's own namespace, in the fabric's."""
     return (
-        # A packet that is too large for the network between the machines must not be cut into two.
-        f"link add name {DEVICE} mtu {overlay.mtu} netns {fabric_pid} type vxlan id {network_id(slot)} "
+        # A machine has each slot once, so two testbeds never share an identifier. A packet that is too large for the
+        # network between the machines must not be cut into two.
+        f"link add name {DEVICE} mtu {overlay.mtu} netns {fabric_pid} type vxlan id {_FIRST_ID + slot} "
         f"local {overlay.addresses[machine]} dstport {PORT} ttl 64 df set",
     )
 

@@ -4,7 +4,7 @@ A device has an HTB class with a byte queue; netem adds delay, jitter and loss."
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -76,18 +76,11 @@ def payload_bytes_per_s(rate_bps: float, mtu: int = FULL_MTU) -> float:
     return rate_bps * (_FRAME_PAYLOAD_BYTES - smaller) / (FRAME_BYTES - smaller) / 8
 
 
-def tc_lines(device: str, rate_bps: int, burst_bytes: int, impairment: Impairment = UNIMPAIRED) -> tuple[str, ...]:
-    """Return the lines for `tc -batch -` that shape the traffic sent by `device`, whatever was on it before.
+def tc_lines(device: str, shape: Shape) -> tuple[str, ...]:
+    """Return the lines for `tc -batch -` that shape what `device` sends, whatever was on it before.
 
-    The kernel can replace a class or a FIFO in place, but not an HTB root by another of the same handle
-    ("Change operation not supported"). So the lines first set a plain FIFO as root: this drops the old tree with its
-    queue. The lines can be repeated at any time.
+    They set the shape's rate, burst and impairment; all else follows from these. They can be repeated at any time.
     """
-    return tc_lines_for(device, Shape(rate_bps, burst_bytes, impairment=impairment))
-
-
-def tc_lines_for(device: str, shape: Shape) -> tuple[str, ...]:
-    """Return the lines of `tc_lines` for a shape's rate, burst and impairment (all else follows from these)."""
     rate, burst = f"{shape.rate_bps}bit", f"{shape.burst_bytes}b"
     queue = f"bfifo limit {leaf_limit_bytes(shape.rate_bps)}"
     leaves: tuple[str, ...] = (f"qdisc replace dev {device} parent 1:10 handle 10: {queue}",)
@@ -98,6 +91,7 @@ def tc_lines_for(device: str, shape: Shape) -> tuple[str, ...]:
             f"qdisc replace dev {device} parent 10:1 handle 20: {queue}",
         )
     return (
+        # The kernel does not replace an HTB root by another of the same handle. A plain FIFO drops the old tree.
         f"qdisc replace dev {device} root pfifo limit 1000",
         f"qdisc replace dev {device} root handle 1: htb default 10",
         f"class replace dev {device} parent 1: classid 1:10 htb rate {rate} ceil {rate} "
@@ -208,25 +202,21 @@ def compare(expected: Shape, actual: Shape | None) -> list[str]:
     """Return the differences between the kernel's shaping and the declared shaping as texts; empty without any."""
     if actual is None:
         return [f"not shaped; declared is {format_bit_rate(expected.rate_bps)}"]
-    found = []
-    for name, want, have in (
-        ("rate", expected.rate_bps, actual.rate_bps),
-        ("ceil", expected.ceil_bps, actual.ceil_bps),
-    ):
-        if have not in (want, rate_as_shown(want)):
-            found.append(f"{name} is {format_bit_rate(have)}; declared is {format_bit_rate(want)}")
-    for name, want, rate_bps, have in (
-        ("burst", expected.burst_bytes, expected.rate_bps, actual.burst_bytes),
-        ("cburst", expected.cburst_bytes, expected.ceil_bps, actual.cburst_bytes),
-    ):
-        if have not in (want, *bursts_as_shown(want, rate_bps)):
-            found.append(f"{name} is {format_size(have)}; declared is {format_size(want)}")
-    for name, want, have in (
-        ("queue", expected.leaf_bytes, actual.leaf_bytes),
-        ("quantum", expected.quantum_bytes, actual.quantum_bytes),
-    ):
-        if have != want:
-            found.append(f"{name} is {format_size(have)}; declared is {format_size(want)}")
+    bursts = bursts_as_shown(expected.burst_bytes, expected.rate_bps)
+    cbursts = bursts_as_shown(expected.cburst_bytes, expected.ceil_bps)
+    checks: tuple[tuple[str, int, int, tuple[int, ...], Callable[[int], str]], ...] = (
+        ("rate", expected.rate_bps, actual.rate_bps, (rate_as_shown(expected.rate_bps),), format_bit_rate),
+        ("ceil", expected.ceil_bps, actual.ceil_bps, (rate_as_shown(expected.ceil_bps),), format_bit_rate),
+        ("burst", expected.burst_bytes, actual.burst_bytes, bursts, format_size),
+        ("cburst", expected.cburst_bytes, actual.cburst_bytes, cbursts, format_size),
+        ("queue", expected.leaf_bytes, actual.leaf_bytes, (), format_size),
+        ("quantum", expected.quantum_bytes, actual.quantum_bytes, (), format_size),
+    )
+    found = [
+        f"{name} is {text(have)}; declared is {text(want)}"
+        for name, want, have, shown, text in checks
+        if have not in (want, *shown)
+    ]
     found += compare_impairment(expected.impairment, actual.impairment)
     if expected.delayed_packets != actual.delayed_packets:
         found.append(

@@ -1,17 +1,15 @@
 """The transfers that measure every NIC of a topology each way. Pure."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Literal
 
 from testbed.network.fabric import switch_of, switches
 from testbed.network.shape import FRAME_BYTES
 from testbed.topology.host import DeclaredHost
-from testbed.topology.links import Link
+from testbed.topology.links import Direction, Link
 from testbed.topology.model import Topology
 
-Direction = Literal["transmit", "receive"]
 FABRIC = "<fabric>"
 """The switch in a transfer; no host can have this name."""
 MEASURE_S = 2.0
@@ -30,8 +28,7 @@ class Transfer:
     """One measurement: `source` sends to `target` on NIC number `nic` of each; it measures the ends in `measures`.
 
     With delay or loss, one TCP connection may be slower than the NIC. Then datagrams are offered at `offered_bps`, more
-    than the NIC's rate; 0: TCP. The measurement takes `seconds`, after `before_s`. `reach_bps` is the highest rate that
-    it can show.
+    than the NIC's rate; 0: TCP. The measurement takes `seconds`. `reach_bps` is the highest rate that it can show.
     """
 
     source: str
@@ -40,7 +37,6 @@ class Transfer:
     nic: int = 0
     offered_bps: int = 0
     seconds: float = MEASURE_S
-    before_s: int = BEFORE_S
     reach_bps: int = 0
 
 
@@ -49,80 +45,59 @@ def transfers(topology: Topology) -> tuple[Transfer, ...]:
 
     Hosts of one switch send around a ring: no uplink and no path between machines limits them. A transfer measures
     the slower of its two ends (both when they are equal). An end that is faster than its partner is measured against
-    the rack's switch, which is not shaped.
+    the rack's switch, which is not shaped. Machines that exist have no such switch: there an end that is faster than
+    every other is measured as far as the fastest partner reaches.
     """
+    switched = not topology.exists
+    groups = [[host for host in topology.hosts if switch_of(topology, host) == each] for each in switches(topology)]
     found: list[Transfer] = []
-    if topology.exists:
-        return tuple(
-            each for number in range(max(len(h.nics) for h in topology.hosts)) for each in _pairs(topology, number)
-        )
     for number in range(max(len(host.nics) for host in topology.hosts)):
-        for switch in switches(topology):
-            at = [host for host in topology.hosts if switch_of(topology, host) == switch]
-            found += _ring([host for host in at if len(host.nics) > number], number)
+        for group in groups if switched else [topology.hosts]:
+            hosts = [host for host in group if len(host.nics) > number]
+            ring = _ring(hosts, number) if len(hosts) > 1 else []
+            measured = {end for transfer in ring for end in transfer.measures}
+            found += [*ring, *_rest(hosts, number, measured, switched=switched)]
     return tuple(found)
 
 
 def _ring(hosts: Sequence[DeclaredHost], number: int) -> list[Transfer]:
-    found: list[Transfer] = []
-    for index, source in enumerate(hosts):
-        target = hosts[(index + 1) % len(hosts)]
-        sends, receives = source.nics[number].tx_bps, target.nics[number].rx_bps
-        if source is target:
-            sends, receives = 0, 0
+    found = []
+    for source, target in zip(hosts, [*hosts[1:], hosts[0]], strict=True):
+        sender, taker = source.nics[number], target.nics[number]
+        rate = min(sender.tx_bps, taker.rx_bps)
         ends: list[tuple[str, Direction]] = []
-        if sends and sends <= receives:
+        if sender.tx_bps == rate:
             ends.append((source.name, "transmit"))
-        if receives and receives <= sends:
+        if taker.rx_bps == rate:
             ends.append((target.name, "receive"))
-        if ends:
-            nics = (source.nics[number], target.nics[number])
-            found.append(_transfer_of(source.name, target.name, ends, number, min(sends, receives), *nics))
-    measured = {end for transfer in found for end in transfer.measures}
-    for host in hosts:
+        found.append(_transfer_of(source.name, target.name, ends, number, rate, sender, taker))
+    return found
+
+
+def _rest(
+    hosts: Sequence[DeclaredHost], number: int, measured: Collection[tuple[str, Direction]], *, switched: bool
+) -> Iterator[Transfer]:
+    """Yield a transfer for each end that is not measured: against the switch, or against the fastest other host."""
+    for host in hosts if switched or len(hosts) > 1 else ():
         nic = host.nics[number]
-        out: tuple[str, Direction] = (host.name, "transmit")
-        into: tuple[str, Direction] = (host.name, "receive")
-        if out not in measured:
-            found.append(_transfer_of(host.name, FABRIC, [out], number, nic.tx_bps, nic))
-        if into not in measured:
-            found.append(_transfer_of(FABRIC, host.name, [into], number, nic.rx_bps, nic))
-    return found
-
-
-def _pairs(topology: Topology, number: int) -> list[Transfer]:
-    """Return the transfers between machines that exist: no switch of the testbed's is there to measure a NIC against.
-
-    An end that is faster than every other is measured as far as the fastest partner reaches.
-    """
-    hosts = [host for host in topology.hosts if len(host.nics) > number]
-    found = [each for each in _ring(hosts, number) if FABRIC not in (each.source, each.target)]
-    measured = {end for transfer in found for end in transfer.measures}
-    for host in hosts if len(hosts) > 1 else []:
-        others = [other for other in hosts if other is not host]
-        to = max(others, key=lambda other: other.nics[number].rx_bps)
-        by = max(others, key=lambda other: other.nics[number].tx_bps)
-        ways: tuple[tuple[DeclaredHost, DeclaredHost, Direction], ...] = ((host, to, "transmit"), (by, host, "receive"))
-        for source, target, direction in ways:
-            if (host.name, direction) not in measured:
-                sender, taker = source.nics[number], target.nics[number]
-                rate = min(sender.tx_bps, taker.rx_bps)
-                found.append(
-                    _transfer_of(source.name, target.name, [(host.name, direction)], number, rate, sender, taker)
-                )
-    return found
+        for side in nic.sides:
+            if (host.name, side.direction) in measured:
+                continue
+            partner, rate, links = FABRIC, side.rate_bps, [nic]
+            if not switched:
+                others = {other.name: other.nics[number] for other in hosts if other is not host}
+                reach = {name: link.rx_bps if side.name == "tx" else link.tx_bps for name, link in others.items()}
+                partner = max(reach, key=lambda name: reach[name])
+                rate, links = min(rate, reach[partner]), [nic, others[partner]]
+            source, target = (host.name, partner) if side.name == "tx" else (partner, host.name)
+            yield _transfer_of(source, target, [(host.name, side.direction)], number, rate, *links)
 
 
 def _transfer_of(
-    source: str,
-    target: str,
-    measures: Sequence[tuple[str, Direction]],
-    number: int,
-    rate_bps: int,
-    *links: Link,
+    source: str, target: str, measures: Sequence[tuple[str, Direction]], number: int, rate_bps: int, *links: Link
 ) -> Transfer:
     offered, seconds = offered_bps(rate_bps, *links), measure_s(rate_bps)
-    return Transfer(source, target, tuple(measures), number, offered, seconds, reach_bps=rate_bps)
+    return Transfer(source, target, tuple(measures), number, offered, seconds, rate_bps)
 
 
 def measure_s(rate_bps: int) -> float:

@@ -11,13 +11,14 @@ import struct
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import Literal
 
 from testbed.hosts import Host, Process
 from testbed.network.apply import NetworkError
-from testbed.network.namespaces import Announcements, subscribe
+from testbed.network.namespaces import subscribe
+from testbed.network.root_agent import Subscription
+from testbed.network.root_container import RemoteSubscription
 
 _NEW_LINK = 16
 _TRAFFIC_CONTROL = frozenset({36, 37, 40, 41, 44, 45})
@@ -36,24 +37,14 @@ class DeviceChange:
     what: What
 
 
-class ShapingWatch(Protocol):
-    """A watch of the traffic control of a testbed's places."""
-
-    def changes(self) -> set[DeviceChange]:
-        """Return the changes since the last call."""
-
-    def close(self) -> None:
-        """End the watch."""
-
-
-class TrafficControlWatch(AbstractContextManager["TrafficControlWatch"]):
+class TrafficControlWatch:
     """A watch of the namespaces of these processes: place → process number.
 
     From the construction on no change is missed. Raise `NetworkError` when a namespace cannot be entered.
     """
 
     def __init__(self, pids: Mapping[str, int]) -> None:
-        self._places: dict[str, Announcements] = {}
+        self._places: dict[str, Subscription | RemoteSubscription] = {}
         try:
             for place, pid in pids.items():
                 # A thread of its own enters the namespace; the socket stays there, and the thread ends.
@@ -64,9 +55,6 @@ class TrafficControlWatch(AbstractContextManager["TrafficControlWatch"]):
             raise NetworkError(
                 f"the network namespace of {place or 'the fabric'} cannot be watched: {error}"
             ) from error
-
-    def __exit__(self, *_error: object) -> None:
-        self.close()
 
     def close(self) -> None:
         """Close all sockets."""
@@ -129,7 +117,7 @@ def announced_by_monitor(host: str, line: str) -> DeviceChange | None:
 
 
 class MonitorWatch:
-    """See `ShapingWatch`. `devices` are the testbed's devices by host; other ones of a machine are not its matter.
+    """A watch of machines that exist. `devices` are the testbed's devices by host; it ignores all others.
 
     From the construction on no change is missed. When a monitor ends early, every device of its host counts as changed.
     Raise `TestbedError` when a monitor does not start.
@@ -181,3 +169,7 @@ class MonitorWatch:
             self._closed = True
         for process in self._processes:
             process.stop()
+
+
+ShapingWatch = TrafficControlWatch | MonitorWatch
+"""A watch of the traffic control of a testbed's places: `changes` since the last call, and `close`."""

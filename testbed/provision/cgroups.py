@@ -95,13 +95,13 @@ class ContainerCgroup:
         _write(folder / "io.max", f"{device_numbers(device)} rbps={value} wbps={value}")
 
 
-def throttle_writeback(device: str, rate_bytes_per_s: int | None, root: Path = CGROUPS, bdi: Path = BDI) -> None:
+def throttle_writeback(device: str, rate_bytes_per_s: int | None, root: Path = CGROUPS) -> None:
     """Limit what the kernel writes back to a device, under control groups of version 1; None removes the limit.
 
     Only a few MiB of the page cache may then wait for this device. So a writer has the disk's rate, not memory's.
     """
     _throttle(root / "blkio", device, rate_bytes_per_s)
-    info = bdi / device_numbers(device)
+    info = BDI / device_numbers(device)
     if rate_bytes_per_s is None:
         _write(info / "strict_limit", "0")
         _write(info / "max_ratio", "100")

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 from testbed.errors import TestbedError
 from testbed.hosts.host import in_parallel
 from testbed.network.addresses import AddressPlan
-from testbed.network.apply import FABRIC, Place, make_fabric
+from testbed.network.apply import Place, make_fabric
 from testbed.network.overlay import Overlay
 from testbed.network.underlay import measure_paths, require_packets, require_paths
 from testbed.network.watch import ShapingWatch, TrafficControlWatch
-from testbed.provision.containers import Engine, Labels
+from testbed.provision.containers import ContainerSpec, Engine, Labels
 from testbed.provision.copied_files import CopiedFiles
 from testbed.provision.engines import EngineGroup
 from testbed.provision.fleet import copy_image, require_machines
@@ -23,6 +23,7 @@ from testbed.provision.resources import allocate
 from testbed.provision.software import SoftwareSet
 from testbed.provision.state import TestbedState
 from testbed.software.image import ImageRef
+from testbed.topology.host import DeclaredHost
 from testbed.topology.model import Topology
 
 if TYPE_CHECKING:
@@ -65,29 +66,10 @@ class ContainerProvider:
         """See `Provider.make`."""
         topology, labels, state = self._topology, self._labels, testbed.state
         assert labels is not None
-        image, equipment = self._image.tag, self._equipment
         progress(f"addresses {AddressPlan(labels.slot, ()).data}")
 
-        def make(host_name: str) -> None:
-            host = topology.host(host_name)
-            version = state.kafka.get(host_name)
-            remote, versions = topology.remote_storage, state.kafka.values()
-            software = self._software.member(version, versions, remote) if version else None
-            disk = make_disk(self._engine, labels, host_name, host.disk) if host.disk else None
-            minio = self._software.minio().binary if host in topology.objectstores else None
-            spec = host_spec(
-                host,
-                topology,
-                testbed.plan,
-                identity,
-                image,
-                labels,
-                software,
-                state.overlay,
-                disk,
-                minio,
-                equipment,
-            )
+        def make(name: str) -> None:
+            spec = host_container(testbed, topology.host(name), labels, identity, self._image, self._equipment)
             if copied is not None and spec.machine:
                 spec = replace(spec, read_only_mounts=copied.mounts(spec.machine, spec.read_only_mounts))
             self._engine.create(spec)
@@ -97,10 +79,8 @@ class ContainerProvider:
             used = [each for version in set(state.kafka.values()) for each in self._software.kafka(version).artefacts]
             copied = CopiedFiles(self._engine, used)
         in_parallel(testbed.hosts, make)
-        places = testbed.places()
         require_cpus(self._engine, testbed.name, topology.hosts)
-        shells = self._engine.shells if isinstance(self._engine, EngineGroup) else None
-        make_fabric(state.name, topology, testbed.plan, places[FABRIC], places, self._overlay, shells)
+        make_fabric(state.name, topology, testbed.plan, testbed.places(), self._overlay, self._engine.shells)
         progress(f"{len(topology.hosts)} hosts, NICs shaped and read back")
         if self._overlay is not None:
             self._require_paths(testbed, self._overlay, progress)
@@ -135,3 +115,23 @@ class ContainerProvider:
         """See `Provider.platform`."""
         info = self._engine.info()
         return HostPlatform(str(info["ServerVersion"]), str(info["Driver"]))
+
+
+def host_container(
+    testbed: "Testbed",
+    host: DeclaredHost,
+    labels: Labels,
+    identity: ClusterIdentity,
+    image: ImageRef,
+    equipment: Equipment | None = None,
+) -> ContainerSpec:
+    """Make the disk of a host, if it has one, and return the host's container."""
+    state, topology, software = testbed.state, testbed.topology, testbed.software
+    version = state.kafka.get(host.name)
+    member = software.member(version, state.kafka.values(), topology.remote_storage) if version else None
+    disk = make_disk(testbed.engine, labels, host.name, host.disk) if host.disk else None
+    minio = software.minio().binary if host in topology.objectstores else None
+    plan, overlay = testbed.plan, state.overlay
+    return host_spec(
+        host, topology, plan, identity, image.tag, labels, member, overlay, disk=disk, minio=minio, equipment=equipment
+    )

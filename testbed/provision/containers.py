@@ -7,7 +7,7 @@ import io
 import tarfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
@@ -43,13 +43,7 @@ class Labels:
 
     def of(self, role: str, host: str = "") -> dict[str, str]:
         """Return the labels of one resource; roles: host, fabric, management."""
-        labels = {
-            NAME: self.name,
-            ROLE: role,
-            SLOT: str(self.slot),
-            OWNER: str(self.owner),
-            STATE: self.state_dir,
-        }
+        labels = {NAME: self.name, ROLE: role, SLOT: str(self.slot), OWNER: str(self.owner), STATE: self.state_dir}
         return {**labels, HOST: host} if host else labels
 
 
@@ -177,11 +171,13 @@ class Engine:
     With `connect` it is another engine's, that of `machine`.
     """
 
-    _machine: str = ""
-
     def __init__(self, connect: Callable[[], EngineApi] | None = None, machine: str = "") -> None:
         self._connect = connect or _local_api
         self._machine = machine
+        self.shells: Mapping[str, SshHost] = {}
+        """A shell as root on each other machine."""
+        self.members: Mapping[str, Engine] = {"": self}
+        """The engine of each machine; the name of the machine of the testbed is empty."""
 
     @cached_property
     def _api(self) -> EngineApi:
@@ -196,16 +192,6 @@ class Engine:
     def is_local(self) -> bool:
         """Return whether it is the engine of the machine of the testbed."""
         return not self._machine
-
-    @property
-    def shells(self) -> Mapping[str, SshHost]:
-        """Return a shell as root on each other machine."""
-        return {}
-
-    @property
-    def members(self) -> "Mapping[str, Engine]":
-        """Return the engine of each machine; the name of the machine of the testbed is empty."""
-        return {"": self}
 
     def close(self) -> None:
         """Close the connection, if it was opened."""
@@ -252,10 +238,8 @@ class Engine:
 
     def create_volume(self, name: str, options: Mapping[str, str], labels: Mapping[str, str]) -> None:
         """Make a volume that the engine mounts with the options of mount(8) while a container uses it."""
-        try:
+        with _refusals(f"volume {name}"):
             self._api.create_volume(name, driver="local", driver_opts=dict(options), labels=dict(labels))
-        except docker.errors.APIError as error:
-            raise _refused(f"volume {name}", error) from error
 
     def volumes(self, name: str) -> list[str]:
         """Return the names of all volumes of testbed `name` of this state folder, which has the files of its disks."""
@@ -264,12 +248,8 @@ class Engine:
 
     def remove_volume(self, volume: str) -> None:
         """Remove the volume; do nothing when it does not exist."""
-        try:
+        with _refusals(f"volume {volume}"), suppress(docker.errors.NotFound):
             self._api.remove_volume(volume)
-        except docker.errors.NotFound:
-            return
-        except docker.errors.APIError as error:
-            raise TestbedError(f"volume {volume}: {error.explanation}") from error
 
     def create(self, spec: ContainerSpec) -> str:
         """Make and start a container and return its id. Leave nothing behind when it cannot be started."""
@@ -281,7 +261,7 @@ class Engine:
         limits: list[Mapping[str, str | int]] | None = [
             {"Path": device, "Rate": rate} for device, rate in spec.bandwidths.items()
         ] or None
-        try:
+        with _refusals(f"container {spec.name}"):
             created = self._api.create_container(
                 spec.image,
                 entrypoint=["tini", "--"],
@@ -307,8 +287,6 @@ class Engine:
                     cap_add=list(spec.capabilities) or None,
                 ),
             )
-        except docker.errors.APIError as error:
-            raise _refused(f"container {spec.name}", error) from error
         identity: str = created["Id"]
         try:
             if spec.files:
@@ -356,12 +334,10 @@ class Engine:
 
     def load_image(self, archive: Iterator[bytes]) -> None:
         """Load an image that another engine saved. Raise `TestbedError` when the engine refuses it."""
-        try:
+        with _refusals("the node image"):
             for answer in self._api.load_image(archive, quiet=True):  # type: ignore[no-untyped-call]
                 if "error" in answer:
                     raise TestbedError(f"the engine of {self._machine} refused the image: {answer['error']}")
-        except docker.errors.APIError as error:
-            raise _refused("the node image", error) from error
 
     def ended(self, container: str, host: str) -> ContainerExit | None:
         """Return when and how a container of `host` ended; None when it runs, never ran, or is gone."""
@@ -375,21 +351,20 @@ class Engine:
 
     def limit_cpus(self, container: str, cpus: float | None) -> None:
         """Limit all processes of a running container to this number of CPUs; None: all CPUs of the machine."""
-        try:
+        with _refusals(f"the limit of container {container[:12]}"):
             self._api.update_container(container, cpu_period=CPU_PERIOD_US, cpu_quota=cpu_quota_us(cpus))
-        except docker.errors.APIError as error:
-            raise TestbedError(f"container {container[:12]}: the limit was refused: {error.explanation}") from error
 
     def containers(self, name: str | None = None) -> list[HostContainer]:
         """Return all containers of testbed `name`, or of every testbed, in any state."""
-        found = self._api.containers(all=True, filters={"label": _filter(name)})
-        return [HostContainer(str(each["Id"]), each["Labels"], each["State"] == "running") for each in found]
+        return self._labelled(_filter(name))
 
     def helpers(self) -> list[HostContainer]:
         """Return the containers that one command works with, and that belong to no testbed (`helper_labels`)."""
-        found = self._api.containers(all=True, filters={"label": ROLE})
-        every = [HostContainer(str(each["Id"]), each["Labels"], each["State"] == "running") for each in found]
-        return [each for each in every if NAME not in each.labels]
+        return [each for each in self._labelled(ROLE) if NAME not in each.labels]
+
+    def _labelled(self, label: str) -> list[HostContainer]:
+        found = self._api.containers(all=True, filters={"label": label})
+        return [HostContainer(str(each["Id"]), each["Labels"], each["State"] == "running") for each in found]
 
     def networks(self, name: str | None = None) -> list[tuple[str, Mapping[str, str]]]:
         """Return id and labels of all networks of testbed `name`, or of every testbed."""
@@ -419,12 +394,16 @@ class Engine:
 
     def remove_network(self, network: str) -> None:
         """Remove the network; do nothing when it does not exist."""
-        try:
+        with _refusals(f"network {network[:12]}"), suppress(docker.errors.NotFound):
             self._api.remove_network(network)
-        except docker.errors.NotFound:
-            return
-        except docker.errors.APIError as error:
-            raise TestbedError(f"network {network[:12]}: {error.explanation}") from error
+
+
+@contextmanager
+def _refusals(what: str) -> Iterator[None]:
+    try:
+        yield
+    except docker.errors.APIError as error:
+        raise _refused(what, error) from error
 
 
 def _refused(what: str, error: docker.errors.APIError) -> TestbedError:

@@ -11,6 +11,7 @@ import shlex
 import tarfile
 import threading
 from collections.abc import Collection, Mapping
+from functools import cache
 from pathlib import Path
 
 from testbed.provision.engines import EngineGroup
@@ -27,7 +28,6 @@ class CopiedFiles:
     def __init__(self, group: EngineGroup, artefacts: Collection[Path]) -> None:
         self._group, self._artefacts = group, tuple(artefacts)
         self._locks = {name: threading.Lock() for name in group.shells}
-        self._digests: dict[Path, str] = {}
 
     def mounts(self, machine: str, mounts: Mapping[str, str]) -> dict[str, str]:
         """Return path on `machine` → path in the container, for the same by paths on this machine; copy what lacks."""
@@ -46,7 +46,7 @@ class CopiedFiles:
             self._copy(machine, artefact, f"{FOLDER}/{source.name}/{artefact.name}")
         if inside:
             return f"{FOLDER}/{source.name}"
-        place = f"{FOLDER}/{self._digests.setdefault(source, digest_of(source))}/{source.name}"
+        place = f"{FOLDER}/{content_digest(source)}/{source.name}"
         self._copy(machine, source, place)
         return place
 
@@ -61,18 +61,27 @@ class CopiedFiles:
             f"t=$(mktemp -d {FOLDER}/part-XXXXXX); tar -x -C $t",
             f"mv -T $t/{shlex.quote(source.name)} {final} || test -e {final}; rm -rf $t",
         )
-        shell.run("; ".join(script), timeout_s=COPY_S, stdin=_archive(source))
+        shell.run("; ".join(script), timeout_s=COPY_S, stdin=archive(source, source.name))
 
 
-def digest_of(source: Path) -> str:
-    """Return 24 hexadecimal digits over a file, or over all files of a folder with their paths."""
-    files = sorted(path for path in source.rglob("*") if path.is_file()) if source.is_dir() else [source]
-    lines = [f"{path.relative_to(source.parent)} {sha256_of(path)}" for path in files]
-    return hashlib.sha256("\n".join(lines).encode()).hexdigest()[:24]
+@cache
+def content_digest(source: Path) -> str:
+    """Return 20 hexadecimal digits over the names and contents of a file, or of all files of a folder."""
+    paths = sorted(path for path in source.rglob("*") if path.is_file()) if source.is_dir() else [source]
+    lines = [f"{path.relative_to(source)} {sha256_of(path)}\n" for path in paths]
+    return hashlib.sha256("".join(lines).encode()).hexdigest()[:20]
 
 
-def _archive(source: Path) -> bytes:
+def archive(source: Path, name: str) -> bytes:
+    """Return a tar archive with a file or folder under this name; everybody may read all of it."""
     buffer = io.BytesIO()
-    with tarfile.open(fileobj=buffer, mode="w", dereference=True) as archive:
-        archive.add(source, source.name)
+    with tarfile.open(fileobj=buffer, mode="w", dereference=True) as tar:
+        tar.add(source, name, filter=_as_root)
     return buffer.getvalue()
+
+
+def _as_root(entry: tarfile.TarInfo) -> tarfile.TarInfo:
+    entry.uid = entry.gid = 0
+    entry.uname = entry.gname = "root"
+    entry.mode |= 0o444 | (0o111 if entry.isdir() else 0)
+    return entry

@@ -82,45 +82,30 @@ class EngineGroup(Engine):
 
     def __init__(self, members: Mapping[str, Engine], shells: Mapping[str, SshHost]) -> None:
         super().__init__()
-        self._members = members
-        self._shells = shells
+        self.members, self.shells = members, shells
         self._owners: dict[str, str] = {}
         """Container or network → machine."""
 
-    @property
-    def shells(self) -> Mapping[str, SshHost]:
-        """See `Engine.shells`."""
-        return self._shells
-
-    @property
-    def members(self) -> Mapping[str, Engine]:
-        """See `Engine.members`."""
-        return self._members
-
-    def machine_of(self, resource: str) -> str:
-        """Return the machine of a container or network that was made or listed here."""
-        return self._owners[resource]
-
     def close(self) -> None:
         """See `Engine.close`."""
-        for engine in self._members.values():
+        for engine in self.members.values():
             engine.close()
         for shell in self.shells.values():
             shell.close()
 
     def wait_answering(self, timeout_s: float = 30.0) -> None:
         """See `Engine.wait_answering`: of the local engine. Another machine's engine answers, or SSH fails."""
-        self._members[HERE].wait_answering(timeout_s)
+        self.members[HERE].wait_answering(timeout_s)
 
     def info(self) -> dict[str, Any]:
         """See `Engine.info`: that of the machine of the testbed."""
-        return self._members[HERE].info()
+        return self.members[HERE].info()
 
     def create_network(self, name: str, subnet: IPv4Network, labels: Mapping[str, str]) -> None:
         """Make the network on every machine. Raise `NetworkTaken` when its addresses are in use on one."""
         made: list[Engine] = []
         try:
-            for machine, engine in self._members.items():
+            for machine, engine in self.members.items():
                 engine.create_network(name, subnet, labels_on(machine, labels))
                 made.append(engine)
         except NetworkTaken:
@@ -128,21 +113,9 @@ class EngineGroup(Engine):
                 engine.remove_network(name)
             raise
 
-    def create_volume(self, name: str, options: Mapping[str, str], labels: Mapping[str, str]) -> None:
-        """See `Engine.create_volume`: a disk is always on the machine of the testbed."""
-        self._members[HERE].create_volume(name, options, labels)
-
-    def volumes(self, name: str) -> list[str]:
-        """See `Engine.volumes`."""
-        return self._members[HERE].volumes(name)
-
-    def remove_volume(self, volume: str) -> None:
-        """See `Engine.remove_volume`."""
-        self._members[HERE].remove_volume(volume)
-
     def create(self, spec: ContainerSpec) -> str:
         """Make and start a container on its machine."""
-        made = self._members[spec.machine].create(replace(spec, labels=labels_on(spec.machine, spec.labels)))
+        made = self.members[spec.machine].create(replace(spec, labels=labels_on(spec.machine, spec.labels)))
         self._owners[made] = spec.machine
         return made
 
@@ -169,18 +142,17 @@ class EngineGroup(Engine):
 
     def containers(self, name: str | None = None) -> list[HostContainer]:
         """Return all containers of a testbed on all machines. Raise `TestbedError` when one does not answer."""
-        return [found for machine in self._members for found in self.containers_on(machine, name)]
-
-    def containers_on(self, machine: str, name: str | None) -> list[HostContainer]:
-        """Return all containers of a testbed on one machine. Raise `TestbedError` when it does not answer."""
-        found = self._members[machine].containers(name)
-        self._owners |= {each.id: machine for each in found}
+        found = []
+        for machine, engine in self.members.items():
+            there = engine.containers(name)
+            self._owners |= {each.id: machine for each in there}
+            found += there
         return found
 
     def networks(self, name: str | None = None) -> list[tuple[str, Mapping[str, str]]]:
         """See `Engine.networks`: of all machines."""
         found = []
-        for machine, engine in self._members.items():
+        for machine, engine in self.members.items():
             there = engine.networks(name)
             self._owners |= {identity: machine for identity, _labels in there}
             found += there
@@ -195,7 +167,7 @@ class EngineGroup(Engine):
         self._of(network).remove_network(network)
 
     def _of(self, resource: str) -> Engine:
-        return self._members[self._owners[resource]]
+        return self.members[self._owners[resource]]
 
 
 def labels_on(machine: str, labels: Mapping[str, str]) -> dict[str, str]:

@@ -1,6 +1,7 @@
 """The other machines of a testbed: how each is reached, what it must have, and the node image on it."""
 
 from collections.abc import Iterable, Mapping
+from contextlib import closing
 from ipaddress import IPv4Address
 
 from testbed.errors import TestbedError
@@ -134,11 +135,8 @@ def copy_image(group: EngineGroup, image: ImageRef) -> list[str]:
         engine = group.members[name]
         if engine.image_id(image.tag) == image.id:
             return False
-        with_own_connection = Engine()  # two threads cannot share one
-        try:
-            engine.load_image(with_own_connection.save_image(image.tag))
-        finally:
-            with_own_connection.close()
+        with closing(Engine()) as own:  # two threads cannot share a connection
+            engine.load_image(own.save_image(image.tag))
         return True
 
     return [name for name, copied in on_each(group.shells, copy).items() if copied]

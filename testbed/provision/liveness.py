@@ -56,7 +56,8 @@ def why_not_whole(engine: Engine, state: TestbedState) -> str:
     running = {each.host for each in found if each.running}
     fabrics = ("", *map(fabric_place, state.machine_keys))
     changing = {host for host, owner in state.changing.items() if (by := Owner.parse(owner)) and by.alive()}
-    missing = [host for host in (*fabrics, *_hosts(state)) if host not in running and host not in changing]
+    declared = (*fabrics, *map(str, state.topology["hosts"]))
+    missing = [host for host in declared if host not in running and host not in changing]
     if not missing:
         return ""
     ended = _ended_containers(engine, state)
@@ -108,10 +109,6 @@ def explained(engine: Engine, state: TestbedState, remedy: str = "") -> Iterator
 def _ended_containers(engine: Engine, state: TestbedState) -> list[ContainerExit]:
     found = (engine.ended(each.id, each.host) for each in engine.containers(state.name) if not each.running)
     return [each for each in found if each is not None]
-
-
-def _hosts(state: TestbedState) -> list[str]:
-    return [str(host) for host in state.topology["hosts"]]
 
 
 LOOK_S = 2.0

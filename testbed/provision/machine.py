@@ -7,16 +7,16 @@ that folder exists; `remove` deletes the folder last.
 
 import os
 import shutil
-import subprocess
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
 from testbed.errors import TestbedError
-from testbed.network.kernel import lacking_capabilities, try_kind
-from testbed.network.namespaces import run_as_root
+from testbed.network.kernel import try_kind
+from testbed.network.namespaces import run_program, run_program_as_root
+from testbed.network.overlay import HERE
 from testbed.provision import state as states
 from testbed.provision.cgroups import ContainerCgroup, no_disk_rate, throttle_writeback
 from testbed.provision.containers import Engine, HostContainer, Labels, name_of_host
@@ -85,9 +85,7 @@ def no_bandwidth() -> str:
             "its control groups are of version 1, under which a limit does not hold what is written through the page "
             "cache, as Kafka writes; version 2 is needed (systemd.unified_cgroup_hierarchy=1)"
         )
-    if "io" not in CONTROLLERS.read_text(encoding="ascii").split():
-        return "the kernel has no io controller among its control groups (CONFIG_BLK_DEV_THROTTLING)"
-    return ""
+    return no_disk_rate(CONTROLLERS.parent)
 
 
 MACHINE_PROBES: Mapping[Need, Callable[[], str]] = {
@@ -114,11 +112,6 @@ def require_machine(topology: Topology, probes: Mapping[Need, Callable[[], str]]
         raise MachineLacks(f"{topology.name} cannot be brought up on this machine:\n  " + "\n  ".join(refused))
 
 
-def cpu_limit(pid: int) -> float | None:
-    """Return the kernel's CPU limit of a process of the machine; None without one. Raise `TestbedError` on failure."""
-    return ContainerCgroup.of(pid).cpus()
-
-
 def require_cpus(engine: Engine, testbed: str, hosts: Iterable[DeclaredHost]) -> None:
     """Raise `TestbedError` when the kernel does not apply the topology's CPU limit to a host."""
     limited = {host.name: host.cpus for host in hosts if host.cpus is not None}
@@ -132,7 +125,7 @@ def require_cpus(engine: Engine, testbed: str, hosts: Iterable[DeclaredHost]) ->
 def limit_in_force(engine: Engine, container: HostContainer) -> float | None:
     """Return the CPU limit of a container: the kernel's, on another machine the engine's; None without one."""
     place = engine.place(container)
-    return cpu_limit(place) if isinstance(place, int) else engine.cpus(container.id)
+    return ContainerCgroup.of(place).cpus() if isinstance(place, int) else engine.cpus(container.id)
 
 
 @contextmanager
@@ -191,7 +184,8 @@ def make_disk(engine: Engine, labels: Labels, host: str, disk: Disk) -> DiskMoun
     run_program(["debugfs", "-w", "-R", "rmdir lost+found", str(file)])
     device = run_program_as_root(["losetup", "--find", "--show", str(file)]).strip()
     volume = name_of_host(labels.name, host)
-    engine.create_volume(volume, {"type": "ext4", "device": device, "o": "noatime"}, labels.of("disk", host))
+    options = {"type": "ext4", "device": device, "o": "noatime"}
+    engine.members[HERE].create_volume(volume, options, labels.of("disk", host))
     return DiskMount(volume, device, disk.bandwidth_bytes_per_s)
 
 
@@ -239,43 +233,3 @@ def remove_disks(engine: Engine, testbed: str, host: str = "") -> list[str]:
     if host:
         disk_file(testbed, host).unlink(missing_ok=True)  # that of a whole testbed goes with its folder
     return removed
-
-
-PROGRAM_S = 60.0
-
-
-def run_program_as_root(command: Sequence[str]) -> str:
-    """Run a command that needs root; a root container does it for other users, in this process's mount namespace."""
-    if not lacking_capabilities():
-        return run_program(command)
-    try:
-        # A new loop device appears in the machine's own /dev only.
-        done = run_as_root(command, pid=os.getpid(), namespaces=("mount",), timeout_s=PROGRAM_S)
-    except subprocess.TimeoutExpired as error:
-        raise TestbedError(f"`{' '.join(command)}` was not done after {PROGRAM_S:g} s") from error
-    if done.returncode != 0:
-        raise _failed(command, done.returncode, done.stderr)
-    return done.stdout.decode()
-
-
-def run_program(command: Sequence[str], *, timeout_s: float = PROGRAM_S) -> str:
-    """Run a program of the machine and return its output.
-
-    Raise `TestbedError` when it is missing, fails, or is not done in time.
-    """
-    path = os.pathsep.join((os.environ.get("PATH", os.defpath), "/usr/sbin", "/sbin"))
-    env = {"PATH": path, "LC_ALL": "C"}
-    try:
-        done = subprocess.run(command, capture_output=True, timeout=timeout_s, check=False, env=env)
-    except FileNotFoundError as error:
-        raise TestbedError(f"{command[0]} is not installed") from error
-    except subprocess.TimeoutExpired as error:
-        raise TestbedError(f"`{' '.join(command)}` was not done after {timeout_s:g} s") from error
-    if done.returncode != 0:
-        raise _failed(command, done.returncode, done.stderr)
-    return done.stdout.decode()
-
-
-def _failed(command: Sequence[str], status: int, stderr: bytes) -> TestbedError:
-    said = stderr.decode(errors="replace").strip()[-500:]
-    return TestbedError(f"`{' '.join(command)}` ended with status {status}: {said}")

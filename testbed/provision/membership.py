@@ -14,16 +14,16 @@ from testbed.hosts.host import in_parallel
 from testbed.kafka.admin import Admin
 from testbed.kafka.capabilities import Capability, of_software
 from testbed.kafka.errors import BROKER_NOT_REGISTERED, KafkaError
-from testbed.kafka.types import TopicPartition
 from testbed.network.addresses import AddressPlan
 from testbed.network.apply import add_links
 from testbed.owner import Owner
 from testbed.paths import state_dir
 from testbed.provision import serving
 from testbed.provision import state as states
+from testbed.provision.container_provider import host_container
 from testbed.provision.containers import Labels
-from testbed.provision.machine import make_disk, remove_disks, require_cpus, require_machine
-from testbed.provision.plan import ClusterIdentity, host_spec
+from testbed.provision.machine import remove_disks, require_cpus, require_machine
+from testbed.provision.plan import ClusterIdentity
 from testbed.provision.state import KeyPair
 from testbed.suggestions import did_you_mean
 from testbed.topology.host import DeclaredHost, Role
@@ -31,7 +31,8 @@ from testbed.topology.model import Topology
 from testbed.wait import wait_for
 
 if TYPE_CHECKING:
-    from testbed.provision.testbed import Progress, Testbed
+    from testbed.provision.provider import Progress
+    from testbed.provision.testbed import Testbed
 
 Step = Callable[[str], None]
 """A callback with the name of each step that has ended."""
@@ -92,8 +93,7 @@ def add_host(testbed: "Testbed", host: DeclaredHost, step: Step, progress: "Prog
             step(PROVISIONED)
             if host.role.runs_kafka:
                 _start(testbed, host.name, step)
-            testbed.state = replace(testbed.state, changing={})
-            states.save(testbed.state)
+            testbed.record(replace(testbed.state, changing={}))
         except BaseException:
             progress(f"failed: removing {host.name}")
             if host.name in testbed.hosts:
@@ -114,8 +114,7 @@ def remove_host(testbed: "Testbed", name: str, step: Step, progress: "Progress")
             with testbed.admin() as admin:
                 _require_drained(admin, host.node_id, name)
         state = testbed.state
-        testbed.state = replace(state, changing={name: str(Owner.this_process())})
-        states.save(testbed.state)
+        testbed.record(replace(state, changing={name: str(Owner.this_process())}))
         progress(f"removing {name}")
         if host.node_id is not None:
             testbed.node(name).stop()
@@ -131,8 +130,7 @@ def remove_host(testbed: "Testbed", name: str, step: Step, progress: "Progress")
         shell.close()
         _remove_container(testbed, name)
         step(REMOVED)
-        testbed.state = replace(testbed.state, changing={})
-        states.save(testbed.state)
+        testbed.record(replace(testbed.state, changing={}))
 
 
 @contextmanager
@@ -196,17 +194,11 @@ def _record(
 
 def _make(testbed: "Testbed", host: DeclaredHost, key: KeyPair) -> None:
     """Make a host's container and links, shaped and read back."""
-    state, software, topology = testbed.state, testbed.software, testbed.topology
+    state, topology, plan = testbed.state, testbed.topology, testbed.plan
     labels = Labels(state.name, state.slot, Owner.this_process(), str(state_dir()))
     store = states.load_credentials(state.name) if topology.objectstores else None
     identity = ClusterIdentity(state.cluster_id, states.load_key(state.name), {host.name: key}, store)
-    version = state.kafka.get(host.name)
-    member = software.member(version, state.kafka.values(), topology.remote_storage) if version else None
-    disk = make_disk(testbed.engine, labels, host.name, host.disk) if host.disk else None
-    plan = testbed.plan
-    testbed.engine.create(
-        host_spec(host, topology, plan, identity, software.image.tag, labels, member, state.overlay, disk)
-    )
+    testbed.engine.create(host_container(testbed, host, labels, identity, testbed.software.image))
     require_cpus(testbed.engine, state.name, [host])
     fabric, pids = testbed.pids()
     add_links(topology, plan, host.name, fabric, pids[host.name])
@@ -238,14 +230,10 @@ def _start(testbed: "Testbed", name: str, step: Step) -> None:
 def _require_drained(admin: Admin, node_id: int, name: str) -> None:
     held = [tp for tp, state in admin.partitions(admin.topics()).items() if node_id in state.replicas]
     if held:
+        some = ", ".join(map(str, held[:_SHOWN])) + (" and more" if len(held) > _SHOWN else "")
         raise TestbedError(
-            f"{name} has {len(held)} replicas, {_some(held)}: move them to other brokers first, "
-            "or their data would be lost"
+            f"{name} has {len(held)} replicas, {some}: move them to other brokers first, or their data would be lost"
         )
-
-
-def _some(held: list[TopicPartition]) -> str:
-    return ", ".join(map(str, held[:_SHOWN])) + (" and more" if len(held) > _SHOWN else "")
 
 
 def _unregister(admin: Admin, node_id: int) -> None:

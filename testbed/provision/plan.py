@@ -178,15 +178,11 @@ def host_files(
         )
         meta = meta_properties(identity.cluster_id, host.node_id, new_id())
         files |= node_files(properties, meta, software.checkpoint)
-    secret = _store_files(host, identity.store)
+    secret: Mapping[str, bytes] = {}
+    if identity.store is not None and host.role.stores_data:
+        of_role = server.server_files if host.role is Role.OBJECTSTORE else server.user_files
+        secret = of_role(identity.store)
     return {**files, **secret}, tuple(secret)
-
-
-def _store_files(host: DeclaredHost, credentials: Credentials | None) -> dict[str, bytes]:
-    """Return the private credential files of a host that serves or may use the object store."""
-    if credentials is None or not host.role.stores_data:
-        return {}
-    return dict(server.server_files(credentials) if host.role is Role.OBJECTSTORE else server.user_files(credentials))
 
 
 def _names(topology: Topology, plan: AddressPlan) -> dict[str, str]:

@@ -1,7 +1,7 @@
 """The text of `testbed plan`: what `up` would make of a topology. Pure."""
 
-import re
-from ipaddress import IPv4Address, IPv4Network
+from ipaddress import IPv4Address
+from typing import cast
 
 from testbed.kafka.capabilities import Capability, of_software
 from testbed.kafka.node import properties_of, render, server_properties
@@ -33,7 +33,6 @@ CHECKED = (
     "MTU",
     "whether all reach each other",
 )
-_UNKNOWN_ADDRESSES = IPv4Network("192.0.2.0/24")
 
 
 def _script(title: str, script: Script) -> list[str]:
@@ -47,8 +46,7 @@ def _link(link: Link) -> str:
     """Return `transmit 100mbit (burst 16KiB), receive …`, with delay and loss where there are any."""
     ways = []
     for side in link.sides:
-        way = "transmit" if side.name == "tx" else "receive"
-        words = [f"{way} {format_bit_rate(side.rate_bps)} (burst {format_size(side.burst_bytes)})"]
+        words = [f"{side.direction} {format_bit_rate(side.rate_bps)} (burst {format_size(side.burst_bytes)})"]
         delay_s, jitter_s = side.impairment.delay_us / 1e6, side.impairment.jitter_us / 1e6
         words += [f"delay {format_duration(delay_s)}"] if delay_s else []
         words += [f"± {format_duration(jitter_s)}"] if jitter_s else []
@@ -185,36 +183,27 @@ def _properties(host: DeclaredHost, topology: Topology, plan: AddressPlan) -> li
 
 def describe_machines(topology: Topology) -> str:
     """Return the plan of machines that exist as text. Addresses that `up` reads from a device stand in brackets."""
-    unknown: dict[str, str] = {}
-    nics = {}
-    for host in topology.hosts:
-        # Addresses for documentation (RFC 5737): none of them is left in the text.
-        for nic in host.nics:
-            if nic.address is None:
-                unknown[str(_UNKNOWN_ADDRESSES[1 + len(unknown)])] = f"<address of {host.name} {nic.name}>"
-        known = iter(list(unknown)[-sum(nic.address is None for nic in host.nics) :])
-        nics[host.name] = tuple(IPv4Address(nic.address or next(known)) for nic in host.nics)
-    names = tuple(host.name for host in topology.hosts)
-    ssh = {host.name: host.ssh.address for host in topology.hosts if host.ssh is not None}
-    plan = MachineAddresses(0, names, ssh, nics)
+    # The text only prints an address, so words can stand for one that is not known.
+    nics = {
+        host.name: tuple(cast(IPv4Address, nic.address or f"<address of {host.name} {nic.name}>") for nic in host.nics)
+        for host in topology.hosts
+    }
+    ssh = {host.name: host.access.address for host in topology.hosts}
+    plan = MachineAddresses(0, topology.by_number, ssh, nics)
     lines = [f"{topology.name}: {topology.description}".rstrip(": "), "", "machines that exist"]
     for host in topology.hosts:
         lines += _machine(host, topology, plan)
     lines += ["", "checked by `up` on every machine before anything is changed: " + ", ".join(CHECKED)]
     lines += ["taken back by `down`: the shaping, the processes, and the testbed's folder"]
     for host in topology.hosts:
-        assert host.ssh is not None
         lines += ["", f"on {host.name}, by `tc -batch`; restored unless a new SSH connection confirms it"]
         for nic in host.nics:
             tx, rx = (Shape.of(side) for side in nic.sides)
             lines += [f"  ip link add name {ingress_device(nic.name)} type ifb"]
-            lines += [f"  tc {line}" for line in shaping_lines(nic.name, tx, rx, host.ssh.port)]
+            lines += [f"  tc {line}" for line in shaping_lines(nic.name, tx, rx, host.access.port)]
     for host in topology.hosts:
         lines += _properties(host, topology, plan)
-    text = "\n".join(lines)
-    for address in sorted(unknown, key=len, reverse=True):
-        text = re.sub(rf"\b{re.escape(address)}\b", unknown[address], text)
-    return text
+    return "\n".join(lines)
 
 
 def _nic(host: DeclaredHost, index: int, plan: AddressPlan) -> str:
@@ -228,8 +217,7 @@ def _node(host: DeclaredHost) -> str:
 
 
 def _machine(host: DeclaredHost, topology: Topology, plan: AddressPlan) -> list[str]:
-    access = host.ssh
-    assert access is not None
+    access = host.access
     jump = f" by way of {access.jump}" if access.jump else ""
     root = ", as root by sudo" if access.sudo else ""
     lines = [

@@ -47,17 +47,9 @@ if TYPE_CHECKING:
 def allocate(engine: Engine, name: str, image: str) -> Labels:
     """Make the management network and the fabric's container, which reserve the slot."""
     with states.lock(".slots", wait=True):
-        taken = {
-            int(labels[SLOT])
-            for labels in (
-                *(found.labels for found in engine.containers()),
-                *(labels for _id, labels in engine.networks()),
-            )
-            if labels.get(SLOT, "").isdigit()
-        }
-        used = [IPv4Network(network, strict=False) for network in machine_networks()]
-        for shell in engine.shells.values():
-            used += [IPv4Network(network, strict=False) for network in machine_networks(shell)]
+        taken = {int(labels[SLOT]) for labels in _labels(engine) if labels.get(SLOT, "").isdigit()}
+        routes = [*machine_networks(), *(each for shell in engine.shells.values() for each in machine_networks(shell))]
+        used = [IPv4Network(network, strict=False) for network in routes]
         while True:
             try:
                 slot = free_slot(taken, used)
@@ -87,14 +79,17 @@ class ResourceSummary:
 
 
 def _labelled(engine: Engine) -> dict[str, list[Mapping[str, str]]]:
-    """Return testbed → the labels of each of its resources, containers and networks alike."""
+    """Return testbed → the labels of each of its resources."""
     found: dict[str, list[Mapping[str, str]]] = {}
-    for labels in (
-        *(container.labels for container in engine.containers()),
-        *(labels for _id, labels in engine.networks()),
-    ):
+    for labels in _labels(engine):
         found.setdefault(labels[NAME], []).append(labels)
     return found
+
+
+def _labels(engine: Engine) -> Iterator[Mapping[str, str]]:
+    """Yield the labels of each container and of each network."""
+    yield from (container.labels for container in engine.containers())
+    yield from (labels for _id, labels in engine.networks())
 
 
 def _elsewhere(resources: Iterable[Mapping[str, str]]) -> bool:
@@ -127,12 +122,11 @@ def known_here(engine: Engine) -> list[str]:
 
 def garbage(engine: Engine) -> dict[str, str]:
     """Return testbed → why it is garbage. Not garbage: permanent, being made, or another folder's."""
-    on_machines = garbage_on_machines()
+    found = garbage_on_machines()
     labelled = _labelled(engine)
     ran: dict[str, bool] = {}  # testbed → whether any of its containers still runs
     for container in engine.containers():
         ran[container.labels[NAME]] = ran.get(container.labels[NAME], False) or container.running
-    found: dict[str, str] = on_machines
     for name in known_here(engine):
         try:
             state = states.load(name)
@@ -144,15 +138,12 @@ def garbage(engine: Engine) -> dict[str, str]:
         owners = {labels.get(OWNER, "") for labels in labelled.get(name, [])}
         if state is not None:
             owners.add(state.owner)
-        alive = any(owner.alive() for owner in map(Owner.parse, owners) if owner is not None)
-        if alive:
+        if any(owner.alive() for owner in map(Owner.parse, owners) if owner is not None):
             continue
         if state is None:
             found[name] = "the command that was making it is dead"
-        elif state.status != "up":
-            found[name] = "its `up` was interrupted"
-        elif state.ephemeral:
-            found[name] = "the run it was made for is dead"
+        elif why := _needed_no_more(state):
+            found[name] = why
         elif name not in ran:
             found[name] = "its containers are gone"
         elif not ran[name]:
@@ -168,11 +159,16 @@ def garbage_on_machines() -> dict[str, str]:
         owner = Owner.parse(state.owner) if state is not None and state.machines else None
         if state is None or owner is None or owner.alive():
             continue
-        if state.status != "up":
-            found[name] = "its `up` was interrupted"
-        elif state.ephemeral:
-            found[name] = "the run it was made for is dead"
+        if why := _needed_no_more(state):
+            found[name] = why
     return found
+
+
+def _needed_no_more(state: TestbedState) -> str:
+    """Return why a testbed whose owner is dead is garbage; empty for one that stays up."""
+    if state.status != "up":
+        return "its `up` was interrupted"
+    return "the run it was made for is dead" if state.ephemeral else ""
 
 
 def collect_garbage(engine: Engine, *, dry_run: bool) -> Iterator[str]:
@@ -208,19 +204,13 @@ def _collected(
 def finish_restarts(attach: Callable[[str], "Testbed"], *, dry_run: bool) -> Iterator[str]:
     """Start Kafka where a command that was restarting it has died; return a line for each."""
     for name in states.names():
-        try:
-            state = states.load(name)
-        except TestbedError:
-            continue  # damaged: it is garbage
+        state = _state_of(name)
         owner = Owner.parse(state.restarting) if state else None
         if state is None or state.status != "up" or owner is None or owner.alive():
             continue
         if not dry_run:
-            testbed = attach(name)
-            try:
+            with closing(attach(name)) as testbed:
                 testbed.reconfigure(state.overlay)
-            finally:
-                testbed.close()
         yield f"{name}: Kafka {'would be ' if dry_run else ''}restarted, which a command was doing that is dead"
 
 
@@ -233,10 +223,7 @@ def overview(engine: Engine) -> list[ResourceSummary]:
     for name in sorted({*labelled, *states.names()}):
         mine = [found for found in containers if found.labels.get(NAME) == name]
         hosts = [found for found in mine if found.role == "host"]
-        try:
-            state = states.load(name)
-        except TestbedError:
-            state = None
+        state = _state_of(name)
         if name in dead:
             status = f"garbage: {dead[name]}"
         elif name in labelled and _elsewhere(labelled[name]):
@@ -374,4 +361,4 @@ def _state_of(name: str) -> TestbedState | None:
     try:
         return states.load(name)
     except TestbedError:
-        return None  # damaged: removed all the same
+        return None  # damaged: it is garbage, and removed all the same

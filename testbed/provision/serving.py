@@ -7,6 +7,7 @@ its session is still listed as unfenced, by the registration of the dead process
 import socket
 import time
 from collections.abc import Collection, Mapping
+from contextlib import closing
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -19,13 +20,13 @@ from testbed.kafka.capabilities import SHARED_STORAGE_KEY, Capability, of_softwa
 from testbed.kafka.node import BALANCER, CONTROLLER_PORT, ONE_REPLICA, server_properties
 from testbed.objectstore.store import AUTOMQ_DATA, AUTOMQ_OPS
 from testbed.owner import Owner
-from testbed.provision import state as states
 from testbed.provision.software import SoftwareSet
 from testbed.topology.host import DeclaredHost
 from testbed.wait import wait_for
 
 if TYPE_CHECKING:
-    from testbed.provision.testbed import Progress, Testbed
+    from testbed.provision.provider import Progress
+    from testbed.provision.testbed import Testbed
 
 ASK_S = 2.0
 _LOOK_S = 0.1
@@ -104,10 +105,8 @@ def reconfigure(
     progress(f"restarting Kafka with other {'defects' if broken else 'properties'}")
     digests = {**state.digests, **({"defects": agent.PROJECT.digest()} if defects else {})}
     # Recorded first: after a kill at any point the state shows that Kafka may be down, or run with either.
-    testbed.state = replace(
-        state, overlay=dict(overlay), defects=dict(defects), digests=digests, restarting=str(Owner.this_process())
-    )
-    states.save(testbed.state)
+    me = str(Owner.this_process())
+    testbed.record(replace(state, overlay=dict(overlay), defects=dict(defects), digests=digests, restarting=me))
     kafka = [host for host in testbed.topology.hosts if host.node_id is not None]
     for host in kafka:
         configure(testbed, host)
@@ -116,25 +115,21 @@ def reconfigure(
     in_parallel([h.name for h in kafka if h.is_controller], lambda host: testbed.node(host).stop())
     install_defects(testbed)
     testbed.start_kafka(progress=progress)
-    testbed.state = replace(testbed.state, restarting="")
-    states.save(testbed.state)
+    testbed.record(replace(testbed.state, restarting=""))
 
 
 def configure(testbed: "Testbed", host: DeclaredHost) -> None:
-    """Write a node's properties from its release, the topology and the overlay; they apply at its next start."""
-    able = testbed.software.kafka(testbed.state.kafka[host.name]).capabilities
+    """Write a node's properties; they apply at its next start."""
+    testbed.node(host.name).configure(_properties(testbed, host))
+
+
+def _properties(testbed: "Testbed", host: DeclaredHost) -> dict[str, str]:
+    """Return a node's properties from its release, the topology and the overlay."""
     state, wanted = testbed.state, testbed.topology.remote_storage
+    able = testbed.software.kafka(state.kafka[host.name]).capabilities
     manager = None if wanted is None else testbed.software.manager(wanted)
-    properties = server_properties(
-        testbed.topology,
-        host,
-        testbed.plan,
-        state.overlay,
-        able=able,
-        manager=manager,
-        cluster_id=state.cluster_id,
-    )
-    testbed.node(host.name).configure(properties)
+    topology, plan, overlay = testbed.topology, testbed.plan, state.overlay
+    return server_properties(topology, host, plan, overlay, able=able, manager=manager, cluster_id=state.cluster_id)
 
 
 def require_breakable(software: SoftwareSet, kafka: Mapping[str, str], defects: Mapping[str, tuple[str, ...]]) -> None:
@@ -191,7 +186,6 @@ def _port_silence(address: str, port: int) -> str:
 
 BUCKETS = (AUTOMQ_DATA, AUTOMQ_OPS)
 _ASKED = (SHARED_STORAGE_KEY, BALANCER, *ONE_REPLICA)
-_MOST_DELETED = 1000
 
 
 class NotAsDeclared(TestbedError):
@@ -205,17 +199,13 @@ def require_buckets(testbed: "Testbed") -> None:
     """
     from botocore.exceptions import BotoCoreError, ClientError
 
-    store = testbed.objectstore
-    client = store.client()
-    problems = []
-    try:
+    store, problems = testbed.objectstore, []
+    with closing(store.client()) as client:
         for bucket in BUCKETS:
             try:
                 client.head_bucket(Bucket=bucket)
             except (BotoCoreError, ClientError) as error:
                 problems.append(f"bucket {bucket} at {store.endpoint}: {error}")
-    finally:
-        client.close()
     if problems:
         raise NotAsDeclared(f"{testbed.name} cannot start: {'; '.join(problems)}")
 
@@ -225,30 +215,20 @@ def require_as_declared(testbed: "Testbed", progress: "Progress") -> None:
 
     A setting that a broker does not know is reported as not checked.
     """
-    found: dict[str, tuple[list[str], list[str]]] = {}
-
-    def ask(host: str) -> None:
-        found[host] = _differences(testbed, host)
-
-    in_parallel([host.name for host in testbed.topology.brokers], ask)
-    silent = sorted({key for _wrong, unknown in found.values() for key in unknown})
+    found = in_parallel(testbed.topology.brokers, lambda broker: _differences(testbed, broker))
+    silent = sorted({key for _wrong, unknown in found for key in unknown})
     if silent:
         progress(f"the brokers do not report {', '.join(silent)}: not checked")
-    wrong = [text for host in sorted(found) for text in found[host][0]]
+    wrong = [text for of_broker, _unknown in found for text in of_broker]
     if wrong:
         raise NotAsDeclared(f"{testbed.name} is not as declared:\n  " + "\n  ".join(wrong))
 
 
-def _differences(testbed: "Testbed", name: str) -> tuple[list[str], list[str]]:
+def _differences(testbed: "Testbed", host: DeclaredHost) -> tuple[list[str], list[str]]:
     """Return the settings of one broker with other values, and the settings that it does not report."""
-    host, state = testbed.topology.host(name), testbed.state
     assert host.node_id is not None
-    able = testbed.software.kafka(state.kafka[name]).capabilities
-    given = server_properties(
-        testbed.topology, host, testbed.plan, state.overlay, able=able, cluster_id=state.cluster_id
-    )
     with testbed.admin() as admin:
-        return compared(name, given, admin.broker_settings(host.node_id, _ASKED))
+        return compared(host.name, _properties(testbed, host), admin.broker_settings(host.node_id, _ASKED))
 
 
 def compared(host: str, given: Mapping[str, str], reported: Mapping[str, str]) -> tuple[list[str], list[str]]:
@@ -265,17 +245,13 @@ def empty_buckets(testbed: "Testbed") -> None:
     """Remove every object: a new cluster would find objects of the last one. Raise `NotAsDeclared` on failure."""
     from botocore.exceptions import BotoCoreError, ClientError
 
-    client = testbed.objectstore.client()
     try:
-        for bucket in BUCKETS:
-            for page in client.get_paginator("list_objects_v2").paginate(Bucket=bucket):
-                keys = [{"Key": each["Key"]} for each in page.get("Contents", ())]
-                for begin in range(0, len(keys), _MOST_DELETED):
-                    some = {"Objects": keys[begin : begin + _MOST_DELETED], "Quiet": True}
-                    errors = client.delete_objects(Bucket=bucket, Delete=some).get("Errors", ())
-                    if errors:
+        with closing(testbed.objectstore.client()) as client:
+            for bucket in BUCKETS:
+                # A page has at most the 1000 objects that one request may delete.
+                for page in client.get_paginator("list_objects_v2").paginate(Bucket=bucket):
+                    some = {"Objects": [{"Key": each["Key"]} for each in page.get("Contents", ())], "Quiet": True}
+                    if some["Objects"] and (errors := client.delete_objects(Bucket=bucket, Delete=some).get("Errors")):
                         raise NotAsDeclared(f"bucket {bucket} cannot be emptied: {errors[0]}")
     except (BotoCoreError, ClientError) as error:
         raise NotAsDeclared(f"the object store cannot be emptied: {error}") from error
-    finally:
-        client.close()

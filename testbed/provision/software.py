@@ -150,10 +150,7 @@ class SoftwareSet:
         manager = None if remote_storage is None else self.manager(remote_storage)
         seen = {} if manager is None else {str(manager.mount.source): manager.mount.target}
         return replace(
-            found,
-            checkpoint=self.lowest(cluster).checkpoint,
-            mounts={**found.mounts, **seen},
-            manager=manager,
+            found, checkpoint=self.lowest(cluster).checkpoint, mounts={**found.mounts, **seen}, manager=manager
         )
 
 

@@ -43,15 +43,14 @@ class KeyPair:
     @classmethod
     def generate(cls) -> "KeyPair":
         """Return a new key pair."""
-        key = Ed25519PrivateKey.generate()
-        return cls(
-            key.private_bytes(
-                serialization.Encoding.PEM,
-                serialization.PrivateFormat.OpenSSH,
-                serialization.NoEncryption(),
-            ),
-            key.public_key().public_bytes(serialization.Encoding.OpenSSH, serialization.PublicFormat.OpenSSH).decode(),
-        )
+        return cls.of(Ed25519PrivateKey.generate())
+
+    @classmethod
+    def of(cls, key: serialization.SSHPrivateKeyTypes) -> "KeyPair":
+        """Return the pair of a private key."""
+        pem, openssh = serialization.Encoding.PEM, serialization.Encoding.OpenSSH
+        private = key.private_bytes(pem, serialization.PrivateFormat.OpenSSH, serialization.NoEncryption())
+        return cls(private, key.public_key().public_bytes(openssh, serialization.PublicFormat.OpenSSH).decode())
 
 
 def write_private(path: Path, content: bytes) -> None:
@@ -161,16 +160,8 @@ def write_key(name: str, key: KeyPair) -> None:
 def load_key(name: str) -> KeyPair:
     """Return the login key of a testbed. Raise `TestbedError` when it is missing or damaged."""
     path = private_key_path(name)
-    try:
-        private = path.read_bytes()
-        key = serialization.load_ssh_private_key(private, None)
-    except (OSError, ValueError) as error:
-        raise TestbedError(
-            f"{path}, the key of testbed {name}'s hosts, cannot be read: {error}; "
-            f"`testbed down {name}` and `testbed up` make it again"
-        ) from error
-    encoding, form = serialization.Encoding.OpenSSH, serialization.PublicFormat.OpenSSH
-    return KeyPair(private, key.public_key().public_bytes(encoding, form).decode())
+    with _reading(name, f"{path}, the key of testbed {name}'s hosts"):
+        return KeyPair.of(serialization.load_ssh_private_key(path.read_bytes(), None))
 
 
 def credentials_path(name: str) -> Path:
@@ -187,13 +178,18 @@ def write_credentials(name: str, credentials: Credentials) -> None:
 def load_credentials(name: str) -> Credentials:
     """Return the credentials of a testbed's object store. Raise `TestbedError` when they are missing or damaged."""
     path = credentials_path(name)
-    try:
+    with _reading(name, f"{path}, with which testbed {name}'s object store is used"):
         return Credentials.parse(path.read_text(encoding="utf-8"))
+
+
+@contextlib.contextmanager
+def _reading(name: str, what: str) -> Iterator[None]:
+    try:
+        yield
     except (OSError, ValueError) as error:
         why = error.strerror if isinstance(error, OSError) else error
         raise TestbedError(
-            f"{path}, with which testbed {name}'s object store is used, cannot be read: {why}; "
-            f"`testbed down {name}` and `testbed up` make it again"
+            f"{what}, cannot be read: {why}; `testbed down {name}` and `testbed up` make it again"
         ) from error
 
 
@@ -307,11 +303,10 @@ def machine_hosts(
     found = {}
     for host in topology.hosts:
         machine = state.machines[host.name]
-        assert host.ssh is not None
         keys = VerifiedKeys(machine.host_key, machine.jump_key)
-        relocation = PathRelocation(machine.home, machine.mark, host.ssh.sudo, machine.java) if relocated else None
+        relocation = PathRelocation(machine.home, machine.mark, host.access.sudo, machine.java) if relocated else None
         found[host.name] = SshHost(
-            host.name, ssh_address(host.ssh, keys), connect_timeout_s=connect_timeout_s, relocation=relocation
+            host.name, ssh_address(host.access, keys), connect_timeout_s=connect_timeout_s, relocation=relocation
         )
     return found
 
@@ -320,6 +315,6 @@ def address_plan(state: TestbedState, topology: Topology) -> AddressPlan:
     """Return the addresses of a testbed's hosts."""
     if not state.machines:
         return AddressPlan(state.slot, topology.by_number)
-    ssh = {host.name: host.ssh.address for host in topology.hosts if host.ssh is not None}
+    ssh = {host.name: host.access.address for host in topology.hosts}
     nics = {name: tuple(map(IPv4Address, machine.addresses)) for name, machine in state.machines.items()}
     return MachineAddresses(NO_SLOT, topology.by_number, ssh, nics)

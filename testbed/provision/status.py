@@ -1,14 +1,14 @@
 """The status of a testbed: the processes that run, the servers that answer, and differences from the topology."""
 
 from collections.abc import Collection, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from testbed.defects.parse import in_words
 from testbed.errors import TestbedError
-from testbed.network.apply import FABRIC, BrokenLink, broken_links, shaping_differences
+from testbed.hosts.host import in_parallel
+from testbed.network.apply import broken_links, shaping_differences
 from testbed.provision.liveness import why_not_whole
 from testbed.provision.state import ssh_hosts
 from testbed.provision.testbed import Testbed
@@ -34,7 +34,7 @@ class ClusterObservation:
     unfenced: frozenset[int] = frozenset()
     """Node ids of the brokers that serve."""
     shaping: tuple[str, ...] = ()
-    links: tuple[BrokenLink, ...] = ()
+    links: tuple[str, ...] = ()
     faults: Sequence[Mapping[str, Any]] = ()
     """The faults that are active: id, fault, since, owner."""
     problems: tuple[str, ...] = ()
@@ -58,7 +58,9 @@ def look(testbed: Testbed) -> ClusterObservation:
     problems = [ended] if ended else []
     stores: dict[str, str] = {}
     try:
-        stores = _ask_stores(testbed)
+        if testbed.topology.objectstores:
+            store = testbed.objectstore
+            stores = dict(zip(store.names, in_parallel(store.names, store.silence), strict=True))
     except TestbedError as error:
         problems.append(str(error))
     unfenced: frozenset[int] = frozenset()
@@ -66,10 +68,10 @@ def look(testbed: Testbed) -> ClusterObservation:
         # Brokers of a cluster that does not answer are reported as fenced.
         unfenced = frozenset(broker.id for broker in admin.cluster().brokers)
     shaping: list[str] = []
-    links: tuple[BrokenLink, ...] = ()
+    links: tuple[str, ...] = ()
     try:
         links = broken_links(testbed.name, testbed.topology, pids)
-        shaping = shaping_differences(testbed.topology, pids.get(FABRIC), {host: pids[host] for host in pids if host})
+        shaping = shaping_differences(testbed.topology, pids)
     except TestbedError as error:
         problems.append(f"the network could not be read: {error}")
     return ClusterObservation(kafka, stores, silent, unfenced, tuple(shaping), links, problems=tuple(problems))
@@ -94,18 +96,8 @@ def _ask_hosts(testbed: Testbed, running: Collection[str]) -> tuple[dict[str, in
         finally:
             hosts[host.name].close()
 
-    with ThreadPoolExecutor(max_workers=16) as pool:
-        list(pool.map(ask, testbed.topology.hosts))
+    in_parallel(testbed.topology.hosts, ask)
     return kafka, silent
-
-
-def _ask_stores(testbed: Testbed) -> dict[str, str]:
-    """Return why each server of the object store is not ready; empty when it is ready."""
-    if not testbed.topology.objectstores:
-        return {}
-    store = testbed.objectstore
-    with ThreadPoolExecutor(max_workers=16) as pool:
-        return dict(zip(store.names, pool.map(store.silence, store.names), strict=True))
 
 
 def describe(testbed: Testbed, seen: ClusterObservation) -> dict[str, Any]:
@@ -121,7 +113,7 @@ def describe(testbed: Testbed, seen: ClusterObservation) -> dict[str, Any]:
         "hosts": hosts,
         "uplinks": [{"rack": rack, **_rates(link)} for rack, link in testbed.topology.uplinks.items()],
         "shaping": list(seen.shaping),
-        "links": [str(each) for each in seen.links],
+        "links": list(seen.links),
         "faults": [dict(fault) for fault in seen.faults],
         "defects": broken,
         "silent": dict(sorted(seen.silent.items())),

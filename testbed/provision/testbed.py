@@ -33,7 +33,7 @@ from testbed.provision.inventory.provider import InventoryProvider
 from testbed.provision.liveness import NotWhole, explained, why_not_whole
 from testbed.provision.machine import without_cpu_limits
 from testbed.provision.plan import ClusterIdentity, Equipment
-from testbed.provision.provider import Provider
+from testbed.provision.provider import Progress, Provider
 from testbed.provision.resources import remove, require_name
 from testbed.provision.software import KafkaSoftware, SoftwareSet
 from testbed.provision.state import NO_SLOT, TestbedState, ssh_hosts
@@ -41,8 +41,6 @@ from testbed.software.jvm import with_flag, with_jvm
 from testbed.topology import Topology, load_document
 from testbed.topology.find import find
 from testbed.topology.host import DeclaredHost
-
-Progress = Callable[[str], None]
 
 
 def software_set(topology: Topology) -> SoftwareSet:
@@ -72,8 +70,8 @@ class Testbed:
         self.engine = engine
         self.hosts: Mapping[str, SshHost] = {}
         self.become(state)
-        self._software = software or software_set(self.topology)
-        self.provider = provider_of(self.topology, engine, self._software)
+        self.software = software or software_set(self.topology)
+        self.provider = provider_of(self.topology, engine, self.software)
         self._made_here = False
 
     def become(self, state: TestbedState) -> None:
@@ -87,6 +85,11 @@ class Testbed:
         self.topology: Topology = replace(load_document(dict(state.topology)), places=state.places)
         self.plan: AddressPlan = states.address_plan(state, self.topology)
         self.hosts = {**ssh_hosts(state, self.topology, self.plan), **kept}
+
+    def record(self, state: TestbedState) -> None:
+        """Take over a state of the same hosts, and save it."""
+        self.state = state
+        states.save(state)
 
     # ---- making and finding
 
@@ -114,42 +117,31 @@ class Testbed:
         name = states.check_name(name or topology.name)
         with states.lock(name):
             known = states.load(name)
-            engine = engine_of_state(known) if known is not None and known.machine_keys else Engine()
+            engine = engine_of_state(known)
             ended = ""
             if known is not None and known.status == "up" and not cls(known, engine).provider.runs(known):
                 ended = why_not_whole(engine, known)
             elif known is not None and known.status == "up":
-                found = cls(known, engine)
-                if known.topology_digest != topology.digest():
-                    raise TestbedError(
-                        f"testbed {name} is up with another topology; `testbed down {name}` first, "
-                        "or give this one another name with --name"
-                    )
-                if defects is not None and dict(defects) != dict(known.defects):
+                there = "another topology" if known.topology_digest != topology.digest() else ""
+                if not there and defects is not None and dict(defects) != dict(known.defects):
                     there = "; ".join(in_words(known.defects)) or "no defect"
+                if there:
                     raise TestbedError(
                         f"testbed {name} is up with {there}; `testbed down {name}` first, "
                         "or give this one another name with --name"
                     )
+                found = cls(known, engine)
                 found._require_whole()
                 return found
             if not topology.exists:
                 require_name(engine.members[HERE], name)
             if known is not None:
-                cls._remove_interrupted(engine, name, ended, progress)
+                left = f"is left of {name}: {ended}" if ended else f"an interrupted `up` of {name} left"
+                progress(f"removing what {left}")
+                remove(engine, name)
             return cls._make(
                 engine, topology, name, dict(overlay or {}), dict(defects or {}), ephemeral, progress, equipment
             )
-
-    @staticmethod
-    def _remove_interrupted(engine: Engine, name: str, ended: str, progress: Progress) -> None:
-        """Remove what an `up` left that a SIGKILL, a crash or the machine's end interrupted.
-
-        `ended` says why a testbed that was up does not run any more; it is empty for an `up` that did not finish.
-        """
-        left = f"is left of {name}: {ended}" if ended else f"an interrupted `up` of {name} left"
-        progress(f"removing what {left}")
-        remove(engine, name)
 
     @classmethod
     def _make(
@@ -219,8 +211,7 @@ class Testbed:
                 serving.install_defects(testbed)
                 if kafka:
                     testbed.start_kafka(progress=progress)
-            testbed.state = replace(state, status="up")
-            states.save(testbed.state)
+            testbed.record(replace(state, status="up"))
         except BaseException as error:
             # Also on Ctrl-C. A kill -9 cannot be caught: `down` and `gc` find its remains by the labels.
             progress("failed: removing what was made")
@@ -249,7 +240,7 @@ class Testbed:
             raise TestbedError(
                 f"testbed {name} is not up: its `up` was interrupted. `testbed down {name}` removes what it left"
             )
-        testbed = cls(known, engine_of_state(known) if known.machine_keys else Engine())
+        testbed = cls(known, engine_of_state(known))
         if whole:
             testbed._require_whole()
         return testbed
@@ -279,11 +270,6 @@ class Testbed:
         return driver_servers(self.topology, self.plan)
 
     @property
-    def software(self) -> SoftwareSet:
-        """Return the image, and the Kafkas by name."""
-        return self._software
-
-    @property
     def kafka_versions(self) -> Mapping[str, str]:
         """Return host → the version of Kafka that it runs now."""
         return self.state.kafka
@@ -300,9 +286,16 @@ class Testbed:
             on_each(self.engine.shells, copied.add)
 
     def fabrics(self) -> dict[str, Shell]:
-        """Return a shell in the fabric of each machine; the name of the machine of the testbed is empty."""
+        """Return a shell in the fabric of each machine; the name of the machine of the testbed is empty.
+
+        Machines that exist have no fabric.
+        """
         places = self.places()
-        return {name: shell_of(FABRIC, places[fabric_place(name)]) for name in machines_of(self.topology)}
+        return {
+            name: shell_of(FABRIC, places[place])
+            for name in machines_of(self.topology)
+            if (place := fabric_place(name)) in places
+        }
 
     def pids(self) -> tuple[int, dict[str, int]]:
         """Return the machine's process numbers of the fabric and of each host; without hosts on other machines."""
@@ -317,12 +310,6 @@ class Testbed:
     def watch_shaping(self) -> ShapingWatch:
         """Return a watch of every change of the traffic control of all places."""
         return self.provider.watch_shaping(self)
-
-    def _switches(self) -> tuple[Shell | None, dict[str, Shell]]:
-        """Return shells in the fabric of this machine, and in those of the others by place; none where hosts exist."""
-        found = {place: shell_of(place, at) for place, at in self.places().items()}
-        others = {place: found[place] for place in map(fabric_place, machines_of(self.topology)) if place}
-        return found.get(FABRIC), others
 
     def client_networks(self) -> dict[str, tuple[str, ...]]:
         """Return client host → the words that run a command of this machine behind that host's NIC.
@@ -343,22 +330,17 @@ class Testbed:
         While faults are active, `topology` has the NICs' present shaping; otherwise it is the testbed's.
         """
         # A host's CPU limit must not limit the measured rate of its NIC.
-        fabric, others = self._switches()
         with without_cpu_limits(self.engine, self.name, self.topology.hosts):
-            wanted, mtu = topology or self.topology, self.state.mtu
-            return measure(wanted, self.plan, self.hosts, fabric, only, others=others, mtu=mtu)
+            wanted = topology or self.topology
+            return measure(wanted, self.plan, self.hosts, self.fabrics(), only, mtu=self.state.mtu)
 
     def uplinks(self) -> tuple[LinkRate, ...]:
         """Measure every shaped uplink each way and return the rates; 2 s each, with all NICs of its rack."""
-        fabric, others = self._switches()
-        if fabric is None:
-            return ()
-        return measure_uplinks(self.topology, self.plan, self.hosts, fabric, others=others, mtu=self.state.mtu)
+        return measure_uplinks(self.topology, self.plan, self.hosts, self.fabrics(), mtu=self.state.mtu)
 
     def shaping_differences(self) -> list[str]:
         """Return the differences between the kernel's shaping and the declared shaping; empty without any."""
-        places = self.places()
-        return shaping_differences(self.topology, places.get(FABRIC), places)
+        return shaping_differences(self.topology, self.places())
 
     def node(self, host: str) -> Node:
         """Return the Kafka node of a host."""
@@ -366,7 +348,7 @@ class Testbed:
         if version is None:
             raise TestbedError(f"{host} runs no Kafka: its role is {self.topology.host(host).role.value}")
         declared, defects = self.topology.host(host).jvm, self.state.defects.get(host)
-        command = with_jvm(self._software.kafka(version).command, declared.heap_bytes, declared.gc, declared.flags)
+        command = with_jvm(self.software.kafka(version).command, declared.heap_bytes, declared.gc, declared.flags)
         if (relocation := self.hosts[host].relocation) is not None:
             # The machine's own /tmp stays as it is, also when the broker is killed.
             command = with_flag(command, f"-Djava.io.tmpdir={relocation.home}/tmp")
@@ -434,11 +416,7 @@ class Testbed:
         return host
 
     def remove_host(
-        self,
-        name: str,
-        *,
-        step: Callable[[str], None] = lambda _name: None,
-        progress: Progress = lambda _text: None,
+        self, name: str, *, step: Callable[[str], None] = lambda _name: None, progress: Progress = lambda _text: None
     ) -> None:
         """Stop a broker that has no replicas, unregister it, and remove its container; or remove a client.
 
@@ -452,8 +430,7 @@ class Testbed:
     def __enter__(self) -> Self:
         if self._made_here:
             # From here on the block owns it: it is garbage once this process is dead.
-            self.state = replace(self.state, ephemeral=True)
-            states.save(self.state)
+            self.record(replace(self.state, ephemeral=True))
         return self
 
     def __exit__(

@@ -195,8 +195,7 @@ def _check(testbed: Testbed, target: KafkaSoftware, hosts: Sequence[str], finali
 
 def _start(testbed: Testbed, host: DeclaredHost, target: KafkaSoftware) -> None:
     # Recorded before the start: from now on any restart of this node uses the new Kafka.
-    testbed.state = replace(testbed.state, kafka={**testbed.state.kafka, host.name: target.version})
-    states.save(testbed.state)
+    testbed.record(replace(testbed.state, kafka={**testbed.state.kafka, host.name: target.version}))
     configure(testbed, host)
     testbed.node(host.name).start()
 
@@ -234,10 +233,7 @@ def _wait_whole(
             raise TestbedError("its process ended")
         if mute := silence(testbed, nodes):
             return ", ".join(f"{name}: {why}" for name, why in mute.items())
-        try:
-            return health(testbed.bootstrap, timeout_s=2.0)
-        except KafkaError as error:
-            return str(error)
+        return _seen(testbed)
 
     def whole(seen: Health | str) -> bool:
         return (
@@ -254,16 +250,18 @@ def _wait_whole(
 
 def _observe(testbed: Testbed) -> Health:
     """Return the cluster's health; retry while a broker closes its connection."""
-
-    def observe() -> Health | str:
-        try:
-            return health(testbed.bootstrap)
-        except KafkaError as error:
-            return str(error)
-
-    found = wait_for(observe, lambda seen: isinstance(seen, Health), 30.0, _INTERVAL_S, f"{testbed.name} to answer")
+    what = f"{testbed.name} to answer"
+    found = wait_for(lambda: _seen(testbed, 5.0), lambda seen: isinstance(seen, Health), 30.0, _INTERVAL_S, what)
     assert isinstance(found, Health)
     return found
+
+
+def _seen(testbed: Testbed, timeout_s: float = 2.0) -> Health | str:
+    """Return the cluster's health, or why it does not answer."""
+    try:
+        return health(testbed.bootstrap, timeout_s=timeout_s)
+    except KafkaError as error:
+        return str(error)
 
 
 def _as_text(features: Mapping[str, int]) -> str:

@@ -4,37 +4,43 @@ These models check each value on its own. `resolve` and `rules` check what needs
 two equal node ids). Editors show the descriptions of this module through the JSON schema.
 """
 
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Self
 
-from pydantic import Discriminator, Field, Tag, WithJsonSchema, model_validator
+from pydantic import Discriminator, Field, Tag, model_validator
 
-from testbed.form import Form, check, editor_schema, refusal, schema_text
+from testbed.form import Form, editor_schema, optional, refusal
 from testbed.suggestions import choices
 from testbed.topology import jvm, rules
 from testbed.topology.host import Role
-from testbed.topology.inventory import InventoryForm, NicAddress, NicDevice, SshForm
+from testbed.topology.inventory import InventoryForm, NicAddress, NicDevice, Provision, SshForm
 from testbed.topology.machines import MAX_MACHINES, MachineForm, Mtu
 from testbed.topology.model import TopologyError
 from testbed.topology.values import (
+    AutomqPath,
     Burst,
     Collector,
     Cpus,
     Delay,
+    Description,
     DiskBandwidth,
     DiskSize,
     Heap,
     HostName,
     HostRole,
+    ImageName,
     JvmFlag,
+    KafkaPath,
+    KafkaVersion,
     Loss,
+    ManagerPath,
     NicName,
+    NodeId,
     Properties,
     RackName,
     RackOfHost,
     Rate,
     TopologyName,
     Use,
-    description_problem,
 )
 from testbed.yaml_document import FieldPath, FileKind
 
@@ -44,21 +50,20 @@ FILE = "topologies/topology.schema.json"
 class UplinkForm(Form):
     """A rack's link to the core, shaped both ways; tx is what the rack sends."""
 
-    rate: Annotated[Rate | None, Field(description="Rate both ways, such as 400mbit.")] = None
-    tx_rate: Annotated[Rate | None, Field(description="Rate of what is sent; goes with rx_rate.")] = None
-    rx_rate: Annotated[Rate | None, Field(description="Rate of what is received; goes with tx_rate.")] = None
-    burst: Annotated[
-        Burst | None,
-        Field(description="Bytes that may pass at once, both ways. Left out: 1 ms of the rate, at least 16KiB."),
-    ] = None
-    tx_burst: Annotated[Burst | None, Field(description="Burst of what is sent.")] = None
-    rx_burst: Annotated[Burst | None, Field(description="Burst of what is received.")] = None
-    delay: Annotated[Delay | None, Field(description="How long what is sent is under way, one way.")] = None
-    jitter: Annotated[Delay | None, Field(description="By how much that delay varies, up and down.")] = None
-    loss: Annotated[Loss | None, Field(description="The share of sent frames that is lost, at random.")] = None
-    rx_delay: Annotated[Delay | None, Field(description="How long what is received is under way, besides.")] = None
-    rx_jitter: Annotated[Delay | None, Field(description="By how much that delay varies, up and down.")] = None
-    rx_loss: Annotated[Loss | None, Field(description="The share of received frames that is lost.")] = None
+    rate: Rate | None = optional("Rate both ways, such as 400mbit.")
+    tx_rate: Rate | None = optional("Rate of what is sent; goes with rx_rate.")
+    rx_rate: Rate | None = optional("Rate of what is received; goes with tx_rate.")
+    burst: Burst | None = optional(
+        "Bytes that may pass at once, both ways. Left out: 1 ms of the rate, at least 16KiB."
+    )
+    tx_burst: Burst | None = optional("Burst of what is sent.")
+    rx_burst: Burst | None = optional("Burst of what is received.")
+    delay: Delay | None = optional("How long what is sent is under way, one way.")
+    jitter: Delay | None = optional("By how much that delay varies, up and down.")
+    loss: Loss | None = optional("The share of sent frames that is lost, at random.")
+    rx_delay: Delay | None = optional("How long what is received is under way, besides.")
+    rx_jitter: Delay | None = optional("By how much that delay varies, up and down.")
+    rx_loss: Loss | None = optional("The share of received frames that is lost.")
 
     @model_validator(mode="after")
     def _one_form(self) -> Self:
@@ -75,38 +80,23 @@ class UplinkForm(Form):
 class NicForm(UplinkForm):
     """A NIC, shaped both ways. Fields left out are inherited: host, then role, then defaults."""
 
-    name: Annotated[
-        str | None,
-        check(rules.nic_name_problem),
-        WithJsonSchema({"type": "string", "pattern": rules.NIC_NAME, "default": "data0"}),
-        Field(description="The interface's name inside the host; data0 unless given."),
-    ] = None
-    use: Annotated[
-        Use | None,
-        Field(description="What one of several NICs is for: replication, or data (all else; unless given)."),
-    ] = None
-    device: Annotated[
-        NicDevice | None, Field(description="With provision: inventory, the machine's network device to shape.")
-    ] = None
-    address: Annotated[
-        NicAddress | None,
-        Field(description="With provision: inventory, the device's address; read from it if left out."),
-    ] = None
+    name: NicName | None = optional("The interface's name inside the host; data0 unless given.")
+    use: Use | None = optional("What one of several NICs is for: replication, or data (all else; unless given).")
+    device: NicDevice | None = optional("With provision: inventory, the machine's network device to shape.")
+    address: NicAddress | None = optional("With provision: inventory, the device's address; read from it if left out.")
 
 
 class RackForm(Form):
     """One rack; {} for one whose uplink is as fast as the machine is."""
 
-    uplink: Annotated[UplinkForm | None, Field(description="The rack's link to the core, where it is shaped.")] = None
+    uplink: UplinkForm | None = optional("The rack's link to the core, where it is shaped.")
 
 
 class DiskForm(Form):
     """A file system of its own for a host's Kafka data."""
 
-    size: Annotated[DiskSize | None, Field(description="How large it is: 100MB to 1024GiB.")] = None
-    bandwidth: Annotated[
-        DiskBandwidth | None, Field(description="Most bytes a second that are read, and that are written.")
-    ] = None
+    size: DiskSize | None = optional("How large it is: 100MB to 1024GiB.")
+    bandwidth: DiskBandwidth | None = optional("Most bytes a second that are read, and that are written.")
 
 
 _RACKS_LISTED, _RACKS_MAPPED = "racks: a list", "racks: a mapping"
@@ -119,33 +109,22 @@ def _form_of_racks(value: Any) -> str:
 class JvmForm(Form):
     """The JVM of Kafka. What is left out is inherited: host, role, whole cluster; then the testbed's own values."""
 
-    heap: Annotated[Heap | None, Field(description="Its heap, first and largest: -Xms and -Xmx.")] = None
-    gc: Annotated[Collector | None, Field(description="Its garbage collector; serial unless given.")] = None
-    flags: Annotated[
-        list[JvmFlag] | None, Field(max_length=jvm.MAX_FLAGS, description="More of its flags, such as -XX:+UseNUMA.")
-    ] = None
+    heap: Heap | None = optional("Its heap, first and largest: -Xms and -Xmx.")
+    gc: Collector | None = optional("Its garbage collector; serial unless given.")
+    flags: list[JvmFlag] | None = Field(
+        None, max_length=jvm.MAX_FLAGS, description="More of its flags, such as -XX:+UseNUMA."
+    )
 
 
 class KafkaForm(Form):
     """Which Kafka, and how it is set up. What is left out is inherited: host, role, whole cluster."""
 
-    version: Annotated[
-        str | None,
-        check(rules.version_problem),
-        WithJsonSchema({"type": "string", "pattern": rules.VERSION, "examples": ["4.3.1", "3.9.2"]}),
-        Field(description="Kafka release, all three numbers: 4.3.1 (or 4.3.0-rc1)."),
-    ] = None
-    path: Annotated[
-        str | None,
-        check(rules.kafka_path_problem),
-        WithJsonSchema({"type": "string", "minLength": 1, "examples": ["../kafka", "~/kafka_2.13-4.3.1.tgz"]}),
-        Field(description="Instead of version: a release tarball or a folder with a build, relative to this file."),
-    ] = None
-    properties: Annotated[
-        Properties | None,
-        Field(description="Properties as in server.properties; merged one by one when inherited."),
-    ] = None
-    jvm: Annotated[JvmForm | None, Field(description="Heap, garbage collector and flags of its JVM.")] = None
+    version: KafkaVersion | None = optional("Kafka release, all three numbers: 4.3.1 (or 4.3.0-rc1).")
+    path: KafkaPath | None = optional(
+        "Instead of version: a release tarball or a folder with a build, relative to this file."
+    )
+    properties: Properties | None = optional("Properties as in server.properties; merged one by one when inherited.")
+    jvm: JvmForm | None = optional("Heap, garbage collector and flags of its JVM.")
 
     @model_validator(mode="after")
     def _one_source(self) -> Self:
@@ -162,113 +141,75 @@ Racks = Annotated[
 ]
 
 
-class DefaultsForm(Form):
+class HardwareForm(Form):
+    """NICs, disk and CPUs of hosts."""
+
+    nic: NicForm | None = optional("The NIC of each of these hosts, where no nearer level says else.")
+    nics: Nics | None = optional("Several NICs of each of these hosts, by name; in place of nic.")
+    disk: DiskForm | None = optional("The disk of each of these hosts, for Kafka's data or for objects.")
+    cpus: Cpus | None = optional("How many CPUs the processes of each of these hosts share.")
+
+
+class DefaultsForm(HardwareForm):
     """What every host starts from. (Kafka's settings for all hosts stand in kafka, at the top.)"""
 
-    nic: Annotated[NicForm | None, Field(description="The NIC of every host, unless its role or itself says else.")] = (
-        None
-    )
-    nics: Annotated[Nics | None, Field(description="Several NICs of every host, by name; in place of nic.")] = None
-    disk: Annotated[DiskForm | None, Field(description="The disk of every host that runs Kafka.")] = None
-    cpus: Annotated[Cpus | None, Field(description="How many CPUs the processes of every host share.")] = None
 
-
-class KafkaRoleForm(Form):
+class KafkaRoleForm(HardwareForm):
     """What every host of this role has, unless the host says else."""
 
-    nic: Annotated[NicForm | None, Field(description="The NIC of hosts of this role.")] = None
-    nics: Annotated[Nics | None, Field(description="Several NICs of hosts of this role, by name.")] = None
-    disk: Annotated[DiskForm | None, Field(description="The disk of hosts of this role.")] = None
-    cpus: Annotated[Cpus | None, Field(description="How many CPUs each host of this role has.")] = None
-    kafka: Annotated[KafkaForm | None, Field(description="Kafka's version and properties for this role.")] = None
+    kafka: KafkaForm | None = optional("Kafka's version and properties for this role.")
 
 
 class ClientRoleForm(Form):
     """What every client has, unless the host says else. Clients run no Kafka."""
 
-    nic: Annotated[NicForm | None, Field(description="The NIC of clients.")] = None
-    nics: Annotated[Nics | None, Field(description="Several NICs of clients, by name.")] = None
-    cpus: Annotated[Cpus | None, Field(description="How many CPUs each client has.")] = None
+    nic: NicForm | None = optional("The NIC of clients.")
+    nics: Nics | None = optional("Several NICs of clients, by name.")
+    cpus: Cpus | None = optional("How many CPUs each client has.")
 
 
-class ObjectStoreRoleForm(Form):
+class ObjectStoreRoleForm(HardwareForm):
     """What every object store has, unless the host says else. Object stores run no Kafka."""
-
-    nic: Annotated[NicForm | None, Field(description="The NIC of object stores.")] = None
-    nics: Annotated[Nics | None, Field(description="Several NICs of object stores, by name.")] = None
-    disk: Annotated[DiskForm | None, Field(description="The disk on which an object store has its objects.")] = None
-    cpus: Annotated[Cpus | None, Field(description="How many CPUs each object store has.")] = None
 
 
 class RolesForm(Form):
     """Settings by role. A host takes those of its own role only: both is a role of its own."""
 
-    broker: Annotated[KafkaRoleForm | None, Field(description="Hosts that hold partitions.")] = None
-    controller: Annotated[KafkaRoleForm | None, Field(description="Hosts that vote in the metadata quorum.")] = None
-    both: Annotated[KafkaRoleForm | None, Field(description="Hosts that are broker and controller.")] = None
-    client: Annotated[ClientRoleForm | None, Field(description="Hosts without Kafka, for load.")] = None
-    objectstore: Annotated[ObjectStoreRoleForm | None, Field(description="Hosts that run the object store.")] = None
+    broker: KafkaRoleForm | None = optional("Hosts that hold partitions.")
+    controller: KafkaRoleForm | None = optional("Hosts that vote in the metadata quorum.")
+    both: KafkaRoleForm | None = optional("Hosts that are broker and controller.")
+    client: ClientRoleForm | None = optional("Hosts without Kafka, for load.")
+    objectstore: ObjectStoreRoleForm | None = optional("Hosts that run the object store.")
 
 
 class HostForm(Form):
     """One host."""
 
-    role: Annotated[
-        HostRole,
-        Field(description="broker holds partitions, controller votes, both does both; the others run no Kafka."),
-    ]
-    rack: Annotated[RackOfHost | None, Field(description="One of racks; may be left out when there is only one.")] = (
-        None
+    role: HostRole = Field(
+        description="broker holds partitions, controller votes, both does both; the others run no Kafka."
     )
-    nic: Annotated[NicForm | None, Field(description="This host's NIC, where it differs.")] = None
-    nics: Annotated[
-        Nics | None, Field(description="Several NICs by name, the one for data first; in place of nic.")
-    ] = None
-    disk: Annotated[DiskForm | None, Field(description="This host's disk; not for clients.")] = None
-    cpus: Annotated[
-        Cpus | None, Field(description="How many CPUs this host's processes share; all of the machine's unless given.")
-    ] = None
-    kafka: Annotated[
-        KafkaForm | None, Field(description="This host's Kafka, where it differs; for hosts that run it.")
-    ] = None
-    node_id: Annotated[
-        int | None,
-        check(rules.node_id_problem),
-        WithJsonSchema({"type": "integer", "minimum": 0, "maximum": rules.MAX_NODE_ID}),
-        Field(description="Kafka's node.id. Left out: counted from 1 in the file's order, past given ones."),
-    ] = None
-    ssh: Annotated[SshForm | None, Field(description="With provision: inventory, how this machine is reached.")] = None
-    machine: Annotated[
-        RackOfHost | None, Field(description="One of machines. Left out: the hosts are spread over them evenly.")
-    ] = None
+    rack: RackOfHost | None = optional("One of racks; may be left out when there is only one.")
+    nic: NicForm | None = optional("This host's NIC, where it differs.")
+    nics: Nics | None = optional("Several NICs by name, the one for data first; in place of nic.")
+    disk: DiskForm | None = optional("This host's disk; not for clients.")
+    cpus: Cpus | None = optional("How many CPUs this host's processes share; all of the machine's unless given.")
+    kafka: KafkaForm | None = optional("This host's Kafka, where it differs; for hosts that run it.")
+    node_id: NodeId | None = optional("Kafka's node.id. Left out: counted from 1 in the file's order, past given ones.")
+    ssh: SshForm | None = optional("With provision: inventory, how this machine is reached.")
+    machine: RackOfHost | None = optional("One of machines. Left out: the hosts are spread over them evenly.")
 
 
 class RemoteStorageForm(Form):
     """Every broker has remote log storage (KIP-405) on the object stores; topics that set it use it."""
 
-    manager: Annotated[
-        str | None,
-        check(rules.manager_problem),
-        WithJsonSchema({"type": "string", "minLength": 1, "examples": ["../tiered-storage"]}),
-        Field(description="A folder with another RemoteStorageManager's jars, relative to this file."),
-    ] = None
+    manager: ManagerPath | None = optional("A folder with another RemoteStorageManager's jars, relative to this file.")
 
 
 class AutomqForm(Form):
     """AutoMQ in place of Apache Kafka. With neither path nor image: what TESTBED_AUTOMQ in the environment names."""
 
-    path: Annotated[
-        str | None,
-        check(rules.automq_path_problem),
-        WithJsonSchema({"type": "string", "minLength": 1, "examples": ["../automq", "~/automq-1.5.0.tgz"]}),
-        Field(description="A release tarball or its unpacked folder, relative to this file."),
-    ] = None
-    image: Annotated[
-        str | None,
-        check(rules.image_problem),
-        WithJsonSchema({"type": "string", "pattern": rules.IMAGE, "examples": ["automq:1.5.0"]}),
-        Field(description="A container image with AutoMQ in it."),
-    ] = None
+    path: AutomqPath | None = optional("A release tarball or its unpacked folder, relative to this file.")
+    image: ImageName | None = optional("A container image with AutoMQ in it.")
 
     @model_validator(mode="after")
     def _one_source(self) -> Self:
@@ -280,61 +221,43 @@ class AutomqForm(Form):
 class SoftwareForm(Form):
     """Other software than Apache Kafka on the hosts that run Kafka."""
 
-    automq: Annotated[AutomqForm, Field(description="AutoMQ; in place of kafka.version and kafka.path.")]
+    automq: AutomqForm = Field(description="AutoMQ; in place of kafka.version and kafka.path.")
 
 
 class TopologyForm(Form):
     """Hosts, racks and shaped NICs of a Kafka testbed. Documented in docs/topologies.md."""
 
-    name: Annotated[TopologyName, Field(description="The topology's name, best that of its file.")]
-    description: Annotated[str, check(description_problem), Field(description="One line for people.")] = ""
-    provision: Annotated[
-        Literal["containers", "inventory"],
-        Field(description="containers: the testbed makes the hosts; inventory: they exist, and are reached over SSH."),
-    ] = "containers"
-    inventory: Annotated[
-        InventoryForm | None, Field(description="With provision: inventory, what its hosts share.")
-    ] = None
-    racks: Annotated[
-        Racks,
-        Field(
-            default_factory=lambda: ["r1"],
-            description="The racks, as a list or with their uplinks; one, r1, unless given.",
-            json_schema_extra={"default": ["r1"]},
-        ),
-    ]
-    machines: Annotated[
-        dict[RackName, MachineForm] | None,
-        Field(
-            min_length=1,
-            max_length=MAX_MACHINES,
-            description="The machines with a container engine over which the hosts are spread, by name.",
-        ),
-    ] = None
-    mtu: Annotated[
-        Mtu | None,
-        Field(description="With machines, the MTU of every data NIC. Left out: the network between them less 50."),
-    ] = None
-    kafka: Annotated[
-        KafkaForm | None, Field(description="Kafka's version and properties for every host that runs it.")
-    ] = None
-    software: Annotated[
-        SoftwareForm | None, Field(description="Other software than Apache Kafka; needs an objectstore host.")
-    ] = None
-    remote_storage: Annotated[
-        RemoteStorageForm | None,
-        Field(description="Brokers have remote log storage (KIP-405); needs an objectstore host."),
-    ] = None
-    defaults: Annotated[DefaultsForm | None, Field(description="What every host starts from.")] = None
-    roles: Annotated[RolesForm | None, Field(description="Settings by role, over defaults, under hosts.")] = None
-    hosts: Annotated[
-        dict[HostName, HostForm],
-        Field(
-            min_length=1,
-            max_length=rules.MAX_HOSTS,
-            description="The hosts by name; at least one broker and one controller (or one that is both).",
-        ),
-    ]
+    name: TopologyName = Field(description="The topology's name, best that of its file.")
+    description: Description = Field("", description="One line for people.")
+    provision: Provision = Field(
+        "containers",
+        description="containers: the testbed makes the hosts; inventory: they exist, and are reached over SSH.",
+    )
+    inventory: InventoryForm | None = optional("With provision: inventory, what its hosts share.")
+    racks: Racks = Field(
+        default_factory=lambda: ["r1"],
+        description="The racks, as a list or with their uplinks; one, r1, unless given.",
+        json_schema_extra={"default": ["r1"]},
+    )
+    machines: dict[RackName, MachineForm] | None = Field(
+        None,
+        min_length=1,
+        max_length=MAX_MACHINES,
+        description="The machines with a container engine over which the hosts are spread, by name.",
+    )
+    mtu: Mtu | None = optional("With machines, the MTU of every data NIC. Left out: the network between them less 50.")
+    kafka: KafkaForm | None = optional("Kafka's version and properties for every host that runs it.")
+    software: SoftwareForm | None = optional("Other software than Apache Kafka; needs an objectstore host.")
+    remote_storage: RemoteStorageForm | None = optional(
+        "Brokers have remote log storage (KIP-405); needs an objectstore host."
+    )
+    defaults: DefaultsForm | None = optional("What every host starts from.")
+    roles: RolesForm | None = optional("Settings by role, over defaults, under hosts.")
+    hosts: dict[HostName, HostForm] = Field(
+        min_length=1,
+        max_length=rules.MAX_HOSTS,
+        description="The hosts by name; at least one broker and one controller (or one that is both).",
+    )
 
 
 def _unknown_field(path: FieldPath) -> str:
@@ -385,8 +308,3 @@ def _without(role: Role) -> dict[str, Any]:
     fields = ["kafka", "node_id", *([] if role.stores_data else ["disk"])]
     has_role = {"properties": {"role": {"const": role.value}}, "required": ["role"]}
     return {"if": has_role, "then": {"properties": dict.fromkeys(fields, False)}}
-
-
-def json_schema_text() -> str:
-    """Return the text of the committed file."""
-    return schema_text(json_schema())

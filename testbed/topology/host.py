@@ -90,6 +90,12 @@ class DeclaredHost:
         """Return every NIC, the one for data first."""
         return (self.nic, *self.more_nics)
 
+    @property
+    def access(self) -> SshAccess:
+        """Return how this host is reached; it is a machine that exists."""
+        assert self.ssh is not None
+        return self.ssh
+
     def nic_for(self, use: NicUse) -> tuple[int, Nic]:
         """Return the NIC for `use` (the first one, unless another is for it) and its number among `nics`."""
         return next(((number, nic) for number, nic in enumerate(self.nics) if nic.use is use), (0, self.nic))

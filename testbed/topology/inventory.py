@@ -4,14 +4,14 @@ A topology with an inventory declares hosts that the testbed does not make. Each
 """
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from ipaddress import AddressValueError, IPv4Address
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from pydantic import Field, WithJsonSchema
+from pydantic import BeforeValidator, WithJsonSchema
 
-from testbed.form import Form, check
+from testbed.form import Form, check, optional, text_schema
 from testbed.suggestions import show
 from testbed.yaml_document import FieldPath, Violation
 
@@ -25,6 +25,7 @@ JUMP = r"^([a-z_][a-z0-9_-]{0,31}@)?[A-Za-z0-9][A-Za-z0-9.-]{0,252}(:[0-9]{1,5})
 HOST_KEY = r"^(SHA256:[A-Za-z0-9+/]{43}|(ssh-ed25519|ssh-rsa|ecdsa-sha2-nistp(256|384|521)) [A-Za-z0-9+/=]{60,1000})$"
 FOLDER = r"^/[A-Za-z0-9_.+/-]{1,150}$"
 DEFAULT_FOLDER = "/var/tmp"
+KNOWN_HOSTS = "~/.ssh/known_hosts"
 MAX_PORT = 65535
 
 
@@ -46,18 +47,17 @@ class SshAccess:
     sudo: bool = False
     host_key: str | None = None
     jump_host_key: str | None = None
-    known_hosts: str = "~/.ssh/known_hosts"
+    known_hosts: str = KNOWN_HOSTS
     folder: str = DEFAULT_FOLDER
     java: str | None = None
     keep_software: bool = False
 
     def to_document(self) -> dict[str, Any]:
         """Return the fields as a file has them; those without a value are omitted."""
-        fields = {name: getattr(self, name) for name in self.__dataclass_fields__}
-        return {name: value for name, value in fields.items() if value is not None}
+        return {name: value for name in self.__dataclass_fields__ if (value := getattr(self, name)) is not None}
 
 
-def _pattern(pattern: str, what: str, allowed: str) -> Any:
+def _pattern(pattern: str, what: str, allowed: str) -> BeforeValidator:
     def problem(found: object) -> str | None:
         if isinstance(found, str) and re.fullmatch(pattern.strip("^$"), found, re.ASCII):
             return None
@@ -66,9 +66,9 @@ def _pattern(pattern: str, what: str, allowed: str) -> Any:
     return check(problem)
 
 
-def _text(pattern: str, what: str, allowed: str, *examples: str) -> tuple[Any, WithJsonSchema]:
-    schema = {"type": "string", "pattern": pattern, "examples": list(examples)}
-    return _pattern(pattern, what, allowed), WithJsonSchema(schema)
+def text_type(pattern: str, what: str, allowed: str, *examples: str) -> tuple[BeforeValidator, WithJsonSchema]:
+    """Return the type of a text with this pattern; `what` and `allowed` are for its message."""
+    return _pattern(pattern, what, allowed), text_schema(pattern, *examples)
 
 
 def _port_problem(found: object) -> str | None:
@@ -77,16 +77,12 @@ def _port_problem(found: object) -> str | None:
     return f"{show(found)} is no port; allowed: 1 to {MAX_PORT}"
 
 
-_JUMP_ALLOWED = "[user@]host[:port]"
-
-
 def _jump_problem(found: object) -> str | None:
     _, colon, port = str(found).rpartition(":")
     return _port_problem(int(port)) if colon and port.isdigit() else None
 
 
-def address_problem(found: object) -> str | None:
-    """Return why this is no IPv4 address, or None."""
+def _address_problem(found: object) -> str | None:
     try:
         if isinstance(found, str) and IPv4Address(found):
             return None
@@ -95,7 +91,6 @@ def address_problem(found: object) -> str | None:
     return f"{show(found)} is no IPv4 address; allowed: such as 10.0.0.5"
 
 
-_FOLDER = _text(FOLDER, "folder", "an absolute path of letters, digits and _ . + - /, such as /srv/kafka", "/srv/kafka")
 UserFile = Annotated[
     str,
     _pattern(r"^[^\x00-\x1f]{1,400}$", "file", "a path, relative to this file or from ~"),
@@ -103,100 +98,67 @@ UserFile = Annotated[
 ]
 HostKey = Annotated[
     str,
-    *_text(
+    *text_type(
         HOST_KEY,
         "host key",
         "a fingerprint such as SHA256:… (43 characters) or a public key such as ssh-ed25519 AAAA…",
         "SHA256:47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU",
     ),
 ]
-NicDevice = Annotated[str, *_text(DEVICE, "network device", "a name of at most 15 characters, such as eth1", "eth1")]
+NicDevice = Annotated[
+    str, *text_type(DEVICE, "network device", "a name of at most 15 characters, such as eth1", "eth1")
+]
 NicAddress = Annotated[
-    str, check(address_problem), WithJsonSchema({"type": "string", "format": "ipv4", "examples": ["10.0.0.5"]})
+    str, check(_address_problem), WithJsonSchema({"type": "string", "format": "ipv4", "examples": ["10.0.0.5"]})
+]
+Port = Annotated[int, check(_port_problem), WithJsonSchema({"type": "integer", "minimum": 1, "maximum": MAX_PORT})]
+LinuxUser = Annotated[str, *text_type(USER, "user", "a Linux user such as admin", "admin")]
+SshName = Annotated[str, *text_type(SSH_NAME, "address", "a host name or an IP address", "10.0.0.5")]
+JumpHost = Annotated[str, *text_type(JUMP, "jump host", "[user@]host[:port]", "admin@bastion:22"), check(_jump_problem)]
+Folder = Annotated[
+    str,
+    *text_type(FOLDER, "folder", "an absolute path of letters, digits and _ . + - /, such as /srv/kafka", "/srv/kafka"),
 ]
 
 
-class AccessForm(Form):
-    """How hosts are reached over SSH, and what the testbed may use on them."""
-
-    user: Annotated[
-        Annotated[str, *_text(USER, "user", "a Linux user such as admin", "admin")] | None,
-        Field(description="The user to log in as; root unless given."),
-    ] = None
-    port: Annotated[
-        int | None,
-        check(_port_problem),
-        WithJsonSchema({"type": "integer", "minimum": 1, "maximum": MAX_PORT, "default": 22}),
-        Field(description="The port of the SSH server; 22 unless given."),
-    ] = None
-    key: Annotated[
-        UserFile | None, Field(description="A private key. Left out: the SSH agent and your usual keys.")
-    ] = None
-    jump: Annotated[
-        Annotated[str, *_text(JUMP, "jump host", _JUMP_ALLOWED, "admin@bastion:22"), check(_jump_problem)] | None,
-        Field(description="A host through which the connection goes: [user@]host[:port]."),
-    ] = None
-    sudo: Annotated[bool | None, Field(description="Run commands as root with sudo; true unless the user is root.")] = (
-        None
-    )
-    jump_host_key: Annotated[HostKey | None, Field(description="The jump host's key or fingerprint.")] = None
-    known_hosts: Annotated[
-        UserFile | None, Field(description="The file of known hosts; ~/.ssh/known_hosts unless given.")
-    ] = None
-    folder: Annotated[
-        Annotated[str, *_FOLDER] | None,
-        Field(description=f"Where the testbed makes its folder, on the disk to use; {DEFAULT_FOLDER} unless given."),
-    ] = None
-    java: Annotated[
-        Annotated[str, *_FOLDER] | None, Field(description="The home of Java 17 or newer; found unless given.")
-    ] = None
-    keep_software: Annotated[
-        bool | None,
-        Field(description="`down` leaves the copied software for the next `up`; false unless given."),
-    ] = None
-
-
-class InventoryForm(AccessForm):
+class InventoryForm(Form):
     """What all hosts of `provision: inventory` share; a host's ssh replaces single fields."""
 
+    user: LinuxUser | None = optional("The user to log in as; root unless given.")
+    port: Port | None = optional("The port of the SSH server; 22 unless given.")
+    key: UserFile | None = optional("A private key. Left out: the SSH agent and your usual keys.")
+    jump: JumpHost | None = optional("A host through which the connection goes: [user@]host[:port].")
+    sudo: bool | None = optional("Run commands as root with sudo; true unless the user is root.")
+    jump_host_key: HostKey | None = optional("The jump host's key or fingerprint.")
+    known_hosts: UserFile | None = optional("The file of known hosts; ~/.ssh/known_hosts unless given.")
+    folder: Folder | None = optional(
+        f"Where the testbed makes its folder, on the disk to use; {DEFAULT_FOLDER} unless given."
+    )
+    java: Folder | None = optional("The home of Java 17 or newer; found unless given.")
+    keep_software: bool | None = optional("`down` leaves the copied software for the next `up`; false unless given.")
 
-class SshForm(AccessForm):
+
+class SshForm(InventoryForm):
     """How this host is reached. Fields left out come from inventory."""
 
-    address: Annotated[
-        Annotated[str, *_text(SSH_NAME, "address", "a host name or an IP address", "10.0.0.5")] | None,
-        Field(description="The host's name or address for SSH; the data address of its NIC unless given."),
-    ] = None
-    host_key: Annotated[
-        HostKey | None, Field(description="The host's key or its fingerprint. Left out: known_hosts must have it.")
-    ] = None
+    address: SshName | None = optional("The host's name or address for SSH; the data address of its NIC unless given.")
+    host_key: HostKey | None = optional("The host's key or its fingerprint. Left out: known_hosts must have it.")
 
 
-def access(shared: InventoryForm | None, own: SshForm | None, address: str, path: Callable[[str], str]) -> SshAccess:
-    """Return a host's access: its own fields, then the shared ones. `path` makes a file's path absolute."""
+def given(absolute: Callable[[str], str], *forms: Form | None) -> dict[str, Any]:
+    """Return the fields that these forms have, the last one first; `absolute` makes a file's path absolute."""
+    fields: dict[str, Any] = {"known_hosts": KNOWN_HOSTS}
+    for form in filter(None, forms):
+        fields |= {name: value for name, value in form if value is not None}
+    return fields | {name: absolute(fields[name]) for name in ("key", "known_hosts") if name in fields}
 
-    def given(name: str, otherwise: Any = None) -> Any:
-        for form in (own, shared):
-            if form is not None and (value := getattr(form, name)) is not None:
-                return value
-        return otherwise
 
-    user = given("user", "root")
-    key = given("key")
-    return SshAccess(
-        address=(own.address if own is not None else None) or address,
-        user=user,
-        port=given("port", 22),
-        key=None if key is None else path(key),
-        jump=given("jump"),
-        sudo=given("sudo", user != "root"),
-        host_key=own.host_key if own is not None else None,
-        jump_host_key=given("jump_host_key"),
-        known_hosts=path(given("known_hosts", "~/.ssh/known_hosts")),
-        folder=given("folder", DEFAULT_FOLDER).rstrip("/") or "/",
-        java=given("java"),
-        keep_software=given("keep_software", False),
-    )
+def access(fields: Mapping[str, Any], address: str) -> SshAccess:
+    """Return a host's access from its own and the shared fields; `address` counts where they have none."""
+    found = {"address": address, "sudo": fields.get("user", "root") != "root", **fields}
+    if "folder" in found:
+        found["folder"] = found["folder"].rstrip("/") or "/"
+    return SshAccess(**found)
 
 
 Provision = Literal["containers", "inventory"]
@@ -204,21 +166,14 @@ Provision = Literal["containers", "inventory"]
 
 def provision_problems(
     hosts: "Sequence[DeclaredHost]", uplinks: Iterable[str], provision: Provision, *, automq: bool
-) -> list[Violation]:
-    """Return every violation of how the hosts come to be."""
-    if provision == "inventory":
-        return list(_inventory_problems(hosts, uplinks, automq=automq))
-    return [
-        Violation(("hosts", host.name, "ssh"), "the testbed makes this host; allowed with ssh: provision: inventory")
-        for host in hosts
-        if host.ssh is not None
-    ]
-
-
-def _inventory_problems(
-    hosts: "Iterable[DeclaredHost]", uplinks: Iterable[str], *, automq: bool
 ) -> Iterator[Violation]:
-    """Yield each violation of a topology of machines that exist: what could not be held there, and double use."""
+    """Yield each violation of how the hosts come to be: on machines that exist, what could not be held there."""
+    if provision == "containers":
+        for host in hosts:
+            if host.ssh is not None:
+                message = "the testbed makes this host; allowed with ssh: provision: inventory"
+                yield Violation(("hosts", host.name, "ssh"), message)
+        return
     for rack in uplinks:
         message = "there is no switch of the testbed between machines that exist; allowed: a rack without uplink"
         yield Violation(("racks", rack, "uplink"), message)

@@ -4,16 +4,16 @@ A machine is the local engine, or an engine that is reached over SSH. The fabric
 """
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 from urllib.parse import urlsplit
 
 from pydantic import Field, WithJsonSchema
 
-from testbed.form import Form, check
+from testbed.form import Form, check, optional, text_schema
 from testbed.suggestions import choices, did_you_mean, show
-from testbed.topology.inventory import HostKey, NicAddress, UserFile
+from testbed.topology.inventory import KNOWN_HOSTS, HostKey, NicAddress, UserFile
 from testbed.yaml_document import FieldPath, Violation
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ class EngineMachine:
     engine: str = LOCAL
     key: str | None = None
     host_key: str | None = None
-    known_hosts: str = "~/.ssh/known_hosts"
+    known_hosts: str = KNOWN_HOSTS
     address: str | None = None
 
     @property
@@ -69,10 +69,8 @@ class EngineMachine:
 
     def to_document(self) -> dict[str, Any]:
         """Return the fields as a file has them; those without a value are omitted."""
-        fields = {name: getattr(self, name) for name in ("engine", "key", "host_key", "known_hosts", "address")}
-        if self.is_local:
-            fields = {"engine": LOCAL, "address": self.address}
-        return {name: value for name, value in fields.items() if value is not None}
+        names = ("engine", "address") if self.is_local else ("engine", "key", "host_key", "known_hosts", "address")
+        return {name: value for name in names if (value := getattr(self, name)) is not None}
 
 
 def _engine_problem(found: object) -> str | None:
@@ -85,50 +83,26 @@ def _engine_problem(found: object) -> str | None:
     return None
 
 
-def mtu_problem(found: object) -> str | None:
-    """Return why NICs cannot have this MTU, or None."""
+def _mtu_problem(found: object) -> str | None:
     if isinstance(found, int) and not isinstance(found, bool) and MIN_MTU <= found <= MAX_MTU:
         return None
     return f"{show(found)} is no MTU of NICs; allowed: {MIN_MTU} to {MAX_MTU} bytes"
 
 
-Mtu = Annotated[int, check(mtu_problem), WithJsonSchema({"type": "integer", "minimum": MIN_MTU, "maximum": MAX_MTU})]
+Mtu = Annotated[int, check(_mtu_problem), WithJsonSchema({"type": "integer", "minimum": MIN_MTU, "maximum": MAX_MTU})]
 
 
 class MachineForm(Form):
     """A machine with a container engine."""
 
-    engine: Annotated[
-        str,
-        check(_engine_problem),
-        WithJsonSchema({"type": "string", "pattern": ENGINE, "examples": ["local", "ssh://root@10.0.0.5:22"]}),
-        Field(description="local: this machine's engine; else ssh://user@host:port."),
-    ] = LOCAL
-    key: Annotated[
-        UserFile | None, Field(description="A private key for SSH. Left out: the SSH agent and your usual keys.")
-    ] = None
-    host_key: Annotated[
-        HostKey | None,
-        Field(description="The SSH server's key or its fingerprint. Left out: known_hosts must have it."),
-    ] = None
-    known_hosts: Annotated[
-        UserFile | None, Field(description="The file of known hosts; ~/.ssh/known_hosts unless given.")
-    ] = None
-    address: Annotated[
-        NicAddress | None,
-        Field(description="Its address on the network between the machines. Left out: where SSH reached it."),
-    ] = None
-
-
-def machine_of(name: str, form: MachineForm, absolute: Callable[[str], str]) -> EngineMachine:
-    """Return the machine of a form. `absolute` makes a file's path absolute."""
-    return EngineMachine(
-        name,
-        form.engine,
-        None if form.key is None else absolute(form.key),
-        form.host_key,
-        absolute(form.known_hosts or "~/.ssh/known_hosts"),
-        form.address,
+    engine: Annotated[str, check(_engine_problem), text_schema(ENGINE, "local", "ssh://root@10.0.0.5:22")] = Field(
+        LOCAL, description="local: this machine's engine; else ssh://user@host:port."
+    )
+    key: UserFile | None = optional("A private key for SSH. Left out: the SSH agent and your usual keys.")
+    host_key: HostKey | None = optional("The SSH server's key or its fingerprint. Left out: known_hosts must have it.")
+    known_hosts: UserFile | None = optional("The file of known hosts; ~/.ssh/known_hosts unless given.")
+    address: NicAddress | None = optional(
+        "Its address on the network between the machines. Left out: where SSH reached it."
     )
 
 
@@ -148,10 +122,9 @@ def placed(
     groups += [[host] for host in sorted(alone, key=_duty)]
     for members in groups:
         declared = next((found[host.name] for host in members if host.name in found), None)
+        place = declared or min(names, key=lambda name: _burden(members[0], name, hosts, found))
         for host in members:
-            if host.name not in found:
-                found[host.name] = declared or min(names, key=lambda name: _burden(host, name, hosts, found))
-                declared = declared or (found[host.name] if len(members) > 1 else None)
+            found.setdefault(host.name, place)
     return found
 
 
@@ -169,10 +142,7 @@ def _burden(
 
 
 def machine_problems(
-    hosts: Sequence["DeclaredHost"],
-    machines: Sequence[EngineMachine],
-    uplinks: Iterable[str],
-    mtu: int | None,
+    hosts: Sequence["DeclaredHost"], machines: Sequence[EngineMachine], uplinks: Iterable[str], mtu: int | None
 ) -> Iterator[Violation]:
     """Yield every violation of the machines and the hosts' places."""
     if not machines:

@@ -6,7 +6,7 @@ Topology raises TopologyError with every violation.
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any
@@ -18,11 +18,18 @@ from testbed.topology.links import Link, Nic
 from testbed.topology.machines import EngineMachine, machine_problems
 from testbed.topology.rules import number_problems, violations
 from testbed.units import format_bit_rate, format_byte_rate, format_share, format_size
-from testbed.yaml_document import FormError, Problem, field_name
+from testbed.yaml_document import FormError, Problem, Violation, field_name
 
 
 class TopologyError(FormError):
-    """The topology is unusable; `problems` holds every mistake, in the order of the file."""
+    """The topology is unusable; `problems` holds every mistake, in the order of the file.
+
+    `violations` are the broken rules of a `Topology` that cannot be constructed.
+    """
+
+    def __init__(self, problems: Iterable[Problem], violations: Sequence[Violation] = ()) -> None:
+        super().__init__(problems)
+        self.violations = tuple(violations)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,13 +58,16 @@ class Topology:
     def __post_init__(self) -> None:
         in_order = sorted(self.uplinks.items(), key=lambda item: _position(item[0], self.racks))
         object.__setattr__(self, "uplinks", MappingProxyType(dict(in_order)))
-        found = violations(self.name, self.racks, self.hosts, self.uplinks, self.remote_storage, self.automq)
-        found += provision_problems(self.hosts, self.uplinks, self.provision, automq=self.automq is not None)
-        found += machine_problems(self.hosts, self.machines, self.uplinks, self.mtu)
-        found += number_problems(self.hosts, self.places)
+        found = [
+            *violations(self.name, self.racks, self.hosts, self.uplinks, self.remote_storage, self.automq),
+            *provision_problems(self.hosts, self.uplinks, self.provision, automq=self.automq is not None),
+            *machine_problems(self.hosts, self.machines, self.uplinks, self.mtu),
+            *number_problems(self.hosts, self.places),
+        ]
         if found:
             file = self.source or f"topology {self.name!r}"
-            raise TopologyError(Problem(file, None, None, field_name(each.path), each.message) for each in found)
+            problems = [Problem(file, None, None, field_name(each.path), each.message) for each in found]
+            raise TopologyError(problems, found)
 
     @property
     def exists(self) -> bool:
@@ -143,15 +153,21 @@ class Topology:
 
     def to_document(self) -> dict[str, Any]:
         """Return a JSON-able dict in the form of the YAML files, without inheritance; `load_document` inverts it."""
-        return {
-            "name": self.name,
-            "description": self.description,
-            **({} if self.provision == "containers" else {"provision": self.provision}),
-            **_machines_document(self.machines, self.mtu),
-            "racks": _racks_document(self.racks, self.uplinks),
-            **_storage_document(self.remote_storage, self.automq),
-            "hosts": {host.name: _host_document(host) for host in self.hosts},
-        }
+        document: dict[str, Any] = {"name": self.name, "description": self.description}
+        # Only the fields in use, so that a topology without them keeps its digest.
+        if self.provision != "containers":
+            document["provision"] = self.provision
+        if self.machines:
+            document["machines"] = {machine.name: machine.to_document() for machine in self.machines}
+        if self.mtu is not None:
+            document["mtu"] = self.mtu
+        document["racks"] = _racks_document(self.racks, self.uplinks)
+        if self.remote_storage is not None:
+            document["remote_storage"] = _given(manager=self.remote_storage.manager)
+        if self.automq is not None:
+            document["software"] = {"automq": _given(path=self.automq.path, image=self.automq.image)}
+        document["hosts"] = {host.name: _host_document(host) for host in self.hosts}
+        return document
 
     def digest(self) -> str:
         """Return the hex SHA-256 over `to_document()`: equal for two files with the same meaning."""
@@ -168,26 +184,6 @@ def _racks_document(racks: tuple[str, ...], uplinks: Mapping[str, Link]) -> list
     if not uplinks:
         return list(racks)
     return {rack: {"uplink": _link_document(uplinks[rack])} if rack in uplinks else {} for rack in racks}
-
-
-def _machines_document(machines: tuple[EngineMachine, ...], mtu: int | None) -> dict[str, Any]:
-    """Return the fields in use, so that a topology without them keeps its digest."""
-    document: dict[str, Any] = {}
-    if machines:
-        document["machines"] = {machine.name: machine.to_document() for machine in machines}
-    if mtu is not None:
-        document["mtu"] = mtu
-    return document
-
-
-def _storage_document(remote_storage: RemoteStorage | None, automq: AutomqSource | None) -> dict[str, Any]:
-    """Return the fields in use, so that a topology without them keeps its digest."""
-    document: dict[str, Any] = {}
-    if remote_storage is not None:
-        document["remote_storage"] = _given(manager=remote_storage.manager)
-    if automq is not None:
-        document["software"] = {"automq": _given(path=automq.path, image=automq.image)}
-    return document
 
 
 def _given(**fields: str | None) -> dict[str, str]:

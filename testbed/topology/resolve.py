@@ -10,25 +10,17 @@ from typing import Any
 
 from testbed.suggestions import choices
 from testbed.topology import links, rules
-from testbed.topology.file_form import (
-    AutomqForm,
-    DiskForm,
-    HostForm,
-    JvmForm,
-    KafkaForm,
-    NicForm,
-    TopologyForm,
-    UplinkForm,
-)
+from testbed.topology.file_form import HostForm, KafkaForm, NicForm, TopologyForm
 from testbed.topology.host import AutomqSource, DeclaredHost, RemoteStorage, Role
-from testbed.topology.inventory import SshAccess, access, provision_problems
+from testbed.topology.inventory import SshAccess, access, given
 from testbed.topology.jvm import Jvm
 from testbed.topology.links import Disk, Impairment, Link, Nic, NicUse, Side, default_burst_bytes
-from testbed.topology.machines import EngineMachine, machine_of, machine_problems, placed
-from testbed.topology.model import Topology
+from testbed.topology.machines import EngineMachine, placed
+from testbed.topology.model import Topology, TopologyError
 from testbed.yaml_document import Document, FieldPath, Violation
 
-_Levels = Sequence[tuple[FieldPath, UplinkForm | DiskForm]]
+_Levels = Sequence[tuple[FieldPath, Any]]
+"""The forms of the levels that may have a field, each with its path, nearest first."""
 
 
 def resolve(form: TopologyForm, document: Document, folder: Path) -> Topology:
@@ -38,45 +30,35 @@ def resolve(form: TopologyForm, document: Document, folder: Path) -> Topology:
     cannot be checked.
     """
     resolution = _Resolution(form, folder)
-    hosts = tuple(filter(None, [resolution.host(name) for name in form.hosts]))
+    hosts = [host for name in form.hosts if (host := resolution.host(name)) is not None]
     uplinks = resolution.uplinks()
-    racks, remote_storage = tuple(form.racks), _remote_storage(form, folder)
-    automq = _automq(form.software.automq, folder) if form.software is not None else None
     broken = [*resolution.violations, *_violations_of_software(form), *_violations_without_inventory(form)]
-    machines = tuple(
-        machine_of(name, machine, lambda path: _absolute(path, folder))
-        for name, machine in (form.machines or {}).items()
-    )
-    hosts = _on_machines(hosts, machines, uplinks)
+    declared = (form.machines or {}).items()
+    machines = tuple(EngineMachine(name, **given(resolution.absolute, machine)) for name, machine in declared)
+    if machines:
+        places = placed(hosts, machines, uplinks)
+        hosts = [replace(host, machine=places[host.name]) for host in hosts]
+    topology = None
     if len(hosts) == len(form.hosts):
-        found = rules.violations(form.name, racks, hosts, uplinks, remote_storage, automq)
-        found += provision_problems(hosts, uplinks, form.provision, automq=automq is not None)
-        found += machine_problems(hosts, machines, uplinks, form.mtu)
-        broken += [each for each in found if each.path not in resolution.explained]
+        try:
+            topology = Topology(
+                form.name,
+                tuple(hosts),
+                tuple(form.racks),
+                form.description,
+                document.file,
+                uplinks,
+                _remote_storage(form, folder),
+                _automq(form, folder),
+                form.provision,
+                machines,
+                form.mtu,
+            )
+        except TopologyError as error:
+            broken += [each for each in error.violations if each.path not in resolution.explained]
     document.raise_violations(broken)
-    return Topology(
-        form.name,
-        hosts,
-        racks,
-        form.description,
-        document.file,
-        uplinks,
-        remote_storage,
-        automq,
-        form.provision,
-        machines,
-        form.mtu,
-    )
-
-
-def _on_machines(
-    hosts: tuple[DeclaredHost, ...], machines: tuple[EngineMachine, ...], uplinks: Mapping[str, Link]
-) -> tuple[DeclaredHost, ...]:
-    """Return the hosts, each with its machine."""
-    if not machines:
-        return hosts
-    places = placed(hosts, machines, uplinks)
-    return tuple(replace(host, machine=places[host.name]) for host in hosts)
+    assert topology is not None
+    return topology
 
 
 class _Resolution:
@@ -117,32 +99,19 @@ class _Resolution:
             properties={key: text for level in kafka for key, text in (level.properties or {}).items()},
             more_nics=tuple(nics[1:]),
             disk=disk,
-            cpus=next((level.cpus for _, level in levels if level.cpus is not None), None),
-            jvm=_jvm([level.jvm for level in reversed(kafka) if level.jvm is not None]),
+            cpus=_value(levels, "cpus"),
+            jvm=_jvm(kafka),
             ssh=self._access(name, host, nics[0]) if self._exists else None,
             machine=host.machine,
         )
 
     def uplinks(self) -> Mapping[str, Link]:
         """Return the shaped uplinks by rack."""
-        if isinstance(self._form.racks, list):
-            return {}
         found = {}
-        for rack, wanted in self._form.racks.items():
-            if wanted.uplink is None:
-                continue
+        for rack, wanted in self._form.racks.items() if isinstance(self._form.racks, dict) else ():
             at: FieldPath = ("racks", rack, "uplink")
-            sides = self._sides(f"rack {rack}", [(at, wanted.uplink)], at, "here")
-            if sides is not None:
-                tx, rx = sides
-                found[rack] = Link(
-                    tx.rate_bps,
-                    rx.rate_bps,
-                    tx.burst_bytes,
-                    rx.burst_bytes,
-                    tx_impairment=tx.impairment,
-                    rx_impairment=rx.impairment,
-                )
+            if wanted.uplink is not None and (link := self._link(f"rack {rack}", [(at, wanted.uplink)], at, "here")):
+                found[rack] = Link(**link)
         return found
 
     def _report(self, path: FieldPath, message: str, explained: FieldPath | None = None) -> None:
@@ -164,7 +133,11 @@ class _Resolution:
         return [level for level in levels if level is not None]
 
     def _release(self, kafka: KafkaForm) -> str | None:
-        return kafka.version if kafka.path is None else _absolute(kafka.path, self._folder)
+        return kafka.version if kafka.path is None else self.absolute(kafka.path)
+
+    def absolute(self, path: str) -> str:
+        """Return a path of the file, which counts from the file's folder."""
+        return _absolute(path, self._folder)
 
     def _rack(self, name: str, host: HostForm) -> str | None:
         racks = tuple(self._form.racks)
@@ -173,17 +146,16 @@ class _Resolution:
         self._report(("hosts", name, "rack"), f"no rack given, and there are several; allowed: {choices(racks)}")
         return None
 
-    def _nics(self, host: str, levels: Sequence[tuple[FieldPath, Any]]) -> list[Nic]:
+    def _nics(self, host: str, levels: _Levels) -> list[Nic]:
         """Return the NICs of one host, the one for data first; fields in `nic` apply to each of them."""
         for path, level in levels:
             if level.nic is not None and level.nics is not None:
                 message = "nics and nic are both given; allowed: nic alone (one NIC), or nics (each by its name)"
                 self._report((*path, "nics"), message)
-        names = next((list(level.nics) for _, level in levels if level.nics is not None), None)
+        names = _value(levels, "nics")
         if names is None:
             one = [((*path, "nic"), level.nic) for path, level in levels if level.nic is not None]
-            name = next((nic.name for _, nic in one if nic.name is not None), "data0")
-            single = self._nic(host, name, one, ("hosts", host, "nic"))
+            single = self._nic(host, _value(one, "name") or "data0", one, ("hosts", host, "nic"))
             return [single] if single is not None else []
         found = []
         for name in names:
@@ -197,33 +169,26 @@ class _Resolution:
             found.append(self._nic(host, name, forms, ("hosts", host, "nics", name)))
         return [nic for nic in found if nic is not None]
 
-    def _nic(self, host: str, name: str, levels: Sequence[tuple[FieldPath, NicForm]], at: FieldPath) -> Nic | None:
-        sides = self._sides(host, levels, at, "here, at its role or in defaults")
-        if sides is None:
+    def _nic(self, host: str, name: str, levels: _Levels, at: FieldPath) -> Nic | None:
+        link = self._link(host, levels, at, "here, at its role or in defaults")
+        if link is None:
             return None
-        tx, rx = sides
-        return Nic(
-            tx.rate_bps,
-            rx.rate_bps,
-            tx.burst_bytes,
-            rx.burst_bytes,
-            self._device(name, levels, at),
-            tx_impairment=tx.impairment,
-            rx_impairment=rx.impairment,
-            use=next((nic.use for _, nic in levels if nic.use is not None), NicUse.DATA),
-            address=next((nic.address for _, nic in levels if nic.address is not None), None),
-        )
+        use, address = _value(levels, "use") or NicUse.DATA, _value(levels, "address")
+        return Nic(**link, name=self._device(name, levels, at), use=use, address=address)
 
-    def _sides(
-        self, who: str, levels: Sequence[tuple[FieldPath, UplinkForm]], at: FieldPath, where: str
-    ) -> tuple[Side, Side] | None:
-        """Return both directions of the link at `at`; None where a rate is missing."""
-        tx, rx = (self._side(side, who, levels, at, where) for side in ("tx", "rx"))
-        return (tx, rx) if tx is not None and rx is not None else None
+    def _link(self, who: str, levels: _Levels, at: FieldPath, where: str) -> dict[str, Any] | None:
+        """Return the fields of the link at `at`; None where a rate is missing."""
+        sides = [self._side(name, who, levels, at, where) for name in ("tx", "rx")]
+        fields: dict[str, Any] = {}
+        for side in sides:
+            if side is None:
+                return None
+            fields[f"{side.name}_bps"] = side.rate_bps
+            fields[f"{side.name}_burst_bytes"] = side.burst_bytes
+            fields[f"{side.name}_impairment"] = side.impairment
+        return fields
 
-    def _side(
-        self, side: str, who: str, levels: Sequence[tuple[FieldPath, UplinkForm]], at: FieldPath, where: str
-    ) -> Side | None:
+    def _side(self, side: str, who: str, levels: _Levels, at: FieldPath, where: str) -> Side | None:
         impairment = self._impairment(who, levels, side, at)
         rate = _nearest(levels, (f"{side}_rate", "rate"))
         if rate is None:
@@ -239,9 +204,7 @@ class _Resolution:
             self._report(burst[0], f"{wrong} (for {who})", (*at, f"{side}_burst"))
         return Side(side, rate[1], burst[1], impairment)
 
-    def _impairment(
-        self, who: str, levels: Sequence[tuple[FieldPath, UplinkForm]], side: str, at: FieldPath
-    ) -> Impairment:
+    def _impairment(self, who: str, levels: _Levels, side: str, at: FieldPath) -> Impairment:
         prefix = "" if side == "tx" else "rx_"
         delay, jitter, loss = (_nearest(levels, (prefix + field,)) for field in ("delay", "jitter", "loss"))
         found = Impairment(*(value[1] if value is not None else 0 for value in (delay, jitter, loss)))
@@ -252,53 +215,56 @@ class _Resolution:
 
     def _access(self, name: str, host: HostForm, nic: Nic) -> SshAccess:
         """Return how a machine that exists is reached."""
-        address = (host.ssh.address if host.ssh is not None else None) or nic.address
+        fields = given(self.absolute, self._form.inventory, host.ssh)
+        address = fields.get("address", nic.address)
         if address is None:
             message = "nothing says where this machine is; allowed: address here, or the NIC's address"
             self._report(("hosts", name, "ssh", "address"), message)
-        return access(self._form.inventory, host.ssh, address or name, lambda path: _absolute(path, self._folder))
+        return access(fields, address or name)
 
-    def _device(self, name: str, levels: Sequence[tuple[FieldPath, NicForm]], at: FieldPath) -> str:
+    def _device(self, name: str, levels: _Levels, at: FieldPath) -> str:
         """Return the NIC's name inside the host: on a machine that exists, its network device."""
         if not self._exists:
             return name
-        device = next((nic.device for _, nic in levels if nic.device is not None), None)
+        device: str | None = _value(levels, "device")
         if device is None:
             self._report((*at, "device"), "nothing says which device is shaped; allowed: a name such as eth1")
         return device or name
 
-    def _disk(self, name: str, host: HostForm, host_levels: Sequence[tuple[FieldPath, Any]]) -> Disk | None:
+    def _disk(self, name: str, host: HostForm, host_levels: _Levels) -> Disk | None:
         """Return the disk of one host; None for a folder on the machine's own disk."""
         if not host.role.stores_data:
             return None
         levels = [((*path, "disk"), level.disk) for path, level in host_levels if level.disk is not None]
         if not levels:
             return None
-        size, bandwidth = _nearest(levels, ("size",)), _nearest(levels, ("bandwidth",))
+        size = _value(levels, "size")
         if size is None:
             message = "no size; allowed: 100MB to 1024GiB, here, at its role or in defaults"
             self._report(("hosts", name, "disk", "size"), message)
             return None
-        return Disk(size[1], bandwidth[1] if bandwidth is not None else None)
+        return Disk(size, _value(levels, "bandwidth"))
 
 
-def _jvm(levels: Sequence[JvmForm]) -> Jvm:
-    """Return each value of the nearest level that has it; the levels come nearest first."""
-    heap, gc, flags = (
-        next((value for level in levels if (value := getattr(level, field)) is not None), None)
-        for field in ("heap", "gc", "flags")
-    )
-    return Jvm(heap, gc, tuple(flags or ()))
+def _jvm(levels: Sequence[KafkaForm]) -> Jvm:
+    """Return each value of the nearest level that has it; the nearest level comes last."""
+    given = [((), level.jvm) for level in reversed(levels) if level.jvm is not None]
+    return Jvm(_value(given, "heap"), _value(given, "gc"), tuple(_value(given, "flags") or ()))
 
 
-def _nearest(levels: _Levels, fields: tuple[str, ...]) -> tuple[FieldPath, int] | None:
+def _nearest(levels: _Levels, fields: tuple[str, ...]) -> tuple[FieldPath, Any] | None:
     """Return the first of these fields at the nearest level, and its path."""
     for path, form in levels:
         for field in fields:
-            value: int | None = getattr(form, field)
-            if value is not None:
+            if (value := getattr(form, field)) is not None:
                 return (*path, field), value
     return None
+
+
+def _value(levels: _Levels, field: str) -> Any:
+    """Return the field's value at the nearest level that has it; None without one."""
+    found = _nearest(levels, (field,))
+    return None if found is None else found[1]
 
 
 def _node_ids(form: TopologyForm) -> dict[str, int]:
@@ -316,7 +282,10 @@ def _remote_storage(form: TopologyForm, folder: Path) -> RemoteStorage | None:
     return RemoteStorage(None if wanted.manager is None else _absolute(wanted.manager, folder))
 
 
-def _automq(wanted: AutomqForm, folder: Path) -> AutomqSource:
+def _automq(form: TopologyForm, folder: Path) -> AutomqSource | None:
+    if form.software is None:
+        return None
+    wanted = form.software.automq
     return AutomqSource(None if wanted.path is None else _absolute(wanted.path, folder), wanted.image)
 
 
@@ -324,18 +293,24 @@ def _absolute(path: str, folder: Path) -> str:
     return str((folder / Path(path).expanduser()).resolve())
 
 
+def _levels_of_all(form: TopologyForm) -> _Levels:
+    """Return every level that hosts inherit from, and every host."""
+    roles = [(("roles", role.value), getattr(form.roles, role.value, None)) for role in Role]
+    hosts = [(("hosts", name), host) for name, host in form.hosts.items()]
+    return [(at, level) for at, level in ((("defaults",), form.defaults), *roles, *hosts) if level is not None]
+
+
 def _violations_of_software(form: TopologyForm) -> Iterator[Violation]:
     """Yield each field that names a release of Apache Kafka where the cluster runs other software."""
     if form.software is None:
         return
-    places: dict[FieldPath, KafkaForm | None] = {("kafka",): form.kafka}
-    for role in Role:
-        places["roles", role.value, "kafka"] = getattr(getattr(form.roles, role.value, None), "kafka", None)
-    places |= {("hosts", name, "kafka"): host.kafka for name, host in form.hosts.items() if host.role.runs_kafka}
-    for at, kafka in places.items():
+    for at, level in (((), form), *_levels_of_all(form)):
+        kafka = getattr(level, "kafka", None)
+        if isinstance(level, HostForm) and not level.role.runs_kafka:
+            continue
         for field in ("version", "path"):
             if kafka is not None and getattr(kafka, field) is not None:
-                yield Violation((*at, field), rules.NOT_APACHE)
+                yield Violation((*at, "kafka", field), rules.NOT_APACHE)
 
 
 def _violations_without_inventory(form: TopologyForm) -> Iterator[Violation]:
@@ -344,12 +319,7 @@ def _violations_without_inventory(form: TopologyForm) -> Iterator[Violation]:
         return
     if form.inventory is not None:
         yield Violation(("inventory",), "the testbed makes the hosts; allowed with inventory: provision: inventory")
-    levels: dict[FieldPath, Any] = {("defaults",): form.defaults}
-    levels |= {("roles", role.value): getattr(form.roles, role.value, None) for role in Role}
-    levels |= {("hosts", name): host for name, host in form.hosts.items()}
-    for at, level in levels.items():
-        if level is None:
-            continue
+    for at, level in _levels_of_all(form):
         if getattr(level, "ssh", None) is not None:
             yield Violation((*at, "ssh"), "the testbed makes this host; allowed with ssh: provision: inventory")
         nics = {(*at, "nic"): level.nic, **{(*at, "nics", name): nic for name, nic in (level.nics or {}).items()}}

@@ -15,7 +15,6 @@ NAME = r"^[a-z][a-z0-9-]{0,30}$"
 HOST_NAME = r"^[a-z][a-z0-9-]{0,14}$"
 NIC_NAME = r"^[a-z][a-z0-9]{0,14}$"
 VERSION = r"^[0-9]{1,3}\.[0-9]{1,3}\.[0-9]{1,3}(-rc[0-9]{1,3}|(-[A-Za-z0-9.]{1,30})?\+[0-9a-f]{12})?$"
-IMAGE = r"^[A-Za-z0-9][A-Za-z0-9._/:@-]{0,254}$"
 PROPERTY_NAME = r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,199}$"
 OLDEST_KAFKA = (3, 9, 0)
 MAX_NODE_ID = 2**31 - 1
@@ -85,34 +84,6 @@ def version_problem(found: object) -> str | None:
     return None
 
 
-def kafka_path_problem(found: object) -> str | None:
-    """Return why this cannot be the path of a tarball or folder, or None."""
-    return _path_problem(found, "a release tarball or a folder with a build, such as ../kafka")
-
-
-def automq_path_problem(found: object) -> str | None:
-    """Return why this cannot be the path of an AutoMQ release, or None."""
-    return _path_problem(found, "a release tarball or its unpacked folder, such as ../automq")
-
-
-def manager_problem(found: object) -> str | None:
-    """Return why this cannot be the path of a RemoteStorageManager's jars, or None."""
-    return _path_problem(found, "the folder with the jars of a RemoteStorageManager, such as ../tiered-storage")
-
-
-def image_problem(found: object) -> str | None:
-    """Return why this cannot be a container image, or None."""
-    if isinstance(found, str) and re.fullmatch(IMAGE.strip("^$"), found, re.ASCII):
-        return None
-    return f"{show(found)} is no image; allowed: a name the container engine knows, such as automq:1.5.0"
-
-
-def _path_problem(found: object, allowed: str) -> str | None:
-    if isinstance(found, str) and found.strip() and found.isprintable():
-        return None
-    return f"{show(found)} is no path; allowed: {allowed}"
-
-
 def _third_number(found: str) -> str:
     two = re.fullmatch(r"[vV]?([0-9]{1,3})(\.[0-9]{1,3})?(\.[0-9]{1,3})?", found, re.ASCII)
     if two is None:
@@ -172,35 +143,31 @@ def violations(
     uplinks: Mapping[str, Link],
     remote_storage: RemoteStorage | None = None,
     automq: AutomqSource | None = None,
-) -> list[Violation]:
-    """Return every violation of this topology: its path, and the remedy."""
-    found: list[Violation] = []
-    _add(found, ("name",), name_problem(name, NAME, "topology"))
+) -> Iterator[Violation]:
+    """Yield every violation of this topology: its path, and the remedy."""
+    yield from _at(("name",), name_problem(name, NAME, "topology"))
     if not 1 <= len(racks) <= MAX_RACKS:
-        found.append(Violation(("racks",), f"{len(racks)} racks; allowed: 1 to {MAX_RACKS}"))
+        yield Violation(("racks",), f"{len(racks)} racks; allowed: 1 to {MAX_RACKS}")
     for index, rack in enumerate(racks):
-        _add(found, ("racks", index), name_problem(rack, HOST_NAME, "rack"))
+        yield from _at(("racks", index), name_problem(rack, HOST_NAME, "rack"))
         if rack in racks[:index]:
-            found.append(Violation(("racks", index), f"{show(rack)} is listed twice; allowed: each rack once"))
+            yield Violation(("racks", index), f"{show(rack)} is listed twice; allowed: each rack once")
     for rack, uplink in uplinks.items():
         if rack not in racks:
-            found.append(Violation(("racks", rack), unknown_rack(rack, racks)))
-        found.extend(link_problems(uplink, ("racks", rack, "uplink")))
+            yield Violation(("racks", rack), unknown_rack(rack, racks))
+        yield from link_problems(uplink, ("racks", rack, "uplink"))
     if len(hosts) > MAX_HOSTS:
-        found.append(Violation(("hosts",), f"{len(hosts)} hosts; allowed: {MAX_HOSTS} at most"))
+        yield Violation(("hosts",), f"{len(hosts)} hosts; allowed: {MAX_HOSTS} at most")
     for index, host in enumerate(hosts):
         if any(host.name == other.name for other in hosts[:index]):
-            found.append(
-                Violation(("hosts", host.name), f"two hosts are called {show(host.name)}; allowed: each name once")
-            )
-        found.extend(_host_problems(host, racks, automq))
-    found.extend(_repeated_node_ids(hosts))
-    found.extend(_nics_that_do_not_meet(hosts))
+            yield Violation(("hosts", host.name), f"two hosts are called {show(host.name)}; allowed: each name once")
+        yield from _host_problems(host, racks, automq)
+    yield from _repeated_node_ids(hosts)
+    yield from _nics_that_do_not_meet(hosts)
     if not hosts or any(host.role is not Role.CLIENT for host in hosts):
         # Hosts that are all clients are for software of the user's own.
-        found.extend(missing_duties(host.role for host in hosts))
-    found.extend(_storage_problems(hosts, remote_storage, automq))
-    return found
+        yield from missing_duties(host.role for host in hosts)
+    yield from _storage_problems(hosts, remote_storage, automq)
 
 
 def missing_duties(roles: Iterable[Role]) -> Iterator[Violation]:
@@ -236,34 +203,32 @@ def _storage_problems(
 
 def _host_problems(host: DeclaredHost, racks: tuple[str, ...], automq: AutomqSource | None) -> Iterator[Violation]:
     at = ("hosts", host.name)
-    found: list[Violation] = []
-    _add(found, at, name_problem(host.name, HOST_NAME, "host"))
+    yield from _at(at, name_problem(host.name, HOST_NAME, "host"))
     if host.rack not in racks:
-        found.append(Violation((*at, "rack"), unknown_rack(host.rack, racks)))
-    found.extend(_nic_problems(host, at))
+        yield Violation((*at, "rack"), unknown_rack(host.rack, racks))
+    yield from _nic_problems(host, at)
     if host.disk is not None:
-        found.extend(disk_problems(host.disk, (*at, "disk")))
+        yield from disk_problems(host.disk, (*at, "disk"))
     if host.disk is not None and not host.role.stores_data:
-        found.append(Violation((*at, "disk"), f"{host.role.in_words} has no Kafka data; allowed: no disk"))
+        yield Violation((*at, "disk"), f"{host.role.in_words} has no Kafka data; allowed: no disk")
     if host.cpus is not None:
-        _add(found, (*at, "cpus"), cpus_problem(host.cpus))
+        yield from _at((*at, "cpus"), cpus_problem(host.cpus))
     if not host.role.runs_kafka:
         if host.node_id is not None:
-            found.append(Violation((*at, "node_id"), f"{host.role.in_words} runs no Kafka; allowed: no node_id"))
+            yield Violation((*at, "node_id"), f"{host.role.in_words} runs no Kafka; allowed: no node_id")
         if host.kafka_version is not None or host.properties or host.jvm != OWN:
-            found.append(Violation((*at, "kafka"), f"{host.role.in_words} runs no Kafka; allowed: no kafka settings"))
+            yield Violation((*at, "kafka"), f"{host.role.in_words} runs no Kafka; allowed: no kafka settings")
     else:
-        _add(found, (*at, "node_id"), node_id_problem(host.node_id))
+        yield from _at((*at, "node_id"), node_id_problem(host.node_id))
         if automq is None:
-            _add(found, (*at, "kafka", "version"), version_problem(host.kafka_version))
+            yield from _at((*at, "kafka", "version"), version_problem(host.kafka_version))
         elif host.kafka_version is not None:
-            found.append(Violation((*at, "kafka", "version"), NOT_APACHE))
+            yield Violation((*at, "kafka", "version"), NOT_APACHE)
     for field, wrong in jvm_problems(host.jvm):
-        found.append(Violation((*at, "kafka", "jvm", field), wrong))
+        yield Violation((*at, "kafka", "jvm", field), wrong)
     for key, value in host.properties.items():
         problem = property_name_problem(key) or property_value_problem(value)
-        _add(found, (*at, "kafka", "properties", key), problem)
-    return iter(found)
+        yield from _at((*at, "kafka", "properties", key), problem)
 
 
 def _nic_problems(host: DeclaredHost, at: FieldPath) -> Iterator[Violation]:
@@ -304,17 +269,16 @@ def _nics_that_do_not_meet(hosts: tuple[DeclaredHost, ...]) -> Iterator[Violatio
             yield Violation(("hosts", host.name, "nics"), message)
 
 
-def number_problems(hosts: tuple[DeclaredHost, ...], places: tuple[str, ...]) -> list[Violation]:
-    """Return a violation when more numbers were given out, also to removed hosts, than there are addresses."""
+def number_problems(hosts: tuple[DeclaredHost, ...], places: tuple[str, ...]) -> Iterator[Violation]:
+    """Yield a violation when more numbers were given out, also to removed hosts, than there are addresses."""
     most = MAX_HOSTS_OF_SEVERAL_NICS if any(host.more_nics for host in hosts) else MAX_HOSTS
-    if len(places) <= most:
-        return []
-    removed = [name for name in places if name not in {host.name for host in hosts}]
-    message = (
-        f"{len(places)} hosts were given an address, with those that were removed; allowed: {most}, or the name of a "
-        f"removed host, which gets its own address again: {choices(removed)}"
-    )
-    return [Violation(("hosts",), message)]
+    if len(places) > most:
+        removed = [name for name in places if name not in {host.name for host in hosts}]
+        message = (
+            f"{len(places)} hosts were given an address, with those that were removed; allowed: {most}, or the name of "
+            f"a removed host, which gets its own address again: {choices(removed)}"
+        )
+        yield Violation(("hosts",), message)
 
 
 def _repeated_node_ids(hosts: tuple[DeclaredHost, ...]) -> Iterator[Violation]:
@@ -328,6 +292,6 @@ def _repeated_node_ids(hosts: tuple[DeclaredHost, ...]) -> Iterator[Violation]:
         first.setdefault(host.node_id, host.name)
 
 
-def _add(found: list[Violation], path: FieldPath, problem: str | None) -> None:
+def _at(path: FieldPath, problem: str | None) -> Iterator[Violation]:
     if problem is not None:
-        found.append(Violation(path, problem))
+        yield Violation(path, problem)

@@ -5,18 +5,21 @@ Editors show the patterns and examples of this module through the JSON schema. T
 """
 
 from collections.abc import Callable
-from typing import Annotated, Any
+from enum import StrEnum
+from typing import Annotated, Any, TypeVar
 
 from pydantic import BeforeValidator, WithJsonSchema
 
-from testbed.form import check, quantity, refusal
+from testbed.form import check, quantity, refusal, text_schema
 from testbed.suggestions import choices, did_you_mean, show
 from testbed.topology import jvm, links, rules
 from testbed.topology.host import Role
-from testbed.topology.links import MIN_BURST_BYTES, NicUse
+from testbed.topology.inventory import text_type
+from testbed.topology.links import NicUse
 from testbed.topology.rules import OWNED_PREFIXES, OWNED_PROPERTIES, PROPERTY_NAME
-from testbed.units import format_size, parse_bit_rate, parse_byte_rate, parse_duration_us, parse_share, parse_size
+from testbed.units import parse_bit_rate, parse_byte_rate, parse_duration_us, parse_share, parse_size
 
+IMAGE = r"^[A-Za-z0-9][A-Za-z0-9._/:@-]{0,254}$"
 _NUMBER = r"[0-9]+(\.[0-9]+)?"
 RATE_PATTERN = rf"^{_NUMBER} ?([kKmMgG][bB][iI][tT]|[bB][iI][tT])(/s)?$"
 SIZE_PATTERN = rf"^{_NUMBER} ?(B|kB|KB|MB|GB|KiB|MiB|GiB)$"
@@ -25,38 +28,23 @@ DURATION_PATTERN = rf"^{_NUMBER} ?(us|µs|ms|s|min|h)$"
 SHARE_PATTERN = rf"^{_NUMBER} ?(%|ppm)$"
 
 
-def _without_text(problem_of: Callable[[int], str | None]) -> Callable[[int, str], str | None]:
-    return lambda number, _text: problem_of(number)
+E = TypeVar("E", bound=StrEnum)
 
 
-def _burst_problem(burst_bytes: int) -> str | None:
-    if burst_bytes >= MIN_BURST_BYTES:
-        return None
-    low = format_size(MIN_BURST_BYTES)
-    return f"a burst of {format_size(burst_bytes)} is too small; allowed: {low} (one frame) or more"
+def _one_of(kind: type[E], refused: str) -> tuple[BeforeValidator, WithJsonSchema]:
+    """Return the type of an enumeration's values; `refused` begins its message, such as `is not a role`."""
+    names = [each.value for each in kind]
+
+    def parsed(value: Any) -> E:
+        if not isinstance(value, str) or value not in names:
+            raise refusal(f"{show(value)} {refused}; allowed: {choices(names)}{did_you_mean(value, names)}")
+        return kind(value)
+
+    return BeforeValidator(parsed), WithJsonSchema({"type": "string", "enum": names})
 
 
-def _role(value: Any) -> Role:
-    names = [role.value for role in Role]
-    if not isinstance(value, str) or value not in names:
-        raise refusal(f"{show(value)} is not a role; allowed: {choices(names)}{did_you_mean(value, names)}")
-    return Role(value)
-
-
-def _use(value: Any) -> NicUse:
-    names = [use.value for use in NicUse]
-    if not isinstance(value, str) or value not in names:
-        raise refusal(f"{show(value)} is no use of a NIC; allowed: {choices(names)}{did_you_mean(value, names)}")
-    return NicUse(value)
-
-
-def description_problem(value: object) -> str | None:
-    """Return why this is no description, or None."""
-    return None if isinstance(value, str) else f"{show(value)} is not text; allowed: text (in quotes if need be)"
-
-
-def _rack_problem(value: Any) -> str | None:
-    return None if isinstance(value, str) else f"{show(value)} is not text; allowed: the name of a rack"
+def _text_problem(allowed: str) -> Callable[[object], str | None]:
+    return lambda value: None if isinstance(value, str) else f"{show(value)} is not text; allowed: {allowed}"
 
 
 def _property_value(value: Any) -> str:
@@ -70,8 +58,23 @@ def _property_value(value: Any) -> str:
     return written
 
 
-def _check_name(pattern: str, what: str) -> Callable[[object], str | None]:
-    return lambda value: rules.name_problem(value, pattern, what)
+def _quantity(
+    parsed: Callable[[object], int], problem_of: Callable[[int], str | None], pattern: str, *examples: str
+) -> tuple[BeforeValidator, WithJsonSchema]:
+    return quantity(parsed, lambda number, _text: problem_of(number)), text_schema(pattern, *examples)
+
+
+def _name(pattern: str, what: str) -> tuple[BeforeValidator, WithJsonSchema]:
+    return check(lambda value: rules.name_problem(value, pattern, what)), text_schema(pattern)
+
+
+def _path(allowed: str, *examples: str) -> tuple[BeforeValidator, WithJsonSchema]:
+    def problem(found: object) -> str | None:
+        if isinstance(found, str) and found.strip() and found.isprintable():
+            return None
+        return f"{show(found)} is no path; allowed: {allowed}"
+
+    return check(problem), WithJsonSchema({"type": "string", "minLength": 1, "examples": list(examples)})
 
 
 _VALUE = ["string", "integer", "number", "boolean"]
@@ -87,10 +90,7 @@ COMMON_PROPERTIES: dict[str, tuple[str, str]] = {
     "replica.socket.receive.buffer.bytes": ("integer", "Socket buffer of replica fetches (65536)."),
     "replication.quota.window.num": ("integer", "Samples in the replication quota's window (11)."),
     "replication.quota.window.size.seconds": ("integer", "Length of one such sample, s (1)."),
-    "auto.leader.rebalance.enable": (
-        "boolean",
-        "Whether preferred leaders are elected in the background (true).",
-    ),
+    "auto.leader.rebalance.enable": ("boolean", "Whether preferred leaders are elected in the background (true)."),
     "auto.create.topics.enable": ("boolean", "Whether topics appear when they are first used (true)."),
     "default.replication.factor": ("integer", "Replicas of a topic that names none (1)."),
     "min.insync.replicas": ("integer", "Replicas that must have a record before acks=all answers (1)."),
@@ -132,62 +132,16 @@ def _properties_schema() -> dict[str, Any]:
 Rate = Annotated[
     int,
     quantity(parse_bit_rate, links.rate_problem),
-    WithJsonSchema(
-        {
-            "type": "string",
-            "pattern": RATE_PATTERN,
-            "examples": ["100mbit", "400mbit", "1gbit", "10gbit"],
-            "description": "A rate on the wire with its unit (kbit, mbit, gbit), 8kbit to 100gbit.",
-        }
-    ),
+    text_schema(RATE_PATTERN, "100mbit", "400mbit", "1gbit", "10gbit"),
 ]
-Burst = Annotated[
-    int,
-    quantity(parse_size, _without_text(_burst_problem)),
-    WithJsonSchema(
-        {
-            "type": "string",
-            "pattern": SIZE_PATTERN,
-            "examples": ["16KiB", "50KiB", "128kB"],
-            "description": "A size with its unit: B, kB, MB, GB (decimal) or KiB, MiB, GiB (binary).",
-        }
-    ),
-]
-Delay = Annotated[
-    int,
-    quantity(parse_duration_us, _without_text(links.delay_problem)),
-    WithJsonSchema(
-        {
-            "type": "string",
-            "pattern": DURATION_PATTERN,
-            "examples": ["500us", "20ms", "1s"],
-            "description": "A time with its unit (us, ms, s), 10s at most.",
-        }
-    ),
-]
+Burst = Annotated[int, *_quantity(parse_size, links.least_burst_problem, SIZE_PATTERN, "16KiB", "50KiB", "128kB")]
+Delay = Annotated[int, *_quantity(parse_duration_us, links.delay_problem, DURATION_PATTERN, "500us", "20ms", "1s")]
 """Microseconds."""
-Loss = Annotated[
-    int,
-    quantity(parse_share, _without_text(links.loss_problem)),
-    WithJsonSchema(
-        {
-            "type": "string",
-            "pattern": SHARE_PATTERN,
-            "examples": ["0.1%", "2%", "50ppm"],
-            "description": "A share with its unit (% or ppm), 50% at most.",
-        }
-    ),
-]
+Loss = Annotated[int, *_quantity(parse_share, links.loss_problem, SHARE_PATTERN, "0.1%", "2%", "50ppm")]
 """Parts per million."""
-DiskSize = Annotated[
-    int,
-    quantity(parse_size, _without_text(links.disk_size_problem)),
-    WithJsonSchema({"type": "string", "pattern": SIZE_PATTERN, "examples": ["500MB", "2GB"]}),
-]
+DiskSize = Annotated[int, *_quantity(parse_size, links.disk_size_problem, SIZE_PATTERN, "500MB", "2GB")]
 DiskBandwidth = Annotated[
-    int,
-    quantity(parse_byte_rate, _without_text(links.disk_bandwidth_problem)),
-    WithJsonSchema({"type": "string", "pattern": BYTE_RATE_PATTERN, "examples": ["50MB/s", "200MB/s"]}),
+    int, *_quantity(parse_byte_rate, links.disk_bandwidth_problem, BYTE_RATE_PATTERN, "50MB/s", "200MB/s")
 ]
 Cpus = Annotated[
     float,
@@ -195,50 +149,35 @@ Cpus = Annotated[
     WithJsonSchema({"type": "number", "minimum": rules.MIN_CPUS, "maximum": rules.MAX_CPUS, "examples": [0.5, 2]}),
 ]
 """In hundredths, as the engine takes them."""
-Heap = Annotated[
-    int,
-    quantity(parse_size, _without_text(jvm.heap_problem)),
-    WithJsonSchema({"type": "string", "pattern": SIZE_PATTERN, "examples": ["512MiB", "1GiB"]}),
-]
+Heap = Annotated[int, *_quantity(parse_size, jvm.heap_problem, SIZE_PATTERN, "512MiB", "1GiB")]
 Collector = Annotated[
     str, check(jvm.collector_problem), WithJsonSchema({"type": "string", "enum": list(jvm.COLLECTORS)})
 ]
-JvmFlag = Annotated[
-    str,
-    check(jvm.flag_problem),
-    WithJsonSchema({"type": "string", "pattern": f"^({jvm.FLAG})$", "examples": ["-XX:MaxGCPauseMillis=20"]}),
-]
-HostRole = Annotated[
-    Role,
-    BeforeValidator(_role),
-    WithJsonSchema({"type": "string", "enum": [role.value for role in Role]}),
-]
-Use = Annotated[
-    NicUse,
-    BeforeValidator(_use),
-    WithJsonSchema({"type": "string", "enum": [use.value for use in NicUse]}),
-]
-RackOfHost = Annotated[str, check(_rack_problem), WithJsonSchema({"type": "string", "pattern": rules.HOST_NAME})]
+JvmFlag = Annotated[str, check(jvm.flag_problem), text_schema(f"^({jvm.FLAG})$", "-XX:MaxGCPauseMillis=20")]
+HostRole = Annotated[Role, *_one_of(Role, "is not a role")]
+Use = Annotated[NicUse, *_one_of(NicUse, "is no use of a NIC")]
+RackOfHost = Annotated[str, check(_text_problem("the name of a rack")), text_schema(rules.HOST_NAME)]
 """The rules check later that the rack exists; their message names the nearest rack."""
-RackName = Annotated[
-    str,
-    check(_check_name(rules.HOST_NAME, "rack")),
-    WithJsonSchema({"type": "string", "pattern": rules.HOST_NAME}),
+RackName = Annotated[str, *_name(rules.HOST_NAME, "rack")]
+HostName = Annotated[str, *_name(rules.HOST_NAME, "host")]
+NicName = Annotated[str, check(rules.nic_name_problem), text_schema(rules.NIC_NAME)]
+TopologyName = Annotated[str, *_name(rules.NAME, "topology")]
+Description = Annotated[str, check(_text_problem("text (in quotes if need be)"))]
+KafkaVersion = Annotated[str, check(rules.version_problem), text_schema(rules.VERSION, "4.3.1", "3.9.2")]
+KafkaPath = Annotated[
+    str, *_path("a release tarball or a folder with a build, such as ../kafka", "../kafka", "~/kafka_2.13-4.3.1.tgz")
 ]
-HostName = Annotated[
-    str,
-    check(_check_name(rules.HOST_NAME, "host")),
-    WithJsonSchema({"type": "string", "pattern": rules.HOST_NAME}),
+AutomqPath = Annotated[
+    str, *_path("a release tarball or its unpacked folder, such as ../automq", "../automq", "~/automq-1.5.0.tgz")
 ]
-NicName = Annotated[
-    str,
-    check(rules.nic_name_problem),
-    WithJsonSchema({"type": "string", "pattern": rules.NIC_NAME}),
+ManagerPath = Annotated[
+    str, *_path("the folder with the jars of a RemoteStorageManager, such as ../tiered-storage", "../tiered-storage")
 ]
-TopologyName = Annotated[
-    str,
-    check(_check_name(rules.NAME, "topology")),
-    WithJsonSchema({"type": "string", "pattern": rules.NAME}),
+ImageName = Annotated[
+    str, *text_type(IMAGE, "image", "a name the container engine knows, such as automq:1.5.0", "automq:1.5.0")
+]
+NodeId = Annotated[
+    int, check(rules.node_id_problem), WithJsonSchema({"type": "integer", "minimum": 0, "maximum": rules.MAX_NODE_ID})
 ]
 PropertyName = Annotated[str, check(rules.property_name_problem)]
 PropertyValue = Annotated[str, BeforeValidator(_property_value)]

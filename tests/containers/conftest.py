@@ -8,7 +8,9 @@ from pathlib import Path
 import pytest
 
 from results.criteria.judgement import MACHINE_CRITERIA
-from testbed.network.measure import settled
+from testbed.network.flow import FlowSettings, payload_rate
+from testbed.network.measure import host_place, settled
+from testbed.network.transfers import MEASURE_S
 from testbed.provision.containers import Engine
 from testbed.provision.resources import remove
 from testbed.provision.testbed import Testbed
@@ -45,6 +47,12 @@ def three(own_state, engine):
     yield testbed
     testbed.close()
     remove(engine, THREE)
+
+
+def carried(testbed, source, target):
+    """Return the payload bytes per second from one host to another on their first NICs, over 2 s."""
+    ends = [host_place(testbed.topology.host(name), 0, testbed.plan, testbed.hosts) for name in (source, target)]
+    return payload_rate(*ends, FlowSettings(MEASURE_S))
 
 
 def cli(*words, timeout_s=300):

@@ -10,9 +10,9 @@ import pytest
 
 from testbed.faults import Faults, parse_fault
 from testbed.kafka.types import ConfigResource, PartitionMove, TopicPartition
-from testbed.network.measure import carried
 from testbed.network.namespaces import NamespaceShell
-from testbed.provision.machine import cpu_limit, without_cpu_limits
+from testbed.provision.cgroups import ContainerCgroup
+from testbed.provision.machine import without_cpu_limits
 from testbed.provision.resources import remove
 from testbed.provision.status import status
 from testbed.provision.testbed import Testbed
@@ -25,7 +25,7 @@ from testbed.topology import loads
 from testbed.wait import wait_until
 from testbed.workload.preload import audit, preload
 from testbed.workload.records import Fill, Recipe
-from tests.containers.conftest import ROOT, cli
+from tests.containers.conftest import ROOT, carried, cli
 
 pytestmark = pytest.mark.containers
 NAME = "ci-faults"
@@ -110,7 +110,7 @@ def echoes(testbed, host):
 
 def carried_mbit(testbed, source, target):
     """Payload from `source` to `target`, in Mbit/s."""
-    return 8 * carried(testbed.topology, testbed.plan, testbed.hosts, source, target) / 1e6
+    return 8 * carried(testbed, source, target) / 1e6
 
 
 def test_broker_kill(up, put):
@@ -292,21 +292,21 @@ def test_three_faults_on_one_host_during_a_throttled_move_are_healed_in_another_
 
 def test_cpu_limit(up, put):
     burn = "import time; e = time.monotonic() + 1\nwhile time.monotonic() < e: pass\nprint(time.process_time())"
-    process = up.pids()[1]["b3"]
-    assert cpu_limit(process) == 1  # as its topology says
+    group = ContainerCgroup.of(up.pids()[1]["b3"])
+    assert group.cpus() == 1  # as its topology says
     with pytest.raises(KeyboardInterrupt), without_cpu_limits(up.engine, NAME, up.topology.hosts):
-        assert cpu_limit(process) is None
+        assert group.cpus() is None
         raise KeyboardInterrupt
-    assert cpu_limit(process) == 1
+    assert group.cpus() == 1
     put("cpu-limit host=b3 cpus=0.2")
     with without_cpu_limits(up.engine, NAME, up.topology.hosts):
-        assert cpu_limit(process) is None
-    assert cpu_limit(process) == 0.2  # what the fault leaves it, not what the topology does
+        assert group.cpus() is None
+    assert group.cpus() == 0.2  # what the fault leaves it, not what the topology does
     assert float(up.hosts["b3"].run(["python3", "-c", burn]).stdout) < 0.3
     Faults(up).clear()
     # Kafka and the machine's other work want some of that second, too; under the limit no second has so much.
     wait_until(lambda: float(up.hosts["b3"].run(["python3", "-c", burn]).stdout) > 0.4, 20, 0.1, "half a core")
-    assert cpu_limit(process) == 1
+    assert group.cpus() == 1
 
 
 def test_from_the_command_line(up, put):

@@ -14,12 +14,12 @@ import time
 import pytest
 
 from testbed.hosts.clock import measure_offset
-from testbed.network.measure import HIGHEST, LOWEST, carried, settled
+from testbed.network.measure import HIGHEST, LOWEST, settled
 from testbed.network.shape import payload_bytes_per_s
 from testbed.provision.containers import name_of_fabric, name_of_host
 from testbed.provision.testbed import Testbed
 from testbed.topology.find import find
-from tests.containers.conftest import ROOT, cli, left_of, measured
+from tests.containers.conftest import ROOT, carried, cli, left_of, measured
 from tests.containers.engines import machines, run
 
 NAME = f"ci-machines-{os.environ.get('PYTEST_XDIST_WORKER', 'gw0')}"
@@ -95,7 +95,7 @@ def test_two_brokers_on_two_machines(up, made):
     print({rate.end: round(rate.ratio, 3) for rate in rates})
     assert off == {}
     for source, target in (("b1", "b2"), ("b2", "b1")):
-        ratio = carried(up.topology, up.plan, up.hosts, source, target) / payload_bytes_per_s(200 * MBIT, mtu)
+        ratio = carried(up, source, target) / payload_bytes_per_s(200 * MBIT, mtu)
         print(f"{source} to {target}: {ratio:.4f} of the declared payload rate")
         assert LOWEST <= ratio <= HIGHEST
     for shell in up.machine_shells.values():

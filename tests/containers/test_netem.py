@@ -20,7 +20,7 @@ from testbed.network.shape import (
     offload_command,
     parse_shape,
     qdisc_show_command,
-    tc_lines_for,
+    tc_lines,
 )
 from testbed.topology import Impairment
 from tests.containers.guest import Guest
@@ -86,7 +86,7 @@ def script() -> str:
         "sent() { read b < /sys/class/net/v0/statistics/tx_bytes; read now rest < /proc/uptime; echo $b $now; }",
     ]
     for name, shape in CASES.items():
-        tc = "\n".join(tc_lines_for("v0", shape))
+        tc = "\n".join(tc_lines("v0", shape))
         lines += [
             f"echo '--- {name}'",
             f"tc -batch - <<'END'\n{tc}\nEND",
@@ -104,7 +104,7 @@ def script() -> str:
             "kill $flood",
             "sleep 0.3",
         ]
-    tc = "\n".join(tc_lines_for("v0", DAMAGED))
+    tc = "\n".join(tc_lines("v0", DAMAGED))
     lines += [
         "echo '=== damaged'",
         f"tc -batch - <<'END'\n{tc}\nEND",

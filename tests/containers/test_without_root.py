@@ -6,11 +6,12 @@ The commands here run without the capabilities that change and enter network nam
 import signal
 import subprocess
 import sys
+from contextlib import closing
 
 import docker
 import pytest
 
-from testbed.network.apply import read_shape, shaping_differences
+from testbed.network.apply import read_shape
 from testbed.network.root_container import RootContainer
 from testbed.network.watch import TrafficControlWatch
 from testbed.provision.containers import ROLE, Engine
@@ -64,12 +65,12 @@ def up(own_state, tmp_path_factory):
 
 def test_it_is_up_shaped_faulted_healed_and_removed(up):
     with Testbed.attach(up) as testbed:
-        fabric, pids = testbed.pids()
-        assert shaping_differences(testbed.topology, fabric, pids) == []
+        _fabric, pids = testbed.pids()
+        assert testbed.shaping_differences() == []
         without_root("fault", "add", up, "nic-rate", "host=b1", "rate=40mbit")
         assert read_shape("data0", pids["b1"]).rate_bps == 40_000_000
         without_root("fault", "clear", up)
-        assert shaping_differences(testbed.topology, fabric, pids) == []
+        assert testbed.shaping_differences() == []
         assert "unfenced" in without_root("status", up)
 
 
@@ -81,7 +82,7 @@ def test_a_change_of_shaping_is_seen_through_the_container(up, monkeypatch):
         container = RootContainer.start()
         monkeypatch.setattr(namespaces, "lacking_capabilities", lambda: ("CAP_NET_ADMIN",))
         monkeypatch.setattr(namespaces, "root_container", lambda: container)
-        with TrafficControlWatch({"b1": pids["b1"]}) as watch:
+        with closing(TrafficControlWatch({"b1": pids["b1"]})) as watch:
             assert watch.changes() == set()
             enter = ["nsenter", f"--net=/proc/{pids['b1']}/ns/net", "tc"]
             subprocess.run([*enter, "qdisc", "add", "dev", "data0", "clsact"], check=True)

@@ -10,7 +10,7 @@ from testbed.faults import Faults, devices, parse_fault
 from testbed.faults.devices import Device, cut_lines, program, reshape_lines
 from testbed.faults.network import network
 from testbed.network.addresses import AddressPlan
-from testbed.network.shape import Shape, tc_lines_for
+from testbed.network.shape import Shape, tc_lines
 from testbed.topology import Impairment
 from tests.faults.fakes import RACKS, THREE, declared, slow
 
@@ -135,7 +135,7 @@ def test_a_rate_is_changed_in_place_where_the_tree_stands():
     shape = Shape(50_000_000, 16384)
     assert all(" root " not in line for line in reshape_lines("data0", replace(shape, rate_bps=1), shape))
     for other in (None, replace(shape, foreign=("qdisc pfifo 8001:",)), replace(shape, impairment=Impairment(5000))):
-        assert reshape_lines("data0", other, shape) == tc_lines_for("data0", shape)
+        assert reshape_lines("data0", other, shape) == tc_lines("data0", shape)
 
 
 def test_a_nic_that_a_fault_makes_slow_gets_single_frames_and_many_again_after_it(monkeypatch):

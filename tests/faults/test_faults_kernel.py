@@ -69,13 +69,12 @@ class Lab(FakeTestbed):
         return {host for host in others if network.arrives(self, source, self.plan.data_ip(host))}
 
     def as_declared(self):
-        fabric, pids = self.pids()
-        shell = NamespaceShell("fabric", fabric)
+        shell = NamespaceShell("fabric", self._pids[""])
         links = json.loads(shell.run(["ip", "-j", "link", "show"]).stdout)
         assert [link["ifname"] for link in links if "UP" not in link["flags"]] == []
         assert "clsact" not in shell.run(["tc", "qdisc", "show"]).stdout
         assert "htb" not in shell.run(["tc", "qdisc", "show", "dev", "up1"]).stdout
-        assert shaping_differences(TOPOLOGY, fabric, pids) == []
+        assert shaping_differences(TOPOLOGY, self.places()) == []
         return True
 
 
@@ -99,7 +98,7 @@ def wired(pids):
     from testbed.network.addresses import AddressPlan
 
     plan = AddressPlan(249, tuple(host.name for host in TOPOLOGY.hosts))
-    make_fabric("faults-lab", TOPOLOGY, plan, pids[""], {name: pid for name, pid in pids.items() if name})
+    make_fabric("faults-lab", TOPOLOGY, plan, pids)
     yield plan
     subprocess.run(["ip", "link", "del", driver_device("faults-lab")], check=False)
 
@@ -118,7 +117,7 @@ def test_a_cut_both_ways_and_one_way(lab):
     faults = Faults(lab)
     with faults.injected(parse_fault("nic-cut hosts=b1 peers=b2")):
         assert (lab.reached("b1"), lab.reached("b3")) == ({"b3"}, {"b1", "b2"})
-        assert any("clsact" in difference for difference in shaping_differences(TOPOLOGY, *lab.pids()))
+        assert any("clsact" in difference for difference in shaping_differences(TOPOLOGY, lab.places()))
         with faults.injected(parse_fault("nic-cut hosts=b1 peers=b3 direction=receive")):
             assert lab.reached("b1") == set()
         assert lab.reached("b1") == {"b3"}
@@ -146,11 +145,11 @@ def test_rates_are_the_lowest_and_then_the_declared_ones(lab):
     faults.add(parse_fault("nic-rate host=b1 rate=50mbit direction=receive"))
     faults.add(parse_fault("uplink-rate rack=r1 rate=50mbit"))
     faults.add(parse_fault("uplink-rate rack=r2 rate=50mbit"))
-    told = "\n".join(shaping_differences(TOPOLOGY, *lab.pids()))
+    told = "\n".join(shaping_differences(TOPOLOGY, lab.places()))
     assert "b1 data0 transmit: rate is 8kbit; declared is 400mbit" in told
     assert "rack r1 uplink receive: rate is 50mbit; declared is 200mbit" in told
     faults.clear(first)
-    told = "\n".join(shaping_differences(TOPOLOGY, *lab.pids()))
+    told = "\n".join(shaping_differences(TOPOLOGY, lab.places()))
     assert "b1 data0 transmit: rate" not in told
     assert "b1 data0 receive: rate is 50mbit; declared is 400mbit" in told
     faults.clear()

@@ -8,7 +8,7 @@ from testbed.cli.main import main
 from testbed.errors import TestbedError
 from testbed.faults import Faults, clocks, disks, kinds, parse_fault
 from testbed.faults.catalogue import disk_slow, memory_limit, nic_impair, objectstore_errors
-from testbed.provision import machine
+from testbed.network.namespaces import run_program
 from testbed.provision.cgroups import no_disk_rate, no_memory_limit
 from testbed.provision.machine import MachineLacks
 from tests.faults.fakes import RACKS, THREE
@@ -94,4 +94,4 @@ def test_the_kernels_features_are_read_from_its_files(tmp_path):
 
 def test_a_program_of_the_machine_that_is_missing_is_named():
     with pytest.raises(TestbedError, match="no-such-program is not installed"):
-        machine.run_program(["no-such-program"])
+        run_program(["no-such-program"])

@@ -5,7 +5,8 @@ import pytest
 from testbed.kafka.node import server_properties
 from testbed.network.addresses import SLOTS, AddressPlan, free_slot
 from testbed.network.fabric import driver_device, shaped_devices, wire
-from testbed.network.shape import tc_lines_for
+from testbed.network.overlay import HERE
+from testbed.network.shape import tc_lines
 from testbed.topology import loads
 
 TWO_RACKS = """
@@ -18,8 +19,8 @@ hosts:
 """
 
 
-def rendered():
-    topology = loads(TWO_RACKS)
+def rendered(text=TWO_RACKS):
+    topology = loads(text)
     plan = AddressPlan(3, ("b1", "b2"))
     return topology, plan, wire("mine", topology, plan, {"b1": 11, "b2": 22}, 99)
 
@@ -46,18 +47,18 @@ def test_no_slot_left_says_what_to_do():
 def test_the_hosts_end_sends_at_tx_and_the_switchs_end_at_rx():
     _topology, _plan, wiring = rendered()
     assert any("dev data0" in line and "rate 100000000bit" in line for line in wiring.hosts["b1"].tc)
-    assert any("dev port0" in line and "rate 200000000bit" in line for line in wiring.fabric.tc)
+    assert any("dev port0" in line and "rate 200000000bit" in line for line in wiring.fabrics[HERE].tc)
 
 
 def test_a_hosts_link_ends_in_its_namespace_and_in_its_rack():
     _topology, _plan, wiring = rendered()
-    assert "link add name port1 type veth peer name data0 netns 22" in wiring.fabric.ip
-    assert "link set dev port1 master rack1" in wiring.fabric.ip
+    assert "link add name port1 type veth peer name data0 netns 22" in wiring.fabrics[HERE].ip
+    assert "link set dev port1 master rack1" in wiring.fabrics[HERE].ip
 
 
 def test_segmentation_offload_is_off_on_every_link_so_that_counters_see_frames():
     _topology, _plan, wiring = rendered()
-    switched_off = {command[2] for command in wiring.fabric.commands}
+    switched_off = {command[2] for command in wiring.fabrics[HERE].commands}
     assert {"port0", "port1", "up0", "dn0", "up1", "dn1"} <= switched_off
     assert all(script.commands[0][2] == "data0" for script in wiring.hosts.values())
 
@@ -100,16 +101,10 @@ hosts:
 """
 
 
-def narrow():
-    topology = loads(NARROW)
-    plan = AddressPlan(3, ("b1", "b2"))
-    return topology, plan, wire("mine", topology, plan, {"b1": 11, "b2": 22}, 99)
-
-
 def test_an_uplink_is_shaped_at_both_ends_and_only_where_it_is_declared():
-    _topology, _plan, wiring = narrow()
+    _topology, _plan, wiring = rendered(NARROW)
     by_device = {}
-    for line in wiring.fabric.tc:
+    for line in wiring.fabrics[HERE].tc:
         by_device.setdefault(line.split(" dev ")[1].split()[0], []).append(line)
     assert "up0" not in by_device and "dn0" not in by_device
     assert any("rate 50000000bit" in line for line in by_device["up1"])
@@ -119,18 +114,18 @@ def test_an_uplink_is_shaped_at_both_ends_and_only_where_it_is_declared():
 
 
 def test_everything_that_is_shaped_is_read_back():
-    topology, _plan, wiring = narrow()
-    scripts = {None: wiring.fabric, **wiring.hosts}
+    topology, _plan, wiring = rendered(NARROW)
+    scripts = {None: wiring.fabrics[HERE], **wiring.hosts}
     rendered_lines = sorted(line for script in scripts.values() for line in script.tc)
-    wanted = sorted(line for each in shaped_devices(topology) for line in tc_lines_for(each.device, each.shape))
+    wanted = sorted(line for each in shaped_devices(topology) for line in tc_lines(each.device, each.shape))
     assert rendered_lines == wanted
     assert "rack right uplink receive" in [each.what for each in shaped_devices(topology)]
 
 
 def test_each_nic_of_a_host_has_a_port_and_a_network_of_its_own():
-    _topology, plan, wiring = narrow()
-    assert "link add name port1n1 type veth peer name repl0 netns 22" in wiring.fabric.ip
-    assert "link set dev port1n1 master rack1" in wiring.fabric.ip
+    _topology, plan, wiring = rendered(NARROW)
+    assert "link add name port1n1 type veth peer name repl0 netns 22" in wiring.fabrics[HERE].ip
+    assert "link set dev port1n1 master rack1" in wiring.fabrics[HERE].ip
     assert "addr add 198.19.3.12/25 dev data0" in wiring.hosts["b2"].ip
     assert "addr add 198.19.3.130/26 dev repl0" in wiring.hosts["b2"].ip
     networks = [plan.network(nic) for nic in range(3)]
@@ -154,7 +149,7 @@ def test_further_nics_run_out_of_addresses_with_words():
 
 
 def test_followers_fetch_on_the_nic_for_replication():
-    topology, plan, _wiring = narrow()
+    topology, plan, _wiring = rendered(NARROW)
     properties = server_properties(topology, topology.host("b2"), plan)
     listeners = "CLIENT://198.19.3.12:9092,REPLICATION://198.19.3.130:9093,DRIVER://198.18.3.12:9096"
     assert properties["listeners"] == listeners

@@ -12,9 +12,8 @@ from testbed.network.fabric import Script, wire
 from testbed.network.overlay import Overlay
 from testbed.network.shape import payload_bytes_per_s
 from testbed.network.underlay import interface_to
-from testbed.provision.containers import SYSCTLS
 from testbed.topology import loads
-from testbed.wait import wait_for
+from tests.network.namespaces import network_namespaces
 from tests.network.test_fabric_kernel import Fabric
 
 pytestmark = pytest.mark.containers
@@ -35,42 +34,26 @@ PLACES = ("own", "own@there", "", "@there", "b1", "b2", "b3")
 
 @pytest.fixture(scope="module")
 def fabric():
-    holders = {
-        place: subprocess.Popen(
-            ["unshare", "--net", "sh", "-c", "echo ready; exec cat"],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-        for place in PLACES
-    }
-    try:
-        for holder in holders.values():
-            assert holder.stdout.readline() == "ready\n", "no network namespace to be had"
-        plan = AddressPlan(248, tuple(host.name for host in TOPOLOGY.hosts))
-        made = Fabric(TOPOLOGY, plan, {place: holder.pid for place, holder in holders.items()})
-        for place in PLACES:
-            made.run(place, "sysctl", "-q", "-w", *(f"{name}={value}" for name, value in SYSCTLS.items()))
-        link = f"link add name eth1 type veth peer name eth1 netns {made.pids['own@there']}"
+    plan = AddressPlan(248, tuple(host.name for host in TOPOLOGY.hosts))
+    with network_namespaces(*PLACES) as pids:
+        made = Fabric(TOPOLOGY, plan, pids)
+        made.set_up()
+        link = f"link add name eth1 type veth peer name eth1 netns {pids['own@there']}"
         for place, address, ip in (
             ("own", OVERLAY.addresses[""], (link,)),
             ("own@there", OVERLAY.addresses["there"], ()),
         ):
             up = ("link set dev lo up", f"addr add {address}/24 dev eth1", "link set dev eth1 up")
-            apply(Script(ip=(*ip, *up)), made.pids[place])
-        wiring = wire("overlay-test", TOPOLOGY, plan, made.pids, made.pids["own"], OVERLAY)
+            apply(Script(ip=(*ip, *up)), pids[place])
+        wiring = wire("overlay-test", TOPOLOGY, plan, pids, pids["own"], OVERLAY)
         for machine, script in wiring.underlay.items():
-            apply(script, made.pids[f"own@{machine}" if machine else "own"])
+            apply(script, pids[f"own@{machine}" if machine else "own"])
         for machine, script in wiring.fabrics.items():
-            apply(script, made.pids[f"@{machine}" if machine else ""])
+            apply(script, pids[f"@{machine}" if machine else ""])
         for host, script in wiring.hosts.items():
-            apply(script, made.pids[host])
-        apply(wiring.machine, made.pids["own"])
+            apply(script, pids[host])
+        apply(wiring.machine, pids["own"])
         yield made
-    finally:
-        for holder in holders.values():
-            holder.stdin.close()
-            holder.wait(timeout=10)
 
 
 ECHO = """
@@ -101,7 +84,7 @@ def ping(fabric, source, target, size):
 
 
 def test_shaping_is_read_back_on_both_machines(fabric):
-    assert shaping_differences(TOPOLOGY, fabric.pids[""], fabric.pids) == []
+    assert shaping_differences(TOPOLOGY, fabric.pids) == []
 
 
 def test_a_packet_of_full_size_passes_whole_and_a_larger_one_does_not_leave(fabric):
@@ -134,12 +117,4 @@ def test_the_mtu_of_the_network_between_the_machines_is_read(fabric):
 
 @pytest.mark.parametrize(("source", "target", "rate_bps"), [("b1", "b2", 50e6), ("b2", "b1", 50e6), ("b1", "b3", 20e6)])
 def test_the_slower_nic_binds_across_machines(fabric, source, target, rate_bps):
-    share = wait_for(
-        lambda: fabric.carried(source, target) / payload_bytes_per_s(rate_bps, OVERLAY.mtu),
-        lambda share: share >= 0.93,
-        15,
-        0.05,
-        "0.93 of the slowest rate to pass",
-    )
-    print(f"{source} to {target}: {share:.4f} of the declared payload rate")
-    assert share <= 1.05
+    fabric.require_rate(source, target, 0, payload_bytes_per_s(rate_bps, OVERLAY.mtu))

@@ -18,7 +18,6 @@ from testbed.network.shape import (
     qdisc_show_command,
     rate_as_shown,
     tc_lines,
-    tc_lines_for,
 )
 from testbed.topology import Impairment
 
@@ -36,7 +35,7 @@ DECLARED = Shape(400_000_000, 51_200)
 
 
 def test_lines() -> None:
-    assert tc_lines("data0", 400_000_000, 51_200) == (
+    assert tc_lines("data0", DECLARED) == (
         "qdisc replace dev data0 root pfifo limit 1000",
         "qdisc replace dev data0 root handle 1: htb default 10",
         "class replace dev data0 parent 1: classid 1:10 htb rate 400000000bit ceil 400000000bit "
@@ -53,13 +52,7 @@ def test_commands() -> None:
 
 @pytest.mark.parametrize(
     ("rate_bps", "limit_bytes"),
-    [
-        (8_000, 65_536),
-        (10_000_000, 65_536),
-        (100_000_000, 375_000),
-        (400_000_000, 1_500_000),
-        (10**11, 375_000_000),
-    ],
+    [(8_000, 65_536), (10_000_000, 65_536), (100_000_000, 375_000), (400_000_000, 1_500_000), (10**11, 375_000_000)],
 )
 def test_the_queue_is_30_ms_long(rate_bps: int, limit_bytes: int) -> None:
     assert leaf_limit_bytes(rate_bps) == limit_bytes
@@ -87,11 +80,7 @@ def test_an_unshaped_device() -> None:
         ("rate 400Mbit", "rate 100Mbit", "rate is 100mbit; declared is 400mbit"),
         ("ceil 400Mbit", "ceil 1Gbit", "ceil is 1gbit; declared is 400mbit"),
         ("rate 400Mbit", "rate 399999Kbit", "rate is 399.999mbit; declared is 400mbit"),
-        (
-            "linklayer ethernet burst 50Kb",
-            "linklayer ethernet burst 51199b",
-            "burst is 51.199kB; declared is 50KiB",
-        ),
+        ("linklayer ethernet burst 50Kb", "linklayer ethernet burst 51199b", "burst is 51.199kB; declared is 50KiB"),
         ("cburst 50Kb", "cburst 1Mb", "cburst is 1MiB; declared is 50KiB"),
         ("quantum 1514", "quantum 200000", "quantum is 200kB; declared is 1.514kB"),
     ],
@@ -180,7 +169,7 @@ IMPAIRED = Shape(10_000_000, 16_384, impairment=Impairment(15_000, 1_000, 50_000
 
 
 def test_delay_and_loss_stand_over_the_same_queue() -> None:
-    assert tc_lines_for("up0", IMPAIRED) == (
+    assert tc_lines("up0", IMPAIRED) == (
         "qdisc replace dev up0 root pfifo limit 1000",
         "qdisc replace dev up0 root handle 1: htb default 10",
         "class replace dev up0 parent 1: classid 1:10 htb rate 10000000bit ceil 10000000bit "
@@ -188,12 +177,11 @@ def test_delay_and_loss_stand_over_the_same_queue() -> None:
         "qdisc replace dev up0 parent 1:10 handle 10: netem limit 1337 delay 15000us 1000us loss 5%",
         "qdisc replace dev up0 parent 10:1 handle 20: bfifo limit 65536",
     )
-    assert tc_lines_for("up0", IMPAIRED) == tc_lines("up0", 10_000_000, 16_384, IMPAIRED.impairment)
 
 
 def test_shares_of_a_fault_stand_behind_delay_and_loss() -> None:
     impairment = Impairment(15_000, 1_000, 50_000, corrupt_ppm=10_000, duplicate_ppm=5_000, reorder_ppm=250_000)
-    line = tc_lines_for("up0", Shape(10_000_000, 16_384, impairment=impairment))[3]
+    line = tc_lines("up0", Shape(10_000_000, 16_384, impairment=impairment))[3]
     assert line.endswith("delay 15000us 1000us loss 5% corrupt 1% duplicate 0.5% reorder 25%")
 
 

@@ -67,7 +67,7 @@ class Namespace:
         return done.stdout
 
     def shape(self, rate_bps: int, burst_bytes: int) -> Shape:
-        self.run("tc", "-batch", "-", lines=tc_lines("v0", rate_bps, burst_bytes))
+        self.run("tc", "-batch", "-", lines=tc_lines("v0", Shape(rate_bps, burst_bytes)))
         actual = self.read()
         assert actual is not None
         return actual
@@ -145,7 +145,7 @@ def test_what_somebody_changed_is_told(namespace: Namespace) -> None:
     namespace.run("tc", "-batch", "-", lines=("class add dev v0 parent 1: classid 1:20 htb rate 1gbit",))
     assert compare(expected, namespace.read()) == ["class htb 1:20 is not the testbed's"]
 
-    lines = [line.replace("default 10", "default 99") for line in tc_lines("v0", 400_000_000, 51_200)]
+    lines = [line.replace("default 10", "default 99") for line in tc_lines("v0", expected)]
     namespace.run("tc", "-batch", "-", lines=tuple(lines))
     (told_default,) = compare(expected, namespace.read())
     assert told_default.startswith("HTB's default class 0x99")

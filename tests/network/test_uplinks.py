@@ -7,7 +7,7 @@ import pytest
 from testbed.errors import TestbedError
 from testbed.hosts import CommandResult
 from testbed.network.addresses import AddressPlan
-from testbed.network.measure import ByteCount, LinkRate, highest_ratio, measure_uplinks, uplink_flows
+from testbed.network.measure import ByteCount, LinkRate, measure_uplinks, uplink_flows
 from testbed.network.shape import payload_bytes_per_s
 from testbed.topology import loads
 from testbed.topology.find import find
@@ -76,11 +76,6 @@ class FakeShell:
         return CommandResult("", 0, "", "", 0.0)
 
 
-def test_the_most_that_can_be_read_is_the_rate_a_bucket_and_a_frame():
-    assert highest_ratio(8_000_000, 16_384, 2.0) == pytest.approx(1 + (16_384 + 1514) / 2e6)
-    assert highest_ratio(8_000_000, 16_384, 2.0, 0.002) == pytest.approx(1.001 + (16_384 + 1514) / 2e6)
-
-
 def test_each_reading_lies_between_two_looks_at_the_clock():
     counted = ByteCount.between((10.0, 1_000, 10.002), (12.0, 26_000, 12.004))
     assert (counted.bytes, counted.seconds) == (25_000, pytest.approx(2.001))
@@ -118,7 +113,7 @@ def measured(world):
     """Measure the uplink of `left`, behind which are b1 and b2."""
     one = replace(NARROW, uplinks={"left": NARROW.uplinks["left"]})
     hosts = {host.name: FakeShell(host.name, world) for host in one.hosts}
-    return measure_uplinks(one, AddressPlan(0, tuple(hosts)), hosts, FakeShell("fabric", world))
+    return measure_uplinks(one, AddressPlan(0, tuple(hosts)), hosts, {"": FakeShell("fabric", world)})
 
 
 def test_frames_are_counted_where_they_leave_the_uplink():

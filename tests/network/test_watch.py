@@ -4,6 +4,7 @@ import shutil
 import subprocess
 import sys
 import threading
+from contextlib import closing
 
 import pytest
 
@@ -11,6 +12,7 @@ from testbed.network import watch
 from testbed.network.apply import NetworkError
 from testbed.network.watch import DeviceChange, MonitorWatch, TrafficControlWatch, announced
 from testbed.wait import wait_until
+from tests.network.namespaces import network_namespaces
 
 SHAPED = "class replace dev v0 parent 1: classid 1:10 htb rate {} ceil {} quantum 1514"
 needs_kernel = pytest.mark.skipif(sys.platform != "linux" or not shutil.which("tc"), reason="needs Linux and iproute2")
@@ -19,25 +21,23 @@ needs_kernel = pytest.mark.skipif(sys.platform != "linux" or not shutil.which("t
 @pytest.fixture
 def namespace():
     """A process in a network namespace of its own, with a shaped link v0–v1; yields its number and a function."""
-    holder = subprocess.Popen(["unshare", "--net", "sh", "-c", "echo up; read end"], stdin=-1, stdout=-1, text=True)
-    assert holder.stdout.readline() == "up\n"
+    with network_namespaces("b2") as pids:
 
-    def run(*lines):
-        for line in lines:
-            command = ["nsenter", f"--net=/proc/{holder.pid}/ns/net", "--", *line.split()]
-            subprocess.run(command, check=True, capture_output=True)
+        def run(*lines):
+            for line in lines:
+                command = ["nsenter", f"--net=/proc/{pids['b2']}/ns/net", "--", *line.split()]
+                subprocess.run(command, check=True, capture_output=True)
 
-    run("ip link add name v0 type veth peer name v1", "ip link set dev v0 up", "ip link set dev v1 up")
-    run("tc qdisc replace dev v0 root handle 1: htb default 10", "tc " + SHAPED.format("400mbit", "400mbit"))
-    yield holder.pid, run
-    holder.communicate("\n")
+        run("ip link add name v0 type veth peer name v1", "ip link set dev v0 up", "ip link set dev v1 up")
+        run("tc qdisc replace dev v0 root handle 1: htb default 10", "tc " + SHAPED.format("400mbit", "400mbit"))
+        yield pids["b2"], run
 
 
 @pytest.mark.containers
 @needs_kernel
 def test_a_change_that_is_undone_at_once_is_announced(namespace):
     pid, run = namespace
-    with TrafficControlWatch({"b2": pid}) as watch:
+    with closing(TrafficControlWatch({"b2": pid})) as watch:
         assert watch.changes() == set()
         run("tc " + SHAPED.format("60mbit", "60mbit"), "tc " + SHAPED.format("400mbit", "400mbit"))
         assert watch.changes() == {DeviceChange("b2", "v0", "shaping")}
@@ -52,7 +52,7 @@ def test_a_change_that_is_undone_at_once_is_announced(namespace):
 @needs_kernel
 def test_when_the_kernel_lost_announcements_every_device_counts(namespace):
     pid, _run = namespace
-    with TrafficControlWatch({"": pid}) as watch:
+    with closing(TrafficControlWatch({"": pid})) as watch:
         batch = "\n".join([SHAPED.format("60mbit", "60mbit")] * 5000)
         enter = ["nsenter", f"--net=/proc/{pid}/ns/net", "--", "tc", "-batch", "-"]
         subprocess.run(enter, input=batch, text=True, check=True, capture_output=True)

@@ -2,6 +2,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from testbed.provision import fleet
 from testbed.provision import resources as removal
 from testbed.provision import testbed as facade
 from testbed.provision.containers import Engine
@@ -35,9 +36,9 @@ def use(tmp_path, monkeypatch):
     monkeypatch.setattr(facade, "SoftwareSet", FakeSoftware)
 
     def use(api):
-        engine = Engine.__new__(Engine)
+        engine = Engine()
         engine._api = api
-        monkeypatch.setattr(facade, "Engine", lambda: engine)
+        monkeypatch.setattr(fleet, "Engine", lambda: engine)
         return api
 
     return use

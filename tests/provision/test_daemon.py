@@ -47,7 +47,7 @@ def test_what_is_killed_is_gone_and_killing_nothing_is_nothing(deaf):
 
 
 def test_what_does_not_end_when_asked_is_told_and_killed(deaf):
-    with pytest.raises(TestbedError, match="to stop"):
+    with pytest.raises(TestbedError, match="to end after SIGTERM"):
         deaf.stop(timeout_s=0.3)
     deadline = time.monotonic() + 5
     while deaf.pid() is not None and time.monotonic() < deadline:

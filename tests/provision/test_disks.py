@@ -3,6 +3,7 @@
 import pytest
 
 from testbed.errors import TestbedError
+from testbed.network.namespaces import run_program
 from testbed.provision import machine
 from testbed.provision.containers import HostContainer
 from testbed.topology import loads
@@ -65,7 +66,7 @@ def test_the_file_of_a_removed_hosts_disk_is_removed_and_no_other(tmp_path):
 
 def test_a_program_that_does_not_end_is_an_error_that_names_it():
     with pytest.raises(TestbedError, match=r"^`sleep 60` was not done after 0\.1 s$"):
-        machine.run_program(["sleep", "60"], timeout_s=0.1)
+        run_program(["sleep", "60"], timeout_s=0.1)
 
 
 def test_each_host_gets_its_limit_of_cpus_back_although_one_is_refused():

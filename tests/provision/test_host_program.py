@@ -5,7 +5,6 @@ import os
 import subprocess
 import sys
 import time
-from pathlib import Path
 
 import pytest
 
@@ -13,6 +12,7 @@ from testbed.network.machine_shaping import ingress_device, shaping_lines
 from testbed.network.shape import Shape
 from testbed.provision.inventory.survey import PROGRAM, TRIALS
 from testbed.wait import wait_for
+from tests.network.namespaces import network_namespaces
 
 DEVICE = "d0"
 ENTRY = ingress_device(DEVICE)
@@ -27,17 +27,11 @@ def step(name, config, *, inside=()):
 @pytest.fixture
 def namespace():
     """A process in a network namespace with a pair of devices; commands enter it."""
-    sleeper = subprocess.Popen(["unshare", "--net", "sleep", "60"])
-    enter = ["nsenter", f"--target={sleeper.pid}", "--net", "--"]
-    own = Path("/proc/self/ns/net").readlink()
-    wait_for(
-        lambda: Path(f"/proc/{sleeper.pid}/ns/net").readlink(), lambda found: found != own, 5.0, 0.01, "the namespace"
-    )
     make = f"ip link add {DEVICE} type veth peer name d1 && ip link set {DEVICE} txqueuelen 0 up && ip link set d1 up"
-    subprocess.run([*enter, "sh", "-c", make], check=True)
-    yield enter
-    sleeper.kill()
-    sleeper.wait()
+    with network_namespaces("machine") as pids:
+        enter = ["nsenter", f"--target={pids['machine']}", "--net", "--"]
+        subprocess.run([*enter, "sh", "-c", make], check=True)
+        yield enter
 
 
 def kernel_state(enter):

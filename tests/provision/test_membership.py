@@ -55,12 +55,12 @@ def test_the_links_of_one_host_are_those_that_the_whole_fabric_has():
     whole = wire("mine", grown, plan, PIDS, 99)
     fabric, host = wire_host(grown, plan, "b3", PIDS["b3"])
     assert host == whole.hosts["b3"]
-    assert set(fabric.ip) <= set(whole.fabric.ip)
-    assert set(fabric.commands) <= set(whole.fabric.commands)
-    assert set(fabric.tc) <= set(whole.fabric.tc)
+    assert set(fabric.ip) <= set(whole.fabrics[""].ip)
+    assert set(fabric.commands) <= set(whole.fabrics[""].commands)
+    assert set(fabric.tc) <= set(whole.fabrics[""].tc)
     without = wire("mine", S3, AddressPlan(3, S3.by_number), PIDS, 99)
-    assert set(without.fabric.ip) | set(fabric.ip) == set(whole.fabric.ip)
-    assert set(without.fabric.tc) | set(fabric.tc) == set(whole.fabric.tc)
+    assert set(without.fabrics[""].ip) | set(fabric.ip) == set(whole.fabrics[""].ip)
+    assert set(without.fabrics[""].tc) | set(fabric.tc) == set(whole.fabrics[""].tc)
 
 
 @pytest.mark.parametrize(

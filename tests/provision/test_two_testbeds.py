@@ -7,6 +7,7 @@ from testbed.errors import TestbedError
 from testbed.network.addresses import AddressPlan
 from testbed.owner import Owner
 from testbed.paths import state_dir
+from testbed.provision import fleet
 from testbed.provision import state as states
 from testbed.provision import testbed as facade
 from testbed.provision.containers import STATE, Labels, NetworkTaken, name_of_fabric, name_of_host
@@ -48,7 +49,7 @@ def test_what_another_folder_made_at_the_same_time_stays_when_the_engine_refuses
 
 def test_a_container_that_cannot_be_started_is_removed_at_once(use):
     api = use(FullApi("start", 0))
-    engine = facade.Engine()
+    engine = fleet.Engine()
     with pytest.raises(TestbedError, match="full"):
         engine.create(fabric_spec("node", Labels("one", 0, Owner.this_process(), str(state_dir()))))
     assert api.made == {}
@@ -58,7 +59,7 @@ def test_only_volumes_of_this_state_folder_are_listed(use):
     api = use(FullApi("nothing", 0))
     asked = []
     api.volumes = lambda filters: asked.append(filters) or {"Volumes": None}
-    facade.Engine().volumes("three")
+    fleet.Engine().volumes("three")
     assert asked == [{"label": ["testbed.name=three", f"{STATE}={state_dir()}"]}]
 
 
@@ -74,4 +75,4 @@ def test_addresses_that_another_network_has_are_passed_over_on_docker_and_on_pod
 
     api.create_network = taken
     with pytest.raises(NetworkTaken):
-        facade.Engine().create_network("n", AddressPlan(0, ()).management, {})
+        fleet.Engine().create_network("n", AddressPlan(0, ()).management, {})

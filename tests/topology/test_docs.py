@@ -23,12 +23,7 @@ from testbed.topology.rules import OWNED_PREFIXES, OWNED_PROPERTIES
 ROOT = Path(__file__).parents[2]
 TEXT = (ROOT / "docs" / "topologies.md").read_text(encoding="utf-8")
 
-SAID = {
-    "defaults": "defaults.nic",
-    "roles": "roles.ROLE.nic",
-    "hosts": "hosts.NAME",
-    "software": "software.automq",
-}
+SAID = {"defaults": "defaults.nic", "roles": "roles.ROLE.nic", "hosts": "hosts.NAME", "software": "software.automq"}
 
 
 DOUBLE = "  b3: {role: broker, rack: r2}\n"

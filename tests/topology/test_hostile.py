@@ -1,3 +1,4 @@
+# ruff: noqa: E501 - messages are written as they are printed
 """Hostile and broken files: one clear line and never a traceback, whatever the bytes."""
 
 import os
@@ -28,63 +29,32 @@ def bomb(levels: int) -> str:
     [
         ("", "t.yaml:1:1: the file is empty; a topology needs at least name and hosts"),
         ("# nothing\n\n", "t.yaml:1:1: the file is empty; a topology needs at least name and hosts"),
-        (
-            "---\n...\n",
-            "t.yaml:2:1: found only nothing, not a mapping; a topology starts with name: and hosts:",
-        ),
+        ("---\n...\n", "t.yaml:2:1: found only nothing, not a mapping; a topology starts with name: and hosts:"),
         ("- a\n- b\n", "t.yaml:1:1: found a list, not a mapping; a topology starts with name: and hosts:"),
-        (
-            "two-brokers",
-            "t.yaml:1:1: found only two-brokers, not a mapping; a topology starts with name: and hosts:",
-        ),
-        (
-            "name: t\n---\nname: u\n",
-            "t.yaml:2:1: a second document starts here (---); allowed: one topology in a file",
-        ),
-        (
-            "name: t\nhosts:\n\tb1: {}\n",
-            "t.yaml:3:1: not valid YAML: a tab where YAML allows only spaces; indent with spaces",
-        ),
-        (
-            "name: [t\nhosts: 1",
-            "t.yaml:2:6: not valid YAML: expected ',' or ']', but got ':' (while parsing a flow sequence)",
-        ),
-        (
-            "name: 'ab\n",
-            "t.yaml:2:1: not valid YAML: found unexpected end of stream (while scanning a quoted scalar)",
-        ),
+        ("two-brokers", "t.yaml:1:1: found only two-brokers, not a mapping; a topology starts with name: and hosts:"),
+        ("name: t\n---\nname: u\n", "t.yaml:2:1: a second document starts here (---); allowed: one topology in a file"),
+        ("name: t\nhosts:\n\tb1: {}\n", "t.yaml:3:1: not valid YAML: a tab where YAML allows only spaces; indent with spaces"),
+        ("name: [t\nhosts: 1", "t.yaml:2:6: not valid YAML: expected ',' or ']', but got ':' (while parsing a flow sequence)"),
+        ("name: 'ab\n", "t.yaml:2:1: not valid YAML: found unexpected end of stream (while scanning a quoted scalar)"),
         ("name: *x\n", "t.yaml:1:7: not valid YAML: found undefined alias 'x'; define it with &name first"),
         ("name: a\0b", "t.yaml:1:8: the character U+0000 is not text; a topology is a YAML file in UTF-8"),
-        (
-            "a: 1\nb: \x1b[31m",
-            "t.yaml:2:4: the character U+001B is not text; a topology is a YAML file in UTF-8",
-        ),
+        ("a: 1\nb: \x1b[31m", "t.yaml:2:4: the character U+001B is not text; a topology is a YAML file in UTF-8"),
         ("name: \ud800", "t.yaml:1:7: the character U+D800 is not text; a topology is a YAML file in UTF-8"),
-        (
-            "name: !!python/object/apply:os.system [id]",
-            "t.yaml:1:7: the tag !!python/object/apply:os.system is not used here; "
-            "write the plain value, in quotes if it is text",
-        ),
-        (
-            "name: !x y",
-            "t.yaml:1:7: the tag !x is not used here; write the plain value, in quotes if it is text",
-        ),
+        ("name: !!python/object/apply:os.system [id]", "t.yaml:1:7: the tag !!python/object/apply:os.system is not used here; write the plain value, in quotes if it is text"),
+        ("name: !x y", "t.yaml:1:7: the tag !x is not used here; write the plain value, in quotes if it is text"),
         ("[" * 100_000, "t.yaml:1:33: nested deeper than 32 levels; a topology is a page of text"),
         ("{a: " * 5000, "t.yaml:1:129: nested deeper than 32 levels; a topology is a page of text"),
         ("- " * 5000, "t.yaml:1:65: nested deeper than 32 levels; a topology is a page of text"),
         ("x: [" + "1," * 300_000, "t.yaml:1:39995: more than 20000 values; a topology is a page of text"),
         ("#" * (MAX_BYTES + 1), f"t.yaml:1:1: larger than {MAX_BYTES} bytes; a topology is a page of text"),
-        (
-            "é" * (MAX_BYTES // 2 + 1),
-            f"t.yaml:1:1: larger than {MAX_BYTES} bytes; a topology is a page of text",
-        ),
+        ("é" * (MAX_BYTES // 2 + 1), f"t.yaml:1:1: larger than {MAX_BYTES} bytes; a topology is a page of text"),
         ("a: &a [*a]", "t.yaml:1:4: a[0]: this alias contains itself; write the values out"),
         ("a: &a {b: *a}", "t.yaml:1:4: a.b: this alias contains itself; write the values out"),
         ('a: "\\U00110000"', "t.yaml:1:1: not valid YAML: chr() arg not in range(0x110000)"),
         ("%YAML 9" + "9" * 5000 + ".1\n---\na: 1", None),
     ],
     ids=lambda text: repr(text)[:30],
-)
+)  # fmt: skip
 def test_texts_that_cannot_be_read(text: str, line: str | None) -> None:
     started = time.monotonic()
     with pytest.raises(TopologyError) as refused:
@@ -127,10 +97,7 @@ def test_escapes_cannot_smuggle_control_characters() -> None:
 
 def test_what_is_printed_is_short_and_printable() -> None:
     with pytest.raises(TopologyError) as refused:
-        loads(
-            GOOD.replace("role: both", f'role: "\\e[31m{"x" * 10_000}"').replace("b4:", f"{'b' * 900}:"),
-            "t.yaml",
-        )
+        loads(GOOD.replace("role: both", f'role: "\\e[31m{"x" * 10_000}"').replace("b4:", f"{'b' * 900}:"), "t.yaml")
     for line in str(refused.value).split("\n"):
         assert line.isprintable() and len(line) < 300
 
@@ -138,10 +105,7 @@ def test_what_is_printed_is_short_and_printable() -> None:
 @pytest.mark.parametrize(
     ("raw", "line"),
     [
-        (
-            b"\x7fELF\x02\x01\x01\0\0\0",
-            "1:1: the character U+007F is not text; a topology is a YAML file in UTF-8",
-        ),
+        (b"\x7fELF\x02\x01\x01\0\0\0", "1:1: the character U+007F is not text; a topology is a YAML file in UTF-8"),
         (b"name: t\nb: caf\xe9\n", "2:7: byte 0xe9 is not UTF-8; a topology is a YAML file in UTF-8"),
         (b"\xff\xfen\0a\0", "1:1: byte 0xff is not UTF-8; a topology is a YAML file in UTF-8"),
         (b"\x1f\x8b\x08\x00", "1:2: byte 0x8b is not UTF-8; a topology is a YAML file in UTF-8"),
@@ -165,10 +129,7 @@ def test_things_that_are_no_files(tmp_path: Path) -> None:
     large = tmp_path / "large.yaml"
     large.write_bytes(b"#" * (MAX_BYTES + 1))
     for path, said in (
-        (
-            tmp_path / "two-broker.yaml",
-            f"there is no such file; did you mean {tmp_path / 'two-brokers.yaml'}?",
-        ),
+        (tmp_path / "two-broker.yaml", f"there is no such file; did you mean {tmp_path / 'two-brokers.yaml'}?"),
         (tmp_path / "x" / "y.yaml", "there is no such file"),
         (tmp_path, "this is a directory; a topology is a YAML file"),
         (pipe, "this is not a regular file; a topology is a YAML file"),
@@ -186,78 +147,14 @@ def test_things_that_are_no_files(tmp_path: Path) -> None:
 
 # Text that is likely to come close to a topology: words of the format and bits of YAML, in any order.
 WORDS = st.sampled_from(
-    [
-        "name",
-        "hosts",
-        "racks",
-        "kafka",
-        "version",
-        "properties",
-        "defaults",
-        "roles",
-        "nic",
-        "rate",
-        "tx_rate",
-        "burst",
-        "delay",
-        "loss",
-        "nics",
-        "disk",
-        "uplink",
-        "role",
-        "rack",
-        "node_id",
-        "broker",
-        "both",
-        "controller",
-        "client",
-        "b1",
-        "b2",
-        "r1",
-        "4.3.1",
-        "4.3",
-        "400mbit",
-        "400",
-        "1MB",
-        "true",
-        "null",
-        "~",
-        "node.id",
-        "a.b",
-    ]
-)
+    ["name", "hosts", "racks", "kafka", "version", "properties", "defaults", "roles", "nic", "rate", "tx_rate", "burst",
+     "delay", "loss", "nics", "disk", "uplink", "role", "rack", "node_id", "broker", "both", "controller", "client",
+     "b1", "b2", "r1", "4.3.1", "4.3", "400mbit", "400", "1MB", "true", "null", "~", "node.id", "a.b"]
+)  # fmt: skip
 MARKS = st.sampled_from(
-    [
-        "\n",
-        "\n  ",
-        "\n    ",
-        ": ",
-        ":\n  ",
-        ", ",
-        "{",
-        "}",
-        "[",
-        "]",
-        "- ",
-        "&a ",
-        "*a",
-        "'",
-        '"',
-        "#",
-        "---\n",
-        "!!str ",
-        "<<: ",
-        "\t",
-        "|",
-        ">",
-        "? ",
-        "%",
-        "\\",
-        "\r\n",
-        "\0",
-        "é",
-    ]
-)
+    ["\n", "\n  ", "\n    ", ": ", ":\n  ", ", ", "{", "}", "[", "]", "- ", "&a ", "*a", "'", '"', "#", "---\n",
+     "!!str ", "<<: ", "\t", "|", ">", "? ", "%", "\\", "\r\n", "\0", "é"]
+)  # fmt: skip
 NEARLY_YAML = st.lists(st.one_of(WORDS, MARKS), max_size=60).map("".join)
 
 

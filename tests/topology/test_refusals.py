@@ -357,6 +357,4 @@ def test_too_many_hosts_for_several_nics() -> None:
     text = (
         "name: t\nkafka: {version: 4.3.1}\ndefaults: {nics: {a: {rate: 1mbit}, b: {rate: 1mbit}}}\nhosts:\n" + brokers
     )
-    assert refusal(text) == [
-        "t.yaml:4:1: hosts: 61 hosts, and some have several NICs; allowed: 60 at most then",
-    ]
+    assert refusal(text) == ["t.yaml:4:1: hosts: 61 hosts, and some have several NICs; allowed: 60 at most then"]

@@ -28,26 +28,15 @@ MARKER = ".testbed"
 PENDING, CONFIRMED, EXPIRED = "shaping.pending", "shaping.confirmed", "shaping.expired"
 """The journal of the NICs' state: the driver and the rollback each rename it, and only one of them can."""
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-OFFLOADS = {
-    "tso": "tcp-segmentation-offload",
-    "gso": "generic-segmentation-offload",
-    "gro": "generic-receive-offload",
+OFFLOADS = {"tso": "tcp-segmentation-offload", "gso": "generic-segmentation-offload", "gro": "generic-receive-offload"}
+KINDS = {
+    "ifb": [("ifb_xmit", "ifb")],
+    "htb": [("htb_enqueue", "sch_htb")],
+    "bfifo": [("bfifo_enqueue", "sch_fifo")],
+    "redirection": [("ingress_init", "sch_ingress"), ("u32_classify", "cls_u32"), ("tcf_mirred_act", "act_mirred")],
+    "netem": [("netem_enqueue", "sch_netem")],
 }
-SYMBOLS = {
-    "ifb": ["ifb_xmit"],
-    "htb": ["htb_enqueue"],
-    "bfifo": ["bfifo_enqueue"],
-    "redirection": ["ingress_init", "u32_classify", "tcf_mirred_act"],
-    "netem": ["netem_enqueue"],
-}
-"""Functions of the kernel, by which a kind is found where no network namespace can be made for a trial."""
-MODULES = {
-    "ifb": ["ifb"],
-    "htb": ["sch_htb"],
-    "bfifo": ["sch_fifo"],
-    "redirection": ["sch_ingress", "cls_u32", "act_mirred"],
-    "netem": ["sch_netem"],
-}
+"""Function of the kernel and module, by which a kind is found where no network namespace can be made for a trial."""
 
 
 def run(words: list[str], text: str | None = None) -> "subprocess.CompletedProcess[str]":
@@ -117,13 +106,8 @@ def kernel_lacks(trials: dict[str, str]) -> dict[str, str]:
     found = {}
     permitted = run(["unshare", "--net", "true"]).returncode == 0
     symbols = "" if permitted else read("/proc/kallsyms")
-    modules = (
-        ""
-        if permitted
-        else " ".join(
-            read("/lib/modules/%s/%s" % (os.uname().release, name)) for name in ("modules.dep", "modules.builtin")
-        )
-    )
+    folder = "/lib/modules/%s/" % os.uname().release
+    modules = read(folder + "modules.dep") + read(folder + "modules.builtin")
     for kind, trial in trials.items():
         if permitted:
             done = run(["unshare", "--net", "sh", "-c", trial])
@@ -132,16 +116,8 @@ def kernel_lacks(trials: dict[str, str]) -> dict[str, str]:
         elif not symbols:
             found[kind] = ""  # unknown: `shape` finds it, and restores what it did before
         else:
-            there = [
-                symbol in symbols or "/%s.ko" % module in modules
-                for symbol, module in zip(SYMBOLS[kind], MODULES[kind])
-            ]
-            found[kind] = (
-                ""
-                if all(there)
-                else "the kernel has no %s"
-                % ", ".join(module for module, is_there in zip(MODULES[kind], there) if not is_there)
-            )
+            lacking = [name for symbol, name in KINDS[kind] if symbol not in symbols and "/%s.ko" % name not in modules]
+            found[kind] = "the kernel has no %s" % ", ".join(lacking) if lacking else ""
     return found
 
 
@@ -470,15 +446,7 @@ def remove(config: dict[str, Any]) -> dict[str, Any]:
     return {"removed": done + release_software(config["software"], mark, config["keep"])}
 
 
-STEPS = {
-    "survey": survey,
-    "reach": reach,
-    "begin": begin,
-    "shape": shape,
-    "confirm": confirm,
-    "timer": timer,
-    "remove": remove,
-}
+STEPS = {step.__name__: step for step in (survey, reach, begin, shape, confirm, timer, remove)}
 
 
 def main(argv: list[str]) -> int:

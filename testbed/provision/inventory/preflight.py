@@ -40,8 +40,7 @@ def _ssh(host: DeclaredHost, facts: MachineFacts) -> PreflightCheck:
 
 
 def _root(host: DeclaredHost, facts: MachineFacts) -> PreflightCheck:
-    access = host.ssh
-    assert access is not None
+    access = host.access
     if facts.sudo:
         message = f"sudo without a password for {access.user} ({facts.sudo}); a line in /etc/sudoers.d gives it: "
         return PreflightCheck("NO", (message + f"{access.user} ALL=(ALL) NOPASSWD: ALL",))
@@ -120,8 +119,7 @@ def _nics(host: DeclaredHost, facts: MachineFacts) -> PreflightCheck:
 
 def _disk(host: DeclaredHost, facts: MachineFacts) -> PreflightCheck:
     disk: Mapping[str, Any] = facts.survey["disk"]
-    assert host.ssh is not None
-    folder = host.ssh.folder
+    folder = host.access.folder
     if not disk["exists"]:
         return PreflightCheck("NO", (f"the folder {folder}; make it, or name another with folder",))
     if not disk["writable"]:

@@ -4,6 +4,7 @@ import hashlib
 import json
 import secrets
 from collections.abc import Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from testbed.errors import TestbedError
@@ -17,7 +18,7 @@ from testbed.objectstore.server import BINARY
 from testbed.provision import state as states
 from testbed.provision.inventory.preflight import java_home, preflight, require_ready
 from testbed.provision.inventory.remains import boots
-from testbed.provision.inventory.software import SoftwareCopy, copy_software
+from testbed.provision.inventory.software import copy_software
 from testbed.provision.inventory.survey import PROGRAM, MachineFacts, ask, data_addresses, survey
 from testbed.provision.plan import ClusterIdentity, host_files
 from testbed.provision.provider import HostPlatform, Progress, Requirements
@@ -60,9 +61,9 @@ class InventoryProvider:
     def make(self, testbed: "Testbed", identity: ClusterIdentity, progress: Progress) -> None:
         """See `Provider.make`."""
         state, topology = testbed.state, self._topology
-        sent: dict[str, int] = {}
 
-        def make(name: str) -> None:
+        def make(name: str) -> int:
+            """Make one host; return the bytes of software that were sent."""
             host, machine = testbed.hosts[name], state.machines[name]
             relocation = host.relocation
             assert relocation is not None
@@ -73,29 +74,30 @@ class InventoryProvider:
             declared = topology.host(name)
             remote = topology.remote_storage
             software = self._software.member(version, state.kafka.values(), remote) if version else None
-            sent[name] = copy_software(host, relocation, machine.software, self._copies(declared, version))
+            sent = copy_software(host, relocation, machine.software, self._copies(declared, version))
             files, private = host_files(declared, topology, testbed.plan, identity, software, state.overlay)
             for path, content in files.items():
                 host.put(content, path, mode=0o600 if path in private else 0o644)
+            return sent
 
-        in_parallel(testbed.hosts, make)
-        progress(f"software: {sum(sent.values()) / 1e6:.0f} MB copied to {sum(map(bool, sent.values()))} hosts")
+        sent = in_parallel(testbed.hosts, make)
+        progress(f"software: {sum(sent) / 1e6:.0f} MB copied to {sum(map(bool, sent))} hosts")
         in_parallel(topology.hosts, lambda host: self._shape(testbed, host))
-        if problems := shaping_differences(topology, None, self.places(testbed)):
+        if problems := shaping_differences(topology, self.places(testbed)):
             raise TestbedError("the kernel did not take the declared shaping:\n  " + "\n  ".join(problems))
         progress(f"{len(testbed.hosts)} hosts, NICs shaped and read back")
 
-    def _copies(self, host: DeclaredHost, version: str | None) -> list[SoftwareCopy]:
-        """Return what a host needs, each at its path in a container."""
-        found = []
+    def _copies(self, host: DeclaredHost, version: str | None) -> dict[Path, str]:
+        """Return what a host needs, each with its path in a container."""
+        found = {}
         if version is not None:
             release = self._software.kafka(version).release
-            found.append(SoftwareCopy.of(release.folder, home(release)))
+            found[release.folder] = home(release)
             if (wanted := self._topology.remote_storage) is not None:
                 mount = self._software.manager(wanted).mount
-                found.append(SoftwareCopy.of(mount.source, mount.target))
+                found[mount.source] = mount.target
         if host in self._topology.objectstores:
-            found.append(SoftwareCopy.of(self._software.minio().binary, BINARY))
+            found[self._software.minio().binary] = BINARY
         return found
 
     def _shape(self, testbed: "Testbed", host: DeclaredHost) -> None:
@@ -112,12 +114,7 @@ class InventoryProvider:
                     "frames": any(sends_frames(each.shape) for each in shaped_devices(self._topology)),
                 }
             )
-        config = {
-            "home": machine.home,
-            "seconds": ROLLBACK_S,
-            "alias": f"testbed={testbed.name}",
-            "devices": devices,
-        }
+        config = {"home": machine.home, "seconds": ROLLBACK_S, "alias": f"testbed={testbed.name}", "devices": devices}
         ask(testbed.hosts[host.name], "shape", config, program=HOST_PROGRAM)
         # Only a connection that begins now shows that the machine can still be reached.
         fresh = states.machine_hosts(testbed.state, self._topology, connect_timeout_s=ROLLBACK_S / 2)[host.name]
@@ -149,9 +146,7 @@ class InventoryProvider:
 
 def machine_state(testbed_name: str, mark: str, host: DeclaredHost, facts: MachineFacts) -> MachineState:
     """Return the state of a machine that passed the preflight: what reaches it, and the paths of the testbed there."""
-    access = host.ssh
-    assert access is not None
-    parent = access.folder.rstrip("/")
+    parent = host.access.folder.rstrip("/")
     return MachineState(
         host_key=facts.keys.host,
         jump_key=facts.keys.jump,

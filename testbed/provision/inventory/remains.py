@@ -1,11 +1,11 @@
 """What a testbed has on machines that exist, found by its state: whether it still runs, and its removal."""
 
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, TypeVar
 
 from testbed.errors import TestbedError
 from testbed.hosts import SshHost
+from testbed.hosts.host import in_parallel
 from testbed.provision import state as states
 from testbed.provision.inventory.survey import ask
 from testbed.topology import load_document
@@ -51,8 +51,7 @@ def remove_from_machines(state: "TestbedState") -> list[str]:
     problems: list[str] = []
 
     def clean(host: SshHost) -> list[str]:
-        machine, access = state.machines[host.name], topology.host(host.name).ssh
-        assert access is not None
+        machine, access = state.machines[host.name], topology.host(host.name).access
         config = {
             "home": machine.home,
             "mark": machine.mark,
@@ -79,8 +78,7 @@ def _on_each(state: "TestbedState", work: Callable[[SshHost], T]) -> list[T]:
     topology = load_document(dict(state.topology))
     hosts = states.machine_hosts(state, topology, connect_timeout_s=CONNECT_S, relocated=False)
     try:
-        with ThreadPoolExecutor(max_workers=16) as pool:
-            return list(pool.map(work, [hosts[name] for name in state.machines]))
+        return in_parallel([hosts[name] for name in state.machines], work)
     finally:
         for host in hosts.values():
             host.close()

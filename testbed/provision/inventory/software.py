@@ -4,81 +4,33 @@ A folder is named by the digest of its content, so that what is there is not cop
 a file in `DIGEST.users`; the last one to go removes the folder, unless the topology keeps it.
 """
 
-import hashlib
-import io
 import shlex
-import tarfile
-from collections.abc import Iterable
-from dataclasses import dataclass
-from functools import cache
+from collections.abc import Mapping
 from pathlib import Path
 
 from testbed.hosts import Shell
 from testbed.hosts.relocation import PathRelocation
-
-COPY_S = 600.0
-
-
-@dataclass(frozen=True, slots=True)
-class SoftwareCopy:
-    """A file or folder of this machine, the path of it in a container, and the digest of its content."""
-
-    source: Path
-    target: str
-    digest: str
-
-    @classmethod
-    def of(cls, source: Path, target: str) -> "SoftwareCopy":
-        """Return the copy with its digest."""
-        return cls(source, target, content_digest(source))
+from testbed.provision.copied_files import COPY_S, archive, content_digest
 
 
-@cache
-def content_digest(source: Path) -> str:
-    """Return a digest over the names and contents of a file or of all files of a folder."""
-    total = hashlib.sha256()
-    paths = sorted(path for path in source.rglob("*") if path.is_file()) if source.is_dir() else [source]
-    for path in paths:
-        with path.open("rb") as file:
-            content = hashlib.file_digest(file, "sha256").hexdigest()
-        total.update(f"{path.relative_to(source)} {content}\n".encode())
-    return total.hexdigest()[:20]
-
-
-@cache
-def archive(source: Path) -> bytes:
-    """Return a tar archive with the file, or with the folder's content."""
-    buffer = io.BytesIO()
-    with tarfile.open(fileobj=buffer, mode="w") as tar:
-        tar.add(source, arcname=source.name if source.is_file() else ".", filter=_as_root)
-    return buffer.getvalue()
-
-
-def _as_root(entry: tarfile.TarInfo) -> tarfile.TarInfo:
-    entry.uid = entry.gid = 0
-    entry.uname = entry.gname = "root"
-    entry.mode |= 0o444 | (0o111 if entry.isdir() else 0)
-    return entry
-
-
-def copy_software(host: Shell, relocation: PathRelocation, parent: str, copies: Iterable[SoftwareCopy]) -> int:
+def copy_software(host: Shell, relocation: PathRelocation, parent: str, copies: Mapping[Path, str]) -> int:
     """Copy what the host does not have yet, and link it to its path; return the bytes that were sent.
 
-    `parent` is the folder of all software on the host.
+    `parent` is the folder of all software on the host. `copies` has for each file or folder its path in a container.
     """
     sent = 0
-    for copy in copies:
-        folder = f"{parent}/{copy.digest}"
+    for source, target in copies.items():
+        folder = f"{parent}/{content_digest(source)}"
         user = shlex.quote(f"{folder}.users/{relocation.mark}")
         # Its user first: another testbed that ends now must not remove what this one finds.
         begin = f"mkdir -p {shlex.quote(folder + '.users')} && : > {user}; test -d {shlex.quote(folder)}"
         if host.run(begin, check=False).exit_status != 0:
-            content = archive(copy.source)
+            content = archive(source, source.name if source.is_file() else ".")
             partial, whole = shlex.quote(f"{folder}.partial"), shlex.quote(folder)
             unpack = f"rm -rf {partial} && mkdir -p {partial} && tar -x -f - -C {partial} && mv {partial} {whole}"
             host.run(unpack, stdin=content, timeout_s=COPY_S)
             sent += len(content)
-        there = f"{folder}/{copy.source.name}" if copy.source.is_file() else folder
+        there = f"{folder}/{source.name}" if source.is_file() else folder
         # The link's path is one of the testbed's own: the host places it under the testbed's folder.
-        host.run(f"mkdir -p {shlex.quote(str(Path(copy.target).parent))} && ln -sfn {shlex.quote(there)} {copy.target}")
+        host.run(f"mkdir -p {shlex.quote(str(Path(target).parent))} && ln -sfn {shlex.quote(there)} {target}")
     return sent

@@ -3,7 +3,6 @@
 import json
 import socket
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -11,13 +10,13 @@ from typing import Any
 from testbed.errors import TestbedError
 from testbed.hosts import Shell, SshHost
 from testbed.hosts.clock import measure_offset
+from testbed.hosts.host import in_parallel
 from testbed.kafka.node import CLIENT_PORT, CONTROLLER_PORT, REPLICATION_PORT, SECURE_PORT, secure_protocol
 from testbed.network.flow import PORT as MEASURE_PORT
 from testbed.objectstore.server import PORT as STORE_PORT
 from testbed.provision.inventory.access import VerifiedKeys, ssh_address, verified_keys
 from testbed.software.jvm import AGENT_PORT
 from testbed.topology.host import DeclaredHost
-from testbed.topology.inventory import SshAccess
 from testbed.topology.model import Topology
 
 PROGRAM = Path(__file__).with_name("host_program.py")
@@ -34,6 +33,7 @@ TRIALS: Mapping[str, str] = {
 }
 NETEM = f"{_IFB} && tc qdisc add dev t0 root netem delay 1ms"
 REACH_S = 3.0
+ASK_S = 90.0
 CONNECT_S = 6.0
 _FIRST = 'command -v python3; echo; id -u; echo "$SSH_CONNECTION"; sudo -n true 2>&1 | head -1'
 
@@ -59,22 +59,14 @@ class MachineFacts:
     unseen: Mapping[str, str] = field(default_factory=dict)
 
 
-def ask(
-    host: Shell,
-    step: str,
-    config: Mapping[str, Any],
-    *,
-    sudo: bool = False,
-    program: str = "-",
-    timeout_s: float = 90.0,
-) -> dict[str, Any]:
+def ask(host: Shell, step: str, config: Mapping[str, Any], *, sudo: bool = False, program: str = "-") -> dict[str, Any]:
     """Run one step of the host program and return its answer. Raise `TestbedError` when the step failed.
 
     `program` is its path on the host; `-`: its text is sent.
     """
     words = [*(["sudo", "-n", "--"] if sudo else []), "python3", program, step, json.dumps(config)]
     text = PROGRAM.read_bytes() if program == "-" else b""
-    said = host.run(words, timeout_s=timeout_s, stdin=text).stdout
+    said = host.run(words, timeout_s=ASK_S, stdin=text).stdout
     try:
         answer: dict[str, Any] = json.loads(said)
     except ValueError as error:
@@ -95,20 +87,12 @@ def ports_of(host: DeclaredHost) -> tuple[int, ...]:
     return (*found, CONTROLLER_PORT) if host.is_controller else tuple(found)
 
 
-def impaired(host: DeclaredHost) -> bool:
-    """Return whether a NIC of the host is declared with delay or loss."""
-    return any(side.impairment for nic in host.nics for side in nic.sides)
-
-
 def survey(topology: Topology) -> dict[str, MachineFacts]:
     """Ask every host at once, and return the facts by host. Change nothing on any host."""
-    with ThreadPoolExecutor(max_workers=16) as pool:
-        found = dict(zip([h.name for h in topology.hosts], pool.map(_of_machine, topology.hosts), strict=True))
-        addresses = {
-            host.name: data_addresses(host, found[host.name]) for host in topology.hosts if found[host.name].survey
-        }
-        pairs = [(host, found[host.name], addresses) for host in topology.hosts if host.name in addresses]
-        return found | dict(pool.map(_with_silence, pairs))
+    found = dict(zip([each.name for each in topology.hosts], in_parallel(topology.hosts, _of_machine), strict=True))
+    asked = [host for host in topology.hosts if found[host.name].survey]
+    addresses = {host.name: data_addresses(host, found[host.name]) for host in asked}
+    return found | dict(in_parallel(asked, lambda host: _with_silence(host, found[host.name], addresses)))
 
 
 def data_addresses(host: DeclaredHost, facts: MachineFacts) -> tuple[str, ...]:
@@ -117,27 +101,23 @@ def data_addresses(host: DeclaredHost, facts: MachineFacts) -> tuple[str, ...]:
     return tuple(nic.address or next(iter((devices.get(nic.name) or {}).get("addresses", ())), "") for nic in host.nics)
 
 
-def _access(host: DeclaredHost) -> SshAccess:
-    assert host.ssh is not None
-    return host.ssh
-
-
 def _of_machine(declared: DeclaredHost) -> MachineFacts:
-    access = _access(declared)
+    access = declared.access
     try:
         keys = verified_keys(declared.name, access)
     except TestbedError as error:
         return MachineFacts(unreachable=str(error))
     host = SshHost(declared.name, ssh_address(access, keys), connect_timeout_s=CONNECT_S)
     try:
-        return _asked(host, declared, access, MachineFacts(keys=keys))
+        return _asked(host, declared, MachineFacts(keys=keys))
     except TestbedError as error:
         return MachineFacts(unreachable=str(error), keys=keys)
     finally:
         host.close()
 
 
-def _asked(host: SshHost, declared: DeclaredHost, access: SshAccess, facts: MachineFacts) -> MachineFacts:
+def _asked(host: SshHost, declared: DeclaredHost, facts: MachineFacts) -> MachineFacts:
+    access = declared.access
     lines = [*host.run(_FIRST).stdout.split("\n"), "", "", "", ""]
     python = bool(lines[0].strip())
     _empty, uid, connection, sudo = lines[1:5] if python else lines[0:4]
@@ -145,20 +125,16 @@ def _asked(host: SshHost, declared: DeclaredHost, access: SshAccess, facts: Mach
     if not access.sudo and uid.strip() != "0":
         refused = f"{access.user} is not root, and sudo is false"
     words = connection.split()
-    facts = replace(
-        facts,
-        python=python,
-        sudo=refused,
-        ssh_port=int(words[3]) if len(words) == 4 else access.port,
-    )
-    clock = measure_offset(host)
+    port, clock = int(words[3]) if len(words) == 4 else access.port, measure_offset(host)
+    facts = replace(facts, python=python, sudo=refused, ssh_port=port)
     facts = replace(facts, clock_offset_s=clock.offset_s, clock_unsure_s=clock.unsure_s)
     if not python:
         return facts
+    impaired = any(side.impairment for nic in declared.nics for side in nic.sides)
     config = {
         "programs": PROGRAMS,
         "java": access.java,
-        "trials": {**TRIALS, **({"netem": NETEM} if impaired(declared) else {})},
+        "trials": {**TRIALS, "netem": NETEM} if impaired else TRIALS,
         "folder": access.folder,
         "ports": ports_of(declared),
         "devices": [nic.name for nic in declared.nics],
@@ -167,14 +143,13 @@ def _asked(host: SshHost, declared: DeclaredHost, access: SshAccess, facts: Mach
 
 
 def _with_silence(
-    asked: tuple[DeclaredHost, MachineFacts, Mapping[str, Sequence[str]]],
+    declared: DeclaredHost, facts: MachineFacts, addresses: Mapping[str, Sequence[str]]
 ) -> tuple[str, MachineFacts]:
     """Return the facts with the data addresses that do not answer: others from the machine, its own from here."""
-    declared, facts, addresses = asked
     others = [
         (address, CLIENT_PORT) for name, of in addresses.items() if name != declared.name for address in of if address
     ]
-    host = SshHost(declared.name, ssh_address(_access(declared), facts.keys), connect_timeout_s=CONNECT_S)
+    host = SshHost(declared.name, ssh_address(declared.access, facts.keys), connect_timeout_s=CONNECT_S)
     try:
         silent = ask(host, "reach", {"addresses": others, "timeout_s": REACH_S})["silent"]
     except TestbedError as error:
