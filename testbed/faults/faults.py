@@ -4,16 +4,16 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 
 from testbed.errors import TestbedError, UsageError
-from testbed.faults.cpu import settle as settle_cpu
+from testbed.faults.catalogue.client_stampede import settle as settle_stampede
+from testbed.faults.catalogue.cpu_limit import settle as settle_cpu
+from testbed.faults.catalogue.memory_limit import settle as settle_memory
 from testbed.faults.disks import settle as settle_disk
 from testbed.faults.fault import Fault, FaultDidNotFire
 from testbed.faults.journal import FaultEntry, FaultJournal
-from testbed.faults.memory import settle as settle_memory
 from testbed.faults.network import require_on_machines
 from testbed.faults.network import settle as settle_network
 from testbed.faults.parse import as_text
 from testbed.faults.processes import settle as settle_process
-from testbed.faults.stampedes import settle as settle_stampede
 from testbed.faults.stores import settle as settle_store
 from testbed.owner import Owner
 from testbed.provision import state as states

@@ -12,9 +12,9 @@ from dataclasses import dataclass, replace
 from testbed.faults.fault import Fault
 from testbed.faults.journal import FaultEntry, FaultJournal
 from testbed.kafka.admin import Admin
-from testbed.kafka.types import AdminApi, ConfigResource
+from testbed.kafka.types import ConfigResource
 from testbed.provision.testbed import Testbed
-from testbed.throttle.configs import FOLLOWER_RATE, LEADER_RATE
+from testbed.throttle.configs import FOLLOWER_RATE, LEADER_RATE, RATES
 from testbed.throttle.journal import JournalFolder, ThrottleJournal, open_journals
 from testbed.wait import wait_for
 
@@ -23,11 +23,7 @@ ASK_S = 30.0
 """A broker may still try to reach a dead controller: it gives up the connection after 10 s."""
 IN_FORCE_S = 10.0
 _LOOK_S = 0.1
-KEYS: Mapping[str, tuple[str, ...]] = {
-    "leader": (LEADER_RATE,),
-    "follower": (FOLLOWER_RATE,),
-    "both": (LEADER_RATE, FOLLOWER_RATE),
-}
+KEYS: Mapping[str, tuple[str, ...]] = {"leader": (LEADER_RATE,), "follower": (FOLLOWER_RATE,), "both": RATES}
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -149,7 +145,7 @@ def corrections(stack: Sequence[Layer]) -> dict[str, dict[Setting, str | None]]:
     return found
 
 
-def read(admin: AdminApi, settings: Iterable[Setting]) -> dict[Setting, str | None]:
+def read(admin: Admin, settings: Iterable[Setting]) -> dict[Setting, str | None]:
     """Return the values in force that each broker reports for itself."""
     wanted_settings = list(settings)
     brokers = {setting.broker for setting in wanted_settings}

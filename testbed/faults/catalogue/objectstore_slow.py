@@ -5,7 +5,7 @@ from typing import ClassVar
 
 from testbed.errors import UsageError
 from testbed.faults.fault import parameter
-from testbed.faults.parameters import name, whole_ms
+from testbed.faults.parameters import whole_ms
 from testbed.faults.stores import StoreFault, states
 from testbed.provision.testbed import Testbed
 from testbed.topology.model import Topology
@@ -21,7 +21,6 @@ class ObjectstoreSlow(StoreFault):
     kind: ClassVar[str] = "objectstore-slow"
     summary: ClassVar[str] = "the object store's server on a host stands still again and again (SIGSTOP, SIGCONT)"
 
-    host: str = parameter("the host", name)
     pause: int = parameter("how long it stands still", whole_ms, lambda us: f"{us // 1000}ms", default=400_000)
     every: int = parameter("how often", whole_ms, lambda us: f"{us // 1000}ms", default=500_000)
 

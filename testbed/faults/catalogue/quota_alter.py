@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import ClassVar
+from typing import ClassVar, Self
 
 from testbed.errors import TestbedError
 from testbed.faults.fault import parameter, remembered_field
@@ -67,7 +67,7 @@ class QuotaAlter(QuotaFault):
         """See `Fault.check`."""
         known_brokers(topology, self.brokers)
 
-    def prepare(self, testbed: Testbed) -> "QuotaAlter":
+    def prepare(self, testbed: Testbed) -> Self:
         """See `Fault.prepare`: remembers the rates outside of throttles and faults."""
         settings = self.settings(testbed)
         with second_client(testbed) as admin:
@@ -84,8 +84,8 @@ class QuotaAlter(QuotaFault):
         ids = [testbed.topology.host(host).node_id for host in self.brokers]
         return {Setting(broker, key): value for broker in ids if broker is not None for key in KEYS[self.side]}
 
-    def apply(self, testbed: Testbed) -> None:
-        """See `Fault.apply`."""
+    def settle(self, testbed: Testbed) -> None:
+        """See `Fault.settle`."""
         settle(testbed, self)
 
     def verify(self, testbed: Testbed) -> str | None:
