@@ -5,25 +5,14 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 
 from testbed.errors import TestbedError
+from testbed.kafka.admin import Admin
 from testbed.kafka.cancellation import cancel_running
-from testbed.kafka.errors import (
-    ElectionError,
-    ReassignmentError,
-    UnreachableError,
-)
+from testbed.kafka.errors import ElectionError, ReassignmentError, UnreachableError
 from testbed.kafka.types import PartitionMove, TopicPartition
 from testbed.owner import Owner
 from testbed.reassignment.batching.job import Job, JobControl, JobError, JobFolder
 from testbed.reassignment.batching.step import Replicas, check_target
-from testbed.reassignment.batching.turn import (
-    ReassignmentState,
-    StepAdmin,
-    Turn,
-    min_insync,
-    read_state,
-    remaining,
-    take_turn,
-)
+from testbed.reassignment.batching.turn import ReassignmentState, Turn, min_insync, read_state, remaining, take_turn
 from testbed.reassignment.plan import Plan, PlanError, moves
 from testbed.reassignment.progress import left_behind
 from testbed.throttle.configs import ThrottleError
@@ -104,7 +93,7 @@ class Execution:
 
     def __init__(
         self,
-        admin: StepAdmin,
+        admin: Admin,
         job: Job,
         jobs: JobFolder,
         journals: JournalFolder,
@@ -135,8 +124,7 @@ class Execution:
         """Store the job and bring its throttle into force.
 
         Raise `ExecutionError` or `PlanError`, with nothing changed, when a target is invalid, a partition does not
-        exist, or another reassignment runs. `additional` permits another reassignment, and does not change the
-        throttle. If the throttle does not come into force, the execution removes it and moves nothing.
+        exist, or another reassignment runs, which `additional` permits.
         """
         stored = [job.id for job in self._jobs.all() if job.cluster_id == self._job.cluster_id]
         if stored:

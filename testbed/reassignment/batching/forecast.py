@@ -25,16 +25,6 @@ class Forecast:
     waiting: Mapping[TopicPartition, str]
 
 
-def forecast(views: Mapping[TopicPartition, PartitionView], online: Collection[int], limits: BatchLimits) -> Forecast:
-    """Return every batch until no partition can take a step. Every replica on an online broker comes into sync.
-
-    The time grows with the number of steps, not with partitions × batches: the forecast considers again only partitions
-    that took a step, and `StepQueues` finds the next ones.
-    """
-    with _no_collections():
-        return _forecast(views, online, replace(limits, starts=None))
-
-
 @contextmanager
 def _no_collections() -> Iterator[None]:
     """Disable garbage collection within the block. A plan has no reference cycles, and repeated searches through the
@@ -48,12 +38,18 @@ def _no_collections() -> Iterator[None]:
             gc.enable()
 
 
-def _forecast(views: Mapping[TopicPartition, PartitionView], online: Collection[int], limits: BatchLimits) -> Forecast:
+@_no_collections()
+def forecast(views: Mapping[TopicPartition, PartitionView], online: Collection[int], limits: BatchLimits) -> Forecast:
+    """Return every batch until no partition can take a step. Every replica on an online broker comes into sync.
+
+    The time grows with the number of steps, not with partitions × batches: the forecast considers again only partitions
+    that took a step, and `StepQueues` finds the next ones.
+    """
     ordered = sorted(views.items(), key=lambda item: (item[0].topic, item[0].partition))
     names, state = [tp for tp, _view in ordered], [view for _tp, view in ordered]
     brokers = frozenset(online)
     waiting: dict[TopicPartition, str] = {}
-    queues = StepQueues(limits)
+    queues = StepQueues(replace(limits, starts=None))
 
     def consider(rank: int) -> None:
         step = next_step(state[rank], brokers, limits.replicas)
