@@ -12,8 +12,9 @@ from typing import ClassVar
 
 from testbed.errors import TestbedError, UsageError
 from testbed.faults.devices import Device, Devices, Program, program
-from testbed.faults.fault import Fault
+from testbed.faults.fault import Fault, parameter
 from testbed.faults.journal import active
+from testbed.faults.parameters import known_rack, name, no_uplink
 from testbed.network.addresses import AddressPlan
 from testbed.network.fabric import fabric_devices, port, shaped_devices
 from testbed.network.shape import Shape, compare
@@ -58,6 +59,22 @@ class NetworkFault(Fault):
         """See `Fault.verify`: the kernel read back, then a packet that must not arrive."""
         found = differences(testbed, self)
         return "; ".join(found) if found else self.probe(testbed)
+
+
+@dataclass(frozen=True)
+class UplinkFault(NetworkFault):
+    """A fault of a rack's uplink."""
+
+    rack: str = parameter("the rack", name)
+
+    @classmethod
+    def absent_from(cls, topology: Topology) -> str:
+        """See `Fault.absent_from`."""
+        return no_uplink(topology)
+
+    def check(self, topology: Topology) -> None:
+        """See `Fault.check`."""
+        known_rack(topology, self.rack)
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,15 +165,15 @@ def _changes(
         if lines := _shape_differences(device, shape, devices.shape(device)):
             found.append((lines, partial(devices.set_shape, device, shape)))
     are_down = devices.links_down() if part.links else set()
-    for name in sorted(part.links):
-        if (name in are_down) != (name in want.down):
-            line = f"fabric {name} is {'down' if name in are_down else 'up'}"
-            found.append(([line], partial(devices.set_link, name, up=name in are_down)))
+    for link in sorted(part.links):
+        if (link in are_down) != (link in want.down):
+            line = f"fabric {link} is {'down' if link in are_down else 'up'}"
+            found.append(([line], partial(devices.set_link, link, up=link in are_down)))
     filters = devices.filters() if part.filtered else {}
-    for name in sorted(part.filtered):
-        lost = want.lost.get(name, frozenset())
-        if lines := _lost_differences(name, lost, filters):
-            found.append((lines, partial(devices.set_lost, name, lost)))
+    for link in sorted(part.filtered):
+        lost = want.lost.get(link, frozenset())
+        if lines := _lost_differences(link, lost, filters):
+            found.append((lines, partial(devices.set_lost, link, lost)))
     return found
 
 
@@ -170,12 +187,12 @@ def _shape_differences(device: Device, want: Shape | None, have: Shape | None) -
     return [f"{device}: {difference}" for difference in compare(want, have)]
 
 
-def _lost_differences(name: str, want: frozenset[IPv4Address], have: Mapping[str, Sequence[Program]]) -> list[str]:
-    if have.get(name) == ([program(want)] if want else None):
+def _lost_differences(link: str, want: frozenset[IPv4Address], have: Mapping[str, Sequence[Program]]) -> list[str]:
+    if have.get(link) == ([program(want)] if want else None):
         return []
     if not want:
-        return [f"fabric {name} still has a filter"]
-    return [f"fabric {name} has {'another' if name in have else 'no'} filter; {len(want)} addresses must be lost there"]
+        return [f"fabric {link} still has a filter"]
+    return [f"fabric {link} has {'another' if link in have else 'no'} filter; {len(want)} addresses must be lost there"]
 
 
 # ---- the parts of a topology in the fabric

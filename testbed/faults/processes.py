@@ -189,10 +189,4 @@ def settle_pulses(server: Daemon, stopper: Daemon, pulse_us: tuple[int, int] | N
 def start(daemon: Daemon) -> None:
     """Start a server, and check that its process exists."""
     daemon.start()
-    wait_for(
-        daemon.pid,
-        lambda pid: pid is not None,
-        timeout_s=START_S,
-        interval_s=0.05,
-        what=f"{daemon.what}'s process on {daemon.host.name}",
-    )
+    wait_for(daemon.pid, lambda pid: pid is not None, START_S, 0.05, f"{daemon.what}'s process on {daemon.host.name}")

@@ -2,7 +2,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from testbed.faults import Faults, disks, kinds, network, processes, quotas
+from testbed.faults import Faults, disks, kinds, network, processes
 from testbed.faults import faults as faults_module
 from testbed.faults.catalogue import controller_failover, cpu_limit, memory_limit, quota_alter, reassignment_alter
 from tests.faults.fakes import RACKS, FakeCgroup, FakeDevices, FakeTestbed
@@ -27,7 +27,7 @@ def no_kernel(tmp_path, monkeypatch):
     for kind in kinds().values():
         monkeypatch.setattr(kind, "lacking", classmethod(lambda _kind: ""))
     monkeypatch.setattr(faults_module, "SERVING_S", 0.3)
-    monkeypatch.setattr(quotas, "IN_FORCE_S", 0.2)
+    monkeypatch.setattr(quota_alter, "IN_FORCE_S", 0.2)
     monkeypatch.setattr(processes, "START_S", 0.2)
 
 
@@ -43,7 +43,7 @@ def racks(monkeypatch):
 
 def _with_second_client(testbed, monkeypatch):
     monkeypatch.setitem(_current, 0, testbed)
-    for module in (quotas, quota_alter, reassignment_alter):
+    for module in (quota_alter, reassignment_alter):
         monkeypatch.setattr(module, "second_client", lambda _testbed: testbed.cluster)
     monkeypatch.setattr(controller_failover, "ELECTION_S", 0.3)
     return testbed

@@ -3,15 +3,14 @@
 from dataclasses import dataclass
 from typing import ClassVar, Self
 
-from testbed.errors import UsageError
 from testbed.faults.fault import parameter
-from testbed.faults.parameters import show_ms, whole_ms
+from testbed.faults.parameters import refuse_pauses, show_ms, whole_ms
 from testbed.faults.processes import ProcessFault, look, pulses
 from testbed.kafka.node import PID_FILE
 from testbed.provision.testbed import Testbed
 from testbed.topology.model import Topology
 
-MIN_US, MAX_US = 20_000, 600_000_000
+MAX_US = 600_000_000
 
 
 @dataclass(frozen=True)
@@ -32,11 +31,7 @@ class BrokerStall(ProcessFault):
     def check(self, topology: Topology) -> None:
         """See `Fault.check`."""
         super().check(topology)
-        if not MIN_US <= self.pause <= self.every - MIN_US or self.every > MAX_US:
-            raise UsageError(
-                "allowed is a pause of 20ms or more, 20ms or more between two, and 10min at most from one to the next; "
-                f"not pause={show_ms(self.pause)} every={show_ms(self.every)}"
-            )
+        refuse_pauses(self.pause, self.every, MAX_US)
 
     def prepare(self, testbed: Testbed) -> Self:
         """See `Fault.prepare`. Kafka that another fault stalls may be in a pause now."""

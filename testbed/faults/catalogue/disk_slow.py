@@ -4,9 +4,10 @@ import time
 from dataclasses import dataclass
 from typing import ClassVar
 
-from testbed.errors import TestbedError, UsageError
+from testbed.errors import TestbedError
 from testbed.faults.disks import DiskFault, declared_rate, rate_in_force, refusal, wanted_rate
 from testbed.faults.fault import parameter
+from testbed.faults.parameters import refuse_no_slower
 from testbed.provision.cgroups import no_disk_rate
 from testbed.provision.testbed import Testbed
 from testbed.topology.links import disk_bandwidth_problem
@@ -46,11 +47,7 @@ class DiskSlow(DiskFault):
         """See `Fault.check`."""
         super().check(topology)
         declared = declared_rate(topology, self.host)
-        if declared is not None and self.rate >= declared:
-            raise UsageError(
-                f"rate={format_byte_rate(self.rate)} would slow nothing down: the disk of {self.host} has "
-                f"{format_byte_rate(declared)}"
-            )
+        refuse_no_slower(self.rate, declared, f"the disk of {self.host}", format_byte_rate)
 
     def verify(self, testbed: Testbed) -> str | None:
         """See `Fault.verify`: reads the limit from the kernel, and writes a file, which must take its time."""
