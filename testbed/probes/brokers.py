@@ -75,14 +75,7 @@ def nic_measurements(topology: Topology, rates: Iterable[LinkRate]) -> tuple[Nic
 def watch_stores(recorder: Recorder, topology: Topology, hosts: Mapping[str, Host]) -> None:
     """Start the agent on every host of the object store, if the topology has one."""
     for store in topology.objectstores:
-        recorder.watch_host(
-            hosts[store.name],
-            topics=[],
-            devices=[nic.name for nic in store.nics],
-            log_dir=None,
-            jmx_port=None,
-            s3_port=PORT,
-        )
+        recorder.watch_host(hosts[store.name], devices=[nic.name for nic in store.nics], s3_port=PORT)
 
 
 Lists = Mapping[str, Mapping[str, str]]

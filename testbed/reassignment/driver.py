@@ -21,6 +21,7 @@ from testbed.throttle.recovery import RestoreResult
 from testbed.throttle.throttle import EventSink, Throttle
 from testbed.wait import wait_for
 
+IN_FORCE_S = 30.0
 _SHOWN = 8
 
 
@@ -48,24 +49,19 @@ class Driver:
         journals: JournalFolder,
         *,
         on_event: EventSink | None = None,
-        in_force_timeout_s: float = 30.0,
-        restore_timeout_s: float = 15.0,
         cancel_on_error: bool = False,
-        command_config: str | None = None,
         able: Collection[Capability] = ON_DISK,
     ) -> None:
         self._admin = admin
         self._able = frozenset(able)
         self._on_event = on_event or (lambda _kind, _name, _detail: None)
-        self._in_force_timeout_s = in_force_timeout_s
-        self._restore_timeout_s = restore_timeout_s
         self._cancel_on_error = cancel_on_error
         self._guard = TerminationGuard()
         self._moves: tuple[PartitionMove, ...] = ()
         self._topic_ids: dict[str, str] = {}
         self._started_s = 0.0
         self._asked = False
-        self.throttle = Throttle(admin, journals, self._on_event, command_config=command_config)
+        self.throttle = Throttle(admin, journals, self._on_event)
         self.restored: RestoreResult | None = None
         self.not_restored: TestbedError | None = None
         """The error of a failed restore: raised, or added as a note to another error."""
@@ -105,7 +101,7 @@ class Driver:
         if throttle_bytes_per_s is not None and self._moves:
             live = [broker.id for broker in self._admin.cluster().brokers]
             self.throttle.set(self._moves, throttle_bytes_per_s, live, unthrottled, wildcard)
-            self.throttle.wait_in_force(self._in_force_timeout_s)
+            self.throttle.wait_in_force(IN_FORCE_S)
         self._started_s = time.monotonic()
         self._on_event(
             "move.started", "move", {"partitions": len(self._moves), "throttle_bytes_per_s": throttle_bytes_per_s}
@@ -156,7 +152,7 @@ class Driver:
 
         Call it from `on_poll`, not from another thread.
         """
-        self.throttle.change_rate(throttle_bytes_per_s, self._in_force_timeout_s)
+        self.throttle.change_rate(throttle_bytes_per_s, IN_FORCE_S)
 
     def cancel(self, tps: Collection[TopicPartition] | None = None) -> int:
         """Cancel the reassignments in flight, of these partitions of the plan or of all.
@@ -259,7 +255,7 @@ class Driver:
             failures.append(failure)
         finally:  # whatever the client or the sink of events raised, the throttle must not stay
             try:
-                self.restored = self.throttle.restore(self._restore_timeout_s)
+                self.restored = self.throttle.restore()
             except TestbedError as failure:
                 self.not_restored = failure
                 failures.append(failure)

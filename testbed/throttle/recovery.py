@@ -176,7 +176,6 @@ class RecoveryOutcome(StrEnum):
 class Recovery:
     """One journal's outcome, and a sentence for the user."""
 
-    journal_id: str
     outcome: RecoveryOutcome
     detail: str
 
@@ -209,21 +208,14 @@ def collect_throttles(*, dry_run: bool) -> list[str]:
     if not dead:
         return []
     found = recover(connect, folder)
-    stay = [
-        each.detail for each in found if each.outcome not in (RecoveryOutcome.RESTORED, RecoveryOutcome.OWNER_ALIVE)
-    ]
+    gone = (RecoveryOutcome.RESTORED, RecoveryOutcome.OWNER_ALIVE)
     said = [f"throttle: {each.detail}" for each in found if each.outcome is RecoveryOutcome.RESTORED]
-    if stay:
-        raise TestbedError(
-            "\n".join(
-                [
-                    *said,
-                    *stay,
-                    "where a cluster asks who you are, `testbed reassign recover --command-config FILE` connects as "
-                    "that file says; `testbed reassign recover --forget` drops those whose clusters are gone for good",
-                ]
-            )
+    if stay := [each.detail for each in found if each.outcome not in gone]:
+        hint = (
+            "where a cluster asks who you are, `testbed reassign recover --command-config FILE` connects as that file "
+            "says; `testbed reassign recover --forget` drops those whose clusters are gone for good"
         )
+        raise TestbedError("\n".join([*said, *stay, hint]))
     return said
 
 
@@ -258,21 +250,20 @@ def _recover_one(
         return _kept(folder, journal_id, RecoveryOutcome.UNREACHABLE, why, forget)
     except (KafkaError, RestoreError, CommandConfigError, ThrottleJournalError) as error:
         return _kept(folder, journal_id, RecoveryOutcome.FAILED, str(error), forget)
-    return Recovery(journal_id, RecoveryOutcome.RESTORED, detail)
+    return Recovery(RecoveryOutcome.RESTORED, detail)
 
 
 def _settled(folder: JournalFolder, journal_id: str) -> Recovery | None:
     """Return the outcome of a journal that another process restores, or has restored; None: neither."""
     if not folder.file(journal_id).exists():
-        return Recovery(journal_id, RecoveryOutcome.RESTORED, "another client has put it back meanwhile")
+        return Recovery(RecoveryOutcome.RESTORED, "another client has put it back meanwhile")
     try:
         owner = folder.read(journal_id).owner
     except ThrottleJournalError:
         return None  # the caller reports the error
     if not owner.alive():
         return None
-    detail = f"process {owner.pid} is still running and will restore it itself"
-    return Recovery(journal_id, RecoveryOutcome.OWNER_ALIVE, detail)
+    return Recovery(RecoveryOutcome.OWNER_ALIVE, f"process {owner.pid} is still running and will restore it itself")
 
 
 def _restore(admin: Admin, folder: JournalFolder, journal: ThrottleJournal, timeout_s: float) -> str:
@@ -299,8 +290,8 @@ def _kept(folder: JournalFolder, journal_id: str, outcome: RecoveryOutcome, why:
             if settled := _settled(folder, journal_id):
                 return settled
             folder.remove(journal_id)
-        return Recovery(journal_id, RecoveryOutcome.FORGOTTEN, f"removed without being restored: {why}")
-    return Recovery(journal_id, outcome, f"{why}; the journal {folder.file(journal_id)} is kept")
+        return Recovery(RecoveryOutcome.FORGOTTEN, f"removed without being restored: {why}")
+    return Recovery(outcome, f"{why}; the journal {folder.file(journal_id)} is kept")
 
 
 def still_ours(admin: Admin, raised: Iterable[ConfigChange]) -> list[ConfigChange]:

@@ -69,13 +69,11 @@ def test_nothing_moves_before_every_broker_has_the_throttle(admin: FakeAdmin, jo
 
 
 def test_the_move_is_not_started_when_a_broker_does_not_get_the_throttle(
-    admin: FakeAdmin, journals: JournalFolder
+    admin: FakeAdmin, journals: JournalFolder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr("testbed.reassignment.driver.IN_FORCE_S", 0)
     admin.deaf_brokers = frozenset({3})
-    with (
-        pytest.raises(ThrottleError, match="broker 3 reports"),
-        Driver(admin, journals, in_force_timeout_s=0) as driver,
-    ):
+    with pytest.raises(ThrottleError, match="broker 3 reports"), Driver(admin, journals) as driver:
         driver.execute(PLAN, 1000)
     assert "alter_reassignments" not in [name for name, _ in admin.calls]
     assert admin.configs == {}
