@@ -1,7 +1,7 @@
 """The faults of one testbed: apply, list and heal them, also the faults of dead processes."""
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, closing, contextmanager
 
 from testbed.errors import TestbedError, UsageError
 from testbed.faults.catalogue.client_stampede import settle as settle_stampede
@@ -202,7 +202,8 @@ def collect_faults(attach: Callable[[str], Testbed], *, dry_run: bool) -> list[s
             if not what:
                 continue
             if not dry_run:
-                _heal_dead(attach(name))
+                with closing(attach(name)) as testbed:
+                    Faults(testbed).clear_dead()
             said.append(f"{name}: {'would be ' if dry_run else ''}healed of {what}, whose process is dead")
         except TestbedError as error:
             problems.append(f"{name}: {error}")
@@ -215,10 +216,3 @@ def _dead(name: str) -> list[FaultEntry]:
     state = states.load(name)
     up = state is not None and state.status == "up"
     return [entry for entry in FaultJournal(name).entries() if entry.dead] if up else []
-
-
-def _heal_dead(testbed: Testbed) -> None:
-    try:
-        Faults(testbed).clear_dead()
-    finally:
-        testbed.close()

@@ -158,7 +158,8 @@ def _changes(
     testbed: Testbed, fault: NetworkFault | None, devices: Devices
 ) -> list[tuple[list[str], Callable[[], None]]]:
     """Return the differences of each device that is not as required, and the change that mends it."""
-    want, part = _wanted(testbed), part_of(testbed.topology, testbed.plan, fault)
+    want = network(testbed.topology, testbed.plan, active(testbed.name, NetworkFault))
+    part = part_of(testbed.topology, testbed.plan, fault)
     found: list[tuple[list[str], Callable[[], None]]] = []
     for device in sorted(part.shaped):
         shape = want.shapes.get(device)
@@ -175,10 +176,6 @@ def _changes(
         if lines := _lost_differences(link, lost, filters):
             found.append((lines, partial(devices.set_lost, link, lost)))
     return found
-
-
-def _wanted(testbed: Testbed) -> Network:
-    return network(testbed.topology, testbed.plan, active(testbed.name, NetworkFault))
 
 
 def _shape_differences(device: Device, want: Shape | None, have: Shape | None) -> list[str]:

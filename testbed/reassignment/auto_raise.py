@@ -93,10 +93,10 @@ class ThrottleRaiser:
 
     def _write(self, changes: tuple[ConfigChange, ...]) -> None:
         if self._journal is None:
-            new = ThrottleJournal.new(self._admin.bootstrap, self._admin.cluster().cluster_id, changes)
-            # Stored before the write: an interrupt during the write must still lead to its removal.
-            self._journal = replace(new, command_config=self._command_config, raises=True)
-        self._journal = replace(self._journal, changes=changes)
+            bootstrap, cluster_id = self._admin.bootstrap, self._admin.cluster().cluster_id
+            self._journal = ThrottleJournal.new(bootstrap, cluster_id, changes, self._command_config)
+        # Stored before the write: an interrupt during the write must still lead to its removal.
+        self._journal = replace(self._journal, changes=changes, raises=True)
         self._journals.write(self._journal)
 
 

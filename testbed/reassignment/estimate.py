@@ -88,13 +88,13 @@ def for_deadline(observed: ClusterLoad, deadline_s: float, nic_bps: int | None =
     found = shares(observed.copies)
     quota = math.ceil(round(throttle_for(found, deadline_s / MARGIN), 3))  # a rounding error must not add a byte
     rooms = _rooms(observed, found, nic_bps)
-    lacking = [share for share in found if share.bytes and rooms.get(_key(share), math.inf) < quota]
+    lacking = [share for share in found if share.bytes and rooms.get(share, math.inf) < quota]
     if lacking:
-        shortest_s = MARGIN * max(share.seconds(rooms[_key(share)]) for share in lacking)
-        worst = min(lacking, key=lambda share: rooms[_key(share)] - share.inbound_bytes_per_s)
+        shortest_s = MARGIN * max(share.seconds(rooms[share]) for share in lacking)
+        worst = min(lacking, key=lambda share: rooms[share] - share.inbound_bytes_per_s)
         why = (
             f"in {format_duration(deadline_s)} {_where(worst)} needs a throttle of {_rate(quota)}, "
-            f"and its NIC leaves {_rate(rooms[_key(worst)])} for it"
+            f"and its NIC leaves {_rate(rooms[worst])} for it"
         )
         if math.isinf(shortest_s):
             incoming = f"{_rate(worst.inbound_bytes_per_s)} of what is written takes all of that"
@@ -188,13 +188,12 @@ def observed(
 
 def _estimate(observed: ClusterLoad, found: tuple[Share, ...], quota: int, nic_bps: int | None) -> ThrottleEstimate:
     rooms = _rooms(observed, found, nic_bps)
-    times = {_key(share): share.seconds(min(quota, rooms.get(_key(share), math.inf))) for share in found}
+    times = {share: share.seconds(min(quota, rooms.get(share, math.inf))) for share in found}
     slowest = max(times.values(), default=0.0)
     # Among equal shares the model's order decides, also among shares that never end.
-    slowest_share = bottleneck([share for share in found if times[_key(share)] == slowest], quota) if found else None
+    slowest_share = bottleneck([share for share in found if times[share] == slowest], quota) if found else None
     lines = tuple(
-        BrokerEstimate(share, quota, times[_key(share)], rooms.get(_key(share)), share == slowest_share)
-        for share in found
+        BrokerEstimate(share, quota, times[share], rooms.get(share), share == slowest_share) for share in found
     )
     cautions = list(observed.cautions)
     if 0 < quota < _LUMPY_BELOW:
@@ -246,26 +245,22 @@ def _never(estimate: ThrottleEstimate, nic_bps: int | None) -> InfeasibleError:
     )  # fmt: skip
 
 
-def _rooms(observed: ClusterLoad, found: tuple[Share, ...], nic_bps: int | None) -> dict[tuple[int, str], float]:
+def _rooms(observed: ClusterLoad, found: tuple[Share, ...], nic_bps: int | None) -> dict[Share, float]:
     """Return the rate that each NIC leaves for throttled traffic, in B/s of logs: its rate less its other traffic."""
     if nic_bps is None:
         return {}
-    rooms = {}
+    rooms: dict[Share, float] = {}
     for share in found:
         if share.direction == "receive":
             other = observed.received_bytes_per_s.get(share.broker, 0.0)
         else:
             other = observed.sent_bytes_per_s.get(share.broker, 0.0) - share.in_sync_bytes_per_s
-        rooms[_key(share)] = max(0.0, _carried(nic_bps) - max(0.0, other))
+        rooms[share] = max(0.0, _carried(nic_bps) - max(0.0, other))
     return rooms
 
 
 def _carried(nic_bps: int) -> float:
     return nic_bps / 8 / WIRE
-
-
-def _key(share: Share) -> tuple[int, str]:
-    return share.broker, share.direction
 
 
 def _where(share: Share) -> str:

@@ -137,7 +137,7 @@ class Monitor:
         self._copied += sum(grown for (_broker, direction), grown in between.items() if direction == "receive")
         self._history.append((sizes, between))
         now_s = self._pauses.clock()
-        while len(self._history) > 2 and _age(self._history[1][0], now_s) >= BLOCK_S:
+        while len(self._history) > 2 and now_s - max(self._history[1][0].at_s.values(), default=now_s) >= BLOCK_S:
             self._history.popleft()
 
     def _rates(self, moves: Sequence[MovingPartition], answering: set[int]) -> tuple[BrokerRate, ...]:
@@ -184,11 +184,4 @@ class Monitor:
 
 
 def _brokers(moves: Iterable[MovingPartition]) -> set[int]:
-    found = set()
-    for move in moves:
-        found |= {*move.lacking} | ({move.leader} if move.leader is not None else set())
-    return found
-
-
-def _age(sizes: LogSizes, now_s: float) -> float:
-    return now_s - max(sizes.at_s.values(), default=now_s)
+    return {broker for move in moves for broker in (*move.lacking, move.leader) if broker is not None}

@@ -97,11 +97,8 @@ class Throttle:
             self._throttle_bytes_per_s = throttle_bytes_per_s
             journaled = changes(self._wanted, present)
             todo = [change for change in journaled if change.made]
-            new = ThrottleJournal.new(self._admin.bootstrap, cluster.cluster_id, journaled)
-            journal = replace(new, command_config=self._command_config)
-            # Stored before the write: an interrupt during the write must still lead to its removal.
-            self._journal = journal
-            self._journals.write(journal)
+            bootstrap, cluster_id = self._admin.bootstrap, cluster.cluster_id
+            self._write(ThrottleJournal.new(bootstrap, cluster_id, journaled, self._command_config))
             self._alter(todo)
         self._on_event(
             "throttle.set",
@@ -325,6 +322,7 @@ class Throttle:
             self._admin.alter_configs(resource, {change.key: change.value for change in mine})
 
     def _write(self, journal: ThrottleJournal) -> None:
+        # Stored before the write: an interrupt during the write must still lead to the journal's removal.
         self._journal = journal
         self._journals.write(journal)
 

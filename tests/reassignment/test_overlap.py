@@ -301,7 +301,7 @@ def test_forget_does_not_drop_what_was_adopted_while_it_tried(admin: FakeAdmin, 
 
 
 def test_the_journal_names_the_command_config(admin: FakeAdmin, journals: JournalFolder) -> None:
-    Driver(admin, journals, command_config="/etc/client.properties").throttle.set(FIRST, 1000)
+    Throttle(admin, journals, command_config="/etc/client.properties").set(FIRST, 1000)
     assert killed(journals).command_config == "/etc/client.properties"
 
 
