@@ -59,7 +59,7 @@ class ProcessFault(HostFault):
 
 
 @dataclass(frozen=True)
-class EndedFault(ProcessFault):
+class SignalFault(ProcessFault):
     """A fault that ends Kafka's process by a signal, and keeps it down."""
 
     holds: ClassVar[Hold] = Hold.DOWN

@@ -3,12 +3,12 @@
 from dataclasses import dataclass
 from typing import ClassVar, Self
 
-from testbed.faults.processes import EndedFault, look
+from testbed.faults.processes import SignalFault, look
 from testbed.provision.testbed import Testbed
 
 
 @dataclass(frozen=True)
-class BrokerKill(EndedFault):
+class BrokerKill(SignalFault):
     """SIGKILL; stays down until healed."""
 
     kind: ClassVar[str] = "broker-kill"

@@ -3,11 +3,11 @@
 from dataclasses import dataclass
 from typing import ClassVar
 
-from testbed.faults.processes import EndedFault
+from testbed.faults.processes import SignalFault
 
 
 @dataclass(frozen=True)
-class BrokerTerm(EndedFault):
+class BrokerTerm(SignalFault):
     """SIGTERM: a controlled shutdown that moves the leaders first; the broker stays down until healed."""
 
     kind: ClassVar[str] = "broker-term"
