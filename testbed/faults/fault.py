@@ -5,7 +5,7 @@ from dataclasses import MISSING, dataclass, field
 from typing import Any, ClassVar, Self
 
 from testbed.errors import TestbedError
-from testbed.faults.parameters import name
+from testbed.faults.parameters import known_hosts, name
 from testbed.provision.testbed import Testbed
 from testbed.topology.model import Topology
 
@@ -97,3 +97,7 @@ class HostFault(Fault):
     """A fault of one host."""
 
     host: str = parameter("the host", name)
+
+    def check(self, topology: Topology) -> None:
+        """See `Fault.check`."""
+        known_hosts(topology, [self.host])

@@ -12,6 +12,7 @@ from testbed.faults.fault import Fault, FaultDidNotFire
 from testbed.faults.journal import FaultEntry, FaultJournal
 from testbed.faults.network import require_on_machines
 from testbed.faults.network import settle as settle_network
+from testbed.faults.parameters import is_here
 from testbed.faults.parse import as_text
 from testbed.faults.processes import settle as settle_process
 from testbed.faults.stores import settle as settle_store
@@ -170,8 +171,10 @@ def _put_back_everything(testbed: Testbed) -> None:
     """
     settle_network(testbed)
     for host in testbed.topology.hosts:
-        settle_cpu(testbed, host.name)
-        settle_memory(testbed, host.name)
+        if not testbed.topology.exists:
+            settle_cpu(testbed, host.name)
+        if is_here(testbed.topology, host.name):
+            settle_memory(testbed, host.name)
         settle_stampede(testbed, host.name)
         if host.node_id is not None:
             settle_disk(testbed, host.name)

@@ -152,6 +152,17 @@ def known_hosts(topology: Topology, found: Sequence[str]) -> None:
         _known(topology.name, "host", each, [host.name for host in topology.hosts])
 
 
+def is_here(topology: Topology, host: str) -> bool:
+    """Return whether a host is a container of the machine on which the testbed runs."""
+    return not topology.exists and not topology.remote_machine_of(topology.host(host))
+
+
+def container_here(topology: Topology, host: str, kind: str) -> None:
+    """Raise `UsageError` for a fault that changes this machine's kernel, when the host is not a container here."""
+    if not is_here(topology, host):
+        raise UsageError(f"{host} is not a container of this machine: {kind} cannot change the kernel of another one")
+
+
 def known_nic(topology: Topology, host: str, nic: str, every: str) -> None:
     """Raise `UsageError` when the topology lacks the host or its NIC; `every` stands for all NICs."""
     known_hosts(topology, [host])

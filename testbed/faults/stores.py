@@ -8,7 +8,7 @@ from testbed.errors import TestbedError, UsageError
 from testbed.faults import store_errors
 from testbed.faults.fault import HostFault
 from testbed.faults.journal import active, active_on
-from testbed.faults.parameters import known_hosts
+from testbed.faults.parameters import is_here
 from testbed.faults.processes import Hold, ProcessState, look, pulses, settle_pulses, start
 from testbed.hosts import Daemon
 from testbed.objectstore.server import DATA_DIR, PID_FILE
@@ -53,7 +53,7 @@ class StoreFault(HostFault):
 
     def check(self, topology: Topology) -> None:
         """See `Fault.check`."""
-        known_hosts(topology, [self.host])
+        super().check(topology)
         if topology.host(self.host).role is not Role.OBJECTSTORE:
             there = [host.name for host in topology.objectstores]
             stores = f"{choices(there)} do" if there else f"{topology.name} has none (role objectstore)"
@@ -105,7 +105,8 @@ def settle(testbed: Testbed, host: str) -> None:
     server = testbed.objectstore.server(host)
     _settle_filler(server, any(fault.fills for fault in faults))
     _settle_drives(server, offline=any(fault.offline for fault in faults))
-    store_errors.settle(testbed, host, [fault.rule for fault in faults if fault.rule])
+    if is_here(testbed.topology, host):
+        store_errors.settle(testbed, host, [fault.rule for fault in faults if fault.rule])
     if max((fault.holds for fault in faults), default=Hold.RUNNING) is Hold.DOWN:
         pulses(server, PID_FILE, None).stop()
         return

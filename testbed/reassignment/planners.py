@@ -155,11 +155,9 @@ def add(assignment: Assignment, racks: Racks, joining: Collection[int]) -> Plan:
 
     Raise `PlanError` when a joining broker is unknown.
     """
-    unknown = sorted(set(joining) - set(racks))
-    if unknown:
-        raise PlanError(
-            "plan", [f"broker {broker} is not among the live brokers {sorted(racks)}" for broker in unknown]
-        )
+    if unknown := sorted(set(joining) - set(racks)):
+        problems = [f"broker {broker} is not among the live brokers {sorted(racks)}" for broker in unknown]
+        raise PlanError("plan", problems)
     placement = Placement(assignment, racks)
     _level(placement, joining)
     _level_leaders(placement, joining)

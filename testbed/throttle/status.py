@@ -73,7 +73,8 @@ def read_status(admin: Admin, journals: JournalFolder) -> ThrottleStatus:
     topics = admin.topics()
     lists = admin.topics_configs(topics, LISTS)
     live = [broker.id for broker in cluster.brokers]
-    dead = sorted((_assigned(admin) | _listed(lists)) - set(live))
+    assigned = {broker for state in existing_partitions(admin, topics).values() for broker in state.replicas}
+    dead = sorted((assigned | _listed(lists)) - set(live))
     return ThrottleStatus(
         cluster.cluster_id,
         (
@@ -105,12 +106,6 @@ def clear(admin: Admin, state: ThrottleStatus) -> None:
             problems.append(str(error))
     if problems:
         raise ClearError("not everything was cleared, or is known to be:\n  " + "\n  ".join(problems))
-
-
-def _assigned(admin: Admin) -> set[int]:
-    """Return all brokers that have replicas."""
-    states = existing_partitions(admin, admin.topics())
-    return {broker for state in states.values() for broker in state.replicas}
 
 
 def _listed(lists: Mapping[str, Mapping[str, str]]) -> set[int]:

@@ -187,6 +187,18 @@ def test_it_takes_effect_and_is_healed(up, text):
     assert (up.objectstore.server("s1").pid() == before) == (text.split()[0] not in EACH[0] + EACH[1])
 
 
+def test_a_server_on_a_machine_that_exists_is_healed_without_this_machines_kernel(up, monkeypatch):
+    monkeypatch.setattr(store_errors, "settle", lambda *_args: pytest.fail("its container is not here"))
+    up.topology = loads(
+        "{name: stored, provision: inventory, inventory: {user: ops, key: id}, kafka: {version: 4.3.1},"
+        " defaults: {nic: {device: eth0, rate: 1gbit}},"
+        " hosts: {b1: {role: both, ssh: {address: 198.18.5.2}}, s1: {role: objectstore, ssh: {address: 198.18.5.3}}}}"
+    )
+    with Faults(up).injected(parse_fault(EACH[0])):
+        assert effect(up) == {"objectstore-down"}
+    as_declared(up)
+
+
 @pytest.mark.parametrize("text", EACH)
 def test_what_a_dead_process_left_is_healed_by_the_next(up, text):
     faults = Faults(up)

@@ -11,7 +11,7 @@ from typing import ClassVar, Self
 from testbed.errors import UsageError
 from testbed.faults.fault import HostFault, parameter, remembered_field
 from testbed.faults.journal import active_on
-from testbed.faults.parameters import joined, known_brokers, known_hosts, name, names, show_ms, whole_ms, whole_number
+from testbed.faults.parameters import joined, known_brokers, name, names, show_ms, whole_ms, whole_number
 from testbed.faults.processes import start
 from testbed.hosts import Daemon
 from testbed.kafka.node import CLIENT_PORT
@@ -55,7 +55,7 @@ class ClientStampede(HostFault):
 
     def check(self, topology: Topology) -> None:
         """See `Fault.check`."""
-        known_hosts(topology, [self.host])
+        super().check(topology)
         if self.brokers != ALL:
             known_brokers(topology, self.brokers)
         if len(self.to(topology)) > self.connections:

@@ -7,7 +7,7 @@ from typing import ClassVar, Self
 from testbed.errors import TestbedError, UsageError
 from testbed.faults.fault import HostFault, parameter
 from testbed.faults.journal import active_on
-from testbed.faults.parameters import cpus, known_hosts
+from testbed.faults.parameters import cpus
 from testbed.provision.containers import HostContainer
 from testbed.provision.machine import limit_in_force
 from testbed.provision.testbed import Testbed
@@ -25,7 +25,7 @@ class CpuLimit(HostFault):
 
     def check(self, topology: Topology) -> None:
         """See `Fault.check`."""
-        known_hosts(topology, [self.host])
+        super().check(topology)
         if topology.exists:
             raise UsageError(f"{self.host} is a machine that exists: the testbed does not limit its CPUs")
 

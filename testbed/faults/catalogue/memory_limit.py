@@ -8,7 +8,7 @@ from testbed.errors import TestbedError
 from testbed.faults import processes, stores
 from testbed.faults.fault import HostFault, parameter
 from testbed.faults.journal import active_on
-from testbed.faults.parameters import known_hosts
+from testbed.faults.parameters import container_here
 from testbed.provision.cgroups import ContainerCgroup, no_memory_limit
 from testbed.provision.testbed import Testbed
 from testbed.topology.host import Role
@@ -43,7 +43,8 @@ class MemoryLimit(HostFault):
 
     def check(self, topology: Topology) -> None:
         """See `Fault.check`."""
-        known_hosts(topology, [self.host])
+        super().check(topology)
+        container_here(topology, self.host, self.kind)
 
     def prepare(self, testbed: Testbed) -> Self:
         """See `Fault.prepare`."""

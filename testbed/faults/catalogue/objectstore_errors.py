@@ -4,11 +4,12 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from testbed.faults.fault import parameter
-from testbed.faults.parameters import joined, names, one_of, share
+from testbed.faults.parameters import container_here, joined, names, one_of, share
 from testbed.faults.store_errors import Rule, missing, no_redirect
 from testbed.faults.stores import StoreFault
 from testbed.provision.testbed import Testbed
 from testbed.suggestions import choices, did_you_mean
+from testbed.topology.model import Topology
 from testbed.units import format_share
 
 OPERATIONS = ("put", "get", "delete", "list")
@@ -47,6 +48,11 @@ class ObjectstoreErrors(StoreFault):
     def lacking(cls) -> str:
         """See `Fault.lacking`."""
         return no_redirect()
+
+    def check(self, topology: Topology) -> None:
+        """See `Fault.check`."""
+        super().check(topology)
+        container_here(topology, self.host, self.kind)
 
     @property
     def rule(self) -> Rule:
