@@ -17,7 +17,7 @@ from testbed.kafka.cancellation import cancel_running
 from testbed.kafka.errors import KafkaError
 from testbed.probes.recorder import now_us
 from testbed.reassignment.batching.execution import Execution, ExecutionError
-from testbed.reassignment.batching.forecast import batches_of, carried, finished_s, one_carries_all
+from testbed.reassignment.batching.forecast import carried, finished_s, forecast, one_carries_all
 from testbed.reassignment.batching.job import Job, JobControl, JobError, JobFolder
 from testbed.reassignment.batching.step import Batch, steps_to_target
 from testbed.reassignment.batching.turn import Turn
@@ -85,7 +85,7 @@ class BatchedModel:
             for group in environment.throttled_groups()
             for tp in group.tps()
         }
-        return batches_of(views, environment.ids.values(), environment.setup.limits)
+        return forecast(views, environment.ids.values(), environment.setup.limits).batches
 
 
 class BatchedDriver:

@@ -27,7 +27,7 @@ from testbed.kafka.errors import KafkaError
 from testbed.kafka.node import FETCH_TUNED
 from testbed.kafka.types import TopicPartition
 from testbed.probes.logwatch import LogWatch, during, new_replicas
-from testbed.probes.other_machines import machines_probe
+from testbed.probes.machine import machine_probe
 from testbed.probes.recorder import now_us
 from testbed.throttle.journal import JournalFolder
 from testbed.throttle.throttle import Throttle
@@ -214,7 +214,7 @@ def run_scenario(context: Context, scenario: Kip455Scenario) -> ExperimentResult
     with Kip455Executor(context, scenario) as executor:
         watch = LogWatch(context.testbed)
         watch.start()
-        recorder.poll("machine", 1.0, machines_probe(context.testbed.machine_shells))
+        recorder.poll("machine", 1.0, machine_probe(context.testbed.machine_shells))
         with recorder.step("prepare"):
             executor.prepare()
         steps = executor.walk()

@@ -14,8 +14,9 @@ from results.contract.steps import State
 from results.criteria.step_measures import DESCRIBED, LISTED, LOG, state_of
 from testbed.errors import TestbedError
 from testbed.hosts import Shell
+from testbed.kafka.admin import Admin
 from testbed.kafka.errors import UNKNOWN_TOPIC_OR_PARTITION, KafkaError
-from testbed.kafka.types import AdminApi, PartitionState, Reassignment, TopicPartition
+from testbed.kafka.types import PartitionState, Reassignment, TopicPartition
 from testbed.probes.recorder import Recorder, now_us
 from testbed.provision.testbed import Testbed
 from testbed.reassignment.metadata_log import MetadataHistory, MetadataLogError, Registration, read_history
@@ -42,7 +43,7 @@ class TraceComparison:
 class Trace:
     """The trace of some topics' partitions. Call `look` regularly, and `finish` once at the end."""
 
-    def __init__(self, recorder: Recorder, admin: AdminApi, topics: Sequence[str]) -> None:
+    def __init__(self, recorder: Recorder, admin: Admin, topics: Sequence[str]) -> None:
         self._recorder, self._admin, self._topics = recorder, admin, tuple(topics)
         self._lock = threading.Lock()
         self._last: dict[tuple[str, TopicPartition], Detail] = {}

@@ -7,9 +7,8 @@ from functools import partial
 from results.contract.schema import Sample
 from testbed.experiments.layout import Layout
 from testbed.kafka.admin import Admin
-from testbed.kafka.types import AdminApi
 from testbed.probes.brokers import quota_samples, watch_brokers, watch_stores
-from testbed.probes.other_machines import machines_probe
+from testbed.probes.machine import machine_probe
 from testbed.probes.recorder import Recorder, now_us
 from testbed.provision.testbed import Testbed
 from testbed.throttle.throttle import Throttle
@@ -20,9 +19,9 @@ QUOTA_POLL_S = 0.3
 ISR_POLL_S = 0.5
 
 
-def start_samplers(recorder: Recorder, testbed: Testbed, admin: AdminApi, layout: Layout) -> None:
+def start_samplers(recorder: Recorder, testbed: Testbed, admin: Admin, layout: Layout) -> None:
     """Start the probes of the machine, the brokers and the object stores, and the poll of in-sync replicas."""
-    recorder.poll("machine", 1.0, machines_probe(testbed.machine_shells))
+    recorder.poll("machine", 1.0, machine_probe(testbed.machine_shells))
     watch_brokers(recorder, testbed.topology, testbed.hosts, layout.topics)
     watch_stores(recorder, testbed.topology, testbed.hosts)
     # Without producers an ISR of one replica cannot shrink.
@@ -54,7 +53,7 @@ def quota_polls(
             poller.stop()
 
 
-def isr_samples(admin: AdminApi, topics: Sequence[str]) -> list[Sample]:
+def isr_samples(admin: Admin, topics: Sequence[str]) -> list[Sample]:
     """Return the number of in-sync replicas of each partition."""
     asked, states = now_us(), admin.partitions(topics)
     return [

@@ -1,11 +1,12 @@
 """The disks of brokers under faults: the state that topology and active faults require, and the changes to reach it."""
 
+from dataclasses import dataclass
 from typing import ClassVar
 
 from testbed.errors import TestbedError, UsageError
 from testbed.faults import processes
-from testbed.faults.fault import Fault
-from testbed.faults.journal import active
+from testbed.faults.fault import HostFault
+from testbed.faults.journal import active_on
 from testbed.faults.parameters import kafka_host
 from testbed.kafka.node import DATA_DIR
 from testbed.network.namespaces import run_program_as_root
@@ -21,14 +22,17 @@ PROBE_BYTES = 4 * 2**20
 _ROUGH_BYTES = 2**20
 
 
-class DiskFault(Fault):
-    """A fault of the file system with Kafka's data on one host. A kind adds `apply` and `verify`."""
+@dataclass(frozen=True)
+class DiskFault(HostFault):
+    """A fault of the file system with Kafka's data on one host."""
 
+    deadline_s: ClassVar[float] = 30.0
     hinders: ClassVar[bool] = True
     """Kafka shuts down when it cannot write to its only log directory."""
     fills: ClassVar[bool] = False
     read_only: ClassVar[bool] = False
-    host: str
+    refused_with: ClassVar[str]
+    """The kernel's words when it refuses a write."""
 
     @property
     def rate_bytes_per_s(self) -> int | None:
@@ -56,21 +60,20 @@ class DiskFault(Fault):
                 "in the topology give it one, such as disk: {size: 2GB}"
             )
 
-    def apply(self, testbed: Testbed) -> None:
-        """See `Fault.apply`."""
+    def settle(self, testbed: Testbed) -> None:
+        """See `Fault.settle`."""
         settle(testbed, self.host)
+
+    def verify(self, testbed: Testbed) -> str | None:
+        """See `Fault.verify`: writes a file, which must fail."""
+        why = refusal(testbed, self.host)
+        return None if self.refused_with in why else why or f"the disk of {self.host} still takes a file"
 
     def heal(self, testbed: Testbed) -> None:
         """See `Fault.heal`: also starts Kafka, which shuts down without a disk to write to."""
-        settle(testbed, self.host)
+        super().heal(testbed)
         if not _any(testbed, self.host, "fills") and not _any(testbed, self.host, "read_only"):
             processes.settle(testbed, self.host)
-
-
-def faults_of(testbed: Testbed, host: str) -> list[DiskFault]:
-    """Return the active faults of a host's disk."""
-    found = active(testbed.name, DiskFault)  # type: ignore[type-abstract]
-    return [fault for fault in found if fault.host == host]
 
 
 def declared_rate(topology: Topology, host: str) -> int | None:
@@ -81,7 +84,8 @@ def declared_rate(topology: Topology, host: str) -> int | None:
 
 def wanted_rate(testbed: Testbed, host: str) -> int | None:
     """Return the lowest rate of a host's disk from its topology and active faults, in bytes/s; None without one."""
-    rates = [declared_rate(testbed.topology, host), *(fault.rate_bytes_per_s for fault in faults_of(testbed, host))]
+    faults = active_on(testbed, host, DiskFault)
+    rates = [declared_rate(testbed.topology, host), *(fault.rate_bytes_per_s for fault in faults)]
     return min((rate for rate in rates if rate is not None), default=None)
 
 
@@ -114,7 +118,7 @@ def refusal(testbed: Testbed, host: str, size_bytes: int = PROBE_BYTES) -> str:
 
 
 def _any(testbed: Testbed, host: str, state: str) -> bool:
-    return any(getattr(fault, state) for fault in faults_of(testbed, host))
+    return any(getattr(fault, state) for fault in active_on(testbed, host, DiskFault))
 
 
 def _device(testbed: Testbed, host: str) -> str:

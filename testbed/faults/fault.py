@@ -1,10 +1,11 @@
-"""The protocol of a fault: a value that can be applied, verified and healed."""
+"""A fault: a value that can be applied, verified and healed."""
 
 from collections.abc import Callable
-from dataclasses import MISSING, field
-from typing import Any, ClassVar, Protocol, Self
+from dataclasses import MISSING, dataclass, field
+from typing import Any, ClassVar, Self
 
 from testbed.errors import TestbedError
+from testbed.faults.parameters import known_hosts, name
 from testbed.provision.testbed import Testbed
 from testbed.topology.model import Topology
 
@@ -13,11 +14,24 @@ class FaultDidNotFire(TestbedError):
     """A fault was applied but its effect could not be verified: measurements with it are void."""
 
 
-class Fault(Protocol):
+def parameter(
+    help: str, parse: Callable[[str], object], show: Callable[[Any], str] = str, *, default: Any = MISSING
+) -> Any:
+    """Return a field `name=VALUE`; `parse` raises ValueError naming the allowed values, `show` is its inverse."""
+    return field(default=default, metadata={"help": help, "parse": parse, "show": show})
+
+
+def remembered_field(default: Any = None) -> Any:
+    """Return a field that `prepare` sets: no parameter on a command line, but a part of the fault's entry."""
+    return field(default=default, metadata={"noted": True})
+
+
+@dataclass(frozen=True)
+class Fault:
     """One fault: a frozen dataclass whose fields are its parameters (`parameter`).
 
     `testbed.faults.Faults` calls the methods in this order: `check`, `lacking`, `prepare`; then, with the fault on
-    disk, `apply` and `verify`; finally `heal`.
+    disk, `apply` and `verify`; finally `heal`. Most faults define `settle` instead of `apply` and `heal`.
     """
 
     kind: ClassVar[str]
@@ -55,26 +69,35 @@ class Fault(Protocol):
         del testbed
         return self
 
+    def settle(self, testbed: Testbed) -> None:
+        """Bring what the fault concerns into the state that the topology and the active faults require.
+
+        Idempotent. Raise `TestbedError`.
+        """
+        raise NotImplementedError
+
     def apply(self, testbed: Testbed) -> None:
         """Apply the fault. Raise `TestbedError`."""
+        self.settle(testbed)
 
     def verify(self, testbed: Testbed) -> str | None:
         """Check the effect itself: return None if it is there, otherwise the observation as text."""
+        raise NotImplementedError
 
     def heal(self, testbed: Testbed) -> None:
         """Restore the declared state, as far as the other active faults permit.
 
         Idempotent; also correct after an `apply` that was interrupted.
         """
+        self.settle(testbed)
 
 
-def parameter(
-    help: str, parse: Callable[[str], object], show: Callable[[Any], str] = str, *, default: Any = MISSING
-) -> Any:
-    """Return a field `name=VALUE`; `parse` raises ValueError naming the allowed values, `show` is its inverse."""
-    return field(default=default, metadata={"help": help, "parse": parse, "show": show})
+@dataclass(frozen=True)
+class HostFault(Fault):
+    """A fault of one host."""
 
+    host: str = parameter("the host", name)
 
-def remembered_field(default: Any = None) -> Any:
-    """Return a field that `prepare` sets: no parameter on a command line, but a part of the fault's entry."""
-    return field(default=default, metadata={"noted": True})
+    def check(self, topology: Topology) -> None:
+        """See `Fault.check`."""
+        known_hosts(topology, [self.host])

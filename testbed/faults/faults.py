@@ -1,19 +1,20 @@
 """The faults of one testbed: apply, list and heal them, also the faults of dead processes."""
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, closing, contextmanager
 
 from testbed.errors import TestbedError, UsageError
-from testbed.faults.cpu import settle as settle_cpu
+from testbed.faults.catalogue.client_stampede import settle as settle_stampede
+from testbed.faults.catalogue.cpu_limit import settle as settle_cpu
+from testbed.faults.catalogue.memory_limit import settle as settle_memory
 from testbed.faults.disks import settle as settle_disk
 from testbed.faults.fault import Fault, FaultDidNotFire
 from testbed.faults.journal import FaultEntry, FaultJournal
-from testbed.faults.memory import settle as settle_memory
 from testbed.faults.network import require_on_machines
 from testbed.faults.network import settle as settle_network
+from testbed.faults.parameters import is_here
 from testbed.faults.parse import as_text
 from testbed.faults.processes import settle as settle_process
-from testbed.faults.stampedes import settle as settle_stampede
 from testbed.faults.stores import settle as settle_store
 from testbed.owner import Owner
 from testbed.provision import state as states
@@ -170,8 +171,10 @@ def _put_back_everything(testbed: Testbed) -> None:
     """
     settle_network(testbed)
     for host in testbed.topology.hosts:
-        settle_cpu(testbed, host.name)
-        settle_memory(testbed, host.name)
+        if not testbed.topology.exists:
+            settle_cpu(testbed, host.name)
+        if is_here(testbed.topology, host.name):
+            settle_memory(testbed, host.name)
         settle_stampede(testbed, host.name)
         if host.node_id is not None:
             settle_disk(testbed, host.name)
@@ -202,7 +205,8 @@ def collect_faults(attach: Callable[[str], Testbed], *, dry_run: bool) -> list[s
             if not what:
                 continue
             if not dry_run:
-                _heal_dead(attach(name))
+                with closing(attach(name)) as testbed:
+                    Faults(testbed).clear_dead()
             said.append(f"{name}: {'would be ' if dry_run else ''}healed of {what}, whose process is dead")
         except TestbedError as error:
             problems.append(f"{name}: {error}")
@@ -215,10 +219,3 @@ def _dead(name: str) -> list[FaultEntry]:
     state = states.load(name)
     up = state is not None and state.status == "up"
     return [entry for entry in FaultJournal(name).entries() if entry.dead] if up else []
-
-
-def _heal_dead(testbed: Testbed) -> None:
-    try:
-        Faults(testbed).clear_dead()
-    finally:
-        testbed.close()

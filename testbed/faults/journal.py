@@ -14,14 +14,16 @@ from typing import Any, TypeVar
 from results.contract import durable
 from results.contract.untrusted import parse_json
 from testbed.errors import TestbedError
-from testbed.faults.fault import Fault
+from testbed.faults.fault import Fault, HostFault
 from testbed.faults.parse import as_text, notes, parse_fault, with_notes
 from testbed.owner import Owner
 from testbed.provision import state as states
+from testbed.provision.testbed import Testbed
 
 _SCHEMA = 1
 _ACTIVE, _HEALED, _DAMAGED, _RESTORED = ".json", ".healed", ".damaged", ".restored"
 F = TypeVar("F", bound=Fault)
+H = TypeVar("H", bound=HostFault)
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,3 +168,8 @@ def active(testbed: str, kind: type[F]) -> tuple[F, ...]:
     """Return the active faults of this class (or a subclass), oldest first."""
     entries = FaultJournal(testbed).entries()
     return tuple(each.fault for each in entries if not each.healing and isinstance(each.fault, kind))
+
+
+def active_on(testbed: Testbed, host: str, kind: type[H]) -> list[H]:
+    """Return the active faults of this class on one host, oldest first."""
+    return [fault for fault in active(testbed.name, kind) if fault.host == host]

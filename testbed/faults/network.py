@@ -6,13 +6,15 @@ impairments stays below them. A heal does the same as an apply: it computes the 
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from ipaddress import IPv4Address
 from typing import ClassVar
 
 from testbed.errors import TestbedError, UsageError
 from testbed.faults.devices import Device, Devices, Program, program
-from testbed.faults.fault import Fault
+from testbed.faults.fault import Fault, parameter
 from testbed.faults.journal import active
+from testbed.faults.parameters import known_rack, name, no_uplink
 from testbed.network.addresses import AddressPlan
 from testbed.network.fabric import fabric_devices, port, shaped_devices
 from testbed.network.shape import Shape, compare
@@ -24,6 +26,7 @@ PING_S = 1
 EVERY_NIC = "all"
 
 
+@dataclass(frozen=True)
 class NetworkFault(Fault):
     """A fault of the network: each kind overrides one of the first three methods."""
 
@@ -48,8 +51,8 @@ class NetworkFault(Fault):
         del testbed
         return None
 
-    def apply(self, testbed: Testbed) -> None:
-        """See `Fault.apply`."""
+    def settle(self, testbed: Testbed) -> None:
+        """See `Fault.settle`."""
         settle(testbed, self)
 
     def verify(self, testbed: Testbed) -> str | None:
@@ -57,9 +60,21 @@ class NetworkFault(Fault):
         found = differences(testbed, self)
         return "; ".join(found) if found else self.probe(testbed)
 
-    def heal(self, testbed: Testbed) -> None:
-        """See `Fault.heal`."""
-        settle(testbed, self)
+
+@dataclass(frozen=True)
+class UplinkFault(NetworkFault):
+    """A fault of a rack's uplink."""
+
+    rack: str = parameter("the rack", name)
+
+    @classmethod
+    def absent_from(cls, topology: Topology) -> str:
+        """See `Fault.absent_from`."""
+        return no_uplink(topology)
+
+    def check(self, topology: Topology) -> None:
+        """See `Fault.check`."""
+        known_rack(topology, self.rack)
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,51 +142,40 @@ def settle(testbed: Testbed, fault: NetworkFault | None = None) -> None:
 
     Raise `TestbedError` when the kernel reports another state afterwards.
     """
-    want, part = _wanted(testbed), part_of(testbed.topology, testbed.plan, fault)
     devices = Devices(testbed)
-    for device in sorted(part.shaped):
-        shape = want.shapes.get(device)
-        if _shape_differences(device, shape, devices.shape(device)):
-            devices.set_shape(device, shape)
-    if part.links:
-        are_down = devices.links_down()
-        for name in sorted(part.links):
-            if (name in are_down) != (name in want.down):
-                devices.set_link(name, up=name not in want.down)
-    if part.filtered:
-        filters = devices.filters()
-        for name in sorted(part.filtered):
-            if _lost_differences(name, want.lost.get(name, frozenset()), filters):
-                devices.set_lost(name, want.lost.get(name, frozenset()))
-    found = differences(testbed, fault, devices)
-    if found:
+    for _lines, change in _changes(testbed, fault, devices):
+        change()
+    if found := [line for lines, _change in _changes(testbed, fault, devices) for line in lines]:
         raise TestbedError("the kernel did not take it:\n  " + "\n  ".join(found))
 
 
-def differences(testbed: Testbed, fault: NetworkFault | None, devices: Devices | None = None) -> list[str]:
+def differences(testbed: Testbed, fault: NetworkFault | None) -> list[str]:
     """Return one line for each difference from the required state on devices that `fault` concerns."""
-    want, part = _wanted(testbed), part_of(testbed.topology, testbed.plan, fault)
-    devices = devices or Devices(testbed)
-    found = [
-        line
-        for device in sorted(part.shaped)
-        for line in _shape_differences(device, want.shapes.get(device), devices.shape(device))
-    ]
+    return [line for lines, _change in _changes(testbed, fault, Devices(testbed)) for line in lines]
+
+
+def _changes(
+    testbed: Testbed, fault: NetworkFault | None, devices: Devices
+) -> list[tuple[list[str], Callable[[], None]]]:
+    """Return the differences of each device that is not as required, and the change that mends it."""
+    want = network(testbed.topology, testbed.plan, active(testbed.name, NetworkFault))
+    part = part_of(testbed.topology, testbed.plan, fault)
+    found: list[tuple[list[str], Callable[[], None]]] = []
+    for device in sorted(part.shaped):
+        shape = want.shapes.get(device)
+        if lines := _shape_differences(device, shape, devices.shape(device)):
+            found.append((lines, partial(devices.set_shape, device, shape)))
     are_down = devices.links_down() if part.links else set()
-    found += [
-        f"fabric {name} is {'down' if name in are_down else 'up'}"
-        for name in sorted(part.links)
-        if (name in are_down) != (name in want.down)
-    ]
+    for link in sorted(part.links):
+        if (link in are_down) != (link in want.down):
+            line = f"fabric {link} is {'down' if link in are_down else 'up'}"
+            found.append(([line], partial(devices.set_link, link, up=link in are_down)))
     filters = devices.filters() if part.filtered else {}
-    for name in sorted(part.filtered):
-        found += _lost_differences(name, want.lost.get(name, frozenset()), filters)
+    for link in sorted(part.filtered):
+        lost = want.lost.get(link, frozenset())
+        if lines := _lost_differences(link, lost, filters):
+            found.append((lines, partial(devices.set_lost, link, lost)))
     return found
-
-
-def _wanted(testbed: Testbed) -> Network:
-    faults = active(testbed.name, NetworkFault)  # type: ignore[type-abstract]
-    return network(testbed.topology, testbed.plan, faults)
 
 
 def _shape_differences(device: Device, want: Shape | None, have: Shape | None) -> list[str]:
@@ -180,12 +184,12 @@ def _shape_differences(device: Device, want: Shape | None, have: Shape | None) -
     return [f"{device}: {difference}" for difference in compare(want, have)]
 
 
-def _lost_differences(name: str, want: frozenset[IPv4Address], have: Mapping[str, Sequence[Program]]) -> list[str]:
-    if have.get(name) == ([program(want)] if want else None):
+def _lost_differences(link: str, want: frozenset[IPv4Address], have: Mapping[str, Sequence[Program]]) -> list[str]:
+    if have.get(link) == ([program(want)] if want else None):
         return []
     if not want:
-        return [f"fabric {name} still has a filter"]
-    return [f"fabric {name} has {'another' if name in have else 'no'} filter; {len(want)} addresses must be lost there"]
+        return [f"fabric {link} still has a filter"]
+    return [f"fabric {link} has {'another' if link in have else 'no'} filter; {len(want)} addresses must be lost there"]
 
 
 # ---- the parts of a topology in the fabric

@@ -13,6 +13,7 @@ from testbed.topology.model import Topology
 from testbed.units import format_bit_rate, parse_bit_rate, parse_duration_us, parse_share
 
 L = TypeVar("L", bound=Link)
+MIN_PAUSE_US = 20_000
 
 
 class Direction(StrEnum):
@@ -140,21 +141,33 @@ def show_ms(duration_us: int) -> str:
     return f"{duration_us // 1000}ms" if rest else f"{whole}s"
 
 
+def _known(owner: str, kind: str, found: str, known: Sequence[str]) -> None:
+    if found not in known:
+        raise UsageError(f"{owner} has no {kind} {found!r}; it has {choices(known)}{did_you_mean(found, known)}")
+
+
 def known_hosts(topology: Topology, found: Sequence[str]) -> None:
     """Raise `UsageError` when the topology lacks a host."""
-    known = [host.name for host in topology.hosts]
     for each in found:
-        if each not in known:
-            near = did_you_mean(each, known)
-            raise UsageError(f"{topology.name} has no host {each!r}; it has {choices(known)}{near}")
+        _known(topology.name, "host", each, [host.name for host in topology.hosts])
+
+
+def is_here(topology: Topology, host: str) -> bool:
+    """Return whether a host is a container of the machine on which the testbed runs."""
+    return not topology.exists and not topology.remote_machine_of(topology.host(host))
+
+
+def container_here(topology: Topology, host: str, kind: str) -> None:
+    """Raise `UsageError` for a fault that changes this machine's kernel, when the host is not a container here."""
+    if not is_here(topology, host):
+        raise UsageError(f"{host} is not a container of this machine: {kind} cannot change the kernel of another one")
 
 
 def known_nic(topology: Topology, host: str, nic: str, every: str) -> None:
     """Raise `UsageError` when the topology lacks the host or its NIC; `every` stands for all NICs."""
     known_hosts(topology, [host])
-    known = [each.name for each in topology.host(host).nics]
-    if nic != every and nic not in known:
-        raise UsageError(f"{host} has no NIC {nic!r}; it has {choices(known)}{did_you_mean(nic, known)}")
+    if nic != every:
+        _known(host, "NIC", nic, [each.name for each in topology.host(host).nics])
 
 
 def kafka_host(topology: Topology, found: str) -> None:
@@ -178,11 +191,25 @@ def known_brokers(topology: Topology, found: Sequence[str]) -> None:
 
 def known_rack(topology: Topology, found: str) -> None:
     """Raise `UsageError` when the topology lacks the rack, or the rack has nothing beyond its uplink."""
-    if found not in topology.racks:
-        near = did_you_mean(found, topology.racks)
-        raise UsageError(f"{topology.name} has no rack {found!r}; it has {choices(topology.racks)}{near}")
+    _known(topology.name, "rack", found, topology.racks)
     if why := no_uplink(topology):
         raise UsageError(why)
+
+
+def refuse_no_slower(rate: int, declared: int | None, owner: str, show: Callable[[int], str]) -> None:
+    """Raise `UsageError` when `rate` is not below the declared one; `show` returns a rate as text."""
+    if declared is not None and rate >= declared:
+        raise UsageError(f"rate={show(rate)} would slow nothing down: {owner} has {show(declared)}")
+
+
+def refuse_pauses(pause_us: int, every_us: int, most_us: int) -> None:
+    """Raise `UsageError` when pauses of this length and distance are too short, too close or too far apart."""
+    if not MIN_PAUSE_US <= pause_us <= every_us - MIN_PAUSE_US or every_us > most_us:
+        least = show_ms(MIN_PAUSE_US)
+        raise UsageError(
+            f"allowed is a pause of {least} or more, {least} or more between two, and {show_ms(most_us)} at most from "
+            f"one to the next; not pause={show_ms(pause_us)} every={show_ms(every_us)}"
+        )
 
 
 def no_uplink(topology: Topology) -> str:

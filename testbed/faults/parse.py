@@ -1,9 +1,9 @@
 """Faults as text: `broker-kill host=b2`."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, Field, fields, replace
 from functools import cache
-from typing import Any, cast
+from typing import Any
 
 from testbed.discover import discovered
 from testbed.errors import UsageError
@@ -19,7 +19,7 @@ def kinds() -> Mapping[str, type[Fault]]:
 
 def parameters(kind: type[Fault]) -> tuple["Field[Any]", ...]:
     """Return the fields of a kind that are written as `name=VALUE`."""
-    return tuple(each for each in fields(cast(Any, kind)) if "parse" in each.metadata)
+    return tuple(each for each in fields(kind) if "parse" in each.metadata)
 
 
 def usage(kind: type[Fault]) -> str:
@@ -69,18 +69,13 @@ def parse_fault(text: str) -> Fault:
 
 def split_faults(words: Sequence[str]) -> list[str]:
     """Return the texts of several faults in a list of words: a word without `=` begins the next fault."""
-    return [" ".join(group) for group in _groups(" ".join(words).split())]
-
-
-def _groups(words: Sequence[str]) -> Iterator[list[str]]:
-    group: list[str] = []
-    for word in words:
-        if "=" not in word and group:
-            yield group
-            group = []
-        group.append(word)
-    if group:
-        yield group
+    texts: list[str] = []
+    for word in " ".join(words).split():
+        if "=" in word and texts:
+            texts[-1] += f" {word}"
+        else:
+            texts.append(word)
+    return texts
 
 
 def as_text(fault: Fault) -> str:
@@ -95,9 +90,9 @@ def as_text(fault: Fault) -> str:
 
 def notes(fault: Fault) -> dict[str, Any]:
     """Return the remembered fields; with `as_text` they are the whole fault."""
-    return {each.name: getattr(fault, each.name) for each in fields(cast(Any, fault)) if "noted" in each.metadata}
+    return {each.name: getattr(fault, each.name) for each in fields(fault) if "noted" in each.metadata}
 
 
 def with_notes(fault: Fault, noted: Mapping[str, Any]) -> Fault:
     """Return the fault with its remembered fields. Raise TypeError for an unknown one."""
-    return cast(Fault, replace(cast(Any, fault), **noted))
+    return replace(fault, **noted)

@@ -2,12 +2,12 @@
 
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import ClassVar
+from typing import ClassVar, Self
 
 from testbed.errors import TestbedError
 from testbed.faults import clocks
-from testbed.faults.fault import Fault
-from testbed.faults.journal import active
+from testbed.faults.fault import HostFault
+from testbed.faults.journal import active_on
 from testbed.faults.parameters import kafka_host
 from testbed.hosts import Daemon
 from testbed.kafka.node import PID_FILE
@@ -17,7 +17,6 @@ from testbed.wait import wait_for
 
 START_S, STOP_S = 5.0, 60.0
 CONTINUED_S = 60.0
-_PULSES_PID, _PULSES_LOG = "/run/kafka-pulses.pid", "/var/log/kafka/pulses.log"
 
 
 class Hold(IntEnum):
@@ -28,12 +27,12 @@ class Hold(IntEnum):
     DOWN = 2
 
 
-class ProcessFault(Fault):
-    """A fault of Kafka's process on one host. A kind adds `apply` and `verify`."""
+@dataclass(frozen=True)
+class ProcessFault(HostFault):
+    """A fault of Kafka's process on one host."""
 
     hinders: ClassVar[bool] = True
     holds: ClassVar[Hold] = Hold.RUNNING
-    host: str
 
     @property
     def offset_us(self) -> int:
@@ -49,9 +48,31 @@ class ProcessFault(Fault):
         """See `Fault.check`."""
         kafka_host(topology, self.host)
 
-    def heal(self, testbed: Testbed) -> None:
-        """See `Fault.heal`: starts or continues Kafka. `Faults` waits until it is unfenced."""
+    def prepare(self, testbed: Testbed) -> Self:
+        """See `Fault.prepare`: Kafka runs, and is not paused."""
+        require_running(testbed, self.host)
+        return self
+
+    def settle(self, testbed: Testbed) -> None:
+        """See `Fault.settle`: starts, pauses or continues Kafka. `Faults` waits until it is unfenced."""
         settle(testbed, self.host)
+
+
+@dataclass(frozen=True)
+class SignalFault(ProcessFault):
+    """A fault that ends Kafka's process by a signal, and keeps it down."""
+
+    holds: ClassVar[Hold] = Hold.DOWN
+    signal: ClassVar[str]
+
+    def apply(self, testbed: Testbed) -> None:
+        """See `Fault.apply`."""
+        testbed.node(self.host).signal(self.signal)
+
+    def verify(self, testbed: Testbed) -> str | None:
+        """See `Fault.verify`."""
+        seen = look(testbed.node(self.host))
+        return str(seen) if seen else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,43 +113,33 @@ def require_running(testbed: Testbed, host: str) -> ProcessState:
     return seen
 
 
-def _faults(testbed: Testbed, host: str) -> list[ProcessFault]:
-    found = active(testbed.name, ProcessFault)  # type: ignore[type-abstract]
-    return [fault for fault in found if fault.host == host]
-
-
 def _because(testbed: Testbed, host: str) -> str:
-    found = [fault.kind for fault in _faults(testbed, host) if fault.holds]
+    found = [fault.kind for fault in active_on(testbed, host, ProcessFault) if fault.holds]
     return f": it has {' and '.join(found)} already" if found else f"; `testbed logs {testbed.name} {host}` may say why"
 
 
 def settle(testbed: Testbed, host: str) -> None:
     """Start, pause or continue Kafka on `host` as the topology and the active faults require."""
-    node, faults = testbed.node(host), _faults(testbed, host)
+    node, faults = testbed.node(host), active_on(testbed, host, ProcessFault)
     held = max((fault.holds for fault in faults), default=Hold.RUNNING)
     longest = max((fault.pulse_us for fault in faults if fault.pulse_us), default=None)
     if held is not Hold.RUNNING:
-        kafka_pulses(node, None).stop()
+        pulses(node, PID_FILE, None).stop()
     if held is Hold.DOWN:
         return
     seen = look(node)
     if seen is None:
-        start(kafka(testbed, host))
+        offset = offset_us(testbed, host)
+        start(node.prefixed(clocks.variables(offset)) if offset else node)
     if held is Hold.PAUSED and not (seen and seen.paused):
         node.signal("STOP")
     elif held is Hold.RUNNING:
-        settle_pulses(node, kafka_pulses(node, longest), longest)
+        settle_pulses(node, pulses(node, PID_FILE, longest), longest)
 
 
 def offset_us(testbed: Testbed, host: str) -> int:
     """Return by how much the wall clock of Kafka on a host must be off, in µs: the sum of the active faults."""
-    return sum(fault.offset_us for fault in _faults(testbed, host))
-
-
-def kafka(testbed: Testbed, host: str) -> Daemon:
-    """Return Kafka on a host, to be started with the clock that the active faults require."""
-    offset = offset_us(testbed, host)
-    return testbed.node(host).prefixed(clocks.variables(offset)) if offset else testbed.node(host)
+    return sum(fault.offset_us for fault in active_on(testbed, host, ProcessFault))
 
 
 def restart(testbed: Testbed, host: str) -> None:
@@ -142,22 +153,18 @@ def restart(testbed: Testbed, host: str) -> None:
     settle(testbed, host)
 
 
-def kafka_pulses(node: Daemon, pulse_us: tuple[int, int] | None) -> Daemon:
-    """Return the daemon that stops and continues Kafka."""
-    return pulses(node, PID_FILE, _PULSES_PID, _PULSES_LOG, pulse_us)
-
-
-def pulses(server: Daemon, pid_of: str, pid_file: str, log: str, pulse_us: tuple[int, int] | None) -> Daemon:
+def pulses(server: Daemon, pid_file: str, pulse_us: tuple[int, int] | None) -> Daemon:
     """Return the daemon that stops and continues a server's process for as long as the process exists.
 
-    `pid_of` is the file with the server's process number. After each stop it logs the process's state: T, stopped.
+    `pid_file` has the server's process number. After each stop the daemon logs the process's state: T, stopped.
     """
     pause_us, every_us = pulse_us or (0, 0)
+    own_pid_file, folder = pid_file.replace(".pid", "-pulses.pid"), server.log.rpartition("/")[0]
     script = (
-        f"p=$(cat {pid_of}); while kill -STOP $p; do sleep 0.01; sed 's/.*) //' /proc/$p/stat | cut -c1; "
+        f"p=$(cat {pid_file}); while kill -STOP $p; do sleep 0.01; sed 's/.*) //' /proc/$p/stat | cut -c1; "
         f"sleep {pause_us / 1e6}; kill -CONT $p || exit 0; sleep {(every_us - pause_us) / 1e6}; done"
     )
-    return Daemon(server.host, "pulses", ["sh", "-c", script], pid_file=pid_file, log=log)
+    return Daemon(server.host, "pulses", ["sh", "-c", script], pid_file=own_pid_file, log=f"{folder}/pulses.log")
 
 
 def settle_pulses(server: Daemon, stopper: Daemon, pulse_us: tuple[int, int] | None) -> None:
@@ -182,10 +189,4 @@ def settle_pulses(server: Daemon, stopper: Daemon, pulse_us: tuple[int, int] | N
 def start(daemon: Daemon) -> None:
     """Start a server, and check that its process exists."""
     daemon.start()
-    wait_for(
-        daemon.pid,
-        lambda pid: pid is not None,
-        timeout_s=START_S,
-        interval_s=0.05,
-        what=f"{daemon.what}'s process on {daemon.host.name}",
-    )
+    wait_for(daemon.pid, lambda pid: pid is not None, START_S, 0.05, f"{daemon.what}'s process on {daemon.host.name}")

@@ -1,4 +1,4 @@
-"""Replication throttles under faults: the required rates of each broker, and the changes to reach them.
+"""Replication throttles under faults: the required rates of each broker.
 
 Throttles and faults are *layers*, ordered by the time at which they were set. The topmost layer with a value for a rate
 decides it. Without layers the value from before all of them is in force. A throttle's journal describes its layer.
@@ -9,25 +9,16 @@ the throttle's journal, so that the throttle's restore does not bring the fault'
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from testbed.faults.fault import Fault
-from testbed.faults.journal import FaultEntry, FaultJournal
 from testbed.kafka.admin import Admin
-from testbed.kafka.types import AdminApi, ConfigResource
+from testbed.kafka.types import ConfigResource
 from testbed.provision.testbed import Testbed
-from testbed.throttle.configs import FOLLOWER_RATE, LEADER_RATE
+from testbed.throttle.configs import FOLLOWER_RATE, LEADER_RATE, RATES
 from testbed.throttle.journal import JournalFolder, ThrottleJournal, open_journals
-from testbed.wait import wait_for
 
 SECOND_CLIENT = "testbed-second-client"
 ASK_S = 30.0
 """A broker may still try to reach a dead controller: it gives up the connection after 10 s."""
-IN_FORCE_S = 10.0
-_LOOK_S = 0.1
-KEYS: Mapping[str, tuple[str, ...]] = {
-    "leader": (LEADER_RATE,),
-    "follower": (FOLLOWER_RATE,),
-    "both": (LEADER_RATE, FOLLOWER_RATE),
-}
+KEYS: Mapping[str, tuple[str, ...]] = {"leader": (LEADER_RATE,), "follower": (FOLLOWER_RATE,), "both": RATES}
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -43,21 +34,6 @@ class Setting:
 
 Rates = Mapping[Setting, str | None]
 """None: not set."""
-
-
-class QuotaFault(Fault):
-    """A fault of throttles' rates, with the values that `prepare` remembers.
-
-    `rest` is the value of each `Setting` outside of any throttle and fault; `beneath` are the ids of the throttles that
-    were set before it.
-    """
-
-    rest: Mapping[str, str | None]
-    beneath: Sequence[str]
-
-    def settings(self, testbed: Testbed) -> Rates:
-        """Return the fault's value of each setting; None: removed."""
-        raise NotImplementedError
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,16 +61,6 @@ def throttles(testbed: Testbed) -> list[ThrottleJournal]:
     return [each for each in open_journals(JournalFolder()) if each.cluster_id == testbed.state.cluster_id]
 
 
-def layers(testbed: Testbed, healing: QuotaFault | None = None) -> list[Layer]:
-    """Return all throttles and active faults of a testbed, and the fault `healing`, the lowest first."""
-    faults = [
-        entry
-        for entry in FaultJournal(testbed.name).entries()
-        if isinstance(entry.fault, QuotaFault) and (not entry.healing or entry.fault == healing)
-    ]
-    return stacked([_layer(entry, testbed) for entry in faults], throttles(testbed))
-
-
 def stacked(faults: Iterable[Layer], journals: Iterable[ThrottleJournal]) -> list[Layer]:
     """Return faults (oldest first) and throttles in one order, the lowest first. Pure."""
     left = {journal.id: throttle_layer(journal) for journal in journals}
@@ -103,14 +69,6 @@ def stacked(faults: Iterable[Layer], journals: Iterable[ThrottleJournal]) -> lis
         found += [left.pop(each) for each in layer.beneath if each in left]
         found.append(layer)
     return [*found, *left.values()]
-
-
-def _layer(entry: FaultEntry, testbed: Testbed) -> Layer:
-    fault = entry.fault
-    assert isinstance(fault, QuotaFault)
-    rates = fault.settings(testbed)
-    originals = {setting: fault.rest.get(str(setting)) for setting in rates}
-    return Layer(rates, originals, beneath=tuple(fault.beneath), leaving=entry.healing)
 
 
 def throttle_layer(journal: ThrottleJournal) -> Layer:
@@ -149,7 +107,7 @@ def corrections(stack: Sequence[Layer]) -> dict[str, dict[Setting, str | None]]:
     return found
 
 
-def read(admin: AdminApi, settings: Iterable[Setting]) -> dict[Setting, str | None]:
+def read(admin: Admin, settings: Iterable[Setting]) -> dict[Setting, str | None]:
     """Return the values in force that each broker reports for itself."""
     wanted_settings = list(settings)
     brokers = {setting.broker for setting in wanted_settings}
@@ -157,50 +115,12 @@ def read(admin: AdminApi, settings: Iterable[Setting]) -> dict[Setting, str | No
     return {setting: found[setting.broker].get(setting.key) for setting in wanted_settings}
 
 
-def take_out(testbed: Testbed, fault: QuotaFault) -> None:
-    """Bring rates to their required values without `fault`, which is no longer active, and verify them.
-
-    Idempotent. Raise `TestbedError` when a broker does not answer or refuses the value.
-    """
-    journals = JournalFolder()
-    with journals.held():
-        for journal_id, originals in corrections(layers(testbed, fault)).items():
-            _correct(journals, journal_id, originals)
-        settle(testbed, fault)
-
-
-def _correct(journals: JournalFolder, journal_id: str, originals: Rates) -> None:
+def correct(journals: JournalFolder, journal_id: str, originals: Rates) -> None:
+    """Write other originals of a throttle to its journal."""
     journal = journals.read(journal_id)
-    correct = {(ConfigResource.broker(s.broker), s.key): value for s, value in originals.items()}
-    changes = [
-        replace(each, original=correct.get((each.resource, each.key), each.original)) for each in journal.changes
-    ]
+    known = {(ConfigResource.broker(s.broker), s.key): value for s, value in originals.items()}
+    changes = [replace(each, original=known.get((each.resource, each.key), each.original)) for each in journal.changes]
     journals.write(replace(journal, changes=tuple(changes)))
-
-
-def settle(testbed: Testbed, fault: QuotaFault) -> None:
-    """Bring the settings of `fault` to their required values, whether it is active or not, and verify them.
-
-    Raise `TestbedError` when a broker does not answer or refuses the value.
-    """
-    stack = layers(testbed)
-    want = {s: wanted(s, fault.rest.get(str(s)), stack) for s in fault.settings(testbed)}
-    with second_client(testbed) as admin:
-        found = read(admin, want)
-        for broker in sorted({setting.broker for setting in want}):
-            mine = {s.key: value for s, value in want.items() if s.broker == broker and found[s] != value}
-            admin.alter_configs(
-                ConfigResource.broker(broker),
-                {key: value for key, value in mine.items() if value is not None},
-                [key for key, value in mine.items() if value is None],
-            )
-        wait_for(
-            lambda: read(admin, want),
-            lambda now: now == want,
-            timeout_s=IN_FORCE_S,
-            interval_s=_LOOK_S,
-            what=f"the rates to be {describe(want)}",
-        )
 
 
 def describe(settings: Rates) -> str:

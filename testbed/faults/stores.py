@@ -1,13 +1,14 @@
 """The object store's servers under faults: the state that the active faults require, and the changes to reach it."""
 
 import shlex
-from typing import ClassVar
+from dataclasses import dataclass
+from typing import ClassVar, Self
 
 from testbed.errors import TestbedError, UsageError
 from testbed.faults import store_errors
-from testbed.faults.fault import Fault
-from testbed.faults.journal import active
-from testbed.faults.parameters import known_hosts
+from testbed.faults.fault import HostFault
+from testbed.faults.journal import active, active_on
+from testbed.faults.parameters import is_here
 from testbed.faults.processes import Hold, ProcessState, look, pulses, settle_pulses, start
 from testbed.hosts import Daemon
 from testbed.objectstore.server import DATA_DIR, PID_FILE
@@ -19,12 +20,11 @@ from testbed.wait import wait_for
 
 READY_S = 60.0
 FILLER = f"{DATA_DIR}/.filler"
-_PULSES_PID = "/run/minio-pulses.pid"
-_PULSES_LOG = "/var/log/minio/pulses.log"
 
 
-class StoreFault(Fault):
-    """A fault of the object store's server on one host. A kind adds `apply` and `verify`."""
+@dataclass(frozen=True)
+class StoreFault(HostFault):
+    """A fault of the object store's server on one host."""
 
     hinders: ClassVar[bool] = True
     """A broker with data on the store may be fenced without it."""
@@ -33,7 +33,8 @@ class StoreFault(Fault):
     """Whether its disk is full."""
     offline: ClassVar[bool] = False
     """Whether it has lost its drives."""
-    host: str
+    single: ClassVar[str] = ""
+    """Why the fault is possible only where there is one server, as a part of a sentence; empty if it always is."""
 
     @property
     def pulse_us(self) -> tuple[int, int] | None:
@@ -52,25 +53,30 @@ class StoreFault(Fault):
 
     def check(self, topology: Topology) -> None:
         """See `Fault.check`."""
-        known_hosts(topology, [self.host])
+        super().check(topology)
         if topology.host(self.host).role is not Role.OBJECTSTORE:
             there = [host.name for host in topology.objectstores]
             stores = f"{choices(there)} do" if there else f"{topology.name} has none (role objectstore)"
             raise UsageError(f"{self.host} runs no object store, its role is {topology.host(self.host).role}; {stores}")
+        servers = len(topology.objectstores)
+        if self.single and servers > 1:
+            raise UsageError(
+                f"{self.host} is one of {servers} servers, {self.single}; allowed where there is one server"
+            )
 
-    def prepare(self, testbed: Testbed) -> "StoreFault":
+    def prepare(self, testbed: Testbed) -> Self:
         """See `Fault.prepare`: a server that does not run cannot get worse."""
         require_running(testbed, self.host)
         return self
 
-    def apply(self, testbed: Testbed) -> None:
-        """See `Fault.apply`."""
+    def settle(self, testbed: Testbed) -> None:
+        """See `Fault.settle`."""
         settle(testbed, self.host)
 
     def heal(self, testbed: Testbed) -> None:
         """See `Fault.heal`: the server runs again, and is ready unless another fault prevents it."""
-        settle(testbed, self.host)
-        if not active(testbed.name, StoreFault):  # type: ignore[type-abstract]
+        super().heal(testbed)
+        if not active(testbed.name, StoreFault):
             testbed.objectstore.wait_ready(timeout_s=READY_S)
             if self.fills or self.offline:
                 # The server checks its drives once a second.
@@ -83,17 +89,11 @@ class StoreFault(Fault):
                 )
 
 
-def faults_of(testbed: Testbed, host: str) -> list[StoreFault]:
-    """Return the active faults of a server."""
-    found = active(testbed.name, StoreFault)  # type: ignore[type-abstract]
-    return [fault for fault in found if fault.host == host]
-
-
 def require_running(testbed: Testbed, host: str) -> ProcessState:
     """Return the server's process on `host`. Raise `TestbedError` when it does not run."""
     seen = look(testbed.objectstore.server(host))
     if seen is None:
-        found = [fault.kind for fault in faults_of(testbed, host) if fault.holds]
+        found = [fault.kind for fault in active_on(testbed, host, StoreFault) if fault.holds]
         why = f": it has {' and '.join(found)} already" if found else f"; `testbed logs {testbed.name} {host}` may say"
         raise TestbedError(f"MinIO on {host} does not run{why}")
     return seen
@@ -101,18 +101,19 @@ def require_running(testbed: Testbed, host: str) -> ProcessState:
 
 def settle(testbed: Testbed, host: str) -> None:
     """Bring the server on `host`, its disk and its drives into the state that topology and active faults require."""
-    faults = faults_of(testbed, host)
+    faults = active_on(testbed, host, StoreFault)
     server = testbed.objectstore.server(host)
     _settle_filler(server, any(fault.fills for fault in faults))
     _settle_drives(server, offline=any(fault.offline for fault in faults))
-    store_errors.settle(testbed, host, [fault.rule for fault in faults if fault.rule])
+    if is_here(testbed.topology, host):
+        store_errors.settle(testbed, host, [fault.rule for fault in faults if fault.rule])
     if max((fault.holds for fault in faults), default=Hold.RUNNING) is Hold.DOWN:
-        _pulses(server, None).stop()
+        pulses(server, PID_FILE, None).stop()
         return
     if look(server) is None:
         start(server)
     longest = max((fault.pulse_us for fault in faults if fault.pulse_us), default=None)
-    settle_pulses(server, _pulses(server, longest), longest)
+    settle_pulses(server, pulses(server, PID_FILE, longest), longest)
 
 
 def available(server: Daemon) -> tuple[int, int]:
@@ -143,10 +144,6 @@ def _settle_drives(server: Daemon, *, offline: bool) -> None:
     old, new = (there, gone) if offline else (gone, there)
     script = f"for d in {DATA_DIR}/d*/.minio.sys; do if [ -e $d/{old} ]; then mv $d/{old} $d/{new}; fi; done"
     server.host.run(["sh", "-c", script])
-
-
-def _pulses(server: Daemon, pulse_us: tuple[int, int] | None) -> Daemon:
-    return pulses(server, PID_FILE, _PULSES_PID, _PULSES_LOG, pulse_us)
 
 
 def states(server: Daemon, over_us: int, looks: int = 20) -> str:

@@ -16,8 +16,9 @@ from results.contract import durable
 from results.criteria.replay_events import listed as list_names
 from testbed.errors import TestbedError, UsageError
 from testbed.incidents.forms import TOPIC
+from testbed.kafka.admin import Admin
 from testbed.kafka.errors import UNSUPPORTED_VERSION, KafkaError, TopicConfigsError, UnreachableError
-from testbed.kafka.types import AdminApi, PartitionState, Reassignment, TopicPartition
+from testbed.kafka.types import PartitionState, Reassignment, TopicPartition
 from testbed.paths import state_dir
 from testbed.reassignment.lag import LogSizes, growth, measure
 from testbed.reassignment.plan import Plan
@@ -91,7 +92,7 @@ class CapturedCluster:
 
 
 def capture(
-    admin: AdminApi, *, plan: Plan | None = None, measure_s: float = 10.0, topics: Sequence[str] = ()
+    admin: Admin, *, plan: Plan | None = None, measure_s: float = 10.0, topics: Sequence[str] = ()
 ) -> CapturedCluster:
     """Return the capture of a cluster: of these topics, or else of the moving ones, or of all when none moves.
 
@@ -146,7 +147,7 @@ def capture(
     return CapturedCluster({**racks, **dict.fromkeys(dead)}, found, throttle, tuple(notes))
 
 
-def _running(admin: AdminApi) -> dict[TopicPartition, Reassignment]:
+def _running(admin: Admin) -> dict[TopicPartition, Reassignment]:
     try:
         return admin.reassignments()
     except KafkaError as error:
@@ -164,7 +165,7 @@ def _log_notes(silent: Collection[int], offline: Collection[int]) -> list[str]:
     ]
 
 
-def _topic_configs(admin: AdminApi, wanted: Sequence[str], notes: list[str]) -> Mapping[str, Mapping[str, str]]:
+def _topic_configs(admin: Admin, wanted: Sequence[str], notes: list[str]) -> Mapping[str, Mapping[str, str]]:
     """Return the settings of topics that a capture reads, without those that it may not read."""
     try:
         found: Mapping[str, Mapping[str, str]] = admin.topics_configs(wanted, (*KEPT_CONFIGS, *LISTS, TIERED))
@@ -179,7 +180,7 @@ def _topic_configs(admin: AdminApi, wanted: Sequence[str], notes: list[str]) -> 
     return found
 
 
-def _rates(admin: AdminApi, brokers: Sequence[int], notes: list[str]) -> list[str | None]:
+def _rates(admin: Admin, brokers: Sequence[int], notes: list[str]) -> list[str | None]:
     """Return both rates in force on each broker that answers."""
     rates: list[str | None] = []
     unread: dict[int, str] = {}

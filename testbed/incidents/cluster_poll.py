@@ -8,8 +8,9 @@ from results.contract.schema import Sample
 from results.criteria.quantities import DRIVER
 from testbed.hosts.host import Shell
 from testbed.incidents.triggers import Observations
+from testbed.kafka.admin import Admin
 from testbed.kafka.errors import KafkaError
-from testbed.kafka.types import AdminApi, PartitionMove, PartitionState, Reassignment, TopicPartition
+from testbed.kafka.types import PartitionMove, PartitionState, Reassignment, TopicPartition
 from testbed.probes.brokers import quota_samples
 from testbed.probes.recorder import Recorder, now_us
 from testbed.reassignment.progress import left_behind, not_placed
@@ -90,7 +91,7 @@ def as_samples(ts_us: int, seen: Observations) -> Iterable[Sample]:
 class ClusterPoll:
     """The newest observations of the cluster. The newer of two moves of a topic replaces the older."""
 
-    def __init__(self, admin: AdminApi, topics: Sequence[str], hosts: Mapping[int, str], recorder: Recorder) -> None:
+    def __init__(self, admin: Admin, topics: Sequence[str], hosts: Mapping[int, str], recorder: Recorder) -> None:
         self._admin, self._topics, self._hosts, self._recorder = admin, list(topics), hosts, recorder
         self._lock = threading.Lock()
         self._requested: dict[str, RequestedMove] = {}
@@ -157,7 +158,7 @@ class ClusterPoll:
         return list(as_samples(ts_us, seen))
 
 
-def quota_poll(admin: AdminApi, host: str, broker: int) -> Callable[[], Iterable[Sample]]:
+def quota_poll(admin: Admin, host: str, broker: int) -> Callable[[], Iterable[Sample]]:
     """Return a poll of the quota in force on a broker; it has no samples while the broker does not answer."""
 
     def poll() -> Iterable[Sample]:

@@ -13,7 +13,7 @@ from testbed.incidents.cluster_poll import ClusterPoll
 from testbed.kafka.admin import Admin
 from testbed.kafka.cancellation import cancel_running
 from testbed.kafka.errors import KafkaError, UnreachableError
-from testbed.kafka.types import AdminApi, ConfigResource, PartitionMove
+from testbed.kafka.types import ConfigResource, PartitionMove
 from testbed.provision.serving import silent
 from testbed.provision.testbed import Testbed
 from testbed.reassignment.plan import Plan, moves
@@ -74,7 +74,7 @@ class OperatorThrottle:
     every change to the journal before it makes it, so that `restore` or `reassign recover` can revert the change.
     """
 
-    def __init__(self, admin: AdminApi, journals: JournalFolder, on_event: EventSink) -> None:
+    def __init__(self, admin: Admin, journals: JournalFolder, on_event: EventSink) -> None:
         self._admin, self._journals, self._on_event = admin, journals, on_event
         self._originals: dict[ConfigResource, dict[str, str]] = {}
         self._set: dict[tuple[ConfigResource, str], str] = {}

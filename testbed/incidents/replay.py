@@ -31,7 +31,7 @@ from testbed.network.fabric import shaped_devices
 from testbed.network.measure import settled
 from testbed.probes.brokers import nic_measurements, watch_brokers, watch_stores
 from testbed.probes.logwatch import Allowance, LogWatch, during, new_replicas, overtaken_batches
-from testbed.probes.other_machines import machines_probe
+from testbed.probes.machine import machine_probe
 from testbed.probes.recorder import Poller, now_us
 from testbed.provision.testbed import Testbed
 from testbed.signals import TerminationGuard, deferred_signals
@@ -332,7 +332,7 @@ class IncidentScenario:
             recorder.poll(f"quota of {host}", 1.0, quota_poll(self._polling, host, broker))
             for host, broker in self._ids.items()
         ]
-        pollers.append(recorder.poll("machine", 1.0, machines_probe(testbed.machine_shells)))
+        pollers.append(recorder.poll("machine", 1.0, machine_probe(testbed.machine_shells)))
         pollers.append(recorder.poll("replicas", POLL_S, self._poll.poll))
         if testbed.topology.uplinks:
             places = testbed.places()

@@ -4,7 +4,7 @@ kafka-python is untyped and answers in dictionaries; no such dictionary leaves t
 """
 
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import islice
 from types import TracebackType
 from typing import Any
@@ -45,6 +45,9 @@ from testbed.wait import WaitTimeout, wait_for
 
 _REASSIGNMENT_CHUNK = 1000
 _RETRY_INTERVAL_S = 0.1
+_CONFIGS_CHUNK = 500
+_TOPIC_LEVEL, _BROKER_LEVEL, _DEFAULT_LEVEL = 1, 2, 3
+"""DescribeConfigs' sources of a value."""
 _NO_ID = (None, "00000000-0000-0000-0000-000000000000")
 _LEADER_ELECTION_NOT_NEEDED = "ELECTION_NOT_NEEDED"
 _PREFERRED = 0
@@ -132,9 +135,7 @@ class Admin:
             "assignments": {p: list(replicas) for p, replicas in assignment.items()},
             "configs": dict(configs or {}),
         }
-        answer = self._connection.call(
-            what, self._client.create_topics, {name: spec}, timeout_ms=self._timeout_ms, raise_errors=False
-        )
+        answer = self._call(what, self._client.create_topics, {name: spec}, raise_errors=False)
         raise_first(what, answer["topics"])
 
         def leaderless() -> list[int]:
@@ -158,21 +159,14 @@ class Admin:
         """Add partitions to a topic, each with its replicas; their numbers continue those of the existing ones."""
         what = f"add partitions to topic {name!r}"
         count = len(self.partitions([name])) + len(replicas)
-        answer = self._connection.call(
-            what,
-            self._client.create_partitions,
-            {name: {"count": count, "assignments": [list(each) for each in replicas]}},
-            timeout_ms=self._timeout_ms,
-            raise_errors=False,
-        ).to_dict()
+        added = {name: {"count": count, "assignments": [list(each) for each in replicas]}}
+        answer = self._call(what, self._client.create_partitions, added, raise_errors=False).to_dict()
         raise_first(what, answer["results"])
 
     def delete_topic(self, name: str) -> None:
         """Delete a topic. Raise `KafkaError` when it does not exist."""
         what = f"delete topic {name!r}"
-        answer = self._connection.call(
-            what, self._client.delete_topics, [name], timeout_ms=self._timeout_ms, raise_errors=False
-        )
+        answer = self._call(what, self._client.delete_topics, [name], raise_errors=False)
         raise_first(what, answer["topics"])
 
     def topics(self) -> tuple[str, ...]:
@@ -207,18 +201,14 @@ class Admin:
         wanted = {ClientTopicPartition(tp.topic, tp.partition): OffsetSpec.LATEST for tp in tps}
         if not wanted:
             return {}
-        answer = self._connection.call(
-            "list end offsets", self._client.list_partition_offsets, wanted, timeout_ms=self._timeout_ms
-        )
+        answer = self._call("list end offsets", self._client.list_partition_offsets, wanted)
         return {TopicPartition(tp.topic, tp.partition): found.offset for tp, found in sorted(answer.items())}
 
     # -- reassignments -------------------------------------------------------------------------------------
 
     def reassignments(self, topics: Sequence[str] | None = None) -> dict[TopicPartition, Reassignment]:
         """Return the running reassignments, of these topics or of all (None)."""
-        answer = self._connection.call(
-            "list reassignments", self._client.list_partition_reassignments, timeout_ms=self._timeout_ms
-        )
+        answer = self._call("list reassignments", self._client.list_partition_reassignments)
         wanted = None if topics is None else set(topics)
         return {
             TopicPartition(tp.topic, tp.partition): Reassignment(
@@ -231,9 +221,9 @@ class Admin:
     def alter_reassignments(self, targets: Mapping[TopicPartition, Sequence[int] | None]) -> None:
         """Start, change or (None) cancel reassignments, at most 1,000 partitions a request.
 
-        The client sends every chunk. Raise `ReassignmentError` when any partition was refused, naming each and its
-        error. The client retries while the controller is changing (NOT_CONTROLLER), until the timeout. When a broker
-        does not answer, it sends a chunk without cancellations once more: the same target twice is one reassignment.
+        Raise `ReassignmentError` when any partition was refused, naming each and its error, after all requests. The
+        client retries while the controller is changing, until the timeout. It repeats a request without an answer and
+        without cancellations once: the same target twice is one reassignment.
         """
         # The client library cannot send an empty target; the controller would refuse it by this name.
         empty = [tp for tp, target in targets.items() if target is not None and not target]
@@ -252,12 +242,7 @@ class Admin:
         while pending:
             request = {ClientTopicPartition(tp.topic, tp.partition): r for tp, r in pending.items()}
             try:
-                answer = self._connection.call(
-                    "alter reassignments",
-                    self._client.alter_partition_reassignments,
-                    request,
-                    timeout_ms=self._timeout_ms,
-                )
+                answer = self._call("alter reassignments", self._client.alter_partition_reassignments, request)
             except UnreachableError as error:
                 if error.name != REQUEST_TIMED_OUT or not repeatable:
                     raise
@@ -287,14 +272,7 @@ class Admin:
         if not wanted:
             return
         what = "elect preferred leaders"
-        answer = self._connection.call(
-            what,
-            self._client.elect_leaders,
-            _PREFERRED,
-            wanted,
-            timeout_ms=self._timeout_ms,
-            raise_errors=False,
-        ).to_dict()
+        answer = self._call(what, self._client.elect_leaders, _PREFERRED, wanted, raise_errors=False).to_dict()
         if answer.get("error_code"):
             raise KafkaError(what, protocol_name(answer["error_code"]))
         errors = {
@@ -310,33 +288,29 @@ class Admin:
     # -- configurations ------------------------------------------------------------------------------------
 
     def broker_configs(self, broker_id: int, keys: Sequence[str] | None = None) -> BrokerConfigs:
-        """Return the dynamic configuration in force on one broker, by level; of these keys, or of all (None).
+        """Return the dynamic configuration that one broker has applied, by level; of these keys, or of all (None).
 
-        The whole answer is some 50 kB, so a frequent caller should name its keys. The answer comes from that broker's
-        own applied configuration, not from the metadata log. The broker withholds values of sensitive and unknown keys;
-        the result excludes these keys.
+        The whole answer is some 50 kB. The broker withholds values of sensitive and unknown keys; they are left out.
         """
-        answer = describe_configs(self._connection, ConfigResource.broker(broker_id), broker_id, keys)
-        levels: dict[int, dict[str, str]] = {BROKER_LEVEL: {}, DEFAULT_LEVEL: {}}
-        for config in answer:
+        levels: dict[int, dict[str, str]] = {_BROKER_LEVEL: {}, _DEFAULT_LEVEL: {}}
+        for config in self._described(ConfigResource.broker(broker_id), broker_id, keys):
             for synonym in config["synonyms"]:
                 if synonym["source"] in levels and synonym["value"] is not None:
                     levels[synonym["source"]].setdefault(config["name"], synonym["value"])
-        return BrokerConfigs(levels[BROKER_LEVEL], levels[DEFAULT_LEVEL])
+        return BrokerConfigs(levels[_BROKER_LEVEL], levels[_DEFAULT_LEVEL])
 
     def broker_settings(self, broker_id: int, keys: Sequence[str]) -> dict[str, str]:
         """Return the values in force on one broker, at any level, without keys that it does not know."""
-        answer = describe_configs(self._connection, ConfigResource.broker(broker_id), broker_id, keys)
+        answer = self._described(ConfigResource.broker(broker_id), broker_id, keys)
         return {c["name"]: c["value"] for c in answer if c["value"] is not None}
 
     def topic_configs(self, topic: str, from_broker: int | None = None) -> dict[str, str]:
         """Return the topic's own configuration, as the given broker (None: any) reports it."""
-        answer = describe_configs(self._connection, ConfigResource.topic(topic), from_broker)
-        return {c["name"]: c["value"] for c in answer if c["config_source"] == TOPIC_LEVEL and c["value"] is not None}
+        return _of_topic(self._described(ConfigResource.topic(topic), from_broker))
 
     def topic_setting(self, topic: str, key: str) -> str | None:
         """Return the value in force for a topic, at any level: the topic, a broker, or Kafka's own default."""
-        answer = describe_configs(self._connection, ConfigResource.topic(topic), None, [key])
+        answer = self._described(ConfigResource.topic(topic), None, [key])
         return next((config["value"] for config in answer if config["name"] == key), None)
 
     def topics_configs(
@@ -344,17 +318,59 @@ class Admin:
     ) -> dict[str, dict[str, str]]:
         """Return the values of these keys set on each topic itself, as `topic_configs`; without topics that have none.
 
-        A topic that no longer exists has none.
+        A topic that no longer exists has none. Raise `TopicConfigsError` when some topics cannot be read; it has the
+        configuration of the others.
         """
-        return describe_topic_configs(self._connection, topics, keys, from_broker)
+        refused: dict[str, tuple[str, str | None]] = {}
+        what = f"describe the configuration of topics{_where(from_broker)}"
+        found: dict[str, dict[str, str]] = {}
+        waiting = iter(topics)
+        while chunk := list(islice(waiting, _CONFIGS_CHUNK)):
+            resources = [(int(ConfigResourceType.TOPIC.value), topic, list(keys)) for topic in chunk]
+            for result in self._config_results(what, resources, from_broker, synonyms=False):
+                name = protocol_name(result["error_code"])
+                if name == UNKNOWN_TOPIC_OR_PARTITION:
+                    continue
+                if result["error_code"]:
+                    refused[result["resource_name"]] = name, result["error_message"]
+                if values := _of_topic(result["configs"]):
+                    found[result["resource_name"]] = values
+        if refused:
+            first, (name, message) = next(iter(refused.items()))
+            raise TopicConfigsError(f"{what}: {first}", name, message, tuple(refused), found)
+        return found
 
     def alter_configs(self, resource: ConfigResource, set: Mapping[str, str], delete: Sequence[str] = ()) -> None:
-        """Set and delete keys of one resource, in one request; its other keys stay.
+        """Set and delete keys of one resource, in one request; its other keys stay."""
+        if not set and not delete:
+            return
+        what = f"alter the configuration of {resource}"
+        changes: list[tuple[str, int, str | None]] = [(k, AlterConfigOp.SET.value, v) for k, v in set.items()]
+        changes += [(k, AlterConfigOp.DELETE.value, None) for k in delete]
+        request = IncrementalAlterConfigsRequest(
+            resources=[(_resource_type(resource), resource.name, changes)], validate_only=False
+        )
+        # Only the broker itself accepts its own configuration.
+        to_broker = int(resource.name) if resource.kind == "broker" and resource.name else None
+        raise_first(what, self._connection.send(what, request, to_broker).to_dict()["responses"])
 
-        The client does not check the keys against a broker's description: a broker lists a throttle's rate keys only
-        once they are set. The client sends a broker's configuration to that broker, which alone accepts it.
-        """
-        alter_configs(self._connection, resource, set, delete)
+    def _described(
+        self, resource: ConfigResource, from_broker: int | None, keys: Sequence[str] | None = None
+    ) -> list[dict[str, Any]]:
+        """Return one resource's configuration, key by key with its synonyms, as one broker (None: any) reports it."""
+        what = f"describe the configuration of {resource}{_where(from_broker)}"
+        named = (_resource_type(resource), resource.name, None if keys is None else list(keys))
+        results = self._config_results(what, [named], from_broker, synonyms=True)
+        raise_first(what, results)
+        configs: list[dict[str, Any]] = results[0]["configs"]
+        return configs
+
+    def _config_results(
+        self, what: str, resources: Sequence[tuple[int, str, list[str] | None]], broker: int | None, *, synonyms: bool
+    ) -> list[dict[str, Any]]:
+        request = DescribeConfigsRequest(resources=list(resources), include_synonyms=synonyms, min_version=1)
+        results: list[dict[str, Any]] = self._connection.send(what, request, broker).to_dict()["results"]
+        return results
 
     # -- logs ----------------------------------------------------------------------------------------------
 
@@ -393,9 +409,9 @@ class Admin:
             raise LogDirError(*failed, found)
         return found
 
-    @property
-    def _timeout_ms(self) -> int:
-        return int(self._timeout_s * 1000)
+    def _call(self, what: str, function: Callable[..., Any], *args: Any, **named: Any) -> Any:
+        """Call a function of the client that takes a timeout; see `Connection.call`."""
+        return self._connection.call(what, function, *args, timeout_ms=int(self._timeout_s * 1000), **named)
 
 
 def _live_brokers(described: Mapping[str, Any]) -> tuple[BrokerInfo, ...]:
@@ -408,74 +424,9 @@ def _live_brokers(described: Mapping[str, Any]) -> tuple[BrokerInfo, ...]:
     return tuple(sorted(brokers, key=lambda broker: broker.id))
 
 
-# DescribeConfigs' sources of a value.
-TOPIC_LEVEL, BROKER_LEVEL, DEFAULT_LEVEL = 1, 2, 3
-_CHUNK = 500
-
-
-def describe_configs(
-    connection: Connection, resource: ConfigResource, from_broker: int | None, keys: Sequence[str] | None = None
-) -> list[dict[str, Any]]:
-    """Return one resource's configuration, key by key with its synonyms, as one broker (None: any) reports it."""
-    what = f"describe the configuration of {resource}{_where(from_broker)}"
-    request = DescribeConfigsRequest(
-        resources=[(_resource_type(resource), resource.name, None if keys is None else list(keys))],
-        include_synonyms=True,
-        min_version=1,
-    )
-    result = connection.send(what, request, from_broker).to_dict()["results"][0]
-    if result["error_code"]:
-        raise KafkaError(what, protocol_name(result["error_code"]), result["error_message"])
-    configs: list[dict[str, Any]] = result["configs"]
-    return configs
-
-
-def describe_topic_configs(
-    connection: Connection, topics: Sequence[str], keys: Sequence[str], from_broker: int | None
-) -> dict[str, dict[str, str]]:
-    """Return topic → key → value of the topics' own configuration; see `Admin.topics_configs`.
-
-    Raise `TopicConfigsError` when it cannot be read of some topics; it has that of the others.
-    """
-    refused: dict[str, tuple[str, str | None]] = {}
-    what = f"describe the configuration of topics{_where(from_broker)}"
-    found: dict[str, dict[str, str]] = {}
-    waiting = iter(topics)
-    while chunk := list(islice(waiting, _CHUNK)):
-        request = DescribeConfigsRequest(
-            resources=[(_resource_type(ConfigResource.topic(topic)), topic, list(keys)) for topic in chunk],
-            include_synonyms=False,
-            min_version=1,
-        )
-        for result in connection.send(what, request, from_broker).to_dict()["results"]:
-            name = protocol_name(result["error_code"])
-            if name == UNKNOWN_TOPIC_OR_PARTITION:
-                continue
-            if result["error_code"]:
-                refused[result["resource_name"]] = name, result["error_message"]
-            for config in result["configs"]:
-                if config["config_source"] == TOPIC_LEVEL and config["value"] is not None:
-                    found.setdefault(result["resource_name"], {})[config["name"]] = config["value"]
-    if refused:
-        first, (name, message) = next(iter(refused.items()))
-        raise TopicConfigsError(f"{what}: {first}", name, message, tuple(refused), found)
-    return found
-
-
-def alter_configs(
-    connection: Connection, resource: ConfigResource, changed: Mapping[str, str], deleted: Sequence[str]
-) -> None:
-    """Set and delete keys of one resource in one request; a broker's go to that broker, which alone accepts them."""
-    if not changed and not deleted:
-        return
-    what = f"alter the configuration of {resource}"
-    changes: list[tuple[str, int, str | None]] = [(k, AlterConfigOp.SET.value, v) for k, v in changed.items()]
-    changes += [(k, AlterConfigOp.DELETE.value, None) for k in deleted]
-    request = IncrementalAlterConfigsRequest(
-        resources=[(_resource_type(resource), resource.name, changes)], validate_only=False
-    )
-    to_broker = int(resource.name) if resource.kind == "broker" and resource.name else None
-    raise_first(what, connection.send(what, request, to_broker).to_dict()["responses"])
+def _of_topic(configs: Iterable[Mapping[str, Any]]) -> dict[str, str]:
+    """Return the values that are set on the topic itself."""
+    return {c["name"]: c["value"] for c in configs if c["config_source"] == _TOPIC_LEVEL and c["value"] is not None}
 
 
 def _where(from_broker: int | None) -> str:

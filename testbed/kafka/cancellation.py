@@ -2,13 +2,14 @@
 
 from collections.abc import Iterable
 
+from testbed.kafka.admin import Admin
 from testbed.kafka.errors import ReassignmentError
-from testbed.kafka.types import AdminApi, TopicPartition
+from testbed.kafka.types import TopicPartition
 
 _ENDED = "NO_REASSIGNMENT_IN_PROGRESS"
 
 
-def cancel_running(admin: AdminApi, tps: Iterable[TopicPartition]) -> frozenset[TopicPartition]:
+def cancel_running(admin: Admin, tps: Iterable[TopicPartition]) -> frozenset[TopicPartition]:
     """Cancel the reassignments of these partitions, and return those that the controller cancelled.
 
     One that has ended since the caller listed it is no error. Raise `ReassignmentError` when the controller refuses

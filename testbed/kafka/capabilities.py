@@ -61,6 +61,20 @@ class Detection:
     level: int = 0
 
 
+@cache
+def _has_class(release: KafkaRelease, jar: str, name: str) -> bool:
+    path = name.replace(".", "/") + ".class"
+    for each in release.jars:
+        if each.startswith(f"{jar}-"):
+            with zipfile.ZipFile(release.libs / each) as archive:
+                if path in archive.namelist():
+                    return True
+    return False
+
+
+_KRAFT_JAR, _KRAFT_CLASS = "kafka-server-common", "org.apache.kafka.server.common.KRaftVersion"
+
+
 def _feature(name: str, level: int) -> Detection:
     """Return the detection of a feature that the release's format tool finalizes at this level or above."""
     return Detection(
@@ -71,30 +85,24 @@ def _feature(name: str, level: int) -> Detection:
     )
 
 
-def _class(jar: str, name: str, feature: str, level: int) -> Detection:
-    """Return the detection by a class in the release's jars; a new cluster need not have the feature it depends on."""
-    return Detection(
-        f"{jar}-*.jar has the class {name}; in a cluster, {feature} is finalized at {level} or above",
-        lambda release: _has_class(release, jar, name),
-        feature,
-        level,
-    )
-
-
-def _local(what: str) -> Detection:
-    """Return the detection of a capability that Kafka has only with partitions on its brokers' own disks."""
-    return Detection(
-        f"{what}: there is no {S3_STREAM}*.jar among the jars, so that partitions lie on brokers' own disks",
-        lambda release: not release.shared_storage,
-    )
-
-
+_ON_BROKERS_DISKS = {
+    Capability.MOVES_DATA: "a move copies the log",
+    Capability.REPLICATES: "a partition may have several replicas",
+    Capability.LISTS_REASSIGNMENTS: "a move under way is listed",
+    Capability.CANCELS_REASSIGNMENTS: "a move under way can be cancelled",
+    Capability.THROTTLES_REPLICATION: "replication's quotas hold",
+}
+"""What Kafka has only with partitions on its brokers' own disks, and its sign."""
 DETECTED: Mapping[Capability, Detection] = {
     Capability.LOG4J2: Detection(
         "there is no reload4j-*.jar among the jars", lambda release: release.logging is Logging.LOG4J2
     ),
-    Capability.DYNAMIC_QUORUM: _class(
-        "kafka-server-common", "org.apache.kafka.server.common.KRaftVersion", "kraft.version", 1
+    # A class shows it: a new cluster need not have finalized the feature.
+    Capability.DYNAMIC_QUORUM: Detection(
+        f"{_KRAFT_JAR}-*.jar has the class {_KRAFT_CLASS}; in a cluster, kraft.version is finalized at 1 or above",
+        lambda release: _has_class(release, _KRAFT_JAR, _KRAFT_CLASS),
+        "kraft.version",
+        1,
     ),
     Capability.CONSUMER_GROUPS: _feature("group.version", 1),
     Capability.SHARE_GROUPS: _feature("share.version", 1),
@@ -104,21 +112,15 @@ DETECTED: Mapping[Capability, Detection] = {
     Capability.SHARED_STORAGE: Detection(
         f"there is a {S3_STREAM}*.jar among the jars", lambda release: release.shared_storage
     ),
-    Capability.MOVES_DATA: _local("a move copies the log"),
-    Capability.REPLICATES: _local("a partition may have several replicas"),
-    Capability.LISTS_REASSIGNMENTS: _local("a move under way is listed"),
-    Capability.CANCELS_REASSIGNMENTS: _local("a move under way can be cancelled"),
-    Capability.THROTTLES_REPLICATION: _local("replication's quotas hold"),
+    **{
+        capability: Detection(
+            f"{what}: there is no {S3_STREAM}*.jar among the jars, so that partitions lie on brokers' own disks",
+            lambda release: not release.shared_storage,
+        )
+        for capability, what in _ON_BROKERS_DISKS.items()
+    },
 }
-ON_DISK = frozenset(
-    {
-        Capability.MOVES_DATA,
-        Capability.REPLICATES,
-        Capability.LISTS_REASSIGNMENTS,
-        Capability.CANCELS_REASSIGNMENTS,
-        Capability.THROTTLES_REPLICATION,
-    }
-)
+ON_DISK = frozenset(_ON_BROKERS_DISKS)
 """The capabilities of every Apache Kafka that moves depend on."""
 
 
@@ -139,7 +141,11 @@ def of_release(release: KafkaRelease) -> frozenset[Capability]:
 def of_cluster(releases: Iterable[KafkaRelease], finalized: Mapping[str, int]) -> frozenset[Capability]:
     """Return the capabilities in force in a cluster of these releases; `finalized` is each feature's level."""
     common = frozenset.intersection(*(of_release(release) for release in releases))
-    return frozenset(each for each in common if _in_force(DETECTED[each], finalized))
+    return frozenset(
+        each
+        for each in common
+        if (feature := DETECTED[each].feature) is None or finalized.get(feature, 0) >= DETECTED[each].level
+    )
 
 
 def of_software(topology: Topology) -> frozenset[Capability]:
@@ -159,25 +165,10 @@ def require(wanted: Iterable[Capability], have: frozenset[Capability], what: str
         raise LacksCapability(what, who, missing)
 
 
-def _in_force(detection: Detection, finalized: Mapping[str, int]) -> bool:
-    return detection.feature is None or finalized.get(detection.feature, 0) >= detection.level
-
-
 def _levels(release: KafkaRelease) -> dict[str, int]:
     if release.shared_storage:
         return {}  # this release formats its folders itself, at levels that are unknown before the start
     return feature_levels(bootstrap_checkpoint(release).read_bytes())
-
-
-@cache
-def _has_class(release: KafkaRelease, jar: str, name: str) -> bool:
-    path = name.replace(".", "/") + ".class"
-    for each in release.jars:
-        if each.startswith(f"{jar}-"):
-            with zipfile.ZipFile(release.libs / each) as archive:
-                if path in archive.namelist():
-                    return True
-    return False
 
 
 def of_running(admin: Admin) -> frozenset[Capability]:

@@ -1,4 +1,4 @@
-"""``--command-config FILE``: a Java client's properties, mapped to the Python clients.
+"""``--command-config FILE``: a Java client's properties, mapped to kafka-python.
 
 The reader refuses an unmapped property by name, with its file and line: an ignored property may be the one that keeps
 a connection secure. No message holds a value of a password.
@@ -49,7 +49,7 @@ MAPPED = (
     "client.id",
     "request.timeout.ms",
 )
-"""The properties that the clients take over."""
+"""The properties that the client takes over."""
 
 
 class CommandConfigError(UsageError):
@@ -109,26 +109,6 @@ class CommandConfig:
             settings["sasl_plain_password"] = _Secret(self.password or "")
         if self.encrypted:
             settings["ssl_context"] = self.tls_context()
-        return settings
-
-    def confluent(self) -> dict[str, str]:
-        """Return the settings of confluent-kafka's clients."""
-        settings = {"security.protocol": self.protocol}
-        if self.mechanism is not None:
-            settings["sasl.mechanism"] = self.mechanism
-            settings["sasl.username"] = self.username or ""
-            settings["sasl.password"] = _Secret(self.password or "")
-        if self.encrypted:
-            settings["ssl.endpoint.identification.algorithm"] = "https" if self.check_host_name else "none"
-            if self.trusted is not None:
-                settings["ssl.ca.pem"] = self.trusted
-            if self.identity is not None:
-                settings["ssl.certificate.pem"] = self.identity.certificates
-                settings["ssl.key.pem"] = _Secret(self.identity.key)
-        if self.client_id is not None:
-            settings["client.id"] = self.client_id
-        if self.request_timeout_s is not None:
-            settings["socket.timeout.ms"] = str(round(self.request_timeout_s * 1000))
         return settings
 
     def tls_context(self) -> ssl.SSLContext:

@@ -122,10 +122,6 @@ class Connection:
         """
         return self._call(what, None, lambda: function(*args, **named))
 
-    def ask(self, broker_id: int, what: str, function: Callable[..., _T], *args: Any, **named: Any) -> _T:
-        """Call a function that asks this broker, as `call` does. Raise at once when connecting to it fails."""
-        return self._call(what, broker_id, lambda: function(*args, **named))
-
     def send(self, what: str, request: Any, broker_id: int | None) -> Any:
         """Send a protocol message to a given broker (None: any) and return its response.
 

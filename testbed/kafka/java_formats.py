@@ -18,6 +18,8 @@ from cryptography.hazmat.primitives.serialization.pkcs12 import PKCS12KeyAndCert
 
 _ESCAPES = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
 _BLANK = " \t\f"
+_ENTRY = re.compile(rf"((?:\\.?|[^\\=:{_BLANK}])*)[{_BLANK}]*[=:]?[{_BLANK}]*(.*)", re.DOTALL)
+"""A key up to its separator, and the value. An escaped character separates nothing."""
 
 
 class PropertyEntry(NamedTuple):
@@ -43,11 +45,9 @@ def parse_properties(text: str) -> Iterator[PropertyEntry]:
     ``\u0041``, …) are as in Java. Raise `PropertiesError`.
     """
     for line, logical in _logical_lines(text):
-        end = _end_of_key(logical)
-        rest = logical[end:].lstrip(_BLANK)
-        if rest[:1] in ("=", ":"):
-            rest = rest[1:].lstrip(_BLANK)
-        yield PropertyEntry(line, _unescape(logical[:end], line), _unescape(rest, line))
+        entry = _ENTRY.fullmatch(logical)
+        assert entry is not None  # it matches every text
+        yield PropertyEntry(line, _unescape(entry[1], line), _unescape(entry[2], line))
 
 
 def _logical_lines(text: str) -> Iterator[tuple[int, str]]:
@@ -68,13 +68,6 @@ def _logical_lines(text: str) -> Iterator[tuple[int, str]]:
         parts = []
     if parts:
         yield begun, "".join(parts)
-
-
-def _end_of_key(logical: str) -> int:
-    index = 0
-    while index < len(logical) and logical[index] not in f"=:{_BLANK}":
-        index += 2 if logical[index] == "\\" else 1
-    return min(index, len(logical))
 
 
 def _unescape(text: str, line: int) -> str:
@@ -176,8 +169,7 @@ def identity_from_file(path: Path, kind: str | None, password: str | None, key_p
         raise KeyStoreError(f"{path}: holds no private key with its certificate")
     chain = [store.cert, *store.additional_certs]
     return KeyIdentity(
-        "".join(each.certificate.public_bytes(serialization.Encoding.PEM).decode() for each in chain),
-        _plain(store.key),
+        "".join(each.certificate.public_bytes(serialization.Encoding.PEM).decode() for each in chain), _plain(store.key)
     )
 
 

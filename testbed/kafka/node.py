@@ -120,25 +120,16 @@ def with_credentials(command: Sequence[str]) -> tuple[str, ...]:
     return ("sh", "-c", _WITH_CREDENTIALS, "with-credentials", *command)
 
 
-def store_endpoint(topology: Topology, plan: AddressPlan) -> str:
-    """Return the store's address on the data network. Raise ValueError for a topology without a store."""
-    if not topology.objectstores:
-        raise ValueError(f"{topology.name} has no host with the role objectstore")
-    return endpoints(topology, plan)[0]
-
-
-def shared_storage_defaults() -> dict[str, str]:
-    """Return properties that a topology may override."""
-    return {
-        # On by default: it would also move partitions while an experiment measures.
-        BALANCER: "false",
-        "s3.telemetry.metrics.exporter.uri": f"prometheus://?host=127.0.0.1&port={METRICS_PORT}",
-    }
+_SHARED_STORAGE_DEFAULTS = {
+    # On by default: it would also move partitions while an experiment measures.
+    BALANCER: "false",
+    "s3.telemetry.metrics.exporter.uri": f"prometheus://?host=127.0.0.1&port={METRICS_PORT}",
+}
 
 
 def shared_storage_properties(topology: Topology, plan: AddressPlan, cluster_id: str | None) -> Mapping[str, str]:
     """Return properties that follow from the topology. With `cluster_id` a node formats its folders by itself."""
-    where = f"region={REGION}&endpoint={store_endpoint(topology, plan)}&pathStyle=true"
+    where = f"region={REGION}&endpoint={endpoints(topology, plan)[0]}&pathStyle=true"
     return {
         SHARED_STORAGE_KEY: "true",
         "s3.data.buckets": f"0@s3://{AUTOMQ_DATA}?{where}",
@@ -251,7 +242,7 @@ def server_properties(
         "transaction.state.log.num.partitions": "4",
         **{key: value for each in able for key, value in properties_of(each, topology).items()},
         **(remote_storage_properties(topology, host, plan, manager) if manager else {}),
-        **(shared_storage_defaults() if shared else {}),
+        **(_SHARED_STORAGE_DEFAULTS if shared else {}),
         **host.properties,
         **(overlay or {}),
         **(shared_storage_properties(topology, plan, cluster_id) if shared else {}),
@@ -305,13 +296,10 @@ def node_files(properties: Mapping[str, str], meta: str, checkpoint: bytes | Non
     `bootstrap.checkpoint`, which finalizes the release's features. Without a checkpoint the node formats its folder
     itself.
     """
-    if checkpoint is None:
-        return {PROPERTIES: render(properties).encode()}
-    return {
-        PROPERTIES: render(properties).encode(),
-        f"{DATA_DIR}/meta.properties": meta.encode(),
-        f"{DATA_DIR}/bootstrap.checkpoint": checkpoint,
-    }
+    files = {PROPERTIES: render(properties).encode()}
+    if checkpoint is not None:
+        files |= {f"{DATA_DIR}/meta.properties": meta.encode(), f"{DATA_DIR}/bootstrap.checkpoint": checkpoint}
+    return files
 
 
 class Node(Daemon):

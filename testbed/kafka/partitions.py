@@ -2,14 +2,15 @@
 
 from collections.abc import Sequence
 
+from testbed.kafka.admin import Admin
 from testbed.kafka.errors import UNKNOWN_TOPIC_OR_PARTITION, KafkaError
-from testbed.kafka.types import AdminApi, PartitionState, TopicPartition
+from testbed.kafka.types import PartitionState, TopicPartition
 
 _DELETED_MEANWHILE = 3
 """So many topics may be deleted while the partitions are requested."""
 
 
-def existing_partitions(admin: AdminApi, topics: Sequence[str]) -> dict[TopicPartition, PartitionState]:
+def existing_partitions(admin: Admin, topics: Sequence[str]) -> dict[TopicPartition, PartitionState]:
     """Return the partitions of the topics that exist; see `Admin.partitions`. Raise `KafkaError`."""
     there = list(topics)
     for tries_left in range(_DELETED_MEANWHILE, -1, -1):

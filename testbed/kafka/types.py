@@ -1,8 +1,8 @@
 """The values that the Admin API reports and accepts."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -113,51 +113,6 @@ class ReplicaLog:
     size_bytes: int
     offset_lag: int
     is_future: bool
-
-
-class AdminApi(Protocol):
-    """The part of an Admin client that reassignments use; `testbed.kafka.admin.Admin` implements it."""
-
-    @property
-    def bootstrap(self) -> str:
-        """Return the bootstrap servers: ``host:port,…``."""
-
-    def cluster(self) -> ClusterInfo:
-        """See `Admin.cluster`."""
-
-    def brokers(self) -> tuple[BrokerInfo, ...]:
-        """See `Admin.brokers`."""
-
-    def topics(self) -> tuple[str, ...]:
-        """See `Admin.topics`."""
-
-    def partitions(self, topics: Sequence[str]) -> dict[TopicPartition, PartitionState]:
-        """See `Admin.partitions`."""
-
-    def reassignments(self, topics: Sequence[str] | None = None) -> dict[TopicPartition, Reassignment]:
-        """See `Admin.reassignments`."""
-
-    def alter_reassignments(self, targets: Mapping[TopicPartition, Sequence[int] | None]) -> None:
-        """See `Admin.alter_reassignments`."""
-
-    def broker_configs(self, broker_id: int, keys: Sequence[str] | None = None) -> BrokerConfigs:
-        """See `Admin.broker_configs`."""
-
-    def topic_configs(self, topic: str, from_broker: int | None = None) -> dict[str, str]:
-        """See `Admin.topic_configs`."""
-
-    def topics_configs(
-        self, topics: Sequence[str], keys: Sequence[str], from_broker: int | None = None
-    ) -> dict[str, dict[str, str]]:
-        """See `Admin.topics_configs`."""
-
-    def alter_configs(self, resource: ConfigResource, set: Mapping[str, str], delete: Sequence[str] = ()) -> None:
-        """See `Admin.alter_configs`."""
-
-    def log_dirs(
-        self, brokers: Sequence[int], topics: Sequence[str] | None = None
-    ) -> dict[int, dict[TopicPartition, ReplicaLog]]:
-        """See `Admin.log_dirs`."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,27 +26,24 @@ Value = list[Any]
 
 BROKER = "kafka.server:type=BrokerTopicMetrics,name="
 REPLICAS = "kafka.server:type=ReplicaManager,name="
-COUNTS = {
-    BROKER + "BytesInPerSec": "broker.bytes_in",
-    BROKER + "BytesOutPerSec": "broker.bytes_out",
-    BROKER + "ReplicationBytesInPerSec": "broker.replication.bytes_in",
-    BROKER + "ReplicationBytesOutPerSec": "broker.replication.bytes_out",
-    BROKER + "ReassignmentBytesInPerSec": "broker.reassignment.bytes_in",
-    BROKER + "ReassignmentBytesOutPerSec": "broker.reassignment.bytes_out",
-    REPLICAS + "IsrShrinksPerSec": "broker.isr_shrinks",
-    REPLICAS + "IsrExpandsPerSec": "broker.isr_expands",
+METRICS = {
+    BROKER + "BytesInPerSec": ("Count", "broker.bytes_in"),
+    BROKER + "BytesOutPerSec": ("Count", "broker.bytes_out"),
+    BROKER + "ReplicationBytesInPerSec": ("Count", "broker.replication.bytes_in"),
+    BROKER + "ReplicationBytesOutPerSec": ("Count", "broker.replication.bytes_out"),
+    BROKER + "ReassignmentBytesInPerSec": ("Count", "broker.reassignment.bytes_in"),
+    BROKER + "ReassignmentBytesOutPerSec": ("Count", "broker.reassignment.bytes_out"),
+    REPLICAS + "IsrShrinksPerSec": ("Count", "broker.isr_shrinks"),
+    REPLICAS + "IsrExpandsPerSec": ("Count", "broker.isr_expands"),
+    REPLICAS + "UnderReplicatedPartitions": ("Value", "broker.under_replicated"),
+    REPLICAS + "ReassigningPartitions": ("Value", "broker.reassigning"),
+    "kafka.server:type=LeaderReplication": ("byte-rate", "broker.leader_replication.byte_rate"),
+    "kafka.server:type=FollowerReplication": ("byte-rate", "broker.follower_replication.byte_rate"),
 }
-VALUES = {
-    REPLICAS + "UnderReplicatedPartitions": "broker.under_replicated",
-    REPLICAS + "ReassigningPartitions": "broker.reassigning",
-}
-RATES = {
-    "kafka.server:type=LeaderReplication": "broker.leader_replication.byte_rate",
-    "kafka.server:type=FollowerReplication": "broker.follower_replication.byte_rate",
-}
+REQUEST = "kafka.network:type=RequestMetrics,name=TotalTimeMs,request="
 LATENCIES = {
-    "kafka.network:type=RequestMetrics,name=TotalTimeMs,request=Produce": "broker.produce.p99_ms",
-    "kafka.network:type=RequestMetrics,name=TotalTimeMs,request=FetchConsumer": "broker.fetch.p99_ms",
+    REQUEST + "Produce": ("99thPercentile", "broker.produce.p99_ms"),
+    REQUEST + "FetchConsumer": ("99thPercentile", "broker.fetch.p99_ms"),
 }
 """Read only where the configuration says `latency`: runs measure latencies in the clients."""
 STORE_PATH = "/minio/metrics/v3/api/requests"
@@ -135,11 +132,8 @@ def device_reads() -> int | None:
 
 def metrics(port: int, latency: bool = False) -> list[Value]:
     """Return the broker's metrics in one bulk request; an empty list while the broker does not answer."""
-    requests = [{"type": "read", "mbean": name, "attribute": "Count"} for name in COUNTS]
-    requests += [{"type": "read", "mbean": name, "attribute": "Value"} for name in VALUES]
-    requests += [{"type": "read", "mbean": name, "attribute": "byte-rate"} for name in RATES]
-    if latency:
-        requests += [{"type": "read", "mbean": name, "attribute": "99thPercentile"} for name in LATENCIES]
+    wanted = {**METRICS, **LATENCIES} if latency else METRICS
+    requests = [{"type": "read", "mbean": name, "attribute": attribute} for name, (attribute, _) in wanted.items()]
     call = urllib.request.Request(
         "http://127.0.0.1:%d/jolokia/" % port, json.dumps(requests).encode(), {"Content-Type": "application/json"}
     )
@@ -149,13 +143,11 @@ def metrics(port: int, latency: bool = False) -> list[Value]:
     except (urllib.error.URLError, TimeoutError, ConnectionError, ValueError):
         return []
     found: list[Value] = []
-    names = {**COUNTS, **VALUES, **RATES, **LATENCIES}
-    for request, reply in zip(requests, answers):
-        metric = names[request["mbean"]]
+    for (attribute, metric), reply in zip(wanted.values(), answers):
         if reply.get("status") != 200:
             # A rate that was never used does not exist yet (404): nothing was throttled, the rate is 0. After any other
             # status the rate is unknown: a gap.
-            if request["mbean"] in RATES and reply.get("status") == NOT_FOUND:
+            if attribute == "byte-rate" and reply.get("status") == NOT_FOUND:
                 found.append([metric, None, None, None, 0.0])
         elif reply["value"] is not None:
             found.append([metric, None, None, None, reply["value"]])

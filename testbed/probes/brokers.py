@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from results.contract.manifest import NicMeasurement
 from results.contract.schema import Sample
 from testbed.hosts import Host
+from testbed.kafka.admin import Admin
 from testbed.kafka.node import DATA_DIR
-from testbed.kafka.types import AdminApi
 from testbed.network.measure import LinkRate
 from testbed.objectstore.server import PORT
 from testbed.probes.recorder import Recorder, now_us
@@ -75,14 +75,7 @@ def nic_measurements(topology: Topology, rates: Iterable[LinkRate]) -> tuple[Nic
 def watch_stores(recorder: Recorder, topology: Topology, hosts: Mapping[str, Host]) -> None:
     """Start the agent on every host of the object store, if the topology has one."""
     for store in topology.objectstores:
-        recorder.watch_host(
-            hosts[store.name],
-            topics=[],
-            devices=[nic.name for nic in store.nics],
-            log_dir=None,
-            jmx_port=None,
-            s3_port=PORT,
-        )
+        recorder.watch_host(hosts[store.name], devices=[nic.name for nic in store.nics], s3_port=PORT)
 
 
 Lists = Mapping[str, Mapping[str, str]]
@@ -90,7 +83,7 @@ Lists = Mapping[str, Mapping[str, str]]
 _KEYS = {"leader": (LEADER_RATE, LEADER_REPLICAS), "follower": (FOLLOWER_RATE, FOLLOWER_REPLICAS)}
 
 
-def quota_samples(admin: AdminApi, host: str, broker: int, lists: Lists | None = None) -> list[Sample]:
+def quota_samples(admin: Admin, host: str, broker: int, lists: Lists | None = None) -> list[Sample]:
     """Return a broker's quota in force (-1: none), and how many replicas of `lists` its own lists lack.
 
     Without `lists`, return only the quota. A sample's time is the time of the request. Raise `KafkaError` on failure.

@@ -2,19 +2,23 @@
 
 import re
 import shlex
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cache
 from importlib import resources
-from typing import Any, Protocol
+from typing import Annotated
 
-from results.contract.logs import LEVELS, HostLog, LogFinding
+from pydantic import BeforeValidator, Field
+
+from results.contract.logs import LEVELS, HostLog, Level, LogFinding
 from testbed.errors import TestbedError
+from testbed.form import Form, check, refusal, validate
 from testbed.hosts import Shell
 from testbed.kafka.node import LOG
+from testbed.provision.testbed import Testbed
 from testbed.units import format_size
-from testbed.yaml_document import Document, FieldPath, FileKind, FormError, Problem, parse
+from testbed.yaml_document import FileKind, FormError, Violation, parse
 
 Release = tuple[int, int, int]
 
@@ -95,21 +99,12 @@ def _us(text: str) -> int:
 
 
 FILE = "log-allowlist.yaml"
-KIND = FileKind("log allow-list", "logger, pattern and why")
-_FIELDS = ("logger", "pattern", "why", "levels", "thrown", "before", "during", "since", "until")
-_TEXTS = ("logger", "pattern", "why", "thrown", "before")
-_PATTERNS = ("pattern", "thrown", "before")
-_OPTIONAL = ("thrown", "before")
 BEFORE_US = 1_000_000
 """The longest time in µs from the line with the reason to the entry: the two lines are neighbours in Kafka's code."""
 _VERSION = re.compile(r"(\d+)\.(\d+)\.(\d+)")
 _WRAPPER = re.compile(r"java\.util\.concurrent\.CompletionException: ")
 """The exception around one that a controller threw while writing, when another thread waited; it has no meaning."""
 _ANYTHING = "Anything at all, for instance 12 of b1-c2."
-
-
-class AllowListError(TestbedError):
-    """An unusable allow-list; one line per mistake, each with its place."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,87 +213,88 @@ def _shipped() -> tuple[Allowance, ...]:
     return loads(resources.files("testbed.probes").joinpath(FILE).read_text(encoding="utf-8"), FILE)
 
 
-def loads(text: str, source: str) -> tuple[Allowance, ...]:
-    """Return the allowances of a YAML list. Raise `AllowListError` with every mistake, its line and its column."""
+class AllowListError(FormError):
+    """An unusable allow-list; one line per mistake, each with its place."""
+
+
+KIND = FileKind("log allow-list", "entries", error=AllowListError)
+
+
+def _not_text(value: object) -> str | None:
+    return None if isinstance(value, str) and value.strip() else "expected text"
+
+
+def _narrow(value: object) -> re.Pattern[str]:
+    if wrong := _not_text(value):
+        raise refusal(wrong)
     try:
-        located = parse(text, source, KIND)
-    except FormError as error:
-        raise AllowListError(str(error)) from error
-    problems = list(located.problems)
-    found = []
-    if not isinstance(located.values, list):
-        problems.append(located.problem((), "expected a list of entries, each with logger, pattern and why"))
-    for index, value in enumerate(located.values if isinstance(located.values, list) else ()):
-        wrong = _problems(located, (index,), value)
-        problems += wrong
-        if not wrong:
-            found.append(_allowance(value))
-    if problems:
-        raise AllowListError("\n".join(map(str, problems)))
-    return tuple(found)
+        pattern = re.compile(str(value))
+    except re.error as error:
+        raise refusal(f"not a regular expression: {error}") from None
+    if pattern.fullmatch(_ANYTHING):
+        raise refusal("it matches anything; a pattern is as narrow as it can be")
+    return pattern
 
 
-def _allowance(value: dict[str, Any]) -> Allowance:
-    return Allowance(
-        logger=value["logger"],
-        pattern=re.compile(value["pattern"]),
-        why=" ".join(value["why"].split()),
-        levels=tuple(value.get("levels", ("WARN",))),
-        since=_release(value.get("since", "")),
-        until=_release(value.get("until", "")),
-        thrown=re.compile(value["thrown"]) if "thrown" in value else None,
-        before=re.compile(value["before"]) if "before" in value else None,
-        during=frozenset(value.get("during", ())),
+def _a_release(value: object) -> Release:
+    if not isinstance(value, str) or not _VERSION.fullmatch(value):
+        raise refusal("expected a Kafka release with three numbers, such as 4.3.1")
+    major, minor, patch = map(int, value.split("."))
+    return major, minor, patch
+
+
+NarrowPattern = Annotated[re.Pattern[str], BeforeValidator(_narrow)]
+KafkaReleaseText = Annotated[Release, BeforeValidator(_a_release)]
+
+
+class AllowanceForm(Form):
+    """One entry of the file; its fields are those of `Allowance`."""
+
+    logger: Annotated[str, check(_not_text)]
+    pattern: NarrowPattern
+    why: Annotated[str, check(_not_text)]
+    levels: Annotated[list[Level], Field(min_length=1)] | None = None
+    since: KafkaReleaseText | None = None
+    until: KafkaReleaseText | None = None
+    thrown: NarrowPattern | None = None
+    before: NarrowPattern | None = None
+    during: Annotated[list[str], Field(min_length=1)] | None = None
+
+
+class AllowListForm(Form):
+    """The whole file."""
+
+    entries: list[AllowanceForm]
+
+
+def loads(text: str, source: str) -> tuple[Allowance, ...]:
+    """Return the allowances of a YAML text. Raise `AllowListError` with every mistake, its line and its column."""
+    document = parse(text, source, KIND)
+    form = validate(document, AllowListForm)
+    document.raise_violations(
+        Violation(("entries", number, "before"), wrong)
+        for number, entry in enumerate(form.entries)
+        if entry.before is not None and (wrong := _unnamed(entry.before, entry.pattern))
+    )
+    return tuple(
+        Allowance(
+            logger=entry.logger,
+            pattern=entry.pattern,
+            why=" ".join(entry.why.split()),
+            levels=tuple(entry.levels or ("WARN",)),
+            since=entry.since,
+            until=entry.until,
+            thrown=entry.thrown,
+            before=entry.before,
+            during=frozenset(entry.during or ()),
+        )
+        for entry in form.entries
     )
 
 
-def _problems(located: Document, path: FieldPath, value: Any) -> list[Problem]:
-    if not isinstance(value, dict):
-        return [located.problem(path, "expected an entry with logger, pattern and why")]
-    found = [
-        located.problem((*path, name), f"unknown field; known: {', '.join(_FIELDS)}", at_key=True)
-        for name in value
-        if name not in _FIELDS
-    ]
-    for name in _TEXTS:
-        if name not in value:
-            if name not in _OPTIONAL:
-                found.append(located.problem(path, f"{name} is missing: every entry says what is allowed, and why"))
-        elif not isinstance(value[name], str) or not value[name].strip():
-            found.append(located.problem((*path, name), "expected text"))
-        elif name in _PATTERNS and (wrong := _wrong_pattern(value[name])):
-            found.append(located.problem((*path, name), wrong))
-    if not found and "before" in value and (wrong := _unnamed(value["before"], value["pattern"])):
-        found.append(located.problem((*path, "before"), wrong))
-    kinds = value.get("during", ["a fault"])
-    if not isinstance(kinds, list) or not kinds or any(not isinstance(kind, str) for kind in kinds):
-        found.append(located.problem((*path, "during"), "expected a list of kinds of faults"))
-    levels = value.get("levels", ["WARN"])
-    if not isinstance(levels, list) or not levels or any(level not in LEVELS for level in levels):
-        found.append(located.problem((*path, "levels"), f"expected a list of {', '.join(LEVELS)}"))
-    bounds = [name for name in ("since", "until") if name in value]
-    wrong_bounds = [name for name in bounds if not isinstance(value[name], str) or not _VERSION.fullmatch(value[name])]
-    found += [
-        located.problem((*path, name), "expected a Kafka release with three numbers, such as 4.3.1")
-        for name in wrong_bounds
-    ]
-    return found
-
-
-def _wrong_pattern(pattern: str) -> str | None:
-    try:
-        compiled = re.compile(pattern)
-    except re.error as error:
-        return f"not a regular expression: {error}"
-    if compiled.fullmatch(_ANYTHING):
-        return "it matches anything; a pattern is as narrow as it can be"
-    return None
-
-
-def _unnamed(before: str, pattern: str) -> str | None:
-    named = re.compile(before).groupindex
-    lacking = [name for name in named if name not in re.compile(pattern).groupindex]
-    if not named:
+def _unnamed(before: re.Pattern[str], pattern: re.Pattern[str]) -> str | None:
+    lacking = [name for name in before.groupindex if name not in pattern.groupindex]
+    if not before.groupindex:
         return "it has no named group: nothing says that both lines are about the same thing"
     return f"pattern has no group named {', '.join(lacking)}" if lacking else None
 
@@ -349,28 +345,16 @@ class LogPosition:
     problem: str | None = None
 
 
-class LoggedCluster(Protocol):
-    """The part of a testbed that a log watch needs."""
-
-    @property
-    def hosts(self) -> Mapping[str, Shell]:
-        """Return every host by its name."""
-
-    @property
-    def kafka_versions(self) -> Mapping[str, str]:
-        """Return host → the version of Kafka that it runs now."""
-
-
 class LogWatch:
     """The logs of all Kafka hosts of a testbed, from `start` on.
 
     `allowances` are for an experiment's deliberate actions, in addition to the testbed's own.
     """
 
-    def __init__(self, cluster: LoggedCluster, allowances: Sequence[Allowance] = ()) -> None:
-        self._versions = dict(cluster.kafka_versions)
-        self._hosts = {name: cluster.hosts[name] for name in self._versions}
-        self._cluster = cluster
+    def __init__(self, testbed: Testbed, allowances: Sequence[Allowance] = ()) -> None:
+        self._versions = dict(testbed.kafka_versions)
+        self._hosts = {name: testbed.hosts[name] for name in self._versions}
+        self._testbed = testbed
         self._allowances = [*shipped(), *allowances]
         self._marks: dict[str, LogPosition] = {}
         self._left: dict[str, HostLog] = {}
@@ -386,7 +370,7 @@ class LogWatch:
 
     def join(self, name: str) -> None:
         """Watch the whole log of a host that has joined the testbed."""
-        self._versions[name], self._hosts[name] = self._cluster.kafka_versions[name], self._cluster.hosts[name]
+        self._versions[name], self._hosts[name] = self._testbed.kafka_versions[name], self._testbed.hosts[name]
         self._marks[name] = LogPosition(0)
 
     def leave(self, name: str) -> None:
@@ -413,7 +397,7 @@ class LogWatch:
             text, problem = read_since(self._hosts[name], mark.offset)
         except TestbedError as error:
             return HostLog(name, f"the log could not be read: {error}")
-        after = self._cluster.kafka_versions.get(name, "")
+        after = self._testbed.kafka_versions.get(name, "")
         left = unexplained(list(entries(text)), name, self._versions[name], self._allowances, upgraded_to=after)
         found = kinds(name, left)
         return HostLog(name, problem, found[:MOST_KINDS], max(0, len(found) - MOST_KINDS))

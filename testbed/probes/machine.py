@@ -1,100 +1,138 @@
-"""The machine of all hosts: its CPU load, memory, disk and clock, and its identity."""
+"""The machines of all hosts as one: their CPU load, memory, disk and clock; and this machine's identity.
+
+Of several machines the busiest counts, since each may slow Kafka.
+"""
 
 import os
 import platform
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from results.contract.schema import Sample
+from testbed.errors import TestbedError
+from testbed.hosts import Shell
 from testbed.probes.agent import clock_offset
 from testbed.probes.recorder import now_us
 from testbed.wait import WaitTimeout, wait_for
 
 MACHINE = "machine"
-CpuTimes = Callable[[], tuple[int, int, int]]
-LEAST_S = 0.001
+_LEAST_S = 0.001
+_READ = (
+    "head -n 1 /proc/stat; grep MemAvailable: /proc/meminfo; "
+    'for r in memory io; do sed -n "s/^full/$r/p" /proc/pressure/$r 2>/dev/null; done; true'
+)
 
 
-def cpu_times() -> tuple[int, int, int]:
-    """Return (busy, stolen, total) clock ticks of all cores since boot; busy includes stolen."""
-    fields = [int(field) for field in Path("/proc/stat").read_text().splitlines()[0].split()[1:9]]
-    user, nice, system, idle, iowait, irq, softirq, steal = fields
-    busy = user + nice + system + irq + softirq + steal
-    return busy, steal, busy + idle + iowait
+@dataclass(frozen=True, slots=True)
+class LoadReading:
+    """What one machine counted since its boot: clock ticks of all cores, memory that is available, pressure.
 
-
-def pressure_seconds(resource: str, folder: Path = Path("/proc/pressure")) -> float | None:
-    """Return the seconds since boot in which every task that was not idle waited for `memory` or `io` (PSI's `full`).
-
-    None where the kernel does not count them.
+    `busy` includes `steal`. A pressure is the time in seconds in which every task that was not idle waited for memory
+    or for input and output (PSI's `full`); a kernel may not count it.
     """
-    try:
-        lines = (folder / resource).read_text().splitlines()
-    except OSError:
-        return None
-    totals = [line.rpartition("total=")[2] for line in lines if line.startswith("full ")]
-    return int(totals[0]) / 1e6 if totals else None
+
+    busy: int
+    steal: int
+    total: int
+    gauges: Mapping[str, float] = field(default_factory=dict)
+
+    @classmethod
+    def here(cls, proc: Path = Path("/proc")) -> "LoadReading":
+        """Return the reading of this machine."""
+        lines = [(proc / "stat").read_text().splitlines()[0]]
+        lines += [each for each in (proc / "meminfo").read_text().splitlines() if each.startswith("MemAvailable:")]
+        for resource in ("memory", "io"):
+            try:
+                pressures = (proc / "pressure" / resource).read_text().splitlines()
+            except OSError:
+                continue  # the kernel does not count it
+            lines += [each.replace("full", resource, 1) for each in pressures if each.startswith("full ")]
+        return cls.parse("\n".join(lines))
+
+    @classmethod
+    def of(cls, shell: Shell) -> "LoadReading":
+        """Return the reading of another machine. Raise `TestbedError` when it answers something else."""
+        text = shell.run(_READ, timeout_s=10.0).stdout
+        try:
+            return cls.parse(text)
+        except (IndexError, ValueError) as error:
+            raise TestbedError(f"{shell.name}: its load was not understood ({error}): {text[:200]!r}") from error
+
+    @classmethod
+    def parse(cls, text: str) -> "LoadReading":
+        """Return the reading in the output of the command above. Raise `ValueError` for another text."""
+        first, *lines = text.splitlines()
+        user, nice, system, idle, iowait, irq, softirq, steal = map(int, first.split()[1:9])
+        busy = user + nice + system + irq + softirq + steal
+        gauges = {}
+        for line in lines:
+            name, _, rest = line.partition(" ")
+            if name == "MemAvailable:":
+                gauges["memory.available"] = int(rest.split()[0]) * 1024.0
+            else:
+                gauges[f"pressure.{name}"] = int(rest.rpartition("total=")[2]) / 1e6
+        return cls(busy, steal, busy + idle + iowait, gauges)
+
+    def since(self, before: "LoadReading") -> dict[str, float]:
+        """Return metric → value, with the busy and the stolen share of all cores since another reading."""
+        total = self.total - before.total
+        if total <= 0:
+            return dict(self.gauges)
+        shares = {"cpu.busy": (self.busy - before.busy) / total, "cpu.steal": (self.steal - before.steal) / total}
+        return {**shares, **self.gauges}
 
 
-def available_bytes(meminfo: Path = Path("/proc/meminfo")) -> int:
-    """Return the memory that processes can have without swapping."""
-    lines = meminfo.read_text().splitlines()
-    return next(int(line.split()[1]) for line in lines if line.startswith("MemAvailable")) * 1024
+_WORST: Mapping[str, Callable[[Sequence[float]], float]] = {
+    "memory.available": min,
+    # Counters: their growth is then the growth on all machines.
+    "pressure.memory": sum,
+    "pressure.io": sum,
+}
 
 
-def machine_probe() -> Callable[[], Iterable[Sample]]:
-    """Return a function for `Recorder.poll`: the samples of `cpu_probe`, and of memory, disk and clock."""
-    cpu = cpu_probe()
-
-    def look() -> Iterable[Sample]:
-        ts = now_us()
-        found = [*cpu(), Sample(ts, MACHINE, "memory.available", float(available_bytes()))]
-        found.append(Sample(ts, MACHINE, "clock.offset", clock_offset()))
-        pressures = {resource: pressure_seconds(resource) for resource in ("memory", "io")}
-        return [
-            *found,
-            *(Sample(ts, MACHINE, f"pressure.{name}", s) for name, s in pressures.items() if s is not None),
-        ]
-
-    return look
+def worst(loads: Sequence[Mapping[str, float]]) -> dict[str, float]:
+    """Return the first machine's metrics, each with the value of the machine that is worst. Pure."""
+    return {metric: _WORST.get(metric, max)([load[metric] for load in loads if metric in load]) for metric in loads[0]}
 
 
-def cpu_probe() -> Callable[[], Iterable[Sample]]:
-    """Return a function for `Recorder.poll`: the busy and stolen fraction of all cores since its last call."""
-    last = cpu_times()
+def machine_probe(others: Mapping[str, Shell] | None = None) -> Callable[[], Iterable[Sample]]:
+    """Return a function for `Recorder.poll`: the samples of this machine and of `others`, all machines as one."""
+    shells = others or {}
+
+    def read() -> list[LoadReading]:
+        return [LoadReading.here(), *map(LoadReading.of, shells.values())]
+
+    last = read()
 
     def look() -> Iterable[Sample]:
         nonlocal last
-        current = cpu_times()
-        busy, steal, total = (now - before for now, before in zip(current, last, strict=True))
-        last = current
-        if total <= 0:
-            return ()
+        readings = read()
+        loads = [now.since(before) for now, before in zip(readings, last, strict=True)]
+        last = readings
+        values = {**worst(loads), "clock.offset": clock_offset()}
         ts = now_us()
-        return (
-            Sample(ts, MACHINE, "cpu.busy", busy / total),
-            Sample(ts, MACHINE, "cpu.steal", steal / total),
-        )
+        return [Sample(ts, MACHINE, metric, value) for metric, value in values.items()]
 
     return look
 
 
-def wait_calm(busy_highest: float, over_s: float, timeout_s: float, times: CpuTimes = cpu_times) -> bool:
+def wait_calm(
+    busy_highest: float, over_s: float, timeout_s: float, read: Callable[[], LoadReading] = LoadReading.here
+) -> bool:
     """Wait until at most this fraction of all cores was busy over `over_s`. Return False after `timeout_s`."""
-    last = times()
+    last = read()
 
     def look() -> float:
         nonlocal last
         time.sleep(over_s)  # a fraction is measured over a time
-        current = times()
-        busy, total = current[0] - last[0], current[2] - last[2]
-        last = current
-        return busy / total if total > 0 else 1.0
+        before, last = last, read()
+        return last.since(before).get("cpu.busy", 1.0)
 
     try:
-        wait_for(look, lambda busy: busy <= busy_highest, timeout_s, LEAST_S, "the machine to be calm")
+        wait_for(look, lambda busy: busy <= busy_highest, timeout_s, _LEAST_S, "the machine to be calm")
     except WaitTimeout:
         return False
     return True
@@ -115,9 +153,4 @@ def fingerprint() -> dict[str, Any]:
         for line in Path("/proc/meminfo").read_text().splitlines()
         if line.startswith("MemTotal")
     )
-    return {
-        "cpu_model": model,
-        "cores": os.cpu_count() or 1,
-        "memory_bytes": memory,
-        "kernel": platform.release(),
-    }
+    return {"cpu_model": model, "cores": os.cpu_count() or 1, "memory_bytes": memory, "kernel": platform.release()}

@@ -27,14 +27,13 @@ def now_us() -> int:
 class Recorder:
     """Collect samples and events from several threads; the failure of a probe is an event, too."""
 
-    def __init__(self, echo: Callable[[Event], None] | None = None) -> None:
+    def __init__(self) -> None:
         self._lock = threading.Lock()
         self._samples: list[Sample] = []
         self._events: list[Event] = []
         self._processes: list[tuple[str, Process, threading.Thread]] = []
         self._stopping = threading.Event()
         self._pollers: list[Poller] = []
-        self._echo = echo
         self._left: set[str] = set()
         """The hosts that are removed, or going to be."""
         self._newest: dict[str, int] = {}
@@ -50,8 +49,6 @@ class Recorder:
         event = Event(now_us(), kind, name, host, dict(detail or {}))
         with self._lock:
             self._events.append(event)
-        if self._echo:
-            self._echo(event)
 
     def add_events(self, events: Iterable[Event]) -> None:
         """Add events that were recorded elsewhere, with their own times."""
@@ -95,10 +92,10 @@ class Recorder:
         self,
         host: Host,
         *,
-        topics: Sequence[str],
         devices: Sequence[str],
-        log_dir: str | None,
-        jmx_port: int | None,
+        topics: Sequence[str] = (),
+        log_dir: str | None = None,
+        jmx_port: int | None = None,
         s3_port: int | None = None,
         latency: bool = False,
         cpus: float = 0.0,

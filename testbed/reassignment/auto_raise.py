@@ -3,20 +3,19 @@
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
+from testbed.kafka.admin import Admin
 from testbed.kafka.errors import UnreachableError
-from testbed.kafka.types import AdminApi, ConfigResource
-from testbed.reassignment.lag import PollClock
+from testbed.kafka.types import ConfigResource
+from testbed.reassignment.lag import MONOTONIC, PollClock
 from testbed.reassignment.monitor import Monitor, MonitorReading
 from testbed.reassignment.stall import PATIENCE_S
 from testbed.signals import deferred_signals
-from testbed.throttle.configs import RATES, ConfigChange, read_configs, settled
+from testbed.throttle.configs import RATES, ConfigChange, settled, wait_for_configs
 from testbed.throttle.journal import JournalFolder, ThrottleJournal
 from testbed.throttle.recovery import RestoreResult, restore, still_ours
-from testbed.wait import wait_for
 
 STEP = 1.5
-_TIMEOUT_S = 15.0
-_INTERVAL_S = 0.1
+_RESTORE_S = 15.0
 
 
 def next_rate(throttle_bytes_per_s: int, needed_bytes_per_s: float, most_bytes_per_s: int) -> int | None:
@@ -33,7 +32,7 @@ class ThrottleRaiser:
     `testbed reassign recover` restores the originals.
     """
 
-    def __init__(self, admin: AdminApi, journals: JournalFolder, command_config: str | None = None) -> None:
+    def __init__(self, admin: Admin, journals: JournalFolder, command_config: str | None = None) -> None:
         self._admin = admin
         self._journals = journals
         self._command_config = command_config
@@ -59,7 +58,9 @@ class ThrottleRaiser:
             for broker, keys in below.items():
                 self._admin.alter_configs(ConfigResource.broker(broker), dict.fromkeys(keys, str(throttle_bytes_per_s)))
         for broker, keys in below.items():
-            self._wait(ConfigResource.broker(broker), dict.fromkeys(keys, str(throttle_bytes_per_s)))
+            raised = dict.fromkeys(keys, str(throttle_bytes_per_s))
+            resource = ConfigResource.broker(broker)
+            wait_for_configs(self._admin, resource, raised, f"the raised throttle of {resource}")
         with self._journals.held():
             self._read_journal()
             self._write(settled(self._journal.changes if self._journal else ()))
@@ -71,7 +72,7 @@ class ThrottleRaiser:
             return RestoreResult()
         with self._journals.held():
             self._read_journal()
-            done = restore(self._admin, still_ours(self._admin, self._journal.changes), _TIMEOUT_S)
+            done = restore(self._admin, still_ours(self._admin, self._journal.changes), _RESTORE_S)
             self._journals.remove(self._journal.id)
         self._journal = None
         return done
@@ -92,18 +93,11 @@ class ThrottleRaiser:
 
     def _write(self, changes: tuple[ConfigChange, ...]) -> None:
         if self._journal is None:
-            new = ThrottleJournal.new(self._admin.bootstrap, self._admin.cluster().cluster_id, changes)
-            # Stored before the write: an interrupt during the write must still lead to its removal.
-            self._journal = replace(new, command_config=self._command_config, raises=True)
-        self._journal = replace(self._journal, changes=changes)
+            bootstrap, cluster_id = self._admin.bootstrap, self._admin.cluster().cluster_id
+            self._journal = ThrottleJournal.new(bootstrap, cluster_id, changes, self._command_config)
+        # Stored before the write: an interrupt during the write must still lead to its removal.
+        self._journal = replace(self._journal, changes=changes, raises=True)
         self._journals.write(self._journal)
-
-    def _wait(self, resource: ConfigResource, keys: dict[str, str]) -> None:
-        def missing() -> list[str]:
-            there = read_configs(self._admin, resource)
-            return [f"{key} is {there.get(key)}" for key, value in keys.items() if there.get(key) != value]
-
-        wait_for(missing, lambda left: not left, _TIMEOUT_S, _INTERVAL_S, f"the raised throttle of {resource}")
 
 
 def _raised(before: ConfigChange | None, now: ConfigChange) -> ConfigChange:
@@ -132,7 +126,7 @@ Report = Callable[[MonitorReading | ThrottleRaise | RestoreResult | MonitorNote]
 
 
 def watch(
-    admin: AdminApi,
+    admin: Admin,
     report: Report,
     journals: JournalFolder,
     *,
@@ -141,20 +135,20 @@ def watch(
     most_bytes_per_s: int | None = None,
     once: bool = False,
     command_config: str | None = None,
-    pauses: PollClock | None = None,
+    pauses: PollClock = MONOTONIC,
 ) -> MonitorReading:
     """Read every ``interval_s`` until nothing is being reassigned, report each reading, and return the last.
 
     With ``most_bytes_per_s`` the throttle of a stalled move is raised step by step, never above that rate; at the
     end, also after an error, the original rate is restored. With ``once`` two readings are made, as a rate needs two,
     and only the second is reported. A reading without an answer is reported and followed by the next, except with
-    ``once``. Raise `KafkaError`.
+    ``once``. A log directory with an error is reported once. Raise `KafkaError`.
     """
-    pauses = pauses or PollClock()
     monitor = Monitor(admin, patience_s, pauses)
     raised = ThrottleRaiser(admin, journals, command_config)
     exhausted = False
     readings = 0
+    noted: set[str] = set()
     try:
         while True:
             try:
@@ -166,6 +160,10 @@ def watch(
                 pauses.sleep(interval_s)
                 continue
             readings += 1
+            offline = {str(error) for error in monitor.offline.values()}
+            for text in sorted(offline - noted):
+                report(MonitorNote(f"{text}; the replicas there count as missing"))
+            noted |= offline
             last = reading.done or (once and readings == 2)
             if last or not once:
                 report(reading)

@@ -7,29 +7,21 @@ from dataclasses import dataclass, field
 from types import TracebackType
 
 from testbed.errors import TestbedError
+from testbed.kafka.admin import Admin
 from testbed.kafka.cancellation import cancel_running
 from testbed.kafka.capabilities import ON_DISK, Capability, require
 from testbed.kafka.errors import KafkaError, UnreachableError
 from testbed.kafka.partitions import existing_partitions
-from testbed.kafka.types import AdminApi, PartitionMove, PartitionState, Reassignment, TopicPartition
+from testbed.kafka.types import PartitionMove, PartitionState, Reassignment, TopicPartition
 from testbed.reassignment.plan import Plan, PlanError, moves
-from testbed.reassignment.progress import (
-    MoveProgress,
-    Poll,
-    TraceEntry,
-    in_flight,
-    is_recreated,
-    left_behind,
-    not_led,
-    not_placed,
-    observed,
-)
+from testbed.reassignment.progress import MoveProgress, Poll, is_recreated, left_behind, not_led, not_placed
 from testbed.signals import TerminationGuard, deferred_signals
 from testbed.throttle.journal import JournalFolder
 from testbed.throttle.recovery import RestoreResult
 from testbed.throttle.throttle import EventSink, Throttle
 from testbed.wait import wait_for
 
+IN_FORCE_S = 30.0
 _SHOWN = 8
 
 
@@ -46,38 +38,30 @@ class Driver:
         restored = driver.restored
 
     Within the block SIGTERM unwinds as Ctrl-C does; during the restore both are deferred. If an error is raised
-    already, a failed restore is added to it as a note, and the journal stays for `recover`.
-
-    A move that is still running when an error ends the block continues without its throttle; with
-    ``cancel_on_error`` the driver first cancels reassignments in flight (KIP-455: back to the original replicas), if
-    the cluster can. ``able`` holds the capabilities of the cluster; a request beyond them raises `LacksCapability`.
+    already, a failed restore is added to it as a note, and the journal stays for `recover`. A move that still runs when
+    an error ends the block continues without its throttle; with ``cancel_on_error`` the driver cancels it first, if the
+    cluster can. A request beyond the capabilities in ``able`` raises `LacksCapability`.
     """
 
     def __init__(
         self,
-        admin: AdminApi,
+        admin: Admin,
         journals: JournalFolder,
         *,
         on_event: EventSink | None = None,
-        in_force_timeout_s: float = 30.0,
-        restore_timeout_s: float = 15.0,
         cancel_on_error: bool = False,
-        command_config: str | None = None,
         able: Collection[Capability] = ON_DISK,
     ) -> None:
         self._admin = admin
         self._able = frozenset(able)
         self._on_event = on_event or (lambda _kind, _name, _detail: None)
-        self._in_force_timeout_s = in_force_timeout_s
-        self._restore_timeout_s = restore_timeout_s
         self._cancel_on_error = cancel_on_error
         self._guard = TerminationGuard()
         self._moves: tuple[PartitionMove, ...] = ()
         self._topic_ids: dict[str, str] = {}
-        self._started_us = 0
         self._started_s = 0.0
         self._asked = False
-        self.throttle = Throttle(admin, journals, self._on_event, command_config=command_config)
+        self.throttle = Throttle(admin, journals, self._on_event)
         self.restored: RestoreResult | None = None
         self.not_restored: TestbedError | None = None
         """The error of a failed restore: raised, or added as a note to another error."""
@@ -102,12 +86,12 @@ class Driver:
         unthrottled: Collection[TopicPartition] = (),
         wildcard: Collection[str] = (),
     ) -> tuple[PartitionMove, ...]:
-        """Start the plan and return its moves; return once the controller has accepted every one.
+        """Start the plan under its throttle and return its moves, once the controller has accepted every one.
 
-        Raise `DriverError` or `PlanError` (nothing changed) when another reassignment runs, when a target broker is not
-        alive, or when the plan names log directories. The driver sets the throttle on every live broker, for every
-        replica that moves except those of the ``unthrottled`` partitions, and for all replicas of the ``wildcard``
-        topics. It is in force on all brokers before the driver requests the move.
+        The throttle is in force on all live brokers before the driver requests the move. It covers every replica that
+        moves except those of the ``unthrottled`` partitions, and all replicas of the ``wildcard`` topics. Raise
+        `DriverError` or `PlanError` (nothing changed) when another reassignment runs, when a target broker is not
+        alive, or when the plan names log directories.
         """
         if self._asked:
             raise DriverError("this driver has carried out a plan already; make another for the next")
@@ -117,42 +101,35 @@ class Driver:
         if throttle_bytes_per_s is not None and self._moves:
             live = [broker.id for broker in self._admin.cluster().brokers]
             self.throttle.set(self._moves, throttle_bytes_per_s, live, unthrottled, wildcard)
-            self.throttle.wait_in_force(self._in_force_timeout_s)
-        self._started_us, self._started_s = _now_us(), time.monotonic()
+            self.throttle.wait_in_force(IN_FORCE_S)
+        self._started_s = time.monotonic()
         self._on_event(
-            "move.started",
-            "move",
-            {"partitions": len(self._moves), "throttle_bytes_per_s": throttle_bytes_per_s},
+            "move.started", "move", {"partitions": len(self._moves), "throttle_bytes_per_s": throttle_bytes_per_s}
         )
         self._asked = True
         self._admin.alter_reassignments({move.tp: move.target for move in self._moves})
         return self._moves
 
     def follow(
-        self,
-        on_poll: Callable[[Poll], None] | None = None,
-        *,
-        timeout_s: float,
-        interval_s: float = 0.5,
+        self, on_poll: Callable[[Poll], None] | None = None, *, timeout_s: float, interval_s: float = 0.5
     ) -> MoveProgress:
         """Poll every ``interval_s`` until the move is done, and return its progress.
 
         A move is done once the controller lists none of the partitions, the replicas of each are its target and in
-        sync, and the old replicas' logs are gone from their brokers. A move on shared storage copies nothing; it is
-        done when the target leads. Each poll calls ``on_poll``; an exception from it ends `follow`. A poll without an
-        answer is repeated. A broker that was dead when the throttle was set gets its rate once it is alive.
+        sync, and the old replicas' logs are gone from their brokers; on shared storage, when the target leads. An
+        exception from ``on_poll`` ends `follow`; a poll without an answer is repeated.
 
         Raise `DriverError` naming what was missing at the deadline, which request the cluster refused, or, if
-        everything else has arrived, which topics were deleted meanwhile. A topic with another id than at the start was
-        created again: `follow` does not wait for it, and an event reports it at once.
+        everything else has arrived, which topics were deleted meanwhile. `follow` does not wait for a topic that was
+        created again.
         """
         if not self._asked:
             raise DriverError("nothing to follow: execute a plan first")
-        seen = _Observations()
+        missed = _Missed()
         deadline = time.monotonic() + timeout_s
         # The loop checks the deadline itself: a timeout within `on_poll` is not a timeout of the move.
         missing = wait_for(
-            lambda: self._poll_once(seen, on_poll),
+            lambda: self._poll_once(missed, on_poll),
             lambda missing: not missing or time.monotonic() >= deadline,
             math.inf,
             interval_s,
@@ -161,18 +138,12 @@ class Driver:
         if missing:
             more = [f"and {len(missing) - _SHOWN} more"] if len(missing) > _SHOWN else []
             raise DriverError(f"the move is not done after {timeout_s:g} s:\n  " + "\n  ".join(missing[:_SHOWN] + more))
-        if seen.gone:
+        if missed.gone:
             raise DriverError(
-                f"topics that were being moved have been deleted: {', '.join(map(seen.name, sorted(seen.gone)))}; "
+                f"topics that were being moved have been deleted: {', '.join(map(missed.name, sorted(missed.gone)))}; "
                 f"what was moved of other topics has arrived"
             )
-        timeline = MoveProgress(
-            self._started_us,
-            _now_us(),
-            time.monotonic() - self._started_s,
-            tuple(seen.polls),
-            tuple(seen.trace),
-        )
+        timeline = MoveProgress(time.monotonic() - self._started_s)
         self._on_event("move.done", "move", {"seconds": round(timeline.seconds, 3)})
         return timeline
 
@@ -181,7 +152,7 @@ class Driver:
 
         Call it from `on_poll`, not from another thread.
         """
-        self.throttle.change_rate(throttle_bytes_per_s, self._in_force_timeout_s)
+        self.throttle.change_rate(throttle_bytes_per_s, IN_FORCE_S)
 
     def cancel(self, tps: Collection[TopicPartition] | None = None) -> int:
         """Cancel the reassignments in flight, of these partitions of the plan or of all.
@@ -217,28 +188,29 @@ class Driver:
             raise DriverError(f"brokers {dead} are targets of the plan but not alive; live are {sorted(live)}")
         return todo
 
-    def _poll_once(self, seen: "_Observations", on_poll: Callable[[Poll], None] | None) -> list[str]:
+    def _poll_once(self, missed: "_Missed", on_poll: Callable[[Poll], None] | None) -> list[str]:
         """Poll once, and return one line for each missing condition."""
         try:
             listed, states = self._ask()
         except UnreachableError as error:
             return [str(error)]
-        again = self._made_again(states)
-        for topic in sorted(again - seen.again):
+        again = {
+            tp.topic for tp, found in states.items() if is_recreated(self._topic_ids.get(tp.topic), found.topic_id)
+        }
+        for topic in sorted(again - missed.again):
             self._on_event("note", "deleted", {"why": f"topic {topic} was deleted and made again: it is another one"})
-        seen.again |= again
-        listed = {tp: found for tp, found in listed.items() if tp.topic not in seen.again}
-        states = {tp: found for tp, found in states.items() if tp.topic not in seen.again}
-        poll = seen.add(self._moves, listed, states, self._in_flight(listed, states))
+        missed.again |= again
+        listed = {tp: found for tp, found in listed.items() if tp.topic not in missed.again}
+        states = {tp: found for tp, found in states.items() if tp.topic not in missed.again}
         if on_poll is not None:
-            on_poll(poll)
+            on_poll(Poll(time.time_ns() // 1000, self._in_flight(listed, states), len(self._moves)))
         # A topic is gone if two polls have not found it: one broker's metadata may be behind.
         existing = {tp.topic for tp in states}
         gone = {move.tp.topic for move in self._moves} - existing
         there = [
-            move for move in self._moves if move.tp.topic in existing or move.tp.topic not in seen.gone | seen.again
+            move for move in self._moves if move.tp.topic in existing or move.tp.topic not in missed.gone | missed.again
         ]
-        seen.gone = gone
+        missed.gone = gone
         # The log directories are requested only once nothing else is missing: that request is expensive.
         if Capability.MOVES_DATA not in self._able:
             return not_led(there, states)
@@ -249,15 +221,11 @@ class Driver:
     ) -> int:
         """Return how many partitions have not arrived."""
         if Capability.LISTS_REASSIGNMENTS in self._able:
-            return in_flight(self._moves, listed)
+            return sum(move.tp in listed for move in self._moves)
         return len(not_led(self._moves, states))
 
     def _require(self, capability: Capability, what: str) -> None:
         require([capability], self._able, what, "this cluster")
-
-    def _made_again(self, states: Mapping[TopicPartition, PartitionState]) -> set[str]:
-        """Return the topics of this plan that were deleted and created again."""
-        return {tp.topic for tp, state in states.items() if is_recreated(self._topic_ids.get(tp.topic), state.topic_id)}
 
     def _ask(self) -> tuple[dict[TopicPartition, Reassignment], dict[TopicPartition, PartitionState]]:
         topics = sorted({move.tp.topic for move in self._moves})
@@ -287,7 +255,7 @@ class Driver:
             failures.append(failure)
         finally:  # whatever the client or the sink of events raised, the throttle must not stay
             try:
-                self.restored = self.throttle.restore(self._restore_timeout_s)
+                self.restored = self.throttle.restore()
             except TestbedError as failure:
                 self.not_restored = failure
                 failures.append(failure)
@@ -300,12 +268,9 @@ class Driver:
 
 
 @dataclass(slots=True)
-class _Observations:
-    """The polls of one move and its trace so far."""
+class _Missed:
+    """The topics of a move that are not there any more."""
 
-    polls: list[Poll] = field(default_factory=list)
-    trace: list[TraceEntry] = field(default_factory=list)
-    last: dict[TopicPartition, TraceEntry] = field(default_factory=dict)
     gone: set[str] = field(default_factory=set)
     """Topics that the last poll has not found."""
     again: set[str] = field(default_factory=set)
@@ -314,28 +279,3 @@ class _Observations:
     def name(self, topic: str) -> str:
         """Return the name of a deleted topic, for a message."""
         return f"{topic} (made again since)" if topic in self.again else topic
-
-    def add(
-        self,
-        moves: Sequence[PartitionMove],
-        listed: Mapping[TopicPartition, Reassignment],
-        states: Mapping[TopicPartition, PartitionState],
-        in_flight: int,
-    ) -> Poll:
-        now_us = _now_us()
-        for entry in observed(now_us, moves, listed, states):
-            before = self.last.get(entry.tp)
-            if before is None or _what(before) != _what(entry):
-                self.trace.append(entry)
-                self.last[entry.tp] = entry
-        poll = Poll(now_us, in_flight, len(moves))
-        self.polls.append(poll)
-        return poll
-
-
-def _what(entry: TraceEntry) -> tuple[object, ...]:
-    return (entry.replicas, entry.adding, entry.removing, entry.isr, entry.leader)
-
-
-def _now_us() -> int:
-    return time.time_ns() // 1000

@@ -9,8 +9,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from testbed.errors import TestbedError
-from testbed.kafka.types import AdminApi, PartitionMove, PartitionState, TopicPartition
-from testbed.reassignment.lag import LogSizes, PollClock, growth, measure
+from testbed.kafka.admin import Admin
+from testbed.kafka.errors import KafkaError, UnreachableError
+from testbed.kafka.types import PartitionMove, PartitionState, TopicPartition
+from testbed.reassignment.lag import MONOTONIC, LogSizes, PollClock, growth, measure
 from testbed.reassignment.plan import Plan, PlanError, kip73_move_seconds, move_ratio, moves
 from testbed.throttle.configs import EVERY_REPLICA, LISTS
 from testbed.throttle.duration import Copy, Share, bottleneck, shares, throttle_for
@@ -86,18 +88,18 @@ def for_deadline(observed: ClusterLoad, deadline_s: float, nic_bps: int | None =
     found = shares(observed.copies)
     quota = math.ceil(round(throttle_for(found, deadline_s / MARGIN), 3))  # a rounding error must not add a byte
     rooms = _rooms(observed, found, nic_bps)
-    lacking = [share for share in found if share.bytes and rooms.get(_key(share), math.inf) < quota]
+    lacking = [share for share in found if share.bytes and rooms.get(share, math.inf) < quota]
     if lacking:
-        shortest_s = MARGIN * max(share.seconds(rooms[_key(share)]) for share in lacking)
-        worst = min(lacking, key=lambda share: rooms[_key(share)] - share.inbound_bytes_per_s)
+        shortest_s = MARGIN * max(share.seconds(rooms[share]) for share in lacking)
+        worst = min(lacking, key=lambda share: rooms[share] - share.inbound_bytes_per_s)
         why = (
-            f"in {_time(deadline_s)} {_where(worst)} needs a throttle of {_rate(quota)}, "
-            f"and its NIC leaves {_rate(rooms[_key(worst)])} for it"
+            f"in {format_duration(deadline_s)} {_where(worst)} needs a throttle of {_rate(quota)}, "
+            f"and its NIC leaves {_rate(rooms[worst])} for it"
         )
         if math.isinf(shortest_s):
             incoming = f"{_rate(worst.inbound_bytes_per_s)} of what is written takes all of that"
             raise InfeasibleError(f"{why}; {incoming}, so it never makes progress", "no deadline can be met")
-        raise InfeasibleError(why, f"{_time(shortest_s)} can", deadline_s=shortest_s)
+        raise InfeasibleError(why, f"{format_duration(shortest_s)} can", deadline_s=shortest_s)
     return _estimate(observed, found, quota, nic_bps)
 
 
@@ -115,7 +117,7 @@ def for_rate(observed: ClusterLoad, throttle_bytes_per_s: int, nic_bps: int | No
     return estimate
 
 
-def observe(admin: AdminApi, plan: Plan, measure_s: float, pauses: PollClock | None = None) -> ClusterLoad:
+def observe(admin: Admin, plan: Plan, measure_s: float, pauses: PollClock = MONOTONIC) -> ClusterLoad:
     """Return the bytes that a plan copies, and the load of the cluster over ``measure_s`` seconds.
 
     Raise `PlanError` when the plan does not fit the cluster or a reassignment runs already, and `KafkaError`.
@@ -136,12 +138,17 @@ def observe(admin: AdminApi, plan: Plan, measure_s: float, pauses: PollClock | N
     problems += [f"{move.tp} has no leader to copy from" for move in todo if states[move.tp].leader is None]
     if problems:
         raise PlanError("plan", problems[:_SHOWN])
-    found = observed(todo, states, measure(admin, live, measure_s, pauses=pauses))
+    errors: dict[int, KafkaError] = {}
+    readings = measure(admin, live, measure_s, pauses=pauses, problems=errors)
+    if silent := next((error for error in errors.values() if isinstance(error, UnreachableError)), None):
+        raise silent
+    found = observed(todo, states, readings)
     lists = admin.topics_configs(plan.topics(), LISTS)
     whole = [topic for topic, keys in lists.items() if EVERY_REPLICA in keys.values()]
     cautions = [
         f"topic {topic} lists every replica (*): the other replicas' traffic is not in the estimate" for topic in whole
     ]
+    cautions += [f"{error}: the replicas there are not in the estimate" for error in errors.values()]
     return replace(found, cautions=(*found.cautions, *cautions))
 
 
@@ -181,13 +188,12 @@ def observed(
 
 def _estimate(observed: ClusterLoad, found: tuple[Share, ...], quota: int, nic_bps: int | None) -> ThrottleEstimate:
     rooms = _rooms(observed, found, nic_bps)
-    times = {_key(share): share.seconds(min(quota, rooms.get(_key(share), math.inf))) for share in found}
+    times = {share: share.seconds(min(quota, rooms.get(share, math.inf))) for share in found}
     slowest = max(times.values(), default=0.0)
     # Among equal shares the model's order decides, also among shares that never end.
-    slowest_share = bottleneck([share for share in found if times[_key(share)] == slowest], quota) if found else None
+    slowest_share = bottleneck([share for share in found if times[share] == slowest], quota) if found else None
     lines = tuple(
-        BrokerEstimate(share, quota, times[_key(share)], rooms.get(_key(share)), share == slowest_share)
-        for share in found
+        BrokerEstimate(share, quota, times[share], rooms.get(share), share == slowest_share) for share in found
     )
     cautions = list(observed.cautions)
     if 0 < quota < _LUMPY_BELOW:
@@ -234,31 +240,27 @@ def _never(estimate: ThrottleEstimate, nic_bps: int | None) -> InfeasibleError:
     if math.isinf(fastest_s):
         return InfeasibleError(why, "with this NIC no throttle is enough")
     return InfeasibleError(
-        why, f"{instead}, {lowest:.1%} of the NIC; the shortest deadline is {_time(fastest_s)}",
+        why, f"{instead}, {lowest:.1%} of the NIC; the shortest deadline is {format_duration(fastest_s)}",
         deadline_s=fastest_s, share=lowest,
     )  # fmt: skip
 
 
-def _rooms(observed: ClusterLoad, found: tuple[Share, ...], nic_bps: int | None) -> dict[tuple[int, str], float]:
+def _rooms(observed: ClusterLoad, found: tuple[Share, ...], nic_bps: int | None) -> dict[Share, float]:
     """Return the rate that each NIC leaves for throttled traffic, in B/s of logs: its rate less its other traffic."""
     if nic_bps is None:
         return {}
-    rooms = {}
+    rooms: dict[Share, float] = {}
     for share in found:
         if share.direction == "receive":
             other = observed.received_bytes_per_s.get(share.broker, 0.0)
         else:
             other = observed.sent_bytes_per_s.get(share.broker, 0.0) - share.in_sync_bytes_per_s
-        rooms[_key(share)] = max(0.0, _carried(nic_bps) - max(0.0, other))
+        rooms[share] = max(0.0, _carried(nic_bps) - max(0.0, other))
     return rooms
 
 
 def _carried(nic_bps: int) -> float:
     return nic_bps / 8 / WIRE
-
-
-def _key(share: Share) -> tuple[int, str]:
-    return share.broker, share.direction
 
 
 def _where(share: Share) -> str:
@@ -267,7 +269,3 @@ def _where(share: Share) -> str:
 
 def _rate(bytes_per_s: float) -> str:
     return format_byte_rate(bytes_per_s, 4)
-
-
-def _time(seconds: float) -> str:
-    return format_duration(seconds)

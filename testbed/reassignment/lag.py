@@ -10,8 +10,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from testbed.kafka.admin import Admin
 from testbed.kafka.errors import KafkaError, LogDirError, UnreachableError
-from testbed.kafka.types import AdminApi, PartitionState, Reassignment, TopicPartition
+from testbed.kafka.types import PartitionState, Reassignment, TopicPartition
 from testbed.throttle.duration import Copy, Direction
 
 
@@ -39,11 +40,14 @@ class PollClock:
     sleep: Callable[[float], None] = time.sleep
 
 
+MONOTONIC = PollClock()
+
+
 def read_sizes(
-    admin: AdminApi,
+    admin: Admin,
     brokers: Iterable[int],
     topics: Sequence[str] | None = None,
-    clock: PollClock | None = None,
+    pauses: PollClock = MONOTONIC,
     problems: dict[int, KafkaError] | None = None,
 ) -> LogSizes:
     """Return the log sizes of each broker, of these topics or of all (None). Raise `KafkaError`.
@@ -51,13 +55,12 @@ def read_sizes(
     With `problems`, a broker that does not answer is left out and not asked again, and a log dir with an error is left
     out. Its error is noted there.
     """
-    now = (clock or PollClock()).clock
     logs: dict[int, dict[TopicPartition, int]] = {}
     at_s: dict[int, float] = {}
     for broker in brokers:
         if problems and isinstance(problems.get(broker), UnreachableError):
             continue
-        begun_s = now()
+        begun_s = pauses.clock()
         try:
             found = admin.log_dirs([broker], topics)[broker]
         except (LogDirError, UnreachableError) as error:
@@ -68,7 +71,7 @@ def read_sizes(
                 continue
             found = error.found[broker]
         logs[broker] = {tp: log.size_bytes for tp, log in found.items() if not log.is_future}
-        at_s[broker] = (begun_s + now()) / 2
+        at_s[broker] = (begun_s + pauses.clock()) / 2
     return LogSizes(logs, at_s)
 
 
@@ -90,16 +93,15 @@ def growth(readings: Sequence[LogSizes], broker: int, tp: TopicPartition) -> flo
 
 
 def measure(
-    admin: AdminApi,
+    admin: Admin,
     brokers: Sequence[int],
     seconds: float,
     readings: int = 5,
     topics: Sequence[str] | None = None,
-    pauses: PollClock | None = None,
+    pauses: PollClock = MONOTONIC,
     problems: dict[int, KafkaError] | None = None,
 ) -> tuple[LogSizes, ...]:
     """Return ``readings`` readings of the log sizes, spread evenly over ``seconds``; see `read_sizes`."""
-    pauses = pauses or PollClock()
     begun_s = pauses.clock()
     found = [read_sizes(admin, brokers, topics, pauses, problems)]
     for number in range(1, readings):

@@ -1,13 +1,15 @@
 """The monitor of running reassignments: progress, rates and stalls."""
 
 from collections import deque
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from testbed.kafka.errors import UnreachableError
+from testbed.kafka.admin import Admin
+from testbed.kafka.errors import KafkaError, LogDirError, UnreachableError
 from testbed.kafka.partitions import existing_partitions
-from testbed.kafka.types import AdminApi, TopicPartition
+from testbed.kafka.types import TopicPartition
 from testbed.reassignment.lag import (
+    MONOTONIC,
     BrokerDirection,
     LogSizes,
     MovingPartition,
@@ -20,12 +22,7 @@ from testbed.reassignment.lag import (
     read_sizes,
 )
 from testbed.reassignment.stall import BLOCK_S, Pace, RemainingTime, Stall, StallDetector
-from testbed.throttle.configs import (
-    FOLLOWER_RATE,
-    LEADER_RATE,
-    LISTS,
-    unthrottled_partitions,
-)
+from testbed.throttle.configs import FOLLOWER_RATE, LEADER_RATE, LISTS, unthrottled_partitions
 from testbed.throttle.duration import Direction, Share, shares
 
 
@@ -71,9 +68,9 @@ class MonitorReading:
 class Monitor:
     """A monitor of all running reassignments of a cluster. Not thread-safe."""
 
-    def __init__(self, admin: AdminApi, patience_s: float, pauses: PollClock | None = None) -> None:
+    def __init__(self, admin: Admin, patience_s: float, pauses: PollClock = MONOTONIC) -> None:
         self._admin = admin
-        self._pauses = pauses or PollClock()
+        self._pauses = pauses
         self._detector = StallDetector(patience_s)
         self._pace = Pace()
         self._seen: set[TopicPartition] = set()
@@ -82,6 +79,8 @@ class Monitor:
         self._moves: tuple[MovingPartition, ...] = ()
         self._history: deque[tuple[LogSizes, dict[BrokerDirection, float]]] = deque()
         self._copied = 0.0
+        self.offline: dict[int, LogDirError] = {}
+        """Broker → the error of its log directories in the last reading. What is in them counts as missing."""
 
     def read(self) -> MonitorReading:
         """Return one reading. Raise `UnreachableError` when no broker answers, and `KafkaError`."""
@@ -121,21 +120,16 @@ class Monitor:
         self._pace.restart()
 
     def _sizes(self, brokers: Iterable[int], live: set[int], topics: Sequence[str]) -> tuple[LogSizes, tuple[int, ...]]:
-        before = self._history[-1][0] if self._history else LogSizes({}, {})
-        logs: dict[int, Mapping[TopicPartition, int]] = {}
-        at_s: dict[int, float] = {}
-        silent = []
-        for broker in sorted(brokers):
-            try:
-                if broker not in live:
-                    raise UnreachableError(f"broker {broker}", "BROKER_NOT_AVAILABLE")
-                found = read_sizes(self._admin, [broker], topics, self._pauses)
-                logs[broker], at_s[broker] = found.logs[broker], found.at_s[broker]
-            except UnreachableError:
-                silent.append(broker)
-                if broker in before.logs:
-                    logs[broker], at_s[broker] = before.logs[broker], before.at_s[broker]
-        return LogSizes(logs, at_s), tuple(silent)
+        problems: dict[int, KafkaError] = {}
+        found = read_sizes(self._admin, sorted(live.intersection(brokers)), topics, self._pauses, problems)
+        self.offline = {broker: error for broker, error in problems.items() if isinstance(error, LogDirError)}
+        silent = tuple(sorted(set(brokers) - found.logs.keys()))
+        if self._history:
+            before = self._history[-1][0]
+            known = [broker for broker in silent if broker in before.logs]
+            logs = {**found.logs, **{broker: before.logs[broker] for broker in known}}
+            found = LogSizes(logs, {**found.at_s, **{broker: before.at_s[broker] for broker in known}})
+        return found, silent
 
     def _remember(self, sizes: LogSizes) -> None:
         """Store the log sizes; the rates over the quota window follow from them."""
@@ -143,7 +137,7 @@ class Monitor:
         self._copied += sum(grown for (_broker, direction), grown in between.items() if direction == "receive")
         self._history.append((sizes, between))
         now_s = self._pauses.clock()
-        while len(self._history) > 2 and _age(self._history[1][0], now_s) >= BLOCK_S:
+        while len(self._history) > 2 and now_s - max(self._history[1][0].at_s.values(), default=now_s) >= BLOCK_S:
             self._history.popleft()
 
     def _rates(self, moves: Sequence[MovingPartition], answering: set[int]) -> tuple[BrokerRate, ...]:
@@ -190,11 +184,4 @@ class Monitor:
 
 
 def _brokers(moves: Iterable[MovingPartition]) -> set[int]:
-    found = set()
-    for move in moves:
-        found |= {*move.lacking} | ({move.leader} if move.leader is not None else set())
-    return found
-
-
-def _age(sizes: LogSizes, now_s: float) -> float:
-    return now_s - max(sizes.at_s.values(), default=now_s)
+    return {broker for move in moves for broker in (*move.lacking, move.leader) if broker is not None}

@@ -39,11 +39,7 @@ class Plan:
         """Return the plan in the format of ``kafka-reassign-partitions``, JSON, its partitions in order."""
         partitions = []
         for tp, replicas in sorted(self.targets.items()):
-            entry: dict[str, Any] = {
-                "topic": tp.topic,
-                "partition": tp.partition,
-                "replicas": list(replicas),
-            }
+            entry: dict[str, Any] = {"topic": tp.topic, "partition": tp.partition, "replicas": list(replicas)}
             if tp in self.log_dirs:
                 entry["log_dirs"] = list(self.log_dirs[tp])
             partitions.append(entry)
@@ -81,11 +77,7 @@ def move_ratio(partitions_to_move: int, total_partitions: int) -> float:
 
 
 def kip73_move_seconds(
-    ratio: float,
-    total_log_bytes_per_broker: float,
-    brokers: int,
-    quota_bytes_per_s: float,
-    max_bytes_in_per_s: float,
+    ratio: float, total_log_bytes_per_broker: float, brokers: int, quota_bytes_per_s: float, max_bytes_in_per_s: float
 ) -> float:
     """Return KIP-73's MoveTime: MoveRatio x TotalLogSizePerBroker x #Brokers / (quota - max(BytesInPerSec)).
 

@@ -1,15 +1,16 @@
 """The file of a reassignment plan, in the format of ``kafka-reassign-partitions``."""
 
 import json
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from results.contract.document import DocumentError, decode
 from results.contract.untrusted import parse_json, read_text
 from testbed.errors import UsageError
 from testbed.kafka.types import TopicPartition
 from testbed.reassignment.plan import PLAN_VERSION, Plan, PlanError
 
-_FIELDS = {"topic", "partition", "replicas", "log_dirs"}
 _GREATEST_ID = 2**31 - 1
 """Kafka's ids of brokers and partitions are signed 32-bit integers."""
 _NEEDED = "give a plan, as --reassignment-json-file of kafka-reassign-partitions"
@@ -20,6 +21,24 @@ _OUTPUTS = {
     "Current partition reassignments": "the output of --list, which is no plan; " + _NEEDED,
 }
 """A line of kafka-reassign-partitions → what its output is, and what to give instead. The first line found counts."""
+
+
+@dataclass(frozen=True, slots=True)
+class PlanFileEntry:
+    """One partition of the file."""
+
+    topic: str
+    partition: int
+    replicas: list[int]
+    log_dirs: list[str] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PlanFileDocument:
+    """The whole file."""
+
+    version: int
+    partitions: list[PlanFileEntry]
 
 
 class PlanFileError(PlanError, UsageError):
@@ -46,11 +65,20 @@ def plan_from_json(text: str, source: str = "<plan>") -> Plan:
         raise PlanFileError(source, [f"the key {error} is given twice in one object"]) from error
     except ValueError as error:
         raise PlanFileError(source, [f"not JSON that can be read: {error}"]) from error
-    problems: list[str] = []
-    plan = _read(document, problems)
-    if problems:
+    if isinstance(document, dict) and "topics" in document and "partitions" not in document:
+        why = "it is the file of --topics-to-move-json-file; give the plan that --generate makes of it"
+        raise PlanFileError(source, [f"topics: {why}"])
+    try:
+        found = decode(PlanFileDocument, document, "plan")
+    except DocumentError as error:
+        raise PlanFileError(source, list(error.problems)) from error
+    if problems := _wrong_values(found):
         raise PlanFileError(source, problems)
-    return plan
+    plan = {TopicPartition(entry.topic, entry.partition): entry for entry in found.partitions}
+    return Plan(
+        {tp: tuple(entry.replicas) for tp, entry in plan.items()},
+        {tp: tuple(entry.log_dirs) for tp, entry in plan.items() if entry.log_dirs is not None},
+    )
 
 
 def _not_json(text: str, source: str, error: json.JSONDecodeError) -> PlanFileError:
@@ -81,90 +109,27 @@ def _without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
-def _read(document: Any, problems: list[str]) -> Plan:
-    targets: dict[TopicPartition, tuple[int, ...]] = {}
-    log_dirs: dict[TopicPartition, tuple[str, ...]] = {}
-    if not isinstance(document, dict):
-        problems.append(f"found {_shown(document)}; must be an object with 'version' and 'partitions'")
-        return Plan({})
-    if "topics" in document and "partitions" not in document:
-        problems.append(
-            "topics: it is the file of --topics-to-move-json-file; give the plan that --generate makes of it"
-        )
-        return Plan({})
-    if document.get("version") != PLAN_VERSION or isinstance(document.get("version"), bool):
-        problems.append(f"version: found {_shown(document.get('version'))}; must be {PLAN_VERSION}")
-    problems.extend(
-        f"{key}: unknown; allowed are 'version' and 'partitions'"
-        for key in document
-        if key not in ("version", "partitions")
-    )
-    entries = document.get("partitions")
-    if not isinstance(entries, list):
-        problems.append(f"partitions: found {_shown(entries)}; must be a list")
-        return Plan({})
+def _wrong_values(found: PlanFileDocument) -> list[str]:
+    """Return the mistakes of a document whose types are right."""
+    problems = [] if found.version == PLAN_VERSION else [f"version: found {found.version}; must be {PLAN_VERSION}"]
     first_at: dict[TopicPartition, int] = {}
-    for index, entry in enumerate(entries):
-        where = f"partitions[{index}]"
-        read = _read_entry(entry, where, problems)
-        if read is None:
-            continue
-        tp, replicas, dirs = read
-        if tp in first_at:
+    for index, entry in enumerate(found.partitions):
+        where, replicas = f"partitions[{index}]", entry.replicas
+        if not entry.topic:
+            problems.append(f'{where}.topic: found ""; must be a topic\'s name')
+        if not 0 <= entry.partition <= _GREATEST_ID:
+            problems.append(f"{where}.partition: found {entry.partition}; must be an integer from 0 to {_GREATEST_ID}")
+        if not replicas:
+            problems.append(f"{where}.replicas: found []; must be a list of broker ids")
+        for at, broker in enumerate(replicas):
+            if not 0 <= broker <= _GREATEST_ID:
+                problems.append(f"{where}.replicas[{at}]: found {broker}; must be a broker id (0 to {_GREATEST_ID})")
+            elif broker in replicas[:at]:
+                problems.append(f"{where}.replicas[{at}]: broker {broker} is already in the list")
+        if entry.log_dirs is not None and (len(entry.log_dirs) != len(replicas) or "" in entry.log_dirs):
+            counts = f"{len(entry.log_dirs)} log dirs for {len(replicas)} replicas"
+            problems.append(f"{where}.log_dirs: {counts}; must be one each, and none empty")
+        tp = TopicPartition(entry.topic, entry.partition)
+        if first_at.setdefault(tp, index) != index:
             problems.append(f"{where}: {tp} is already given by partitions[{first_at[tp]}]")
-            continue
-        first_at[tp] = index
-        targets[tp] = replicas
-        if dirs is not None:
-            log_dirs[tp] = dirs
-    return Plan(targets, log_dirs)
-
-
-def _read_entry(
-    entry: Any, where: str, problems: list[str]
-) -> tuple[TopicPartition, tuple[int, ...], tuple[str, ...] | None] | None:
-    if not isinstance(entry, dict):
-        problems.append(f"{where}: found {_shown(entry)}; must be an object")
-        return None
-    before = len(problems)
-    problems.extend(
-        f"{where}.{key}: unknown; allowed are {', '.join(sorted(_FIELDS))}" for key in entry if key not in _FIELDS
-    )
-    topic: Any = entry.get("topic")
-    partition: Any = entry.get("partition")
-    replicas: Any = entry.get("replicas")
-    log_dirs: Any = entry.get("log_dirs")
-    if not isinstance(topic, str) or not topic:
-        problems.append(f"{where}.topic: found {_shown(topic)}; must be a topic's name")
-    if not _is_id(partition):
-        problems.append(f"{where}.partition: found {_shown(partition)}; must be an integer from 0 to {_GREATEST_ID}")
-    if not isinstance(replicas, list) or not replicas:
-        problems.append(f"{where}.replicas: found {_shown(replicas)}; must be a list of broker ids")
-    else:
-        for i, broker in enumerate(replicas):
-            if not _is_id(broker):
-                problems.append(
-                    f"{where}.replicas[{i}]: found {_shown(broker)}; must be a broker id (0 to {_GREATEST_ID})"
-                )
-            elif broker in replicas[:i]:
-                problems.append(f"{where}.replicas[{i}]: broker {broker} is already in the list")
-    if log_dirs is not None:
-        if not isinstance(log_dirs, list) or not all(isinstance(d, str) and d for d in log_dirs):
-            problems.append(f"{where}.log_dirs: found {_shown(log_dirs)}; must be a list of log dirs")
-        elif isinstance(replicas, list) and len(log_dirs) != len(replicas):
-            counts = f"{len(log_dirs)} log dirs for {len(replicas)} replicas"
-            problems.append(f"{where}.log_dirs: {counts}; must be one each")
-    if len(problems) > before:
-        return None
-    return TopicPartition(topic, partition), tuple(replicas), None if log_dirs is None else tuple(log_dirs)
-
-
-def _is_id(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= _GREATEST_ID
-
-
-def _shown(value: Any) -> str:
-    if value is None:
-        return "nothing"
-    text = json.dumps(value)
-    return text if len(text) <= 40 else text[:37] + "…"
+    return problems

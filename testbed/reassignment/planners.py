@@ -155,11 +155,9 @@ def add(assignment: Assignment, racks: Racks, joining: Collection[int]) -> Plan:
 
     Raise `PlanError` when a joining broker is unknown.
     """
-    unknown = sorted(set(joining) - set(racks))
-    if unknown:
-        raise PlanError(
-            "plan", [f"broker {broker} is not among the live brokers {sorted(racks)}" for broker in unknown]
-        )
+    if unknown := sorted(set(joining) - set(racks)):
+        problems = [f"broker {broker} is not among the live brokers {sorted(racks)}" for broker in unknown]
+        raise PlanError("plan", problems)
     placement = Placement(assignment, racks)
     _level(placement, joining)
     _level_leaders(placement, joining)
@@ -169,7 +167,7 @@ def add(assignment: Assignment, racks: Racks, joining: Collection[int]) -> Plan:
 def spread(assignment: Assignment, racks: Racks) -> Plan:
     """Return the plan that spreads partitions over all racks, and replicas and leaders evenly over the brokers."""
     unknown = {broker for replicas in assignment.values() for broker in replicas} - set(racks)
-    start = _without(assignment, racks, unknown)
+    start = {**assignment, **drain(assignment, racks, unknown).targets} if unknown else assignment
     placement = Placement(start, racks)
     for tp in start:
         _uncrowd(placement, tp)
@@ -204,12 +202,6 @@ def _rank(placement: Placement, tp: TopicPartition, broker: int) -> tuple[bool, 
     """Return the order of removal: replicas on missing brokers, in crowded racks, on full brokers."""
     absent = broker not in placement.brokers
     return absent, 0 if absent else placement.crowding(tp, broker, without=broker), placement.count[broker]
-
-
-def _without(assignment: Assignment, racks: Racks, gone: Collection[int]) -> Assignment:
-    if not gone:
-        return assignment
-    return {**assignment, **drain(assignment, racks, gone).targets}
 
 
 def _uncrowd(placement: Placement, tp: TopicPartition) -> None:

@@ -1,10 +1,11 @@
 """The progress of a move, computed from the cluster's reports."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from testbed.kafka.admin import Admin
 from testbed.kafka.errors import LogDirError, UnreachableError
-from testbed.kafka.types import AdminApi, PartitionMove, PartitionState, Reassignment, ReplicaLog, TopicPartition
+from testbed.kafka.types import PartitionMove, PartitionState, Reassignment, ReplicaLog, TopicPartition
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,18 +32,9 @@ class Poll:
 
 @dataclass(frozen=True, slots=True)
 class MoveProgress:
-    """A finished move: when it was requested and when it was done (µs since the epoch), its polls and its trace."""
+    """A finished move, and the seconds from its request until it was done."""
 
-    started_us: int
-    done_us: int
     seconds: float
-    polls: tuple[Poll, ...]
-    trace: tuple[TraceEntry, ...]
-
-
-def in_flight(moves: Iterable[PartitionMove], listed: Mapping[TopicPartition, Reassignment]) -> int:
-    """Return the number of moves that the controller still lists."""
-    return sum(move.tp in listed for move in moves)
 
 
 def not_placed(
@@ -80,13 +72,21 @@ def not_led(moves: Sequence[PartitionMove], states: Mapping[TopicPartition, Part
     return missing
 
 
-def removing_brokers(moves: Iterable[PartitionMove]) -> list[int]:
-    """Return the brokers that lose a replica."""
-    return sorted({broker for move in moves for broker in move.removing})
+def left_behind(admin: Admin, moves: Sequence[PartitionMove]) -> list[str]:
+    """Return one line for each old replica that is still on a broker, or whose broker gives no answer.
 
-
-def not_removed(moves: Iterable[PartitionMove], logs: Mapping[int, Mapping[TopicPartition, ReplicaLog]]) -> list[str]:
-    """Return one line for each old replica that is still on a broker, or whose broker gave no answer."""
+    A log in a folder that is offline does not count: until the disk is replaced, no broker can delete it. Raise
+    `KafkaError`.
+    """
+    topics = sorted({move.tp.topic for move in moves})
+    logs: dict[int, dict[TopicPartition, ReplicaLog]] = {}
+    for broker in sorted({broker for move in moves for broker in move.removing}):
+        try:
+            logs |= admin.log_dirs([broker], topics)
+        except LogDirError as error:
+            logs |= error.found
+        except UnreachableError:
+            continue  # named below
     return [
         f"{move.tp}: the old replica on broker {broker} "
         + ("is still there" if broker in logs else "cannot be seen: no answer")
@@ -94,45 +94,6 @@ def not_removed(moves: Iterable[PartitionMove], logs: Mapping[int, Mapping[Topic
         for broker in move.removing
         if broker not in logs or move.tp in logs[broker]
     ]
-
-
-def observed(
-    ts_us: int,
-    moves: Iterable[PartitionMove],
-    listed: Mapping[TopicPartition, Reassignment],
-    states: Mapping[TopicPartition, PartitionState],
-) -> list[TraceEntry]:
-    """Return a trace entry of each moving partition."""
-    entries = []
-    for move in moves:
-        state = states.get(move.tp)
-        if state is not None:
-            running = listed.get(move.tp)
-            adding, removing = (running.adding, running.removing) if running else ((), ())
-            entries.append(TraceEntry(ts_us, move.tp, state.replicas, adding, removing, state.isr, state.leader))
-    return entries
-
-
-def old_logs(admin: AdminApi, moves: Sequence[PartitionMove]) -> dict[int, dict[TopicPartition, ReplicaLog]]:
-    """Return the moving topics' logs on each broker that loses a replica, without brokers that do not answer.
-
-    A log in a folder that is offline does not count: until the disk is replaced, no broker can delete it.
-    """
-    topics = sorted({move.tp.topic for move in moves})
-    found: dict[int, dict[TopicPartition, ReplicaLog]] = {}
-    for broker in removing_brokers(moves):
-        try:
-            found |= admin.log_dirs([broker], topics)
-        except LogDirError as error:
-            found |= error.found
-        except UnreachableError:
-            continue  # `not_removed` names the broker
-    return found
-
-
-def left_behind(admin: AdminApi, moves: Sequence[PartitionMove]) -> list[str]:
-    """Return one line for each old replica whose removal is not confirmed. Raise `KafkaError`."""
-    return not_removed(moves, old_logs(admin, moves))
 
 
 def is_recreated(before: str | None, now: str) -> bool:

@@ -26,9 +26,8 @@ class LagReading(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Stall:
-    """A move without progress: since when, its lag, and how fast the lag has grown (units/s)."""
+    """A move without progress: for how long, its lag, and how fast the lag has grown (units/s)."""
 
-    since_s: float
     seconds: float
     lag: float
     rate_per_s: float
@@ -60,7 +59,7 @@ class StallDetector:
         since_s = at_s - self._lowest.at_s
         if since_s < self.patience_s:
             return None
-        return Stall(self._lowest.at_s, since_s, lag, (lag - self._lowest.lag) / since_s)
+        return Stall(since_s, lag, (lag - self._lowest.lag) / since_s)
 
     def restart(self) -> None:
         """Discard all readings: another move was started, or the throttle was changed."""
@@ -93,14 +92,6 @@ class Pace:
     def restart(self) -> None:
         """Discard all readings: the throttle was changed, or another move was started."""
         self._readings.clear()
-
-    def rate_per_s(self, over_s: float = BLOCK_S) -> float | None:
-        """Return the rate at which the lag fell over the last ``over_s``; None with fewer than two readings."""
-        if len(self._readings) < 2:
-            return None
-        last = self._readings[-1]
-        first = next(reading for reading in self._readings if last.at_s - reading.at_s <= over_s)
-        return (first.lag - last.lag) / (last.at_s - first.at_s) if first is not last else None
 
     def remaining(self) -> RemainingTime | None:
         """Return the remaining time at the pace so far; None before two complete quota windows.

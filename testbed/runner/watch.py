@@ -13,8 +13,9 @@ from datetime import UTC, datetime
 
 from results.contract.schema import Sample
 from testbed.errors import TestbedError
+from testbed.kafka.admin import Admin
 from testbed.kafka.node import DATA_DIR
-from testbed.kafka.types import AdminApi, PartitionState, Reassignment, TopicPartition
+from testbed.kafka.types import PartitionState, Reassignment, TopicPartition
 from testbed.probes.brokers import sampled_bps, sampled_nic
 from testbed.probes.recorder import Recorder
 from testbed.provision.testbed import Testbed
@@ -166,7 +167,7 @@ class CounterRates:
 class Watch:
     """The observer of one testbed. A context manager: its agents end with the block."""
 
-    def __init__(self, testbed: Testbed, admin: AdminApi) -> None:
+    def __init__(self, testbed: Testbed, admin: Admin) -> None:
         self._testbed, self._admin = testbed, admin
         self._recorder = Recorder()
         self._rates = CounterRates()

@@ -1,13 +1,15 @@
 """The configuration that a KIP-73 throttle needs: keys, lists of throttled replicas, rates.
 
-Pure, except for `read_configs`.
+Pure, except for `read_configs` and `wait_for_configs`.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from testbed.errors import TestbedError
-from testbed.kafka.types import AdminApi, ConfigResource, PartitionMove, Reassignment, TopicPartition
+from testbed.kafka.admin import Admin
+from testbed.kafka.types import ConfigResource, PartitionMove, Reassignment, TopicPartition
+from testbed.wait import wait_for
 
 LEADER_RATE = "leader.replication.throttled.rate"
 FOLLOWER_RATE = "follower.replication.throttled.rate"
@@ -34,9 +36,8 @@ class ThrottleError(TestbedError):
 class ConfigChange:
     """One key of one resource: the value it had (None: not set) and the value it gets.
 
-    ``earlier`` holds values that the throttle set before; any of them may still be in force while ``value`` replaces
-    it. ``removed``: the process that set the key has deleted it without restoring the original. A change whose value
-    equals its original records a key that was right already: the throttle needs it, and a restore leaves it alone.
+    ``earlier`` holds values that the throttle set before, any of which may still be in force. ``removed``: the process
+    that set the key has deleted it without restoring the original.
     """
 
     resource: ConfigResource
@@ -53,7 +54,7 @@ class ConfigChange:
 
     @property
     def made(self) -> bool:
-        """Return whether the throttle changed the key: False if the value was right already."""
+        """Return whether the throttle changed the key. A restore leaves a key alone whose value was right already."""
         return self.value != self.original or bool(self.earlier) or self.removed
 
     @property
@@ -65,10 +66,9 @@ class ConfigChange:
 def throttled_replicas(
     moves: Iterable[PartitionMove], unthrottled: Collection[TopicPartition] = ()
 ) -> dict[str, dict[str, list[str]]]:
-    """Return topic → key → ``partition:broker`` entries: only replicas that move are throttled.
+    """Return topic → key → ``partition:broker`` entries of the moves that add replicas.
 
-    The leader's list holds the existing replicas of the moving partitions, since any of them may become leader. The
-    follower's list holds the adding replicas. A move that adds no replica, and an unthrottled one, has no entries.
+    The leader's list holds the existing replicas, since any of them may become leader; the follower's the adding ones.
     """
     throttled: dict[str, dict[str, list[str]]] = {}
     for move in sorted(moves, key=lambda m: m.tp):
@@ -100,10 +100,9 @@ def wanted_configs(
 ) -> dict[ConfigResource, dict[str, str]]:
     """Return the required configuration: the lists of every moving topic, and both rates of the given brokers.
 
-    For the ``wildcard`` topics every replica is throttled, whether it moves or not. With ``everywhere`` the rates are
-    the default of all brokers instead of each broker's own. ``present`` is the configuration that is set now. Raise
-    `ThrottleError` when a list already has a replica that should stay unthrottled, by name or by the wildcard, or when
-    a list is longer than Kafka accepts.
+    For the ``wildcard`` topics every replica is throttled. With ``everywhere`` the rates are the default of brokers.
+    ``present`` is set now. Raise `ThrottleError` when a list already has a replica that should stay unthrottled, or is
+    longer than Kafka accepts.
     """
     if throttle_bytes_per_s < 1:
         raise ThrottleError(f"throttle of {throttle_bytes_per_s} B/s: must be 1 or more; without one, pass none")
@@ -155,7 +154,7 @@ def joined(done: Sequence[ConfigChange], wanted: ConfigValues, present: ConfigVa
     A key that is in the journal keeps its original: it was changed while its broker was last alive.
     """
     found = {(change.resource, change.key): change for change in done}
-    for new in (*changes(wanted, present), *relied_on(wanted, present)):
+    for new in changes(wanted, present):
         known = found.get((new.resource, new.key), new)
         earlier = known.earlier if known.value == new.value else (*known.earlier, known.value)
         found[new.resource, new.key] = replace(known, value=new.value, earlier=earlier)
@@ -168,22 +167,11 @@ def settled(done: Sequence[ConfigChange]) -> tuple[ConfigChange, ...]:
 
 
 def changes(wanted: ConfigValues, present: ConfigValues) -> tuple[ConfigChange, ...]:
-    """Return the keys whose value differs and so must be altered."""
+    """Return a change of each wanted key. One whose value is right already is not `made`: the throttle relies on it."""
     return tuple(
         ConfigChange(resource, key, present.get(resource, {}).get(key), value)
         for resource, keys in wanted.items()
         for key, value in keys.items()
-        if present.get(resource, {}).get(key) != value
-    )
-
-
-def relied_on(wanted: ConfigValues, present: ConfigValues) -> tuple[ConfigChange, ...]:
-    """Return the keys that are right already, so that the journal shows that this throttle needs them."""
-    return tuple(
-        ConfigChange(resource, key, value, value)
-        for resource, keys in wanted.items()
-        for key, value in keys.items()
-        if present.get(resource, {}).get(key) == value
     )
 
 
@@ -208,23 +196,18 @@ def not_in_force(wanted: ConfigValues, seen: ConfigValues) -> list[str]:
 def _refuse_listed(
     moves: Iterable[PartitionMove], unthrottled: Collection[TopicPartition], present: ConfigValues
 ) -> None:
-    topics = {tp.topic for tp in unthrottled}
-    lists = {
-        (topic, key): {entry.strip() for entry in present.get(ConfigResource.topic(topic), {}).get(key, "").split(",")}
-        for topic in topics
-        for key in (LEADER_REPLICAS, FOLLOWER_REPLICAS)
-    }
+    there = {topic: present.get(ConfigResource.topic(topic), {}) for topic in {tp.topic for tp in unthrottled}}
+    lists = {(topic, key): _entries(keys.get(key)) for topic, keys in there.items() for key in LISTS}
     for move in moves:
         if move.tp not in unthrottled:
             continue
-        there = present.get(ConfigResource.topic(move.tp.topic), {})
         for key, brokers in ((LEADER_REPLICAS, move.current), (FOLLOWER_REPLICAS, move.adding)):
             listed = lists[move.tp.topic, key]
             named = {f"{move.tp.partition}:{broker}" for broker in brokers}
             if EVERY_REPLICA in listed or named & listed:
                 raise ThrottleError(
-                    f"topic {move.tp.topic} has {key}={there[key]}, so {move.tp} cannot stay unthrottled; "
-                    f"remove that, or put the partition into a topic of its own"
+                    f"topic {move.tp.topic} has {key}={there[move.tp.topic][key]}, so {move.tp} cannot stay "
+                    f"unthrottled; remove that, or put the partition into a topic of its own"
                 )
 
 
@@ -246,7 +229,7 @@ def _shown(value: str | None) -> str:
     return repr(value if len(value) <= 60 else value[:57] + "…")
 
 
-def read_configs(admin: AdminApi, resource: ConfigResource, from_broker: int | None = None) -> dict[str, str]:
+def read_configs(admin: Admin, resource: ConfigResource, from_broker: int | None = None) -> dict[str, str]:
     """Return the resource's own configuration: a broker answers for itself, ``from_broker`` for all other resources."""
     if resource == EVERY_BROKER:
         asked = from_broker if from_broker is not None else min(broker.id for broker in admin.cluster().brokers)
@@ -254,6 +237,16 @@ def read_configs(admin: AdminApi, resource: ConfigResource, from_broker: int | N
     if resource.kind == "broker":
         return dict(admin.broker_configs(int(resource.name)).broker)
     return admin.topic_configs(resource.name, from_broker)
+
+
+def wait_for_configs(admin: Admin, resource: ConfigResource, wanted: Mapping[str, str | None], what: str) -> None:
+    """Wait until a resource reports these values (None: not set). Raise `WaitTimeout` naming `what` and the others."""
+
+    def differing() -> list[str]:
+        there = read_configs(admin, resource)
+        return [f"{key} is {there.get(key)}" for key, value in wanted.items() if there.get(key) != value]
+
+    wait_for(differing, lambda left: not left, 15.0, 0.1, what)
 
 
 def unthrottled_partitions(

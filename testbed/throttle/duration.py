@@ -19,7 +19,6 @@ from typing import Literal
 from testbed.kafka.types import TopicPartition
 
 Direction = Literal["transmit", "receive"]
-_ORDER: tuple[Direction, Direction] = ("receive", "transmit")
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,9 +84,7 @@ def shares(copies: Iterable[Copy], *, wildcard: bool = False) -> tuple[Share, ..
             add("receive", broker, 0, 0.0, inbound)
     return tuple(
         Share(broker, direction, int(size), inbound, in_sync)
-        for (direction, broker), (size, inbound, in_sync) in sorted(
-            carried.items(), key=lambda item: (_ORDER.index(item[0][0]), item[0][1])
-        )
+        for (direction, broker), (size, inbound, in_sync) in sorted(carried.items())
     )
 
 
@@ -126,14 +123,11 @@ def _seconds_over(share: Share, phases: Sequence[tuple[float, float]]) -> float:
     left, spent_s = float(share.bytes), 0.0
     if not left:
         return 0.0
-    for index, (lasts_s, quota_bytes_per_s) in enumerate(phases):
+    for lasts_s, quota_bytes_per_s in (*phases[:-1], (math.inf, phases[-1][1])):
         # The broker never delays replicas in the ISR; the quota limits only the rest.
         progress = max(quota_bytes_per_s, share.in_sync_bytes_per_s) - share.inbound_bytes_per_s
-        ends = index == len(phases) - 1
-        if progress > 0 and (ends or left <= progress * lasts_s):
+        if progress > 0 and left <= progress * lasts_s:
             return spent_s + left / progress
-        if ends:
-            return math.inf
         left -= progress * lasts_s
         spent_s += lasts_s
-    raise AssertionError("the last phase has no end")
+    return math.inf

@@ -10,7 +10,6 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from results.contract import durable
 from results.contract.document import decode
@@ -42,9 +41,11 @@ class ThrottleJournal:
     """Whether it only raised rates that another tool had set; a rate that has changed since belongs to that tool."""
 
     @classmethod
-    def new(cls, bootstrap: str, cluster_id: str, changes: tuple[ConfigChange, ...]) -> "ThrottleJournal":
+    def new(
+        cls, bootstrap: str, cluster_id: str, changes: tuple[ConfigChange, ...], command_config: str | None = None
+    ) -> "ThrottleJournal":
         """Return a journal owned by this process; nothing is written yet."""
-        return cls(str(uuid.uuid4()), bootstrap, cluster_id, changes, Owner.this_process())
+        return cls(str(uuid.uuid4()), bootstrap, cluster_id, changes, Owner.this_process(), command_config)
 
 
 class JournalFolder:
@@ -96,8 +97,11 @@ class JournalFolder:
         """Return one journal. Raise `ThrottleJournalError` naming the mistake."""
         path = self.file(journal_id)
         try:
-            return _journal(parse_json(path.read_text(encoding="utf-8")))
-        except (OSError, ValueError, KeyError, TypeError) as error:
+            document = parse_json(path.read_text(encoding="utf-8"))
+            if (schema := document.pop("schema")) != _SCHEMA:
+                raise ValueError(f"schema {schema}, not {_SCHEMA}: written by another version")
+            return decode(ThrottleJournal, document, "journal")
+        except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
             raise ThrottleJournalError(f"{path}: not a journal of this testbed: {error!r}") from error
 
 
@@ -111,12 +115,6 @@ def open_journals(folder: JournalFolder | None = None) -> list[ThrottleJournal]:
         except ThrottleJournalError:
             continue  # its owner has just finished; `recover` reports one that cannot be read
     return found
-
-
-def _journal(document: dict[str, Any]) -> ThrottleJournal:
-    if document["schema"] != _SCHEMA:
-        raise ValueError(f"schema {document['schema']}, not {_SCHEMA}: written by another version")
-    return decode(ThrottleJournal, {name: value for name, value in document.items() if name != "schema"}, "journal")
 
 
 _SHOWN = 4

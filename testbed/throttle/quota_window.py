@@ -80,10 +80,7 @@ def seconds_in_bursts(
 
 
 def bytes_ending_in_a_burst(
-    inbound_bytes_per_s: float,
-    quota_bytes_per_s: float,
-    sent_at_bytes_per_s: float,
-    about_s: float,
+    inbound_bytes_per_s: float, quota_bytes_per_s: float, sent_at_bytes_per_s: float, about_s: float
 ) -> int:
     """Return how many bytes a move must copy to end well within a burst, after ``about_s`` or somewhat less.
 

@@ -12,7 +12,7 @@ from testbed.errors import TestbedError
 from testbed.kafka.admin import Admin
 from testbed.kafka.command_config import CommandConfig, CommandConfigError
 from testbed.kafka.errors import UNKNOWN_TOPIC_OR_PARTITION, KafkaError, UnreachableError
-from testbed.kafka.types import AdminApi, ConfigResource
+from testbed.kafka.types import ConfigResource
 from testbed.throttle.configs import ConfigChange, by_resource, read_configs
 from testbed.throttle.journal import JournalFolder, ThrottleJournal, ThrottleJournalError, handed_up, open_journals
 from testbed.wait import WaitTimeout, wait_for
@@ -52,12 +52,11 @@ class RestoreError(TestbedError):
         super().__init__("the throttle was not wholly removed:\n  " + "\n  ".join(problems))
 
 
-def restore(admin: AdminApi, changes: Sequence[ConfigChange], timeout_s: float) -> RestoreResult:
+def restore(admin: Admin, changes: Sequence[ConfigChange], timeout_s: float) -> RestoreResult:
     """Restore every changed key to its original value or absence, and wait until the brokers report it.
 
-    Keys that were not changed stay untouched, and so do rates that were right already. Every resource is tried, also
-    after another has failed; then `RestoreError` lists the failed ones. ``timeout_s`` bounds the wait for all
-    resources. Many topics are read in one request.
+    Every resource is tried, also after another has failed; then `RestoreError` lists the failed ones. ``timeout_s``
+    bounds the wait for all resources.
     """
     changes = [change for change in changes if change.made]
     restoring = _Restore(admin, by_resource(changes))
@@ -72,7 +71,7 @@ def restore(admin: AdminApi, changes: Sequence[ConfigChange], timeout_s: float) 
 class _Restore:
     """One restore: the remaining resources, and the values that it found."""
 
-    def __init__(self, admin: AdminApi, todo: Mapping[ConfigResource, Sequence[ConfigChange]]) -> None:
+    def __init__(self, admin: Admin, todo: Mapping[ConfigResource, Sequence[ConfigChange]]) -> None:
         self._admin = admin
         self._left = dict(todo)
         self.interferences: list[Interference] = []
@@ -157,7 +156,7 @@ class _Restore:
             return None
 
 
-AdminFactory = Callable[[ThrottleJournal], AbstractContextManager[AdminApi]]
+AdminFactory = Callable[[ThrottleJournal], AbstractContextManager[Admin]]
 """A function that connects to the cluster of a journal."""
 
 
@@ -177,7 +176,6 @@ class RecoveryOutcome(StrEnum):
 class Recovery:
     """One journal's outcome, and a sentence for the user."""
 
-    journal_id: str
     outcome: RecoveryOutcome
     detail: str
 
@@ -194,10 +192,9 @@ def recover(
 ) -> list[Recovery]:
     """Restore and remove every journal whose owner is dead, and return the outcome of each.
 
-    A journal stays if its cluster is unreachable, if another cluster answers at its address, if the restore fails,
-    or if the journal is unreadable. With ``forget`` such a journal is removed without a restore: for clusters that no
-    longer exist. The journal of a live owner stays, except for its originals: if a live throttle has set a key over a
-    dead one's value, the live one keeps the key and inherits the original.
+    A journal stays if its cluster is unreachable or another one, if the restore fails, or if it is unreadable. With
+    ``forget`` it is then removed without a restore. The journal of a live owner stays; a live throttle that has set a
+    key over a dead one's value inherits its original.
     """
     return [_recover_one(admin_for, folder, journal_id, forget, timeout_s) for journal_id in folder.ids()]
 
@@ -211,21 +208,14 @@ def collect_throttles(*, dry_run: bool) -> list[str]:
     if not dead:
         return []
     found = recover(connect, folder)
-    stay = [
-        each.detail for each in found if each.outcome not in (RecoveryOutcome.RESTORED, RecoveryOutcome.OWNER_ALIVE)
-    ]
+    gone = (RecoveryOutcome.RESTORED, RecoveryOutcome.OWNER_ALIVE)
     said = [f"throttle: {each.detail}" for each in found if each.outcome is RecoveryOutcome.RESTORED]
-    if stay:
-        raise TestbedError(
-            "\n".join(
-                [
-                    *said,
-                    *stay,
-                    "where a cluster asks who you are, `testbed reassign recover --command-config FILE` connects as "
-                    "that file says; `testbed reassign recover --forget` drops those whose clusters are gone for good",
-                ]
-            )
+    if stay := [each.detail for each in found if each.outcome not in gone]:
+        hint = (
+            "where a cluster asks who you are, `testbed reassign recover --command-config FILE` connects as that file "
+            "says; `testbed reassign recover --forget` drops those whose clusters are gone for good"
         )
+        raise TestbedError("\n".join([*said, *stay, hint]))
     return said
 
 
@@ -260,24 +250,23 @@ def _recover_one(
         return _kept(folder, journal_id, RecoveryOutcome.UNREACHABLE, why, forget)
     except (KafkaError, RestoreError, CommandConfigError, ThrottleJournalError) as error:
         return _kept(folder, journal_id, RecoveryOutcome.FAILED, str(error), forget)
-    return Recovery(journal_id, RecoveryOutcome.RESTORED, detail)
+    return Recovery(RecoveryOutcome.RESTORED, detail)
 
 
 def _settled(folder: JournalFolder, journal_id: str) -> Recovery | None:
     """Return the outcome of a journal that another process restores, or has restored; None: neither."""
     if not folder.file(journal_id).exists():
-        return Recovery(journal_id, RecoveryOutcome.RESTORED, "another client has put it back meanwhile")
+        return Recovery(RecoveryOutcome.RESTORED, "another client has put it back meanwhile")
     try:
         owner = folder.read(journal_id).owner
     except ThrottleJournalError:
         return None  # the caller reports the error
     if not owner.alive():
         return None
-    detail = f"process {owner.pid} is still running and will restore it itself"
-    return Recovery(journal_id, RecoveryOutcome.OWNER_ALIVE, detail)
+    return Recovery(RecoveryOutcome.OWNER_ALIVE, f"process {owner.pid} is still running and will restore it itself")
 
 
-def _restore(admin: AdminApi, folder: JournalFolder, journal: ThrottleJournal, timeout_s: float) -> str:
+def _restore(admin: Admin, folder: JournalFolder, journal: ThrottleJournal, timeout_s: float) -> str:
     alive = [each for each in open_journals(folder) if each.cluster_id == journal.cluster_id and each.owner.alive()]
     mine, corrected = handed_up(journal, alive)
     for each in corrected:
@@ -301,16 +290,16 @@ def _kept(folder: JournalFolder, journal_id: str, outcome: RecoveryOutcome, why:
             if settled := _settled(folder, journal_id):
                 return settled
             folder.remove(journal_id)
-        return Recovery(journal_id, RecoveryOutcome.FORGOTTEN, f"removed without being restored: {why}")
-    return Recovery(journal_id, outcome, f"{why}; the journal {folder.file(journal_id)} is kept")
+        return Recovery(RecoveryOutcome.FORGOTTEN, f"removed without being restored: {why}")
+    return Recovery(outcome, f"{why}; the journal {folder.file(journal_id)} is kept")
 
 
-def still_ours(admin: AdminApi, raised: Iterable[ConfigChange]) -> list[ConfigChange]:
+def still_ours(admin: Admin, raised: Iterable[ConfigChange]) -> list[ConfigChange]:
     """Return the raised rates that are still in force, and the rates that cannot be read."""
     return [change for change in raised if _is_as_raised(admin, change)]
 
 
-def _is_as_raised(admin: AdminApi, change: ConfigChange) -> bool:
+def _is_as_raised(admin: Admin, change: ConfigChange) -> bool:
     try:
         there = read_configs(admin, change.resource).get(change.key)
     except KafkaError:

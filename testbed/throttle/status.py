@@ -4,15 +4,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from testbed.errors import TestbedError
+from testbed.kafka.admin import Admin
 from testbed.kafka.errors import KafkaError, UnreachableError
 from testbed.kafka.partitions import existing_partitions
-from testbed.kafka.types import AdminApi, ConfigResource, TopicPartition
-from testbed.throttle.configs import EVERY_BROKER, LISTS, RATES, read_configs
+from testbed.kafka.types import ConfigResource, TopicPartition
+from testbed.throttle.configs import EVERY_BROKER, LISTS, RATES, wait_for_configs
 from testbed.throttle.journal import JournalFolder, ThrottleJournal, open_journals
-from testbed.wait import WaitTimeout, wait_for
-
-_TIMEOUT_S = 15.0
-_INTERVAL_S = 0.1
+from testbed.wait import WaitTimeout
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,13 +67,14 @@ class ClearError(TestbedError):
     """Some keys could not be deleted; one line each."""
 
 
-def read_status(admin: AdminApi, journals: JournalFolder) -> ThrottleStatus:
+def read_status(admin: Admin, journals: JournalFolder) -> ThrottleStatus:
     """Return the status as every live broker reports it. Raise `KafkaError` when the cluster gives no answer."""
     cluster = admin.cluster()
     topics = admin.topics()
     lists = admin.topics_configs(topics, LISTS)
     live = [broker.id for broker in cluster.brokers]
-    dead = sorted((_assigned(admin) | _listed(lists)) - set(live))
+    assigned = {broker for state in existing_partitions(admin, topics).values() for broker in state.replicas}
+    dead = sorted((assigned | _listed(lists)) - set(live))
     return ThrottleStatus(
         cluster.cluster_id,
         (
@@ -88,7 +87,7 @@ def read_status(admin: AdminApi, journals: JournalFolder) -> ThrottleStatus:
     )
 
 
-def clear(admin: AdminApi, state: ThrottleStatus) -> None:
+def clear(admin: Admin, state: ThrottleStatus) -> None:
     """Delete every key of a throttle that `read_status` found, and no other; return once no broker reports one.
 
     A failure on one resource does not stop the others. Raise `ClearError` for the failures, and for each broker without
@@ -102,17 +101,11 @@ def clear(admin: AdminApi, state: ThrottleStatus) -> None:
     for resource, keys in state.set_now().items():
         try:
             admin.alter_configs(resource, {}, list(keys))
-            _wait_gone(admin, resource, list(keys))
+            wait_for_configs(admin, resource, dict.fromkeys(keys), f"the throttle of {resource} to be gone")
         except (KafkaError, WaitTimeout) as error:
             problems.append(str(error))
     if problems:
         raise ClearError("not everything was cleared, or is known to be:\n  " + "\n  ".join(problems))
-
-
-def _assigned(admin: AdminApi) -> set[int]:
-    """Return all brokers that have replicas."""
-    states = existing_partitions(admin, admin.topics())
-    return {broker for state in states.values() for broker in state.replicas}
 
 
 def _listed(lists: Mapping[str, Mapping[str, str]]) -> set[int]:
@@ -122,7 +115,7 @@ def _listed(lists: Mapping[str, Mapping[str, str]]) -> set[int]:
 
 
 def _broker(
-    admin: AdminApi, broker: int, topics: Sequence[str], lists: Mapping[str, Mapping[str, str]]
+    admin: Admin, broker: int, topics: Sequence[str], lists: Mapping[str, Mapping[str, str]]
 ) -> BrokerThrottleStatus:
     try:
         configs = admin.broker_configs(broker, RATES)
@@ -134,10 +127,3 @@ def _broker(
     )
     differs = sorted(topic for topic in {*seen, *lists} if seen.get(topic) != lists.get(topic))
     return BrokerThrottleStatus(broker, own, default, tuple(differs))
-
-
-def _wait_gone(admin: AdminApi, resource: ConfigResource, keys: Sequence[str]) -> None:
-    def left() -> list[str]:
-        return sorted(set(keys) & set(read_configs(admin, resource)))
-
-    wait_for(left, lambda there: not there, _TIMEOUT_S, _INTERVAL_S, f"the throttle of {resource} to be gone")

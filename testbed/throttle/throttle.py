@@ -1,18 +1,15 @@
 """A KIP-73 throttle on a running cluster: set it, wait until every broker reports it in force, restore."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
+from testbed.kafka.admin import Admin
 from testbed.kafka.errors import UNKNOWN_TOPIC_OR_PARTITION, KafkaError, UnreachableError
-from testbed.kafka.types import AdminApi, ConfigResource, PartitionMove, TopicPartition
+from testbed.kafka.types import ConfigResource, PartitionMove, TopicPartition
 from testbed.owner import Owner
 from testbed.throttle.configs import (
     EVERY_BROKER,
-    FOLLOWER_RATE,
-    FOLLOWER_REPLICAS,
-    LEADER_RATE,
-    LEADER_REPLICAS,
     LISTS,
     RATES,
     ConfigChange,
@@ -25,7 +22,6 @@ from testbed.throttle.configs import (
     not_in_force,
     read_configs,
     rechanged,
-    relied_on,
     settled,
     wanted_configs,
 )
@@ -37,26 +33,15 @@ EventSink = Callable[[str, str, Mapping[str, Any]], None]
 _SHOWN_PROBLEMS = 8
 
 
-@dataclass(frozen=True, slots=True)
-class BrokerThrottle:
-    """The throttle that one broker reports as in force: rates in B/s (None: no rate), and lists by topic."""
-
-    leader_rate_bytes_per_s: int | None
-    follower_rate_bytes_per_s: int | None
-    leader_replicas: Mapping[str, str]
-    follower_replicas: Mapping[str, str]
-
-
 class Throttle:
-    """One throttle: `set`, `wait_in_force`, any number of `change_rate` and `check`, `restore`.
+    """One throttle: `set`, `wait_in_force`, any number of `change_rate`, `restore`. Not thread-safe.
 
-    It changes only the keys that it must, only after its journal is on disk, and restores exactly the originals. Only
-    `check` may be called from several threads.
+    It changes only the keys that it must, only after its journal is on disk, and restores exactly the originals.
     """
 
     def __init__(
         self,
-        admin: AdminApi,
+        admin: Admin,
         journals: JournalFolder,
         on_event: EventSink | None = None,
         *,
@@ -89,10 +74,9 @@ class Throttle:
         """Throttle the replicas that move, and set both rates on every broker concerned and on ``extra_brokers``.
 
         For the ``wildcard`` topics every replica is throttled (`*`). With ``everywhere`` the rates become the default
-        of all brokers, also of brokers that join later. Otherwise only live brokers accept a rate; the others are in
-        `left_out` and in the event. Raise `ThrottleError` (nothing changed) when the throttle is impossible as
-        requested, or when another live process throttles by the same keys; and `KafkaError`. After any of these
-        `restore` restores the originals.
+        of all brokers, also of brokers that join later. Otherwise brokers that are not alive are in `left_out`. Raise
+        `ThrottleError` (nothing changed) when the throttle is impossible, or when another live process throttles by the
+        same keys; and `KafkaError`. After any of these `restore` restores the originals.
         """
         if self._journal is not None:
             raise ThrottleError("this throttle is set already; restore it first")
@@ -111,13 +95,10 @@ class Throttle:
             others = [each for each in open_journals(self._journals) if each.cluster_id == cluster.cluster_id]
             refuse_shared(self._wanted, present, others)
             self._throttle_bytes_per_s = throttle_bytes_per_s
-            todo = changes(self._wanted, present)
-            journaled = (*todo, *relied_on(self._wanted, present))
-            new = ThrottleJournal.new(self._admin.bootstrap, cluster.cluster_id, journaled)
-            journal = replace(new, command_config=self._command_config)
-            # Stored before the write: an interrupt during the write must still lead to its removal.
-            self._journal = journal
-            self._journals.write(journal)
+            journaled = changes(self._wanted, present)
+            todo = [change for change in journaled if change.made]
+            bootstrap, cluster_id = self._admin.bootstrap, cluster.cluster_id
+            self._write(ThrottleJournal.new(bootstrap, cluster_id, journaled, self._command_config))
             self._alter(todo)
         self._on_event(
             "throttle.set",
@@ -157,7 +138,8 @@ class Throttle:
             self._write(replace(journal, owner=Owner.this_process()))
             # The owner may have died within a change, or another tool may have removed a part since.
             of_brokers = [resource for resource in self._wanted if resource.kind == "broker"]
-            self._alter(changes(self._wanted, self._present(self._topics(), of_brokers)))
+            present = self._present(self._topics(), of_brokers)
+            self._alter([change for change in changes(self._wanted, present) if change.made])
 
     def admit(self, live: Collection[int]) -> tuple[int, ...]:
         """Set the rate on brokers of `left_out` that are alive now, in the journal first, and return these brokers.
@@ -179,7 +161,7 @@ class Throttle:
                 present = {resource: read_configs(self._admin, resource)}
                 others = [each for each in open_journals(self._journals) if each.cluster_id == journal.cluster_id]
                 refuse_shared(wanted, present, [each for each in others if each.id != journal.id])
-                todo = changes(wanted, present)
+                todo = [change for change in changes(wanted, present) if change.made]
                 self._overwritten += self._interferences(journal, todo)
                 self._write(replace(journal, changes=joined(journal.changes, wanted, present)))
                 self._alter(todo)
@@ -291,14 +273,8 @@ class Throttle:
                 + "\n  ".join(shown[:_SHOWN_PROBLEMS] + more)
             ) from error
         self._on_event(
-            "throttle.in_force",
-            "throttle",
-            {"rate_bytes_per_s": self._throttle_bytes_per_s, "brokers": list(asked)},
+            "throttle.in_force", "throttle", {"rate_bytes_per_s": self._throttle_bytes_per_s, "brokers": list(asked)}
         )
-
-    def check(self) -> dict[int, BrokerThrottle]:
-        """Return the configuration that every broker reports as in force now, with the default level."""
-        return {broker: self._check_broker(broker) for broker in self._brokers}
 
     def restore(self, timeout_s: float = 15.0) -> RestoreResult:
         """Restore the originals, verify them, and remove the journal; without a throttle do nothing.
@@ -319,16 +295,6 @@ class Throttle:
             {"interferences": [str(found) for found in done.interferences], "gone": list(done.gone)},
         )
         return done
-
-    def _check_broker(self, broker: int) -> BrokerThrottle:
-        configs = self._admin.broker_configs(broker, RATES)
-        rates = [configs.in_force(key) for key in (LEADER_RATE, FOLLOWER_RATE)]
-        lists: dict[str, dict[str, str]] = {key: {} for key in LISTS}
-        for topic, seen in self._admin.topics_configs(self._topics(), LISTS, broker).items():
-            for key, value in seen.items():
-                lists[key][topic] = value
-        leader, follower = (None if rate is None else int(rate) for rate in rates)
-        return BrokerThrottle(leader, follower, lists[LEADER_REPLICAS], lists[FOLLOWER_REPLICAS])
 
     def _missing_on(self, broker: int) -> list[str]:
         own = EVERY_BROKER if EVERY_BROKER in self._wanted else ConfigResource.broker(broker)
@@ -356,6 +322,7 @@ class Throttle:
             self._admin.alter_configs(resource, {change.key: change.value for change in mine})
 
     def _write(self, journal: ThrottleJournal) -> None:
+        # Stored before the write: an interrupt during the write must still lead to the journal's removal.
         self._journal = journal
         self._journals.write(journal)
 

@@ -275,7 +275,6 @@ def test_three_faults_on_one_host_during_a_throttled_move_are_healed_in_another_
             ids = {name: put(text) for name, text in texts.items()}
             assert rates(admin, 2) == ("1000000", "20000000")
             assert reached(up, "b2") == {f"b{source}"}
-            driver.throttle.check()
             for name in clearing:
                 Faults(up).clear(ids.pop(name))
                 assert (f"b{cut_off}" in reached(up, "b2")) == ("cut" not in ids)

@@ -10,7 +10,8 @@ from datetime import UTC, datetime
 
 import pytest
 
-from testbed.faults import Faults, cpu, disks, memory, parse_fault, stampedes
+from testbed.faults import Faults, disks, parse_fault
+from testbed.faults.catalogue import client_stampede, cpu_limit, memory_limit
 from testbed.kafka.admin import Admin
 from testbed.kafka.errors import UnreachableError
 from testbed.kafka.types import ConfigResource, TopicPartition
@@ -71,9 +72,9 @@ def put(up):
     assert found["ok"], found
     for host in ("b2", "b3"):
         assert disks.refusal(up, host) == ""
-        assert (disks.rate_in_force(up, host), memory.in_force(up, host)) == (None, None)
+        assert (disks.rate_in_force(up, host), memory_limit.in_force(up, host)) == (None, None)
         assert ".filler" not in up.hosts[host].run("ls -a /var/lib/kafka").stdout
-    assert stampedes.clients(up, "b3").pid() is None
+    assert client_stampede.clients(up, "b3").pid() is None
 
 
 def running(testbed, host):
@@ -153,7 +154,7 @@ def test_a_skewed_clock_is_that_of_kafka_alone(up, put):
 
 def test_the_kernel_holds_a_host_to_its_memory(up, put):
     put("memory-limit host=b3 memory=900MiB")
-    assert memory.in_force(up, "b3") == 900 * 2**20
+    assert memory_limit.in_force(up, "b3") == 900 * 2**20
     eat = "b = bytearray(1200 * 2**20); print(len(b))"
     killed = up.hosts["b3"].run(["python3", "-c", eat], check=False)
     assert (killed.stdout, killed.exit_status != 0) == ("", True)
@@ -163,9 +164,9 @@ def test_the_kernel_holds_a_host_to_its_memory(up, put):
 def test_a_stampede_connects_and_ends(up, put):
     put("client-stampede host=b3 brokers=b1,b2 connections=120 requests=60 lasts=10min")
     source = up.plan.data_ip("b3")
-    assert [stampedes.established(up, host, source) >= 60 for host in ("b1", "b2")] == [True, True]
+    assert [client_stampede.established(up, host, source) >= 60 for host in ("b1", "b2")] == [True, True]
     Faults(up).clear()
-    wait_until(lambda: stampedes.established(up, "b1", source) == 0, 10, 0.1, "the connections to be gone")
+    wait_until(lambda: client_stampede.established(up, "b1", source) == 0, 10, 0.1, "the connections to be gone")
 
 
 def test_the_store_fails_one_operation_and_serves_the_others(up, put):
@@ -280,7 +281,7 @@ def test_three_faults_of_one_host_are_healed_in_each_order(up, put, order):
         Faults(up).clear(ids.pop(name))
         found = status(up, [])
         assert any("50mbit" in line for line in found["shaping"]) == ("nic" in ids)
-        assert cpu.in_force(up, "b2") == (0.5 if "cpu" in ids else None)
+        assert cpu_limit.in_force(up, "b2") == (0.5 if "cpu" in ids else None)
         assert state(up) == ("T" if "process" in ids else "S")
 
 

@@ -2,8 +2,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from testbed.faults import Faults, cpu, disks, kinds, memory, network, processes, quotas
+from testbed.faults import Faults, disks, kinds, network, processes
 from testbed.faults import faults as faults_module
+from testbed.faults.catalogue import controller_failover, cpu_limit, memory_limit, quota_alter, reassignment_alter
 from tests.faults.fakes import RACKS, FakeCgroup, FakeDevices, FakeTestbed
 
 _current = {}
@@ -15,9 +16,9 @@ def no_kernel(tmp_path, monkeypatch):
     """A state folder of its own, and nothing real beneath the faults."""
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     monkeypatch.setattr(network, "Devices", FakeDevices)
-    monkeypatch.setattr(cpu, "in_force", lambda testbed, host: testbed.engine.limits.get(f"id-{host}"))
-    monkeypatch.setattr(memory, "ContainerCgroup", SimpleNamespace(of=lambda host: FakeCgroup(_current[0], host)))
-    monkeypatch.setattr(disks, "ContainerCgroup", SimpleNamespace(of=lambda host: FakeCgroup(_current[0], host)))
+    monkeypatch.setattr(cpu_limit, "in_force", lambda testbed, host: testbed.engine.limits.get(f"id-{host}"))
+    for module in (memory_limit, disks):
+        monkeypatch.setattr(module, "ContainerCgroup", SimpleNamespace(of=lambda host: FakeCgroup(_current[0], host)))
     monkeypatch.setattr(disks, "_device", lambda testbed, host: "/dev/none")
     monkeypatch.setattr(
         disks, "_set_read_only", lambda t, host, *, wanted: FakeCgroup(t, host).set("read_only", wanted)
@@ -26,7 +27,7 @@ def no_kernel(tmp_path, monkeypatch):
     for kind in kinds().values():
         monkeypatch.setattr(kind, "lacking", classmethod(lambda _kind: ""))
     monkeypatch.setattr(faults_module, "SERVING_S", 0.3)
-    monkeypatch.setattr(quotas, "IN_FORCE_S", 0.2)
+    monkeypatch.setattr(quota_alter, "IN_FORCE_S", 0.2)
     monkeypatch.setattr(processes, "START_S", 0.2)
 
 
@@ -42,9 +43,7 @@ def racks(monkeypatch):
 
 def _with_second_client(testbed, monkeypatch):
     monkeypatch.setitem(_current, 0, testbed)
-    from testbed.faults.catalogue import controller_failover, quota_alter, reassignment_alter
-
-    for module in (quotas, quota_alter, reassignment_alter):
+    for module in (quota_alter, reassignment_alter):
         monkeypatch.setattr(module, "second_client", lambda _testbed: testbed.cluster)
     monkeypatch.setattr(controller_failover, "ELECTION_S", 0.3)
     return testbed

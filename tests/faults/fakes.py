@@ -148,7 +148,7 @@ class FakeHost:
 class FakeNode:
     """A process with a number and a state, as Kafka on a host."""
 
-    what = "Kafka"
+    what, log = "Kafka", "/var/log/kafka/server.log"
 
     def __init__(self, testbed, name):
         self._testbed, self.host = testbed, FakeHost(testbed, name)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from testbed.faults import Faults, parse_fault
 from testbed.faults import disks as disks_module
-from testbed.faults import memory as memory_module
+from testbed.faults.catalogue import memory_limit
 from tests.faults.fakes import RACKS, FakeTestbed, declared
 
 TEXTS = [
@@ -89,6 +89,6 @@ def test_a_disk_has_the_lowest_rate_and_a_host_the_lowest_memory(racks):
     assert disks_module.wanted_rate(racks, "b4") == 2_000_000
     faults.add(parse_fault("memory-limit host=b1 memory=900MiB"))
     faults.add(parse_fault("memory-limit host=b1 memory=700MiB"))
-    assert memory_module.wanted(racks, "b1") == 700 * 2**20
+    assert memory_limit.wanted(racks, "b1") == 700 * 2**20
     faults.clear()
-    assert (disks_module.wanted_rate(racks, "b4"), memory_module.wanted(racks, "b1")) == (None, None)
+    assert (disks_module.wanted_rate(racks, "b4"), memory_limit.wanted(racks, "b1")) == (None, None)

@@ -16,8 +16,8 @@ from ipaddress import IPv4Address
 
 import pytest
 
+from testbed.faults.catalogue.client_stampede import count_established
 from testbed.faults.programs import stampede, store_proxy
-from testbed.faults.stampedes import count_established
 from testbed.wait import wait_until
 
 PROGRAMS = resources.files("testbed.faults.programs")

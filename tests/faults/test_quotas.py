@@ -4,7 +4,8 @@ from dataclasses import replace
 import pytest
 
 from testbed.errors import TestbedError
-from testbed.faults import parse_fault, quotas
+from testbed.faults import parse_fault
+from testbed.faults.catalogue.quota_alter import QuotaAlter
 from testbed.faults.quotas import Layer, Setting, at_rest, corrections, stacked, wanted
 from testbed.kafka.types import ConfigResource, PartitionMove, TopicPartition
 from testbed.throttle.configs import FOLLOWER_RATE, LEADER_RATE, RATES, ConfigChange
@@ -194,7 +195,7 @@ def test_healed_and_killed_before_the_end_it_is_healed_again(one, faults, monkey
     faults.add(parse_fault("quota-alter brokers=b1 rate=1MB/s"))
     throttle.set(MOVE, 10_000_000)
     with monkeypatch.context() as killed:
-        killed.setattr(quotas, "settle", _die)
+        killed.setattr(QuotaAlter, "settle", _die)
         with pytest.raises(Crash):
             faults.clear()
     faults.clear()

@@ -6,6 +6,7 @@ import pytest
 
 from testbed.errors import TestbedError, UsageError
 from testbed.faults import Faults, parse_fault
+from testbed.topology import loads
 from tests.faults.fakes import RACKS, THREE
 
 KAFKA = "Kafka runs on b1, b2 or b3"
@@ -50,6 +51,32 @@ KAFKA = "Kafka runs on b1, b2 or b3"
 def test_what_a_topology_cannot_have(topology, text, told):
     with pytest.raises(UsageError, match=re.escape(told)):
         parse_fault(text).check(topology)
+
+
+LAB = loads("""
+name: lab
+provision: inventory
+inventory: {user: ops, key: id}
+kafka: {version: 4.3.1}
+defaults: {nic: {device: eth0, rate: 100mbit}}
+hosts: {b1: {role: both, ssh: {address: 198.18.5.2}}, s1: {role: objectstore, ssh: {address: 198.18.5.3}}}
+""")
+SPREAD = loads("""
+name: spread
+machines: {here: {engine: local}, there: {engine: "ssh://root@10.0.0.5"}}
+kafka: {version: 4.3.1}
+defaults: {nic: {rate: 400mbit}}
+hosts: {b1: {role: both, machine: there}, b2: {role: broker, machine: here}, s1: {role: objectstore, machine: there}}
+""")
+
+
+@pytest.mark.parametrize("topology", [LAB, SPREAD], ids=["exists", "another engine"])
+@pytest.mark.parametrize("text", ["memory-limit host=b1 memory=900MiB", "objectstore-errors host=s1 operations=put"])
+def test_the_kernel_of_another_machine_is_not_changed(topology, text):
+    host, kind = text.split()[1].removeprefix("host="), text.split()[0]
+    with pytest.raises(UsageError, match=f"^{host} is not a container of this machine: {kind} cannot change the"):
+        parse_fault(text).check(topology)
+    parse_fault("memory-limit host=b2 memory=900MiB").check(SPREAD)
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from testbed.errors import TestbedError, UsageError
 from testbed.faults import Faults, parse_fault, store_errors, stores
 from testbed.faults.faults import heal_leftovers
 from testbed.faults.parse import as_text
-from testbed.faults.processes import start
+from testbed.faults.processes import pulses, start
 from testbed.hosts import CommandFailed, CommandResult, Daemon
 from testbed.objectstore.server import DATA_DIR, PID_FILE
 from testbed.owner import Owner
@@ -148,7 +148,7 @@ def as_declared(testbed):
     host = testbed.host
     assert state(testbed) == "S"
     assert host.exists(FORMAT) and not host.exists(stores.FILLER)
-    assert stores._pulses(testbed.objectstore.server("s1"), None).pid() is None
+    assert pulses(testbed.objectstore.server("s1"), PID_FILE, None).pid() is None
     assert Faults(testbed).list() == ()
 
 
@@ -166,7 +166,7 @@ def effect(testbed):
     host, server = testbed.host, testbed.objectstore.server("s1")
     found = {
         "objectstore-down": state(testbed) == "",
-        "objectstore-slow": stores._pulses(server, None).pid() is not None,
+        "objectstore-slow": pulses(server, PID_FILE, None).pid() is not None,
         "objectstore-full": host.size(stores.FILLER) == FREE,
         "objectstore-503": not host.exists(FORMAT),
     }
@@ -185,6 +185,18 @@ def test_it_takes_effect_and_is_healed(up, text):
         text.split()[0].removeprefix("objectstore-"), []
     )
     assert (up.objectstore.server("s1").pid() == before) == (text.split()[0] not in EACH[0] + EACH[1])
+
+
+def test_a_server_on_a_machine_that_exists_is_healed_without_this_machines_kernel(up, monkeypatch):
+    monkeypatch.setattr(store_errors, "settle", lambda *_args: pytest.fail("its container is not here"))
+    up.topology = loads(
+        "{name: stored, provision: inventory, inventory: {user: ops, key: id}, kafka: {version: 4.3.1},"
+        " defaults: {nic: {device: eth0, rate: 1gbit}},"
+        " hosts: {b1: {role: both, ssh: {address: 198.18.5.2}}, s1: {role: objectstore, ssh: {address: 198.18.5.3}}}}"
+    )
+    with Faults(up).injected(parse_fault(EACH[0])):
+        assert effect(up) == {"objectstore-down"}
+    as_declared(up)
 
 
 @pytest.mark.parametrize("text", EACH)
@@ -226,11 +238,11 @@ def test_a_pause_that_was_cut_in_the_middle_does_not_stay(up):
     """The pulses are killed while the server stands still."""
     faults = Faults(up)
     faults.add(parse_fault("objectstore-slow host=s1 pause=900ms every=1000ms"))
-    pulses = stores._pulses(up.objectstore.server("s1"), None).pid()
+    stopper = pulses(up.objectstore.server("s1"), PID_FILE, None).pid()
     # At the begin of a pause: the kill must not come after its end.
     for wanted in ("S", "T"):
         wait_for(lambda: state(up), lambda found, wanted=wanted: found == wanted, 10.0, 0.005, f"the state {wanted}")
-    os.kill(pulses, signal.SIGKILL)
+    os.kill(stopper, signal.SIGKILL)
     assert state(up) == "T"
     faults.clear()
     as_declared(up)

@@ -4,7 +4,6 @@ import ssl
 from contextlib import closing
 
 import pytest
-from confluent_kafka import Producer
 from kafka.protocol.sasl import SaslAuthenticateResponse, SaslHandshakeResponse
 
 from testbed.kafka.command_config import CommandConfig
@@ -82,11 +81,6 @@ def connect(broker, config):
 def test_with_the_password_and_the_certificate_one_is_let_in(connect):
     with closing(connect()) as connection:
         assert [node.node_id for node in connection.client._manager.cluster.brokers()] == [1]
-
-
-def test_the_client_for_load_is_let_in_with_the_same_file(broker, config):
-    client = Producer(config().confluent() | {"bootstrap.servers": f"127.0.0.1:{broker.port}"})
-    assert list(client.list_topics(timeout=5).brokers) == [1]
 
 
 def test_a_wrong_password_is_told_at_once_and_not_the_password(connect, caplog):

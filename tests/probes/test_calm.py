@@ -2,11 +2,11 @@
 
 import pytest
 
-from testbed.probes.machine import wait_calm
+from testbed.probes.machine import LoadReading, wait_calm
 
 
 def reading(*shares):
-    """(busy, stolen, total) of a machine that was so busy in one look after the other; then as in the last one."""
+    """The readings of a machine that was so busy in one look after the other; then as in the last one."""
     left, busy, total = list(shares), 0, 0
 
     def times():
@@ -15,7 +15,7 @@ def reading(*shares):
             share = left.pop(0) if len(left) > 1 else left[0]
             busy += round(100 * share)
         total += 100
-        return busy, 0, total
+        return LoadReading(busy, 0, total)
 
     return left, times
 
@@ -33,4 +33,4 @@ def test_it_gives_up_and_says_so(share):
 
 
 def test_a_clock_that_stands_still_is_not_calm():
-    assert not wait_calm(0.55, 0.001, 0.02, lambda: (5, 0, 10))
+    assert not wait_calm(0.55, 0.001, 0.02, lambda: LoadReading(5, 0, 10))

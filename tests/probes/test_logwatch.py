@@ -326,7 +326,7 @@ class TestAllowList:
             assert len(allowance.why) > 40
 
     def test_an_entry_explains_what_it_names_and_nothing_else(self):
-        (allowed,) = loads("- {logger: a.B, pattern: 'm \\d+', why: w, since: 4.0.0, until: 4.2.1}", "x")
+        (allowed,) = loads("entries: [{logger: a.B, pattern: 'm \\d+', why: w, since: 4.0.0, until: 4.2.1}]", "x")
         assert allowed.explains(entry(message="m 1"), "b1", "4.0.0")
         assert allowed.explains(entry(message="m 1"), "b1", "4.2.1")
         for other, version in (
@@ -341,7 +341,7 @@ class TestAllowList:
             assert not allowed.explains(other, "b1", version)
 
     def test_a_build_without_a_release_is_newer_than_all(self):
-        (allowed,) = loads("- {logger: a.B, pattern: m, why: w, since: 4.0.0}", "x")
+        (allowed,) = loads("entries: [{logger: a.B, pattern: m, why: w, since: 4.0.0}]", "x")
         assert allowed.explains(entry(), "b1", "a-branch")
         assert not allowed.explains(entry(), "b1", "3.9.2+0123456789ab")
 
@@ -378,32 +378,43 @@ class TestAllowList:
     @pytest.mark.parametrize(
         ("text", "told"),
         [
-            ("- {logger: a.B, pattern: m}", "x:1:3: [0]: why is missing"),
-            ("- logger: a.B\n  pattern: '('\n  why: w", "x:2:12: [0].pattern: not a regular expression"),
-            ("- logger: a.B\n  pattern: .*\n  why: w", "x:2:12: [0].pattern: it matches anything"),
-            ("- {logger: a.B, pattern: m, why: ' '}", "x:1:34: [0].why: expected text"),
-            ("- {logger: a.B, pattern: m, why: w, level: [WARN]}", "x:1:37: [0].level: unknown field"),
-            ("- {logger: a.B, pattern: m, why: w, levels: [INFO]}", "x:1:45: [0].levels: expected a list of WARN"),
-            ("- {logger: a.B, pattern: m, why: w, levels: WARN}", "x:1:45: [0].levels: expected a list of WARN"),
-            ("- {logger: a.B, pattern: m, why: w, since: 4.0}", "x:1:44: [0].since: expected a Kafka release"),
-            ("- {logger: a.B, pattern: '(?P<a>m)', why: w, before: m}", "x:1:54: [0].before: it has no named group"),
+            ("- {logger: a.B, pattern: m}", "x:2:3: entries[0].why: missing"),
+            (
+                "- logger: a.B\n  pattern: '('\n  why: w",
+                "x:3:12: entries[0].pattern: not a regular expression",
+            ),
+            ("- logger: a.B\n  pattern: .*\n  why: w", "x:3:12: entries[0].pattern: it matches anything"),
+            ("- {logger: a.B, pattern: m, why: ' '}", "x:2:34: entries[0].why: expected text"),
+            ("- {logger: a.B, pattern: m, why: w, level: [WARN]}", "x:2:37: entries[0].level: unknown field level"),
+            (
+                "- {logger: a.B, pattern: m, why: w, levels: [INFO]}",
+                "x:2:46: entries[0].levels[0]: INFO; allowed",
+            ),
+            ("- {logger: a.B, pattern: m, why: w, levels: []}", "x:2:45: entries[0].levels: it is empty"),
+            ("- {logger: a.B, pattern: m, why: w, levels: WARN}", "x:2:45: entries[0].levels: WARN instead of a list"),
+            ("- {logger: a.B, pattern: m, why: w, during: x}", "x:2:45: entries[0].during: x instead of a list"),
+            ("- {logger: a.B, pattern: m, why: w, since: 4.0}", "x:2:44: entries[0].since: expected a Kafka release"),
+            (
+                "- {logger: a.B, pattern: '(?P<a>m)', why: w, before: m}",
+                "x:2:54: entries[0].before: it has no named group",
+            ),
             (
                 "- {logger: a.B, pattern: '(?P<a>m)', why: w, before: '(?P<b>m)'}",
-                "x:1:54: [0].before: pattern has no group named b",
+                "x:2:54: entries[0].before: pattern has no group named b",
             ),
-            ("- WARN", "x:1:3: [0]: expected an entry"),
-            ("a: b", "x:1:1: expected a list of entries"),
-            ("- [", "x:1:4: not valid YAML"),
+            ("- WARN", "x:2:3: entries[0]: WARN instead of a mapping"),
+            ("a: b", "x:2:1: a: unknown field a; allowed: entries"),
+            ("- [", "x:2:4: not valid YAML"),
         ],
     )
     def test_a_mistake_is_told_with_its_place(self, text, told):
         with pytest.raises(AllowListError, match=re.escape(told)):
-            loads(text, "x")
+            loads(f"entries:\n{text}", "x")
 
     def test_all_mistakes_are_told_at_once(self):
         with pytest.raises(AllowListError) as refused:
-            loads("- {logger: a.B}\n- {pattern: m, why: w}", "x")
-        assert [line.split(": ")[0] for line in str(refused.value).splitlines()] == ["x:1:3", "x:1:3", "x:2:3"]
+            loads("entries:\n- {logger: a.B}\n- {pattern: m, why: w}", "x")
+        assert [line.split(": ")[0] for line in str(refused.value).splitlines()] == ["x:2:3", "x:2:3", "x:3:3"]
 
 
 class FakeHost:

@@ -1,28 +1,73 @@
-"""The machine's readings: memory, pressure and clock."""
+"""The machines' readings: CPU, memory, pressure and clock, of several machines as of one."""
 
 import time
+from types import SimpleNamespace
 
+import pytest
+
+from testbed.errors import TestbedError
 from testbed.probes import agent
-from testbed.probes.machine import available_bytes, machine_probe, pressure_seconds
+from testbed.probes.machine import LoadReading, machine_probe, worst
+from testbed.wait import wait_for
+
+TEXT = """cpu  100 0 50 800 40 0 10 0 0 0
+MemAvailable:    2048 kB
+memory avg10=0.00 avg60=0.00 avg300=0.00 total=1500000
+io avg10=0.00 avg60=0.00 avg300=0.00 total=250000
+"""
 
 
-def test_pressure_is_the_time_in_which_every_task_waited(tmp_path):
-    (tmp_path / "io").write_text(
-        "some avg10=0.57 avg60=1.23 avg300=4.27 total=119100533\n"
-        "full avg10=0.23 avg60=0.21 avg300=0.13 total=14789073\n"
-    )
-    assert pressure_seconds("io", tmp_path) == 14.789073
+def test_a_reading_has_ticks_memory_and_pressure():
+    reading = LoadReading.parse(TEXT)
+    assert (reading.busy, reading.steal, reading.total) == (160, 0, 1000)
+    assert reading.gauges == {"memory.available": 2048 * 1024, "pressure.memory": 1.5, "pressure.io": 0.25}
+    later = LoadReading(250, 30, 1100)
+    assert later.since(LoadReading(160, 0, 1000)) == {"cpu.busy": 0.9, "cpu.steal": 0.3}
+    assert later.since(later) == {}
 
 
-def test_a_kernel_that_counts_no_pressure_gives_none(tmp_path):
-    assert pressure_seconds("io", tmp_path) is None
-    (tmp_path / "cpu").write_text("some avg10=16.89 avg60=29.85 avg300=57.54 total=1389803765\n")
-    assert pressure_seconds("cpu", tmp_path) is None
+@pytest.mark.parametrize("counted", [True, False], ids=["pressure", "no pressure"])
+def test_the_same_is_read_here_from_the_kernels_files(tmp_path, counted):
+    first, memory, *pressures = TEXT.splitlines()
+    (tmp_path / "stat").write_text(f"{first}\ncpu0 1 2 3 4 5 6 7 8 9 10\n")
+    (tmp_path / "meminfo").write_text(f"MemTotal: 100 kB\nMemFree: 10 kB\n{memory}\n")
+    if counted:
+        (tmp_path / "pressure").mkdir()
+        for line in pressures:
+            name, rest = line.split(" ", 1)
+            (tmp_path / "pressure" / name).write_text(f"some avg10=9.57 total=119100533\nfull {rest}\n")
+    expected = LoadReading.parse(TEXT if counted else f"{first}\n{memory}")
+    assert LoadReading.here(tmp_path) == expected
 
 
-def test_available_memory_is_in_bytes(tmp_path):
-    (tmp_path / "meminfo").write_text("MemTotal: 100 kB\nMemFree: 10 kB\nMemAvailable: 50 kB\n")
-    assert available_bytes(tmp_path / "meminfo") == 51_200
+def test_the_worst_machine_counts():
+    here = {"cpu.busy": 0.2, "memory.available": 5e9, "pressure.io": 3.0}
+    others = [{"cpu.busy": 0.9, "memory.available": 6e9, "pressure.io": 1.5}, {"memory.available": 1e9}]
+    assert worst([here, *others]) == {"cpu.busy": 0.9, "memory.available": 1e9, "pressure.io": 4.5}
+
+
+def test_the_probe_samples_the_machine():
+    look = machine_probe()
+    time.sleep(0.05)  # CPU times are counted in ticks of 10 ms
+    found = {sample.metric: sample for sample in look()}
+    assert {"memory.available", "clock.offset", "cpu.busy", "cpu.steal"} <= set(found)
+    assert {sample.host for sample in found.values()} == {"machine"}
+
+
+def test_another_machine_is_read_at_each_look():
+    later = TEXT.replace("cpu  100 ", "cpu  100100 ").replace(" 800 ", " 100800 ")
+    texts = iter([TEXT, *[later] * 1000])
+    shell = SimpleNamespace(name="m2", run=lambda _command, timeout_s: SimpleNamespace(stdout=next(texts)))
+    look = machine_probe({"m2": shell})
+    first = LoadReading.here().total
+    wait_for(lambda: LoadReading.here().total, lambda total: total > first, 5.0, 0.01, "a tick of the clock")
+    assert next(sample.value for sample in look() if sample.metric == "cpu.busy") >= 0.5
+
+
+def test_what_a_machine_says_that_is_no_load_is_an_error():
+    shell = SimpleNamespace(name="m2", run=lambda _command, timeout_s: SimpleNamespace(stdout="permission denied"))
+    with pytest.raises(TestbedError, match="m2: its load was not understood"):
+        machine_probe({"m2": shell})
 
 
 def test_the_offset_of_the_clocks_stays_while_nobody_sets_one():
@@ -37,11 +82,3 @@ def test_the_offset_is_of_the_reading_that_was_interrupted_least(monkeypatch):
     monkeypatch.setattr(agent.time, "time_ns", lambda: next(wall))
     monkeypatch.setattr(agent.time, "monotonic_ns", lambda: next(steady))
     assert agent.clock_offset() == (20_500 - 10_450) / 1e9
-
-
-def test_the_probe_samples_the_machine():
-    look = machine_probe()
-    time.sleep(0.05)  # CPU times are counted in ticks of 10 ms
-    found = {sample.metric: sample for sample in look()}
-    assert {"memory.available", "clock.offset"} <= set(found)
-    assert {sample.host for sample in found.values()} == {"machine"}

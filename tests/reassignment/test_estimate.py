@@ -6,6 +6,7 @@ from collections.abc import Mapping
 import pytest
 from fakes.admin import FakeAdmin
 
+from testbed.kafka.errors import KafkaError, LogDirError, UnreachableError
 from testbed.kafka.types import ConfigResource, TopicPartition
 from testbed.reassignment.estimate import (
     MARGIN,
@@ -179,6 +180,24 @@ def test_a_replica_out_of_sync_is_told() -> None:
     found = observe(admin, Plan({T0: (2, 3)}), 1, clock.pauses)
     assert found.cautions == ("t-0: replicas [3] are not in sync; what they lack is not in the estimate",)
     assert found.copies[0].in_sync == ()
+
+
+def test_a_log_folder_that_is_offline_is_a_caution_and_a_silent_broker_an_error() -> None:
+    clock = Clock()
+    admin = _cluster(clock, {})
+    error: KafkaError = LogDirError("describe the log folders of broker 3, /disk1", "KAFKA_STORAGE_ERROR", {3: {}})
+
+    def hook(call: str, args: tuple[object, ...]) -> None:
+        if call == "log_dirs" and args == ((3,),):
+            raise error
+
+    admin.hook = hook
+    found = observe(admin, Plan({T0: (2, 3)}), 1, clock.pauses)
+    assert found.cautions == (f"{error}: the replicas there are not in the estimate",)
+    assert found.copies[0].bytes == 100 * MB
+    error = UnreachableError("describe the log folders of broker 3", "REQUEST_TIMED_OUT")
+    with pytest.raises(UnreachableError, match="broker 3: REQUEST_TIMED_OUT"):
+        observe(admin, Plan({T0: (2, 3)}), 1, clock.pauses)
 
 
 def test_a_wildcard_that_is_there_already_is_told() -> None:

@@ -35,12 +35,12 @@ def test_reads_and_writes_the_format_of_kafka_reassign_partitions() -> None:
 @pytest.mark.parametrize(
     ("document", "problem"),
     [
-        ([], "plan.json: found []; must be an object with 'version' and 'partitions'"),
-        ({"partitions": []}, "plan.json: version: found nothing; must be 1"),
-        ({"version": True, "partitions": []}, "version: found true; must be 1"),
-        ({"version": 1}, "partitions: found nothing; must be a list"),
-        ({"version": 1, "partitions": [], "x": 1}, "x: unknown; allowed are 'version' and 'partitions'"),
-        ({"version": 1, "partitions": [3]}, "partitions[0]: found 3; must be an object"),
+        ([], "plan.json: document: expected an object, found list []"),
+        ({"partitions": []}, "plan.json: version: missing"),
+        ({"version": True, "partitions": []}, "version: expected a whole number, found bool True"),
+        ({"version": 1}, "partitions: missing"),
+        ({"version": 1, "partitions": [], "x": 1}, "x: unknown field; known: version, partitions"),
+        ({"version": 1, "partitions": [3]}, "partitions[0]: expected an object, found int 3"),
         (
             {"version": 1, "partitions": [{"topic": "t", "partition": -1, "replicas": [1]}]},
             "partitions[0].partition: found -1; must be an integer from 0 to 2147483647",
@@ -55,7 +55,7 @@ def test_reads_and_writes_the_format_of_kafka_reassign_partitions() -> None:
         ),
         (
             {"version": 1, "partitions": [{"topic": "t", "partition": 0, "replicas": [1, "2"]}]},
-            'partitions[0].replicas[1]: found "2"; must be a broker id (0 to 2147483647)',
+            "partitions[0].replicas[1]: expected a whole number, found str '2'",
         ),
         (
             {"version": 1, "partitions": [{"topic": "t", "partition": 0, "replicas": [1, 1]}]},
@@ -78,11 +78,11 @@ def test_reads_and_writes_the_format_of_kafka_reassign_partitions() -> None:
         ),
         (
             {"version": 1, "partitions": [{"topic": "t", "partition": 0, "replicas": [1], "log_dirs": "a"}]},
-            'partitions[0].log_dirs: found "a"; must be a list of log dirs',
+            "partitions[0].log_dirs: expected a list, found str 'a'",
         ),
         (
             {"version": 1, "partitions": [{"topic": "t", "partition": 0, "replica": [1], "replicas": [1]}]},
-            "partitions[0].replica: unknown; allowed are log_dirs, partition, replicas, topic",
+            "partitions[0].replica: unknown field; known: topic, partition, replicas, log_dirs",
         ),
         (
             {"version": 1, "partitions": [{"topic": "t", "partition": 0, "replicas": [b]} for b in (1, 2)]},
@@ -98,7 +98,7 @@ def test_a_mistake_is_answered_with_its_field(document: object, problem: str) ->
 
 def test_every_mistake_is_reported() -> None:
     with pytest.raises(PlanError) as caught:
-        plan_from_json('{"version": 2, "partitions": [{"topic": 1, "partition": "0", "replicas": 1}]}')
+        plan_from_json('{"version": "2", "partitions": [{"topic": 1, "partition": "0", "replicas": 1}]}')
     assert len(caught.value.problems) == 4
 
 

@@ -53,7 +53,7 @@ def test_only_what_differs_is_changed() -> None:
         ConfigResource.broker(1): {LEADER_RATE: "1000", FOLLOWER_RATE: "7"},
     }
     wanted = wanted_configs([PartitionMove.between(T0, (1,), (2,))], 1000, [1, 2], present)
-    assert set(changes(wanted, present)) == {
+    assert {change for change in changes(wanted, present) if change.made} == {
         ConfigChange(TOPIC, FOLLOWER_REPLICAS, "", "0:2"),
         ConfigChange(ConfigResource.broker(1), FOLLOWER_RATE, "7", "1000"),
         ConfigChange(ConfigResource.broker(2), LEADER_RATE, None, "1000"),

@@ -7,8 +7,8 @@ import pytest
 from fakes.admin import FakeAdmin
 
 from testbed.kafka.command_config import CommandConfig
-from testbed.kafka.errors import UnreachableError
-from testbed.kafka.types import ConfigResource, Reassignment, TopicPartition
+from testbed.kafka.errors import LogDirError, UnreachableError
+from testbed.kafka.types import ConfigResource, Reassignment, ReplicaLog, TopicPartition
 from testbed.owner import Owner
 from testbed.reassignment.auto_raise import MonitorNote, ThrottleRaise, ThrottleRaiser, next_rate, watch
 from testbed.reassignment.lag import PollClock
@@ -218,6 +218,23 @@ def test_a_silent_broker_and_a_silent_cluster_are_told_and_the_watching_goes_on(
     cluster.now_s = 10
     with pytest.raises(UnreachableError):
         follow(cluster, journals, once=True)
+
+
+def test_a_log_folder_that_is_offline_is_told_once_and_the_watching_goes_on(journals: JournalFolder) -> None:
+    cluster = Cluster()
+
+    def hook(call: str, args: tuple[object, ...]) -> None:
+        if call == "log_dirs" and args == ((1,),):
+            others = {1: {T0: ReplicaLog(round(cluster.whole), 0, False)}}
+            raise LogDirError("describe the log folders of broker 1, /disk1", "KAFKA_STORAGE_ERROR", others)
+
+    cluster.hook = hook
+    told = follow(cluster, journals)
+    assert [one.text for one in told if isinstance(one, MonitorNote)] == [
+        "describe the log folders of broker 1, /disk1: KAFKA_STORAGE_ERROR; the replicas there count as missing"
+    ]
+    first, *_, last = looks(told)
+    assert (first.lag_bytes, first.silent, last.done) == (100 * MB, (), True)
 
 
 def test_a_move_that_is_added_is_judged_anew(journals: JournalFolder) -> None:

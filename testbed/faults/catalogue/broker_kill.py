@@ -1,38 +1,23 @@
 """Kafka killed, as by the kernel when memory is short."""
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Self
 
-from testbed.faults.fault import parameter
-from testbed.faults.parameters import name
-from testbed.faults.processes import Hold, ProcessFault, look, require_running
+from testbed.faults.processes import SignalFault, look
 from testbed.provision.testbed import Testbed
 
 
 @dataclass(frozen=True)
-class BrokerKill(ProcessFault):
+class BrokerKill(SignalFault):
     """SIGKILL; stays down until healed."""
 
     kind: ClassVar[str] = "broker-kill"
     summary: ClassVar[str] = "Kafka on a host is killed (SIGKILL) and stays down"
-    holds: ClassVar[Hold] = Hold.DOWN
+    signal: ClassVar[str] = "KILL"
 
-    host: str = parameter("the host", name)
-
-    def prepare(self, testbed: Testbed) -> "BrokerKill":
+    def prepare(self, testbed: Testbed) -> Self:
         """See `Fault.prepare`. A paused process can be killed; a stopped one cannot."""
-        if look(testbed.node(self.host)) is None:
-            require_running(testbed, self.host)
-        return self
-
-    def apply(self, testbed: Testbed) -> None:
-        """See `Fault.apply`."""
-        testbed.node(self.host).signal("KILL")
-
-    def verify(self, testbed: Testbed) -> str | None:
-        """See `Fault.verify`."""
-        seen = look(testbed.node(self.host))
-        return str(seen) if seen else None
+        return self if look(testbed.node(self.host)) else super().prepare(testbed)
 
 
 FAULT = BrokerKill

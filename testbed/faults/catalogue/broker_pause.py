@@ -3,9 +3,7 @@
 from dataclasses import dataclass
 from typing import ClassVar
 
-from testbed.faults.fault import parameter
-from testbed.faults.parameters import name
-from testbed.faults.processes import Hold, ProcessFault, look, require_running
+from testbed.faults.processes import Hold, ProcessFault, look
 from testbed.provision.testbed import Testbed
 
 
@@ -16,13 +14,6 @@ class BrokerPause(ProcessFault):
     kind: ClassVar[str] = "broker-pause"
     summary: ClassVar[str] = "Kafka on a host is frozen (SIGSTOP): connected, and silent"
     holds: ClassVar[Hold] = Hold.PAUSED
-
-    host: str = parameter("the host", name)
-
-    def prepare(self, testbed: Testbed) -> "BrokerPause":
-        """See `Fault.prepare`."""
-        require_running(testbed, self.host)
-        return self
 
     def apply(self, testbed: Testbed) -> None:
         """See `Fault.apply`."""

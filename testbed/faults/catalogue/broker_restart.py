@@ -1,10 +1,9 @@
 """Kafka stopped and started again, as an operator does in a rolling restart."""
 
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from typing import ClassVar, Self
 
-from testbed.faults.fault import parameter, remembered_field
-from testbed.faults.parameters import name
+from testbed.faults.fault import remembered_field
 from testbed.faults.processes import ProcessFault, look, require_running, restart
 from testbed.provision.serving import silent
 from testbed.provision.testbed import Testbed
@@ -20,10 +19,9 @@ class BrokerRestart(ProcessFault):
     deadline_s: ClassVar[float] = 90.0
     hinders: ClassVar[bool] = False
 
-    host: str = parameter("the host", name)
     before: int | None = remembered_field()
 
-    def prepare(self, testbed: Testbed) -> "BrokerRestart":
+    def prepare(self, testbed: Testbed) -> Self:
         """See `Fault.prepare`: remembers the present process."""
         return replace(self, before=require_running(testbed, self.host).pid)
 

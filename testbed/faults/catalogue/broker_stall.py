@@ -1,16 +1,16 @@
 """Kafka frozen again and again, as by long pauses of the garbage collector."""
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Self
 
-from testbed.errors import UsageError
 from testbed.faults.fault import parameter
-from testbed.faults.parameters import name, show_ms, whole_ms
-from testbed.faults.processes import ProcessFault, kafka_pulses, look, require_running, settle
+from testbed.faults.parameters import refuse_pauses, show_ms, whole_ms
+from testbed.faults.processes import ProcessFault, look, pulses
+from testbed.kafka.node import PID_FILE
 from testbed.provision.testbed import Testbed
 from testbed.topology.model import Topology
 
-MIN_US, MAX_US = 20_000, 600_000_000
+MAX_US = 600_000_000
 
 
 @dataclass(frozen=True)
@@ -20,7 +20,6 @@ class BrokerStall(ProcessFault):
     kind: ClassVar[str] = "broker-stall"
     summary: ClassVar[str] = "Kafka on a host is frozen for a while, again and again (SIGSTOP, SIGCONT)"
 
-    host: str = parameter("the host", name)
     pause: int = parameter("how long Kafka stands still", whole_ms, show_ms)
     every: int = parameter("the time from one pause to the next", whole_ms, show_ms)
 
@@ -32,26 +31,16 @@ class BrokerStall(ProcessFault):
     def check(self, topology: Topology) -> None:
         """See `Fault.check`."""
         super().check(topology)
-        if not MIN_US <= self.pause <= self.every - MIN_US or self.every > MAX_US:
-            raise UsageError(
-                "allowed is a pause of 20ms or more, 20ms or more between two, and 10min at most from one to the next; "
-                f"not pause={show_ms(self.pause)} every={show_ms(self.every)}"
-            )
+        refuse_pauses(self.pause, self.every, MAX_US)
 
-    def prepare(self, testbed: Testbed) -> "BrokerStall":
+    def prepare(self, testbed: Testbed) -> Self:
         """See `Fault.prepare`. Kafka that another fault stalls may be in a pause now."""
-        seen = look(testbed.node(self.host))
-        if seen is None or (seen.paused and kafka_pulses(testbed.node(self.host), None).pid() is None):
-            require_running(testbed, self.host)
-        return self
-
-    def apply(self, testbed: Testbed) -> None:
-        """See `Fault.apply`."""
-        settle(testbed, self.host)
+        node = testbed.node(self.host)
+        return self if look(node) and pulses(node, PID_FILE, None).pid() else super().prepare(testbed)
 
     def verify(self, testbed: Testbed) -> str | None:
         """See `Fault.verify`: the kernel reported Kafka's process as stopped after the last signal."""
-        stopper = kafka_pulses(testbed.node(self.host), self.pulse_us)
+        stopper = pulses(testbed.node(self.host), PID_FILE, self.pulse_us)
         seen = stopper.log_tail(1).strip()
         if stopper.pid() is None:
             return f"nothing stops Kafka; its states were {seen or 'none'}"

@@ -1,11 +1,11 @@
 """A broker whose clock is wrong, as without time synchronization."""
 
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from typing import ClassVar, Self
 
 from testbed.faults import clocks
 from testbed.faults.fault import parameter, remembered_field
-from testbed.faults.parameters import name, show_ms, whole_ms
+from testbed.faults.parameters import show_ms, whole_ms
 from testbed.faults.processes import ProcessFault, offset_us, require_running, restart
 from testbed.provision.serving import silent
 from testbed.provision.testbed import Testbed
@@ -33,7 +33,6 @@ class ClockSkew(ProcessFault):
     deadline_s: ClassVar[float] = 90.0
     hinders: ClassVar[bool] = False
 
-    host: str = parameter("the host", name)
     by: int = parameter("ahead, such as 5min, or behind, such as -30s", _offset, _show)
     before: int | None = remembered_field()
 
@@ -47,7 +46,7 @@ class ClockSkew(ProcessFault):
         """See `ProcessFault.offset_us`."""
         return self.by
 
-    def prepare(self, testbed: Testbed) -> "ClockSkew":
+    def prepare(self, testbed: Testbed) -> Self:
         """See `Fault.prepare`: remembers the present process, and has the library."""
         clocks.library()
         return replace(self, before=require_running(testbed, self.host).pid)

@@ -1,11 +1,11 @@
 """A failover of the metadata quorum: it loses its leader and elects another."""
 
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from typing import ClassVar, Self
 
 from testbed.errors import TestbedError, UsageError
 from testbed.faults.fault import remembered_field
-from testbed.faults.processes import ProcessFault, look, settle
+from testbed.faults.processes import ProcessFault, look
 from testbed.provision.testbed import Testbed
 from testbed.topology.model import Topology
 from testbed.wait import wait_for
@@ -41,7 +41,7 @@ class ControllerFailover(ProcessFault):
         if why := self.absent_from(topology):
             raise UsageError(why)
 
-    def prepare(self, testbed: Testbed) -> "ControllerFailover":
+    def prepare(self, testbed: Testbed) -> Self:
         """See `Fault.prepare`: remembers which node leads the quorum now."""
         leader = active_controller(testbed)
         voters = testbed.topology.controllers
@@ -67,7 +67,7 @@ class ControllerFailover(ProcessFault):
             interval_s=_LOOK_S,
             what=f"another controller than {self.host} to become active",
         )
-        settle(testbed, self.host)
+        self.settle(testbed)
 
     def verify(self, testbed: Testbed) -> str | None:
         """See `Fault.verify`."""

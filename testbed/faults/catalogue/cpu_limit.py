@@ -2,33 +2,34 @@
 
 import os
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Self
 
 from testbed.errors import TestbedError, UsageError
-from testbed.faults import cpu
-from testbed.faults.fault import parameter
-from testbed.faults.parameters import cpus, known_hosts, name
+from testbed.faults.fault import HostFault, parameter
+from testbed.faults.journal import active_on
+from testbed.faults.parameters import cpus
+from testbed.provision.containers import HostContainer
+from testbed.provision.machine import limit_in_force
 from testbed.provision.testbed import Testbed
 from testbed.topology.model import Topology
 
 
 @dataclass(frozen=True)
-class CpuLimit(cpu.CpuFault):
+class CpuLimit(HostFault):
     """A limit in CPUs for all processes of a host together; of several limits the lowest counts."""
 
     kind: ClassVar[str] = "cpu-limit"
     summary: ClassVar[str] = "all processes of a host share fewer CPUs"
 
-    host: str = parameter("the host", name)
     cpus: float = parameter("how many CPUs, such as 0.5", cpus, lambda number: f"{number:g}")
 
     def check(self, topology: Topology) -> None:
         """See `Fault.check`."""
-        known_hosts(topology, [self.host])
+        super().check(topology)
         if topology.exists:
             raise UsageError(f"{self.host} is a machine that exists: the testbed does not limit its CPUs")
 
-    def prepare(self, testbed: Testbed) -> "CpuLimit":
+    def prepare(self, testbed: Testbed) -> Self:
         """See `Fault.prepare`."""
         declared, there = testbed.topology.host(self.host).cpus, os.cpu_count() or 1
         if self.cpus >= (declared or there):
@@ -36,21 +37,45 @@ class CpuLimit(cpu.CpuFault):
             raise TestbedError(f"cpus={self.cpus:g} would limit nothing: {has}")
         return self
 
-    def apply(self, testbed: Testbed) -> None:
-        """See `Fault.apply`."""
-        cpu.settle(testbed, self.host)
+    def settle(self, testbed: Testbed) -> None:
+        """See `Fault.settle`."""
+        settle(testbed, self.host)
 
     def verify(self, testbed: Testbed) -> str | None:
         """See `Fault.verify`: reads the limit from the kernel."""
-        found, want = cpu.in_force(testbed, self.host), cpu.wanted(testbed, self.host)
-        return None if found == want else f"the kernel limits {self.host} to {found or 'no number of'} CPUs"
+        found = in_force(testbed, self.host)
+        return (
+            None if found == wanted(testbed, self.host) else f"{self.host} is limited to {found or 'no number of'} CPUs"
+        )
 
     def heal(self, testbed: Testbed) -> None:
         """See `Fault.heal`."""
-        cpu.settle(testbed, self.host)
-        found, want = cpu.in_force(testbed, self.host), cpu.wanted(testbed, self.host)
-        if found != want:
-            raise TestbedError(f"{self.host} is still limited to {found or 'no number of'} CPUs")
+        super().heal(testbed)
+        if still := self.verify(testbed):
+            raise TestbedError(still)
+
+
+def wanted(testbed: Testbed, host: str) -> float | None:
+    """Return the lowest CPU limit of a host from its topology and active faults; None without a limit."""
+    limits = [testbed.topology.host(host).cpus, *(fault.cpus for fault in active_on(testbed, host, CpuLimit))]
+    return min((limit for limit in limits if limit is not None), default=None)
+
+
+def settle(testbed: Testbed, host: str) -> None:
+    """Set the limit of `host` to the required one. Raise `TestbedError` when the engine refuses it."""
+    testbed.engine.limit_cpus(_container(testbed, host).id, wanted(testbed, host))
+
+
+def in_force(testbed: Testbed, host: str) -> float | None:
+    """Return the kernel's limit in CPUs for a host's processes; None without a limit."""
+    return limit_in_force(testbed.engine, _container(testbed, host))
+
+
+def _container(testbed: Testbed, host: str) -> HostContainer:
+    for found in testbed.engine.containers(testbed.name):
+        if found.host == host:
+            return found
+    raise TestbedError(f"testbed {testbed.name} has no container for {host}")
 
 
 FAULT = CpuLimit

@@ -4,10 +4,10 @@ import time
 from dataclasses import dataclass
 from typing import ClassVar
 
-from testbed.errors import TestbedError, UsageError
+from testbed.errors import TestbedError
 from testbed.faults.disks import DiskFault, declared_rate, rate_in_force, refusal, wanted_rate
 from testbed.faults.fault import parameter
-from testbed.faults.parameters import name
+from testbed.faults.parameters import refuse_no_slower
 from testbed.provision.cgroups import no_disk_rate
 from testbed.provision.testbed import Testbed
 from testbed.topology.links import disk_bandwidth_problem
@@ -30,9 +30,7 @@ class DiskSlow(DiskFault):
 
     kind: ClassVar[str] = "disk-slow"
     summary: ClassVar[str] = "the disk with Kafka's data reads and writes at a lower rate"
-    deadline_s: ClassVar[float] = 30.0
 
-    host: str = parameter("the host", name)
     rate: int = parameter("bytes per second, such as 5MB/s", _rate, format_byte_rate)
 
     @property
@@ -49,17 +47,12 @@ class DiskSlow(DiskFault):
         """See `Fault.check`."""
         super().check(topology)
         declared = declared_rate(topology, self.host)
-        if declared is not None and self.rate >= declared:
-            raise UsageError(
-                f"rate={format_byte_rate(self.rate)} would slow nothing down: the disk of {self.host} has "
-                f"{format_byte_rate(declared)}"
-            )
+        refuse_no_slower(self.rate, declared, f"the disk of {self.host}", format_byte_rate)
 
     def verify(self, testbed: Testbed) -> str | None:
         """See `Fault.verify`: reads the limit from the kernel, and writes a file, which must take its time."""
-        found, want = rate_in_force(testbed, self.host), wanted_rate(testbed, self.host)
-        if found != want:
-            return f"the kernel limits the disk of {self.host} to {found or 'no number of'} bytes/s"
+        if wrong := self._not_limited(testbed):
+            return wrong
         begun = time.monotonic()
         if why := refusal(testbed, self.host, _PROBE_BYTES):
             return None if "No space" in why or "not permitted" in why else why
@@ -70,9 +63,14 @@ class DiskSlow(DiskFault):
     def heal(self, testbed: Testbed) -> None:
         """See `Fault.heal`."""
         super().heal(testbed)
-        found, want = rate_in_force(testbed, self.host), wanted_rate(testbed, self.host)
-        if found != want:
-            raise TestbedError(f"the disk of {self.host} is still limited to {found or 'no number of'} bytes/s")
+        if wrong := self._not_limited(testbed):
+            raise TestbedError(wrong)
+
+    def _not_limited(self, testbed: Testbed) -> str:
+        """Return the kernel's limit when it is not the required one; empty when it is."""
+        found = rate_in_force(testbed, self.host)
+        correct = found == wanted_rate(testbed, self.host)
+        return "" if correct else f"the disk of {self.host} is limited to {found or 'no number of'} bytes/s"
 
 
 FAULT = DiskSlow

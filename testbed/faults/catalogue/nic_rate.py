@@ -4,10 +4,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from testbed.errors import UsageError
 from testbed.faults.fault import parameter
 from testbed.faults.network import EVERY_NIC, NetworkFault, nics_of, with_nics
-from testbed.faults.parameters import Direction, bit_rate, direction, known_nic, name, slower
+from testbed.faults.parameters import Direction, bit_rate, direction, known_nic, name, refuse_no_slower, slower
 from testbed.topology.links import Nic
 from testbed.topology.model import Topology
 from testbed.units import format_bit_rate
@@ -34,11 +33,7 @@ class NicRate(NetworkFault):
         nics: Sequence[Nic] = [nic for _number, nic in nics_of(topology, self.host, self.nic)]
         declared = [nic.tx_bps for nic in nics if self.direction.transmits]
         declared += [nic.rx_bps for nic in nics if self.direction.receives]
-        if self.rate >= min(declared):
-            raise UsageError(
-                f"rate={format_bit_rate(self.rate)} would slow nothing down: {self.host} has "
-                f"{format_bit_rate(min(declared))}"
-            )
+        refuse_no_slower(self.rate, min(declared), self.host, format_bit_rate)
 
     def reshaped(self, topology: Topology) -> Topology:
         """See `NetworkFault.reshaped`."""

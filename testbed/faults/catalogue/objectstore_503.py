@@ -3,12 +3,8 @@
 from dataclasses import dataclass
 from typing import ClassVar
 
-from testbed.errors import UsageError
-from testbed.faults.fault import parameter
-from testbed.faults.parameters import name
 from testbed.faults.stores import StoreFault
 from testbed.provision.testbed import Testbed
-from testbed.topology.model import Topology
 
 
 @dataclass(frozen=True)
@@ -18,18 +14,7 @@ class Objectstore503(StoreFault):
     kind: ClassVar[str] = "objectstore-503"
     summary: ClassVar[str] = "the object store answers every request for an object with 503 (its drives are away)"
     offline: ClassVar[bool] = True
-
-    host: str = parameter("the host", name)
-
-    def check(self, topology: Topology) -> None:
-        """See `Fault.check`."""
-        super().check(topology)
-        servers = len(topology.objectstores)
-        if servers > 1:
-            raise UsageError(
-                f"{self.host} is one of {servers} servers, which answer with the others' drives; allowed where there "
-                "is one server"
-            )
+    single: ClassVar[str] = "which answer with the others' drives"
 
     def verify(self, testbed: Testbed) -> str | None:
         """See `Fault.verify`: requests an object that does not exist."""

@@ -3,10 +3,8 @@
 from dataclasses import dataclass
 from typing import ClassVar
 
-from testbed.faults.fault import parameter
-from testbed.faults.parameters import name
 from testbed.faults.processes import Hold, look
-from testbed.faults.stores import StoreFault, settle
+from testbed.faults.stores import StoreFault
 from testbed.provision.testbed import Testbed
 
 
@@ -18,12 +16,10 @@ class ObjectstoreDown(StoreFault):
     summary: ClassVar[str] = "the object store's server on a host is killed (SIGKILL) and stays down"
     holds: ClassVar[Hold] = Hold.DOWN
 
-    host: str = parameter("the host", name)
-
     def apply(self, testbed: Testbed) -> None:
         """See `Fault.apply`."""
         testbed.objectstore.server(self.host).signal("KILL")
-        settle(testbed, self.host)
+        super().apply(testbed)
 
     def verify(self, testbed: Testbed) -> str | None:
         """See `Fault.verify`."""

@@ -3,9 +3,8 @@
 from dataclasses import dataclass
 from typing import ClassVar
 
-from testbed.errors import UsageError
 from testbed.faults.fault import parameter
-from testbed.faults.parameters import joined, name, names, one_of, share
+from testbed.faults.parameters import container_here, joined, names, one_of, share
 from testbed.faults.store_errors import Rule, missing, no_redirect
 from testbed.faults.stores import StoreFault
 from testbed.provision.testbed import Testbed
@@ -39,8 +38,8 @@ class ObjectstoreErrors(StoreFault):
     kind: ClassVar[str] = "objectstore-errors"
     summary: ClassVar[str] = "the object store fails a share of the requests of some operations"
     deadline_s: ClassVar[float] = 60.0
+    single: ClassVar[str] = "which also ask each other on the same port"
 
-    host: str = parameter("the host", name)
     operations: tuple[str, ...] = parameter("of put, get, delete and list, such as put,list", _operations, joined)
     status: str = parameter("500, 503 or timeout (no answer)", one_of(*STATUS), default="503")
     share: int = parameter("the share of these requests, such as 10%", share, format_share, default=1_000_000)
@@ -53,12 +52,7 @@ class ObjectstoreErrors(StoreFault):
     def check(self, topology: Topology) -> None:
         """See `Fault.check`."""
         super().check(topology)
-        servers = len(topology.objectstores)
-        if servers > 1:
-            raise UsageError(
-                f"{self.host} is one of {servers} servers, which also ask each other on the same port; allowed where "
-                "there is one server"
-            )
+        container_here(topology, self.host, self.kind)
 
     @property
     def rule(self) -> Rule:

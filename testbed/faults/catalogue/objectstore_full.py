@@ -4,8 +4,6 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from testbed.errors import UsageError
-from testbed.faults.fault import parameter
-from testbed.faults.parameters import name
 from testbed.faults.stores import StoreFault, available, left_when_full
 from testbed.provision.testbed import Testbed
 from testbed.topology.model import Topology
@@ -18,8 +16,6 @@ class ObjectstoreFull(StoreFault):
     kind: ClassVar[str] = "objectstore-full"
     summary: ClassVar[str] = "the disk of the object store's server on a host is full"
     fills: ClassVar[bool] = True
-
-    host: str = parameter("the host", name)
 
     def check(self, topology: Topology) -> None:
         """See `Fault.check`."""

@@ -1,10 +1,9 @@
 """The object store's server stopped and started again."""
 
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from typing import ClassVar, Self
 
-from testbed.faults.fault import parameter, remembered_field
-from testbed.faults.parameters import name
+from testbed.faults.fault import remembered_field
 from testbed.faults.processes import look, start
 from testbed.faults.stores import StoreFault, require_running
 from testbed.provision.testbed import Testbed
@@ -20,10 +19,9 @@ class ObjectstoreRestart(StoreFault):
     deadline_s: ClassVar[float] = 60.0
     hinders: ClassVar[bool] = False
 
-    host: str = parameter("the host", name)
     before: int | None = remembered_field()
 
-    def prepare(self, testbed: Testbed) -> "ObjectstoreRestart":
+    def prepare(self, testbed: Testbed) -> Self:
         """See `Fault.prepare`: remembers the present process."""
         return replace(self, before=require_running(testbed, self.host).pid)
 

@@ -3,12 +3,13 @@
 from dataclasses import dataclass
 from typing import ClassVar
 
-from testbed.errors import UsageError
 from testbed.faults.fault import parameter
-from testbed.faults.parameters import name, whole_ms
+from testbed.faults.parameters import refuse_pauses, whole_ms
 from testbed.faults.stores import StoreFault, states
 from testbed.provision.testbed import Testbed
 from testbed.topology.model import Topology
+
+MAX_US = 10_000_000
 
 
 @dataclass(frozen=True)
@@ -21,7 +22,6 @@ class ObjectstoreSlow(StoreFault):
     kind: ClassVar[str] = "objectstore-slow"
     summary: ClassVar[str] = "the object store's server on a host stands still again and again (SIGSTOP, SIGCONT)"
 
-    host: str = parameter("the host", name)
     pause: int = parameter("how long it stands still", whole_ms, lambda us: f"{us // 1000}ms", default=400_000)
     every: int = parameter("how often", whole_ms, lambda us: f"{us // 1000}ms", default=500_000)
 
@@ -33,11 +33,7 @@ class ObjectstoreSlow(StoreFault):
     def check(self, topology: Topology) -> None:
         """See `Fault.check`."""
         super().check(topology)
-        if not 20_000 <= self.pause <= self.every - 20_000 or self.every > 10_000_000:
-            raise UsageError(
-                "allowed is a pause of 20ms or more, 20ms or more between two, and 10s at most from one to the next; "
-                f"not pause={self.pause // 1000}ms every={self.every // 1000}ms"
-            )
+        refuse_pauses(self.pause, self.every, MAX_US)
 
     def verify(self, testbed: Testbed) -> str | None:
         """See `Fault.verify`: observes the process both stopped and running."""

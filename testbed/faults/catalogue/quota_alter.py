@@ -2,29 +2,36 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import ClassVar
+from typing import ClassVar, Self
 
 from testbed.errors import TestbedError
-from testbed.faults.fault import parameter, remembered_field
+from testbed.faults.fault import Fault, parameter, remembered_field
+from testbed.faults.journal import FaultJournal
 from testbed.faults.parameters import joined, known_brokers, names, one_of
 from testbed.faults.quotas import (
     KEYS,
-    QuotaFault,
+    Layer,
+    Rates,
     Setting,
     at_rest,
+    correct,
+    corrections,
     describe,
-    layers,
     read,
     second_client,
-    settle,
-    take_out,
+    stacked,
     throttles,
+    wanted,
 )
+from testbed.kafka.types import ConfigResource
 from testbed.provision.testbed import Testbed
+from testbed.throttle.journal import JournalFolder
 from testbed.topology.model import Topology
 from testbed.units import format_byte_rate, parse_byte_rate
+from testbed.wait import wait_for
 
 REMOVED = "none"
+IN_FORCE_S = 10.0
 
 
 def _rate(text: str) -> int | None:
@@ -42,7 +49,7 @@ def _show(rate_bytes_per_s: int | None) -> str:
 
 
 @dataclass(frozen=True)
-class QuotaAlter(QuotaFault):
+class QuotaAlter(Fault):
     """A second Admin client sets or removes rates of the replication throttle on some brokers.
 
     The heal restores the rate that the throttle in force set, or else the rate outside of any throttle. A throttle that
@@ -57,7 +64,9 @@ class QuotaAlter(QuotaFault):
     rate: int | None = parameter("bytes per second, such as 1MB/s; none removes it", _rate, _show)
     side: str = parameter("leader, follower or both", one_of(*KEYS), default="both")
     rest: Mapping[str, str | None] = field(default_factory=dict, hash=False, metadata={"noted": True})
+    """The value of each `Setting` outside of any throttle and fault."""
     beneath: tuple[str, ...] = remembered_field(())
+    """The ids of the throttles that were set before."""
 
     def __post_init__(self) -> None:
         # The journal stores it as a list.
@@ -67,26 +76,39 @@ class QuotaAlter(QuotaFault):
         """See `Fault.check`."""
         known_brokers(topology, self.brokers)
 
-    def prepare(self, testbed: Testbed) -> "QuotaAlter":
+    def prepare(self, testbed: Testbed) -> Self:
         """See `Fault.prepare`: remembers the rates outside of throttles and faults."""
         settings = self.settings(testbed)
         with second_client(testbed) as admin:
             found = read(admin, settings)
         if found == settings:
             raise TestbedError(f"nothing would change: {describe(found)} already")
-        stack = layers(testbed)
+        stack = _layers(testbed)
         rest = {str(setting): at_rest(setting, found[setting], stack) for setting in settings}
         return replace(self, rest=rest, beneath=tuple(journal.id for journal in throttles(testbed)))
 
-    def settings(self, testbed: Testbed) -> Mapping[Setting, str | None]:
-        """See `QuotaFault.settings`."""
+    def settings(self, testbed: Testbed) -> Rates:
+        """Return the fault's value of each setting; None: removed."""
         value = None if self.rate is None else str(self.rate)
         ids = [testbed.topology.host(host).node_id for host in self.brokers]
         return {Setting(broker, key): value for broker in ids if broker is not None for key in KEYS[self.side]}
 
-    def apply(self, testbed: Testbed) -> None:
-        """See `Fault.apply`."""
-        settle(testbed, self)
+    def settle(self, testbed: Testbed) -> None:
+        """See `Fault.settle`: brings the settings to their required values, and verifies them."""
+        stack = _layers(testbed)
+        want = {s: wanted(s, self.rest.get(str(s)), stack) for s in self.settings(testbed)}
+        with second_client(testbed) as admin:
+            found = read(admin, want)
+            for broker in sorted({setting.broker for setting in want}):
+                mine = {s.key: value for s, value in want.items() if s.broker == broker and found[s] != value}
+                admin.alter_configs(
+                    ConfigResource.broker(broker),
+                    {key: value for key, value in mine.items() if value is not None},
+                    [key for key, value in mine.items() if value is None],
+                )
+            wait_for(
+                lambda: read(admin, want), lambda now: now == want, IN_FORCE_S, 0.1, f"the rates to be {describe(want)}"
+            )
 
     def verify(self, testbed: Testbed) -> str | None:
         """See `Fault.verify`: reads the rate in force from each broker."""
@@ -97,8 +119,24 @@ class QuotaAlter(QuotaFault):
         return describe(wrong) or None
 
     def heal(self, testbed: Testbed) -> None:
-        """See `Fault.heal`."""
-        take_out(testbed, self)
+        """See `Fault.heal`. The journals of throttles above the fault get the originals from before it."""
+        journals = JournalFolder()
+        with journals.held():
+            for journal_id, originals in corrections(_layers(testbed, self)).items():
+                correct(journals, journal_id, originals)
+            self.settle(testbed)
+
+
+def _layers(testbed: Testbed, healing: QuotaAlter | None = None) -> list[Layer]:
+    """Return all throttles and active faults of a testbed, and the fault `healing`, the lowest first."""
+    found = []
+    for entry in FaultJournal(testbed.name).entries():
+        fault = entry.fault
+        if isinstance(fault, QuotaAlter) and (not entry.healing or fault == healing):
+            rates = fault.settings(testbed)
+            originals = {setting: fault.rest.get(str(setting)) for setting in rates}
+            found.append(Layer(rates, originals, beneath=fault.beneath, leaving=entry.healing))
+    return stacked(found, throttles(testbed))
 
 
 FAULT = QuotaAlter

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import ClassVar
+from typing import ClassVar, Self
 
 from testbed.errors import TestbedError
 from testbed.faults.fault import Fault, parameter
@@ -47,7 +47,7 @@ class ReassignmentAlter(Fault):
         if self.to != CANCELLED:
             known_brokers(topology, self.to)
 
-    def prepare(self, testbed: Testbed) -> "ReassignmentAlter":
+    def prepare(self, testbed: Testbed) -> Self:
         """See `Fault.prepare`: remembers the partitions. Raise `TestbedError` when nothing moves that would change."""
         ids = self._ids(testbed)
         with second_client(testbed) as admin:

@@ -4,31 +4,22 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from testbed.errors import UsageError
-from testbed.faults.fault import parameter
-from testbed.faults.network import NetworkFault, arrives, uplink
-from testbed.faults.parameters import known_rack, name, no_uplink
+from testbed.faults.network import UplinkFault, arrives, uplink
 from testbed.network.fabric import fabric_devices
 from testbed.provision.testbed import Testbed
 from testbed.topology.model import Topology
 
 
 @dataclass(frozen=True)
-class UplinkCut(NetworkFault):
+class UplinkCut(UplinkFault):
     """Hosts within the rack reach each other; no packet leaves or enters the rack."""
 
     kind: ClassVar[str] = "uplink-cut"
     summary: ClassVar[str] = "a rack's uplink has no link: the rack is on its own"
 
-    rack: str = parameter("the rack", name)
-
-    @classmethod
-    def absent_from(cls, topology: Topology) -> str:
-        """See `Fault.absent_from`."""
-        return no_uplink(topology)
-
     def check(self, topology: Topology) -> None:
         """See `Fault.check`."""
-        known_rack(topology, self.rack)
+        super().check(topology)
         _racks_end, cores_end = uplink(topology, self.rack)
         if cores_end not in fabric_devices(topology):
             raise UsageError(f"rack {self.rack} has hosts on several machines: it has no single uplink to cut")

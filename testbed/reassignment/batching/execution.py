@@ -5,25 +5,14 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 
 from testbed.errors import TestbedError
+from testbed.kafka.admin import Admin
 from testbed.kafka.cancellation import cancel_running
-from testbed.kafka.errors import (
-    ElectionError,
-    ReassignmentError,
-    UnreachableError,
-)
+from testbed.kafka.errors import ElectionError, ReassignmentError, UnreachableError
 from testbed.kafka.types import PartitionMove, TopicPartition
 from testbed.owner import Owner
 from testbed.reassignment.batching.job import Job, JobControl, JobError, JobFolder
 from testbed.reassignment.batching.step import Replicas, check_target
-from testbed.reassignment.batching.turn import (
-    ReassignmentState,
-    StepAdmin,
-    Turn,
-    min_insync,
-    read_state,
-    remaining,
-    take_turn,
-)
+from testbed.reassignment.batching.turn import ReassignmentState, Turn, min_insync, read_state, remaining, take_turn
 from testbed.reassignment.plan import Plan, PlanError, moves
 from testbed.reassignment.progress import left_behind
 from testbed.throttle.configs import ThrottleError
@@ -104,7 +93,7 @@ class Execution:
 
     def __init__(
         self,
-        admin: StepAdmin,
+        admin: Admin,
         job: Job,
         jobs: JobFolder,
         journals: JournalFolder,
@@ -116,7 +105,8 @@ class Execution:
         self._admin, self._job, self._jobs, self._journals = admin, job, jobs, journals
         self._wildcard = wildcard
         self._on_event = on_event or (lambda _kind, _name, _detail: None)
-        self._throttle = Throttle(admin, journals, self._on_event, command_config=job.command_config)
+        self.throttle = Throttle(admin, journals, self._on_event, command_config=job.command_config)
+        """The throttle of the move; its rate is None while the move is unthrottled."""
         self._control = JobControl()
         self._rate_open = False
         """Whether the rate of the control is not in force everywhere yet."""
@@ -126,17 +116,11 @@ class Execution:
         self._requested = RequestedSteps(self._on_event)
         self._begun_s = time.monotonic()
 
-    @property
-    def throttle(self) -> Throttle:
-        """Return the throttle of the move; its rate is None while the move is unthrottled."""
-        return self._throttle
-
     def begin(self, control: JobControl, *, additional: bool = False) -> None:
         """Store the job and bring its throttle into force.
 
         Raise `ExecutionError` or `PlanError`, with nothing changed, when a target is invalid, a partition does not
-        exist, or another reassignment runs. `additional` permits another reassignment, and does not change the
-        throttle. If the throttle does not come into force, the execution removes it and moves nothing.
+        exist, or another reassignment runs, which `additional` permits.
         """
         stored = [job.id for job in self._jobs.all() if job.cluster_id == self._job.cluster_id]
         if stored:
@@ -172,7 +156,7 @@ class Execution:
             self._set_throttle(todo, control.throttle_bytes_per_s)
         except BaseException as error:
             try:
-                self._throttle.restore()
+                self.throttle.restore()
             except TestbedError as failure:
                 error.add_note(str(failure))
             self._jobs.remove(self._job.id)
@@ -189,11 +173,11 @@ class Execution:
         self._control = self._jobs.control(self._job.id)
         mine = [journal for journal in open_journals(self._journals) if self._is_mine(journal, before)]
         for journal in mine[:1]:
-            self._throttle.adopt(journal)
+            self.throttle.adopt(journal)
             # While no process ran the job, a user may have set another rate.
             self._to_rate(self._control.throttle_bytes_per_s)
-            if self._throttle.throttle_bytes_per_s is not None:
-                self._throttle.wait_in_force(_IN_FORCE_S)
+            if self.throttle.throttle_bytes_per_s is not None:
+                self.throttle.wait_in_force(_IN_FORCE_S)
         self._job = replace(self._job, owner=Owner.this_process())
         self._jobs.write(self._job, self._control)
         if not mine:
@@ -240,7 +224,7 @@ class Execution:
         """Restore the throttle's originals, remove the job, and return the result."""
         cancelled = self._control.wish == "cancel"
         left = remaining(self._job.plan, self._settled_state()) if cancelled else Plan({})
-        restored = self._throttle.restore()
+        restored = self.throttle.restore()
         self._jobs.remove(self._job.id)
         seconds = time.monotonic() - self._begun_s
         if cancelled:
@@ -252,12 +236,12 @@ class Execution:
         try:
             self._apply_control()
             state = self._state()
-            self._throttle.admit(state.live)
+            self.throttle.admit(state.live)
             turn = take_turn(
                 self._job.plan, state, self._control.limits, self._job.mode, paused=self._control.wish == "pause"
             )
             if self._control.wish == "cancel":
-                self._cancel(state)
+                cancel_running(self._admin, [tp for tp in self._job.plan.targets if tp in state.listed])
                 return turn
             on_turn(turn)
             if turn.start:
@@ -306,14 +290,11 @@ class Execution:
 
     def _to_rate(self, throttle_bytes_per_s: int | None) -> None:
         if throttle_bytes_per_s is None:
-            self._throttle.restore()
-        elif self._throttle.throttle_bytes_per_s is not None:
-            self._throttle.change_rate(throttle_bytes_per_s, _IN_FORCE_S)
+            self.throttle.restore()
+        elif self.throttle.throttle_bytes_per_s is not None:
+            self.throttle.change_rate(throttle_bytes_per_s, _IN_FORCE_S)
         else:
             self._set_throttle(self._left_to_move(), throttle_bytes_per_s)
-
-    def _cancel(self, state: ReassignmentState) -> None:
-        cancel_running(self._admin, [tp for tp in self._job.plan.targets if tp in state.listed])
 
     def _left_to_move(self) -> list[PartitionMove]:
         """Return the remaining moves, with the steps in flight: these still add replicas."""
@@ -331,8 +312,8 @@ class Execution:
         # A replica that one step adds may lead in the next one, so the leaders' list must hold it too.
         listed = [PartitionMove(m.tp, (*m.current, *m.adding), m.target, m.adding, m.removing) for m in todo]
         live = [broker.id for broker in self._admin.cluster().brokers]
-        self._throttle.set(listed, throttle_bytes_per_s, live, wildcard=self._wildcard)
-        self._throttle.wait_in_force(_IN_FORCE_S)
+        self.throttle.set(listed, throttle_bytes_per_s, live, wildcard=self._wildcard)
+        self.throttle.wait_in_force(_IN_FORCE_S)
 
     def _state(self) -> ReassignmentState:
         state = read_state(self._admin, self._job.plan.topics(), self._min_insync, self._job.topic_ids)

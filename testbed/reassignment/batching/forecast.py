@@ -25,16 +25,6 @@ class Forecast:
     waiting: Mapping[TopicPartition, str]
 
 
-def forecast(views: Mapping[TopicPartition, PartitionView], online: Collection[int], limits: BatchLimits) -> Forecast:
-    """Return every batch until no partition can take a step. Every replica on an online broker comes into sync.
-
-    The time grows with the number of steps, not with partitions × batches: the forecast considers again only partitions
-    that took a step, and `StepQueues` finds the next ones.
-    """
-    with _no_collections():
-        return _forecast(views, online, replace(limits, starts=None))
-
-
 @contextmanager
 def _no_collections() -> Iterator[None]:
     """Disable garbage collection within the block. A plan has no reference cycles, and repeated searches through the
@@ -48,12 +38,18 @@ def _no_collections() -> Iterator[None]:
             gc.enable()
 
 
-def _forecast(views: Mapping[TopicPartition, PartitionView], online: Collection[int], limits: BatchLimits) -> Forecast:
+@_no_collections()
+def forecast(views: Mapping[TopicPartition, PartitionView], online: Collection[int], limits: BatchLimits) -> Forecast:
+    """Return every batch until no partition can take a step. Every replica on an online broker comes into sync.
+
+    The time grows with the number of steps, not with partitions × batches: the forecast considers again only partitions
+    that took a step, and `StepQueues` finds the next ones.
+    """
     ordered = sorted(views.items(), key=lambda item: (item[0].topic, item[0].partition))
     names, state = [tp for tp, _view in ordered], [view for _tp, view in ordered]
     brokers = frozenset(online)
     waiting: dict[TopicPartition, str] = {}
-    queues = StepQueues(limits)
+    queues = StepQueues(replace(limits, starts=None))
 
     def consider(rank: int) -> None:
         step = next_step(state[rank], brokers, limits.replicas)
@@ -85,16 +81,14 @@ QuotaPhases = Sequence[tuple[float, float]]
 """(seconds, B/s) in sequence; the last one has no end."""
 
 
-def batches_of(
-    views: Mapping[TopicPartition, PartitionView], brokers: Collection[int], limits: BatchLimits
-) -> tuple[Batch, ...]:
-    """Return the batches of a move in steps, in their order."""
-    return forecast(views, brokers, limits).batches
-
-
 def carried(batches: Sequence[Batch], sizes: LogBytes) -> tuple[Share, ...]:
     """Return what each broker carries in each direction in all of these batches; the present leader sends each copy."""
-    return shares(_copies(batches, sizes))
+    return shares(
+        Copy(tp, step.current[0], (), step.adding, sizes.get(tp, 0), 0.0)
+        for batch in batches
+        for tp, step in batch.steps.items()
+        if step.adding
+    )
 
 
 def one_carries_all(batches: Sequence[Batch], sizes: LogBytes) -> bool:
@@ -135,7 +129,7 @@ def spread_advice(
     """
     if limits.partitions is None or limits.per_broker is not None:
         return None
-    plain = batches_of(views, brokers, limits)
+    plain = forecast(views, brokers, limits).batches
     copies = [len(step.adding) for batch in plain for step in batch.steps.values() if step.adding]
     targets = {broker for batch in plain for step in batch.steps.values() for broker in step.adding}
     if not copies:
@@ -145,15 +139,6 @@ def spread_advice(
     if plain_s < ADVISED * least_s:  # no order is faster than the busiest broker
         return None
     cap = max(1, math.ceil(limits.partitions * max(copies) / len(targets)))
-    spread_s = finished_s(batches_of(views, brokers, replace(limits, per_broker=cap)), sizes, [(0.0, 1.0)])[-1]
+    spread_s = finished_s(forecast(views, brokers, replace(limits, per_broker=cap)).batches, sizes, [(0.0, 1.0)])[-1]
     times = plain_s / spread_s if spread_s > 0 else 1.0
     return SpreadAdvice(cap, times) if times >= ADVISED else None
-
-
-def _copies(batches: Sequence[Batch], sizes: LogBytes) -> list[Copy]:
-    return [
-        Copy(tp, step.current[0], (), step.adding, sizes.get(tp, 0), 0.0)
-        for batch in batches
-        for tp, step in batch.steps.items()
-        if step.adding
-    ]

@@ -7,11 +7,12 @@ Each job has a folder in ``moves/`` of the state folder. A job does not record i
 import json
 import uuid
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any, Literal, get_args
 
 from results.contract import durable
+from results.contract.document import DocumentError, decode
 from results.contract.untrusted import parse_json
 from testbed.errors import TestbedError
 from testbed.owner import Owner
@@ -74,51 +75,33 @@ class JobFolder:
     def write(self, job: Job, control: JobControl) -> None:
         """Write both files completely to disk; the job last, since its file makes the job exist."""
         self.steer(job.id, control)
-        document = {
-            "schema": _SCHEMA,
-            "id": job.id,
-            "bootstrap": job.bootstrap,
-            "cluster_id": job.cluster_id,
-            "mode": job.mode,
-            "command_config": job.command_config,
-            "owner": asdict(job.owner),
-            "topic_ids": dict(job.topic_ids),
-            "plan": json.loads(job.plan.to_json()),
-        }
-        _write(self.path / job.id / "job.json", document)
+        plain = {each.name: getattr(job, each.name) for each in fields(job)}
+        plain |= {"owner": asdict(job.owner), "plan": json.loads(job.plan.to_json())}
+        _write(self.path / job.id / "job.json", plain)
 
     def steer(self, job_id: str, control: JobControl) -> None:
         """Write the control of a job."""
-        _write(self.path / job_id / "control.json", {"schema": _SCHEMA, **asdict(control)})
+        _write(self.path / job_id / "control.json", asdict(control))
 
     def read(self, job_id: str) -> Job:
         """Return a job. Raise `JobError` naming the file when it is unreadable."""
         document = self._document(job_id, "job.json")
+        path = self.path / job_id / "job.json"
         try:
             if document["mode"] not in get_args(Mode):
                 raise ValueError(f"mode {document['mode']!r}")
-            return Job(
-                document["id"],
-                document["bootstrap"],
-                document["cluster_id"],
-                document["mode"],
-                plan_from_json(json.dumps(document["plan"]), str(self.path / job_id / "job.json")),
-                Owner(**document["owner"]),
-                document["command_config"],
-                dict(document.get("topic_ids", {})),
-            )
+            plan = plan_from_json(json.dumps(document.pop("plan")), str(path))
+            return Job(plan=plan, owner=Owner(**document.pop("owner")), **document)
         except (KeyError, TypeError, ValueError) as error:
-            raise JobError(f"{self.path / job_id / 'job.json'}: not a stored reassignment: {error!r}") from error
+            raise JobError(f"{path}: not a stored reassignment: {error!r}") from error
 
     def control(self, job_id: str) -> JobControl:
         """Return the control of a job. Raise `JobError` naming the file when it is unreadable."""
         document = self._document(job_id, "control.json")
         try:
-            if document["wish"] not in get_args(Wish):
-                raise ValueError(f"wish {document['wish']!r}")
-            return JobControl(BatchLimits(**document["limits"]), document["throttle_bytes_per_s"], document["wish"])
-        except (KeyError, TypeError, ValueError) as error:
-            raise JobError(f"{self.path / job_id / 'control.json'}: cannot be understood: {error!r}") from error
+            return decode(JobControl, document, "control")
+        except DocumentError as error:
+            raise JobError(f"{self.path / job_id / 'control.json'}: cannot be understood: {error}") from error
 
     def remove(self, job_id: str) -> None:
         """Remove a job that has ended; a missing one is not an error."""
@@ -148,7 +131,7 @@ class JobFolder:
             raise JobError(f"several stored reassignments of cluster {cluster_id}: {', '.join(job.id for job in mine)}")
         return mine[0]
 
-    def _document(self, job_id: str, name: str) -> Mapping[str, Any]:
+    def _document(self, job_id: str, name: str) -> dict[str, Any]:
         path = self.path / job_id / name
         try:
             document = parse_json(path.read_text(encoding="utf-8"))
@@ -157,11 +140,11 @@ class JobFolder:
             raise JobError(f"no stored reassignment {job_id!r}; there are: {there}") from None
         except (OSError, ValueError) as error:
             raise JobError(f"{path}: cannot be read: {error}") from error
-        if not isinstance(document, dict) or document.get("schema") != _SCHEMA:
+        if not isinstance(document, dict) or document.pop("schema", None) != _SCHEMA:
             raise JobError(f"{path}: not of schema {_SCHEMA}: written by another version")
         return document
 
 
 def _write(path: Path, document: Mapping[str, Any]) -> None:
     durable.make_folder(path.parent, 0o700)
-    durable.write(path, json.dumps(document, indent=1))
+    durable.write(path, json.dumps({"schema": _SCHEMA, **document}, indent=1))

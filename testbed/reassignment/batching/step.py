@@ -7,7 +7,7 @@ import math
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 from testbed.kafka.types import TopicPartition
 
@@ -106,9 +106,6 @@ def check_target(target: Replicas, min_insync: int) -> str | None:
     return None
 
 
-Reason = Literal["partitions", "leaders", "broker", "starts", "waiting"]
-
-
 @dataclass(frozen=True, slots=True)
 class BatchLimits:
     """The most that may be in flight at once; None is no limit.
@@ -132,19 +129,11 @@ class BatchLimits:
 
 
 @dataclass(frozen=True, slots=True)
-class Deferral:
-    """A partition that takes no step now, and the limit that defers it, as text."""
-
-    reason: Reason
-    why: str
-
-
-@dataclass(frozen=True, slots=True)
 class Batch:
     """The steps to request now, and the reason why each other partition has none."""
 
     steps: Mapping[TopicPartition, Step]
-    deferred: Mapping[TopicPartition, Deferral] = field(default_factory=dict)
+    deferred: Mapping[TopicPartition, str] = field(default_factory=dict)
 
 
 def choose_batch(
@@ -161,7 +150,7 @@ def choose_batch(
     """
     running = in_flight or {}
     chosen: dict[TopicPartition, Step] = {}
-    deferred: dict[TopicPartition, Deferral] = {}
+    deferred: dict[TopicPartition, str] = {}
     slots = _most(limits.partitions) - len(running)
     leaders = _most(limits.leaders) - sum(s.moves_leader for s in running.values())
     cap, starts = limits.per_broker, _most(limits.starts)
@@ -170,19 +159,19 @@ def choose_batch(
     for moves_leader in (True, False):
         for tp, step in candidates:
             if isinstance(step, NoStep):
-                deferred[tp] = Deferral("waiting", step.reason)
+                deferred[tp] = step.reason
                 continue
             if step.moves_leader is not moves_leader:
                 continue
             full = [] if cap is None else [broker for broker in step.adding if copying[broker] >= cap]
             if slots <= 0:
-                deferred[tp] = Deferral("partitions", f"{limits.partitions} partitions are in flight")
+                deferred[tp] = f"{limits.partitions} partitions are in flight"
             elif step.adding and starts <= 0:
-                deferred[tp] = Deferral("starts", f"{limits.starts} copies begin in this turn, the most permitted")
+                deferred[tp] = f"{limits.starts} copies begin in this turn, the most permitted"
             elif moves_leader and leaders <= 0:
-                deferred[tp] = Deferral("leaders", f"{limits.leaders} leader movements are in flight")
+                deferred[tp] = f"{limits.leaders} leader movements are in flight"
             elif full:
-                deferred[tp] = Deferral("broker", f"broker {full[0]} receives {copying[full[0]]} replicas")
+                deferred[tp] = f"broker {full[0]} receives {copying[full[0]]} replicas"
             else:
                 chosen[tp] = step
                 if cap is not None:

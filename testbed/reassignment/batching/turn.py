@@ -6,11 +6,12 @@ replicas. So the next turn also continues after a kill, and no partition moves t
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Literal, Protocol
+from typing import Literal
 
+from testbed.kafka.admin import Admin
 from testbed.kafka.errors import UNKNOWN_TOPIC_OR_PARTITION, KafkaError
 from testbed.kafka.partitions import existing_partitions
-from testbed.kafka.types import AdminApi, PartitionState, Reassignment, TopicPartition
+from testbed.kafka.types import PartitionState, Reassignment, TopicPartition
 from testbed.reassignment.batching.step import (
     Batch,
     BatchLimits,
@@ -147,7 +148,7 @@ def _asked_for(
         return replace(before, state="waiting", why=refused)
     if isinstance(step, NoStep):
         return replace(before, state="waiting", why=step.reason)
-    return replace(before, why=hold or batch.deferred[tp].why)
+    return replace(before, why=hold or batch.deferred[tp])
 
 
 def _step(
@@ -197,18 +198,8 @@ def remaining(plan: Plan, seen: ReassignmentState) -> Plan:
     )
 
 
-class StepAdmin(AdminApi, Protocol):
-    """The part of an Admin client that steps need, beyond that of a plain move."""
-
-    def elect_preferred(self, tps: Sequence[TopicPartition]) -> None:
-        """See `Admin.elect_preferred`."""
-
-    def topic_setting(self, topic: str, key: str) -> str | None:
-        """See `Admin.topic_setting`."""
-
-
 def read_state(
-    admin: StepAdmin, topics: Sequence[str], minimum: Mapping[str, int], topic_ids: Mapping[str, str] | None = None
+    admin: Admin, topics: Sequence[str], minimum: Mapping[str, int], topic_ids: Mapping[str, str] | None = None
 ) -> ReassignmentState:
     """Return the listed reassignments, the partitions and the live brokers. Raise `KafkaError`.
 
@@ -223,12 +214,12 @@ def read_state(
     return ReassignmentState(listed, states, live, minimum)
 
 
-def min_insync(admin: StepAdmin, topics: Sequence[str]) -> dict[str, int]:
+def min_insync(admin: Admin, topics: Sequence[str]) -> dict[str, int]:
     """Return `min.insync.replicas` of each topic; 1 for a deleted one, which has nothing to move."""
     return {topic: _minimum(admin, topic) for topic in topics}
 
 
-def _minimum(admin: StepAdmin, topic: str) -> int:
+def _minimum(admin: Admin, topic: str) -> int:
     try:
         return int(admin.topic_setting(topic, "min.insync.replicas") or 1)
     except KafkaError as error:

@@ -29,7 +29,7 @@ def _hosts(session: Session, _values: Values) -> None:
 
 def _links(session: Session, _values: Values) -> None:
     testbed = session.testbed
-    faults = active(testbed.name, NetworkFault)  # type: ignore[type-abstract]
+    faults = active(testbed.name, NetworkFault)
     now, down = testbed.topology, frozenset[str]()
     for fault in faults:
         now, down = fault.reshaped(now), down | fault.down(testbed.topology)
