@@ -322,35 +322,8 @@ def entries_of(form: IncidentForm, variant: Variant) -> list[PlacedEntry]:
     return [*kept, *((("fixed", "add", index), entry) for index, entry in enumerate(fixed.add))]
 
 
-def variant_of(
-    form: IncidentForm,
-    variant: Variant,
-    topology: Topology,
-    entries: list[PlacedEntry],
-    parameters: Mapping[str, str],
-    document: Mapping[str, Any],
-) -> Incident:
-    """Return one variant of a checked form, with the defaults of all omitted fields."""
-    own = form.broken if variant == "broken" else form.fixed
-    return Incident(
-        name=form.name,
-        variant=variant,
-        summary=form.summary,
-        variant_summary=own.summary,
-        topology=topology,
-        state=form.state,
-        loads=tuple(form.load),
-        entries=tuple(_scheduled(path, entry, form.lasts) for path, entry in entries),
-        lasts_s=form.lasts,
-        settle_s=form.settle,
-        expected_failures=tuple(form.broken.expected_failures) if variant == "broken" else (),
-        defects=tuple(own.defects) if form.broken.defects or form.fixed.defects else None,
-        parameters=dict(parameters),
-        document=dict(document),
-    )
-
-
-def _scheduled(path: FieldPath, form: EntryForm, lasts_s: float) -> ScheduledEntry:
+def scheduled(path: FieldPath, form: EntryForm, lasts_s: float) -> ScheduledEntry:
+    """Return the entry at this path of a file, with the defaults of all omitted fields."""
     return ScheduledEntry(
         name=form.name or _numbered(path),
         trigger=form.trigger,

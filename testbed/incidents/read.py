@@ -25,7 +25,7 @@ from testbed.incidents.model import (
     IncidentForm,
     PlacedEntry,
     entries_of,
-    variant_of,
+    scheduled,
 )
 from testbed.incidents.triggers import MoveShare
 from testbed.kafka.capabilities import LacksCapability, of_software, require
@@ -117,7 +117,9 @@ def _variant(document: Document, variant: Variant, vary: Mapping[str, str], fold
         raise FormError(document.problems or [document.problem((), "it cannot be read")])
     entries = entries_of(form, variant)
     try:
-        topology = _topology(form.topology, folder)
+        # A ready topology's name, or a path from the file's folder.
+        near = folder / form.topology
+        topology = find_topology(str(near) if form.topology not in ready() and is_file(near) else form.topology)
     except TestbedError as error:
         raise FormError([document.problem(("topology",), str(error))]) from None
     own = form.broken if variant == "broken" else form.fixed
@@ -131,7 +133,22 @@ def _variant(document: Document, variant: Variant, vary: Mapping[str, str], fold
         raise FormError([document.problem((variant, field), str(error))]) from None
     violations = _violations(form, topology, entries)
     document.raise_violations(Violation(_in_text(each.path, values), each.message) for each in violations)
-    return variant_of(form, variant, topology, entries, parameters, values)
+    return Incident(
+        name=form.name,
+        variant=variant,
+        summary=form.summary,
+        variant_summary=own.summary,
+        topology=topology,
+        state=form.state,
+        loads=tuple(form.load),
+        entries=tuple(scheduled(path, entry, form.lasts) for path, entry in entries),
+        lasts_s=form.lasts,
+        settle_s=form.settle,
+        expected_failures=tuple(form.broken.expected_failures) if variant == "broken" else (),
+        defects=tuple(own.defects) if form.broken.defects or form.fixed.defects else None,
+        parameters=parameters,
+        document=values,
+    )
 
 
 def _in_text(path: FieldPath, values: Any) -> FieldPath:
@@ -146,11 +163,6 @@ def _in_text(path: FieldPath, values: Any) -> FieldPath:
         known: Any = dict(enumerate(values)) if isinstance(values, list) else values
         values = known.get(part) if isinstance(known, Mapping) else None
     return tuple(found)
-
-
-def _topology(text: str, folder: Path) -> Topology:
-    near = folder / text
-    return find_topology(str(near) if text not in ready() and is_file(near) else text)
 
 
 # ---- parameters
@@ -245,17 +257,8 @@ def _references(
     elif hasattr(value, "model_fields_set"):
         for name in value.model_fields_set:
             field = type(value).model_fields[name]
-            marked = next((each.kind for each in _marks(field.annotation, field.metadata)), None)
+            marked = next((each.kind for each in field.metadata if isinstance(each, Reference)), None)
             yield from _references((*path, name), getattr(value, name), names, marked)
-
-
-def _marks(annotation: Any, metadata: Iterable[Any]) -> Iterator[Reference]:
-    """Return the references among a field's annotations and its items' annotations."""
-    yield from (each for each in metadata if isinstance(each, Reference))
-    yield from (each for each in getattr(annotation, "__metadata__", ()) if isinstance(each, Reference))
-    for inner in getattr(annotation, "__args__", ()):
-        if not isinstance(inner, type) or hasattr(inner, "__args__"):
-            yield from _marks(inner, ())
 
 
 def _actions(path: FieldPath, entry: EntryForm, topology: Topology) -> Iterator[Violation]:

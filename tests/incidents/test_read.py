@@ -10,7 +10,6 @@ from testbed.cli.commands.replay import describe
 from testbed.errors import UsageError
 from testbed.incidents.actions import ACTIONS, InjectFault
 from testbed.incidents.read import find, load, loads, ready_incidents
-from testbed.incidents.triggers import SIGNALS, AtTime, IsrCondition, MoveShare
 from testbed.yaml_document import FormError
 from tests.incidents.files import SMALL, small
 
@@ -66,16 +65,6 @@ def test_a_varied_parameter_holds_for_both_variants_also_over_the_fixed_ones_own
     assert str(file.broken.entries[1].actions[0]) == "set throttle 2MB/s for orders"
     with pytest.raises(UsageError, match="there is no parameter throtle; allowed: throttle or hurry; did you mean thr"):
         small(throtle="1MB/s")
-
-
-def test_triggers():
-    entries = small().broken.entries
-    assert [e.trigger for e in entries[:4]] == [
-        AtTime(2.0),
-        AtTime(3.0),
-        MoveShare(share="50%"),
-        IsrCondition(topic="clicks", below=2),
-    ]
 
 
 @pytest.mark.parametrize(
@@ -313,7 +302,6 @@ def test_every_kind_of_action_and_expectation_is_tried_here():
     tried = {next(iter(yaml.safe_load(text))) for text in ACTION_FORMS}
     assert tried >= {key for key, kind in ACTIONS.items() if not issubclass(kind, InjectFault)}
     assert {next(iter(yaml.safe_load(text))) for text in EXPECTATION_FORMS} == set(EXPECTATIONS)
-    assert set(SIGNALS) == {"isr", "under_replicated", "leaderless", "in_flight"}
 
 
 AUTOMQ = """\
