@@ -126,6 +126,8 @@ class LoadForm(IncidentModel):
     @model_validator(mode="after")
     def _few(self) -> Self:
         _check_record_size(self.record_size)
+        if not self.produce:
+            raise refusal("a load of nothing; allowed: 1B/s or more, or no load")
         if self.produce / self.record_size > _MAX_RECORDS_PER_S:
             raise refusal(
                 f"more than {_MAX_RECORDS_PER_S} records a second; allowed: a lower rate, or a larger record_size"

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from results.contract.incident import Variant
-from results.criteria.expectations import EXPECTATIONS, MoveDone
+from results.criteria.expectations import EXPECTATIONS, MoveDone, ReassignmentCompleted
 from results.criteria.incident import ALWAYS
 from results.criteria.timeline_expectation import Reference
 from testbed.defects.parse import by_host
@@ -276,15 +276,16 @@ def _actions(path: FieldPath, entry: EntryForm, topology: Topology) -> Iterator[
 
 def _times(path: FieldPath, entry: EntryForm, lasts_s: float) -> Iterator[Violation]:
     at_s = entry.at.time if entry.at is not None else 0.0
-    for name, value in (("at", at_s), ("within", entry.within)):
+    acts_s = (at_s or 0.0) + entry.delay
+    late = "at" if at_s is not None and at_s > lasts_s else "delay"
+    for name, value in ((late, acts_s), ("within", entry.within)):
         if value is not None and value > lasts_s:
             yield Violation(
                 (*path, name), f"{format_seconds(value)} is after the end; allowed: lasts, {format_seconds(lasts_s)}"
             )
     for index, each in enumerate(entry.expectations):
-        begins_s = at_s or 0.0
-        if isinstance(each, MoveDone) and begins_s <= lasts_s < begins_s + each.within:
-            ends, most = format_seconds(begins_s + each.within), format_seconds(lasts_s)
+        if isinstance(each, MoveDone | ReassignmentCompleted) and acts_s <= lasts_s < acts_s + each.within:
+            ends, most = format_seconds(acts_s + each.within), format_seconds(lasts_s)
             text = f"{each}: would have to be watched until {ends}; allowed: lasts, {most}"
             yield Violation((*path, "expect", index, each.key, "within"), text)
     if at_s is not None and entry.within is not None:

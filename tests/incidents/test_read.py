@@ -89,6 +89,9 @@ def test_a_varied_parameter_holds_for_both_variants_also_over_the_fixed_ones_own
         ("hots: [b1, b3]", "hosts: [b1, b3]", "unknown field hots; allowed: topics, hosts or throttle; did you mean"),
         ("at: 2\n", "at: 2s\n", "15:9: timeline[0].at: 2 has no unit"),
         ("at: 2min", "at: 2s", "timeline[0].at: 120s is after the end; allowed: lasts, 60s"),
+        ("delay: 61s", "delay: 2s", "timeline[3].delay: 61s is after the end; allowed: lasts, 60s"),
+        ("at: 2s\n    delay: 30s", "at: 2s", "move done within 40 s: would have to be watched until 72s"),
+        ("produce: 0B/s", "produce: 1MB/s", "load: a load of nothing; allowed: 1B/s or more, or no load"),
         (
             "$hury",
             "$hurry",
