@@ -22,6 +22,11 @@ VALUES = (
     *("receive", "both"),
 )
 """Values for a fault's parameters. A parameter takes those that its parser accepts."""
+ACTIONS = (
+    *("move", "cancel", "cancel", "change_throttle", "change_throttle", "set_throttle", "restart", "restart"),
+    "elect_preferred",
+)
+"""The operator's actions; one that is listed twice comes twice as often."""
 TRIES = 40
 SHARES = (5, 10, 20, 30, 50, 70, 90, 100)
 PROCESS_WEIGHT = 3
@@ -143,21 +148,13 @@ class Space:
             if given is not None:
                 return DrawnStep(name.replace("-", "_"), given, at_s, share, rng.choice(self.ranges.fault_s))
         rate = f"{rng.choice(self.ranges.rate_kb_per_s)}kB/s"
-        choice = rng.choice(
-            ("move", "cancel", "cancel", "change_throttle", "change_throttle", "set", "restart", "restart", "elect")
-        )
-        if choice == "move":
+        action = rng.choice(ACTIONS)
+        if action == "move":
             moved = self._move(rng, [rng.choice(list(topics))], topics, at_s, rng.choice(self.ranges.move_s))
-            return DrawnStep("move", moved.parameters, at_s, share)
-        made: Mapping[str, tuple[str, dict[str, Any]]] = {
-            "cancel": ("cancel", {}),
-            "change_throttle": ("change_throttle", {"rate": rate}),
-            "set": ("set_throttle", {"rate": rate}),
-            "restart": ("restart", {"host": rng.choice(self.brokers)}),
-            "elect": ("elect_preferred", {}),
-        }
-        action, parameters_ = made[choice]
-        return DrawnStep(action, parameters_, at_s, share)
+            return replace(moved, share=share)
+        rated = {"rate": rate}
+        given_to = {"change_throttle": rated, "set_throttle": rated, "restart": {"host": rng.choice(self.brokers)}}
+        return DrawnStep(action, given_to.get(action, {}), at_s, share)
 
     def _time(self, rng: random.Random, begin_s: float, seconds: float | None) -> tuple[float, int | None]:
         """Return a time or a share of the move: before it, during it, or when it is done.

@@ -123,12 +123,11 @@ def test_a_folder_has_one_search_and_a_damaged_one_is_refused(tmp_path):
 
 
 def test_the_same_seed_draws_the_same_and_every_draft_is_an_incident():
-    faults = SPACE.faults()
     for number in range(30):
-        one, two = (candidate(SPACE, faults, 9, number, Coverage()) for _ in range(2))
+        one, two = (candidate(SPACE, FAULTS, 9, number, Coverage()) for _ in range(2))
         assert one == two
         assert incident_of(one, 3).entries[-1].name == "calm"
-    drawn = {step.kind for number in range(60) for step in candidate(SPACE, faults, 9, number, Coverage()).steps}
+    drawn = {step.kind for number in range(60) for step in candidate(SPACE, FAULTS, 9, number, Coverage()).steps}
     assert {"move", "cancel", "change_throttle", "broker-kill", "nic-rate"} <= drawn
 
 
@@ -200,10 +199,9 @@ def test_what_is_drawn_can_happen():
 
 
 def test_pairs_that_were_not_seen_are_preferred():
-    faults = SPACE.faults()
-    everything = [SPACE.draw(random.Random(f"1/1/{place}"), faults) for place in range(8)]
+    everything = [SPACE.draw(random.Random(f"1/1/{place}"), FAULTS) for place in range(8)]
     coverage = Coverage()
-    first = candidate(SPACE, faults, 1, 1, coverage)
+    first = candidate(SPACE, FAULTS, 1, 1, coverage)
     assert coverage.new(first) == max(map(coverage.new, everything))
     assert coverage.new(first) >= coverage.new(everything[0])
 
