@@ -5,12 +5,13 @@ incident's file. The fields are what the file gives.
 """
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Annotated
 
 import numpy as np
 from pydantic import Field, StrictBool, model_validator
 
-from results.contract.verdict import Direction, Finding, Verdict
+from results.contract.verdict import Direction, Finding
 from results.criteria.invariants import INVARIANTS
 from results.criteria.quantities import DRIVER, US
 from results.criteria.replayed_run import ReplayedRun
@@ -236,10 +237,7 @@ class MaxRate(TimelineExpectation):
         metric = "log.bytes" if self.topic else NIC_METRIC[self.direction]
         readings = run.since(run.readings(metric, self.host, self.topic), since_us)
         spans = windows_within(readings, self.window)
-
-        def found(verdict: Verdict, why: str, observed: float | None = None) -> Finding:
-            return self.found(verdict, why, observed, series=(metric,), host=self.host, direction=self.direction)
-
+        found = partial(self.found, series=(metric,), host=self.host, direction=self.direction)
         if not len(spans.bytes):
             return found("inconclusive", "nothing was sampled")
         most = int(np.argmax(spans.bytes))
@@ -397,10 +395,7 @@ def _bound(
     what: NicBound | UplinkBound, where: str, metric: str, bps: int | None, run: ReplayedRun, since_us: int
 ) -> Finding:
     """Judge whether the fastest window carried nearly the declared rate."""
-
-    def found(verdict: Verdict, why: str, observed: float | None = None) -> Finding:
-        return what.found(verdict, why, observed, series=(metric,), host=where, direction=what.direction)
-
+    found = partial(what.found, series=(metric,), host=where, direction=what.direction)
     if bps is None:
         return found("inconclusive", f"{where} has no declared rate")
     readings = run.since(run.readings(metric, where), since_us)
