@@ -15,7 +15,6 @@ from testbed.faults.parse import as_text, kinds, parameters
 from testbed.incidents.forms import (
     Duration,
     IncidentModel,
-    OneKey,
     Placement,
     ThrottleRate,
     TopicNames,
@@ -261,9 +260,3 @@ ACTIONS: Mapping[str, type[Action]] = {
     each.key: each for each in (*Action.__subclasses__(), *map(_injection, kinds().values())) if each is not InjectFault
 }
 """Every action by its key in a file: first the operator's actions, then the faults."""
-
-
-class ActionForm(OneKey):
-    """One action, by its key."""
-
-    what = "an action"

@@ -9,7 +9,6 @@ from dataclasses import dataclass, field, replace
 
 from testbed.incidents.evidence import EvidenceText, SourceLine, broker_ids, partition_name, topic_name, whole
 from testbed.incidents.log_layouts import kafka_line
-from testbed.incidents.tool_output import BrokerRack
 from testbed.kafka.types import TopicPartition
 from testbed.probes.logwatch import JVM, LogEntry, entries
 
@@ -131,7 +130,8 @@ class LogReport:
     assignments: list[LoggedAssignment] = field(default_factory=list)
     isrs: list[LoggedIsr] = field(default_factory=list)
     servings: list[LoggedServing] = field(default_factory=list)
-    racks: list[BrokerRack] = field(default_factory=list)
+    racks: dict[int, str | None] = field(default_factory=dict)
+    """Broker → the rack of its last line; None: it has none."""
     accepted: int = 0
     _quiet: set[TopicPartition] = field(default_factory=set, repr=False)
     """Partitions that do not move, as this text said last: a state-change.log repeats it for each new leader."""
@@ -175,7 +175,7 @@ class LogReport:
         if line := _ISR.search(entry.message):
             self.isrs.append(LoggedIsr(entry.ts_us, partition_name(line["tp"]), line["way"] == "Shrinking"))
 
-    def _serving(self, entry: LogEntry, place: SourceLine) -> None:
+    def _serving(self, entry: LogEntry, _place: SourceLine) -> None:
         for pattern, serves in _BROKERS:
             if line := pattern.search(entry.message):
                 self.servings.append(LoggedServing(entry.ts_us, whole(line[1]), serves))
@@ -185,11 +185,11 @@ class LogReport:
             self.servings += [LoggedServing(entry.ts_us, each, False) for each in (*deleted, *bounced)]
             self.servings += [LoggedServing(entry.ts_us, each, True) for each in (*added, *bounced)]
         elif line := _CONNECTED.search(entry.message):
-            self.racks.append(BrokerRack(whole(line[1]), None if line[2] == "null" else line[2], place))
+            self.racks[whole(line[1])] = None if line[2] == "null" else line[2]
         elif line := _REGISTERED.search(entry.message):
             broker, rack = whole(line["broker"]), _RACK.search(line["rest"])
             if rack or " rack=null" in line["rest"]:
-                self.racks.append(BrokerRack(broker, rack[1] if rack else None, place))
+                self.racks[broker] = rack[1] if rack else None
             # A broker that was killed and is back before its session ends: only its new registration says so.
             if line["which"] == "establishing" and " fenced=true" in line["rest"]:
                 self.servings.append(LoggedServing(entry.ts_us, broker, False))

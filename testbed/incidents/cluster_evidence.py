@@ -112,7 +112,7 @@ class ClusterEvidence:
 
     def rack_of(self) -> Mapping[int, str | None]:
         """Return broker → rack, of all brokers whose rack is known: first by the tool, then by the last log line."""
-        return {each.broker: each.rack for each in [*self.logs.racks, *self.racks.values()]}
+        return {**self.logs.racks, **{each.broker: each.rack for each in self.racks.values()}}
 
 
 _UNREAD_LOG = {

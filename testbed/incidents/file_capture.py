@@ -287,13 +287,8 @@ class _Assembly:
             self._notes.append(f"{len(errors)} log dirs had an error; the replay has them whole")
 
     def _note_reassignments(self) -> None:
-        verified = self._evidence.reassignments.verified
-        self._remarks += [
-            f"{each.place}: no reassignment of {each.tp} runs, and its replicas are not {id_list(each.target)}"
-            for each in verified
-            if each.target is not None
-        ]
-        if states := Counter(each.state for each in verified):
+        self._remarks += self._evidence.reassignments.replaced
+        if states := self._evidence.reassignments.verified:
             counts = ", ".join(f"{count} {state}" for state, count in sorted(states.items()))
             self._notes.append(f"when --verify ran, the moves were: {counts}")
         self._notes += [] if self._plan is None else log_dir_notes(self._plan)

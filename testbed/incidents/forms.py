@@ -182,13 +182,15 @@ class OneKey(IncidentModel):
         return getattr(self, next(iter(self.model_fields_set)))
 
 
-def one_key(base: type[OneKey], known: Mapping[str, type[BaseModel]]) -> type[OneKey]:
-    """Return the model of a mapping with exactly one of these keys."""
+def one_key(name: str, noun: str, known: Mapping[str, type[BaseModel]]) -> type[OneKey]:
+    """Return the model of a mapping with exactly one of these keys; `noun` says what it is: `action`."""
     fields: dict[str, Any] = {}
     for key, model in known.items():
         described = Field(default=None, description=(model.__doc__ or "").strip().split("\n")[0])
         fields[key] = (model | None, described)
-    return create_model(base.__name__, __base__=base, __doc__=base.__doc__, **fields)
+    made = create_model(name, __base__=OneKey, __doc__=f"One {noun}, by its key.", **fields)
+    made.what = f"an {noun}"
+    return made
 
 
 class Shorthand(IncidentModel):

@@ -10,7 +10,7 @@ from results.contract.incident import Variant
 from results.criteria.expectations import EXPECTATIONS
 from results.criteria.timeline_expectation import Reference, TimelineExpectation
 from testbed.form import refusal
-from testbed.incidents.actions import ACTIONS, Action, ActionForm
+from testbed.incidents.actions import ACTIONS, Action
 from testbed.incidents.forms import (
     ByteRate,
     Duration,
@@ -135,18 +135,12 @@ class LoadForm(IncidentModel):
         return self
 
 
-class ExpectationForm(OneKey):
-    """One expectation, by its key."""
-
-    what = "an expectation"
-
-
-if TYPE_CHECKING:  # for mypy the models with the keys are the models that they derive from
-    KnownAction = ActionForm
-    KnownExpectation = ExpectationForm
+if TYPE_CHECKING:  # for mypy the models with the keys are the model that they derive from
+    KnownAction = OneKey
+    KnownExpectation = OneKey
 else:
-    KnownAction = one_key(ActionForm, ACTIONS)
-    KnownExpectation = one_key(ExpectationForm, EXPECTATIONS)
+    KnownAction = one_key("ActionForm", "action", ACTIONS)
+    KnownExpectation = one_key("ExpectationForm", "expectation", EXPECTATIONS)
 
 
 class EntryForm(IncidentModel):

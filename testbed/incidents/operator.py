@@ -58,14 +58,12 @@ def lists_for(
 
 def affected_brokers(fault: Fault, topology: Topology) -> list[int]:
     """Return the ids of the brokers that a fault's parameters name, as hosts or by their rack; all when none. Pure."""
-    words: set[str] = set()
-    for each in parameters(type(fault)):
-        value = getattr(fault, each.name)
-        words |= {value} if isinstance(value, str) else set(value) if isinstance(value, tuple) else set()
+    given = {each.name: getattr(fault, each.name) for each in parameters(type(fault))}
+    words = {word for value in given.values() for word in (value if isinstance(value, tuple) else (value,))}
     ids = {host.name: host.node_id for host in topology.brokers if host.node_id is not None}
     named = [broker for host, broker in ids.items() if host in words or topology.host(host).rack in words]
     # A cut affects both sides; of a fault that names no broker the testbed cannot tell.
-    return sorted(ids.values()) if not named or "peers" in {each.name for each in parameters(type(fault))} else named
+    return sorted(ids.values()) if not named or "peers" in given else named
 
 
 class OperatorThrottle:

@@ -169,27 +169,24 @@ def _in_text(path: FieldPath, values: Any) -> FieldPath:
 
 
 def _check_varied(values: Mapping[str, Any], vary: Mapping[str, str]) -> None:
-    known = values.get("parameters")
-    names = list(known) if isinstance(known, dict) else []
-    for name in vary:
-        if name not in names:
-            allowed = choices(names) if names else "none, this incident has no parameters"
-            raise UsageError(
-                f"--set {name}: there is no parameter {name}; allowed: {allowed}{did_you_mean(name, names)}"
-            )
+    names = list(_mapping(values.get("parameters")))
+    name = next((each for each in vary if each not in names), None)
+    if name is not None:
+        allowed = choices(names) if names else "none, this incident has no parameters"
+        raise UsageError(f"--set {name}: there is no parameter {name}; allowed: {allowed}{did_you_mean(name, names)}")
 
 
 def _parameters(values: Any, variant: Variant, vary: Mapping[str, str]) -> dict[str, str]:
     """Return the file's parameters. The fixed variant's replace them, and `vary` replaces both."""
-    values = values if isinstance(values, dict) else {}
-    fixed = values.get("fixed")
-    layers = [values.get("parameters")]
-    if variant == "fixed" and isinstance(fixed, dict):
-        layers.append(fixed.get("parameters"))
-    found: dict[str, str] = {}
-    for layer in layers:
-        found |= {key: str(value) for key, value in layer.items()} if isinstance(layer, dict) else {}
-    return found | dict(vary)
+    values = _mapping(values)
+    layers = [values, _mapping(values.get("fixed"))] if variant == "fixed" else [values]
+    own = {key: str(value) for each in layers for key, value in _mapping(each.get("parameters")).items()}
+    return own | dict(vary)
+
+
+def _mapping(value: Any) -> Mapping[str, Any]:
+    """Return a mapping, or an empty one in place of another value: its type is checked later."""
+    return value if isinstance(value, dict) else {}
 
 
 def _substituted(value: Any, path: FieldPath, parameters: Mapping[str, str], unknown: dict[FieldPath, str]) -> Any:

@@ -1,6 +1,7 @@
 """What `kafka-reassign-partitions` reads and prints: plans, --generate, --execute, --list and --verify. Pure."""
 
 import re
+from collections import Counter
 from dataclasses import dataclass, field
 
 from testbed.errors import UsageError
@@ -19,8 +20,9 @@ _LISTED = re.compile(
     r"(?: adding: (?P<adding>[^.]*)\.)?(?: removing: (?P<removing>[^.]*)\.)?"
 )
 _VERIFIED = re.compile(
-    r"Reassignment of partition (?P<tp>\[[^\]]*\]|\S+) "
-    r"(?P<state>is completed?|completed successfully|is (?:still )?in progress|failed)\.?"
+    r"Reassignment of partition (?:\[[^\]]*\]|\S+) "
+    r"(?:(?P<complete>is completed?|completed successfully)|(?P<running>is (?:still )?in progress)|(?P<failed>failed))"
+    r"\.?"
 )
 _REPLACED = re.compile(
     r"There is no active reassignment of partition (?P<tp>\[[^\]]*\]|\S+), "
@@ -38,16 +40,6 @@ class PlannedTarget:
     place: SourceLine
 
 
-@dataclass(frozen=True, slots=True)
-class VerifiedMove:
-    """A line of --verify: `state` is complete, running, failed or replaced. A replaced one has its target."""
-
-    tp: TopicPartition
-    state: str
-    target: tuple[int, ...] | None
-    place: SourceLine
-
-
 @dataclass(slots=True)
 class ReassignmentReport:
     """What files say of reassignments: plans, the placement before them, and what --list and --verify printed."""
@@ -55,7 +47,10 @@ class ReassignmentReport:
     planned: dict[TopicPartition, PlannedTarget] = field(default_factory=dict)
     current: dict[TopicPartition, PlannedTarget] = field(default_factory=dict)
     listed: dict[TopicPartition, DescribedPartition] = field(default_factory=dict)
-    verified: list[VerifiedMove] = field(default_factory=list)
+    verified: Counter[str] = field(default_factory=Counter)
+    """State by --verify (complete, running, failed or replaced) → in how many lines."""
+    replaced: list[str] = field(default_factory=list)
+    """The lines about moves that were replaced, in sentences with their places."""
 
     def plan(self) -> Plan | None:
         """Return the plan of all files together, or None when there is none."""
@@ -95,12 +90,11 @@ class ReassignmentReport:
                 if listed := _LISTED.fullmatch(stripped):
                     self._list(listed, place, problems)
                 elif found := _VERIFIED.fullmatch(stripped):
-                    said = found["state"]
-                    state = "running" if "progress" in said else "failed" if said == "failed" else "complete"
-                    self.verified.append(VerifiedMove(partition_name(found["tp"]), state, None, place))
+                    self.verified.update(state for state, said in found.groupdict().items() if said)
                 elif found := _REPLACED.fullmatch(stripped):
-                    tp, target = partition_name(found["tp"]), broker_ids(found["target"])
-                    self.verified.append(VerifiedMove(tp, "replaced", target, place))
+                    tp, target = partition_name(found["tp"]), id_list(broker_ids(found["target"]))
+                    self.replaced.append(f"{place}: no reassignment of {tp} runs, and its replicas are not {target}")
+                    self.verified["replaced"] += 1
                 elif stripped.rstrip(":") not in (_NOTHING_RUNS, _STATUS):
                     continue
             except ValueError as error:

@@ -3,7 +3,7 @@
 import operator
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Annotated, Any, ClassVar, Self, get_args
+from typing import Annotated, ClassVar, Self, get_args
 
 from pydantic import Field, WithJsonSchema, model_validator
 
@@ -132,10 +132,6 @@ class InFlightCondition(SignalCondition):
     signal = "in_flight"
 
 
-def _share(value: Any) -> float:
-    return 1.0 if value == "done" else parse_percent(value)
-
-
 class MoveShare(Shorthand):
     """As soon as this share of a move's bytes has arrived; of every move requested so far unless a topic is given."""
 
@@ -143,7 +139,7 @@ class MoveShare(Shorthand):
 
     share: Annotated[
         float,
-        parsed(_share),
+        parsed(lambda value: 1.0 if value == "done" else parse_percent(value)),
         WithJsonSchema({"type": "string", "examples": ["50%", "done"]}),
         Field(description="A share such as 50%, or `done`, which is 100 %: the move is complete."),
     ]

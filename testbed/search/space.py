@@ -10,7 +10,7 @@ from typing import Any
 
 from testbed.errors import UsageError
 from testbed.faults.fault import Fault
-from testbed.faults.parse import kinds, parameters
+from testbed.faults.parse import kinds, parameters, parse_fault
 from testbed.faults.processes import ProcessFault
 from testbed.search.draft import Draft, DrawnStep, DrawnTopic
 from testbed.topology.model import Topology
@@ -190,10 +190,7 @@ def draw_fault(kind: type[Fault], topology: Topology, rng: random.Random) -> dic
             if each.default is MISSING or (values[each.name] and rng.random() < 0.3)
         }
         try:
-            made = kind(
-                **{each.name: each.metadata["parse"](texts[each.name]) for each in fields if each.name in texts}
-            )
-            made.check(topology)
+            parse_fault(" ".join([kind.kind, *(f"{name}={text}" for name, text in texts.items())])).check(topology)
         except (UsageError, ValueError):
             continue
         return texts

@@ -130,7 +130,7 @@ def test_the_first_registration_is_no_stop_and_has_a_rack():
     initial = STOPS[4].replace("establishing a new incarnation of", "for").replace("Replayed", "Replayed initial")
     logs = report((0, initial), (1, "[Controller id=1] connected to x:1 (id: 8 rack: null) for sending state (r.R)"))
     assert logs.outages() == []
-    assert [(each.broker, each.rack) for each in logs.racks] == [(7, "r 1"), (8, None)]
+    assert logs.racks == {7: "r 1", 8: None}
 
 
 def test_in_sync_replicas():

@@ -193,8 +193,10 @@ def test_plans_lists_and_verification():
     assert report.current[first].replicas == (1, 2)
     assert report.plan().targets == {first: (3, 2)} and report.plan().partitions_with_log_dirs() == [first]
     assert report.listed[first].running.target == (3, 2) and report.listed[second].running.target == (4, 5)
-    assert [each.state for each in report.verified] == ["running", "complete", "complete", "replaced"]
-    assert report.verified[-1].target == (1, 4)
+    assert report.verified == {"running": 1, "complete": 2, "replaced": 1}
+    assert [each.partition(": ")[2] for each in report.replaced] == [
+        "no reassignment of t-3 runs, and its replicas are not 1,4"
+    ]
 
 
 def test_no_reassignments_is_an_answer():
