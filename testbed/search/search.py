@@ -22,6 +22,8 @@ FIRST_REPLAYS = 3
 """Replays on new testbeds in which a failure must come again once, before it is shrunk."""
 MOST_VOID = 5
 """Tries in a row that may be void, before the search gives up."""
+MOST_REPLAYS = 60
+"""Replays that may make one found incident smaller."""
 MOST_OPEN = 3
 """Replays of one incident in a row that may leave its invariant open, before it counts as not judged."""
 Play = Callable[[Draft, bool], Outcome]
@@ -30,11 +32,10 @@ Progress = Callable[[str], None]
 
 @dataclass(frozen=True, slots=True)
 class SearchLimits:
-    """When a search ends: after so many findings or tries, if any; `replays` is the most for one finding."""
+    """When a search ends: after so many findings or tries, if any."""
 
     findings: int | None = None
     tries: int | None = None
-    replays: int = 60
 
 
 @dataclass(slots=True)
@@ -167,7 +168,7 @@ class Search:
                 return False
             # What failed at the second or third attempt fails sometimes: one pass does not say that it never does.
             for _attempt in range(attempts):
-                if replays >= self._limits.replays or not self._has_time(CONFIRMED):
+                if replays >= MOST_REPLAYS or not self._has_time(CONFIRMED):
                     cut = True
                     return False
                 replays += 1

@@ -14,7 +14,7 @@ from testbed.search.database import Database, Outcome, SearchSettings
 from testbed.search.draft import DrawnStep, document
 from testbed.search.replayer import incident_of
 from testbed.search.search import Search, SearchLimits, candidate
-from testbed.search.space import Ranges, Space, draw_fault
+from testbed.search.space import KILOBYTES, PARTITIONS, Space, draw_fault
 from testbed.topology.find import find
 
 SPACE = Space("three-brokers", find("three-brokers"))
@@ -248,10 +248,10 @@ def test_a_failure_that_does_not_come_again_hides_no_other_one(tmp_path):
 
 
 def test_ranges_bound_what_is_drawn():
-    small = Space("three-brokers", find("three-brokers"), Ranges(partitions=(1,), kilobytes=(1000,), more_steps=(0,)))
-    draft = small.draw(random.Random(2), {})
-    assert len(draft.steps) == 1
-    assert {topic.partitions for topic in draft.topics.values()} == {1}
+    topics = [topic for _seed, draft, _move in drawn() for topic in draft.topics.values()]
+    assert {topic.partitions for topic in topics} == {*PARTITIONS}
+    assert {topic.kilobytes for topic in topics} == {0, *KILOBYTES}
+    assert {len(draft.steps) for _seed, draft, _move in drawn()} == {2, 3, 4}
 
 
 def test_a_replay_that_could_not_be_judged_counts_neither_way(tmp_path):
