@@ -5,13 +5,14 @@ incident's file. The fields are what the file gives.
 """
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Annotated
 
 import numpy as np
 from pydantic import Field, StrictBool, model_validator
 
-from results.contract.verdict import Direction, Finding, Verdict
-from results.criteria.findings import SENT_AGAIN, finding
+from results.contract.verdict import Direction, Finding
+from results.criteria.findings import SENT_AGAIN
 from results.criteria.invariants import INVARIANTS
 from results.criteria.quantities import DRIVER, US
 from results.criteria.replayed_run import ReplayedRun
@@ -112,14 +113,14 @@ class QuotaBeforeMove(TimelineExpectation):
     """Before each move was requested every broker had reported the quota, and it still held for the topic."""
 
     key = "quota_before_move"
+    statement = "throttle in force before the move"
     series = ("move.started", "throttle.set", "throttle.in_force", "throttle.removed")
 
-    def judge(self, run: ReplayedRun, since_us: int) -> Finding:
+    def judge(self, run: ReplayedRun, _since_us: int) -> Finding:
         """See `TimelineExpectation.judge`; of every move, whenever the entry acted.
 
         Only events of the timeline count: nothing waited for a quota that was there before.
         """
-        del since_us
         moves = run.events("move.started")
         if not moves:
             return self.found("inconclusive", "no move was requested")
@@ -128,28 +129,22 @@ class QuotaBeforeMove(TimelineExpectation):
         if without:
             named = ", ".join(f"{move['name']} at {run.seconds(move['us']):.1f} s" for move in without[:3])
             why = f"requested when no quota of its topic was in force on every broker: {named}"
-            return self._found("fail", why, len(without), "moves")
+            return self.found("fail", why, len(without), unit="moves")
         ahead_s = min(round((move["us"] - instant) / US, 3) for move, instant in since if instant is not None)
         why = f"in force {ahead_s:.1f} s before the move was requested" + (", at least" if len(moves) > 1 else "")
-        return self._found("pass", why, ahead_s, "s before")
-
-    def _found(self, verdict: Verdict, why: str, observed: float, unit: str) -> Finding:
-        return finding(self.name(), self, verdict, why, observed=observed, unit=unit, series=self.series)
-
-    def __str__(self) -> str:
-        return "throttle in force before the move"
+        return self.found("pass", why, ahead_s, unit="s before")
 
 
 class ThrottleRemoved(TimelineExpectation):
     """At the timeline's end no broker has a replication rate, and no topic lists throttled replicas."""
 
     key = "throttle_removed"
+    statement = "throttle removed"
     series = ("throttle.found",)
     unit = "left"
 
-    def judge(self, run: ReplayedRun, since_us: int) -> Finding:
+    def judge(self, run: ReplayedRun, _since_us: int) -> Finding:
         """See `TimelineExpectation.judge`; by what was read at the very end, before anything was restored."""
-        del since_us
         found = run.events("throttle.found")
         if not found:
             return self.found("inconclusive", "the configuration was not read at the end")
@@ -161,9 +156,6 @@ class ThrottleRemoved(TimelineExpectation):
             more = f" and {len(left) - 3} more" if len(left) > 3 else ""
             return self.found("fail", "still set: " + "; ".join(left[:3]) + more, len(left))
         return self.found("pass", "no rate on any broker, no list on any topic", 0)
-
-    def __str__(self) -> str:
-        return "throttle removed"
 
 
 class MinIsr(TimelineExpectation):
@@ -200,12 +192,12 @@ class FullyReplicated(TimelineExpectation):
     """At the last poll every partition has all its replicas in sync."""
 
     key = "fully_replicated"
+    statement = "fully replicated at the end"
     series = ("topic.under_replicated",)
     unit = "partitions"
 
-    def judge(self, run: ReplayedRun, since_us: int) -> Finding:
+    def judge(self, run: ReplayedRun, _since_us: int) -> Finding:
         """See `TimelineExpectation.judge`."""
-        del since_us
         topics, missing = run.topics("topic.under_replicated"), 0.0
         for topic in topics:
             last = run.readings("topic.under_replicated", DRIVER, topic)
@@ -217,9 +209,6 @@ class FullyReplicated(TimelineExpectation):
             return self.found("inconclusive", "replicas were not polled")
         why = f"{missing:g} partitions under-replicated at the last poll"
         return self.found("pass" if missing == 0 else "fail", why, missing)
-
-    def __str__(self) -> str:
-        return "fully replicated at the end"
 
 
 class MaxRate(TimelineExpectation):
@@ -249,10 +238,7 @@ class MaxRate(TimelineExpectation):
         metric = "log.bytes" if self.topic else NIC_METRIC[self.direction]
         readings = run.since(run.readings(metric, self.host, self.topic), since_us)
         spans = windows_within(readings, self.window)
-
-        def found(verdict: Verdict, why: str, observed: float | None = None) -> Finding:
-            return self.found(verdict, why, observed, series=(metric,), host=self.host, direction=self.direction)
-
+        found = partial(self.found, series=(metric,), host=self.host, direction=self.direction)
         if not len(spans.bytes):
             return found("inconclusive", "nothing was sampled")
         most = int(np.argmax(spans.bytes))
@@ -383,12 +369,12 @@ class AllAcknowledged(TimelineExpectation):
     """No record of the load is refused or given up."""
 
     key = "all_acknowledged"
+    statement = "every record acknowledged"
     series = ("load.done",)
     unit = "missing"
 
-    def judge(self, run: ReplayedRun, since_us: int) -> Finding:
+    def judge(self, run: ReplayedRun, _since_us: int) -> Finding:
         """See `TimelineExpectation.judge`; over the whole load."""
-        del since_us
         loads = [event["detail"] for event in run.events("load.done")]
         sent, acknowledged = (sum(int(each[key]) for each in loads) for key in ("sent", "acknowledged"))
         if not loads or not all(each["sent"] for each in loads):
@@ -396,9 +382,6 @@ class AllAcknowledged(TimelineExpectation):
         error = next((each["error"] for each in loads if each.get("error")), "")
         why = f"{acknowledged} of {sent} records acknowledged" + (f"; first: {error}" if error else "")
         return self.found("pass" if sent == acknowledged and not error else "fail", why, sent - acknowledged)
-
-    def __str__(self) -> str:
-        return "every record acknowledged"
 
 
 EXPECTATIONS: Mapping[str, type[TimelineExpectation]] = {
@@ -415,10 +398,7 @@ def _bound(
     what: NicBound | UplinkBound, where: str, metric: str, bps: int | None, run: ReplayedRun, since_us: int
 ) -> Finding:
     """Judge whether the fastest window carried nearly the declared rate."""
-
-    def found(verdict: Verdict, why: str, observed: float | None = None) -> Finding:
-        return what.found(verdict, why, observed, series=(metric,), host=where, direction=what.direction)
-
+    found = partial(what.found, series=(metric,), host=where, direction=what.direction)
     if bps is None:
         return found("inconclusive", f"{where} has no declared rate")
     readings = run.since(run.readings(metric, where), since_us)

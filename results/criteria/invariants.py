@@ -41,13 +41,13 @@ class MovesComplete(TimelineExpectation):
     """At the end no reassignment runs, and each partition has the replicas of the last request or cancellation."""
 
     key = "moves_ended"
+    statement = "every reassignment ended as requested"
     evidence = True
     series = ("move.started", "move.cancelled", FOUND)
     unit = "partitions"
 
-    def judge(self, run: ReplayedRun, since_us: int) -> Finding:
+    def judge(self, run: ReplayedRun, _since_us: int) -> Finding:
         """See `TimelineExpectation.judge`; of every move, whenever the entry acted."""
-        del since_us
         found, missing = _found(run)
         if found is None:
             return self.found("inconclusive", missing)
@@ -63,27 +63,22 @@ class MovesComplete(TimelineExpectation):
             same = there == replicas if ordered else sorted(there) == sorted(replicas)
             if not same:
                 wrong.append(f"{name} has the replicas {there}, not {replicas}")
-        if wrong:
-            return self.found("fail", _first(wrong), len(wrong))
-        return self.found("pass", f"{len(expected)} partitions as requested last", 0)
-
-    def __str__(self) -> str:
-        return "every reassignment ended as requested"
+        return _judged(self, wrong, f"{len(expected)} partitions as requested last")
 
 
 class IsrExplained(TimelineExpectation):
     """No in-sync set falls under min.insync.replicas, unless a fault or a restart affects a broker that is missing."""
 
     key = "isr_explained"
+    statement = "in-sync replicas never under min.insync.replicas without a cause"
     timed = True
     shaped = False
     evidence = True
     series = ("trace.log", "fault.injected", "fault.healed")
     unit = "times"
 
-    def judge(self, run: ReplayedRun, since_us: int) -> Finding:
+    def judge(self, run: ReplayedRun, _since_us: int) -> Finding:
         """See `TimelineExpectation.judge`; over the whole timeline."""
-        del since_us
         if not run.events("trace.log"):
             return self.found("inconclusive", "the metadata log was not read")
         known = disturbances(run)
@@ -98,12 +93,8 @@ class IsrExplained(TimelineExpectation):
                 if not any(each.explains(fall.us, affected) for each in known):
                     when = run.seconds(fall.us)
                     wrong.append(f"{trace.name} lost {list(fall.lost)} at {when:+.1f} s and has {list(fall.isr)}")
-        if wrong:
-            return self.found("fail", "without a fault or a restart: " + _first(wrong), len(wrong))
-        return self.found("pass", f"{seen} times under min.insync.replicas, each with a cause", 0)
-
-    def __str__(self) -> str:
-        return "in-sync replicas never under min.insync.replicas without a cause"
+        holds = f"{seen} times under min.insync.replicas, each with a cause"
+        return _judged(self, wrong, holds, "without a fault or a restart: ")
 
 
 class MinIsrEnforced(TimelineExpectation):
@@ -114,15 +105,15 @@ class MinIsrEnforced(TimelineExpectation):
     """
 
     key = "min_isr_enforced"
+    statement = "no record accepted under min.insync.replicas"
     timed = True
     shaped = False
     evidence = True
     series = ("trace.log", "log.bytes")
     unit = "bytes"
 
-    def judge(self, run: ReplayedRun, since_us: int) -> Finding:
+    def judge(self, run: ReplayedRun, _since_us: int) -> Finding:
         """See `TimelineExpectation.judge`; over the whole timeline."""
-        del since_us
         if not run.events("trace.log"):
             return self.found("inconclusive", "the metadata log was not read")
         known, hosts = disturbances(run), {broker: host for host, broker in run.brokers().items()}
@@ -148,9 +139,6 @@ class MinIsrEnforced(TimelineExpectation):
             return self.found("fail", _first(wrong), grown)
         return self.found("pass", f"{judged} times under min.insync.replicas, without a new record", 0)
 
-    def __str__(self) -> str:
-        return "no record accepted under min.insync.replicas"
-
 
 class ThrottleBound(TimelineExpectation):
     """No 11 s bring a broker more bytes for throttled replicas out of sync than the bound of docs/throttle-bound.md.
@@ -159,6 +147,7 @@ class ThrottleBound(TimelineExpectation):
     """
 
     key = "throttle_bound"
+    statement = "throttled bytes within the bound of any 11 s"
     timed = True
     shaped = False
     evidence = True
@@ -168,25 +157,22 @@ class ThrottleBound(TimelineExpectation):
     response: Annotated[Bytes, Field(description="The brokers' replica.fetch.response.max.bytes.")]
     fetchers: Annotated[Count, Field(description="The fetchers of one broker: one for each other broker.")]
 
-    def judge(self, run: ReplayedRun, since_us: int) -> Finding:
+    def judge(self, run: ReplayedRun, _since_us: int) -> Finding:
         """See `TimelineExpectation.judge`; over the whole timeline, worst broker."""
-        del since_us
         if not run.events("throttle.set"):
             return self.found("inconclusive", "no throttle was set")
         if not run.events("trace.log"):
             return self.found("inconclusive", "the metadata log was not read")
         record = run.manifest.incident
         assert record is not None
-        worst: tuple[float, str] | None = None
-        for host in record.brokers:
-            for share, why in self._shares(run, host):
-                worst = max(worst or (0.0, ""), (share, f"{host}: {why}"))
-        gaps = [gap for host in record.brokers if (gap := run.gap(run.readings("nic.rx.bytes", host), run.started_us))]
-        if worst is None:
+        shares = [(share, f"{host}: {why}") for host in record.brokers for share, why in self._shares(run, host)]
+        if not shares:
             return self.found("inconclusive", "no byte came to a throttled replica that was out of sync")
-        if worst[0] > 1:
-            return self.found("fail", worst[1], round(worst[0], 3))
-        return self.found("inconclusive" if gaps else "pass", gaps[0] if gaps else worst[1], round(worst[0], 3))
+        worst, why = max(shares)
+        if worst > 1:
+            return self.found("fail", why, round(worst, 3))
+        gaps = [gap for host in record.brokers if (gap := run.gap(run.readings("nic.rx.bytes", host), run.started_us))]
+        return self.found("inconclusive" if gaps else "pass", gaps[0] if gaps else why, round(worst, 3))
 
     def _shares(self, run: ReplayedRun, host: str) -> Iterator[tuple[float, str]]:
         """Yield each window's bytes on a host as a share of its bound, and both in words."""
@@ -201,21 +187,18 @@ class ThrottleBound(TimelineExpectation):
             at = run.seconds(int(start))
             yield float(bytes_) / bound, f"{size(float(bytes_))} in the 11 s from {at:+.1f} s, bound {size(bound)}"
 
-    def __str__(self) -> str:
-        return "throttled bytes within the bound of any 11 s"
-
 
 class MetadataReplayed(TimelineExpectation):
     """The metadata log, replayed from its beginning, gives the state that brokers describe."""
 
     key = "metadata_replayed"
+    statement = "the metadata log replays to what brokers describe"
     evidence = True
     series = (COMPARED,)
     unit = "differences"
 
-    def judge(self, run: ReplayedRun, since_us: int) -> Finding:
+    def judge(self, run: ReplayedRun, _since_us: int) -> Finding:
         """See `TimelineExpectation.judge`; at the end."""
-        del since_us
         compared = run.events(COMPARED)
         if not compared:
             return self.found("inconclusive", "the metadata log was not read")
@@ -223,13 +206,7 @@ class MetadataReplayed(TimelineExpectation):
         problem = unhealed(run, compared[-1]["us"])
         if problem or detail["equal"] is None:
             return self.found("inconclusive", problem or detail["problem"])
-        different = list(detail["differences"])
-        if different:
-            return self.found("fail", _first(different), len(different))
-        return self.found("pass", "the log's last states are those that brokers describe", 0)
-
-    def __str__(self) -> str:
-        return "the metadata log replays to what brokers describe"
+        return _judged(self, detail["differences"], "the log's last states are those that brokers describe")
 
 
 class PartitionsSound(TimelineExpectation):
@@ -240,13 +217,13 @@ class PartitionsSound(TimelineExpectation):
     """
 
     key = "partitions_sound"
+    statement = "ISR and leader among the replicas, always"
     evidence = True
     series = ("trace.log", FOUND)
     unit = "states"
 
-    def judge(self, run: ReplayedRun, since_us: int) -> Finding:
+    def judge(self, run: ReplayedRun, _since_us: int) -> Finding:
         """See `TimelineExpectation.judge`; over the whole timeline."""
-        del since_us
         if not run.events("trace.log"):
             return self.found("inconclusive", "the metadata log was not read")
         wrong, states = [], 0
@@ -260,48 +237,37 @@ class PartitionsSound(TimelineExpectation):
             described = TracedState(0, tuple(each["replicas"]), (), tuple(each["isr"]), each["leader"])
             if why := _unsound(described):
                 wrong.append(f"{name} at the end {why}")
-        if wrong:
-            return self.found("fail", _first(wrong), len(wrong))
-        return self.found("pass", f"{states} states, each by the controller's rules", 0)
-
-    def __str__(self) -> str:
-        return "ISR and leader among the replicas, always"
+        return _judged(self, wrong, f"{states} states, each by the controller's rules")
 
 
 class InSyncAtEnd(TimelineExpectation):
     """At the end every replica is in sync: a replica that was behind has caught up since the calm."""
 
     key = "in_sync_at_end"
+    statement = "every replica in sync at the end"
     timed = True
     shaped = False
     evidence = True
     series = (FOUND,)
     unit = "partitions"
 
-    def judge(self, run: ReplayedRun, since_us: int) -> Finding:
+    def judge(self, run: ReplayedRun, _since_us: int) -> Finding:
         """See `TimelineExpectation.judge`; at the end."""
-        del since_us
         return _at_end(self, run, _behind, "every replica is in sync")
-
-    def __str__(self) -> str:
-        return "every replica in sync at the end"
 
 
 class LogsRemoved(TimelineExpectation):
     """At the end no broker keeps the log of a partition of which it is no replica."""
 
     key = "logs_removed"
+    statement = "logs of removed replicas deleted"
     evidence = True
     series = (FOUND,)
     unit = "logs"
 
-    def judge(self, run: ReplayedRun, since_us: int) -> Finding:
+    def judge(self, run: ReplayedRun, _since_us: int) -> Finding:
         """See `TimelineExpectation.judge`; at the end."""
-        del since_us
         return _at_end(self, run, _logs_left, "each broker keeps the logs of its own replicas alone")
-
-    def __str__(self) -> str:
-        return "logs of removed replicas deleted"
 
 
 class PreferredLeaders(TimelineExpectation):
@@ -311,19 +277,16 @@ class PreferredLeaders(TimelineExpectation):
     """
 
     key = "preferred_leaders"
+    statement = "preferred leaders"
     evidence = True
     series = (FOUND, CONVERGED)
     unit = "partitions"
 
-    def judge(self, run: ReplayedRun, since_us: int) -> Finding:
+    def judge(self, run: ReplayedRun, _since_us: int) -> Finding:
         """See `TimelineExpectation.judge`; at the end."""
-        del since_us
         if any(event["detail"].get("in_time") is False for event in run.events(CONVERGED)[-1:]):
             return self.found("inconclusive", "replicas were out of sync when the preferred leaders were elected")
         return _at_end(self, run, _otherwise_led, "each partition is led by its first replica")
-
-    def __str__(self) -> str:
-        return "preferred leaders"
 
 
 INVARIANTS: tuple[type[TimelineExpectation], ...] = (
@@ -403,8 +366,14 @@ def _at_end(
     state, missing = _found(run)
     if state is None:
         return expected.found("inconclusive", missing)
-    found = wrong(state)
-    return expected.found("fail", _first(found), len(found)) if found else expected.found("pass", holds, 0)
+    return _judged(expected, wrong(state), holds)
+
+
+def _judged(expected: TimelineExpectation, wrong: list[str], holds: str, failing: str = "") -> Finding:
+    """Return a failure for deviations, after the words `failing`, or else a pass, since `holds`."""
+    if wrong:
+        return expected.found("fail", failing + _first(wrong), len(wrong))
+    return expected.found("pass", holds, 0)
 
 
 def _logs_left(state: Mapping[str, Any]) -> list[str]:

@@ -70,6 +70,8 @@ class TimelineExpectation(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
     key: ClassVar[str]
+    statement: ClassVar[str] = ""
+    """What it states, in words; one with parameters overrides `__str__`."""
     timed: ClassVar[bool] = False
     shaped: ClassVar[bool] = True
     """Of a timed one: whether it also depends on what the NICs carry."""
@@ -83,6 +85,9 @@ class TimelineExpectation(BaseModel):
         """Return the criterion's name."""
         return cls.key.replace("_", "-")
 
+    def __str__(self) -> str:
+        return self.statement
+
     def judge(self, run: ReplayedRun, since_us: int) -> Finding:
         """Judge the run from an instant (µs since the epoch) to the timeline's end."""
         raise NotImplementedError
@@ -93,12 +98,13 @@ class TimelineExpectation(BaseModel):
         why: str,
         observed: float | str | None = None,
         *,
+        unit: str | None = None,
         series: tuple[str, ...] | None = None,
         host: str | None = None,
         direction: Direction | None = None,
     ) -> Finding:
-        """Return the judged criterion; without an observed value it has no unit."""
-        unit = "" if observed is None or isinstance(observed, str) else self.unit
+        """Return the judged criterion; without an observed number it has no unit."""
+        unit = "" if observed is None or isinstance(observed, str) else unit or self.unit
         return finding(
             self.name(),
             self,

@@ -3,25 +3,24 @@
 `ACTIONS` has every action class of this module by its key in an incident's file.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import MISSING
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 from pydantic import Field, WithJsonSchema, create_model
 
 from results.criteria.timeline_expectation import Reference
-from testbed.errors import UsageError
 from testbed.faults.fault import Fault
 from testbed.faults.parse import as_text, kinds, parameters
 from testbed.incidents.forms import (
     Duration,
     IncidentModel,
-    OneKey,
     Placement,
     ThrottleRate,
     TopicNames,
     format_seconds,
     parsed,
+    scalar,
 )
 from testbed.kafka.capabilities import Capability
 from testbed.suggestions import choices, did_you_mean, show
@@ -39,9 +38,11 @@ class Action(IncidentModel):
 
     key: ClassVar[str]
 
-    def needs(self) -> list[Capability]:
+    capabilities: ClassVar[tuple[Capability, ...]] = ()
+
+    def needs(self) -> Sequence[Capability]:
         """Return the capabilities that the action needs of the software."""
-        return []
+        return self.capabilities
 
     def check(self, topology: Topology) -> None:
         """Raise `UsageError` when the topology cannot have the action."""
@@ -63,7 +64,7 @@ class MoveTopics(Action):
     ]
     throttle: Annotated[ThrottleRate | None, Field(description="No throttle unless given.")] = None
 
-    def needs(self) -> list[Capability]:
+    def needs(self) -> Sequence[Capability]:
         """See `Action.needs`."""
         throttled = [Capability.THROTTLES_REPLICATION] if self.throttle is not None else []
         return throttled + ([Capability.REPLICATES] if max(map(len, self.hosts)) > 1 else [])
@@ -85,13 +86,10 @@ class SetThrottle(Action):
     """
 
     key = "set_throttle"
+    capabilities = (Capability.THROTTLES_REPLICATION,)
 
     rate: Annotated[ThrottleRate, Field(description="Of every live broker, as leader and as follower.")]
     topics: Annotated[TopicNames, Field(default_factory=list, description=_ALL_TOPICS)]
-
-    def needs(self) -> list[Capability]:
-        """See `Action.needs`."""
-        return [Capability.THROTTLES_REPLICATION]
 
     def perform(self, operator: "ClusterOperator") -> None:
         """See `Action.perform`."""
@@ -105,12 +103,9 @@ class ChangeThrottleRate(Action):
     """Set another rate, up or down, on every live broker; the lists stay."""
 
     key = "change_throttle"
+    capabilities = (Capability.THROTTLES_REPLICATION,)
 
     rate: Annotated[ThrottleRate, Field(description="The new rate.")]
-
-    def needs(self) -> list[Capability]:
-        """See `Action.needs`."""
-        return [Capability.THROTTLES_REPLICATION]
 
     def perform(self, operator: "ClusterOperator") -> None:
         """See `Action.perform`."""
@@ -211,11 +206,7 @@ class HealFaults(Action):
 
     key = "heal"
 
-    fault: Annotated[
-        str | None,
-        parsed(_fault_kind),
-        Field(description="One kind; all unless given."),
-    ] = None
+    fault: Annotated[str | None, parsed(_fault_kind), Field(description="One kind; all unless given.")] = None
 
     def perform(self, operator: "ClusterOperator") -> None:
         """See `Action.perform`."""
@@ -256,32 +247,16 @@ def _injection(fault: type[Fault]) -> type[InjectFault]:
     fields: dict[str, Any] = {}
     for each in parameters(fault):
         described = Field(default=... if each.default is MISSING else each.default, description=each.metadata["help"])
-        parse = parsed(_parsed(each.metadata["parse"]))
-        fields[each.name] = (Annotated[Any, parse, WithJsonSchema({"type": ["string", "number"]})], described)
+        value = Annotated[
+            Any, parsed(each.metadata["parse"]), parsed(scalar), WithJsonSchema({"type": ["string", "number"]})
+        ]
+        fields[each.name] = (value, described)
     made = create_model(f"Inject{fault.__name__}", __base__=InjectFault, __doc__=fault.summary, **fields)
     made.key, made.kind = _key(fault.kind), fault
     return made
-
-
-def _parsed(parse: Any) -> Any:
-    def validate(value: Any) -> Any:
-        if not isinstance(value, str | int | float):
-            raise ValueError(f"{show(value)} is no value; allowed: text or a number")
-        try:
-            return parse(str(value))
-        except UsageError as error:
-            raise ValueError(str(error)) from None
-
-    return validate
 
 
 ACTIONS: Mapping[str, type[Action]] = {
     each.key: each for each in (*Action.__subclasses__(), *map(_injection, kinds().values())) if each is not InjectFault
 }
 """Every action by its key in a file: first the operator's actions, then the faults."""
-
-
-class ActionForm(OneKey):
-    """One action, by its key."""
-
-    what = "an action"

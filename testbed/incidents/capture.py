@@ -20,7 +20,7 @@ from testbed.kafka.admin import Admin
 from testbed.kafka.errors import UNSUPPORTED_VERSION, KafkaError, TopicConfigsError, UnreachableError
 from testbed.kafka.types import PartitionState, Reassignment, TopicPartition
 from testbed.paths import state_dir
-from testbed.reassignment.lag import LogSizes, growth, measure
+from testbed.reassignment.lag import growth, measure
 from testbed.reassignment.plan import Plan
 from testbed.throttle.configs import FOLLOWER_RATE, FOLLOWER_REPLICAS, LEADER_RATE, LEADER_REPLICAS, LISTS, RATES
 
@@ -117,7 +117,10 @@ def capture(
     problems: dict[int, KafkaError] = {}
     readings = measure(admin, brokers, measure_s, 2, wanted, problems=problems)
     silent = {broker for broker, error in problems.items() if isinstance(error, UnreachableError)}
-    notes += _log_notes(silent, problems.keys() - silent)
+    if silent:
+        notes.append(f"brokers {sorted(silent)} did not answer; sizes and rates are those of the others")
+    if offline := problems.keys() - silent:
+        notes.append(f"brokers {sorted(offline)} have log dirs with an error; the replay has them whole")
     configs = _topic_configs(admin, wanted, notes)
     throttle = lowest_rate(_rates(admin, [broker for broker in brokers if broker not in silent], notes), notes)
     partitions: dict[str, list[TopicPartition]] = {name: [] for name in wanted}
@@ -129,8 +132,8 @@ def capture(
         found[name] = CapturedTopic(
             before,
             tuple(_target(was, tp, running.get(tp), plan) for tp, was in zip(tps, before, strict=True)),
-            tuple(_size(readings[-1], tp) for tp in tps),
-            tuple(_inbound(readings, states[tp].leader, tp) for tp in tps),
+            tuple(max((logs[tp] for logs in readings[-1].logs.values() if tp in logs), default=0) for tp in tps),
+            tuple(0.0 if (leader := states[tp].leader) is None else growth(readings, leader, tp) for tp in tps),
             {key: value for key, value in configs.get(name, {}).items() if key in KEPT_CONFIGS},
         )
     if throttle is not None and plan is None:
@@ -155,14 +158,6 @@ def _running(admin: Admin) -> dict[TopicPartition, Reassignment]:
             raise
         text = "brokers before Kafka 2.4 do not list reassignments; capture from files of the cluster with --from"
         raise TestbedError(f"{error}: {text}") from error
-
-
-def _log_notes(silent: Collection[int], offline: Collection[int]) -> list[str]:
-    """Return notes on brokers whose logs, or some of them, could not be read."""
-    return [
-        *([f"brokers {sorted(silent)} did not answer; sizes and rates are those of the others"] if silent else []),
-        *([f"brokers {sorted(offline)} have log dirs with an error; the replay has them whole"] if offline else []),
-    ]
 
 
 def _topic_configs(admin: Admin, wanted: Sequence[str], notes: list[str]) -> Mapping[str, Mapping[str, str]]:
@@ -301,14 +296,6 @@ def _target(
         return running.target if running else None
     target = plan.targets.get(tp)
     return None if target == before else target
-
-
-def _size(sizes: LogSizes, tp: TopicPartition) -> int:
-    return max((logs[tp] for logs in sizes.logs.values() if tp in logs), default=0)
-
-
-def _inbound(readings: Sequence[LogSizes], leader: int | None, tp: TopicPartition) -> float:
-    return 0.0 if leader is None else growth(readings, leader, tp)
 
 
 def anonymised(cluster: CapturedCluster, key: bytes) -> CapturedCluster:

@@ -66,9 +66,7 @@ def check_hosts(nic_bps: int, kafka: str) -> None:
     load_document(topology_document("capture", one, nic_bps, kafka), "--nic or --kafka")
 
 
-def incident_document(
-    name: str, cluster: CapturedCluster, nic_bps: int, notes: Sequence[str] = ()
-) -> tuple[dict[str, Any], list[str]]:
+def incident_document(name: str, cluster: CapturedCluster, nic_bps: int) -> tuple[dict[str, Any], list[str]]:
     """Return the incident, and what it lacks of the capture, in sentences.
 
     Raise `UsageError` when nothing moves, or when a topic is larger than a file may say.
@@ -80,7 +78,7 @@ def incident_document(
             "--plan, or more brokers"
         )
     hosts = host_names(cluster)
-    lost = [*cluster.notes, *notes]
+    lost = list(cluster.notes)
     cluster, last_s = _in_reach(cluster, moving, lost)
     moving = {topic: cluster.topics[topic] for topic in moving}
     topics = {topic: _topic(topic, each, hosts, lost) for topic, each in cluster.topics.items()}
@@ -135,7 +133,8 @@ def _moves(
     actions: dict[float, list[dict[str, Any]]] = {}
     for topic, each in sorted(moving.items(), key=lambda item: item[1].begins_s):
         limit = {"throttle": "$throttle"} if throttled and each.throttled else {}
-        move = {"topics": [topic], "hosts": _turns([to or was for to, was in _pairs(each)], hosts), **limit}
+        placed = [to or was for to, was in zip(each.targets, each.replicas, strict=True)]
+        move = {"topics": [topic], "hosts": _turns(placed, hosts), **limit}
         actions.setdefault(round(each.begins_s, 1), []).append({"move": move})
     return [
         {
@@ -171,10 +170,6 @@ def _clean_up(moving: Mapping[str, CapturedTopic]) -> dict[str, Any]:
 def _at(after_s: float) -> str:
     """Return the time in the replay of what was so long after the first move; at least 1 s."""
     return f"{max(1.0, round(BEGIN_S + after_s, 1)):g}s"
-
-
-def _pairs(topic: CapturedTopic) -> list[tuple[tuple[int, ...] | None, tuple[int, ...]]]:
-    return list(zip(topic.targets, topic.replicas, strict=True))
 
 
 def _turns(placed: Sequence[Sequence[int]], hosts: Mapping[int, str]) -> list[Any]:
@@ -259,19 +254,13 @@ def _short_retentions(cluster: CapturedCluster, lasts_s: int) -> list[str]:
 
 
 def write_capture(
-    folder: Path,
-    name: str,
-    cluster: CapturedCluster,
-    nic_bps: int,
-    at: datetime,
-    notes: Sequence[str],
-    kafka: str = DEFAULT_KAFKA,
+    folder: Path, name: str, cluster: CapturedCluster, nic_bps: int, at: datetime, kafka: str = DEFAULT_KAFKA
 ) -> list[str]:
     """Write both files into a new folder, whole or not at all; return what they lack.
 
     Raise `UsageError` for files that would not replay, and `TestbedError` when they cannot be written.
     """
-    incident, lost = incident_document(name, cluster, nic_bps, notes)
+    incident, lost = incident_document(name, cluster, nic_bps)
     topology = topology_document(name, cluster, nic_bps, kafka)
     if folder.exists():
         raise UsageError(f"{folder} exists: give another folder with --out")
@@ -284,28 +273,20 @@ def write_capture(
         half.mkdir()
         durable.write(half / TOPOLOGY, _yaml(topology))
         durable.write(half / INCIDENT, comment + _yaml(incident))
-        _check(half)
+        load(half / INCIDENT)
         folder.parent.mkdir(parents=True, exist_ok=True)
         half.rename(folder)
-    except OSError as error:
-        shutil.rmtree(half, ignore_errors=True)
-        raise TestbedError(f"{folder}: it cannot be written: {error.strerror}; make room, or use --out") from error
-    except BaseException:
-        shutil.rmtree(half, ignore_errors=True)
-        raise
-    return lost
-
-
-def _check(folder: Path) -> None:
-    """Raise `UsageError` when the files in this folder would not replay."""
-    try:
-        load(folder / INCIDENT)
     except UsageError as error:
-        wrong = str(error).replace(f"{folder}/", "")
+        wrong = str(error).replace(f"{half}/", "")
         raise UsageError(
             f"nothing is written, because the files would not replay; change --scale-down, --topic, --nic or --kafka:\n"
             f"{wrong}"
         ) from error
+    except OSError as error:
+        raise TestbedError(f"{folder}: it cannot be written: {error.strerror}; make room, or use --out") from error
+    finally:
+        shutil.rmtree(half, ignore_errors=True)
+    return lost
 
 
 class _Plain(yaml.SafeDumper):

@@ -20,7 +20,6 @@ from testbed.incidents.tool_output import (
     broker_racks,
     described_topics,
     entity_configs,
-    log_dirs,
 )
 from testbed.kafka.types import ConfigResource, TopicPartition
 
@@ -53,14 +52,7 @@ class ClusterEvidence:
         ]
         # Entries of a log may have JSON that is none of an operator's.
         for block in json_blocks(text, self.remarks if is_log else problems):
-            report = log_dirs(block, problems)
-            if report is None:
-                found.append(self.reassignments.add_block(block, problems))
-                continue
-            found.append(True)
-            self.log_dirs.brokers |= report.brokers
-            self.log_dirs.sizes += report.sizes
-            self.log_dirs.errors += report.errors
+            found.append(self.log_dirs.add_block(block, problems) or self.reassignments.add_block(block, problems))
         return any(found) or len(problems) > before
 
     def _add_topics(self, text: EvidenceText, problems: list[str]) -> bool:
@@ -109,20 +101,18 @@ class ClusterEvidence:
                     )
         return bool(configs)
 
-    def _add_racks(self, racks: Iterable[BrokerRack]) -> bool:
-        recognised = False
+    def _add_racks(self, racks: list[BrokerRack]) -> bool:
         for each in racks:
-            recognised = True
             other = self.racks.setdefault(each.broker, each)
             if other.rack != each.rack:
                 self.remarks.append(
                     f"{each.place}: broker {each.broker} has another rack than in {other.place}, which counts"
                 )
-        return recognised
+        return bool(racks)
 
     def rack_of(self) -> Mapping[int, str | None]:
         """Return broker → rack, of all brokers whose rack is known: first by the tool, then by the last log line."""
-        return {each.broker: each.rack for each in [*self.logs.racks, *self.racks.values()]}
+        return {**self.logs.racks, **{each.broker: each.rack for each in self.racks.values()}}
 
 
 _UNREAD_LOG = {

@@ -170,19 +170,17 @@ def quota_poll(admin: Admin, host: str, broker: int) -> Callable[[], Iterable[Sa
     return poll
 
 
-def uplink_poll(fabric: Shell, devices: Mapping[str, tuple[str, str]]) -> Callable[[], Iterable[Sample]]:
-    """Return a poll of the bytes on each rack's uplink, by its devices (out of the rack, into it)."""
-    wanted = [
-        (rack, way, device) for rack, pair in devices.items() for way, device in zip(("tx", "rx"), pair, strict=True)
-    ]
-    files = [f"/sys/class/net/{device}/statistics/tx_bytes" for _rack, _way, device in wanted]
+def uplink_poll(fabric: Shell, rack: str, sends: str, receives: str) -> Callable[[], Iterable[Sample]]:
+    """Return a poll of the bytes on a rack's uplink, by the devices that send out of the rack and into it."""
+    devices = {"tx": sends, "rx": receives}
+    files = [f"/sys/class/net/{device}/statistics/tx_bytes" for device in devices.values()]
 
     def poll() -> Iterable[Sample]:
         ts_us = now_us()
         values = fabric.run(["cat", *files], timeout_s=5.0).stdout.split()
         return [
             Sample(ts_us, rack, f"uplink.{way}.bytes", float(value), label=device)
-            for (rack, way, device), value in zip(wanted, values, strict=True)
+            for (way, device), value in zip(devices.items(), values, strict=True)
         ]
 
     return poll

@@ -4,6 +4,8 @@ A text may be plain or gzip, UTF-8 with or without a mark, or UTF-16, with any e
 """
 
 import codecs
+import gzip
+import io
 import json
 import re
 import zlib
@@ -140,21 +142,15 @@ def decoded(content: bytes, most_bytes: int = MOST_BYTES) -> str:
 
 
 def _unzipped(content: bytes, most_bytes: int) -> bytes:
-    parts: list[bytes] = []
-    size = 0
-    while content.startswith(_GZIP):
-        stream = zlib.decompressobj(wbits=31)
-        try:
-            parts.append(stream.decompress(content, most_bytes + 1 - size))
-        except zlib.error as error:
-            raise ValueError(f"gzip that cannot be read: {error}") from error
-        size += len(parts[-1])
-        if size > most_bytes:
-            raise ValueError(f"larger than {most_bytes} bytes when decompressed; cut out the time of the incident")
-        if not stream.eof:
-            raise ValueError("the gzip ends too early: copy all of it")
-        content = stream.unused_data
-    return b"".join(parts)
+    try:
+        found = gzip.GzipFile(fileobj=io.BytesIO(content)).read(most_bytes + 1)
+    except EOFError:
+        raise ValueError("the gzip ends too early: copy all of it") from None
+    except (OSError, zlib.error) as error:
+        raise ValueError(f"gzip that cannot be read: {error}") from error
+    if len(found) > most_bytes:
+        raise ValueError(f"larger than {most_bytes} bytes when decompressed; cut out the time of the incident")
+    return found
 
 
 def json_blocks(text: EvidenceText, problems: list[str]) -> Iterator[JsonBlock]:

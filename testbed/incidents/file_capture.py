@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from testbed.errors import UsageError
-from testbed.incidents.broker_logs import LoggedMove, newest
+from testbed.incidents.broker_logs import LoggedMove
 from testbed.incidents.capture import (
     INTERNAL,
     KEPT_CONFIGS,
@@ -23,15 +23,19 @@ from testbed.incidents.capture import (
     replicas_before,
 )
 from testbed.incidents.cluster_evidence import ClusterEvidence
-from testbed.incidents.evidence import EvidenceError, SourceLine, id_list
-from testbed.incidents.move_timeline import move_timeline
-from testbed.incidents.tool_output import API_VERSIONS, CONFIGS, LOG_DIRS, TOPICS
-from testbed.kafka.types import BrokerConfigs, ConfigResource, PartitionState, Reassignment, TopicPartition
+from testbed.incidents.evidence import EvidenceError, id_list
+from testbed.incidents.move_timeline import in_logged_time
+from testbed.incidents.tool_output import API_VERSIONS, CONFIGS, LOG_DIRS, TOPICS, DescribedPartition
+from testbed.kafka.types import BrokerConfigs, ConfigResource, TopicPartition
 from testbed.reassignment.plan import Plan
 from testbed.throttle.configs import EVERY_BROKER, FOLLOWER_RATE, LEADER_RATE
 
 ASSUMED_BYTES = 100_000_000
 """Of a partition whose size no file says."""
+NO_LOAD = (
+    "what clients write is not in these files, so the replay has no load: a capture with --bootstrap, or the brokers' "
+    "metric BytesInPerSec, would tell"
+)
 _NUMBERS = {
     "min.insync.replicas": (1, 2**31),
     "segment.bytes": (1, 2**31),
@@ -45,15 +49,6 @@ class FileCapture:
 
     cluster: CapturedCluster
     remarks: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class _Placement:
-    """The replicas of a partition as files have them; `place` is where."""
-
-    state: PartitionState
-    running: Reassignment | None
-    place: SourceLine
 
 
 def captured_files(evidence: ClusterEvidence, *, plan: Plan | None = None, topics: Sequence[str] = ()) -> FileCapture:
@@ -73,17 +68,14 @@ class _Assembly:
         self._remarks = list(evidence.remarks)
         self._notes: list[str] = []
         self._moves = evidence.logs.moves()
-        self._newest = newest(self._moves)
+        self._newest = {move.tp: move for move in self._moves}  # of a partition's moves the one that began last
         self._given = plan
         self._plan = plan or evidence.reassignments.plan()
         self._placed = self._placements()
         self._partitions: dict[str, list[int]] = {}
         for tp in sorted(self._placed):
             self._partitions.setdefault(tp.topic, []).append(tp.partition)
-        self._sizes: dict[TopicPartition, int] = {}
-        for each in evidence.log_dirs.sizes:
-            # The largest replica has all of the log; one that is being copied has less.
-            self._sizes[each.tp] = max(self._sizes.get(each.tp, 0), each.size_bytes)
+        self._sizes = evidence.log_dirs.size_bytes
 
     def capture(self, topics: Sequence[str]) -> FileCapture:
         """See `captured_files`."""
@@ -100,36 +92,27 @@ class _Assembly:
                 ]
             )
         brokers = self._brokers(captured)
-        partitions = sum(len(each.replicas) for each in captured.values())
-        refuse_large(len(brokers), partitions)
-        timeline = move_timeline(captured, brokers, self._evidence.logs, self._moves)
+        refuse_large(len(brokers), sum(len(each.replicas) for each in captured.values()))
         throttle = self._throttle(brokers)
         self._note_log_dirs(captured)
         self._note_reassignments()
-        self._notes += timeline.notes
-        self._notes.append(
-            "what clients write is not in these files, so the replay has no load: a capture with --bootstrap, or the "
-            "brokers' metric BytesInPerSec, would tell"
-        )
-        cluster = CapturedCluster(brokers, timeline.topics, throttle, tuple(self._notes), timeline.outages)
-        return FileCapture(cluster, tuple(self._remarks))
+        cluster = CapturedCluster(brokers, captured, throttle, tuple(self._notes))
+        cluster = in_logged_time(cluster, self._evidence.logs, self._moves)
+        return FileCapture(replace(cluster, notes=(*cluster.notes, NO_LOAD)), tuple(self._remarks))
 
-    def _placements(self) -> dict[TopicPartition, _Placement]:
+    def _placements(self) -> dict[TopicPartition, DescribedPartition]:
         """Return the replicas of each partition: described, or else printed before a move, or else logged."""
         report = self._evidence.reassignments
-        placed: dict[TopicPartition, _Placement] = {}
-        for tp, move in self._newest.items():
-            if move.before is not None:
-                placed[tp] = _Placement(_unled(tp, move.before), None, move.place)
-        for tp, current in report.current.items():
-            placed[tp] = _Placement(_unled(tp, current.replicas), None, current.place)
-        for tp, each in self._evidence.partitions.items():
-            placed[tp] = _Placement(each.state, each.running, each.place)
+        only_replicas = DescribedPartition.of_replicas
+        placed = {
+            tp: only_replicas(tp, move.before, None, move.place)
+            for tp, move in self._newest.items()
+            if move.before is not None
+        }
+        placed |= {tp: only_replicas(tp, each.replicas, None, each.place) for tp, each in report.current.items()}
+        placed |= self._evidence.partitions
         for tp, listed in report.listed.items():
-            if tp in placed:
-                placed[tp] = replace(placed[tp], running=listed.running)
-            else:
-                placed[tp] = _Placement(_unled(tp, listed.running.replicas), listed.running, listed.place)
+            placed[tp] = replace(placed.get(tp, listed), running=listed.running)
         return placed
 
     def _targets(self, topics: Sequence[str]) -> dict[TopicPartition, tuple[int, ...]]:
@@ -139,13 +122,15 @@ class _Assembly:
         if self._plan is not None:
             refuse_empty(self._plan)
             self._check_plan(self._plan, topics)
-            self._compare("runs to", running)
+            for tp in sorted(running.keys() & self._plan.targets.keys()):
+                target = self._plan.targets[tp]
+                if {*target} != {*running[tp]}:
+                    place, runs_to = self._placed[tp].place, id_list(running[tp])
+                    self._remarks.append(f"{place}: {tp} runs to {runs_to}; the plan counts: {id_list(target)}")
             if self._given is not None and report.planned:
                 self._remarks.append(f"{len(report.planned)} targets in the files do not count: --plan replaces them")
             return dict(self._plan.targets)
-        if running:
-            return running
-        return self._logged_targets()
+        return running or self._logged_targets()
 
     def _logged_targets(self) -> dict[TopicPartition, tuple[int, ...]]:
         """Return the targets of the newest logged reassignments, of topics whose partitions are all described."""
@@ -172,15 +157,6 @@ class _Assembly:
                 f"partition; add the output of {TOPICS}, or make the plan anew"
                 for tp in unknown
             )
-
-    def _compare(self, how: str, others: Mapping[TopicPartition, tuple[int, ...]]) -> None:
-        """Remark on partitions that move elsewhere than the plan says."""
-        plan = self._plan.targets if self._plan is not None else {}
-        for tp in sorted(others):
-            if tp in plan and {*plan[tp]} != {*others[tp]}:
-                self._remarks.append(
-                    f"{self._placed[tp].place}: {tp} {how} {id_list(others[tp])}; the plan counts: {id_list(plan[tp])}"
-                )
 
     def _logged_target(self, tp: TopicPartition, move: LoggedMove) -> tuple[int, ...] | None:
         if move.target is not None:
@@ -311,20 +287,11 @@ class _Assembly:
             self._notes.append(f"{len(errors)} log dirs had an error; the replay has them whole")
 
     def _note_reassignments(self) -> None:
-        verified = self._evidence.reassignments.verified
-        self._remarks += [
-            f"{each.place}: no reassignment of {each.tp} runs, and its replicas are not {id_list(each.target)}"
-            for each in verified
-            if each.target is not None
-        ]
-        if states := Counter(each.state for each in verified):
+        self._remarks += self._evidence.reassignments.replaced
+        if states := self._evidence.reassignments.verified:
             counts = ", ".join(f"{count} {state}" for state, count in sorted(states.items()))
             self._notes.append(f"when --verify ran, the moves were: {counts}")
         self._notes += [] if self._plan is None else log_dir_notes(self._plan)
-
-
-def _unled(tp: TopicPartition, replicas: tuple[int, ...]) -> PartitionState:
-    return PartitionState(tp, None, 0, replicas, (), ())
 
 
 def _whole(text: str) -> bool:

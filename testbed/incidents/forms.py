@@ -20,8 +20,8 @@ from pydantic import (
 from results.criteria.timeline_expectation import Reference
 from testbed.form import refusal
 from testbed.suggestions import choices, show
-from testbed.topology import rules
-from testbed.units import format_duration, parse_byte_rate, parse_duration, parse_size
+from testbed.topology.values import PropertyValue
+from testbed.units import format_duration, parse_byte_rate, parse_duration, parse_share, parse_size
 
 NAME = r"^[a-z][a-z0-9]*(-[a-z0-9]+)*$"
 TOPIC = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$"
@@ -49,10 +49,9 @@ def parsed(parse: Callable[[Any], Any]) -> BeforeValidator:
 
 
 def parse_percent(value: object) -> float:
-    """Return the share of a text, 0.5 for `50%`. Raise ValueError outside 0 to 100."""
-    number = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?) ?%", value) if isinstance(value, str) else None
-    share = float(number[1]) / 100 if number else -1.0
-    if not 0 <= share <= 1:
+    """Return the share of a text, 0.5 for `50%`. Raise ValueError outside 0% to 100%."""
+    share = parse_share(value) / 1e6
+    if share > 1:
         raise ValueError(f"{show(value)} is not a share; allowed: 0% to 100%")
     return share
 
@@ -68,17 +67,11 @@ def _text(value: Any) -> str:
     return " ".join(value.split())
 
 
-def _scalar(value: Any) -> str:
+def scalar(value: Any) -> str:
+    """Return the text of a text, a number, true or false. Raise ValueError for a list or a mapping."""
     if not isinstance(value, str | int | float):
         raise ValueError(f"{show(value)} is no value; allowed: text, a number, true or false")
     return str(value).lower() if isinstance(value, bool) else str(value)
-
-
-def _property(value: Any) -> str:
-    text = _scalar(value)
-    if (wrong := rules.property_value_problem(text)) is not None:
-        raise ValueError(wrong)
-    return text
 
 
 def _named(pattern: str, what: str, such_as: str) -> BeforeValidator:
@@ -90,8 +83,7 @@ def _named(pattern: str, what: str, such_as: str) -> BeforeValidator:
     return parsed(parse)
 
 
-def throttle_rate(value: Any) -> int:
-    """Return a throttle's rate in bytes per second. Raise ValueError for 0."""
+def _throttle_rate(value: Any) -> int:
     rate = parse_byte_rate(value)
     if rate < 1:
         raise ValueError("a throttle of nothing; allowed: 1B/s or more")
@@ -118,8 +110,7 @@ def one_or_more(value: Any) -> tuple[Any, ...]:
     return tuple(value) if isinstance(value, list) else (value,)
 
 
-def placement(value: Any) -> list[list[str]]:
-    """Return the hosts of each partition in turn, for `[b1, b2]` and for a list of such lists. Raise ValueError."""
+def _placement(value: Any) -> list[list[str]]:
     nested = value if isinstance(value, list) and value and isinstance(value[0], list) else [value]
     for hosts in nested:
         if not isinstance(hosts, list) or not hosts or not all(isinstance(host, str) for host in hosts):
@@ -140,18 +131,20 @@ ParameterName = Annotated[str, _named(PARAMETER, "a parameter's name", "small le
 Duration = Annotated[float, parsed(parse_duration), _string(DURATION, "30s", "2min")]
 Size = Annotated[int, parsed(parse_size), _string(SIZE, "100MB", "4KiB")]
 ByteRate = Annotated[int, parsed(parse_byte_rate), _string(BYTE_RATE, "5MB/s")]
-ThrottleRate = Annotated[int, parsed(throttle_rate), _string(BYTE_RATE, "5MB/s")]
-Scalar = Annotated[str, parsed(_scalar), WithJsonSchema({"type": ["string", "number", "boolean"]})]
+ThrottleRate = Annotated[int, parsed(_throttle_rate), _string(BYTE_RATE, "5MB/s")]
+_SCALAR = WithJsonSchema({"type": ["string", "number", "boolean"]})
+Scalar = Annotated[str, parsed(scalar), _SCALAR]
 PropertyName = Annotated[str, _named(r"^[a-z][A-Za-z0-9._-]*$", "a property", "such as num.replica.fetchers")]
-Property = Annotated[str, parsed(_property), WithJsonSchema({"type": ["string", "number", "boolean"]})]
+Property = Annotated[PropertyValue, _SCALAR]
 Placement = Annotated[
-    list[list[Annotated[str, Reference("broker")]]],
-    parsed(placement),
+    list[list[str]],
+    Reference("broker"),
+    parsed(_placement),
     WithJsonSchema({"type": "array", "minItems": 1, "items": {"type": ["string", "array"]}}),
 ]
 """Hosts of the replicas of all partitions, or of each partition in turn."""
 OptionalTopic = Annotated[str | None, Reference("topic"), Field(description="One topic; all unless given.")]
-TopicNames = list[Annotated[str, Reference("topic")]]
+TopicNames = Annotated[list[str], Reference("topic")]
 
 CONTEXT: Mapping[str, Callable[[Any], Any]] = {
     "duration": _reader(parse_duration),
@@ -189,13 +182,15 @@ class OneKey(IncidentModel):
         return getattr(self, next(iter(self.model_fields_set)))
 
 
-def one_key(base: type[OneKey], known: Mapping[str, type[BaseModel]]) -> type[OneKey]:
-    """Return the model of a mapping with exactly one of these keys."""
+def one_key(name: str, noun: str, known: Mapping[str, type[BaseModel]]) -> type[OneKey]:
+    """Return the model of a mapping with exactly one of these keys; `noun` says what it is: `action`."""
     fields: dict[str, Any] = {}
     for key, model in known.items():
         described = Field(default=None, description=(model.__doc__ or "").strip().split("\n")[0])
         fields[key] = (model | None, described)
-    return create_model(base.__name__, __base__=base, __doc__=base.__doc__, **fields)
+    made = create_model(name, __base__=OneKey, __doc__=f"One {noun}, by its key.", **fields)
+    made.what = f"an {noun}"
+    return made
 
 
 class Shorthand(IncidentModel):

@@ -20,6 +20,7 @@ _HEAD = re.compile(
 )
 """A time with its level directly behind it; so the time that a container engine writes before a line is none."""
 _DATES = ("%Y-%m-%d", "%d.%m.%Y", "%d %b %Y")
+_LOGGER = re.compile(r" \([A-Za-z_][\w.$-]*\)$")
 _LOGGED = re.compile(r"(.* \([A-Za-z_][\w.$-]*\)) \[[^\]]*\]")
 """A message with its logger, and a thread behind it."""
 _UNNAMED = "log"
@@ -40,7 +41,7 @@ def kafka_line(raw: str) -> str:
         return raw
     named = _LOGGED.fullmatch(head["rest"])
     message = named[1] if named else head["rest"]
-    return _written(_time(head), head["level"], message, None if _has_logger(message) else _UNNAMED) or raw
+    return _written(_time(head), head["level"], message, None if _LOGGER.search(message) else _UNNAMED) or raw
 
 
 def has_log_lines(text: str) -> bool:
@@ -58,10 +59,6 @@ def _time(head: re.Match[str]) -> datetime | None:
             continue
         return moment.replace(tzinfo=zone)
     return None
-
-
-def _has_logger(message: str) -> bool:
-    return re.search(r" \([A-Za-z_][\w.$-]*\)$", message) is not None
 
 
 def _written(moment: datetime | None, level: str, message: str, logger: str | None) -> str | None:

@@ -10,7 +10,7 @@ from results.contract.incident import Variant
 from results.criteria.expectations import EXPECTATIONS
 from results.criteria.timeline_expectation import Reference, TimelineExpectation
 from testbed.form import refusal
-from testbed.incidents.actions import ACTIONS, Action, ActionForm
+from testbed.incidents.actions import ACTIONS, Action
 from testbed.incidents.forms import (
     ByteRate,
     Duration,
@@ -126,6 +126,8 @@ class LoadForm(IncidentModel):
     @model_validator(mode="after")
     def _few(self) -> Self:
         _check_record_size(self.record_size)
+        if not self.produce:
+            raise refusal("a load of nothing; allowed: 1B/s or more, or no load")
         if self.produce / self.record_size > _MAX_RECORDS_PER_S:
             raise refusal(
                 f"more than {_MAX_RECORDS_PER_S} records a second; allowed: a lower rate, or a larger record_size"
@@ -133,18 +135,12 @@ class LoadForm(IncidentModel):
         return self
 
 
-class ExpectationForm(OneKey):
-    """One expectation, by its key."""
-
-    what = "an expectation"
-
-
-if TYPE_CHECKING:  # for mypy the models with the keys are the models that they derive from
-    KnownAction = ActionForm
-    KnownExpectation = ExpectationForm
+if TYPE_CHECKING:  # for mypy the models with the keys are the model that they derive from
+    KnownAction = OneKey
+    KnownExpectation = OneKey
 else:
-    KnownAction = one_key(ActionForm, ACTIONS)
-    KnownExpectation = one_key(ExpectationForm, EXPECTATIONS)
+    KnownAction = one_key("ActionForm", "action", ACTIONS)
+    KnownExpectation = one_key("ExpectationForm", "expectation", EXPECTATIONS)
 
 
 class EntryForm(IncidentModel):
@@ -322,35 +318,8 @@ def entries_of(form: IncidentForm, variant: Variant) -> list[PlacedEntry]:
     return [*kept, *((("fixed", "add", index), entry) for index, entry in enumerate(fixed.add))]
 
 
-def variant_of(
-    form: IncidentForm,
-    variant: Variant,
-    topology: Topology,
-    entries: list[PlacedEntry],
-    parameters: Mapping[str, str],
-    document: Mapping[str, Any],
-) -> Incident:
-    """Return one variant of a checked form, with the defaults of all omitted fields."""
-    own = form.broken if variant == "broken" else form.fixed
-    return Incident(
-        name=form.name,
-        variant=variant,
-        summary=form.summary,
-        variant_summary=own.summary,
-        topology=topology,
-        state=form.state,
-        loads=tuple(form.load),
-        entries=tuple(_scheduled(path, entry, form.lasts) for path, entry in entries),
-        lasts_s=form.lasts,
-        settle_s=form.settle,
-        expected_failures=tuple(form.broken.expected_failures) if variant == "broken" else (),
-        defects=tuple(own.defects) if form.broken.defects or form.fixed.defects else None,
-        parameters=dict(parameters),
-        document=dict(document),
-    )
-
-
-def _scheduled(path: FieldPath, form: EntryForm, lasts_s: float) -> ScheduledEntry:
+def scheduled(path: FieldPath, form: EntryForm, lasts_s: float) -> ScheduledEntry:
+    """Return the entry at this path of a file, with the defaults of all omitted fields."""
     return ScheduledEntry(
         name=form.name or _numbered(path),
         trigger=form.trigger,

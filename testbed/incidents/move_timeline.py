@@ -1,10 +1,11 @@
 """When captured moves began and brokers stopped, by the logs: in seconds after the first move. Pure."""
 
-from collections.abc import Iterable, Mapping, Sequence
+import math
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
-from testbed.incidents.broker_logs import LoggedIsr, LoggedMove, LoggedOutage, LogReport
-from testbed.incidents.capture import BrokerOutage, CapturedTopic
+from testbed.incidents.broker_logs import LoggedIsr, LoggedMove, LogReport
+from testbed.incidents.capture import BrokerOutage, CapturedCluster, CapturedTopic
 from testbed.kafka.types import TopicPartition
 
 _AT_ONCE_S = 1.0
@@ -12,57 +13,55 @@ _AT_ONCE_S = 1.0
 
 
 @dataclass(frozen=True, slots=True)
-class MoveTimeline:
-    """The topics with the beginnings of their moves, the outages during these, and what does not fit, in sentences."""
-
-    topics: Mapping[str, CapturedTopic]
-    outages: tuple[BrokerOutage, ...]
-    notes: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
 class _Span:
-    """The time of the captured moves; `end_us` is None while one runs at the end of the logs."""
+    """The time of the captured moves; without an end (inf) while one runs at the end of the logs."""
 
     begin_us: int
-    end_us: int | None
+    end_us: float
 
     def has(self, begin_us: int, end_us: int | None) -> bool:
         """Return whether a time from `begin_us` to `end_us` overlaps."""
-        return (end_us is None or end_us > self.begin_us) and (self.end_us is None or begin_us < self.end_us)
+        return (end_us is None or end_us > self.begin_us) and begin_us < self.end_us
 
     def after_s(self, at_us: int) -> float:
         """Return how long after the beginning a time is."""
         return (at_us - self.begin_us) / 1e6
 
 
-def move_timeline(
-    topics: Mapping[str, CapturedTopic], brokers: Iterable[int], logs: LogReport, moves: Sequence[LoggedMove]
-) -> MoveTimeline:
-    """Return the timeline of these topics; `moves` are the logged reassignments."""
-    outages = logs.outages()
+def in_logged_time(cluster: CapturedCluster, logs: LogReport, moves: Iterable[LoggedMove]) -> CapturedCluster:
+    """Return the cluster with the beginnings of its moves, the outages during these, and notes on what does not fit.
+
+    `moves` are the logged reassignments.
+    """
+    topics, outages = cluster.topics, logs.outages()
     began = _began(topics, moves)
     if not began:
-        notes = []
+        notes = list(cluster.notes)
         if logs.accepted:
-            notes.append(f"the logs have {len(logs.accepted)} requests to move partitions, but not of which ones")
+            notes.append(f"the logs have {logs.accepted} requests to move partitions, but not of which ones")
         if outages:
             notes.append(f"the logs have {len(outages)} outages of brokers, but not when these moves began")
-        return MoveTimeline(topics, (), tuple(notes))
-    ends = [each.ended_us for each in began.values()]
-    span = _Span(
-        min(each.began_us for each in began.values()),
-        None if None in ends else max(end for end in ends if end is not None),
-    )
-    known = {*brokers}
-    during = [each for each in outages if each.broker in known and span.has(each.stopped_us, each.returned_us)]
-    notes = [*_move_notes(topics, began, span), *_isr_notes(topics, logs.isrs, span)]
+        return replace(cluster, notes=tuple(notes))
+    ends_us = [math.inf if each.ended_us is None else each.ended_us for each in began.values()]
+    span = _Span(min(each.began_us for each in began.values()), max(ends_us))
+    during = [
+        each for each in outages if each.broker in cluster.brokers and span.has(each.stopped_us, each.returned_us)
+    ]
+    notes = [*cluster.notes, *_move_notes(topics, began, span), *_isr_notes(topics, logs.isrs, span)]
     if others := len(outages) - len(during):
         notes.append(f"{others} outages of brokers are not during these moves, or of other brokers: without these")
-    return MoveTimeline(_timed(topics, began, span), tuple(_outage(each, span) for each in during), tuple(notes))
+    timed = tuple(
+        BrokerOutage(
+            each.broker,
+            span.after_s(each.stopped_us),
+            None if each.returned_us is None else span.after_s(each.returned_us),
+        )
+        for each in during
+    )
+    return replace(cluster, topics=_timed(topics, began, span), outages=timed, notes=tuple(notes))
 
 
-def _began(topics: Mapping[str, CapturedTopic], moves: Sequence[LoggedMove]) -> dict[TopicPartition, LoggedMove]:
+def _began(topics: Mapping[str, CapturedTopic], moves: Iterable[LoggedMove]) -> dict[TopicPartition, LoggedMove]:
     """Return the newest logged reassignment of each partition that has the captured target."""
     began: dict[TopicPartition, LoggedMove] = {}
     for move in moves:
@@ -131,8 +130,3 @@ def _isr_notes(topics: Mapping[str, CapturedTopic], isrs: Iterable[LoggedIsr], s
                 "first move began; the replay has those of its own brokers"
             )
     return notes
-
-
-def _outage(logged: LoggedOutage, span: _Span) -> BrokerOutage:
-    returned_s = None if logged.returned_us is None else span.after_s(logged.returned_us)
-    return BrokerOutage(logged.broker, span.after_s(logged.stopped_us), returned_s)

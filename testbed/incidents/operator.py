@@ -1,8 +1,9 @@
 """The operator of a replay: performs the timeline's actions on a cluster, and restores everything at the end."""
 
 import threading
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from typing import Any
 
 from testbed.errors import TestbedError
@@ -33,7 +34,7 @@ from testbed.throttle.recovery import restore
 from testbed.topology.model import Topology
 from testbed.wait import WaitTimeout, wait_for
 
-IN_FORCE_S, SERVING_S, DELETED_S, ELECTED_S = 30.0, 60.0, 8.0, 5.0
+IN_FORCE_S, RESTORED_S, SERVING_S, DELETED_S, ELECTED_S = 30.0, 15.0, 60.0, 8.0, 5.0
 LOOK_S = 0.2
 EventSink = Callable[[str, str, Mapping[str, Any]], None]
 
@@ -57,14 +58,12 @@ def lists_for(
 
 def affected_brokers(fault: Fault, topology: Topology) -> list[int]:
     """Return the ids of the brokers that a fault's parameters name, as hosts or by their rack; all when none. Pure."""
-    words: set[str] = set()
-    for each in parameters(type(fault)):
-        value = getattr(fault, each.name)
-        words |= {value} if isinstance(value, str) else set(value) if isinstance(value, tuple) else set()
+    given = {each.name: getattr(fault, each.name) for each in parameters(type(fault))}
+    words = {word for value in given.values() for word in (value if isinstance(value, tuple) else (value,))}
     ids = {host.name: host.node_id for host in topology.brokers if host.node_id is not None}
     named = [broker for host, broker in ids.items() if host in words or topology.host(host).rack in words]
     # A cut affects both sides; of a fault that names no broker the testbed cannot tell.
-    return sorted(ids.values()) if not named or "peers" in {each.name for each in parameters(type(fault))} else named
+    return sorted(ids.values()) if not named or "peers" in given else named
 
 
 class OperatorThrottle:
@@ -76,9 +75,6 @@ class OperatorThrottle:
 
     def __init__(self, admin: Admin, journals: JournalFolder, on_event: EventSink) -> None:
         self._admin, self._journals, self._on_event = admin, journals, on_event
-        self._originals: dict[ConfigResource, dict[str, str]] = {}
-        self._set: dict[tuple[ConfigResource, str], str] = {}
-        self._removed: set[tuple[ConfigResource, str]] = set()
         self._journal: ThrottleJournal | None = None
 
     def set(self, wanted: ConfigValues) -> None:
@@ -86,12 +82,13 @@ class OperatorThrottle:
         detail = {str(r): dict(k) for r, k in wanted.items()}
         self._on_event("throttle.setting", "throttle", detail)
         with self._journals.held():
-            self._read_originals(wanted)
+            known = self._known()
             for resource, keys in wanted.items():
+                there = {} if all((resource, key) in known for key in keys) else read_configs(self._admin, resource)
                 for key, value in keys.items():
-                    self._set[resource, key] = value
-                    self._removed.discard((resource, key))
-            self._write()
+                    change = known.get((resource, key), ConfigChange(resource, key, there.get(key), value))
+                    known[resource, key] = replace(change, value=value, removed=False)
+            self._write(known)
             for resource, keys in wanted.items():
                 self._admin.alter_configs(resource, dict(keys))
         self._on_event("throttle.set", "throttle", detail)
@@ -120,14 +117,14 @@ class OperatorThrottle:
         detail = {"brokers": sorted(brokers), "topics": sorted(topics)}
         self._on_event("throttle.removing", "throttle", detail)
         with self._journals.held():
-            self._read_originals(keys_of)
+            known = self._known()
             for resource, keys in keys_of.items():
                 there = read_configs(self._admin, resource)
                 present = [key for key in keys if key in there]
                 for key in present:
-                    self._set.setdefault((resource, key), there[key])
-                    self._removed.add((resource, key))
-                self._write()
+                    change = known.get((resource, key), ConfigChange(resource, key, there[key], there[key]))
+                    known[resource, key] = replace(change, removed=True)
+                self._write(known)
                 self._admin.alter_configs(resource, {}, present)
         self._on_event("throttle.removed", "throttle", detail)
 
@@ -144,44 +141,25 @@ class OperatorThrottle:
             left += [f"{resource}: {key}" for key in (*RATES, *LISTS) if there.get(key)]
         self._on_event("throttle.found", "throttle", {"left": left, "unread": unread})
 
-    def restore(self, timeout_s: float = 15.0) -> None:
+    def restore(self) -> None:
         """Restore the original configuration. Raise `RestoreError` on failure; the journal stays then."""
         if self._journal is None:
             return
         with self._journals.held():
-            self._read_originals(())
-            restore(self._admin, self._changes(), timeout_s)
+            restore(self._admin, tuple(self._known().values()), RESTORED_S)
             self._journals.remove(self._journal.id)
             self._journal = None
         self._on_event("throttle.restored", "throttle", {})
 
-    def _read_originals(self, resources: Iterable[ConfigResource]) -> None:
-        """Read the configuration of resources before their first change.
+    def _known(self) -> dict[tuple[ConfigResource, str], ConfigChange]:
+        """Return the changes so far. The heal of an earlier fault corrects their originals in the journal on disk."""
+        changes = () if self._journal is None else self._journals.latest(self._journal).changes
+        return {(change.resource, change.key): change for change in changes}
 
-        The journal is newer when a fault began before this throttle and was healed after it was set.
-        """
-        for change in self._journals.latest(self._journal).changes if self._journal else ():
-            found = {key: value for key, value in self._originals[change.resource].items() if key != change.key}
-            now = {} if change.original is None else {change.key: change.original}
-            self._originals[change.resource] = found | now
-        for resource in resources:
-            if resource not in self._originals:
-                self._originals[resource] = read_configs(self._admin, resource)
-
-    def _changes(self) -> tuple[ConfigChange, ...]:
-        return tuple(
-            ConfigChange(
-                resource, key, self._originals[resource].get(key), value, removed=(resource, key) in self._removed
-            )
-            for (resource, key), value in self._set.items()
-        )
-
-    def _write(self) -> None:
-        if self._journal is None:
-            self._journal = ThrottleJournal.new(self._admin.bootstrap, self._admin.cluster().cluster_id, ())
+    def _write(self, known: Mapping[tuple[ConfigResource, str], ConfigChange]) -> None:
         # With the same id each write replaces the previous journal as a whole.
-        old = self._journal
-        self._journal = ThrottleJournal(old.id, old.bootstrap, old.cluster_id, self._changes(), old.owner)
+        old = self._journal or ThrottleJournal.new(self._admin.bootstrap, self._admin.cluster().cluster_id, ())
+        self._journal = replace(old, changes=tuple(known.values()))
         self._journals.write(self._journal)
 
 
@@ -334,8 +312,8 @@ class ClusterOperator:
             wait_for(self._not_preferred, lambda found: not found, ELECTED_S, LOOK_S, "the preferred leaders")
         except (KafkaError, WaitTimeout) as error:
             problems.append(str(error))
-        with suppress(KafkaError, WaitTimeout):  # expectations judge the logs that are left
-            wait_for(self._strays, lambda found: not found, DELETED_S, LOOK_S, "old logs to be deleted")
+        with suppress(KafkaError):  # expectations judge the logs that are left
+            self._wait_for_deletions()
         self._poll.forget()
         self._event("replicas.converged", "replicas", {"missing": problems, "in_time": in_time})
 
@@ -369,8 +347,7 @@ class ClusterOperator:
         """Record the final state of the cluster: reassignments, partitions, and the logs on each broker."""
         topics = list(self._topics)
         try:
-            with suppress(WaitTimeout):  # a broker deletes a log some time after its replica was removed
-                wait_for(self._strays, lambda found: not found, DELETED_S, LOOK_S, "old logs to be deleted")
+            self._wait_for_deletions()
             listed, states = self._admin.reassignments(topics), self._admin.partitions(topics)
             logs = self._admin.log_dirs(list(self._ids.values()), topics)
         except KafkaError as error:
@@ -386,15 +363,21 @@ class ClusterOperator:
         }
         self._event("cluster.found", "cluster", detail)
 
-    def _strays(self) -> list[str]:
-        states = self._admin.partitions(list(self._topics))
-        logs = self._admin.log_dirs(list(self._ids.values()), list(self._topics))
-        return [
-            f"broker {broker} keeps {tp}"
-            for broker, found in logs.items()
-            for tp in found
-            if tp in states and broker not in states[tp].replicas
-        ]
+    def _wait_for_deletions(self) -> None:
+        """Wait a while for old logs: a broker deletes a log some time after its replica was removed."""
+        topics = list(self._topics)
+
+        def strays() -> list[str]:
+            states, logs = self._admin.partitions(topics), self._admin.log_dirs(list(self._ids.values()), topics)
+            return [
+                f"broker {broker} keeps {tp}"
+                for broker, found in logs.items()
+                for tp in found
+                if tp in states and broker not in states[tp].replicas
+            ]
+
+        with suppress(WaitTimeout):
+            wait_for(strays, lambda found: not found, DELETED_S, LOOK_S, "old logs to be deleted")
 
     def _affected(self, fault: Fault) -> dict[str, Any]:
         """Return a fault's text and the brokers that it affects: those of the hosts or the rack that it names."""

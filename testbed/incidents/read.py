@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from results.contract.incident import Variant
-from results.criteria.expectations import EXPECTATIONS, MoveDone
+from results.criteria.expectations import EXPECTATIONS, MoveDone, ReassignmentCompleted
 from results.criteria.incident import ALWAYS
 from results.criteria.timeline_expectation import Reference
 from testbed.defects.parse import by_host
@@ -25,7 +25,7 @@ from testbed.incidents.model import (
     IncidentForm,
     PlacedEntry,
     entries_of,
-    variant_of,
+    scheduled,
 )
 from testbed.incidents.triggers import MoveShare
 from testbed.kafka.capabilities import LacksCapability, of_software, require
@@ -117,7 +117,9 @@ def _variant(document: Document, variant: Variant, vary: Mapping[str, str], fold
         raise FormError(document.problems or [document.problem((), "it cannot be read")])
     entries = entries_of(form, variant)
     try:
-        topology = _topology(form.topology, folder)
+        # A ready topology's name, or a path from the file's folder.
+        near = folder / form.topology
+        topology = find_topology(str(near) if form.topology not in ready() and is_file(near) else form.topology)
     except TestbedError as error:
         raise FormError([document.problem(("topology",), str(error))]) from None
     own = form.broken if variant == "broken" else form.fixed
@@ -131,7 +133,22 @@ def _variant(document: Document, variant: Variant, vary: Mapping[str, str], fold
         raise FormError([document.problem((variant, field), str(error))]) from None
     violations = _violations(form, topology, entries)
     document.raise_violations(Violation(_in_text(each.path, values), each.message) for each in violations)
-    return variant_of(form, variant, topology, entries, parameters, values)
+    return Incident(
+        name=form.name,
+        variant=variant,
+        summary=form.summary,
+        variant_summary=own.summary,
+        topology=topology,
+        state=form.state,
+        loads=tuple(form.load),
+        entries=tuple(scheduled(path, entry, form.lasts) for path, entry in entries),
+        lasts_s=form.lasts,
+        settle_s=form.settle,
+        expected_failures=tuple(form.broken.expected_failures) if variant == "broken" else (),
+        defects=tuple(own.defects) if form.broken.defects or form.fixed.defects else None,
+        parameters=parameters,
+        document=values,
+    )
 
 
 def _in_text(path: FieldPath, values: Any) -> FieldPath:
@@ -148,36 +165,28 @@ def _in_text(path: FieldPath, values: Any) -> FieldPath:
     return tuple(found)
 
 
-def _topology(text: str, folder: Path) -> Topology:
-    near = folder / text
-    return find_topology(str(near) if text not in ready() and is_file(near) else text)
-
-
 # ---- parameters
 
 
 def _check_varied(values: Mapping[str, Any], vary: Mapping[str, str]) -> None:
-    known = values.get("parameters")
-    names = list(known) if isinstance(known, dict) else []
-    for name in vary:
-        if name not in names:
-            allowed = choices(names) if names else "none, this incident has no parameters"
-            raise UsageError(
-                f"--set {name}: there is no parameter {name}; allowed: {allowed}{did_you_mean(name, names)}"
-            )
+    names = list(_mapping(values.get("parameters")))
+    name = next((each for each in vary if each not in names), None)
+    if name is not None:
+        allowed = choices(names) if names else "none, this incident has no parameters"
+        raise UsageError(f"--set {name}: there is no parameter {name}; allowed: {allowed}{did_you_mean(name, names)}")
 
 
 def _parameters(values: Any, variant: Variant, vary: Mapping[str, str]) -> dict[str, str]:
     """Return the file's parameters. The fixed variant's replace them, and `vary` replaces both."""
-    values = values if isinstance(values, dict) else {}
-    fixed = values.get("fixed")
-    layers = [values.get("parameters")]
-    if variant == "fixed" and isinstance(fixed, dict):
-        layers.append(fixed.get("parameters"))
-    found: dict[str, str] = {}
-    for layer in layers:
-        found |= {key: str(value) for key, value in layer.items()} if isinstance(layer, dict) else {}
-    return found | dict(vary)
+    values = _mapping(values)
+    layers = [values, _mapping(values.get("fixed"))] if variant == "fixed" else [values]
+    own = {key: str(value) for each in layers for key, value in _mapping(each.get("parameters")).items()}
+    return own | dict(vary)
+
+
+def _mapping(value: Any) -> Mapping[str, Any]:
+    """Return a mapping, or an empty one in place of another value: its type is checked later."""
+    return value if isinstance(value, dict) else {}
 
 
 def _substituted(value: Any, path: FieldPath, parameters: Mapping[str, str], unknown: dict[FieldPath, str]) -> Any:
@@ -245,17 +254,8 @@ def _references(
     elif hasattr(value, "model_fields_set"):
         for name in value.model_fields_set:
             field = type(value).model_fields[name]
-            marked = next((each.kind for each in _marks(field.annotation, field.metadata)), None)
+            marked = next((each.kind for each in field.metadata if isinstance(each, Reference)), None)
             yield from _references((*path, name), getattr(value, name), names, marked)
-
-
-def _marks(annotation: Any, metadata: Iterable[Any]) -> Iterator[Reference]:
-    """Return the references among a field's annotations and its items' annotations."""
-    yield from (each for each in metadata if isinstance(each, Reference))
-    yield from (each for each in getattr(annotation, "__metadata__", ()) if isinstance(each, Reference))
-    for inner in getattr(annotation, "__args__", ()):
-        if not isinstance(inner, type) or hasattr(inner, "__args__"):
-            yield from _marks(inner, ())
 
 
 def _actions(path: FieldPath, entry: EntryForm, topology: Topology) -> Iterator[Violation]:
@@ -273,15 +273,16 @@ def _actions(path: FieldPath, entry: EntryForm, topology: Topology) -> Iterator[
 
 def _times(path: FieldPath, entry: EntryForm, lasts_s: float) -> Iterator[Violation]:
     at_s = entry.at.time if entry.at is not None else 0.0
-    for name, value in (("at", at_s), ("within", entry.within)):
+    acts_s = (at_s or 0.0) + entry.delay
+    late = "at" if at_s is not None and at_s > lasts_s else "delay"
+    for name, value in ((late, acts_s), ("within", entry.within)):
         if value is not None and value > lasts_s:
             yield Violation(
                 (*path, name), f"{format_seconds(value)} is after the end; allowed: lasts, {format_seconds(lasts_s)}"
             )
     for index, each in enumerate(entry.expectations):
-        begins_s = at_s or 0.0
-        if isinstance(each, MoveDone) and begins_s <= lasts_s < begins_s + each.within:
-            ends, most = format_seconds(begins_s + each.within), format_seconds(lasts_s)
+        if isinstance(each, MoveDone | ReassignmentCompleted) and acts_s <= lasts_s < acts_s + each.within:
+            ends, most = format_seconds(acts_s + each.within), format_seconds(lasts_s)
             text = f"{each}: would have to be watched until {ends}; allowed: lasts, {most}"
             yield Violation((*path, "expect", index, each.key, "within"), text)
     if at_s is not None and entry.within is not None:

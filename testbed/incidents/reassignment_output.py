@@ -1,10 +1,12 @@
 """What `kafka-reassign-partitions` reads and prints: plans, --generate, --execute, --list and --verify. Pure."""
 
 import re
+from collections import Counter
 from dataclasses import dataclass, field
 
 from testbed.errors import UsageError
 from testbed.incidents.evidence import EvidenceText, JsonBlock, SourceLine, broker_ids, id_list, partition_name
+from testbed.incidents.tool_output import DescribedPartition
 from testbed.kafka.types import Reassignment, TopicPartition
 from testbed.reassignment.plan import Plan
 from testbed.reassignment.plan_file import plan_from_json
@@ -18,8 +20,9 @@ _LISTED = re.compile(
     r"(?: adding: (?P<adding>[^.]*)\.)?(?: removing: (?P<removing>[^.]*)\.)?"
 )
 _VERIFIED = re.compile(
-    r"Reassignment of partition (?P<tp>\[[^\]]*\]|\S+) "
-    r"(?P<state>is completed?|completed successfully|is (?:still )?in progress|failed)\.?"
+    r"Reassignment of partition (?:\[[^\]]*\]|\S+) "
+    r"(?:(?P<complete>is completed?|completed successfully)|(?P<running>is (?:still )?in progress)|(?P<failed>failed))"
+    r"\.?"
 )
 _REPLACED = re.compile(
     r"There is no active reassignment of partition (?P<tp>\[[^\]]*\]|\S+), "
@@ -37,37 +40,17 @@ class PlannedTarget:
     place: SourceLine
 
 
-@dataclass(frozen=True, slots=True)
-class ListedReassignment:
-    """A line of --list."""
-
-    tp: TopicPartition
-    running: Reassignment
-    place: SourceLine
-
-
-@dataclass(frozen=True, slots=True)
-class VerifiedMove:
-    """A line of --verify: `state` is complete, running, failed or replaced. A replaced one has its target."""
-
-    tp: TopicPartition
-    state: str
-    target: tuple[int, ...] | None
-    place: SourceLine
-
-
 @dataclass(slots=True)
 class ReassignmentReport:
-    """What files say of reassignments: plans, the placement before them, and what --list and --verify printed.
-
-    `empty_list` is where --list said that nothing runs.
-    """
+    """What files say of reassignments: plans, the placement before them, and what --list and --verify printed."""
 
     planned: dict[TopicPartition, PlannedTarget] = field(default_factory=dict)
     current: dict[TopicPartition, PlannedTarget] = field(default_factory=dict)
-    listed: dict[TopicPartition, ListedReassignment] = field(default_factory=dict)
-    verified: list[VerifiedMove] = field(default_factory=list)
-    empty_list: SourceLine | None = None
+    listed: dict[TopicPartition, DescribedPartition] = field(default_factory=dict)
+    verified: Counter[str] = field(default_factory=Counter)
+    """State by --verify (complete, running, failed or replaced) → in how many lines."""
+    replaced: list[str] = field(default_factory=list)
+    """The lines about moves that were replaced, in sentences with their places."""
 
     def plan(self) -> Plan | None:
         """Return the plan of all files together, or None when there is none."""
@@ -104,16 +87,15 @@ class ReassignmentReport:
         for place, line in text.lines_with(": replicas: ", "eassignment of partition ", _NOTHING_RUNS, _STATUS):
             stripped = line.strip()
             try:
-                if stripped == _NOTHING_RUNS:
-                    self.empty_list = place
-                elif listed := _LISTED.fullmatch(stripped):
+                if listed := _LISTED.fullmatch(stripped):
                     self._list(listed, place, problems)
                 elif found := _VERIFIED.fullmatch(stripped):
-                    self.verified.append(VerifiedMove(partition_name(found["tp"]), _state(found["state"]), None, place))
+                    self.verified.update(state for state, said in found.groupdict().items() if said)
                 elif found := _REPLACED.fullmatch(stripped):
-                    tp, target = partition_name(found["tp"]), broker_ids(found["target"])
-                    self.verified.append(VerifiedMove(tp, "replaced", target, place))
-                elif stripped.rstrip(":") != _STATUS:
+                    tp, target = partition_name(found["tp"]), id_list(broker_ids(found["target"]))
+                    self.replaced.append(f"{place}: no reassignment of {tp} runs, and its replicas are not {target}")
+                    self.verified["replaced"] += 1
+                elif stripped.rstrip(":") not in (_NOTHING_RUNS, _STATUS):
                     continue
             except ValueError as error:
                 problems.append(f"{place}: {error}; {_COPY}")
@@ -122,23 +104,15 @@ class ReassignmentReport:
 
     def _list(self, line: re.Match[str], place: SourceLine, problems: list[str]) -> None:
         tp, replicas = partition_name(line["tp"]), broker_ids(line["replicas"])
-        running = Reassignment(replicas, broker_ids(line["adding"] or ""), broker_ids(line["removing"] or ""))
+        adding, removing = broker_ids(line["adding"] or ""), broker_ids(line["removing"] or "")
         # Brokers list the adding replicas among all; other servers of the protocol need not.
-        running = _with_adding(running)
+        replicas = (*(broker for broker in adding if broker not in replicas), *replicas)
+        running = Reassignment(replicas, adding, removing)
         if not running.target:
             raise ValueError(f"{tp} has no replicas after its move")
-        other = self.listed.setdefault(tp, ListedReassignment(tp, running, place))
-        if {*other.running.target} != {*running.target}:
+        other = self.listed.setdefault(tp, DescribedPartition.of_replicas(tp, replicas, running, place)).running
+        if other is not None and {*other.target} != {*running.target}:
             problems.append(
-                f"{place}: {tp} moves to {id_list(running.target)}, and to {id_list(other.running.target)} in "
-                f"{other.place}; give the list of one time"
+                f"{place}: {tp} moves to {id_list(running.target)}, and to {id_list(other.target)} in "
+                f"{self.listed[tp].place}; give the list of one time"
             )
-
-
-def _with_adding(running: Reassignment) -> Reassignment:
-    lacking = tuple(broker for broker in running.adding if broker not in running.replicas)
-    return Reassignment((*lacking, *running.replicas), running.adding, running.removing) if lacking else running
-
-
-def _state(text: str) -> str:
-    return "running" if "progress" in text else "failed" if text == "failed" else "complete"

@@ -338,7 +338,7 @@ class IncidentScenario:
             places = testbed.places()
             at_ends = [each for each in shaped_devices(testbed.topology) if each.what.startswith("rack ")]
             for rack, up, down in zip(testbed.topology.uplinks, at_ends[::2], at_ends[1::2], strict=True):
-                look = uplink_poll(shell_of(up.fabric, places[up.fabric]), {rack: (up.device, down.device)})
+                look = uplink_poll(shell_of(up.fabric, places[up.fabric]), rack, up.device, down.device)
                 pollers.append(recorder.poll(f"uplink of {rack}", 1.0, look))
         recorder.wait_for_all()
         return pollers
@@ -346,13 +346,11 @@ class IncidentScenario:
     def _play_timeline(self) -> None:
         incident, recorder = self._incident, self._recorder
         self._context.progress(f"playing {incident.name}, the {incident.variant} variant: {incident.variant_summary}")
-        clock = MonotonicClock()
         recorder.event("incident.started", incident.name, {"brokers": self._ids})
-        played = play(incident, clock, self._poll.newest, self._perform, self._poll.moving)
+        failed = play(incident, MonotonicClock(), self._poll.newest, self._perform, self._poll.moving)
         recorder.event("incident.ended", incident.name)
-        for each in played.performed:
-            if each.error is not None:
-                recorder.event("incident.failed", each.due.entry.name, {"error": each.error})
+        for entry, error in failed.items():
+            recorder.event("incident.failed", entry, {"error": error})
 
     def _record_evidence(self) -> None:
         """Record the cluster's final state and the metadata log, if an expectation reads them."""

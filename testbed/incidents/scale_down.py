@@ -8,7 +8,8 @@ the moves, throttle ÷ inbound, NIC ÷ throttle, and the distribution of sizes.
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from itertools import combinations, product
 
 from testbed.incidents.capture import BrokerOutage, CapturedCluster, CapturedTopic
 
@@ -17,21 +18,11 @@ MOVE_WEIGHT = 10
 """A move that vanishes, since its brokers are merged, costs as much as this many lost replicas of the same size."""
 
 
-@dataclass(frozen=True, slots=True)
-class SmallerCluster:
-    """The result: the cluster, the broker that each original one is now, both factors, and what was lost."""
-
-    cluster: CapturedCluster
-    broker_of: Mapping[int, int]
-    bytes_factor: float
-    rate_factor: float
-    lost: tuple[str, ...]
-
-
-def scale_down(cluster: CapturedCluster, brokers: int, most_bytes: int, rate_factor: float = 1.0) -> SmallerCluster:
+def scale_down(cluster: CapturedCluster, brokers: int, most_bytes: int, rate_factor: float = 1.0) -> CapturedCluster:
     """Return the cluster on at most `brokers` brokers with at most `most_bytes` of records, each counted once.
 
-    Raise ValueError for fewer than one broker, or no byte, or a factor that is not above 0 and finite.
+    Its notes also say what it lost. Raise ValueError for fewer than one broker, or no byte, or a factor that is not
+    above 0 and finite.
     """
     if brokers < 1 or most_bytes < 1 or not 0 < rate_factor < math.inf:
         raise ValueError(
@@ -39,7 +30,7 @@ def scale_down(cluster: CapturedCluster, brokers: int, most_bytes: int, rate_fac
         )
     whole = sum(sum(topic.size_bytes) for topic in cluster.topics.values())
     factor = min(1.0, most_bytes / whole) if whole else 1.0
-    broker_of = _merged(cluster, brokers)
+    broker_of = merged_brokers(cluster, brokers)
     lost_replicas = lost_moves = partitions = lowered = 0
     topics: dict[str, CapturedTopic] = {}
     for name, topic in cluster.topics.items():
@@ -62,6 +53,7 @@ def scale_down(cluster: CapturedCluster, brokers: int, most_bytes: int, rate_fac
         )
     throttle = cluster.throttle_bytes_per_s
     lost = [
+        *cluster.notes,
         *([f"{lost_replicas} of {partitions} partitions have fewer replicas"] if lost_replicas else []),
         *([f"{lowered} topics have a lower {LEAST_IN_SYNC}, since they have fewer replicas"] if lowered else []),
         *([f"{lost_moves} moves are within one broker now, and vanish"] if lost_moves else []),
@@ -79,7 +71,7 @@ def scale_down(cluster: CapturedCluster, brokers: int, most_bytes: int, rate_fac
         smaller = replace(smaller, outages=_merged_outages(cluster.outages, broker_of)).in_time(factor / rate_factor)
         if factor != rate_factor:
             lost.append(f"the timeline is × {factor / rate_factor:.3g}, as the moves are")
-    return SmallerCluster(smaller, broker_of, factor, rate_factor, tuple(lost))
+    return replace(smaller, notes=tuple(lost))
 
 
 def _merged_outages(outages: Iterable[BrokerOutage], broker_of: Mapping[int, int]) -> tuple[BrokerOutage, ...]:
@@ -112,7 +104,7 @@ def _on(hosts: Iterable[int], broker_of: Mapping[int, int]) -> tuple[int, ...]:
     return tuple(dict.fromkeys(broker_of[broker] for broker in hosts))
 
 
-def _merged(cluster: CapturedCluster, most: int) -> dict[int, int]:
+def merged_brokers(cluster: CapturedCluster, most: int) -> dict[int, int]:
     """Return the broker that each one becomes. The heaviest goes first, to where it collides least."""
     weight: Counter[int] = Counter(dict.fromkeys(cluster.brokers, 0))
     together: Counter[tuple[int, int]] = Counter()
@@ -120,12 +112,12 @@ def _merged(cluster: CapturedCluster, most: int) -> dict[int, int]:
         for hosts, target, size in zip(topic.replicas, topic.targets, topic.size_bytes, strict=True):
             for broker in hosts:
                 weight[broker] += size + 1
-            _count(together, hosts, size + 1)
-            if target is not None:
-                _count(together, target, size + 1)
-                for old in set(hosts) - set(target):
-                    for new in set(target) - set(hosts):
-                        together[min(old, new), max(old, new)] += MOVE_WEIGHT * (size + 1)
+            after = hosts if target is None else target
+            for placed in (hosts, () if target is None else target):
+                for pair in combinations(sorted(placed), 2):
+                    together[pair] += size + 1
+            for old, new in product({*hosts} - {*after}, {*after} - {*hosts}):
+                together[min(old, new), max(old, new)] += MOVE_WEIGHT * (size + 1)
     groups: list[list[int]] = [[] for _ in range(min(most, len(weight)))]
     for broker in sorted(weight, key=lambda each: (-weight[each], each)):
 
@@ -135,10 +127,3 @@ def _merged(cluster: CapturedCluster, most: int) -> dict[int, int]:
 
         min(groups, key=cost).append(broker)
     return {broker: min(group) for group in groups for broker in group}
-
-
-def _count(together: Counter[tuple[int, int]], hosts: Iterable[int], size: int) -> None:
-    ordered = sorted(set(hosts))
-    for place, one in enumerate(ordered):
-        for other in ordered[place + 1 :]:
-            together[one, other] += size

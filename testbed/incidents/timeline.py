@@ -4,7 +4,6 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
 
 from testbed.errors import TestbedError
 from testbed.incidents.model import Incident, ScheduledEntry
@@ -18,10 +17,9 @@ FINISH_S = 60.0
 
 @dataclass(frozen=True, slots=True)
 class DueEntry:
-    """An entry that acts now: the time of its trigger and its planned time, in seconds after the start."""
+    """An entry that acts now, and its planned time in seconds after the start."""
 
     entry: ScheduledEntry
-    triggered_s: float
     planned_s: float
 
 
@@ -31,17 +29,14 @@ class TimelineState:
     def __init__(self, entries: Sequence[ScheduledEntry]) -> None:
         self._waiting = list(entries)
         self._armed: list[DueEntry] = []
-        self._missed: list[ScheduledEntry] = []
 
     def due(self, now_s: float, seen: Observations) -> tuple[DueEntry, ...]:
         """Return the entries that act at `now_s`, in the order of their planned times. `now_s` never decreases."""
         for entry in list(self._waiting):
             met_s = entry.trigger.met_s(now_s, seen)
             if met_s is not None and met_s <= entry.deadline_s:
-                self._armed.append(DueEntry(entry, met_s, met_s + entry.delay_s))
-            elif now_s > entry.deadline_s:
-                self._missed.append(entry)
-            else:
+                self._armed.append(DueEntry(entry, met_s + entry.delay_s))
+            elif now_s <= entry.deadline_s:
                 continue
             self._waiting.remove(entry)
         acting = sorted((due for due in self._armed if due.planned_s <= now_s), key=lambda due: due.planned_s)
@@ -55,57 +50,24 @@ class TimelineState:
         return min(known, default=None)
 
     @property
-    def open(self) -> tuple[ScheduledEntry, ...]:
-        """Return the entries that have neither acted nor missed their time, without optional ones."""
-        waiting = [entry for entry in self._waiting if not entry.optional]
-        return (*(due.entry for due in self._armed), *waiting)
-
-    def missed(self) -> tuple[ScheduledEntry, ...]:
-        """Return the entries whose trigger missed its deadline, or never came. Optional entries are omitted."""
-        return tuple(entry for entry in (*self._missed, *self.open) if not entry.optional)
-
-
-class Clock(Protocol):
-    """A clock in seconds after the start."""
-
-    def now_s(self) -> float:
-        """Return the time in seconds."""
-
-    def sleep(self, seconds: float) -> None:
-        """Wait for this number of seconds."""
+    def open(self) -> bool:
+        """Return whether an entry is still to act. An optional one counts only once its trigger came."""
+        return bool(self._armed) or any(not entry.optional for entry in self._waiting)
 
 
 class MonotonicClock:
-    """The monotonic clock. Its start is its construction."""
+    """The monotonic clock, in seconds. Its start is its construction."""
 
     def __init__(self) -> None:
         self._begun = time.monotonic()
 
     def now_s(self) -> float:
-        """See `Clock.now_s`."""
+        """Return the seconds since the start."""
         return time.monotonic() - self._begun
 
     def sleep(self, seconds: float) -> None:
-        """See `Clock.sleep`."""
+        """Wait for this number of seconds."""
         time.sleep(seconds)
-
-
-@dataclass(frozen=True, slots=True)
-class PerformedEntry:
-    """A performed entry: planned and actual seconds after the start; `error` is why an action failed."""
-
-    due: DueEntry
-    actual_s: float
-    error: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class PlayedTimeline:
-    """A completed timeline. `missed` are the names of entries whose trigger never came."""
-
-    performed: tuple[PerformedEntry, ...]
-    missed: tuple[str, ...]
-    ended_s: float
 
 
 Perform = Callable[[DueEntry, float], str | None]
@@ -116,9 +78,9 @@ class _ActionThreads:
     """A thread for each entry, so that a slow action delays no other entry."""
 
     perform: Perform
-    performed: list[PerformedEntry] = field(default_factory=list)
+    failed: dict[str, str] = field(default_factory=dict)
+    """Entry → why an action of it failed."""
     _threads: list[threading.Thread] = field(default_factory=list)
-    _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def act(self, due: DueEntry, actual_s: float) -> None:
         def work() -> None:
@@ -131,8 +93,8 @@ class _ActionThreads:
                 error = f"unexpected: {failure!r}"
                 raise
             finally:
-                with self._lock:
-                    self.performed.append(PerformedEntry(due, actual_s, error))
+                if error is not None:
+                    self.failed[due.entry.name] = error
 
         thread = threading.Thread(target=work, name=due.entry.name, daemon=True)
         self._threads.append(thread)
@@ -149,53 +111,50 @@ class _ActionThreads:
 
 def play(
     incident: Incident,
-    clock: Clock,
+    clock: MonotonicClock,
     observe: Callable[[], Observations],
     perform: Perform,
     moving: Callable[[], bool],
-    finish_s: float = FINISH_S,
-) -> PlayedTimeline:
+) -> dict[str, str]:
     """Play the timeline to its end: all entries acted and no move ran for `settle_s`, or `lasts_s` passed.
 
     `perform` performs an entry (planned, actual seconds) and returns its error, if any; each call has its own thread.
-    At the end the engine waits for running actions, `finish_s` at most.
+    At the end the engine waits for running actions, `FINISH_S` at most. Return the entries that failed, with their
+    errors. Raise `TestbedError` for an action that does not end.
     """
-    timeline = TimelineState(incident.entries)
     threads = _ActionThreads(perform)
     try:
-        ended_s = _follow(incident, clock, observe, moving, timeline, threads)
-    except BaseException:
+        _follow(incident, clock, observe, moving, threads)
+    finally:
         # Also on Ctrl-C: a running action must not follow the restoration.
-        threads.wait(finish_s)
-        raise
-    threads.wait(finish_s)
+        threads.wait(FINISH_S)
     if threads.busy():
-        raise TestbedError(f"incident {incident.name}: an action did not end within {finish_s:g} s of the replay's end")
-    return PlayedTimeline(tuple(threads.performed), tuple(entry.name for entry in timeline.missed()), ended_s)
+        raise TestbedError(f"incident {incident.name}: an action did not end within {FINISH_S:g} s of the replay's end")
+    return threads.failed
 
 
 def _follow(
     incident: Incident,
-    clock: Clock,
+    clock: MonotonicClock,
     observe: Callable[[], Observations],
     moving: Callable[[], bool],
-    timeline: TimelineState,
     threads: _ActionThreads,
-) -> float:
-    """Observe and perform due entries to the end; return the end in seconds."""
+) -> None:
+    """Observe and perform due entries to the end."""
+    timeline = TimelineState(incident.entries)
     quiet_since: float | None = None
     while True:
         now_s = clock.now_s()
         for due in timeline.due(now_s, observe()):
             threads.act(due, clock.now_s())
         if now_s >= incident.lasts_s:
-            return clock.now_s()
+            return
         if timeline.open or threads.busy() or moving():
             quiet_since = None
         elif quiet_since is None:
             quiet_since = now_s
         elif now_s - quiet_since >= incident.settle_s:
-            return clock.now_s()
+            return
         next_s = timeline.next_s()
         until_s = min(now_s + TICK_S, incident.lasts_s, next_s if next_s is not None else now_s + TICK_S)
         clock.sleep(max(0.0, until_s - clock.now_s()))

@@ -4,9 +4,11 @@ Each function takes one text, ignores the lines of other outputs, and adds to `p
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Annotated, Any
+
+from pydantic import BaseModel, Field, TypeAdapter, ValidationError
 
 from testbed.incidents.evidence import (
     EvidenceText,
@@ -37,7 +39,6 @@ _VALUE = re.compile(r"\s+(?P<key>[a-z][\w.-]*)=(?P<value>.*?)(?: sensitive=\w+ s
 _NEXT_PAIR = re.compile(r",(?=[a-z][\w.-]*=)")
 _ENDPOINT = re.compile(r"[^\s\[]\S*:\d+ \(id: (\d{1,10}) rack: (.*?)(?: isFenced: (?:true|false))?\)(?: -> \(.*)?")
 _OWN_LEVEL = "DYNAMIC_TOPIC_CONFIG"
-_MOST_SIZE = 2**63
 _COPY = "copy the whole output"
 
 
@@ -53,11 +54,18 @@ class DescribedTopic:
 
 @dataclass(frozen=True, slots=True)
 class DescribedPartition:
-    """One partition's description; `running` has the columns of a reassignment, None where they are empty."""
+    """One partition's description and where it stands; `running` is its reassignment, None without one."""
 
     state: PartitionState
     running: Reassignment | None
     place: SourceLine
+
+    @classmethod
+    def of_replicas(
+        cls, tp: TopicPartition, replicas: tuple[int, ...], running: Reassignment | None, place: SourceLine
+    ) -> "DescribedPartition":
+        """Return the description of a partition of which neither the leader nor the ISR is known."""
+        return cls(PartitionState(tp, None, 0, replicas, (), ()), running, place)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,15 +75,6 @@ class EntityConfig:
     owner: ConfigResource
     values: dict[str, str]
     place: SourceLine
-
-
-@dataclass(frozen=True, slots=True)
-class ReplicaSize:
-    """The bytes of one replica's log on a broker."""
-
-    broker: int
-    tp: TopicPartition
-    size_bytes: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,11 +88,54 @@ class BrokerRack:
 
 @dataclass(slots=True)
 class LogDirReport:
-    """The log dirs of brokers: those that answered, the sizes of the replicas in use, and dirs with an error."""
+    """The log dirs of brokers: those that answered, the size of each partition, and dirs with an error."""
 
     brokers: set[int] = field(default_factory=set)
-    sizes: list[ReplicaSize] = field(default_factory=list)
+    size_bytes: dict[TopicPartition, int] = field(default_factory=dict)
+    """That of the largest replica, which has all of the log; one that is being copied has less."""
     errors: list[tuple[int, str, SourceLine]] = field(default_factory=list)
+
+    def add_block(self, block: JsonBlock, problems: list[str]) -> bool:
+        """Add what `kafka-log-dirs --describe` printed; return whether the JSON object is that."""
+        if not isinstance(block.value.get("brokers"), list):
+            return False
+        try:
+            for each in _LOG_DIRS.validate_python(block.value["brokers"]):
+                self.brokers.add(each.broker)
+                for folder in each.logDirs:
+                    if folder.error:
+                        self.errors.append((each.broker, str(folder.error)[:80], block.place))
+                    for replica in folder.partitions:
+                        # A future replica is a copy that another log dir of the same broker gets.
+                        if not replica.isFuture:
+                            tp = partition_name(replica.partition)
+                            self.size_bytes[tp] = max(self.size_bytes.get(tp, 0), replica.size)
+        except ValidationError as error:
+            first = error.errors(include_url=False)[0]
+            where = ".".join(map(str, ("brokers", *first["loc"])))
+            problems.append(f"{block.place}: {where}: {first['msg']}; {_COPY} of {LOG_DIRS}")
+        except ValueError as error:
+            problems.append(f"{block.place}: {error}; {_COPY} of {LOG_DIRS}")
+        return True
+
+
+class _Replica(BaseModel, strict=True):
+    partition: str
+    size: Annotated[int, Field(ge=0, lt=2**63)]
+    isFuture: bool = False
+
+
+class _LogDir(BaseModel, strict=True):
+    error: Any = None
+    partitions: list[_Replica]
+
+
+class _BrokerLogDirs(BaseModel, strict=True):
+    broker: Annotated[int, Field(ge=0, lt=2**31)]
+    logDirs: list[_LogDir]
+
+
+_LOG_DIRS = TypeAdapter(list[_BrokerLogDirs])
 
 
 def _columns(line: str) -> dict[str, str]:
@@ -189,53 +231,3 @@ def broker_racks(text: EvidenceText) -> list[BrokerRack]:
         if (broker := _ENDPOINT.fullmatch(line.strip())) and int(broker[1]) < 2**31:
             racks.append(BrokerRack(int(broker[1]), None if broker[2] in ("null", "") else broker[2], place))
     return racks
-
-
-def log_dirs(block: JsonBlock, problems: list[str]) -> LogDirReport | None:
-    """Return the log dirs of a JSON object that `kafka-log-dirs --describe` printed; None when it is another one."""
-    if not isinstance(block.value.get("brokers"), list):
-        return None
-    report = LogDirReport()
-    try:
-        for entry in block.value["brokers"]:
-            broker = _id_of(_member(entry, "broker"))
-            report.brokers.add(broker)
-            for folder in _list(entry, "logDirs"):
-                if error := folder.get("error") if isinstance(folder, dict) else None:
-                    report.errors.append((broker, str(error)[:80], block.place))
-                report.sizes += _replicas(broker, folder)
-    except ValueError as error:
-        problems.append(f"{block.place}: {error}; {_COPY} of {LOG_DIRS}")
-    return report
-
-
-def _replicas(broker: int, folder: Any) -> Iterator[ReplicaSize]:
-    for replica in _list(folder, "partitions"):
-        size = _member(replica, "size")
-        if not isinstance(size, int) or isinstance(size, bool) or not 0 <= size < _MOST_SIZE:
-            raise ValueError(f"size: {str(size)[:40]} is not a number of bytes")
-        name = _member(replica, "partition")
-        if not isinstance(name, str):
-            raise ValueError(f"partition: {str(name)[:40]} is not a partition's name")
-        # A future replica is a copy that another log dir of the same broker gets.
-        if replica.get("isFuture") is not True:
-            yield ReplicaSize(broker, partition_name(name), size)
-
-
-def _member(value: Any, key: str) -> Any:
-    if not isinstance(value, dict) or key not in value:
-        raise ValueError(f"an object without {key}")
-    return value[key]
-
-
-def _list(value: Any, key: str) -> list[Any]:
-    found = _member(value, key)
-    if not isinstance(found, list):
-        raise ValueError(f"{key} is not a list")
-    return found
-
-
-def _id_of(value: Any) -> int:
-    if not isinstance(value, int) or isinstance(value, bool):
-        raise ValueError(f"{str(value)[:40]!r} is not a broker's id")
-    return whole(str(value) if abs(value) < _MOST_SIZE else "too large")

@@ -3,10 +3,11 @@
 import operator
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Annotated, Any, ClassVar, Self
+from typing import Annotated, ClassVar, Self, get_args
 
 from pydantic import Field, WithJsonSchema, model_validator
 
+from results.criteria.timeline_expectation import Count
 from testbed.form import refusal
 from testbed.incidents.forms import (
     Duration,
@@ -59,7 +60,6 @@ class AtTime:
     """A time in seconds after the timeline's start."""
 
     seconds: float
-    topic: ClassVar[None] = None
 
     def met_s(self, now_s: float, _seen: Observations) -> float | None:
         """Return when the trigger was met, in seconds after the start; None when it was not."""
@@ -69,20 +69,7 @@ class AtTime:
         return f"at {format_seconds(self.seconds)}"
 
 
-def _bound(value: Any) -> int:
-    text = str(value)
-    if isinstance(value, bool) or not text.isdecimal():
-        raise ValueError(f"{value} is not a count; allowed: a whole number")
-    return int(text)
-
-
-_Bound = Annotated[
-    int | None,
-    parsed(_bound),
-    WithJsonSchema(
-        {"anyOf": [{"type": "integer", "minimum": 0}, {"type": "string", "pattern": r"^\$"}]},
-    ),
-]
+_Bound = Annotated[int | None, *get_args(Count)[1:]]
 
 
 class SignalCondition(IncidentModel):
@@ -145,10 +132,6 @@ class InFlightCondition(SignalCondition):
     signal = "in_flight"
 
 
-def _share(value: Any) -> float:
-    return 1.0 if value == "done" else parse_percent(value)
-
-
 class MoveShare(Shorthand):
     """As soon as this share of a move's bytes has arrived; of every move requested so far unless a topic is given."""
 
@@ -156,7 +139,7 @@ class MoveShare(Shorthand):
 
     share: Annotated[
         float,
-        parsed(_share),
+        parsed(lambda value: 1.0 if value == "done" else parse_percent(value)),
         WithJsonSchema({"type": "string", "examples": ["50%", "done"]}),
         Field(description="A share such as 50%, or `done`, which is 100 %: the move is complete."),
     ]
@@ -177,8 +160,6 @@ class MoveShare(Shorthand):
 
 
 Trigger = AtTime | SignalCondition | MoveShare
-SIGNALS: Mapping[str, type[SignalCondition]] = {each.signal: each for each in SignalCondition.__subclasses__()}
-"""The signals of the cluster by their key in a file."""
 
 
 class TriggerForm(OneKey, Shorthand):

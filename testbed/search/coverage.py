@@ -9,17 +9,10 @@ from results.criteria.quantities import QUOTA_WINDOW_S
 from testbed.search.draft import Draft
 from testbed.units import parse_byte_rate
 
-BEFORE, COPYING, COMPLETING, REMOVING, AFTER, CANCELLED = (
-    "before",
-    "copying",
-    "completing",
-    "removing",
-    "after",
-    "cancelled",
-)
-PHASES = (BEFORE, COPYING, COMPLETING, REMOVING, AFTER, CANCELLED)
+PHASES = ("before", "copying", "completing", "removing", "after", "cancelled")
 """Phases of moves: none requested; no partition complete; some complete, and led by new leaders; all complete and old
 logs not deleted; done; cancelled."""
+BEFORE, COPYING, COMPLETING, REMOVING, AFTER, CANCELLED = PHASES
 Pair = tuple[str, str]
 """A kind of fault or an action, and a phase."""
 UNLIMITED, SHORT, LONG = "unlimited", "short", "long"

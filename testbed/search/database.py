@@ -17,8 +17,8 @@ from results.criteria.expectations import EXPECTATIONS
 from testbed.errors import UsageError
 from testbed.search.draft import JUDGED, Draft
 
-NAMES: Mapping[str, str] = {EXPECTATIONS[key].name(): key for key in JUDGED}
-"""Criterion → key of the expectations by which a search judges."""
+NAMES = frozenset(EXPECTATIONS[key].name() for key in JUDGED)
+"""The criteria by which a search judges."""
 
 
 @dataclass(frozen=True, slots=True)

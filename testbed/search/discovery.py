@@ -1,7 +1,7 @@
 """A found incident: what it breaks, how often, and its file."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -49,11 +49,6 @@ class Discovery:
         return f"{self.found} of {self.of} replays (95 % interval {low * 100:.0f} % to {high * 100:.0f} %)"
 
 
-def incident_name(invariant: str, number: int) -> str:
-    """Return the name of a found incident."""
-    return f"found-{number}-{invariant}"
-
-
 def incident_text(found: Discovery, settings: SearchSettings, name: str, brokers: int) -> str:
     """Return the text of a found incident's file, which `testbed replay` accepts."""
     broken: dict[str, Any] = {"summary": " ".join(found.why.split()), "expected_failures": [found.invariant]}
@@ -64,9 +59,7 @@ def incident_text(found: Discovery, settings: SearchSettings, name: str, brokers
     draft = found.draft
     if settings.topology not in ready():
         # The file may be replayed from any folder.
-        draft = Draft(
-            str(Path(settings.topology).absolute()), draft.topics, draft.load_kb_per_s, draft.steps, draft.calm_s
-        )
+        draft = replace(draft, topology=str(Path(settings.topology).absolute()))
     summary = f"A search found it: {found.invariant} fails in {found.probability()}."
 
     def written(fixed: Mapping[str, Any]) -> str:
@@ -84,7 +77,7 @@ def incident_text(found: Discovery, settings: SearchSettings, name: str, brokers
 
 def write(found: Discovery, settings: SearchSettings, folder: Path, number: int, brokers: int) -> Path:
     """Write the file of a found incident, and return its path."""
-    name = incident_name(found.invariant, number)
+    name = f"found-{number}-{found.invariant}"
     path = folder / f"{name}.yaml"
     durable.write(path, incident_text(found, settings, name, brokers))
     return path

@@ -123,7 +123,7 @@ def document(
                 {"converge": {"within": format_seconds(CONVERGE_S)}},
                 {"remove_throttle": {}},
             ],
-            "expect": [{key: _parameters(key, brokers)} for key in _expected(draft)],
+            "expect": _expected(draft, brokers),
         }
     )
     found["broken"] = {"summary": "As drawn.", "expected_failures": [], **(broken or {})}
@@ -137,10 +137,11 @@ def step_names(number: int, step: DrawnStep) -> list[str]:
     return [own, f"{own}-heal"] if step.is_fault else [own]
 
 
-def _expected(draft: Draft) -> tuple[str, ...]:
+def _expected(draft: Draft, brokers: int) -> list[dict[str, Any]]:
     """Return the expectations of the file. The file leaves out a bound that no throttle has."""
     throttled = any("throttle" in step.parameters or step.action in RATES for step in draft.steps)
-    return tuple(key for key in JUDGED if throttled or key != ThrottleBound.key)
+    parameters = {ThrottleBound.key: {"response": f"{RESPONSE}B", "fetchers": brokers - 1}}
+    return [{key: parameters.get(key, {})} for key in JUDGED if throttled or key != ThrottleBound.key]
 
 
 def _topic(topic: DrawnTopic) -> dict[str, Any]:
@@ -166,9 +167,3 @@ def _entries(number: int, step: DrawnStep, calm_s: float) -> list[dict[str, Any]
         does,
         {**acts, "name": names[1], "delay": format_seconds(step.lasts_s), "do": {"heal": {"fault": step.action}}},
     ]
-
-
-def _parameters(key: str, brokers: int) -> dict[str, Any]:
-    if key != ThrottleBound.key:
-        return {}
-    return {"response": f"{RESPONSE}B", "fetchers": brokers - 1}

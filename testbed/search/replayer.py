@@ -83,7 +83,9 @@ class Replayer:
         run_id = new_run_id(experiment.name, datetime.now(UTC), secrets.token_hex(3))
         try:
             settings: dict[str, Value] = {"variant": "broken", "seed": self._settings.seed}
-            judgement = run_on(testbed, experiment, settings, "broken", run_id, self._store, _silent, recorder=recorder)
+            judgement = run_on(
+                testbed, experiment, settings, "broken", run_id, self._store, lambda _text: None, recorder=recorder
+            )
         except TestbedError as error:
             self._drop()
             return Outcome(round(time.monotonic() - began, 1), void=str(error))
@@ -163,7 +165,3 @@ def differences(testbed: Testbed, admin: Admin, topics: tuple[str, ...]) -> list
         left += [f"broker {broker} has {key}" for key in rates]
     left += [f"the fault {as_text(entry.fault)} is active" for entry in Faults(testbed).list()]
     return left + testbed.shaping_differences()
-
-
-def _silent(_text: str) -> None:
-    """Print nothing: the search reports a try in one line."""

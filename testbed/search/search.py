@@ -1,6 +1,7 @@
 """The search: draw, play, judge; what breaks an invariant is confirmed, shrunk, confirmed again and written."""
 
 import random
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
@@ -21,6 +22,8 @@ FIRST_REPLAYS = 3
 """Replays on new testbeds in which a failure must come again once, before it is shrunk."""
 MOST_VOID = 5
 """Tries in a row that may be void, before the search gives up."""
+MOST_REPLAYS = 60
+"""Replays that may make one found incident smaller."""
 MOST_OPEN = 3
 """Replays of one incident in a row that may leave its invariant open, before it counts as not judged."""
 Play = Callable[[Draft, bool], Outcome]
@@ -29,11 +32,10 @@ Progress = Callable[[str], None]
 
 @dataclass(frozen=True, slots=True)
 class SearchLimits:
-    """When a search ends: after so many findings or tries, if any; `replays` is the most for one finding."""
+    """When a search ends: after so many findings or tries, if any."""
 
     findings: int | None = None
     tries: int | None = None
-    replays: int = 60
 
 
 @dataclass(slots=True)
@@ -47,11 +49,11 @@ class SearchResult:
     tries: int = 0
     judged: int = 0
     void: list[str] = field(default_factory=list)
-    unknown: dict[str, int] = field(default_factory=dict)
+    unknown: Counter[str] = field(default_factory=Counter)
     """Invariant → in how many tries it could not be judged."""
-    kept: dict[str, int] = field(default_factory=dict)
+    kept: Counter[str] = field(default_factory=Counter)
     """Invariant → in how many tries it held."""
-    again: dict[str, int] = field(default_factory=dict)
+    again: Counter[str] = field(default_factory=Counter)
     """Invariant → in how many tries it failed after it had been found."""
     why_ended: str = ""
 
@@ -90,7 +92,6 @@ class Search:
         faults = self._space.faults()
         result, void = self.result, 0
         result.kinds = tuple(faults)
-        failing: set[str] = set()
         while not (why := self._ended()):
             result.tries += 1
             draft = candidate(self._space, faults, self._database.settings.seed, result.tries, result.coverage)
@@ -100,13 +101,11 @@ class Search:
             void = void + 1 if outcome.void else 0
             if void >= MOST_VOID:
                 raise TestbedError(f"{MOST_VOID} tries in a row could not be judged; the last: {outcome.void}")
-            for name in outcome.failed:
-                if name in failing:
-                    result.again[name] = result.again.get(name, 0) + 1
-            for name in [name for name in outcome.failed if name not in failing]:
+            known = {each.invariant for each in result.found}
+            result.again.update(known & outcome.failed.keys())
+            for name in [name for name in outcome.failed if name not in known]:
                 found = self._examined(draft, name, outcome.failed[name])
                 if found is not None:
-                    failing.add(name)
                     result.found.append(found)
                     break  # the others often have the same cause; a later try shows those that have not
         result.why_ended = why
@@ -139,10 +138,8 @@ class Search:
         result.coverage.add(outcome.pairs)
         if outcome.void:
             result.void.append(outcome.void)
-        for name in outcome.unknown:
-            result.unknown[name] = result.unknown.get(name, 0) + 1
-        for name in outcome.kept:
-            result.kept[name] = result.kept.get(name, 0) + 1
+        result.unknown.update(outcome.unknown.keys())
+        result.kept.update(outcome.kept)
 
     def _judged(self, draft: Draft, invariant: str, what: str) -> Outcome | None:
         """Return a replay on a new testbed in which the invariant was judged; None after `MOST_OPEN` others."""
@@ -171,7 +168,7 @@ class Search:
                 return False
             # What failed at the second or third attempt fails sometimes: one pass does not say that it never does.
             for _attempt in range(attempts):
-                if replays >= self._limits.replays or not self._has_time(CONFIRMED):
+                if replays >= MOST_REPLAYS or not self._has_time(CONFIRMED):
                     cut = True
                     return False
                 replays += 1

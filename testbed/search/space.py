@@ -5,12 +5,12 @@ A kind of fault is drawn by what it declares: each parameter's parser, and its c
 
 import random
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import MISSING, Field, dataclass, field, replace
+from dataclasses import MISSING, Field, dataclass, replace
 from typing import Any
 
 from testbed.errors import UsageError
 from testbed.faults.fault import Fault
-from testbed.faults.parse import kinds, parameters
+from testbed.faults.parse import kinds, parameters, parse_fault
 from testbed.faults.processes import ProcessFault
 from testbed.search.draft import Draft, DrawnStep, DrawnTopic
 from testbed.topology.model import Topology
@@ -22,40 +22,40 @@ VALUES = (
     *("receive", "both"),
 )
 """Values for a fault's parameters. A parameter takes those that its parser accepts."""
+ACTIONS = (
+    *("move", "cancel", "cancel", "change_throttle", "change_throttle", "set_throttle", "restart", "restart"),
+    "elect_preferred",
+)
+"""The operator's actions; one that is listed twice comes twice as often."""
 TRIES = 40
 SHARES = (5, 10, 20, 30, 50, 70, 90, 100)
 PROCESS_WEIGHT = 3
 """So often comes a fault of a broker's process for one of another kind: more of a broker's state depends on it."""
+# The ranges. A list is drawn from evenly; a value that is listed twice comes twice as often.
+PARTITIONS = (2, 4, 6)
+KILOBYTES = (8_000, 16_000, 24_000, 32_000)
+REPLICAS = (1, 1, 2, 2, 2, 2, 2, 3)
+LOAD_KB_PER_S = (0, 200, 400, 800)
+ORDER_SHARE = 0.1
+RESIZED_SHARE = 0.3
+"""Of the moves, those that give a topic one replica more or one less."""
+MOVE_S: Sequence[float | None] = (None, 3.0, 6.0, 12.0, 30.0, 30.0, 60.0)
+"""How long the throttle makes the copy of a filled topic take; None: no throttle.
 
-
-@dataclass(frozen=True, slots=True)
-class Ranges:
-    """The declared ranges. A list is drawn from evenly; a value that is listed twice comes twice as often."""
-
-    partitions: Sequence[int] = (2, 4, 6)
-    kilobytes: Sequence[int] = (8_000, 16_000, 24_000, 32_000)
-    replicas: Sequence[int] = (1, 1, 2, 2, 2, 2, 2, 3)
-    load_kb_per_s: Sequence[int] = (0, 200, 400, 800)
-    order_share: float = 0.1
-    resized_share: float = 0.3
-    """Of the moves, those that give a topic one replica more or one less."""
-    move_s: Sequence[float | None] = (None, 3.0, 6.0, 12.0, 30.0, 30.0, 60.0)
-    """How long the throttle makes the copy of a filled topic take; None: no throttle.
-
-    Only a copy that takes longer than a quota window shows a throttle that does not hold: the bound of 11 s is less
-    than all of its bytes. The calm removes the throttle, so that a long copy ends, too.
-    """
-    rate_kb_per_s: Sequence[int] = (250, 500, 1000, 4000, 16_000)
-    more_steps: Sequence[int] = (1, 2, 2, 3)
-    fault_share: float = 0.5
-    moves_begin_s: float = 1.0
-    restarted_s: float = 8.0
-    """So much later begins the first move after a step that restarts a broker before it: the broker serves again."""
-    steps_s: float = 7.0
-    """Seconds after the first move's begin in which steps begin."""
-    fault_s: Sequence[float] = (0.5, 1.0, 2.0, 4.0, 8.0)
-    quiet_s: float = 4.0
-    """Seconds from the last step to the calm, in which a move may go on."""
+Only a copy that takes longer than a quota window shows a throttle that does not hold: the bound of 11 s is less than
+all of its bytes. The calm removes the throttle, so that a long copy ends, too.
+"""
+RATE_KB_PER_S = (250, 500, 1000, 4000, 16_000)
+MORE_STEPS = (1, 2, 2, 3)
+FAULT_SHARE = 0.5
+MOVES_BEGIN_S = 1.0
+RESTARTED_S = 8.0
+"""So much later begins the first move after a step that restarts a broker before it: the broker serves again."""
+STEPS_S = 7.0
+"""Seconds after the first move's begin in which steps begin."""
+FAULT_S = (0.5, 1.0, 2.0, 4.0, 8.0)
+QUIET_S = 4.0
+"""Seconds from the last step to the calm, in which a move may go on."""
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,6 @@ class Space:
 
     name: str
     topology: Topology
-    ranges: Ranges = field(default_factory=Ranges)
 
     @property
     def brokers(self) -> list[str]:
@@ -78,30 +77,26 @@ class Space:
 
     def draw(self, rng: random.Random, faults: Mapping[str, type[Fault]]) -> Draft:
         """Return a random incident: a move, and other actions and faults before, during and after it."""
-        ranges = self.ranges
-        topics = {
-            FILLED: self._topic(rng, rng.choice(ranges.kilobytes)),
-            LOADED: self._topic(rng, 0),
-        }
+        topics = {FILLED: self._topic(rng, rng.choice(KILOBYTES)), LOADED: self._topic(rng, 0)}
         moved = rng.choice(([FILLED], [FILLED], [FILLED, LOADED], [FILLED, LOADED], [LOADED]))
-        begin_s, seconds = ranges.moves_begin_s, rng.choice(ranges.move_s)
-        steps = [self._move(rng, moved, topics, begin_s, seconds)]
-        for _number in range(rng.choice(ranges.more_steps)):
+        seconds = rng.choice(MOVE_S)
+        steps = [self._move(rng, moved, topics, MOVES_BEGIN_S, seconds)]
+        for _number in range(rng.choice(MORE_STEPS)):
             # One fault of a kind: healing names the kind, and would end another one of it, too.
             drawn = {step.action.replace("_", "-") for step in steps}
             left = {name: kind for name, kind in faults.items() if name not in drawn}
-            steps.append(self._another(rng, topics, left, self._time(rng, begin_s, seconds)))
-        restarted = any(_restarts(step, faults) and step.share is None and step.at_s < begin_s for step in steps)
-        later_s = ranges.restarted_s if restarted else 0.0
-        steps = [replace(step, at_s=step.at_s + later_s) if step.at_s >= begin_s else step for step in steps]
+            steps.append(self._another(rng, topics, left, self._time(rng, seconds)))
+        restarted = any(_restarts(step, faults) and step.share is None and step.at_s < MOVES_BEGIN_S for step in steps)
+        later_s = RESTARTED_S if restarted else 0.0
+        steps = [replace(step, at_s=step.at_s + later_s) if step.at_s >= MOVES_BEGIN_S else step for step in steps]
         steps.sort(key=lambda step: (step.share or 0, step.at_s))
-        calm_s = begin_s + later_s + ranges.steps_s + ranges.quiet_s
-        return Draft(self.name, topics, rng.choice(ranges.load_kb_per_s), tuple(steps), calm_s)
+        calm_s = MOVES_BEGIN_S + later_s + STEPS_S + QUIET_S
+        return Draft(self.name, topics, rng.choice(LOAD_KB_PER_S), tuple(steps), calm_s)
 
     def _topic(self, rng: random.Random, kilobytes: int) -> DrawnTopic:
-        replicas = min(rng.choice(self.ranges.replicas), len(self.brokers))
+        replicas = min(rng.choice(REPLICAS), len(self.brokers))
         hosts = tuple(rng.sample(self.brokers, replicas))
-        return DrawnTopic(rng.choice(self.ranges.partitions), hosts, kilobytes, rng.randint(1, replicas))
+        return DrawnTopic(rng.choice(PARTITIONS), hosts, kilobytes, rng.randint(1, replicas))
 
     def _move(
         self,
@@ -113,14 +108,14 @@ class Space:
     ) -> DrawnStep:
         now = topics[moved[0]].hosts
         replicas = len(now)
-        if rng.random() < self.ranges.resized_share:
+        if rng.random() < RESIZED_SHARE:
             replicas += rng.choice((-1, 1))
         # With fewer replicas than min.insync.replicas no producer could write.
         least = max(topics[name].least_in_sync for name in moved)
         replicas = min(max(replicas, least), len(self.brokers))
         hosts = tuple(rng.sample(self.brokers, replicas))
         # Most moves copy something; one in so many changes the order of the replicas alone.
-        while set(hosts) == set(now) and len(now) < len(self.brokers) and rng.random() > self.ranges.order_share:
+        while set(hosts) == set(now) and len(now) < len(self.brokers) and rng.random() > ORDER_SHARE:
             hosts = tuple(rng.sample(self.brokers, replicas))
         given: dict[str, Any] = {"topics": list(moved), "hosts": list(hosts)}
         if seconds is not None:
@@ -135,36 +130,28 @@ class Space:
         when: tuple[float, int | None],
     ) -> DrawnStep:
         at_s, share = when
-        if faults and rng.random() < self.ranges.fault_share:
+        if faults and rng.random() < FAULT_SHARE:
             names = sorted(faults)
             weights = [PROCESS_WEIGHT if issubclass(faults[name], ProcessFault) else 1 for name in names]
             (name,) = rng.choices(names, weights)
             given = draw_fault(faults[name], self.topology, rng)
             if given is not None:
-                return DrawnStep(name.replace("-", "_"), given, at_s, share, rng.choice(self.ranges.fault_s))
-        rate = f"{rng.choice(self.ranges.rate_kb_per_s)}kB/s"
-        choice = rng.choice(
-            ("move", "cancel", "cancel", "change_throttle", "change_throttle", "set", "restart", "restart", "elect")
-        )
-        if choice == "move":
-            moved = self._move(rng, [rng.choice(list(topics))], topics, at_s, rng.choice(self.ranges.move_s))
-            return DrawnStep("move", moved.parameters, at_s, share)
-        made: Mapping[str, tuple[str, dict[str, Any]]] = {
-            "cancel": ("cancel", {}),
-            "change_throttle": ("change_throttle", {"rate": rate}),
-            "set": ("set_throttle", {"rate": rate}),
-            "restart": ("restart", {"host": rng.choice(self.brokers)}),
-            "elect": ("elect_preferred", {}),
-        }
-        action, parameters_ = made[choice]
-        return DrawnStep(action, parameters_, at_s, share)
+                return DrawnStep(name.replace("-", "_"), given, at_s, share, rng.choice(FAULT_S))
+        rate = f"{rng.choice(RATE_KB_PER_S)}kB/s"
+        action = rng.choice(ACTIONS)
+        if action == "move":
+            moved = self._move(rng, [rng.choice(list(topics))], topics, at_s, rng.choice(MOVE_S))
+            return replace(moved, share=share)
+        rated = {"rate": rate}
+        given_to = {"change_throttle": rated, "set_throttle": rated, "restart": {"host": rng.choice(self.brokers)}}
+        return DrawnStep(action, given_to.get(action, {}), at_s, share)
 
-    def _time(self, rng: random.Random, begin_s: float, seconds: float | None) -> tuple[float, int | None]:
+    def _time(self, rng: random.Random, seconds: float | None) -> tuple[float, int | None]:
         """Return a time or a share of the move: before it, during it, or when it is done.
 
         Of a move that takes `seconds`, only a share that arrives before the calm.
         """
-        arriving = [share for share in SHARES if (seconds or 0) * share / 100 < self.ranges.steps_s]
+        arriving = [share for share in SHARES if (seconds or 0) * share / 100 < STEPS_S]
         which = rng.random()
         if which < 0.2:
             return 0.0, None
@@ -172,7 +159,7 @@ class Space:
             return 0.0, rng.choice([share for share in arriving if share < 100])
         if which < 0.55 and 100 in arriving:
             return 0.0, 100
-        return round(rng.uniform(begin_s, begin_s + self.ranges.steps_s), 1), None
+        return round(rng.uniform(MOVES_BEGIN_S, MOVES_BEGIN_S + STEPS_S), 1), None
 
 
 def _restarts(step: DrawnStep, faults: Mapping[str, type[Fault]]) -> bool:
@@ -193,10 +180,7 @@ def draw_fault(kind: type[Fault], topology: Topology, rng: random.Random) -> dic
             if each.default is MISSING or (values[each.name] and rng.random() < 0.3)
         }
         try:
-            made = kind(
-                **{each.name: each.metadata["parse"](texts[each.name]) for each in fields if each.name in texts}
-            )
-            made.check(topology)
+            parse_fault(" ".join([kind.kind, *(f"{name}={text}" for name, text in texts.items())])).check(topology)
         except (UsageError, ValueError):
             continue
         return texts

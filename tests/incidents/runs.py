@@ -2,8 +2,9 @@
 
 from dataclasses import replace
 
+from results.contract.logs import HostLog
 from results.contract.manifest import Facts, NicMeasurement
-from results.contract.schema import Event, events_table, samples_table
+from results.contract.schema import Event, Sample, events_table, samples_table
 from results.criteria.replayed_run import ReplayedRun
 from testbed.incidents.replay import record_of
 from tests.incidents.files import small
@@ -12,10 +13,21 @@ from tests.results.synthetic import synthetic_run
 S = 1_000_000
 T0 = 1_700_000_000 * S
 BROKERS = ("b1", "b2", "b3")
+CLEAN = tuple(HostLog(host) for host in BROKERS)
 
 
 def at(seconds):
     return T0 + round(seconds * S)
+
+
+def event(seconds, kind, name="", **detail):
+    return Event(at(seconds), kind, name, None, detail)
+
+
+def machine(busy=0.4, until=62):
+    """The machine's CPU, once a second until an instant."""
+    seen = (("cpu.busy", busy), ("cpu.steal", 0.0))
+    return [Sample(at(second), "machine", metric, value) for second in range(-2, until) for metric, value in seen]
 
 
 def nics(ratio=0.99, bps=400_000_000):

@@ -14,7 +14,7 @@ from testbed.errors import TestbedError, UsageError
 from testbed.incidents.capture import CapturedCluster, CapturedTopic, anonymised, capture, usable_names
 from testbed.incidents.captured_file import INCIDENT, incident_document, write_capture
 from testbed.incidents.read import load
-from testbed.incidents.scale_down import scale_down
+from testbed.incidents.scale_down import merged_brokers, scale_down
 from testbed.kafka.errors import KafkaError, LogDirError, TopicConfigsError, UnreachableError
 from testbed.kafka.types import ConfigResource, ReplicaLog, TopicPartition
 from testbed.reassignment.plan import Plan
@@ -135,8 +135,8 @@ def test_rates_hold_back_what_lists_name(admin, tmp_path, lists, throttled, part
     found = capture(admin, measure_s=0.01)
     assert found.topics["orders"].throttled is throttled
     assert any("name some of the moving partitions" in note for note in found.notes) is partly
-    small = scale_down(found, 3, 10**9).cluster
-    write_capture(tmp_path / "c", "x", small, 10**8, WHEN, ())
+    small = scale_down(found, 3, 10**9)
+    write_capture(tmp_path / "c", "x", small, 10**8, WHEN)
     incident = load(tmp_path / "c" / INCIDENT).broken
     (move,) = incident.entries[0].actions
     assert move.throttle == (5_000_000 if throttled else None)
@@ -237,7 +237,7 @@ def topic(replicas=((0, 1),), targets=((2, 1),), size=10**6, inbound=0.0):
 
 def test_a_hostile_name_does_not_reach_the_file(tmp_path):
     found = usable_names(cluster({HOSTILE: topic(), "..": topic()}), KEY)
-    lost = write_capture(tmp_path / "c", "hostile", found, 400_000_000, WHEN, ())
+    lost = write_capture(tmp_path / "c", "hostile", found, 400_000_000, WHEN)
     text = (tmp_path / "c" / INCIDENT).read_text()
     assert "touch" not in text and "script" not in text
     assert any("other names" in each for each in lost)
@@ -247,7 +247,7 @@ def test_a_hostile_name_does_not_reach_the_file(tmp_path):
 def test_the_files_replay(tmp_path):
     wide = topic(((0, 1), (1, 0)), ((2, 1), None))
     found = cluster({"orders": wide, "clicks": topic(((3,),), (None,), 0, 2e5)})
-    lost = write_capture(tmp_path / "c", "captured", found, 400_000_000, WHEN, ("a note",))
+    lost = write_capture(tmp_path / "c", "captured", replace(found, notes=("a note",)), 400_000_000, WHEN)
     assert lost == ["a note"]
     text = (tmp_path / "c" / INCIDENT).read_text()
     assert text.startswith("# Captured at 2026-11-24T12:00:00Z.\n# Not as captured: a note.\n")
@@ -258,7 +258,7 @@ def test_the_files_replay(tmp_path):
     assert [(load.to, load.produce) for load in file.broken.loads] == [("clicks", 200_000)]
     assert [host.rack for host in file.broken.topology.brokers] == ["r1", "r2"] * 3
     with pytest.raises(UsageError, match="exists"):
-        write_capture(tmp_path / "c", "captured", found, 400_000_000, WHEN, ())
+        write_capture(tmp_path / "c", "captured", found, 400_000_000, WHEN)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["c"]
 
 
@@ -266,7 +266,7 @@ def test_nothing_that_moves_and_too_much_are_refused(tmp_path):
     with pytest.raises(UsageError, match="nothing moves: .* or --scale-down merged its brokers"):
         incident_document("x", cluster({"a": topic(targets=(None,))}), 10**8)
     with pytest.raises(UsageError, match="use --scale-down"):
-        write_capture(tmp_path / "c", "x", cluster({"a": topic(size=10**13)}), 10**8, WHEN, ())
+        write_capture(tmp_path / "c", "x", cluster({"a": topic(size=10**13)}), 10**8, WHEN)
     with pytest.raises(UsageError, match="501 partitions, allowed: 500; name other topics"):
         incident_document("x", cluster({"a": topic(((0, 1),) * 501, ((2, 1),) * 501)}), 10**8)
     assert list(tmp_path.iterdir()) == []
@@ -274,7 +274,7 @@ def test_nothing_that_moves_and_too_much_are_refused(tmp_path):
 
 def test_a_name_like_a_number_stays_a_name(tmp_path):
     names = ["1", "1e3", "0o7", "0x1f", "1_000", "12.5", "1E-3", "null", "true", "no", "2024-01-01"]
-    write_capture(tmp_path / "c", "x", cluster({name: topic() for name in names}), 10**8, WHEN, ())
+    write_capture(tmp_path / "c", "x", cluster({name: topic() for name in names}), 10**8, WHEN)
     assert list(load(tmp_path / "c" / INCIDENT).broken.state.topics) == names
 
 
@@ -294,7 +294,7 @@ MANY = {f"t{n}": topic(((0, 1), (1, 2)) * 20, ((2, 1), (0, 1)) * 20) for n in ra
 )
 def test_files_that_would_not_replay_are_not_written(tmp_path, found, kafka, told):
     with pytest.raises(UsageError, match="nothing is written, .* change --scale-down") as caught:
-        write_capture(tmp_path / "new" / "c", "x", found, 10**8, WHEN, (), kafka)
+        write_capture(tmp_path / "new" / "c", "x", found, 10**8, WHEN, kafka)
     assert re.search(told, str(caught.value)) and str(tmp_path) not in str(caught.value)
     assert list(tmp_path.iterdir()) == []
 
@@ -303,13 +303,13 @@ def test_a_folder_that_cannot_be_made_leaves_nothing(tmp_path):
     (tmp_path / "file").touch()
     for folder in (tmp_path / "file" / "c", tmp_path / "new" / ("c" * 300)):
         with pytest.raises(TestbedError, match="it cannot be written: .*; make room, or use --out"):
-            write_capture(folder, "x", cluster({"a": topic()}), 10**8, WHEN, ())
+            write_capture(folder, "x", cluster({"a": topic()}), 10**8, WHEN)
     assert [path.name for path in tmp_path.iterdir()] == ["file"]
 
 
 def test_a_captured_topic_keeps_its_name_and_each_list_of_hosts_stands_for_itself(tmp_path):
     found = cluster({"captured-load": topic(), "orders": topic(((0, 1), (1, 0)), ((2, 1), None), inbound=1e5)})
-    write_capture(tmp_path / "c", "x", found, 10**8, WHEN, ())
+    write_capture(tmp_path / "c", "x", found, 10**8, WHEN)
     state = load(tmp_path / "c" / INCIDENT).broken.state
     assert [(name, each.partitions) for name, each in state.topics.items()] == [
         ("captured-load", 1),
@@ -338,10 +338,10 @@ def test_a_move_that_outlasts_the_longest_replay_is_named():
 def test_fewer_replicas_can_still_be_written_to():
     wide = CapturedTopic(((0, 1, 2),), ((3, 1, 2),), (1000,), (0.0,), {"min.insync.replicas": "2"})
     after = scale_down(cluster({"a": wide}), 1, 10**9)
-    assert after.cluster.topics["a"].configs == {"min.insync.replicas": "1"}
-    assert "1 topics have a lower min.insync.replicas, since they have fewer replicas" in after.lost
+    assert after.topics["a"].configs == {"min.insync.replicas": "1"}
+    assert "1 topics have a lower min.insync.replicas, since they have fewer replicas" in after.notes
     unreachable = replace(wide, configs={"min.insync.replicas": "4"})
-    assert scale_down(cluster({"a": unreachable}), 1, 10**9).cluster.topics["a"].configs == unreachable.configs
+    assert scale_down(cluster({"a": unreachable}), 1, 10**9).topics["a"].configs == unreachable.configs
 
 
 def test_skewed_sizes_and_other_writers_are_named():
@@ -367,18 +367,19 @@ def drawn(topics):
 @given(TOPICS, st.integers(1, 12), st.integers(1, 10**10), st.floats(0.001, 1))
 def test_what_a_smaller_cluster_keeps(topics, brokers, most_bytes, rates):
     before = drawn(topics)
-    after = scale_down(before, brokers, most_bytes, rates)
-    small = after.cluster
-    assert len(small.brokers) <= brokers and set(after.broker_of.values()) == set(small.brokers)
+    small, broker_of = scale_down(before, brokers, most_bytes, rates), merged_brokers(before, brokers)
+    whole = sum(sum(each.size_bytes) for each in before.topics.values())
+    factor = min(1.0, most_bytes / whole) if whole else 1.0
+    assert len(small.brokers) <= brokers and set(broker_of.values()) == set(small.brokers)
     assert sum(sum(each.size_bytes) for each in small.topics.values()) <= most_bytes
     for name, was in before.topics.items():
         now = small.topics[name]
         for old, new in zip(was.replicas, now.replicas, strict=True):
-            assert new and len(set(new)) == len(new) and new[0] == after.broker_of[old[0]]
+            assert new and len(set(new)) == len(new) and new[0] == broker_of[old[0]]
         for old, new in zip(was.targets, now.targets, strict=True):
-            assert new is None or (old is not None and set(new) == {after.broker_of[b] for b in old})
+            assert new is None or (old is not None and set(new) == {broker_of[b] for b in old})
         for old, new in zip(was.size_bytes, now.size_bytes, strict=True):
-            assert new == pytest.approx(old * after.bytes_factor, abs=1)
+            assert new == pytest.approx(old * factor, abs=1)
         for old, new in zip(was.inbound_bytes_per_s, now.inbound_bytes_per_s, strict=True):
             assert new == pytest.approx(old * rates)
     assert small.throttle_bytes_per_s == pytest.approx(before.throttle_bytes_per_s * rates, abs=1)
@@ -387,18 +388,16 @@ def test_what_a_smaller_cluster_keeps(topics, brokers, most_bytes, rates):
 @given(TOPICS, st.integers(12, 20))
 def test_with_as_many_brokers_nothing_is_merged(topics, brokers):
     before = drawn(topics)
-    after = scale_down(before, brokers, 10**15)
-    assert after.broker_of == {broker: broker for broker in range(12)}
-    assert not [each for each in after.lost if "replicas" in each or "vanish" in each]
+    assert merged_brokers(before, brokers) == {broker: broker for broker in range(12)}
+    assert not [each for each in scale_down(before, brokers, 10**15).notes if "replicas" in each or "vanish" in each]
 
 
 def test_brokers_of_a_move_are_kept_apart():
     parts = [((n % 6,), ((n + 1) % 6,), 1000, 0.0) for n in range(6)]
     before = cluster({"t": CapturedTopic(*map(tuple, zip(*parts, strict=True)))})
     after = scale_down(before, 3, 10**9)
-    assert all(target is not None for target in after.cluster.topics["t"].targets)
-    one = scale_down(before, 1, 10**9)
-    assert "6 moves are within one broker now, and vanish" in one.lost
+    assert all(target is not None for target in after.topics["t"].targets)
+    assert "6 moves are within one broker now, and vanish" in scale_down(before, 1, 10**9).notes
 
 
 @pytest.mark.parametrize("arguments", [(0, 1, 1.0), (1, 0, 1.0), (1, 1, 0.0), (1, 1, math.nan), (1, 1, math.inf)])

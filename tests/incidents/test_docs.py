@@ -7,7 +7,7 @@ from results.criteria.expectations import EXPECTATIONS
 from testbed.incidents.actions import ACTIONS, InjectFault
 from testbed.incidents.model import EntryForm, FixedForm, IncidentForm, LoadForm, TopicState
 from testbed.incidents.read import find, loads, ready_incidents
-from testbed.incidents.triggers import SIGNALS
+from testbed.incidents.triggers import TriggerForm
 
 ROOT = Path(__file__).parents[2]
 TEXT = (ROOT / "docs" / "incidents.md").read_text(encoding="utf-8")
@@ -41,5 +41,5 @@ def test_it_names_every_action_and_expectation_with_its_parameters():
             assert f"`{field}`" in row, (key, field)
     for kind in EXPECTATIONS.values():
         assert f"`{kind.name()}`" in TEXT, kind
-    for signal in SIGNALS:
-        assert f"`{signal}" in TEXT, signal
+    for trigger in TriggerForm.model_fields:
+        assert re.search(rf"[`{{]{trigger}\b", TEXT), trigger

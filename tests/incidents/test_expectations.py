@@ -2,14 +2,13 @@
 
 import pytest
 
-from results.contract.logs import HostLog
-from results.contract.schema import Event, Records, Sample
+from results.contract.schema import Records, Sample
 from results.criteria import judge
 from results.criteria.expectations import EXPECTATIONS
 from results.criteria.incident import deviation
 from testbed.incidents.forms import CONTEXT
 from tests.incidents.files import small
-from tests.incidents.runs import BROKERS, at, manifest, nics, replayed, tables
+from tests.incidents.runs import CLEAN, at, event, machine, manifest, nics, replayed, tables
 
 
 def every_second(host, metric, value, *, until=30, topic=None, partition=None, without=()):
@@ -37,71 +36,38 @@ def verdict(text, found, since=0.0):
     return expectation(text).judge(found, at(since)).verdict
 
 
-def event(seconds, kind, name="", **detail):
-    return Event(at(seconds), kind, name, None, detail)
-
-
 NIC_RATE = "rate host=b1 direction=transmit max=6MB/s window=11s"
 RATE = "rate topic=orders host=b2 direction=receive max=6MB/s window=11s"
 STEADY = logs("b2", "orders", lambda t: max(0, t) * 5e6)
 BURST = logs("b2", "orders", lambda t: min(1.0, max(0, t) / 3) * 120e6)
 
 
+ISR = "isr min=2"
+
+
+def sampled(metric, value, **more):
+    return every_second("driver", f"topic.{metric}", value, topic="orders", **more)
+
+
 @pytest.mark.parametrize(
     ("text", "samples", "expected"),
     [
-        ("rate topic=orders host=b2 direction=receive max=6MB/s window=11s", STEADY, "pass"),
-        ("rate topic=orders host=b2 direction=receive max=4.9MB/s window=11s", STEADY, "fail"),
-        ("rate topic=orders host=b2 direction=receive max=6MB/s window=11s", BURST, "fail"),
-        (
-            "rate topic=clicks host=b2 direction=receive max=6MB/s window=11s",
-            STEADY,
-            "inconclusive",
-        ),  # nothing came, nothing was held back
-        ("rate topic=orders host=b3 direction=receive max=6MB/s window=11s", STEADY, "inconclusive"),
-        (
-            "rate topic=orders host=b2 direction=receive max=6MB/s window=11s",
-            logs("b2", "orders", lambda t: max(0, t) * 5e6, without=range(10, 15)),
-            "inconclusive",
-        ),
-        (
-            "rate host=b1 direction=transmit max=6MB/s window=11s",
-            every_second("b1", "nic.tx.bytes", lambda t: t * 5e6),
-            "pass",
-        ),
-        (
-            "rate host=b1 direction=transmit max=6MB/s window=11s",
-            every_second("b1", "nic.tx.bytes", lambda t: t * 7e6),
-            "fail",
-        ),
-        ("isr min=2 topic=orders", every_second("driver", "topic.isr", lambda t: 2, topic="orders"), "pass"),
-        ("isr min=2", every_second("driver", "topic.isr", lambda t: 2 - (t == 9), topic="orders"), "fail"),
-        (
-            "isr min=2 topic=clicks",
-            every_second("driver", "topic.isr", lambda t: 2, topic="orders"),
-            "inconclusive",
-        ),
-        (
-            "isr min=2",
-            every_second("driver", "topic.isr", lambda t: 2, topic="orders", without=range(5, 10)),
-            "inconclusive",
-        ),
-        ("isr min=2", every_second("driver", "topic.isr", lambda t: 2, topic="o", until=20), "inconclusive"),
-        (
-            "fully_replicated",
-            every_second("driver", "topic.under_replicated", lambda t: t < 20, topic="orders"),
-            "pass",
-        ),
-        (
-            "fully_replicated",
-            every_second("driver", "topic.under_replicated", lambda t: t > 20, topic="orders"),
-            "fail",
-        ),
-        (
-            "fully_replicated",
-            every_second("driver", "topic.under_replicated", lambda t: 0, topic="orders", until=10),
-            "inconclusive",
-        ),
+        (RATE, STEADY, "pass"),
+        (RATE.replace("6MB", "4.9MB"), STEADY, "fail"),
+        (RATE, BURST, "fail"),
+        (RATE.replace("orders", "clicks"), STEADY, "inconclusive"),  # nothing came, nothing was held back
+        (RATE.replace("b2", "b3"), STEADY, "inconclusive"),
+        (RATE, logs("b2", "orders", lambda t: max(0, t) * 5e6, without=range(10, 15)), "inconclusive"),
+        (NIC_RATE, every_second("b1", "nic.tx.bytes", lambda t: t * 5e6), "pass"),
+        (NIC_RATE, every_second("b1", "nic.tx.bytes", lambda t: t * 7e6), "fail"),
+        (f"{ISR} topic=orders", sampled("isr", lambda t: 2), "pass"),
+        (ISR, sampled("isr", lambda t: 2 - (t == 9)), "fail"),
+        (f"{ISR} topic=clicks", sampled("isr", lambda t: 2), "inconclusive"),
+        (ISR, sampled("isr", lambda t: 2, without=range(5, 10)), "inconclusive"),
+        (ISR, sampled("isr", lambda t: 2, until=20), "inconclusive"),
+        ("fully_replicated", sampled("under_replicated", lambda t: t < 20), "pass"),
+        ("fully_replicated", sampled("under_replicated", lambda t: t > 20), "fail"),
+        ("fully_replicated", sampled("under_replicated", lambda t: 0, until=10), "inconclusive"),
         ("fully_replicated", [], "inconclusive"),
     ],
 )
@@ -112,8 +78,8 @@ def test_what_samples_show(text, samples, expected):
 def test_only_what_comes_after_the_entry_counts():
     late = replayed(BURST)
     assert verdict(RATE, late, since=5.0) == "inconclusive"
-    broken = replayed(every_second("driver", "topic.isr", lambda t: 2 - (t == 3), topic="orders"))
-    assert verdict("isr min=2", broken, since=5.0) == "pass"
+    broken = replayed(sampled("isr", lambda t: 2 - (t == 3)))
+    assert verdict(ISR, broken, since=5.0) == "pass"
 
 
 @pytest.mark.parametrize(
@@ -267,18 +233,14 @@ def acted(incident, *, late_s=0.0, without=()):
 
 def judged(incident, entries):
     samples = [
-        *every_second("driver", "topic.isr", lambda t: 1, topic="orders", until=60),
-        *every_second("machine", "cpu.busy", lambda t: 0.4, until=60),
-        *every_second("machine", "cpu.steal", lambda t: 0.0, until=60),
+        *sampled("isr", lambda t: 1, until=60),
+        *machine(),
     ]
     events = [*MOVED, event(60, "throttle.found", left=["broker 1: rate"], unread=[]), *entries]
     run = manifest(incident, records=Records(9, 9, 0, 0, 0), logs=CLEAN, measured=nics())
     criteria = judge(run, *tables(samples, events, ended=at(60))).criteria
     own = {c.name: c.verdict for c in criteria if c.name not in ("nic-measured", "machine-load", "logs-clean")}
     return own, deviation(run.incident, criteria)
-
-
-CLEAN = tuple(HostLog(host) for host in BROKERS)
 
 
 def test_a_replay_that_went_as_written_is_judged_and_compared_with_what_the_file_expects():

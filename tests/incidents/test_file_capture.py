@@ -279,9 +279,9 @@ def test_the_timeline_has_the_moves_and_outages_of_the_logs():
         "restart": {"host": "b1"}
     }
     small = scale_down(found, 4, 40_000_000)
-    assert [each.stopped_s for each in small.cluster.outages] == pytest.approx([-1.0, 4.0])
-    assert small.cluster.topics["u"].begins_s == pytest.approx(3.0)
-    assert "the timeline is × 0.1, as the moves are" in small.lost
+    assert [each.stopped_s for each in small.outages] == pytest.approx([-1.0, 4.0])
+    assert small.topics["u"].begins_s == pytest.approx(3.0)
+    assert "the timeline is × 0.1, as the moves are" in small.notes
 
 
 def test_a_long_timeline_is_brought_into_one_replay_and_the_throttle_stays_to_the_end():
@@ -306,7 +306,7 @@ def test_merged_brokers_have_one_outage_at_a_time():
         (50, "Fencing broker 2 because its session has timed out."),
     )
     cluster = capture(describe, log).cluster
-    merged = scale_down(cluster, 1, 10**12).cluster
+    merged = scale_down(cluster, 1, 10**12)
     assert merged.outages == (BrokerOutage(1, 10.0, 30.0), BrokerOutage(1, 50.0, None))
 
 

@@ -83,7 +83,7 @@ def captured(contents, draw):
             assert hosts and len({*hosts}) == len(hosts) and {*hosts} <= {*cluster.brokers}
     assert all(size >= 0 for topic in cluster.topics.values() for size in topic.size_bytes)
     if draw.random() < 0.5:
-        cluster = scale_down(cluster, draw.randint(1, 4), 10**8).cluster
+        cluster = scale_down(cluster, draw.randint(1, 4), 10**8)
     return cluster
 
 
@@ -106,7 +106,7 @@ def test_what_is_captured_also_replays_or_is_refused(tmp_path):
     for number in range(15):
         try:
             cluster = captured(drawn(draw), draw)
-            write_capture(tmp_path / f"c{number}", "x", cluster, 10**8, datetime(2026, 1, 1, tzinfo=UTC), ())
+            write_capture(tmp_path / f"c{number}", "x", cluster, 10**8, datetime(2026, 1, 1, tzinfo=UTC))
         except UsageError:
             assert not (tmp_path / f"c{number}").exists()
     assert not list(tmp_path.glob(".*"))

@@ -5,23 +5,19 @@ from dataclasses import replace
 import pytest
 
 from results.contract.manifest import Records
-from results.contract.schema import Event, Sample
+from results.contract.schema import Sample
 from results.criteria import judge
 from results.criteria.expectations import EXPECTATIONS
 from testbed.incidents.forms import CONTEXT
 from testbed.incidents.read import loads
 from tests.incidents.files import SMALL
-from tests.incidents.runs import BROKERS, T0, at, manifest, replayed, tables
+from tests.incidents.runs import BROKERS, T0, at, event, machine, manifest, replayed, tables
 
 IDS = {"b1": 1, "b2": 2, "b3": 3}
 DURABLE = SMALL.replace(
     "size: 4MB, replicas: [b1, b2]", "size: 4MB, replicas: [b1, b2], configs: {min.insync.replicas: 2}"
 )
 RATE, LIST = "follower.replication.throttled.rate", "follower.replication.throttled.replicas"
-
-
-def event(seconds, kind, name="", **detail):
-    return Event(at(seconds), kind, name, None, detail)
 
 
 def run(*events, samples=()):
@@ -313,16 +309,12 @@ def test_a_busy_machine_leaves_timed_invariants_open_and_a_missing_nic_only_shap
         "      - throttle_removed: {}\n", "      - isr_explained: {}\n      - throttle_removed: {}\n"
     )
     incident = loads(text.replace("[throttle-removed]", "[]"), "small.yaml").broken
-    samples = [
-        Sample(at(t), "machine", m, v) for t in range(-1, 32) for m, v in (("cpu.busy", 0.2), ("cpu.steal", 0.0))
-    ]
     acted = [event(0, "incident.entry", entry.name, planned_s=0.0, actual_s=0.0) for entry in incident.entries]
-    found = judge(manifest(incident), *tables(samples, [FULL, FALL, *acted]))
+    found = judge(manifest(incident), *tables(machine(0.2), [FULL, FALL, *acted]))
     by_name = {each.name: each for each in found.criteria}
     assert by_name["isr-explained"].verdict == "fail"
     assert by_name["move-done"].verdict == "inconclusive"
-    busy = [each._replace(value=0.99) if each.metric == "cpu.busy" else each for each in samples]
-    found = judge(manifest(incident), *tables(busy, [FULL, FALL, *acted]))
+    found = judge(manifest(incident), *tables(machine(0.99), [FULL, FALL, *acted]))
     assert {each.name: each.verdict for each in found.criteria}["isr-explained"] == "inconclusive"
 
 

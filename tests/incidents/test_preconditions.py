@@ -5,32 +5,24 @@ from dataclasses import replace
 import pytest
 
 from results.contract.logs import HostLog, LogFinding
-from results.contract.schema import Event, Records, Sample
+from results.contract.schema import Records, Sample
 from results.criteria import judge
 from results.criteria.incident import deviation
 from testbed.incidents.read import loads
 from testbed.incidents.replay import allowed
 from testbed.probes.logwatch import entries, shipped, unexplained
 from tests.incidents.files import SMALL, small
-from tests.incidents.runs import BROKERS, at, manifest, nics, tables
+from tests.incidents.runs import CLEAN, at, event, machine, manifest, nics, tables
 
-CLEAN = tuple(HostLog(host) for host in BROKERS)
 RATE = "      - rate: {host: b1, direction: transmit, max: 9MB/s, window: 5s}\n"
 PASSING = loads(SMALL.replace("  - expect:\n", f"  - expect:\n{RATE}")).fixed
 
 
 def run_of(*, busy=0.4, until=40, logs=CLEAN, measured=None):
-    own = [
-        Event(at(2), "incident.entry", entry.name, None, {"planned_s": 2.0, "actual_s": 2.0})
-        for entry in PASSING.entries
-    ]
-    own += [Event(at(3), "move.started", "orders"), Event(at(20), "move.done", "orders")]
-    own.append(Event(at(30), "throttle.found", "throttle", None, {"left": [], "unread": []}))
-    samples = [
-        Sample(at(second), "machine", metric, value)
-        for second in range(-2, until)
-        for metric, value in (("cpu.busy", busy), ("cpu.steal", 0.0))
-    ]
+    own = [event(2, "incident.entry", entry.name, planned_s=2.0, actual_s=2.0) for entry in PASSING.entries]
+    own += [event(3, "move.started", "orders"), event(20, "move.done", "orders")]
+    own.append(event(30, "throttle.found", "throttle", left=[], unread=[]))
+    samples = machine(busy, until)
     samples += [Sample(at(s), "driver", "topic.isr", 2.0, "orders") for s in range(-2, 40)]
     samples += [Sample(at(s), "b1", "nic.tx.bytes", s * 1e6) for s in range(-2, 40)]
     found = manifest(

@@ -10,7 +10,6 @@ from testbed.cli.commands.replay import describe
 from testbed.errors import UsageError
 from testbed.incidents.actions import ACTIONS, InjectFault
 from testbed.incidents.read import find, load, loads, ready_incidents
-from testbed.incidents.triggers import SIGNALS, AtTime, IsrCondition, MoveShare
 from testbed.yaml_document import FormError
 from tests.incidents.files import SMALL, small
 
@@ -68,16 +67,6 @@ def test_a_varied_parameter_holds_for_both_variants_also_over_the_fixed_ones_own
         small(throtle="1MB/s")
 
 
-def test_triggers():
-    entries = small().broken.entries
-    assert [e.trigger for e in entries[:4]] == [
-        AtTime(2.0),
-        AtTime(3.0),
-        MoveShare(share="50%"),
-        IsrCondition(topic="clicks", below=2),
-    ]
-
-
 @pytest.mark.parametrize(
     ("wrong", "right", "message"),
     [
@@ -100,6 +89,9 @@ def test_triggers():
         ("hots: [b1, b3]", "hosts: [b1, b3]", "unknown field hots; allowed: topics, hosts or throttle; did you mean"),
         ("at: 2\n", "at: 2s\n", "15:9: timeline[0].at: 2 has no unit"),
         ("at: 2min", "at: 2s", "timeline[0].at: 120s is after the end; allowed: lasts, 60s"),
+        ("delay: 61s", "delay: 2s", "timeline[3].delay: 61s is after the end; allowed: lasts, 60s"),
+        ("at: 2s\n    delay: 30s", "at: 2s", "move done within 40 s: would have to be watched until 72s"),
+        ("produce: 0B/s", "produce: 1MB/s", "load: a load of nothing; allowed: 1B/s or more, or no load"),
         (
             "$hury",
             "$hurry",
@@ -313,7 +305,6 @@ def test_every_kind_of_action_and_expectation_is_tried_here():
     tried = {next(iter(yaml.safe_load(text))) for text in ACTION_FORMS}
     assert tried >= {key for key, kind in ACTIONS.items() if not issubclass(kind, InjectFault)}
     assert {next(iter(yaml.safe_load(text))) for text in EXPECTATION_FORMS} == set(EXPECTATIONS)
-    assert set(SIGNALS) == {"isr", "under_replicated", "leaderless", "in_flight"}
 
 
 AUTOMQ = """\

@@ -15,11 +15,9 @@ from results.criteria.replayed_run import ReplayedRun
 from results.report import render
 from results.report.incident import answer
 from results.spark.recompute import recompute
-from tests.incidents.runs import at, manifest, tables
+from tests.incidents.runs import at, event, manifest, tables
 from tests.results.synthetic import synthetic_run
 
-T0 = 1_700_000_000_000_000
-S = 1_000_000
 CRITERIA = (
     Finding("timeline", None, None, "all", 0.3, "ms late", "none", "pass", "fine", ("incident.entry",)),
     Finding("rate", "b2", "receive", "slow <b>", 13e6, "bytes/s", "none", "fail", "fast & wrong", ("log.bytes",)),
@@ -46,21 +44,21 @@ def recorded():
         sample
         for t in range(20)
         for sample in (
-            Sample(T0 + t * S, "b2", "nic.rx.bytes", 0.0),
-            Sample(T0 + t * S, "b2", "log.bytes", max(0, t - 3) * 4e6, "orders", 0),
-            Sample(T0 + t * S, "driver", "topic.isr", 2.0, "orders"),
-            Sample(T0 + t * S, "driver", "move.moved", t / 20, "orders"),
-            Sample(T0 + t * S, "driver", "load.latency", 0.02 * t, "clicks"),
-            Sample(T0 + t * S, "right", "uplink.rx.bytes", t * 1e6),
-            Sample(T0 + t * S, "b2", "quota.follower.rate", -1.0 if t < 5 else 5e6),
+            Sample(at(t), "b2", "nic.rx.bytes", 0.0),
+            Sample(at(t), "b2", "log.bytes", max(0, t - 3) * 4e6, "orders", 0),
+            Sample(at(t), "driver", "topic.isr", 2.0, "orders"),
+            Sample(at(t), "driver", "move.moved", t / 20, "orders"),
+            Sample(at(t), "driver", "load.latency", 0.02 * t, "clicks"),
+            Sample(at(t), "right", "uplink.rx.bytes", t * 1e6),
+            Sample(at(t), "b2", "quota.follower.rate", -1.0 if t < 5 else 5e6),
         )
     ]
     acted = {"planned_s": 3.0, "actual_s": 3.004, "trigger": "at 3s", "do": ["move orders to b2"], "expect": []}
     events = [
-        Event(T0, "incident.started", "small"),
-        Event(T0 + 3 * S, "incident.entry", "move", None, acted),
-        Event(T0 + 15 * S, "move.done", "orders"),
-        Event(T0 + 18 * S, "incident.ended", "small"),
+        Event(at(0), "incident.started", "small"),
+        Event(at(3), "incident.entry", "move", None, acted),
+        Event(at(15), "move.done", "orders"),
+        Event(at(18), "incident.ended", "small"),
     ]
     return samples_table(samples), events_table(events)
 
@@ -134,12 +132,12 @@ def test_its_page_draws_the_timeline_over_the_signals():
 def test_every_chart_has_the_unit_in_which_its_table_gives_the_same_value():
     slowest_us, quota, moved, sent = 9_830_400, 5e6, 0.5, 25e6
     samples = [
-        Sample(T0 + 5 * S, "producer-1", "client.produce.latency", 3.0, label=str(slowest_us)),
-        Sample(T0 + 5 * S, "driver", "topic.isr", 2.0, "orders"),
-        Sample(T0 + 5 * S, "driver", "move.moved", moved, "orders"),
-        *(Sample(T0 + t * S, "b2", "quota.follower.rate", quota) for t in (5, 6)),
-        *(Sample(T0 + t * S, "b2", "log.bytes", (t - 5) * quota, "orders", 0) for t in (5, 6)),
-        *(Sample(T0 + t * S, "right", "uplink.rx.bytes", (t - 5) * sent) for t in (5, 6)),
+        Sample(at(5), "producer-1", "client.produce.latency", 3.0, label=str(slowest_us)),
+        Sample(at(5), "driver", "topic.isr", 2.0, "orders"),
+        Sample(at(5), "driver", "move.moved", moved, "orders"),
+        *(Sample(at(t), "b2", "quota.follower.rate", quota) for t in (5, 6)),
+        *(Sample(at(t), "b2", "log.bytes", (t - 5) * quota, "orders", 0) for t in (5, 6)),
+        *(Sample(at(t), "right", "uplink.rx.bytes", (t - 5) * sent) for t in (5, 6)),
     ]
     data = samples_table(samples), recorded()[1]
     page = render(a_run(), *data, CRITERIA, judge(a_run(), *data).measures)
@@ -183,7 +181,7 @@ def test_names_of_before_schema_3_are_read(tmp_path):
 
 def test_a_run_is_judged_again_from_the_store_alone(tmp_path):
     run = manifest(records=Records(9, 9, 0, 0, 0))
-    acted = Event(at(2), "incident.entry", "entry 5", None, {"planned_s": 2.0, "actual_s": 2.0})
+    acted = event(2, "incident.entry", "entry 5", planned_s=2.0, actual_s=2.0)
     data = tables([], [acted])
     judged = judge(run, *data)
     store = Store.open(tmp_path)

@@ -6,7 +6,7 @@ import pytest
 
 from testbed.incidents.evidence import EvidenceText, SourceLine, json_blocks
 from testbed.incidents.reassignment_output import ReassignmentReport
-from testbed.incidents.tool_output import broker_racks, described_topics, entity_configs, log_dirs
+from testbed.incidents.tool_output import LogDirReport, broker_racks, described_topics, entity_configs
 from testbed.kafka.types import ConfigResource, TopicPartition
 
 
@@ -138,10 +138,10 @@ def test_log_dirs():
         '{"partition":"a-b-0","size":9,"offsetLag":0,"isFuture":true}]},'
         '{"logDir":"/b","error":"KafkaStorageException","partitions":[]}]}]}\n'
     )
-    problems = []
-    report = log_dirs(block, problems)
+    report, problems = LogDirReport(), []
+    assert report.add_block(block, problems)
     assert problems == [] and report.brokers == {1}
-    assert [(each.tp, each.size_bytes) for each in report.sizes] == [(TopicPartition("a-b", 0), 7)]
+    assert report.size_bytes == {TopicPartition("a-b", 0): 7}
     assert report.errors == [(1, "KafkaStorageException", SourceLine("f", 3))]
 
 
@@ -160,8 +160,9 @@ def test_log_dirs():
 def test_other_log_dirs_are_a_problem_with_a_place(document):
     (block,), _none = blocks(document)
     problems = []
-    log_dirs(block, problems)
-    assert len(problems) == 1 and problems[0].startswith("f:1: ")
+    assert LogDirReport().add_block(block, problems)
+    (problem,) = problems
+    assert re.match(r"f:1: .*; copy the whole output of kafka-log-dirs --describe$", problem)
 
 
 def test_json_that_is_cut_off_has_its_line():
@@ -192,14 +193,16 @@ def test_plans_lists_and_verification():
     assert report.current[first].replicas == (1, 2)
     assert report.plan().targets == {first: (3, 2)} and report.plan().partitions_with_log_dirs() == [first]
     assert report.listed[first].running.target == (3, 2) and report.listed[second].running.target == (4, 5)
-    assert [each.state for each in report.verified] == ["running", "complete", "complete", "replaced"]
-    assert report.verified[-1].target == (1, 4)
+    assert report.verified == {"running": 1, "complete": 2, "replaced": 1}
+    assert [each.partition(": ")[2] for each in report.replaced] == [
+        "no reassignment of t-3 runs, and its replicas are not 1,4"
+    ]
 
 
 def test_no_reassignments_is_an_answer():
     report = ReassignmentReport()
     assert report.add_lines(text("No partition reassignments found.\n"), [])
-    assert report.empty_list is not None and report.plan() is None
+    assert report.plan() is None
 
 
 def test_two_plans_for_a_partition_are_refused_with_both_places():

@@ -14,31 +14,32 @@ from testbed.search.database import Database, Outcome, SearchSettings
 from testbed.search.draft import DrawnStep, document
 from testbed.search.replayer import incident_of
 from testbed.search.search import Search, SearchLimits, candidate
-from testbed.search.space import Ranges, Space, draw_fault
+from testbed.search.space import KILOBYTES, PARTITIONS, Space, draw_fault
 from testbed.topology.find import find
 
 SPACE = Space("three-brokers", find("three-brokers"))
 FAULTS = SPACE.faults()
+HELD, NO_TESTBED = Outcome(20.0, kept=("moves-ended",)), Outcome(20.0, void="no testbed")
 
 
 class Planted:
     """A player in whose brokers a move and a later cancellation break an invariant; it counts its plays."""
 
-    def __init__(self, *, often=1.0, fresh_only=False, dies_at=None, void=False):
-        self.plays, self.often, self.fresh_only = 0, often, fresh_only
-        self.dies_at, self.void = dies_at, void
+    def __init__(self, *, often=1.0, dies_at=None, alter=lambda found, _fresh, _plays: found):
+        self.plays, self.often, self.dies_at, self.alter = 0, often, dies_at, alter
         self._rng = random.Random(5)
 
     def play(self, draft, fresh):
         self.plays += 1
         if self.plays == self.dies_at:
             raise KeyboardInterrupt
-        if self.void:
-            return Outcome(20.0, void="the machine was busy")
+        return self.alter(self._outcome(draft), fresh, self.plays)
+
+    def _outcome(self, draft):
         actions = [step.action for step in draft.steps]
         hits = {"move", "cancel"} <= set(actions) and self._rng.random() < self.often
         pairs = tuple((step.kind, "copying") for step in draft.steps)
-        if hits and not (fresh and self.fresh_only):
+        if hits:
             return Outcome(20.0, {"moves-ended": "orders-0 has the replicas [1, 2, 3]"}, pairs=pairs)
         return Outcome(20.0, unknown={"throttle-bound": "busy"}, kept=("moves-ended",), pairs=pairs)
 
@@ -79,7 +80,9 @@ def test_what_fails_sometimes_is_found_with_its_probability(tmp_path):
 
 
 def test_what_does_not_come_again_on_a_new_testbed_is_no_finding(tmp_path):
-    result = search(database(tmp_path / "s"), Planted(fresh_only=True), tries=12).run()
+    result = search(
+        database(tmp_path / "s"), Planted(alter=lambda found, fresh, _plays: HELD if fresh else found), tries=12
+    ).run()
     assert not result.found
     assert result.unconfirmed
     assert result.exit_code == 0
@@ -108,7 +111,7 @@ def test_a_killed_search_goes_on_and_repeats_no_play(tmp_path):
 
 def test_a_search_of_void_tries_alone_gives_up(tmp_path):
     with pytest.raises(TestbedError, match="the machine was busy"):
-        search(database(tmp_path / "s"), Planted(void=True)).run()
+        search(database(tmp_path / "s"), Planted(alter=lambda *_: Outcome(20.0, void="the machine was busy"))).run()
 
 
 def test_a_folder_has_one_search_and_a_damaged_one_is_refused(tmp_path):
@@ -123,12 +126,11 @@ def test_a_folder_has_one_search_and_a_damaged_one_is_refused(tmp_path):
 
 
 def test_the_same_seed_draws_the_same_and_every_draft_is_an_incident():
-    faults = SPACE.faults()
     for number in range(30):
-        one, two = (candidate(SPACE, faults, 9, number, Coverage()) for _ in range(2))
+        one, two = (candidate(SPACE, FAULTS, 9, number, Coverage()) for _ in range(2))
         assert one == two
         assert incident_of(one, 3).entries[-1].name == "calm"
-    drawn = {step.kind for number in range(60) for step in candidate(SPACE, faults, 9, number, Coverage()).steps}
+    drawn = {step.kind for number in range(60) for step in candidate(SPACE, FAULTS, 9, number, Coverage()).steps}
     assert {"move", "cancel", "change_throttle", "broker-kill", "nic-rate"} <= drawn
 
 
@@ -200,10 +202,9 @@ def test_what_is_drawn_can_happen():
 
 
 def test_pairs_that_were_not_seen_are_preferred():
-    faults = SPACE.faults()
-    everything = [SPACE.draw(random.Random(f"1/1/{place}"), faults) for place in range(8)]
+    everything = [SPACE.draw(random.Random(f"1/1/{place}"), FAULTS) for place in range(8)]
     coverage = Coverage()
-    first = candidate(SPACE, faults, 1, 1, coverage)
+    first = candidate(SPACE, FAULTS, 1, 1, coverage)
     assert coverage.new(first) == max(map(coverage.new, everything))
     assert coverage.new(first) >= coverage.new(everything[0])
 
@@ -238,40 +239,31 @@ def test_the_throttle_is_removed_once_more_when_all_brokers_serve():
 
 
 def test_a_failure_that_does_not_come_again_hides_no_other_one(tmp_path):
-    class Flaky(Planted):
-        def play(self, draft, fresh):
-            found = super().play(draft, fresh)
-            first = {} if fresh else {"isr-explained": "once"}
-            return replace(found, failed={**first, **found.failed}) if found.failed else found
+    def flaky(found, fresh, _plays):
+        first = {} if fresh else {"isr-explained": "once"}
+        return replace(found, failed={**first, **found.failed}) if found.failed else found
 
-    result = search(database(tmp_path / "s"), Flaky(), findings=1).run()
+    result = search(database(tmp_path / "s"), Planted(alter=flaky), findings=1).run()
     assert [each.invariant for each in result.found] == ["moves-ended"]
     assert len(result.unconfirmed) == 1
 
 
 def test_ranges_bound_what_is_drawn():
-    small = Space("three-brokers", find("three-brokers"), Ranges(partitions=(1,), kilobytes=(1000,), more_steps=(0,)))
-    draft = small.draw(random.Random(2), {})
-    assert len(draft.steps) == 1
-    assert {topic.partitions for topic in draft.topics.values()} == {1}
+    topics = [topic for _seed, draft, _move in drawn() for topic in draft.topics.values()]
+    assert {topic.partitions for topic in topics} == {*PARTITIONS}
+    assert {topic.kilobytes for topic in topics} == {0, *KILOBYTES}
+    assert {len(draft.steps) for _seed, draft, _move in drawn()} == {2, 3, 4}
 
 
 def test_a_replay_that_could_not_be_judged_counts_neither_way(tmp_path):
-    class Disturbed(Planted):
-        def play(self, draft, fresh):
-            found = super().play(draft, fresh)
-            return Outcome(20.0, void="no testbed") if fresh and self.plays % 2 else found
-
-    (found,) = search(database(tmp_path / "s"), Disturbed(), findings=1).run().found
+    disturbed = Planted(alter=lambda found, fresh, plays: NO_TESTBED if fresh and plays % 2 else found)
+    (found,) = search(database(tmp_path / "s"), disturbed, findings=1).run().found
     assert (found.found, found.of) == (3, 3)
 
 
 def test_a_failure_whose_replays_cannot_be_judged_is_said_to_be_open(tmp_path):
-    class Lost(Planted):
-        def play(self, draft, fresh):
-            return Outcome(20.0, void="no testbed") if fresh else super().play(draft, fresh)
-
-    result = search(database(tmp_path / "s"), Lost(), tries=12).run()
+    lost = Planted(alter=lambda found, fresh, _plays: NO_TESTBED if fresh else found)
+    result = search(database(tmp_path / "s"), lost, tries=12).run()
     assert not result.found
     assert all("could not be judged" in each for each in result.unconfirmed)
     assert result.unconfirmed

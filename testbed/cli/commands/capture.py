@@ -78,15 +78,13 @@ def _run(args: argparse.Namespace) -> int:
     check_hosts(nic_bps, version)
     plan = None if args.plan is None else load_plan(args.plan)
     found, remarks = _captured(args, plan, measure_s)
-    notes: tuple[str, ...] = ()
     if smaller is not None:
         try:
-            scaled = scale_down(found, *smaller, args.rates)
+            found = scale_down(found, *smaller, args.rates)
         except ValueError as error:
             raise UsageError(f"--scale-down {args.scale_down}: {error}") from error
-        found, notes = scaled.cluster, scaled.lost
     found = (anonymised if args.anonymise else usable_names)(found, anonymising_key())
-    lost = write_capture(folder, args.name, found, nic_bps, datetime.now(UTC), notes, version)
+    lost = write_capture(folder, args.name, found, nic_bps, datetime.now(UTC), version)
     print(f"{len(found.topics)} topics on {len(found.brokers)} brokers: {folder / INCIDENT}")
     for each in lost:
         print(f"not as captured: {each}")
