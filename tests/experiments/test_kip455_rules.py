@@ -17,7 +17,7 @@ from results.contract.manifest import Facts
 from results.contract.schema import Event, Sample, events_table, samples_table
 from results.contract.steps import StepsRecord
 from results.criteria import judge
-from testbed.experiments.kip455_actions import KillController, ScenarioStep, end, reassign, still
+from testbed.experiments.kip455_actions import KILL_CONTROLLER, end, reassign, step, still
 from testbed.experiments.kip455_executor import Kip455Executor, Kip455Scenario
 from testbed.experiments.kip455_trace import differences, log_events
 from testbed.kafka.types import TopicPartition
@@ -30,7 +30,7 @@ IN_MEMORY = [name for name in NAMES if name != "kip455-override-failover"]
 
 @pytest.fixture(autouse=True)
 def faults_of_the_fake(monkeypatch):
-    monkeypatch.setattr("testbed.experiments.kip455_executor.Faults", lambda testbed: testbed.faults)
+    monkeypatch.setattr("testbed.experiments.kip455_actions.Faults", lambda testbed: testbed.faults)
 
 
 class Faults:
@@ -58,7 +58,7 @@ def run(found: Kip455Scenario, name="kip455-example"):
         bootstrap=("fake:9092",),
     )
     context = SimpleNamespace(testbed=testbed, recorder=recorder, progress=lambda _text: None, run_id="x-abc123")
-    steps = [replace(step, settle_s=min(step.settle_s, 0.2), timeout_s=2.0) for step in found.steps]
+    steps = [replace(each, settle_s=min(each.settle_s, 0.2), timeout_s=2.0) for each in found.steps]
     with Kip455Executor(context, replace(found, steps=steps, bytes=0)) as executor:
         executor.prepare()
         records = executor.walk()
@@ -94,14 +94,14 @@ def test_every_step_is_as_the_rules_have_it(name):
 
 def test_the_failover_s_moves_are_as_the_rules_have_it_without_one():
     found = scenario("kip455-override-failover")
-    steps = [step for step in found.steps if not isinstance(step.action, KillController)]
+    steps = [each for each in found.steps if each.action is not KILL_CONTROLLER]
     judgement, _kraft = run(replace(found, steps=steps), "kip455-override-failover")
     assert {c.verdict for c in judgement.criteria} == {"pass"}
 
 
 def test_another_end_is_found_out():
     found = Kip455Scenario(
-        [(1, 2, 3)], [ScenarioStep("asked", reassign(4, 2, 3), (end("done", still((2, 3, 4), ordered=True)),))]
+        [(1, 2, 3)], [step("asked", reassign(4, 2, 3), None, end("done", still((2, 3, 4), ordered=True)))]
     )
     judgement, kraft = run(replace(found, hold_bytes_per_s=None))
     assert [c.name for c in judgement.criteria if c.verdict == "fail"] == ["1-asked.done"]

@@ -14,15 +14,14 @@ from fakes.kraft import Controller, KraftAdmin, Partition
 from results.contract.steps import RequiredState
 from testbed.experiments.kip455_actions import (
     RELEASE_THROTTLE,
-    KillBroker,
-    ScenarioStep,
-    StartBrokers,
-    before,
+    START_BROKERS,
     cancel,
     end,
+    kill_broker,
     moving,
     never,
     reassign,
+    step,
     still,
 )
 from testbed.experiments.kip455_executor import Kip455Executor, Kip455Scenario
@@ -35,7 +34,7 @@ UNDER_WAY = moving(adding=(4,), removing=(1,), staying=(2, 3))
 
 @pytest.fixture(autouse=True)
 def faults_of_the_fake(monkeypatch):
-    monkeypatch.setattr("testbed.experiments.kip455_executor.Faults", lambda testbed: testbed.faults)
+    monkeypatch.setattr("testbed.experiments.kip455_actions.Faults", lambda testbed: testbed.faults)
 
 
 class Admin(KraftAdmin):
@@ -95,11 +94,11 @@ def taken(tmp_path, monkeypatch):
 def test_a_move_held_open_by_a_dead_broker_ends_when_it_is_back(taken):
     done = still((4, 2, 3), ordered=True)
     records, controller, _admin = taken(
-        ScenarioStep("down", KillBroker(4)),
-        ScenarioStep("asked", reassign(4, 2, 3), (before(still((1, 2, 3))), end("moving", UNDER_WAY))),
-        ScenarioStep("looked", reassign(4, 2, 3), (never("done", done), end("moving", UNDER_WAY)), settle_s=0.3),
-        ScenarioStep("back", StartBrokers(), (end("done", done),)),
-        ScenarioStep("again", cancel(), answer="NO_REASSIGNMENT_IN_PROGRESS for 0"),
+        step("down", kill_broker(4)),
+        step("asked", reassign(4, 2, 3), still((1, 2, 3)), end("moving", UNDER_WAY)),
+        step("looked", reassign(4, 2, 3), None, never("done", done), end("moving", UNDER_WAY), settle_s=0.3),
+        step("back", START_BROKERS, None, end("done", done)),
+        step("again", cancel(), answer="NO_REASSIGNMENT_IN_PROGRESS for 0"),
     )
     assert [record.why for record in records] == [""] * 5
     assert [record.answer for record in records] == ["accepted"] * 5  # the fake controller minds nothing
@@ -111,10 +110,10 @@ def test_a_move_held_open_by_a_dead_broker_ends_when_it_is_back(taken):
 
 def test_after_a_step_that_does_not_end_none_is_taken_and_all_is_put_back(taken):
     records, controller, admin = taken(
-        ScenarioStep("down", KillBroker(4)),
-        ScenarioStep("asked", reassign(4, 2, 3), (end("done", still((4, 2, 3))),), timeout_s=0.4),
-        ScenarioStep("next", reassign(5, 2, 3), (end("done", still((5, 2, 3))),)),
-        ScenarioStep("last", StartBrokers()),
+        step("down", kill_broker(4)),
+        step("asked", reassign(4, 2, 3), None, end("done", still((4, 2, 3))), timeout_s=0.4),
+        step("next", reassign(5, 2, 3), None, end("done", still((5, 2, 3)))),
+        step("last", START_BROKERS),
     )
     assert records[1].why.startswith("after 0.4 s: partition 0 is replicas [4, 2, 3, 1], adding [4], removing [1]")
     assert [(r.from_us, r.why) for r in records[2:]] == [(None, "asked did not come to its end")] * 2
@@ -126,7 +125,7 @@ def test_after_a_step_that_does_not_end_none_is_taken_and_all_is_put_back(taken)
 
 def test_the_throttle_is_on_every_replica_and_all_brokers_and_is_put_back(taken):
     records, _controller, admin = taken(
-        ScenarioStep("asked", RELEASE_THROTTLE, (end("there", RequiredState(replicas=(1, 2, 3))),)),
+        step("asked", RELEASE_THROTTLE, None, end("there", RequiredState(replicas=(1, 2, 3)))),
         hold_bytes_per_s=50_000,
         doomed=(4,),
     )
@@ -151,11 +150,11 @@ def test_a_move_that_ends_before_it_is_cancelled_is_no_error(taken, monkeypatch)
         return real(self, targets)
 
     monkeypatch.setattr(Admin, "alter_reassignments", ended)
-    records, _controller, _admin = taken(ScenarioStep("asked", reassign(4, 2, 3)))
+    records, _controller, _admin = taken(step("asked", reassign(4, 2, 3)))
     assert [record.answer for record in records] == ["accepted"]
     assert cancelled == [TopicPartition("kip455-abc123", 0)]
 
 
 def test_a_refusal_is_the_answer(taken):
-    records, _controller, _admin = taken(ScenarioStep("asked", reassign(4, partition=7)))
+    records, _controller, _admin = taken(step("asked", reassign(4, partition=7)))
     assert records[0].answer == "UNKNOWN_TOPIC_OR_PARTITION for 7"
