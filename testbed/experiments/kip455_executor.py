@@ -15,7 +15,7 @@ from results.contract.manifest import Facts
 from results.contract.steps import ACCEPTED, LINGER_US, Expectation, StepRecord, StepsRecord
 from testbed.errors import TestbedError, UsageError
 from testbed.experiments.criteria import STEPS
-from testbed.experiments.experiment import Context, Experiment, ExperimentResult, SuiteScenario
+from testbed.experiments.experiment import Context, Experiment, ExperimentResult, Settings, SuiteScenario
 from testbed.experiments.kip455_actions import Replicas, ScenarioCluster, ScenarioStep, answer_of
 from testbed.experiments.kip455_trace import POLL_S, Trace, readable
 from testbed.kafka.cancellation import cancel_running
@@ -213,7 +213,7 @@ def kip455_experiment(
     """
     built = Kip455Scenario(**scenario)
 
-    def check(found: Topology) -> None:
+    def check(found: Topology, _settings: Settings) -> None:
         there = {host.node_id for host in found.brokers}
         if not set(range(1, brokers + 1)) <= there:
             raise UsageError(f"{name} needs brokers 1 to {brokers}, as in {topology}; {found.name} has other ones")
@@ -231,15 +231,15 @@ def kip455_experiment(
     if brief is not None:
         scenarios.append(SuiteScenario("brief", ("ci",), name.removeprefix("kip455-"), brief))
     return Experiment(
-        name,
-        summary,
-        topology,
-        (),
-        {},
-        lambda _settings: FETCH_TUNED,
-        check,
-        run,
-        ON_DISK,
+        name=name,
+        summary=summary,
+        topology=topology,
+        parameters=(),
+        profiles={},
+        overlay=lambda _settings: FETCH_TUNED,
+        run=run,
+        check=check,
+        needs=ON_DISK,
         suites=scenarios,
         criteria=STEPS,
     )

@@ -9,9 +9,9 @@ from dataclasses import replace
 
 from testbed.errors import UsageError
 from testbed.experiments.experiment import Hosts, Settings, number
-from testbed.experiments.layout import Layout, PartitionGroup, copies
+from testbed.experiments.layout import Layout, PartitionGroup, carried
 from testbed.experiments.model_inputs import sent_at
-from testbed.throttle.duration import bottleneck, shares
+from testbed.throttle.duration import bottleneck
 from testbed.throttle.quota_window import bytes_ending_in_a_burst
 from testbed.units import format_byte_rate
 
@@ -45,8 +45,7 @@ def sized_for(layout: Layout, throttle_bytes_per_s: float, move_s: float) -> Lay
     hosts = sorted({host for group in layout.groups for host in (*group.current, *group.target)})
     ids = {host: number for number, host in enumerate(hosts)}
     unit = layout.sized(1_000_000_000)
-    carried = shares(copies(unit, ids), wildcard=layout.wildcard)
-    bound = bottleneck(carried, throttle_bytes_per_s)
+    bound = bottleneck(carried(unit, ids), throttle_bytes_per_s)
     unit_s = bound.seconds(throttle_bytes_per_s)
     if not math.isfinite(unit_s):
         raise UsageError(

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from results.contract.move import Expected, Fetchers, Flow, FlowKind
 from testbed.kafka.types import PartitionState, TopicPartition
 from testbed.reassignment.plan import Plan, kip73_move_seconds, move_ratio
-from testbed.throttle.duration import Copy, Share
+from testbed.throttle.duration import Copy, Share, shares
 from testbed.workload.records import Fill, Recipe
 
 RECORD_BYTES = 4096
@@ -229,39 +229,37 @@ def fetchers(layout: Layout, threads: Mapping[str, int]) -> dict[str, Fetchers]:
     }
 
 
-def copies(
+def carried(
     layout: Layout,
     ids: Mapping[str, int],
     sizes: Mapping[TopicPartition, int] | None = None,
     inbound: Mapping[TopicPartition, float] | None = None,
-) -> tuple[Copy, ...]:
-    """Return the bytes that the throttled partitions have to carry, for the model.
+) -> tuple[Share, ...]:
+    """Return the bytes that each broker has to carry in each direction for the throttled partitions.
 
     `sizes` are the leaders' logs when the move starts, `inbound` the measured inbound rates. Without them the declared
     values count.
     """
-    found = []
-    for group in layout.throttled:
-        share = len(group.partitions)
-        for tp in group.tps():
-            found.append(
-                Copy(
-                    tp,
-                    ids[group.leader],
-                    tuple(ids[host] for host in group.in_sync) if _recorded(layout, group) else (),
-                    tuple(ids[host] for host in group.adding),
-                    group.bytes // share if sizes is None else sizes.get(tp, 0),
-                    group.inbound_bytes_per_s / share if inbound is None else inbound.get(tp, 0.0),
-                )
-            )
-    return tuple(found)
+    copies = [
+        Copy(
+            tp,
+            ids[group.leader],
+            tuple(ids[host] for host in group.in_sync) if _recorded(layout, group) else (),
+            tuple(ids[host] for host in group.adding),
+            group.bytes // len(group.partitions) if sizes is None else sizes.get(tp, 0),
+            group.inbound_bytes_per_s / len(group.partitions) if inbound is None else inbound.get(tp, 0.0),
+        )
+        for group in layout.throttled
+        for tp in group.tps()
+    ]
+    return shares(copies, wildcard=layout.wildcard)
 
 
-def expected(shares: Sequence[Share], ids: Mapping[str, int]) -> tuple[Expected, ...]:
+def expected(carried: Sequence[Share], ids: Mapping[str, int]) -> tuple[Expected, ...]:
     """Return the model's shares by host."""
     hosts = {broker: host for host, broker in ids.items()}
     return tuple(
-        Expected(hosts[share.broker], share.direction, share.bytes, share.inbound_bytes_per_s) for share in shares
+        Expected(hosts[share.broker], share.direction, share.bytes, share.inbound_bytes_per_s) for share in carried
     )
 
 

@@ -1,13 +1,12 @@
 """The environment of one measured move: testbed, layout and load, and the operations that every move needs."""
 
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 
 from results.contract.manifest import Differences, Fetch, LiveLoad, NicMeasurement, Records
 from results.contract.relocation import Storage
-from results.contract.schema import Sample
 from results.contract.verdict import Direction
 from testbed.errors import TestbedError
 from testbed.experiments.experiment import Context
@@ -16,7 +15,7 @@ from testbed.experiments.load import SHARED_ANSWER_S, ClientLoad
 from testbed.experiments.load_shape import LoadShape
 from testbed.experiments.mid_move_actions import MidMoveAction
 from testbed.experiments.model_inputs import calibrate
-from testbed.experiments.samplers import lag_samples, quota_polls
+from testbed.experiments.samplers import SAMPLE_S, lag_samples, quota_polls
 from testbed.experiments.storage import SETTLED_S, topic_settings
 from testbed.kafka.admin import Admin
 from testbed.kafka.errors import KafkaError, UnreachableError
@@ -216,13 +215,12 @@ class MoveEnvironment:
         """Return the number of partitions of the control transfer that are still being reassigned."""
         return 0 if self.layout.control is None else len(self.admin.reassignments([self.layout.control.topic]))
 
-    def quota_polls(self, throttle: Callable[[], Throttle | None]) -> AbstractContextManager[None]:
-        """Poll every broker's quota within the block; see `samplers.quota_polls`."""
-        return quota_polls(self.recorder, self.admin, self.ids, throttle)
-
-    def lag_samples(self) -> list[Sample]:
-        """Return the summed lag; see `samplers.lag_samples`."""
-        return lag_samples(self.recorder, self.layout)
+    @contextmanager
+    def throttle_polls(self, throttle: Callable[[], Throttle | None]) -> Iterator[None]:
+        """Poll every broker's quota within the block, and the lag until the recorder stops."""
+        with quota_polls(self.recorder, self.admin, self.ids, throttle):
+            self.recorder.poll("lag", SAMPLE_S, partial(lag_samples, self.recorder, self.layout))
+            yield
 
     def out_of_sync(self, host: str) -> list[TopicPartition]:
         """Return the throttled partitions with an existing replica on `host` that is out of sync.

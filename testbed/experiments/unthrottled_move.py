@@ -26,7 +26,7 @@ from testbed.experiments.experiment import (
 from testbed.experiments.kip73_layouts import side
 from testbed.experiments.layout import Layout, PartitionGroup, most_replicas
 from testbed.experiments.load import ALONE_S
-from testbed.experiments.load_shape import check_shape, load_shape, shape_parameters, spread
+from testbed.experiments.load_shape import load_shape, shape_parameters, with_shape
 from testbed.experiments.mid_move_actions import MidMoveAction
 from testbed.experiments.model_inputs import instant
 from testbed.experiments.move_environment import MoveEnvironment, MoveSetup
@@ -277,9 +277,7 @@ def unthrottled_experiment(
     """
 
     def planned(settings: Settings, hosts: Hosts) -> Layout:
-        shape = load_shape(settings, RECORD_SIZE)
-        found = spread(layout(settings, hosts), shape.topics)
-        check_shape(shape, found)
+        found = with_shape(layout(settings, hosts), load_shape(settings, RECORD_SIZE))
         if not found.moving:
             raise UsageError(f"with partitions={number(settings, 'partitions'):g} no partition moves; give more")
         return found
@@ -293,10 +291,8 @@ def unthrottled_experiment(
         check_size(storage_of(settings), number(settings, "size"), math.ceil(number(settings, "partitions")))
         return {}
 
-    def check(found: Topology) -> None:
+    def check(found: Topology, settings: Settings) -> None:
         check_brokers(name, found, brokers, topology)
-
-    def suits(found: Topology, settings: Settings) -> None:
         check_storage(storage_of(settings), found)
 
     def run(context: Context) -> ExperimentResult:
@@ -317,15 +313,14 @@ def unthrottled_experiment(
         return run_unthrottled_move(context, setup, activities(context.settings), balanced=balanced, after_s=after_s)
 
     return Experiment(
-        name,
-        summary,
-        topology,
-        tuple(parameters),
-        profiles,
-        overlay,
-        check,
-        run,
-        suits=suits,
+        name=name,
+        summary=summary,
+        topology=topology,
+        parameters=tuple(parameters),
+        profiles=profiles,
+        overlay=overlay,
+        run=run,
+        check=check,
         suites=suites,
         criteria=criteria,
         replicas=lambda settings: most_replicas(planned(settings, letters)),

@@ -34,14 +34,14 @@ def test_every_step_has_a_name_of_its_own_and_asks_prove_something(name):
 @pytest.mark.parametrize("name", NAMES)
 def test_every_scenario_fits_its_topology_and_not_a_smaller_one(name):
     experiment = find_experiment(name)
-    experiment.check(find(experiment.topology))
+    experiment.check(find(experiment.topology), {})
     with pytest.raises(UsageError, match=f"{name} needs"):
-        experiment.check(find("two-brokers"))
+        experiment.check(find("two-brokers"), {})
 
 
 def test_a_failover_needs_controllers_of_their_own():
     with pytest.raises(UsageError, match="three controllers that are no brokers, as in controllers; six-brokers has 0"):
-        find_experiment("kip455-override-failover").check(find("six-brokers"))
+        find_experiment("kip455-override-failover").check(find("six-brokers"), {})
 
 
 def test_acts_and_states_are_told_in_words():

@@ -38,7 +38,7 @@ def test_every_experiment_reads_its_own_defaults_in_every_profile(name):
 def test_two_node_refuses_another_number_of_brokers():
     three = find("three-brokers")
     with pytest.raises(UsageError, match="exactly 2 brokers, three-brokers has 3"):
-        TWO_NODE.check(three)
+        TWO_NODE.check(three, {})
 
 
 def test_tuned_is_three_broker_properties_and_default_is_none():

@@ -15,7 +15,7 @@ from testbed.experiments.criteria import PROTECTED, RATES
 from testbed.experiments.experiment import Hosts, Parameter, Settings, SuiteScenario, Value, above_zero, number
 from testbed.experiments.kip73_layouts import side, sized_for, throttled_layout
 from testbed.experiments.layout import Layout, PartitionGroup
-from testbed.experiments.throttled_move import MODES, compare, load, parameters, response, throttled_experiment
+from testbed.experiments.throttled_move import COMPARE, MODES, load, parameters, response, throttled_experiment
 from testbed.units import format_duration, parse_byte_rate, parse_duration
 
 LOW_PARTITIONS, LOW_BYTES = 20, 4_000_000
@@ -58,7 +58,7 @@ EXPERIMENT = throttled_experiment(
     brokers=2,
     parameters=parameters(
         *load("1MB/s"),
-        compare(),
+        COMPARE,
         Parameter("low", "200kB/s", above_zero(parse_byte_rate), "what is written to the low-volume partitions"),
         response("20MiB"),
         Parameter("lag", "3s", _lag, "replica.lag.time.max.ms"),

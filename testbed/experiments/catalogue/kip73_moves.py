@@ -4,15 +4,15 @@ from testbed.experiments.criteria import PROTECTED, RATES
 from testbed.experiments.experiment import SuiteScenario
 from testbed.experiments.kip73_layouts import one_to_two, two_node, two_to_one
 from testbed.experiments.throttled_move import (
+    ADD,
     BRIEF,
+    COMPARE,
     LIGHT,
     MODES,
     RELEASE,
-    add,
-    compare,
+    STORED,
     load,
     parameters,
-    stored,
     throttled_experiment,
 )
 
@@ -28,7 +28,7 @@ EXPERIMENTS = (
         "kip73-two-node",
         "all 100 partitions move from one broker to the other at the throttled rate (KIP-73's test plan)",
         brokers=2,
-        parameters=parameters(add(), stored()),
+        parameters=parameters(ADD, STORED),
         layout=two_node,
         suites=(
             # Partitions of more than three responses, so that one that is not held back shows.
@@ -90,7 +90,7 @@ EXPERIMENTS = (
         "kip73-two-node-produce",
         "as kip73-two-node, while clients write to the moving partitions: quota − inbound is left",
         brokers=2,
-        parameters=parameters(*load(), compare(), add()),
+        parameters=parameters(*load(), COMPARE, ADD),
         layout=two_node,
         profiles={"smoke": LIGHT, "release": RELEASE},
         suites=(
@@ -110,7 +110,7 @@ EXPERIMENTS = (
         "kip73-one-to-two",
         "data moves from one broker to the other two, r = 2: the sender's quota binds",
         brokers=3,
-        parameters=parameters(stored(), rate="6MB/s", preload="62s"),
+        parameters=parameters(STORED, rate="6MB/s", preload="62s"),
         layout=one_to_two,
         suites=(
             SuiteScenario("kip73", ("ci",), "one-to-two", 1, ("rate=4MB/s",)),
@@ -126,7 +126,7 @@ EXPERIMENTS = (
         "kip73-one-to-two-produce",
         "as kip73-one-to-two, while clients write to the moving partitions: quota − 2 × inbound is left",
         brokers=3,
-        parameters=parameters(*load("1MB/s"), compare(), rate="6MB/s", preload="62s"),
+        parameters=parameters(*load("1MB/s"), COMPARE, rate="6MB/s", preload="62s"),
         layout=one_to_two,
         profiles={"smoke": LIGHT, "release": RELEASE},
         suites=(
@@ -148,7 +148,7 @@ EXPERIMENTS = (
         "kip73-two-to-one",
         "data moves from two brokers to the third, r = 2: the receiver's quota binds",
         brokers=3,
-        parameters=parameters(stored(), rate="6MB/s"),
+        parameters=parameters(STORED, rate="6MB/s"),
         layout=two_to_one,
         suites=(
             SuiteScenario("kip73", ("ci",), "two-to-one", 3, ("rate=4MB/s",)),
@@ -162,7 +162,7 @@ EXPERIMENTS = (
         "kip73-two-to-one-produce",
         "as kip73-two-to-one, while clients write to the moving partitions: quota − inbound is left",
         brokers=3,
-        parameters=parameters(*load("2MB/s"), compare(), rate="6MB/s"),
+        parameters=parameters(*load("2MB/s"), COMPARE, rate="6MB/s"),
         layout=two_to_one,
         profiles={"smoke": LIGHT, "release": RELEASE},
         suites=(
