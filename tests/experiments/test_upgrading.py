@@ -8,7 +8,7 @@ from testbed.errors import TestbedError, UsageError
 from testbed.experiments import mid_move_actions
 from testbed.experiments.catalogue.kip73_upgrade import EXPERIMENT, _action
 from testbed.experiments.experiment import read_settings
-from testbed.experiments.mid_move_actions import RollingRestart, Upgrade, restart_or_upgrade
+from testbed.experiments.mid_move_actions import RollingRestart, Upgrade
 from testbed.kafka.errors import UnreachableError
 from testbed.reassignment.driver import DriverError
 from testbed.reassignment.progress import Poll
@@ -116,9 +116,9 @@ def test_what_got_no_answer_is_asked_again_and_told_once(mover):
     assert mover.done.count(("broker.leaving", "b3")) == mover.done.count(("broker.back", "b3")) == 1
 
 
-def test_the_same_is_a_restart():
-    assert isinstance(restart_or_upgrade("same", ["b1"], 1.0, False), RollingRestart)
-    assert isinstance(restart_or_upgrade("4.3.1", ["b1"], 1.0, False), Upgrade)
+@pytest.mark.parametrize(("to", "kind"), [("same", RollingRestart), ("4.3.1", Upgrade)])
+def test_the_same_is_a_restart(to, kind):
+    assert isinstance(_action({**read_settings(EXPERIMENT, "ci", []), "to": to}, ("b1", "b2", "b3")), kind)
 
 
 def test_settings_of_the_experiment(tmp_path):
