@@ -122,6 +122,11 @@ class Layout:
         return sum(len(group.partitions) for group in self.throttled if group.adding)
 
     @property
+    def inbound_bytes_per_s(self) -> float:
+        """Inbound rate of all throttled groups."""
+        return sum(group.inbound_bytes_per_s for group in self.throttled)
+
+    @property
     def moving(self) -> tuple[PartitionGroup, ...]:
         """Return the groups of the reassignment plan: throttled groups that move, and the control."""
         return tuple(group for group in self.groups if group.moves and group is not self.calibration)

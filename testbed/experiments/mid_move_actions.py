@@ -180,14 +180,14 @@ class HostByHost(MidMoveAction):
         host = self._left[0]
         # The next poll repeats a request without an answer; the host does not leave once more.
         first, self._leaving = self._leaving != host, host
-        detail = self.replace(move, host, first)
+        detail = self.take_out(move, host, first)
         self._left.pop(0)
         self._next_s = time.monotonic() + self._pause_s
         move.recorder.event(
             "broker.back", self.what, {"leaders_as_planned": move.led_as_planned(), **detail}, host=host
         )
 
-    def replace(self, move: RunningMove, host: str, first: bool) -> dict[str, str]:
+    def take_out(self, move: RunningMove, host: str, first: bool) -> dict[str, str]:
         """Take a host out, for the `first` time or again, and wait until it is in sync. Return details of its event."""
         raise NotImplementedError
 
@@ -202,7 +202,7 @@ class RollingRestart(HostByHost):
     no_model = "brokers were restarted: how long nothing was copied is not modelled"
     what, not_done = "restart", "not restarted"
 
-    def replace(self, move: RunningMove, host: str, first: bool) -> dict[str, str]:
+    def take_out(self, move: RunningMove, host: str, first: bool) -> dict[str, str]:
         """Restart a broker and wait until it is in sync."""
         move.context.progress(f"restarting {host}")
         if first:
@@ -298,7 +298,7 @@ class Upgrade(HostByHost):
             self._to = own[0]
         yield
 
-    def replace(self, move: RunningMove, host: str, first: bool) -> dict[str, str]:
+    def take_out(self, move: RunningMove, host: str, first: bool) -> dict[str, str]:
         """Upgrade a host and wait until it is in sync. Raise `DriverError` when it does not serve afterwards."""
         testbed, progress = move.testbed, move.context.progress
         if first:

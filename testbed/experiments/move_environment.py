@@ -255,6 +255,12 @@ class MoveEnvironment:
 
     # ---- after the move
 
+    def end_sampling(self) -> None:
+        """Stop the recorder once the last sample of each host is later than those of the others that show the end."""
+        self.recorder.wait_for_all()
+        self.recorder.wait_for_all()
+        self.recorder.stop()
+
     def audit(self, more: Sequence[WrittenRecords] = ()) -> tuple[Records, LiveLoad | None]:
         """Read all records back; return the account of the preloaded records and of the load with `more` producers."""
         self.context.progress("reading every record back")

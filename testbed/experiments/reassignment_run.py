@@ -83,6 +83,9 @@ class MoveModel:
 class ReassignmentRun(AbstractContextManager["ReassignmentRun"]):
     """One measured move. At the end of its block it undoes its preparation's remaining changes to the testbed."""
 
+    log_watch: LogWatch
+    """The watch of the brokers' logs, from `watch_logs` on."""
+
     def __init__(
         self,
         environment: MoveEnvironment,
@@ -100,8 +103,6 @@ class ReassignmentRun(AbstractContextManager["ReassignmentRun"]):
         self.testbed, self.recorder = environment.testbed, environment.recorder
         self._control_done = environment.layout.control is None
         self._control_begun = False
-        self.log_watch: LogWatch | None = None
-        """The watch of the brokers' logs, which a broker that joins or leaves changes; None before it starts."""
 
     def __exit__(self, *_error: object) -> None:
         self.preparation.close()
@@ -109,6 +110,12 @@ class ReassignmentRun(AbstractContextManager["ReassignmentRun"]):
     def allowances(self) -> list[Allowance]:
         """Return the broker log lines that the move, its action and its preparation cause."""
         return [*self.environment.allowances(), *self.preparation.allowances()]
+
+    def watch_logs(self) -> LogWatch:
+        """Begin to watch the brokers' logs."""
+        self.log_watch = LogWatch(self.testbed, self.allowances())
+        self.log_watch.start()
+        return self.log_watch
 
     def transfer(self, timeout_s: float) -> TransferResult:
         """Execute the move. A failure is part of the result, not an exception."""

@@ -43,7 +43,6 @@ from testbed.kafka.node import FETCH_TUNED
 from testbed.kafka.types import TopicPartition
 from testbed.network.shape import payload_bytes_per_s
 from testbed.probes.brokers import sampled_bps
-from testbed.probes.logwatch import LogWatch
 from testbed.reassignment.batching.step import BatchLimits
 from testbed.reassignment.batching.turn import Mode
 from testbed.reassignment.driver import Driver, DriverError
@@ -296,8 +295,7 @@ def run_throttled_move(context: Context, setup: MoveSetup, make: MakeRun = unbat
     with context.testbed.admin() as admin, make(context, setup, admin) as run:
         environment, load = run.environment, run.environment.load
         quota = quota_settings(in_force(admin, environment.ids))
-        watch = LogWatch(context.testbed, run.allowances())
-        watch.start()
+        watch = run.watch_logs()
         with recorder.step("prepare"):
             leaders = run.preparation.prepare()
         start_samplers(recorder, context.testbed, admin, environment.layout)
@@ -319,10 +317,7 @@ def run_throttled_move(context: Context, setup: MoveSetup, make: MakeRun = unbat
                 if setup.returns and moved.done.ok and not load.idle:
                     move_back(environment)
                     load.mark("returned")
-            # Two waits: the last sample of one host must be later than the samples of the others that show the end.
-            recorder.wait_for_all()
-            recorder.wait_for_all()
-            recorder.stop()
+            environment.end_sampling()
         run.read_log()
         records, live = environment.audit()
         logs = watch.logs()

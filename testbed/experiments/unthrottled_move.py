@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 
 from results.contract.handover import HandoverRecord
-from results.contract.live import LiveLoad
 from results.contract.manifest import Facts, NicMeasurement
 from results.contract.relocation import ColdRead, Membership, Relocation, Sent
 from testbed.errors import UsageError
@@ -32,16 +31,9 @@ from testbed.experiments.model_inputs import instant
 from testbed.experiments.move_environment import MoveEnvironment, MoveSetup
 from testbed.experiments.reassignment_run import LogSizes, ReassignmentRun, unbatched_run
 from testbed.experiments.samplers import start_samplers
-from testbed.experiments.storage import (
-    check_size,
-    check_storage,
-    hosts_of,
-    log_bytes_of,
-    storage_of,
-    storage_parameter,
-)
+from testbed.experiments.storage import check_size, check_storage, log_bytes_of, storage_of, storage_parameter
 from testbed.experiments.throttled_move import check_brokers, inbound, no_action
-from testbed.probes.logwatch import LogWatch, during
+from testbed.probes.logwatch import during
 from testbed.provision.membership import joining_brokers
 from testbed.topology.model import Topology
 from testbed.units import parse_size
@@ -106,18 +98,15 @@ def run_unthrottled_move(
 
     `balanced` says whether every broker gets its share of partitions; the load runs alone for `after_s`, also before.
     """
-    recorder, topology = context.recorder, context.testbed.topology
-    check_storage(setup.storage, topology)
+    recorder = context.recorder
     with context.testbed.admin() as admin, ExitStack() as stack:
         run = stack.enter_context(unbatched_run(context, setup, admin))
-        environment = run.environment
+        environment, load = run.environment, run.environment.load
+        watch = run.watch_logs()
         active = [make(run) for make in activities]
         for each in active:
             stack.callback(each.close)
-        load = environment.load
-        watch = LogWatch(context.testbed, [*run.allowances(), *(a for each in active for a in during(each.faults))])
-        run.log_watch = watch
-        watch.start()
+            watch.allow(*during(each.faults))
         with recorder.step("prepare"):
             leaders = run.preparation.prepare()
         start_samplers(recorder, context.testbed, admin, environment.layout)
@@ -133,7 +122,11 @@ def run_unthrottled_move(
             run_alone(environment, "before", after_s)
             sizes = environment.sizes()
             sent = sent_logs(environment, sizes)
-            context.progress(f"moving {sum(each.partitions for each in sent)} partitions, {_sizes_text(sent)}")
+            total, local = sum(each.total_bytes for each in sent), sum(each.local_bytes or 0 for each in sent)
+            context.progress(
+                f"moving {sum(each.partitions for each in sent)} partitions, {total / 1e6:.0f} MB, of which "
+                f"{local / 1e6:.0f} MB on disks"
+            )
             for each in active:
                 each.before_move()
             with recorder.step("move"), ExitStack() as around:
@@ -148,10 +141,7 @@ def run_unthrottled_move(
                 each.after_move()
             run_alone(environment, "after", after_s)
             cold = next(filter(None, [each.cold_read() for each in active]), None)
-        # Two waits: the last sample of one host must be later than the samples of the others that show the end.
-        recorder.wait_for_all()
-        recorder.wait_for_all()
-        recorder.stop()
+        environment.end_sampling()
         nics = (*nics, *environment.joined_nics())
         records, live = environment.audit([written for each in active for written in each.written()])
         logs = watch.logs()
@@ -163,10 +153,10 @@ def run_unthrottled_move(
         relocation=Relocation(
             storage=setup.storage,
             brokers=tuple(environment.ids),
-            stores=tuple(hosts_of(topology)),
+            stores=tuple(host.name for host in context.testbed.topology.objectstores),
             sent=sent,
             nic_bytes_per_log_byte=factor,
-            written_bytes_per_s=_written_bytes_per_s(environment, live),
+            written_bytes_per_s=0.0 if live is None else environment.layout.inbound_bytes_per_s,
             balanced=balanced,
             cold=cold,
             membership=membership,
@@ -201,16 +191,6 @@ def sent_logs(environment: MoveEnvironment, sizes: LogSizes) -> tuple[Sent, ...]
             total = local
         found += [Sent(group.leader, each, len(group.partitions), total, local) for each in group.adding]
     return tuple(found)
-
-
-def _written_bytes_per_s(environment: MoveEnvironment, live: LiveLoad | None) -> float:
-    return sum(group.inbound_bytes_per_s for group in environment.layout.throttled) if live is not None else 0.0
-
-
-def _sizes_text(sent: tuple[Sent, ...]) -> str:
-    total = sum(each.total_bytes for each in sent)
-    local = sum(each.local_bytes or 0 for each in sent)
-    return f"{total / 1e6:.0f} MB, of which {local / 1e6:.0f} MB on disks"
 
 
 def _timeout_s(sent: tuple[Sent, ...], nics: tuple[NicMeasurement, ...]) -> float:
@@ -268,12 +248,12 @@ def unthrottled_experiment(
     suites: Sequence[SuiteScenario] = (),
     action: Callable[[Settings, Hosts], MidMoveAction] = no_action,
     joining: int = 0,
-    leaves: Callable[[Layout], str] = lambda _layout: "",
+    leaves: bool = False,
 ) -> Experiment:
     """Return an experiment from its activities and its layout, which receives the settings and the brokers' hosts.
 
     The last `joining` of these hosts are no part of the topology: they join during the run. `brokers` does not count
-    them. `leaves` returns the host of the layout that leaves, empty without one.
+    them. With `leaves` the last host leaves.
     """
 
     def planned(settings: Settings, hosts: Hosts) -> Layout:
@@ -298,17 +278,17 @@ def unthrottled_experiment(
     def run(context: Context) -> ExperimentResult:
         topology = context.testbed.topology
         more = joining_brokers(topology, joining)
-        moved = planned(context.settings, [host.name for host in (*topology.brokers, *more)])
+        hosts = [host.name for host in (*topology.brokers, *more)]
         setup = MoveSetup(
-            layout=moved,
+            layout=planned(context.settings, hosts),
             throttle_bytes_per_s=0,
             fetch="default",
-            action=action(context.settings, [host.name for host in topology.brokers]),
+            action=action(context.settings, hosts[:brokers]),
             storage=storage_of(context.settings),
             load=load_shape(context.settings, RECORD_SIZE),
             load_rises=load_rises,
             joining=more,
-            leaving=leaves(moved),
+            leaving=hosts[-1] if leaves else "",
         )
         return run_unthrottled_move(context, setup, activities(context.settings), balanced=balanced, after_s=after_s)
 
