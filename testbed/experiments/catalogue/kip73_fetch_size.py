@@ -6,24 +6,23 @@ well below quota × window (`response=1MiB`) keeps the quota.
 """
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from testbed.experiments.criteria import BOUNDS
-from testbed.experiments.experiment import Hosts, Settings, SuiteScenario, Value, number
-from testbed.experiments.kip73_layouts import side, sized_for
-from testbed.experiments.layout import Layout, PartitionGroup
+from testbed.experiments.experiment import Hosts, Settings, SuiteScenario, number
+from testbed.experiments.kip73_layouts import lasting, moved, side, throttled_layout
+from testbed.experiments.layout import Layout
 from testbed.experiments.throttled_move import MODES, parameters, response, throttled_experiment
 
 
 def _layout(settings: Settings, hosts: Hosts) -> Layout:
     a, b = hosts
-    moved = PartitionGroup("kip73", range(int(number(settings, "partitions"))), (a,), (b,), 1)
     # One partition, larger than a response: it shows that the control is not limited, and uses little of the first one.
     control = side("control", a, b, round(1.5 * number(settings, "response")), 1)
-    found = Layout((moved,), calibration=side("calibration", a, b, 32_000_000), control=control)
-    return sized_for(found, number(settings, "rate"), number(settings, "preload"))
+    return lasting(settings, replace(throttled_layout([moved(settings, (a,), (b,))], a, b), control=control))
 
 
-def _properties(settings: Mapping[str, Value]) -> Mapping[str, str]:
+def _properties(settings: Settings) -> Mapping[str, str]:
     return {"replica.fetch.response.max.bytes": str(int(number(settings, "response")))}
 
 

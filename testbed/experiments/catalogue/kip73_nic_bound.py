@@ -7,8 +7,8 @@ in that state. There is no control: its partitions would share the NIC with the 
 from testbed.errors import UsageError
 from testbed.experiments.criteria import BOUNDS
 from testbed.experiments.experiment import Hosts, Parameter, Settings, SuiteScenario, above_zero, number
-from testbed.experiments.kip73_layouts import sized_for, throttled_layout
-from testbed.experiments.layout import Layout, PartitionGroup
+from testbed.experiments.kip73_layouts import moved, sized_for, throttled_layout
+from testbed.experiments.layout import Layout
 from testbed.experiments.mid_move_actions import MidMoveAction, SlowNic
 from testbed.experiments.throttled_move import MODES, parameters, throttled_experiment
 from testbed.network.shape import payload_bytes_per_s
@@ -24,8 +24,8 @@ def _layout(settings: Settings, hosts: Hosts) -> Layout:
             f"rate={format_byte_rate(rate)} is not well above what nic={format_bit_rate(nic)} carries, "
             f"{format_byte_rate(carries, 3)}: the run could not show which of the two bound"
         )
-    moved = PartitionGroup("kip73", range(int(number(settings, "partitions"))), (a,), (b,), 1)
-    return sized_for(throttled_layout([moved], a, b, control=False), carries, number(settings, "preload"))
+    whole = throttled_layout([moved(settings, (a,), (b,))], a, b, control=False)
+    return sized_for(whole, carries, number(settings, "preload"))
 
 
 def _action(settings: Settings, hosts: Hosts) -> MidMoveAction:
