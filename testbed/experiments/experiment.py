@@ -68,7 +68,7 @@ class SuiteScenario:
     topology: str | None = None
     """A ready topology, instead of the experiment's own."""
     limit_s: float | None = None
-    """Seconds after which the scenario is stopped and fails; None for the suites' default."""
+    """Seconds after which the scenario is stopped and fails; None for the limit of the suite in the profile."""
 
     def over(self, parameter: str, *values: str) -> "tuple[SuiteScenario, ...]":
         """Return one scenario for each value of a parameter: `NAME-VALUE`, with the value as its first setting."""

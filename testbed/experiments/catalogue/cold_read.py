@@ -12,12 +12,7 @@ from testbed.experiments.handover_timing import handover_timing
 from testbed.experiments.layout import RECORD_BYTES, Layout, PartitionGroup
 from testbed.experiments.reassignment_run import ReassignmentRun
 from testbed.experiments.storage import check_size, storage_of
-from testbed.experiments.unthrottled_move import (
-    RunActivity,
-    parameters,
-    unthrottled_experiment,
-    unthrottled_layout,
-)
+from testbed.experiments.unthrottled_move import RunActivity, parameters, unthrottled_experiment, unthrottled_layout
 from testbed.kafka.node import DATA_DIR
 from testbed.units import parse_size
 from testbed.wait import WaitTimeout, wait_for
@@ -133,9 +128,6 @@ EXPERIMENT = unthrottled_experiment(
         "smoke": {"size": "100MB", "read": "150MB", "partitions": "4"},
         "release": {"size": "3GB", "read": "3GB", "partitions": "100"},
     },
-    suites=(
-        *SuiteScenario("s3", ("ci",), "cold-read", 5).over("storage", *STORAGES),
-        *SuiteScenario("s3", ("release",), "cold-read", 5, limit_s=1800.0).over("storage", *STORAGES),
-    ),
+    suites=SuiteScenario("s3", ("ci", "release"), "cold-read", 5).over("storage", *STORAGES),
     criteria=("tiered-local-fraction", "cold-read", "store-requests"),
 )

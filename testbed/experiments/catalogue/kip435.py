@@ -110,9 +110,7 @@ EXPERIMENTS = (
         fetch="default",
         profiles={},
         criteria=("no-isr-shrink", "replicas-fetching", "live-records"),
-        suites=SuiteScenario("kip435", ("release",), "example-r", 15, limit_s=1800.0).over(
-            "replicas", "1", "2", "none"
-        ),
+        suites=SuiteScenario("kip435", ("release",), "example-r", 15).over("replicas", "1", "2", "none"),
     ),
     whole_experiment(
         "kip435-exchange",
@@ -126,23 +124,14 @@ EXPERIMENTS = (
         suites=(
             *SuiteScenario("kip435", ("smoke",), "exchange", 2).over("mode", "batched"),
             *SuiteScenario("kip435", ("ci",), "exchange", 3).over("mode", *MODES),
-            *SuiteScenario("kip435", ("release",), "exchange", 13, limit_s=1800.0).over("mode", *MODES),
-            *SuiteScenario("kip435", ("release",), "exchange-r2", 13, ("replicas=2",), limit_s=1800.0).over(
+            *SuiteScenario("kip435", ("release",), "exchange", 13).over("mode", *MODES),
+            *SuiteScenario("kip435", ("release",), "exchange-r2", 13, ("replicas=2",)).over("mode", *MODES[1:]),
+            *SuiteScenario("kip435", ("release",), "exchange-p1", 13, ("reassignment-batch-size=1",)).over(
                 "mode", *MODES[1:]
             ),
-            *SuiteScenario(
-                "kip435", ("release",), "exchange-p1", 13, ("reassignment-batch-size=1",), limit_s=1800.0
-            ).over("mode", *MODES[1:]),
-            *SuiteScenario("kip435", ("release",), "exchange-l1", 13, ("leaders=1",), limit_s=1800.0).over(
-                "mode", *MODES[1:]
-            ),
+            *SuiteScenario("kip435", ("release",), "exchange-l1", 13, ("leaders=1",)).over("mode", *MODES[1:]),
             SuiteScenario(
-                "kip435",
-                ("release",),
-                "exchange-paced",
-                13,
-                ("mode=incremental", "per-broker=3", "starts=1"),
-                limit_s=1800.0,
+                "kip435", ("release",), "exchange-paced", 13, ("mode=incremental", "per-broker=3", "starts=1")
             ),
         ),
     ),
@@ -166,7 +155,7 @@ EXPERIMENTS = (
         criteria=("no-isr-shrink", "replicas-fetching", "in-sync-unbounded", *LOAD),
         suites=(
             *SuiteScenario("kip435", ("ci",), "rf4", 6).over("mode", "unbatched", "batched"),
-            *SuiteScenario("kip435", ("release",), "rf4", 14, limit_s=1800.0).over("mode", *MODES),
+            *SuiteScenario("kip435", ("release",), "rf4", 14).over("mode", *MODES),
         ),
     ),
 )

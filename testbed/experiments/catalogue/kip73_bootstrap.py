@@ -35,7 +35,7 @@ EXPERIMENT = throttled_experiment(
     criteria=(*RATES, "no-isr-shrink"),
     suites=(
         SuiteScenario("kip73", ("ci",), "bootstrap", 12, ("rate=4MB/s",)),
-        *SuiteScenario("kip73", ("release",), "bootstrap", 11, limit_s=1200.0).over("fetch", "tuned", "default"),
+        *SuiteScenario("kip73", ("release",), "bootstrap", 11).over("fetch", "tuned", "default"),
         SuiteScenario("brief", ("ci",), "bootstrap", 5, BRIEF),
     ),
 )

@@ -36,8 +36,8 @@ EXPERIMENT = throttled_experiment(
     criteria=(*BOUNDS, "brokers-restarted"),
     suites=(
         SuiteScenario("kip73", ("ci",), "bounce", 5),
-        *SuiteScenario("kip73", ("release",), "bounce", 6, limit_s=1200.0).over("fetch", "tuned", "default"),
+        *SuiteScenario("kip73", ("release",), "bounce", 6).over("fetch", "tuned", "default"),
         *SuiteScenario("kip435", ("ci",), "bounce", 5).over("mode", "incremental"),
-        *SuiteScenario("kip435", ("release",), "bounce", 10, limit_s=1800.0).over("mode", *MODES),
+        *SuiteScenario("kip435", ("release",), "bounce", 10).over("mode", *MODES),
     ),
 )

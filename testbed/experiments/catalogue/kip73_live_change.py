@@ -54,8 +54,8 @@ EXPERIMENT = throttled_experiment(
     suites=(
         SuiteScenario("kip73", ("smoke",), "live-change", 2),
         SuiteScenario("kip73", ("ci",), "live-change", 9),
-        *SuiteScenario("kip73", ("release",), "live-change", 8, limit_s=1200.0).over("fetch", "tuned", "default"),
+        *SuiteScenario("kip73", ("release",), "live-change", 8).over("fetch", "tuned", "default"),
         *SuiteScenario("kip435", ("ci",), "live-change", 4).over("mode", "batched"),
-        *SuiteScenario("kip435", ("release",), "live-change", 7, limit_s=1800.0).over("mode", *MODES),
+        *SuiteScenario("kip435", ("release",), "live-change", 7).over("mode", *MODES),
     ),
 )

@@ -69,7 +69,7 @@ EXPERIMENT = throttled_experiment(
     criteria=(*RATES, "no-isr-shrink", *PROTECTED),
     suites=(
         SuiteScenario("kip73", ("ci",), "mixed-volume", 10),
-        *SuiteScenario("kip73", ("release",), "mixed-volume", 9, limit_s=1200.0).over("fetch", "tuned", "default"),
-        *SuiteScenario("kip435", ("release",), "mixed-volume", 8, limit_s=1800.0).over("mode", *MODES),
+        *SuiteScenario("kip73", ("release",), "mixed-volume", 9).over("fetch", "tuned", "default"),
+        *SuiteScenario("kip435", ("release",), "mixed-volume", 8).over("mode", *MODES),
     ),
 )

@@ -17,6 +17,7 @@ from testbed.experiments.throttled_move import (
 )
 
 TIERED = ("storage=tiered", "rate=4MB/s", "partitions=20")
+BATCHED = ("mode=batched", "reassignment-batch-size=10")
 
 EXPERIMENTS = (
     # KIP-73's first scenario: all partitions move from one broker to the other, under a throttle. KIP-73 asks for two
@@ -37,49 +38,25 @@ EXPERIMENTS = (
             SuiteScenario("kip73", ("ci",), "two-node-default-fetch", 6, ("rate=4MB/s", "fetch=default")),
             *(
                 SuiteScenario(
-                    "kip73",
-                    ("release",),
-                    f"two-node-{rate}-{fetch}",
-                    1,
-                    (f"rate={rate}MB/s", f"fetch={fetch}"),
-                    limit_s=1200.0,
+                    "kip73", ("release",), f"two-node-{rate}-{fetch}", 1, (f"rate={rate}MB/s", f"fetch={fetch}")
                 )
                 for rate in (2, 5, 10, 20)
                 for fetch in ("tuned", "default")
             ),
             *(
-                SuiteScenario(
-                    "kip73", ("release",), f"two-node-add-{fetch}", 1, ("add=yes", f"fetch={fetch}"), limit_s=1200.0
-                )
+                SuiteScenario("kip73", ("release",), f"two-node-add-{fetch}", 1, ("add=yes", f"fetch={fetch}"))
                 for fetch in ("tuned", "default")
             ),
             *SuiteScenario("kip435", ("smoke",), "two-node", 1, (*BRIEF, "reassignment-batch-size=10")).over(
                 "mode", "batched", "incremental"
             ),
             *SuiteScenario("kip435", ("ci",), "two-node", 1, ("rate=5MB/s",)).over("mode", *MODES),
-            *SuiteScenario("kip435", ("release",), "two-node", 1, limit_s=1800.0).over("mode", *MODES),
-            SuiteScenario("s3", ("ci",), "throttle-tiered", 6, TIERED, topology="s3"),
-            SuiteScenario(
-                "s3",
-                ("ci",),
-                "batches-tiered",
-                7,
-                (*TIERED, "mode=batched", "reassignment-batch-size=10"),
-                topology="s3",
-            ),
-            SuiteScenario("s3", ("release",), "throttle-tiered", 6, TIERED, topology="s3", limit_s=1800.0),
-            SuiteScenario(
-                "s3",
-                ("release",),
-                "batches-tiered",
-                7,
-                (*TIERED, "mode=batched", "reassignment-batch-size=10"),
-                topology="s3",
-                limit_s=1800.0,
-            ),
+            *SuiteScenario("kip435", ("release",), "two-node", 1).over("mode", *MODES),
+            SuiteScenario("s3", ("ci", "release"), "throttle-tiered", 6, TIERED, topology="s3"),
+            SuiteScenario("s3", ("ci", "release"), "batches-tiered", 7, (*TIERED, *BATCHED), topology="s3"),
             SuiteScenario("brief", ("ci",), "move", 1, BRIEF),
             SuiteScenario("brief", ("ci",), "add", 2, (*BRIEF, "add=yes")),
-            SuiteScenario("brief", ("ci",), "batched", 3, (*BRIEF, "mode=batched", "reassignment-batch-size=10")),
+            SuiteScenario("brief", ("ci",), "batched", 3, (*BRIEF, *BATCHED)),
         ),
         # Each partition has one replica: no follower can leave the ISR.
         criteria=RATES,
@@ -95,10 +72,8 @@ EXPERIMENTS = (
         profiles={"smoke": LIGHT, "release": RELEASE},
         suites=(
             SuiteScenario("kip73", ("ci",), "two-node-produce", 8, ("rate=3MB/s", "inbound=500kB/s")),
-            *SuiteScenario("kip73", ("release",), "two-node-produce", 7, limit_s=1200.0).over(
-                "fetch", "tuned", "default"
-            ),
-            *SuiteScenario("kip435", ("release",), "two-node-produce", 2, limit_s=1800.0).over("mode", *MODES),
+            *SuiteScenario("kip73", ("release",), "two-node-produce", 7).over("fetch", "tuned", "default"),
+            *SuiteScenario("kip435", ("release",), "two-node-produce", 2).over("mode", *MODES),
             SuiteScenario("brief", ("ci",), "under-load", 4, (*BRIEF, "inbound=500kB/s")),
         ),
         criteria=(*RATES, "no-isr-shrink", *PROTECTED),
@@ -114,8 +89,8 @@ EXPERIMENTS = (
         layout=one_to_two,
         suites=(
             SuiteScenario("kip73", ("ci",), "one-to-two", 1, ("rate=4MB/s",)),
-            *SuiteScenario("kip73", ("release",), "one-to-two", 2, limit_s=1200.0).over("fetch", "tuned", "default"),
-            *SuiteScenario("kip435", ("release",), "one-to-two", 3, limit_s=1800.0).over("mode", *MODES),
+            *SuiteScenario("kip73", ("release",), "one-to-two", 2).over("fetch", "tuned", "default"),
+            *SuiteScenario("kip435", ("release",), "one-to-two", 3).over("mode", *MODES),
         ),
         criteria=(*RATES, "no-isr-shrink"),
     ),
@@ -131,13 +106,11 @@ EXPERIMENTS = (
         profiles={"smoke": LIGHT, "release": RELEASE},
         suites=(
             SuiteScenario("kip73", ("ci",), "one-to-two-produce", 2, ("rate=3MB/s", "inbound=500kB/s")),
-            *SuiteScenario("kip73", ("release",), "one-to-two-produce", 3, limit_s=1200.0).over(
-                "fetch", "tuned", "default"
-            ),
+            *SuiteScenario("kip73", ("release",), "one-to-two-produce", 3).over("fetch", "tuned", "default"),
             *SuiteScenario("kip435", ("ci",), "one-to-two-produce", 2, ("rate=5MB/s", "inbound=1MB/s")).over(
                 "mode", *MODES
             ),
-            *SuiteScenario("kip435", ("release",), "one-to-two-produce", 4, limit_s=1800.0).over("mode", *MODES),
+            *SuiteScenario("kip435", ("release",), "one-to-two-produce", 4).over("mode", *MODES),
         ),
         criteria=(*RATES, "no-isr-shrink", *PROTECTED),
     ),
@@ -152,8 +125,8 @@ EXPERIMENTS = (
         layout=two_to_one,
         suites=(
             SuiteScenario("kip73", ("ci",), "two-to-one", 3, ("rate=4MB/s",)),
-            *SuiteScenario("kip73", ("release",), "two-to-one", 4, limit_s=1200.0).over("fetch", "tuned", "default"),
-            *SuiteScenario("kip435", ("release",), "two-to-one", 5, limit_s=1800.0).over("mode", *MODES),
+            *SuiteScenario("kip73", ("release",), "two-to-one", 4).over("fetch", "tuned", "default"),
+            *SuiteScenario("kip435", ("release",), "two-to-one", 5).over("mode", *MODES),
         ),
         criteria=(*RATES, "no-isr-shrink"),
     ),
@@ -168,10 +141,8 @@ EXPERIMENTS = (
         suites=(
             SuiteScenario("kip73", ("smoke",), "two-to-one-produce", 1),
             SuiteScenario("kip73", ("ci",), "two-to-one-produce", 4, ("rate=3MB/s", "inbound=500kB/s")),
-            *SuiteScenario("kip73", ("release",), "two-to-one-produce", 5, limit_s=1200.0).over(
-                "fetch", "tuned", "default"
-            ),
-            *SuiteScenario("kip435", ("release",), "two-to-one-produce", 6, limit_s=1800.0).over("mode", *MODES),
+            *SuiteScenario("kip73", ("release",), "two-to-one-produce", 5).over("fetch", "tuned", "default"),
+            *SuiteScenario("kip435", ("release",), "two-to-one-produce", 6).over("mode", *MODES),
         ),
         criteria=(*RATES, "no-isr-shrink", *PROTECTED),
     ),

@@ -47,7 +47,7 @@ EXPERIMENT = throttled_experiment(
     criteria=(*BOUNDS, "broker-rate-agrees", "nic-bound"),
     suites=(
         SuiteScenario("kip73", ("ci",), "nic-bound", 13, ("nic=48mbit", "rate=24MB/s")),
-        *SuiteScenario("kip73", ("release",), "nic-bound", 12, limit_s=1200.0).over("fetch", "tuned", "default"),
-        *SuiteScenario("kip435", ("release",), "nic-bound", 11, limit_s=1800.0).over("mode", *MODES),
+        *SuiteScenario("kip73", ("release",), "nic-bound", 12).over("fetch", "tuned", "default"),
+        *SuiteScenario("kip435", ("release",), "nic-bound", 11).over("mode", *MODES),
     ),
 )

@@ -86,14 +86,6 @@ def _layout(settings: Settings, before: Hosts, after: Hosts, source: str, target
 
 _PROFILES = {"smoke": {"size": "150MB", "partitions": "6"}, "release": {"size": "3GB", "partitions": "120"}}
 
-
-def _scenarios(name: str, order: int) -> tuple[SuiteScenario, ...]:
-    return (
-        *SuiteScenario("s3", ("ci",), name, order).over("storage", *STORAGES),
-        *SuiteScenario("s3", ("release",), name, order, limit_s=1800.0).over("storage", *STORAGES),
-    )
-
-
 EXPERIMENTS = (
     unthrottled_experiment(
         "scale-in",
@@ -108,7 +100,7 @@ EXPERIMENTS = (
         balanced=True,
         after_s=BACK_S,
         profiles=_PROFILES,
-        suites=_scenarios("scale-in", 4),
+        suites=SuiteScenario("s3", ("ci", "release"), "scale-in", 4).over("storage", *STORAGES),
         criteria=SCALED,
     ),
     unthrottled_experiment(
@@ -127,7 +119,7 @@ EXPERIMENTS = (
         profiles=_PROFILES,
         suites=(
             SuiteScenario("s3", ("smoke",), "scale-out-tiered", 3, ("storage=tiered",)),
-            *_scenarios("scale-out", 3),
+            *SuiteScenario("s3", ("ci", "release"), "scale-out", 3).over("storage", *STORAGES),
         ),
         criteria=SCALED,
     ),
