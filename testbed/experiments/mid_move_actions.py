@@ -100,7 +100,7 @@ class LiveChange(MidMoveAction):
 
     def __init__(self, rates_bytes_per_s: Sequence[int], phase_s: float) -> None:
         self._rates = list(rates_bytes_per_s)
-        self.slowest_bytes_per_s = min(self._rates)
+        self.slowest_bytes_per_s = self._rates[-1]
         self._phase_s = phase_s
         self._next_s = 0.0
 

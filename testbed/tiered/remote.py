@@ -1,7 +1,9 @@
 """The remote log of a running testbed: its metadata topic and its bucket, read only."""
 
 import time
+from collections import Counter
 from collections.abc import Sequence
+from contextlib import closing
 from types import TracebackType
 from typing import Any, Self
 
@@ -57,9 +59,9 @@ class RemoteLog:
             if each.state is SegmentState.COPIED:
                 place = (each.of.partition, each.end_offset)
                 largest[place] = max(largest.get(place, 0), each.bytes)
-        total: dict[int, int] = {}
+        total = Counter[int]()
         for (partition, _end), size in largest.items():
-            total[partition] = total.get(partition, 0) + size
+            total[partition] += size
         return total
 
     def _trouble(self) -> str:
@@ -112,14 +114,12 @@ def stored(store: ObjectStore) -> list[tuple[str, int]]:
     # Imported here: the import takes a third of a second, and only users of a store need it.
     from botocore.exceptions import BotoCoreError, ClientError
 
-    client = store.client()
     try:
-        pages = client.get_paginator("list_objects_v2").paginate(Bucket=TIERED)
-        return [(str(each["Key"]), int(each["Size"])) for page in pages for each in page.get("Contents", ())]
+        with closing(store.client()) as client:
+            pages = client.get_paginator("list_objects_v2").paginate(Bucket=TIERED)
+            return [(str(each["Key"]), int(each["Size"])) for page in pages for each in page.get("Contents", ())]
     except (BotoCoreError, ClientError) as error:
         raise ObjectStoreError(f"the bucket {TIERED} cannot be listed: {error}") from error
-    finally:
-        client.close()
 
 
 def accounted(store: ObjectStore, remote: RemoteLog) -> StoreAccount:
