@@ -7,8 +7,7 @@ records have the load's format, so the audit accounts for them too.
 import threading
 import time
 from collections.abc import Mapping, Sequence
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 from confluent_kafka import OFFSET_END, Consumer, KafkaError, KafkaException, Producer
 from confluent_kafka import TopicPartition as ClientPartition
@@ -46,7 +45,7 @@ def interval_s(partitions: int) -> float:
 
 
 class Probe:
-    """A context manager that writes and reads until it stops. `probed` and `written` are complete after that."""
+    """A client that writes and reads from `start` to `stop`. `probed` and `written` are complete after that."""
 
     def __init__(self, bootstrap: Sequence[str], partitions: Sequence[TopicPartition], seed: int) -> None:
         self._bootstrap = ",".join(bootstrap)
@@ -68,15 +67,6 @@ class Probe:
             threading.Thread(target=target, name=f"{NAME} {name}", daemon=True)
             for name, target in (("reads", self._read), ("writes", self._write))
         ]
-
-    def __enter__(self) -> Self:
-        self.start()
-        return self
-
-    def __exit__(
-        self, _kind: type[BaseException] | None, _error: BaseException | None, _trace: TracebackType | None
-    ) -> None:
-        self.stop()
 
     def start(self) -> None:
         """Start; return once each partition has acknowledged a record and the probe has read one.
@@ -238,9 +228,9 @@ class Probe:
             self._note(message.error())
             return
         # A load may write to the same partition: any record's epoch is that of the broker that wrote it.
-        epoch = message.leader_epoch()
+        said = message.leader_epoch()
+        epoch = -1 if said is None else said
         tp = TopicPartition(message.topic(), message.partition())
-        epoch = -1 if epoch is None else epoch
         _partition, producer, place, _due_us = identity(message.value())
         with self._lock:
             self._received[tp].setdefault(epoch, (message.offset(), epoch, at))

@@ -42,8 +42,8 @@ class HandoverWatch:
     def __init__(self, testbed: Testbed) -> None:
         self._hosts: dict[str, Shell] = {name: testbed.hosts[name] for name in testbed.state.kafka}
         topology = testbed.topology
-        readable = [host.name for host in (*topology.controllers, *topology.brokers)]
-        self._readable = [self._hosts[name] for name in dict.fromkeys(readable)]
+        controllers_first = dict.fromkeys(host.name for host in (*topology.controllers, *topology.brokers))
+        self._readable = [self._hosts[name] for name in controllers_first]
         self._software = ", ".join(sorted(set(testbed.state.kafka.values())))
         self._marks: dict[str, LogPosition] = {}
 
