@@ -14,7 +14,7 @@ from testbed.experiments.layout import Layout, PartitionGroup, assignment, fills
 from testbed.experiments.load import SHARED_ANSWER_S, ClientLoad
 from testbed.experiments.load_shape import LoadShape
 from testbed.experiments.mid_move_actions import MidMoveAction
-from testbed.experiments.model_inputs import calibrate
+from testbed.experiments.model_inputs import conversion_factor
 from testbed.experiments.samplers import SAMPLE_S, lag_samples, quota_polls
 from testbed.experiments.storage import SETTLED_S, topic_settings
 from testbed.kafka.admin import Admin
@@ -24,10 +24,12 @@ from testbed.kafka.types import TopicPartition
 from testbed.network.measure import settled
 from testbed.probes.brokers import nic_measurements
 from testbed.probes.logwatch import Allowance, during, new_replicas, overtaken_batches
+from testbed.probes.recorder import now_us
 from testbed.reassignment.batching.step import BatchLimits
 from testbed.reassignment.batching.turn import Mode
-from testbed.reassignment.driver import DriverError
+from testbed.reassignment.driver import Driver, DriverError
 from testbed.reassignment.plan import Plan
+from testbed.throttle.journal import JournalFolder
 from testbed.throttle.throttle import Throttle
 from testbed.tiered.remote import RemoteLog
 from testbed.tiered.topics import wait_local
@@ -38,6 +40,7 @@ from testbed.workload.preload import BATCH_BYTES, SHARED_BATCH_BYTES, audit, pre
 from testbed.workload.records import Fill, WrittenRecords
 
 REPLICATED_S = 120.0
+CALIBRATION_S = 60.0
 PRELOAD_NAME = "preload"
 """The producer's name, in the audit, of the records written before a move."""
 FULL_FRAMES = 1514 / 1448
@@ -183,14 +186,29 @@ class MoveEnvironment:
             self.recorder.event("calibration.done", "nothing is copied between brokers")
             return FULL_FRAMES
         self.context.progress("calibrating: an unthrottled transfer")
-        group = self.layout.calibration
-        target = group.adding[0]
+        group, recorder = self.layout.calibration, self.recorder
+        recorder.wait_for_all()
+        begun = now_us()
+        recorder.event("calibration.started", group.topic)
         try:
-            return calibrate(self.context, self.admin, plan([group], self.ids), group.topic, group.leader, target)
+            with Driver(self.admin, JournalFolder(), cancel_on_error=True) as driver:
+                driver.execute(plan([group], self.ids), None)
+                driver.follow(timeout_s=CALIBRATION_S, interval_s=0.2)
         except (DriverError, KafkaError) as error:
             # Without a factor only the criteria that compare NICs with logs are inconclusive.
-            self.recorder.event("note", "not calibrated", {"error": str(error)})
+            recorder.event("note", "not calibrated", {"error": str(error)})
             return None
+        ended = now_us()
+        recorder.event("calibration.done", group.topic)
+        recorder.wait_for_all()
+        return conversion_factor(
+            recorder.samples(),
+            source=group.leader,
+            target=group.adding[0],
+            topic=group.topic,
+            begun_us=begun,
+            ended_us=ended,
+        )
 
     def sizes(self) -> dict[TopicPartition, int]:
         """Return the bytes of the leaders' logs of the throttled partitions, from the latest samples."""
