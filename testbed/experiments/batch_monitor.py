@@ -43,6 +43,12 @@ class _PartitionSteps:
     last: tuple[object, ...] | None = None
     replicas: Replicas = ()
 
+    def end_step(self) -> None:
+        """Note that the running step, if any, has ended."""
+        if self.step is not None:
+            self.before = self.step.target
+            self.members |= set(self.before)
+
 
 class BatchAccount:
     """The account of all polls of a move. `summary` returns the result."""
@@ -110,9 +116,7 @@ class BatchAccount:
         known.replicas = state.replicas
         if listed is None:
             # The poll reads the partition after the list: the partition may be in a step that the list does not show.
-            if known.step is not None:
-                known.before = known.step.target
-                known.members |= set(known.before)
+            known.end_step()
             known.step, known.moves_leader, known.adding = None, False, set()
             return
         self._fetching = max(self._fetching, len(listed.replicas) - 1)
@@ -124,9 +128,8 @@ class BatchAccount:
         self, tp: TopicPartition, known: _PartitionSteps, listed: Reassignment, state: PartitionState
     ) -> None:
         """Count a step that the last poll did not list. A step listed then has ended."""
-        if known.step is not None and set(known.step.adding) & set(listed.adding) != set(known.step.adding):
-            known.before = known.step.target
-            known.members |= set(known.before)
+        if known.step is not None and not set(known.step.adding) <= set(listed.adding):
+            known.end_step()
         target, old = listed.target, set(listed.replicas) - set(listed.adding)
         self._steps += 1
         # A whole step may occur between two polls: then the leader is the first replica before this step.

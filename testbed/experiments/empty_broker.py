@@ -13,9 +13,8 @@ from testbed.experiments.reassignment_run import Preparation, ReassignmentRun
 from testbed.faults import Faults
 from testbed.faults.catalogue.broker_term import BrokerTerm
 from testbed.kafka.admin import Admin
-from testbed.kafka.errors import KafkaError, UnreachableError
+from testbed.kafka.errors import KafkaError
 from testbed.kafka.node import DATA_DIR
-from testbed.kafka.partitions import existing_partitions
 from testbed.kafka.types import TopicPartition
 from testbed.probes.logwatch import Allowance, during, new_replicas
 from testbed.probes.recorder import now_us
@@ -230,13 +229,7 @@ class EmptyBroker(Preparation):
     def _out_of_sync(self) -> list[TopicPartition]:
         """Return the partitions whose replica on the broker is not in sync."""
         environment = self._environment
-        broker = environment.ids[self.joining]
-        wanted = [tp for group in environment.layout.groups if group.empty for tp in group.tps()]
-        try:
-            states = existing_partitions(environment.admin, sorted({tp.topic for tp in wanted}))
-        except UnreachableError:
-            return wanted
-        return [tp for tp in wanted if tp not in states or broker not in states[tp].isr]
+        return environment.not_in_sync(self.joining, [group for group in environment.layout.groups if group.empty])
 
 
 def empty_broker_run(context: Context, setup: MoveSetup, admin: Admin) -> ReassignmentRun:

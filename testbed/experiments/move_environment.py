@@ -21,7 +21,7 @@ from testbed.kafka.admin import Admin
 from testbed.kafka.errors import KafkaError, UnreachableError
 from testbed.kafka.partitions import existing_partitions
 from testbed.kafka.types import TopicPartition
-from testbed.network.measure import settled
+from testbed.network.measure import LinkRate, settled
 from testbed.probes.brokers import nic_measurements
 from testbed.probes.logwatch import Allowance, during, new_replicas, overtaken_batches
 from testbed.probes.recorder import now_us
@@ -34,6 +34,7 @@ from testbed.throttle.throttle import Throttle
 from testbed.tiered.remote import RemoteLog
 from testbed.tiered.topics import wait_local
 from testbed.topology.host import DeclaredHost
+from testbed.topology.model import Topology
 from testbed.wait import wait_for
 from testbed.workload.audit import Audit
 from testbed.workload.preload import BATCH_BYTES, SHARED_BATCH_BYTES, audit, preload
@@ -161,21 +162,22 @@ class MoveEnvironment:
         """Measure every NIC, twice if one deviates. A NIC without measurement has no rate: its criteria are skipped."""
         self.context.progress("measuring the NICs, 2 s each way")
         topology = self.setup.action.measured_topology(self.testbed.topology)
-        try:
-            return nic_measurements(topology, settled(partial(self.testbed.nics, topology=topology)))
-        except TestbedError as error:
-            self.recorder.event("note", "NICs were not measured", {"error": str(error)})
-            return ()
+        return self._measured(topology, lambda: settled(partial(self.testbed.nics, topology=topology)))
 
     def joined_nics(self) -> tuple[NicMeasurement, ...]:
         """Measure the NICs of the brokers that have joined; see `nics`."""
-        if not self.setup.joining:
-            return ()
         ways: tuple[Direction, ...] = ("transmit", "receive")
         own = {(host.name, nic.name, way) for host in self.setup.joining for nic in host.nics for way in ways}
+        if not own:
+            return ()
+        return self._measured(
+            self.testbed.topology,
+            lambda: [rate for rate in settled(lambda only: self.testbed.nics(only or own)) if rate.end in own],
+        )
+
+    def _measured(self, topology: Topology, measure: Callable[[], Sequence[LinkRate]]) -> tuple[NicMeasurement, ...]:
         try:
-            rates = settled(lambda only: self.testbed.nics(only or own))
-            return nic_measurements(self.testbed.topology, [rate for rate in rates if rate.end in own])
+            return nic_measurements(topology, measure())
         except TestbedError as error:
             self.recorder.event("note", "NICs were not measured", {"error": str(error)})
             return ()
@@ -246,7 +248,12 @@ class MoveEnvironment:
         Partitions that have moved away from the host do not count. Those that the broker which answers does not know
         count: the state of their replicas is unknown.
         """
-        groups = [group for group in self.layout.throttled if host in (group.leader, *group.in_sync)]
+        return self.not_in_sync(
+            host, [group for group in self.layout.throttled if host in (group.leader, *group.in_sync)]
+        )
+
+    def not_in_sync(self, host: str, groups: Sequence[PartitionGroup]) -> list[TopicPartition]:
+        """Return the partitions of `groups` whose replica on `host` is out of sync, or in an unknown state."""
         wanted = [tp for group in groups for tp in group.tps()]
         try:
             states = existing_partitions(self.admin, sorted({tp.topic for tp in wanted}))
