@@ -40,7 +40,6 @@ from testbed.units import parse_size
 from testbed.workload.records import WrittenRecords
 
 CALIBRATION_BYTES = 16_000_000
-CALIBRATION_PARTITIONS = 4
 
 
 class RunActivity:
@@ -206,15 +205,12 @@ RECORD_SIZE = "record-size"
 """The name of the load's parameter `size` where `size` is that of the data."""
 
 
-def parameters(*more: Parameter, size_default: str = "300MB", partitions: str = "10") -> list[Parameter]:
+def parameters(*more: Parameter, partitions: str = "10") -> list[Parameter]:
     """Return the parameters of every move without a throttle, and `more`."""
     return [
         storage_parameter(),
         Parameter(
-            "size",
-            size_default,
-            above_zero(parse_size),
-            "what is written before the move, into all partitions that move",
+            "size", "300MB", above_zero(parse_size), "what is written before the move, into all partitions that move"
         ),
         Parameter("partitions", partitions, whole(1, 2000), "how many partitions there are"),
         inbound("500kB/s"),
@@ -225,9 +221,7 @@ def parameters(*more: Parameter, size_default: str = "300MB", partitions: str = 
 
 def unthrottled_layout(groups: Sequence[PartitionGroup], source: str, target: str) -> Layout:
     """Return the layout of these groups, with a calibration from `source` to `target`."""
-    return Layout(
-        tuple(groups), calibration=side("calibration", source, target, CALIBRATION_BYTES, CALIBRATION_PARTITIONS)
-    )
+    return Layout(tuple(groups), calibration=side("calibration", source, target, CALIBRATION_BYTES))
 
 
 def unthrottled_experiment(

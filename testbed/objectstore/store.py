@@ -80,11 +80,11 @@ class ObjectStore:
             "s3", endpoint_url=endpoint or self.endpoint, config=config
         )
 
-    def start(self, *, timeout_s: float = START_S, progress: Progress = lambda _text: None) -> None:
+    def start(self, progress: Progress = lambda _text: None) -> None:
         """Start every server that does not run, wait until all are ready, and make the buckets."""
         begun = time.monotonic()
         in_parallel(self.names, lambda host: self.server(host).start())
-        self.wait_ready(timeout_s=timeout_s)
+        self.wait_ready()
         self.make_buckets()
         progress(f"object store ready after {time.monotonic() - begun:.1f} s")
 
