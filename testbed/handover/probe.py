@@ -111,22 +111,14 @@ class Probe:
             for number, topic in enumerate(self._topics):
                 outbox = self._outboxes[topic]
                 news = outbox.news()
-                for partition in outbox.sent:
-                    refused, doubtful = (
-                        tuple((begin, end) for p, begin, end in news[key] if p == partition)
-                        for key in ("refused", "doubtful")
-                    )
+                for partition, sent in outbox.sent.items():
+                    spans = {
+                        kind: tuple((begin, end) for p, begin, end in news[kind] if p == partition)
+                        for kind in ("refused", "doubtful")
+                    }
+                    settled = outbox.settled[partition]
                     found.append(
-                        WrittenRecords(
-                            FIRST_PRODUCER + number,
-                            NAME,
-                            topic,
-                            partition,
-                            outbox.settled[partition],
-                            outbox.sent[partition],
-                            refused,
-                            doubtful,
-                        )
+                        WrittenRecords(FIRST_PRODUCER + number, NAME, topic, partition, settled, sent, **spans)
                     )
             return tuple(found)
 
