@@ -1,15 +1,8 @@
 """Steps are taken in order, waited for, and told; what could not be is told as well, and everything is put back."""
 
 import itertools
-import sys
-from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parents[1]))  # for `fakes`
-
-from fakes.kraft import Controller, KraftAdmin, Partition
 
 from results.contract.steps import RequiredState
 from testbed.experiments.kip455_actions import (
@@ -24,10 +17,11 @@ from testbed.experiments.kip455_actions import (
     step,
     still,
 )
-from testbed.experiments.kip455_executor import Kip455Executor, Kip455Scenario
+from testbed.experiments.kip455_executor import Kip455Scenario
 from testbed.kafka.errors import ReassignmentError
 from testbed.kafka.types import TopicPartition
-from testbed.probes.recorder import Recorder
+from tests.experiments.kip455_cluster import TOPIC, take
+from tests.fakes.kraft import Controller, KraftAdmin, Partition
 
 UNDER_WAY = moving(adding=(4,), removing=(1,), staying=(2, 3))
 
@@ -48,47 +42,20 @@ class Admin(KraftAdmin):
             self.assignment[TopicPartition(name, partition)] = replicas
 
 
-class Faults:
-    """Puts kills into the controller's set of live brokers."""
-
-    def __init__(self, controller):
-        self.controller, self.active = controller, {}
-
-    def add(self, fault):
-        broker = int(fault.host.removeprefix("b"))
-        self.controller.live.discard(broker)
-        self.active[len(self.active) + 1] = broker
-        return len(self.active)
-
-    def clear(self, number):
-        self.controller.live.add(self.active.pop(number))
-
-
 @pytest.fixture
 def taken(tmp_path, monkeypatch):
     """Takes the steps of a scenario without bytes; returns the records, the controller and the Admin client."""
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
 
-    def take(*steps, **scenario):
+    def taken_by(*steps, **scenario):
         controller = Controller.of({}, range(1, 7))
         admin = Admin(controller)
-        hosts = [SimpleNamespace(name=f"b{i}", node_id=i) for i in range(1, 7)]
-        testbed = SimpleNamespace(
-            topology=SimpleNamespace(brokers=hosts),
-            admin=lambda **_named: admin,
-            faults=Faults(controller),
-            bootstrap=("fake:9092",),
-        )
-        recorder = Recorder()
-        context = SimpleNamespace(testbed=testbed, recorder=recorder, progress=lambda _text: None, run_id="x-abc123")
         scenario = {"partitions": [(1, 2, 3)], "bytes": 0, "hold_bytes_per_s": None, **scenario}
-        with Kip455Executor(context, Kip455Scenario(steps=steps, **scenario)) as executor:
-            executor.prepare()
-            records = executor.walk()
-            recorder.stop()
+        found = Kip455Scenario(steps=steps, **scenario)
+        records, _recorder = take(found, admin, controller.live.discard, controller.live)
         return records, controller, admin
 
-    return take
+    return taken_by
 
 
 def test_a_move_held_open_by_a_dead_broker_ends_when_it_is_back(taken):
@@ -103,7 +70,7 @@ def test_a_move_held_open_by_a_dead_broker_ends_when_it_is_back(taken):
     assert [record.why for record in records] == [""] * 5
     assert [record.answer for record in records] == ["accepted"] * 5  # the fake controller minds nothing
     assert records[2].to_us - records[2].from_us >= 300_000
-    assert [e.topic for e in records[1].expectations] == ["kip455-abc123"] * 2
+    assert [e.topic for e in records[1].expectations] == [TOPIC] * 2
     assert all(a.to_us <= b.from_us for a, b in itertools.pairwise(records))
     assert controller.live == {1, 2, 3, 4, 5, 6}
 
@@ -152,7 +119,7 @@ def test_a_move_that_ends_before_it_is_cancelled_is_no_error(taken, monkeypatch)
     monkeypatch.setattr(Admin, "alter_reassignments", ended)
     records, _controller, _admin = taken(step("asked", reassign(4, 2, 3)))
     assert [record.answer for record in records] == ["accepted"]
-    assert cancelled == [TopicPartition("kip455-abc123", 0)]
+    assert cancelled == [TopicPartition(TOPIC, 0)]
 
 
 def test_a_refusal_is_the_answer(taken):
