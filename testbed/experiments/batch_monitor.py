@@ -5,6 +5,7 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import astuple, dataclass, field, replace
+from operator import not_
 
 from results.contract.move import BatchingPolls, Limits
 from results.contract.schema import Sample
@@ -179,22 +180,18 @@ class BatchMonitor:
         asked = Limits(setup.limits.replicas, setup.limits.partitions, setup.limits.leaders)
         self._account = BatchAccount(plan, setup.mode, asked, min_insync(self._environment.admin, plan.topics()))
         self._poller = self._environment.recorder.poll("steps", STEP_POLL_S, self._look)
-        for tp, replicas in self._planned():
-            detail = {"topic": tp.topic, "partition": tp.partition, "replicas": replicas}
-            self._environment.recorder.event(PLANNED, str(tp), detail)
+        self._record_plan()
 
-    def _planned(self) -> Iterator[tuple[TopicPartition, list[Replicas]]]:
-        """Return each partition's replicas before the move and after each step."""
-        environment = self._environment
-        limit = environment.setup.limits.replicas
+    def _record_plan(self) -> None:
+        """Record each partition's replicas before the move and after each step."""
+        environment, setup = self._environment, self._environment.setup
         for group in environment.throttled_groups():
             before = view(group, environment.ids, environment.layout.min_insync)
-            if environment.setup.mode == "unbatched":
-                then = [before.target]
-            else:
-                then = [step.replicas for step in steps_to_target(before, environment.ids.values(), limit)]
+            steps = steps_to_target(before, environment.ids.values(), setup.limits.replicas)
+            then = [before.target] if setup.mode == "unbatched" else [step.replicas for step in steps]
             for tp in group.tps():
-                yield tp, [before.current, *then]
+                detail = {"topic": tp.topic, "partition": tp.partition, "replicas": [before.current, *then]}
+                environment.recorder.event(PLANNED, str(tp), detail)
 
     def read_log(self) -> None:
         """Record each change of the moving partitions from the metadata log. A failure is an event."""
@@ -215,7 +212,7 @@ class BatchMonitor:
 
         The metadata of a broker may be older than the controller's.
         """
-        wait_for(self._astray, lambda wrong: not wrong, SETTLED_S, STEP_POLL_S, "the last step")
+        wait_for(self._astray, not_, SETTLED_S, STEP_POLL_S, "the last step")
         self._end_seen = True
 
     def summary(self) -> BatchingPolls | None:

@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
+from operator import not_
 from types import TracebackType
 from typing import Any, Self
 
@@ -45,8 +46,8 @@ class Kip455Scenario:
     throttle change: the executor does not wait for the new rate on them.
     """
 
-    partitions: Sequence[Replicas]
     steps: Sequence[ScenarioStep]
+    partitions: Sequence[Replicas] = ((1, 2, 3),)
     bytes: int = 4_000_000
     hold_bytes_per_s: int | None = 50_000
     doomed: tuple[int, ...] = ()
@@ -126,13 +127,7 @@ class Kip455Executor:
                 answer = answer_of(error)
                 recorder.event("note", f"answer to {step.name}", {"error": str(error)[:500]})
             try:
-                wait_for(
-                    lambda: self._missing(step, begun_us, begun_s),
-                    lambda missing: not missing,
-                    timeout_s=step.timeout_s,
-                    interval_s=_LOOK_S,
-                    what=step.name,
-                )
+                wait_for(lambda: self._missing(step, begun_us, begun_s), not_, step.timeout_s, _LOOK_S, step.name)
             except WaitTimeout as error:
                 why = f"after {step.timeout_s:g} s: {'; '.join(error.last_seen)}"
             ended_us = now_us()

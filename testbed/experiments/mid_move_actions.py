@@ -3,6 +3,7 @@
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from operator import not_
 from typing import Protocol
 
 from testbed.errors import TestbedError
@@ -86,13 +87,7 @@ class MidMoveAction:
 
 def _wait_in_sync(move: RunningMove, host: str) -> None:
     """Wait until every replica of a host is in sync. Raise `WaitTimeout` after `BACK_IN_SYNC_S`."""
-    wait_for(
-        lambda: move.out_of_sync(host),
-        lambda missing: not missing,
-        timeout_s=BACK_IN_SYNC_S,
-        interval_s=_LOOK_S,
-        what=f"{host} to be back in sync",
-    )
+    wait_for(lambda: move.out_of_sync(host), not_, BACK_IN_SYNC_S, _LOOK_S, f"{host} to be back in sync")
 
 
 class LiveChange(MidMoveAction):

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
+from operator import not_
 
 from results.contract.manifest import Differences, Fetch, LiveLoad, NicMeasurement, Records
 from results.contract.relocation import Storage
@@ -109,25 +110,17 @@ class MoveEnvironment:
 
     def preload(self, fills: Sequence[Fill]) -> None:
         """Write the records of `fills` and wait until all replicas in sync have them. Raise `WaitTimeout` otherwise."""
-        total = sum(fill.bytes for fill in fills)
-        self.context.progress(
-            f"preloading {total / 1e6:.0f} MB into {sum(len(f.partitions) for f in fills)} partitions"
-        )
+        total, partitions = sum(fill.bytes for fill in fills), sum(len(fill.partitions) for fill in fills)
+        self.context.progress(f"preloading {total / 1e6:.0f} MB into {partitions} partitions")
         followed = any(group.in_sync for group in self.layout.groups)
-        shared = self.setup.storage == "automq"
-        size = SHARED_BATCH_BYTES if shared else BATCH_BYTES
+        size = SHARED_BATCH_BYTES if self.setup.storage == "automq" else BATCH_BYTES
         preload(self.testbed.driver_bootstrap, fills, acks="1" if followed else "all", batch_bytes=size)
         if followed:
             written = {
                 TopicPartition(fill.topic, p): fill.records_per_partition for fill in fills for p in fill.partitions
             }
-            wait_for(
-                lambda: self._behind(written),
-                lambda missing: not missing,
-                timeout_s=REPLICATED_S,
-                interval_s=0.2,
-                what="everything to be on all replicas in sync",
-            )
+            what = "everything to be on all replicas in sync"
+            wait_for(lambda: self._behind(written), not_, REPLICATED_S, 0.2, what)
 
     def _behind(self, written: Mapping[TopicPartition, int]) -> list[str]:
         """Return the first partitions whose high watermark is not the number of written records."""

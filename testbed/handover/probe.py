@@ -7,6 +7,7 @@ records have the load's format, so the audit accounts for them too.
 import threading
 import time
 from collections.abc import Mapping, Sequence
+from operator import not_
 from typing import Any
 
 from confluent_kafka import OFFSET_END, Consumer, KafkaError, KafkaException, Producer
@@ -76,9 +77,7 @@ class Probe:
         for thread in self._threads:
             thread.start()
         try:
-            wait_for(
-                self._waiting, lambda missing: not missing, READY_S, 0.05, "the probe to write and read everywhere"
-            )
+            wait_for(self._waiting, not_, READY_S, 0.05, "the probe to write and read everywhere")
         except BaseException:
             self.stop()
             raise

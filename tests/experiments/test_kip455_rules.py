@@ -69,9 +69,7 @@ def test_the_failover_s_moves_are_as_the_rules_have_it_without_one():
 
 
 def test_another_end_is_found_out():
-    found = Kip455Scenario(
-        [(1, 2, 3)], [step("asked", reassign(4, 2, 3), None, end("done", still((2, 3, 4), ordered=True)))]
-    )
+    found = Kip455Scenario([step("asked", reassign(4, 2, 3), None, end("done", still((2, 3, 4), ordered=True)))])
     judgement, kraft = run(replace(found, hold_bytes_per_s=None))
     assert [c.name for c in judgement.criteria if c.verdict == "fail"] == ["1-asked.done"]
     assert kraft.now[TopicPartition(TOPIC, 0)].replicas == (4, 2, 3)

@@ -50,7 +50,7 @@ def taken(tmp_path, monkeypatch):
     def taken_by(*steps, **scenario):
         controller = Controller.of({}, range(1, 7))
         admin = Admin(controller)
-        scenario = {"partitions": [(1, 2, 3)], "bytes": 0, "hold_bytes_per_s": None, **scenario}
+        scenario = {"bytes": 0, "hold_bytes_per_s": None, **scenario}
         found = Kip455Scenario(steps=steps, **scenario)
         records, _recorder = take(found, admin, controller.live.discard, controller.live)
         return records, controller, admin

@@ -57,7 +57,6 @@ EXPERIMENTS = (
         order=1,
         smoke=True,
         brief=7,
-        partitions=[(1, 2, 3)],
         steps=[
             step(
                 "asked",
@@ -136,7 +135,6 @@ EXPERIMENTS = (
         "the preferred leader is elected after a move",
         order=10,
         brief=9,
-        partitions=[(1, 2, 3)],
         steps=[
             step("asked", reassign(4, 1, 2), still((1, 2, 3), leaders=(1,)), end("moving", _PREFERRED_UNDER_WAY)),
             let_go(_PREFERRED_UNDER_WAY, end("done", _PREFERRED_DONE)),
@@ -154,7 +152,6 @@ EXPERIMENTS = (
         "kip455-partitions-added",
         "partitions are added to a topic while it moves",
         order=11,
-        partitions=[(1, 2, 3)],
         steps=[
             step("asked", reassign(4, 2, 3), still((1, 2, 3), leaders=(1,)), end("moving", _EXCHANGE)),
             step(
@@ -181,7 +178,6 @@ EXPERIMENTS = (
         "kip455-topic-deleted",
         "a topic is deleted while it moves",
         order=12,
-        partitions=[(1, 2, 3)],
         steps=[
             step("asked", reassign(4, 2, 3), still((1, 2, 3), leaders=(1,)), end("moving", _EXCHANGE)),
             step("deleted", DELETE_TOPIC, _EXCHANGE, end("gone", RequiredState(gone=True))),
@@ -218,7 +214,6 @@ EXPERIMENTS = (
         "kip455-target-dead",
         "a target broker is down, then back",
         order=14,
-        partitions=[(1, 2, 3)],
         hold_bytes_per_s=None,
         steps=[
             step("six-down", kill_broker(6)),

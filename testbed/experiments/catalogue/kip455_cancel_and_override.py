@@ -38,7 +38,6 @@ EXPERIMENTS = (
         order=2,
         smoke=True,
         brief=8,
-        partitions=[(1, 2, 3)],
         hold_bytes_per_s=None,
         steps=[
             step("five-down", kill_broker(5)),
@@ -65,7 +64,6 @@ EXPERIMENTS = (
         "kip455-override",
         "another target before the adding replica is in sync",
         order=4,
-        partitions=[(1, 2, 3)],
         steps=[
             step("asked", reassign(4, 2, 3), still((1, 2, 3), leaders=(1,)), end("moving", _EXCHANGE)),
             step(
@@ -82,7 +80,6 @@ EXPERIMENTS = (
         "kip455-override-overlapping",
         "another target that shares an adding replica with the first",
         order=5,
-        partitions=[(1, 2, 3)],
         steps=[
             step("asked", reassign(4, 5, 3), still((1, 2, 3), leaders=(1,)), end("moving", _OVERLAPPING_FIRST)),
             step(
@@ -101,7 +98,6 @@ EXPERIMENTS = (
         "kip455-override-cancelled",
         "a move is overridden, then cancelled",
         order=6,
-        partitions=[(1, 2, 3)],
         steps=[
             step("asked", reassign(4, 2, 3), still((1, 2, 3), leaders=(1,)), end("moving", _EXCHANGE)),
             step("overridden", reassign(5, 2, 3), _EXCHANGE, end("moving", _OVERRIDDEN)),
@@ -122,7 +118,6 @@ EXPERIMENTS = (
         "kip455-override-back",
         "a move is overridden with the replicas it came from",
         order=7,
-        partitions=[(1, 2, 3)],
         steps=[
             step("asked", reassign(4, 2, 3), still((1, 2, 3), leaders=(1,)), end("moving", _EXCHANGE)),
             step(
@@ -142,7 +137,6 @@ EXPERIMENTS = (
         "kip455-override-same",
         "the same target again",
         order=8,
-        partitions=[(1, 2, 3)],
         steps=[
             step("asked", reassign(4, 2, 3), still((1, 2, 3), leaders=(1,)), end("moving", _EXCHANGE)),
             step(

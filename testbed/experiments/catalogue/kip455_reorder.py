@@ -11,7 +11,6 @@ EXPERIMENT = kip455_experiment(
     "kip455-reorder",
     "only the order of the replicas changes",
     order=16,
-    partitions=[(1, 2, 3)],
     steps=[
         step(
             "asked",
