@@ -9,7 +9,6 @@ from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from operator import not_
-from types import TracebackType
 from typing import Any, Self
 
 from results.contract.manifest import Facts
@@ -71,22 +70,18 @@ class Kip455Executor:
             self._stack = stack.pop_all()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        undo: tuple[Callable[[], object], ...] = (self.cluster.heal, self._cancel, self.cluster.throttle.restore)
+    def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
         failed = []
         with self._stack:
-            for each in undo:
+            for undo in self._undo():
                 try:
-                    each()
-                except TestbedError as failure:
-                    failed.append(failure)
-        if failed and error is None:
-            raise failed[0]
-        if error is not None:
-            for each_failure in failed:
-                error.add_note(str(each_failure))
+                    undo()
+                except TestbedError as problem:
+                    failed.append(problem)
+        for failure in failed:
+            if error is None:
+                raise failure
+            error.add_note(str(failure))
 
     def prepare(self) -> None:
         """Create and fill the topic, set the throttle, and start the trace."""
@@ -154,9 +149,11 @@ class Kip455Executor:
 
     def settle(self) -> None:
         """Undo all changes before the trace is read from the log: no fault, no move, no throttle."""
-        self.cluster.heal()
-        self._cancel()
-        self.cluster.throttle.restore()
+        for undo in self._undo():
+            undo()
+
+    def _undo(self) -> tuple[Callable[[], object], ...]:
+        return self.cluster.heal, self._cancel, self.cluster.throttle.restore
 
     def _cancel(self) -> None:
         cancel_running(self.cluster.admin, self.cluster.admin.reassignments([self.topic]))

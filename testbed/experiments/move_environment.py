@@ -8,6 +8,7 @@ from operator import not_
 
 from results.contract.manifest import Differences, Fetch, LiveLoad, NicMeasurement, Records
 from results.contract.relocation import Storage
+from results.contract.schema import Sample
 from results.contract.verdict import Direction
 from testbed.errors import TestbedError
 from testbed.experiments.experiment import Context
@@ -16,14 +17,14 @@ from testbed.experiments.load import SHARED_ANSWER_S, ClientLoad
 from testbed.experiments.load_shape import LoadShape
 from testbed.experiments.mid_move_actions import MidMoveAction
 from testbed.experiments.model_inputs import conversion_factor
-from testbed.experiments.samplers import SAMPLE_S, lag_samples, quota_polls
+from testbed.experiments.samplers import QUOTA_POLL_S, SAMPLE_S, lag_samples
 from testbed.experiments.storage import SETTLED_S, topic_settings
 from testbed.kafka.admin import Admin
 from testbed.kafka.errors import KafkaError, UnreachableError
 from testbed.kafka.partitions import existing_partitions
 from testbed.kafka.types import TopicPartition
 from testbed.network.measure import LinkRate, settled
-from testbed.probes.brokers import nic_measurements
+from testbed.probes.brokers import nic_measurements, quota_samples
 from testbed.probes.logwatch import Allowance, during, new_replicas, overtaken_batches
 from testbed.probes.recorder import now_us
 from testbed.reassignment.batching.step import BatchLimits
@@ -230,10 +231,26 @@ class MoveEnvironment:
 
     @contextmanager
     def throttle_polls(self, throttle: Callable[[], Throttle | None]) -> Iterator[None]:
-        """Poll every broker's quota within the block, and the lag until the recorder stops."""
-        with quota_polls(self.recorder, self.admin, self.ids, throttle):
-            self.recorder.poll("lag", SAMPLE_S, partial(lag_samples, self.recorder, self.layout))
+        """Poll, within the block, the quota in force on every broker and the replicas that its lists lack.
+
+        The block ends before the driver restores the configuration: every answer within the move describes its
+        throttle. The lag is polled until the recorder stops.
+        """
+
+        def quota(host: str, broker: int) -> list[Sample]:
+            current = throttle()
+            return quota_samples(self.admin, host, broker, {} if current is None else current.lists)
+
+        pollers = [
+            self.recorder.poll(f"quota of {host}", QUOTA_POLL_S, partial(quota, host, broker))
+            for host, broker in self.ids.items()
+        ]
+        self.recorder.poll("lag", SAMPLE_S, partial(lag_samples, self.recorder, self.layout))
+        try:
             yield
+        finally:
+            for poller in pollers:
+                poller.stop()
 
     def out_of_sync(self, host: str) -> list[TopicPartition]:
         """Return the throttled partitions with an existing replica on `host` that is out of sync.

@@ -7,16 +7,11 @@ restart.
 """
 
 from testbed.experiments.criteria import BOUNDS
-from testbed.experiments.experiment import Hosts, Parameter, Settings, SuiteScenario, number
+from testbed.experiments.experiment import Parameter, SuiteScenario, number
 from testbed.experiments.kip73_layouts import one_of_two
-from testbed.experiments.mid_move_actions import MidMoveAction, RollingRestart
+from testbed.experiments.mid_move_actions import RollingRestart
 from testbed.experiments.throttled_move import MODES, load, parameters, throttled_experiment
 from testbed.units import parse_duration
-
-
-def _action(settings: Settings, hosts: Hosts) -> MidMoveAction:
-    return RollingRestart(list(reversed(hosts)), number(settings, "pause"))
-
 
 EXPERIMENT = throttled_experiment(
     "kip73-bounce",
@@ -30,7 +25,7 @@ EXPERIMENT = throttled_experiment(
         preload="66s",
     ),
     layout=one_of_two,
-    action=_action,
+    action=lambda settings, hosts: RollingRestart(list(reversed(hosts)), number(settings, "pause")),
     profiles={"release": {"preload": "210s", "pause": "40s"}},
     # A restarted broker leaves its ISRs and sends no metrics while it is down: neither is judged here.
     criteria=(*BOUNDS, "brokers-restarted"),

@@ -5,7 +5,6 @@ response whole. Here the first response exceeds quota × window, and the first w
 well below quota × window (`response=1MiB`) keeps the quota.
 """
 
-from collections.abc import Mapping
 from dataclasses import replace
 
 from testbed.experiments.criteria import BOUNDS
@@ -22,17 +21,13 @@ def _layout(settings: Settings, hosts: Hosts) -> Layout:
     return lasting(settings, replace(throttled_layout([moved(settings, (a,), (b,))], a, b), control=control))
 
 
-def _properties(settings: Settings) -> Mapping[str, str]:
-    return {"replica.fetch.response.max.bytes": str(int(number(settings, "response")))}
-
-
 EXPERIMENT = throttled_experiment(
     "kip73-fetch-size",
     "a response larger than quota × window: the first window's burst (KIP-73's Q&A 5)",
     brokers=2,
     parameters=parameters(response("32MiB"), rate="2MB/s", fetch="default"),
     layout=_layout,
-    properties=_properties,
+    properties=lambda settings: {"replica.fetch.response.max.bytes": str(int(number(settings, "response")))},
     profiles={"release": {"preload": "120s"}},
     # One response exceeds a window's quota: any average over a window depends on the position of the window.
     criteria=("first-window", *BOUNDS, "control-unthrottled", "nic-conservation"),

@@ -9,7 +9,7 @@ from testbed.experiments.criteria import BOUNDS
 from testbed.experiments.experiment import Hosts, Parameter, Settings, SuiteScenario, above_zero, number
 from testbed.experiments.kip73_layouts import moved, sized_for, throttled_layout
 from testbed.experiments.layout import Layout
-from testbed.experiments.mid_move_actions import MidMoveAction, SlowNic
+from testbed.experiments.mid_move_actions import SlowNic
 from testbed.experiments.throttled_move import MODES, parameters, throttled_experiment
 from testbed.network.shape import payload_bytes_per_s
 from testbed.units import format_bit_rate, format_byte_rate, parse_bit_rate
@@ -28,10 +28,6 @@ def _layout(settings: Settings, hosts: Hosts) -> Layout:
     return sized_for(whole, carries, number(settings, "preload"))
 
 
-def _action(settings: Settings, hosts: Hosts) -> MidMoveAction:
-    return SlowNic(hosts[0], int(number(settings, "nic")))
-
-
 EXPERIMENT = throttled_experiment(
     "kip73-nic-bound",
     "a quota above the NIC's rate: the NIC binds",
@@ -40,7 +36,7 @@ EXPERIMENT = throttled_experiment(
         Parameter("nic", "80mbit", above_zero(parse_bit_rate), "the rate of the sender's NIC, both ways"), rate="40MB/s"
     ),
     layout=_layout,
-    action=_action,
+    action=lambda settings, hosts: SlowNic(hosts[0], int(number(settings, "nic"))),
     nic_bound=True,
     profiles={"release": {"preload": "120s"}},
     # The quota limits nothing: control and moving partitions advance alike, and no broker uses its whole quota.

@@ -11,7 +11,7 @@ from testbed.experiments.experiment import Hosts, Parameter, Settings, SuiteScen
 from testbed.experiments.kip73_layouts import moved, sized_for, throttled_layout
 from testbed.experiments.layout import Layout
 from testbed.experiments.load import ALONE_S, WARM_LOOK_S
-from testbed.experiments.mid_move_actions import MidMoveAction, RaiseAfterStall
+from testbed.experiments.mid_move_actions import RaiseAfterStall
 from testbed.experiments.throttled_move import MODES, load, parameters, throttled_experiment
 from testbed.throttle.quota_window import BURST_BYTES_PER_S, bytes_after_a_raise
 from testbed.units import format_byte_rate, parse_byte_rate, parse_duration
@@ -37,10 +37,6 @@ def _layout(settings: Settings, hosts: Hosts) -> Layout:
     return whole.sized(total) if total > 0 else whole
 
 
-def _action(settings: Settings, _hosts: Hosts) -> MidMoveAction:
-    return RaiseAfterStall(int(number(settings, "raised")), number(settings, "patience"))
-
-
 EXPERIMENT = throttled_experiment(
     "kip73-stuck",
     "a throttle below the inbound rate is noticed as stuck and raised",
@@ -55,7 +51,7 @@ EXPERIMENT = throttled_experiment(
         preload="40s",
     ),
     layout=_layout,
-    action=_action,
+    action=lambda settings, _hosts: RaiseAfterStall(int(number(settings, "raised")), number(settings, "patience")),
     profiles={"release": {"preload": "120s", "patience": "60s"}},
     criteria=(*BOUNDS, "duration-model", "stall-detected", "no-isr-shrink", *LOAD),
     suites=(

@@ -38,11 +38,6 @@ def layout(settings: Settings, hosts: Hosts) -> Layout:
     return unthrottled_layout([group], a, b)
 
 
-def source_action(settings: Settings, hosts: Hosts) -> MidMoveAction:
-    """Return the action that kills the source, or none."""
-    return SourceKill(hosts[1]) if settings["source"] == KILLED else MidMoveAction()
-
-
 EXPERIMENT = unthrottled_experiment(
     "s3-reassign",
     "partitions move without a throttle, under load: logs on disk, tiered, or in S3, compared with log size ÷ NIC",
@@ -51,7 +46,7 @@ EXPERIMENT = unthrottled_experiment(
     automq_topology="automq",
     parameters=parameters(SOURCE),
     layout=layout,
-    action=source_action,
+    action=lambda settings, hosts: SourceKill(hosts[1]) if settings["source"] == KILLED else MidMoveAction(),
     activities=handover_timing,
     profiles={"smoke": {"size": "150MB", "partitions": "4"}, "release": {"size": "3GB", "partitions": "100"}},
     suites=(
