@@ -4,7 +4,7 @@
 one topic. Partition 0 is the default.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from results.contract.steps import ACCEPTED, RequiredState, When, numbers
@@ -21,7 +21,7 @@ from testbed.throttle.journal import JournalFolder
 from testbed.throttle.throttle import Throttle
 from testbed.units import format_byte_rate
 
-Replicas = Sequence[int]
+Replicas = tuple[int, ...]
 _RELEASED_BYTES_PER_S = 200_000_000
 
 
@@ -124,33 +124,22 @@ def moving(
     adding: Replicas, removing: Replicas, staying: Replicas = (), *, isr: Replicas | None = None
 ) -> RequiredState:
     """Return the state of a running move. Without `isr`, all but the adding replicas are in sync."""
-    return RequiredState(
-        replicas=(*adding, *removing, *staying),
-        adding=tuple(adding),
-        removing=tuple(removing),
-        isr=(*removing, *staying) if isr is None else tuple(isr),
-    )
+    in_sync = (*removing, *staying) if isr is None else isr
+    return RequiredState(replicas=(*adding, *removing, *staying), adding=adding, removing=removing, isr=in_sync)
 
 
 def still(replicas: Replicas, *, ordered: bool = False, leaders: Replicas | None = None) -> RequiredState:
     """Return the state without a move: these replicas, all in sync."""
-    there = tuple(replicas)
-    return RequiredState(
-        replicas=there,
-        order=there if ordered else None,
-        adding=(),
-        removing=(),
-        isr=there,
-        leaders=None if leaders is None else tuple(leaders),
-    )
+    order = replicas if ordered else None
+    return RequiredState(replicas=replicas, order=order, adding=(), removing=(), isr=replicas, leaders=leaders)
 
 
 # ---- actions
 
 
-def reassign_all(targets: Mapping[int, tuple[int, ...] | None]) -> ScenarioAction:
+def reassign_all(targets: Mapping[int, Replicas | None]) -> ScenarioAction:
     """Return the request for the reassignment of several partitions. None as a target cancels one."""
-    partitions: dict[tuple[int, ...] | None, list[int]] = {}
+    partitions: dict[Replicas | None, list[int]] = {}
     for p, target in targets.items():
         partitions.setdefault(target, []).append(p)
     parts = []

@@ -192,18 +192,19 @@ def misplaced(
 
 def flows(layout: Layout) -> tuple[Flow, ...]:
     """Return the flows from leader to follower, with the kind that says whether a quota records them."""
-    found = []
+    kinds: list[tuple[FlowKind, PartitionGroup, Sequence[str]]] = []
     for group in layout.throttled:
-        found += _flows("throttled", group, group.adding)
+        kinds.append(("throttled", group, group.adding))
         if _recorded(layout, group):
-            found += _flows("in_sync", group, group.in_sync)
+            kinds.append(("in_sync", group, group.in_sync))
     if layout.control is not None:
-        found += _flows("control", layout.control, layout.control.adding)
-    return (*found, *_flows("calibration", layout.calibration, layout.calibration.adding))
-
-
-def _flows(kind: FlowKind, group: PartitionGroup, followers: Iterable[str]) -> list[Flow]:
-    return [Flow(kind, group.topic, tuple(group.partitions), group.leader, follower) for follower in followers]
+        kinds.append(("control", layout.control, layout.control.adding))
+    kinds.append(("calibration", layout.calibration, layout.calibration.adding))
+    return tuple(
+        Flow(kind, group.topic, tuple(group.partitions), group.leader, follower)
+        for kind, group, followers in kinds
+        for follower in followers
+    )
 
 
 def _recorded(layout: Layout, group: PartitionGroup) -> bool:
