@@ -13,7 +13,7 @@ from results.criteria.planned_steps import PLANNED
 from testbed.experiments.kip455_trace import Trace, readable
 from testbed.experiments.layout import PartitionGroup
 from testbed.experiments.move_driver import TransferResult
-from testbed.experiments.move_environment import MoveEnvironment
+from testbed.experiments.move_environment import SHOWN, MoveEnvironment
 from testbed.experiments.samplers import DRIVER
 from testbed.kafka.types import PartitionState, Reassignment, TopicPartition
 from testbed.probes.recorder import Poller, now_us
@@ -29,7 +29,6 @@ States = Mapping[TopicPartition, PartitionState]
 STEP_POLL_S = 0.3
 """Seconds between polls of the controller's list. A step that only removes replicas is shorter."""
 SETTLED_S = 10.0
-_SHOWN = 10
 
 
 @dataclass
@@ -103,9 +102,9 @@ class BatchAccount:
             most_leaders=self._most_leaders,
             most_added=self._most_added,
             fetching=self._fetching,
-            added_over=tuple(self._added_over[:_SHOWN]),
-            astray=tuple(wrong[:_SHOWN]),
-            again=tuple(self._again[:_SHOWN]),
+            added_over=tuple(self._added_over[:SHOWN]),
+            astray=tuple(wrong[:SHOWN]),
+            again=tuple(self._again[:SHOWN]),
         )
 
     def _partition(self, tp: TopicPartition, listed: Reassignment | None, state: PartitionState) -> None:

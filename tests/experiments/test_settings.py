@@ -29,10 +29,12 @@ def test_an_unknown_experiment_is_answered_with_the_nearest():
 
 
 @pytest.mark.parametrize("name", experiments())
-def test_every_experiment_reads_its_own_defaults_in_every_profile(name):
+def test_every_experiment_takes_its_own_defaults_in_every_profile(name):
     experiment = find_experiment(name)
     for profile in ("smoke", "ci", "release"):
-        assert set(read_settings(experiment, profile, [])) == {p.name for p in experiment.parameters}
+        settings = read_settings(experiment, profile, [])
+        assert set(settings) == {p.name for p in experiment.parameters}
+        experiment.overlay(settings)
 
 
 def test_two_node_refuses_another_number_of_brokers():

@@ -47,8 +47,7 @@ class ColdConsumer(RunActivity):
         (self._group,) = (group for group in environment.layout.throttled if not group.moves)
         group_id = f"cold-{environment.context.run_id[-6:]}"
         spec = ConsumerSpec(READER, (self._group.topic,), group_id, from_beginning=True)
-        recorder = environment.recorder
-        testbed = environment.testbed
+        recorder, testbed = environment.recorder, environment.testbed
         networks = testbed.client_networks()
         self._consumer = Workload(testbed.bootstrap, [spec], 1, recorder.add, recorder.event, networks=networks)
         self._evicted: int | None = None
@@ -67,11 +66,8 @@ class ColdConsumer(RunActivity):
 
     def after_move(self) -> None:
         """Wait until the consumer has read all records."""
-        written = next(
-            fill.records_per_partition * len(fill.partitions)
-            for fill in self._environment.fills
-            if fill.topic == self._group.topic
-        )
+        fill = next(each for each in self._environment.fills if each.topic == self._group.topic)
+        written = fill.records_per_partition * len(fill.partitions)
         recorder = self._environment.recorder
         try:
             wait_for(self._records, lambda count: count >= written, READ_S, 0.1, "the consumer to have read all")
