@@ -49,11 +49,6 @@ class MembershipChange(RunActivity):
 
     def __init__(self, run: ReassignmentRun) -> None:
         self._run, self._environment = run, run.environment
-        self._membership: Membership | None = None
-
-    def membership(self) -> Membership | None:
-        """Return the broker that has joined or left."""
-        return self._membership
 
     @contextmanager
     def _changing(self, host: DeclaredHost) -> Iterator[Callable[[str], None]]:
@@ -75,7 +70,7 @@ class MembershipChange(RunActivity):
         recorder.event("scale.asked", self.change, host=host.name)
         yield step
         registered, container = presence(testbed, host, wanted=self.change == "joined")
-        self._membership = Membership(host.name, self.change, asked, tuple(steps), registered, container)
+        self.membership = Membership(host.name, self.change, asked, tuple(steps), registered, container)
 
 
 class BrokerArrival(MembershipChange):

@@ -3,7 +3,6 @@
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
-from results.contract.handover import HandoverRecord
 from testbed.experiments.experiment import Settings
 from testbed.experiments.layout import plan
 from testbed.experiments.reassignment_run import ReassignmentRun
@@ -26,7 +25,6 @@ class HandoverTiming(RunActivity):
         environment = self._environment = run.environment
         moving = [tp for group in environment.layout.moving for tp in group.tps()]
         self._probe = Probe(environment.testbed.bootstrap, moving, len(environment.fills) + 1)
-        self._result: HandoverRecord | None = None
 
     def load_started(self) -> None:
         """Start the probe: it is part of the load."""
@@ -45,7 +43,7 @@ class HandoverTiming(RunActivity):
         hosts = {broker: host for host, broker in environment.ids.items()}
         self._probe.stop()
         killed_us = environment.setup.action.killed_us
-        self._result = watch.finish(moved(asked, hosts), asked_us, self._probe, killed_us=killed_us)
+        self.handover = watch.finish(moved(asked, hosts), asked_us, self._probe, killed_us=killed_us)
 
     def close(self) -> None:
         """Stop the probe."""
@@ -54,10 +52,6 @@ class HandoverTiming(RunActivity):
     def written(self) -> Sequence[WrittenRecords]:
         """Return the probe's records for the audit."""
         return self._probe.written()
-
-    def handover(self) -> HandoverRecord | None:
-        """Return the steps of the handover."""
-        return self._result
 
 
 def handover_timing(settings: Settings) -> list[MakeActivity]:

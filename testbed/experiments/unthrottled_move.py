@@ -47,6 +47,10 @@ class RunActivity:
 
     faults: frozenset[str] = frozenset()
     """The kinds of the injected faults: brokers may log the lines that these cause."""
+    handover: HandoverRecord | None = None
+    """The steps of the handover on shared storage, after the move; None without one."""
+    membership: Membership | None = None
+    """The broker that joined or left, after the move; None without one."""
 
     def load_started(self) -> None:
         """Act when the load has started, before it runs alone."""
@@ -72,14 +76,6 @@ class RunActivity:
     def written(self) -> Sequence[WrittenRecords]:
         """Return further records for the audit."""
         return ()
-
-    def handover(self) -> HandoverRecord | None:
-        """Return the steps of the handover on shared storage; None without one."""
-        return None
-
-    def membership(self) -> Membership | None:
-        """Return the broker that joined or left; None without one."""
-        return None
 
 
 MakeActivity = Callable[[ReassignmentRun], RunActivity]
@@ -144,8 +140,8 @@ def run_unthrottled_move(
         nics = (*nics, *environment.joined_nics())
         records, live = environment.audit([written for each in active for written in each.written()])
         logs = watch.logs()
-    handover = next(filter(None, [each.handover() for each in active]), None)
-    membership = next(filter(None, [each.membership() for each in active]), None)
+    handover = next(filter(None, [each.handover for each in active]), None)
+    membership = next(filter(None, [each.membership for each in active]), None)
     return ExperimentResult(
         nics=nics,
         facts=Facts(records=records, leaders=leaders, done=moved.done, logs=logs, live=live, handover=handover),
