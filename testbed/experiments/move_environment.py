@@ -17,15 +17,16 @@ from testbed.experiments.load import SHARED_ANSWER_S, ClientLoad
 from testbed.experiments.load_shape import LoadShape
 from testbed.experiments.mid_move_actions import MidMoveAction
 from testbed.experiments.model_inputs import conversion_factor
-from testbed.experiments.samplers import QUOTA_POLL_S, SAMPLE_S, lag_samples
+from testbed.experiments.samplers import ISR_POLL_S, QUOTA_POLL_S, SAMPLE_S, isr_samples, lag_samples
 from testbed.experiments.storage import SETTLED_S, topic_settings
 from testbed.kafka.admin import Admin
 from testbed.kafka.errors import KafkaError, UnreachableError
 from testbed.kafka.partitions import existing_partitions
 from testbed.kafka.types import TopicPartition
 from testbed.network.measure import LinkRate, settled
-from testbed.probes.brokers import nic_measurements, quota_samples
+from testbed.probes.brokers import nic_measurements, quota_samples, watch_brokers, watch_stores
 from testbed.probes.logwatch import Allowance, during, new_replicas, overtaken_batches
+from testbed.probes.other_machines import machines_probe
 from testbed.probes.recorder import now_us
 from testbed.reassignment.batching.step import BatchLimits
 from testbed.reassignment.batching.turn import Mode
@@ -136,6 +137,16 @@ class MoveEnvironment:
         with RemoteLog(self.testbed.bootstrap) as remote:
             for topic in self.layout.throttled_topics:
                 wait_local(self.admin, remote, topic, timeout_s=SETTLED_S)
+
+    def start_sampling(self) -> None:
+        """Start the probes of the machine, the brokers and the object stores, and the poll of in-sync replicas."""
+        recorder, testbed, layout = self.recorder, self.testbed, self.layout
+        recorder.poll("machine", 1.0, machines_probe(testbed.machine_shells))
+        watch_brokers(recorder, testbed.topology, testbed.hosts, layout.topics)
+        watch_stores(recorder, testbed.topology, testbed.hosts)
+        # Without producers an ISR of one replica cannot shrink.
+        if any(group.in_sync or group.inbound_bytes_per_s for group in layout.throttled):
+            recorder.poll("in-sync replicas", ISR_POLL_S, partial(isr_samples, self.admin, layout.throttled_topics))
 
     def placed(self, groups: Sequence[PartitionGroup]) -> Differences:
         """Return whether replicas, leaders and ISRs match the layout, and the first differences."""

@@ -1,30 +1,16 @@
-"""Samplers of a move: the probes of its hosts, and polls of in-sync replicas, lag and quotas."""
+"""The samples of a move that the driver takes: in-sync replicas and the lag."""
 
 from collections.abc import Sequence
-from functools import partial
 
 from results.contract.schema import Sample
 from testbed.experiments.layout import Layout
 from testbed.kafka.types import AdminApi
-from testbed.probes.brokers import watch_brokers, watch_stores
-from testbed.probes.other_machines import machines_probe
 from testbed.probes.recorder import Recorder, now_us
-from testbed.provision.testbed import Testbed
 
 DRIVER = "driver"
 SAMPLE_S = 1.0
 QUOTA_POLL_S = 0.3
 ISR_POLL_S = 0.5
-
-
-def start_samplers(recorder: Recorder, testbed: Testbed, admin: AdminApi, layout: Layout) -> None:
-    """Start the probes of the machine, the brokers and the object stores, and the poll of in-sync replicas."""
-    recorder.poll("machine", 1.0, machines_probe(testbed.machine_shells))
-    watch_brokers(recorder, testbed.topology, testbed.hosts, layout.topics)
-    watch_stores(recorder, testbed.topology, testbed.hosts)
-    # Without producers an ISR of one replica cannot shrink.
-    if any(group.in_sync or group.inbound_bytes_per_s for group in layout.throttled):
-        recorder.poll("in-sync replicas", ISR_POLL_S, partial(isr_samples, admin, layout.throttled_topics))
 
 
 def isr_samples(admin: AdminApi, topics: Sequence[str]) -> list[Sample]:

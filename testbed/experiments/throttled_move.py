@@ -35,7 +35,7 @@ from testbed.experiments.move_driver import UNTHROTTLED_LOOK_S
 from testbed.experiments.move_environment import MoveEnvironment, MoveSetup
 from testbed.experiments.quota_settings import QuotaSettings, declared, in_force, quota_settings
 from testbed.experiments.reassignment_run import LogSizes, MakeRun, ReassignmentRun, unbatched_run
-from testbed.experiments.samplers import DRIVER, start_samplers
+from testbed.experiments.samplers import DRIVER
 from testbed.experiments.storage import check_storage, mostly_remote, storage_of, storage_parameter
 from testbed.kafka.capabilities import Capability, of_software
 from testbed.kafka.errors import KafkaError
@@ -298,7 +298,7 @@ def run_throttled_move(context: Context, setup: MoveSetup, make: MakeRun = unbat
         watch = run.watch_logs()
         with recorder.step("prepare"):
             leaders = run.preparation.prepare()
-        start_samplers(recorder, context.testbed, admin, environment.layout)
+        environment.start_sampling()
         with setup.action.around(run):
             with recorder.step("measure NICs"):
                 nics = environment.nics()

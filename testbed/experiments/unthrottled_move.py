@@ -30,7 +30,6 @@ from testbed.experiments.mid_move_actions import MidMoveAction
 from testbed.experiments.model_inputs import instant
 from testbed.experiments.move_environment import MoveEnvironment, MoveSetup
 from testbed.experiments.reassignment_run import LogSizes, ReassignmentRun, unbatched_run
-from testbed.experiments.samplers import start_samplers
 from testbed.experiments.storage import check_size, check_storage, log_bytes_of, storage_of, storage_parameter
 from testbed.experiments.throttled_move import check_brokers, inbound, no_action
 from testbed.probes.logwatch import during
@@ -104,7 +103,7 @@ def run_unthrottled_move(
             watch.allow(*during(each.faults))
         with recorder.step("prepare"):
             leaders = run.preparation.prepare()
-        start_samplers(recorder, context.testbed, admin, environment.layout)
+        environment.start_sampling()
         with recorder.step("measure NICs"):
             nics = environment.nics()
         with recorder.step("calibrate"):
