@@ -173,8 +173,7 @@ class HostByHost(MidMoveAction):
         if not self._left or not poll.in_flight or time.monotonic() < self._next_s:
             return
         host = self._left[0]
-        # The next poll repeats a request without an answer; the host does not leave once more.
-        first, self._leaving = self._leaving != host, host
+        first, self._leaving = host != self._leaving, host  # the next poll repeats a request without an answer
         detail = self.take_out(move, host, first)
         self._left.pop(0)
         self._next_s = time.monotonic() + self._pause_s
