@@ -14,7 +14,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from ducktests import framework
-from ducktests.account import TestbedAccount, reach
+from ducktests.account import TestbedAccount
 from ducktests.dying import die_with_suite
 from ducktests.options import Options, read_options
 from testbed.errors import TestbedError
@@ -92,7 +92,7 @@ class TestbedCluster(framework.Cluster):
             kept = topology in self._options.on
             return [
                 framework.node(
-                    TestbedAccount(reach(testbed, host.name), topology),
+                    TestbedAccount(testbed, host.name, topology),
                     node_type=topology,
                     testbed=testbed.name,
                     kept=kept,

@@ -21,16 +21,9 @@ _Test = TypeVar("_Test", bound=Callable[..., None])
 LINUX = "linux"
 
 
-class SessionContext(Protocol):
-    """One invocation of ducktape; `globals` is the value of `--globals`."""
-
-    globals: Mapping[str, Any]
-
-
 class DucktapeContext(Protocol):
-    """The context of a test."""
+    """The context of a test; `globals` is the value of `--globals`."""
 
-    session_context: SessionContext
     globals: Mapping[str, Any]
     logger: Logger
     test_index: int
@@ -43,13 +36,16 @@ class Cluster(ducktape.cluster.cluster.Cluster):  # type: ignore[misc]  # duckta
 class Account(ducktape.cluster.linux_remoteaccount.LinuxRemoteAccount):  # type: ignore[misc]  # no types
     """`LinuxRemoteAccount`: a host over SSH."""
 
-    ssh_config: Any
     hostname: str
     _ssh_client: Any
 
-    def set_sftp_client(self) -> None:
-        """Open the file transfer of the existing connection."""
-        self._set_sftp_client()
+
+class Failed(AssertionError):
+    """The verdict is fail. ducktape knows only failed tests: an exception's name is the verdict."""
+
+
+class Inconclusive(AssertionError):
+    """The verdict is inconclusive. ducktape has no such result and counts the test as failed."""
 
 
 class Service(ducktape.services.service.Service):  # type: ignore[misc]  # no types

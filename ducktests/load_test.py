@@ -5,9 +5,8 @@ from pathlib import Path
 from threading import Event
 
 from ducktests.dying import die_with_parent
-from ducktests.framework import DucktapeContext, Test, parametrized, results_folder
+from ducktests.framework import DucktapeContext, Inconclusive, Test, parametrized, results_folder
 from ducktests.services import KafkaService, WorkloadService
-from ducktests.verdicts import Inconclusive
 from testbed.runner.case import EVIDENCE
 from testbed.runner.executor import keep_evidence, time_limit
 from testbed.units import parse_byte_rate

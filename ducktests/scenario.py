@@ -6,9 +6,8 @@ from pathlib import Path
 from typing import ClassVar, TypeVar
 
 from ducktests.dying import die_with_parent
-from ducktests.framework import DucktapeContext, Test, parametrized, results_folder
+from ducktests.framework import DucktapeContext, Failed, Inconclusive, Test, parametrized, results_folder
 from ducktests.services import KafkaService
-from ducktests.verdicts import Failed, Inconclusive
 from results.contract.store import Store
 from testbed.errors import TestbedError
 from testbed.experiments.reports import default_store

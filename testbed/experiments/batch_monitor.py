@@ -5,6 +5,7 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import astuple, dataclass, field, replace
+from operator import not_
 
 from results.contract.move import BatchingPolls, Limits
 from results.contract.schema import Sample
@@ -12,7 +13,7 @@ from results.criteria.planned_steps import PLANNED
 from testbed.experiments.kip455_trace import Trace, readable
 from testbed.experiments.layout import PartitionGroup
 from testbed.experiments.move_driver import TransferResult
-from testbed.experiments.move_environment import MoveEnvironment
+from testbed.experiments.move_environment import SHOWN, MoveEnvironment
 from testbed.experiments.samplers import DRIVER
 from testbed.kafka.types import PartitionState, Reassignment, TopicPartition
 from testbed.probes.recorder import Poller, now_us
@@ -28,7 +29,6 @@ States = Mapping[TopicPartition, PartitionState]
 STEP_POLL_S = 0.3
 """Seconds between polls of the controller's list. A step that only removes replicas is shorter."""
 SETTLED_S = 10.0
-_SHOWN = 10
 
 
 @dataclass
@@ -42,6 +42,12 @@ class _PartitionSteps:
     adding: set[int] = field(default_factory=set)
     last: tuple[object, ...] | None = None
     replicas: Replicas = ()
+
+    def end_step(self) -> None:
+        """Note that the running step, if any, has ended."""
+        if self.step is not None:
+            self.before = self.step.target
+            self.members |= set(self.before)
 
 
 class BatchAccount:
@@ -96,9 +102,9 @@ class BatchAccount:
             most_leaders=self._most_leaders,
             most_added=self._most_added,
             fetching=self._fetching,
-            added_over=tuple(self._added_over[:_SHOWN]),
-            astray=tuple(wrong[:_SHOWN]),
-            again=tuple(self._again[:_SHOWN]),
+            added_over=tuple(self._added_over[:SHOWN]),
+            astray=tuple(wrong[:SHOWN]),
+            again=tuple(self._again[:SHOWN]),
         )
 
     def _partition(self, tp: TopicPartition, listed: Reassignment | None, state: PartitionState) -> None:
@@ -110,9 +116,7 @@ class BatchAccount:
         known.replicas = state.replicas
         if listed is None:
             # The poll reads the partition after the list: the partition may be in a step that the list does not show.
-            if known.step is not None:
-                known.before = known.step.target
-                known.members |= set(known.before)
+            known.end_step()
             known.step, known.moves_leader, known.adding = None, False, set()
             return
         self._fetching = max(self._fetching, len(listed.replicas) - 1)
@@ -124,9 +128,8 @@ class BatchAccount:
         self, tp: TopicPartition, known: _PartitionSteps, listed: Reassignment, state: PartitionState
     ) -> None:
         """Count a step that the last poll did not list. A step listed then has ended."""
-        if known.step is not None and set(known.step.adding) & set(listed.adding) != set(known.step.adding):
-            known.before = known.step.target
-            known.members |= set(known.before)
+        if known.step is not None and not set(known.step.adding) <= set(listed.adding):
+            known.end_step()
         target, old = listed.target, set(listed.replicas) - set(listed.adding)
         self._steps += 1
         # A whole step may occur between two polls: then the leader is the first replica before this step.
@@ -176,22 +179,18 @@ class BatchMonitor:
         asked = Limits(setup.limits.replicas, setup.limits.partitions, setup.limits.leaders)
         self._account = BatchAccount(plan, setup.mode, asked, min_insync(self._environment.admin, plan.topics()))
         self._poller = self._environment.recorder.poll("steps", STEP_POLL_S, self._look)
-        for tp, replicas in self._planned():
-            detail = {"topic": tp.topic, "partition": tp.partition, "replicas": replicas}
-            self._environment.recorder.event(PLANNED, str(tp), detail)
+        self._record_plan()
 
-    def _planned(self) -> Iterator[tuple[TopicPartition, list[Replicas]]]:
-        """Return each partition's replicas before the move and after each step."""
-        environment = self._environment
-        limit = environment.setup.limits.replicas
+    def _record_plan(self) -> None:
+        """Record each partition's replicas before the move and after each step."""
+        environment, setup = self._environment, self._environment.setup
         for group in environment.throttled_groups():
             before = view(group, environment.ids, environment.layout.min_insync)
-            if environment.setup.mode == "unbatched":
-                then = [before.target]
-            else:
-                then = [step.replicas for step in steps_to_target(before, environment.ids.values(), limit)]
+            steps = steps_to_target(before, environment.ids.values(), setup.limits.replicas)
+            then = [before.target] if setup.mode == "unbatched" else [step.replicas for step in steps]
             for tp in group.tps():
-                yield tp, [before.current, *then]
+                detail = {"topic": tp.topic, "partition": tp.partition, "replicas": [before.current, *then]}
+                environment.recorder.event(PLANNED, str(tp), detail)
 
     def read_log(self) -> None:
         """Record each change of the moving partitions from the metadata log. A failure is an event."""
@@ -212,7 +211,7 @@ class BatchMonitor:
 
         The metadata of a broker may be older than the controller's.
         """
-        wait_for(self._astray, lambda wrong: not wrong, SETTLED_S, STEP_POLL_S, "the last step")
+        wait_for(self._astray, not_, SETTLED_S, STEP_POLL_S, "the last step")
         self._end_seen = True
 
     def summary(self) -> BatchingPolls | None:

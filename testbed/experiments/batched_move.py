@@ -10,8 +10,7 @@ from testbed.experiments.experiment import Context
 from testbed.experiments.layout import Layout, flows, plan
 from testbed.experiments.move_driver import MoveListener, TransferResult, restored_differences
 from testbed.experiments.move_environment import MoveEnvironment, MoveSetup
-from testbed.experiments.reassignment_run import InboundRates, LogSizes, ReassignmentRun, UnbatchedModel
-from testbed.experiments.samplers import SAMPLE_S
+from testbed.experiments.reassignment_run import InboundRates, LogSizes, MoveModel, ReassignmentRun
 from testbed.kafka.admin import Admin
 from testbed.kafka.cancellation import cancel_running
 from testbed.kafka.errors import KafkaError
@@ -29,7 +28,6 @@ from testbed.throttle.configs import ThrottleError
 from testbed.throttle.duration import Share, seconds_over
 from testbed.throttle.journal import JournalFolder
 from testbed.throttle.recovery import RestoreError, RestoreResult
-from testbed.throttle.throttle import Throttle
 from testbed.wait import WaitTimeout, wait_for
 
 TURN_S = 0.5
@@ -38,18 +36,14 @@ BATCH_REST_S = 4.0
 CANCELLED_S = 60.0
 
 
-class BatchedModel:
+class BatchedModel(MoveModel):
     """The model of a move in batches."""
-
-    def __init__(self, environment: MoveEnvironment) -> None:
-        self._environment = environment
-        self._unbatched = UnbatchedModel(environment)
 
     @property
     def no_model(self) -> str:
         """Return the reason why no model predicts the duration of the move; empty: a model does."""
-        if self._environment.setup.action.no_model:
-            return self._environment.setup.action.no_model
+        if reason := super().no_model:
+            return reason
         if any(group.inbound_bytes_per_s for group in self._environment.layout.throttled):
             return "the leader of the moment sends what clients write: no model covers that in steps"
         sizes = {tp: group.bytes for group in self._environment.throttled_groups() for tp in group.tps()}
@@ -70,7 +64,7 @@ class BatchedModel:
 
     def carried(self, sizes: LogSizes, inbound: InboundRates) -> Sequence[Share]:
         """Return the bytes that each broker has to carry. The leader at the time of each step sends its copies."""
-        return self._unbatched.carried(sizes, inbound) if self.no_model else carried(self._batches(), sizes)
+        return super().carried(sizes, inbound) if self.no_model else carried(self._batches(), sizes)
 
     def batches_s(self, sizes: LogSizes, throttles: Sequence[tuple[float, float]]) -> tuple[float, ...]:
         """Return the seconds until the bytes up to each batch are copied; one time when slots are refilled."""
@@ -100,21 +94,15 @@ class BatchedDriver:
             environment.setup.mode,
             environment.throttled_plan(),
         )
-        self._execution: Execution | None = None
         self._last: Turn | None = None
         self._in_force = InForce(False, 0.0)
-
-    @property
-    def throttle(self) -> Throttle | None:
-        """Return the throttle of the move; None before there is one."""
-        return None if self._execution is None else self._execution.throttle
 
     def transfer(self, listener: MoveListener, timeout_s: float) -> TransferResult:
         """Execute the move. A failure is part of the result, not an exception."""
         environment = self._environment
         done, restored = Done(False, "the move was not started"), restored_differences(None)
         wildcard = environment.layout.throttled_topics if environment.layout.wildcard else ()
-        execution = self._execution = Execution(
+        execution = Execution(
             environment.admin, self._job, self._jobs, JournalFolder(), environment.recorder.event, wildcard=wildcard
         )
         with TerminationGuard():
@@ -133,8 +121,7 @@ class BatchedDriver:
         environment = self._environment
         begun = time.monotonic()
         rate = environment.setup.throttle_bytes_per_s
-        with environment.quota_polls(lambda: self.throttle):
-            environment.recorder.poll("lag", SAMPLE_S, environment.lag_samples)
+        with environment.throttle_polls(lambda: execution.throttle):
             execution.begin(JobControl(environment.setup.limits, rate))
             self._in_force = InForce(True, time.monotonic() - begun)
             started = time.monotonic()

@@ -1,6 +1,8 @@
 """Brokers that join and leave during a run: a host is provisioned, or drained, unregistered and removed."""
 
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from typing import Literal
 
 from results.contract.relocation import CALM, Membership, MembershipStep
 from testbed.errors import TestbedError
@@ -15,7 +17,6 @@ from testbed.provision.membership import PROVISIONED, STOPPED
 from testbed.provision.provider import Progress
 from testbed.provision.testbed import Testbed
 from testbed.reassignment.driver import Driver
-from testbed.reassignment.plan import Plan
 from testbed.reassignment.planners import leave
 from testbed.throttle.journal import JournalFolder
 from testbed.topology.host import DeclaredHost
@@ -42,18 +43,18 @@ class LoadRise(RunActivity):
         self._environment.recorder.event("load.risen", "load")
 
 
-class BrokerArrival(RunActivity):
-    """An activity that adds a broker to the testbed, immediately before partitions move to it."""
+class MembershipChange(RunActivity):
+    """The base of the activities in which a broker joins or leaves."""
+
+    change: Literal["joined", "left"]
 
     def __init__(self, run: ReassignmentRun) -> None:
         self._run, self._environment = run, run.environment
-        self._membership: Membership | None = None
 
-    def before_move(self) -> None:
-        """Provision, start and register the broker. Raise an error when that fails."""
-        environment = self._environment
-        testbed, recorder = environment.testbed, environment.recorder
-        (host,) = environment.setup.joining
+    @contextmanager
+    def _changing(self, host: DeclaredHost) -> Iterator[Callable[[str], None]]:
+        """Yield the function that notes the end of a step of the change; afterwards `membership` is known."""
+        testbed, recorder, asked = self._run.testbed, self._run.recorder, now_us()
         steps: list[MembershipStep] = []
 
         def step(name: str) -> None:
@@ -61,65 +62,55 @@ class BrokerArrival(RunActivity):
             recorder.event("scale.step", name, host=host.name)
             if name == PROVISIONED:
                 own, brokers = testbed.hosts[host.name], len(testbed.topology.brokers)
-                watch_broker(recorder, host, own, environment.layout.topics, brokers=brokers)
-                if self._run.log_watch is not None:
-                    self._run.log_watch.join(host.name)
+                watch_broker(recorder, host, own, self._environment.layout.topics, brokers=brokers)
+                self._run.log_watch.join(host.name)
+            elif name == STOPPED:
+                recorder.leave_host(host.name)
+                self._run.log_watch.leave(host.name)
 
-        asked = now_us()
-        recorder.event("scale.asked", "joined", host=host.name)
-        testbed.add_host(host, step=step, progress=environment.context.progress)
-        # A starting JVM needs the cores that the other brokers have here, and nowhere else.
-        environment.load.warm()
-        step(CALM)
-        self._membership = membership(testbed, host, Membership(host.name, "joined", asked, tuple(steps), False, False))
-
-    def membership(self) -> Membership | None:
-        """Return the broker that has joined."""
-        return self._membership
+        recorder.event("scale.asked", self.change, host=host.name)
+        yield step
+        registered, container = presence(testbed, host, wanted=self.change == "joined")
+        self.membership = Membership(host.name, self.change, asked, tuple(steps), registered, container)
 
 
-class BrokerRemoval(RunActivity):
+class BrokerArrival(MembershipChange):
+    """An activity that adds a broker to the testbed, immediately before partitions move to it."""
+
+    change = "joined"
+
+    def before_move(self) -> None:
+        """Provision, start and register the broker. Raise an error when that fails."""
+        environment = self._environment
+        (host,) = environment.setup.joining
+        with self._changing(host) as step:
+            environment.testbed.add_host(host, step=step, progress=environment.context.progress)
+            # A starting JVM needs the cores that the other brokers have here, and nowhere else.
+            environment.load.warm()
+            step(CALM)
+
+
+class BrokerRemoval(MembershipChange):
     """An activity that removes the drained broker after the move: its other replicas, its registration, its host."""
 
     faults = frozenset({BrokerTerm.kind})  # a controlled shutdown, as that fault is one
-
-    def __init__(self, run: ReassignmentRun) -> None:
-        self._run, self._environment = run, run.environment
-        self._membership: Membership | None = None
+    change = "left"
 
     def after_move(self) -> None:
         """Move what internal topics have on the broker; stop it, unregister it, and remove its container."""
         environment = self._environment
-        testbed, recorder = environment.testbed, environment.recorder
-        host = testbed.topology.host(environment.setup.leaving)
-        steps: list[MembershipStep] = []
-
-        def step(name: str) -> None:
-            steps.append(MembershipStep(name, now_us()))
-            recorder.event("scale.step", name, host=host.name)
-            if name == STOPPED:
-                recorder.leave_host(host.name)
-                if self._run.log_watch is not None:
-                    self._run.log_watch.leave(host.name)
-
-        asked = now_us()
-        recorder.event("scale.asked", "left", host=host.name)
-        drain_rest(testbed, host)
-        step(DRAINED)
-        testbed.remove_host(host.name, step=step, progress=environment.context.progress)
-        self._membership = membership(testbed, host, Membership(host.name, "left", asked, tuple(steps), False, False))
-
-    def membership(self) -> Membership | None:
-        """Return the broker that has left."""
-        return self._membership
+        host = environment.testbed.topology.host(environment.setup.leaving)
+        with self._changing(host) as step:
+            drain_rest(environment.testbed, host)
+            step(DRAINED)
+            environment.testbed.remove_host(host.name, step=step, progress=environment.context.progress)
 
 
-def membership(testbed: Testbed, host: DeclaredHost, known: Membership) -> Membership:
-    """Return `known` with what the controller and the engine know of the host now.
+def presence(testbed: Testbed, host: DeclaredHost, *, wanted: bool) -> tuple[bool, bool]:
+    """Return whether the controller has registered the host now, and whether the engine has its container.
 
-    A registration that was removed may still be in the metadata of the broker that answers: wait for that.
+    A registration that was removed may still be in the metadata of the broker that answers: wait for the `wanted` one.
     """
-    wanted = known.change == "joined"
 
     def registered() -> bool:
         with testbed.admin() as admin:
@@ -128,7 +119,7 @@ def membership(testbed: Testbed, host: DeclaredHost, known: Membership) -> Membe
     with suppress(WaitTimeout):
         wait_for(registered, lambda found: found is wanted, KNOWN_S, 0.1, "the registration")
     containers = {found.host for found in testbed.engine.containers(testbed.name)}
-    return Membership(known.host, known.change, known.asked_us, known.steps, registered(), host.name in containers)
+    return registered(), host.name in containers
 
 
 def restore_hosts(testbed: Testbed, topology: Topology, progress: Progress) -> None:
@@ -148,7 +139,7 @@ def drain_rest(testbed: Testbed, host: DeclaredHost) -> None:
         states = admin.partitions(admin.topics())
         held = {tp: state.replicas for tp, state in states.items() if host.node_id in state.replicas}
         racks = {each.node_id: each.rack for each in testbed.topology.brokers if each.node_id is not None}
-        plan: Plan = leave(held, racks, {node for node in racks if node == host.node_id})
+        plan = leave(held, racks, {node for node in racks if node == host.node_id})
         if not plan.targets:
             return
         able = of_software(testbed.topology)

@@ -9,14 +9,12 @@ from testbed.errors import TestbedError
 from testbed.experiments.experiment import Context
 from testbed.experiments.move_driver import LOOK_S, MoveListener, TransferResult, restored_differences
 from testbed.experiments.move_environment import MoveEnvironment, MoveSetup
-from testbed.experiments.reassignment_run import ReassignmentRun
-from testbed.experiments.samplers import SAMPLE_S
+from testbed.experiments.reassignment_run import Preparation, ReassignmentRun
 from testbed.faults import Faults
 from testbed.faults.catalogue.broker_term import BrokerTerm
 from testbed.kafka.admin import Admin
-from testbed.kafka.errors import KafkaError, UnreachableError
+from testbed.kafka.errors import KafkaError
 from testbed.kafka.node import DATA_DIR
-from testbed.kafka.partitions import existing_partitions
 from testbed.kafka.types import TopicPartition
 from testbed.probes.logwatch import Allowance, during, new_replicas
 from testbed.probes.recorder import now_us
@@ -59,7 +57,7 @@ _EMPTY_FOLDER = (
 IN_FORCE_S = 30.0
 
 
-class EmptyBroker:
+class EmptyBroker(Preparation):
     """The preparation and driver of a run in which one broker starts with an empty data folder.
 
     The preparation stops the broker, fills the topics without it, and formats its data folder. The transfer sets the
@@ -67,7 +65,7 @@ class EmptyBroker:
     """
 
     def __init__(self, environment: MoveEnvironment) -> None:
-        self._environment = environment
+        super().__init__(environment)
         self._stopped: int | None = None
         self._throttle: Throttle | None = None
         self._done = Done(False, "the broker was not started")
@@ -151,11 +149,6 @@ class EmptyBroker:
 
     # ---- driver
 
-    @property
-    def throttle(self) -> Throttle | None:
-        """Return the throttle of the move; None before there is one."""
-        return self._throttle
-
     def transfer(self, listener: MoveListener, timeout_s: float) -> TransferResult:
         """Set the throttle, start the broker, and wait until it is in sync everywhere.
 
@@ -205,8 +198,7 @@ class EmptyBroker:
         self._start()
         throttle.wait_in_force(IN_FORCE_S, otherwise="the broker is being filled all the same")
         self._in_force = InForce(True, time.monotonic() - begun)
-        with environment.quota_polls(lambda: self._throttle):
-            recorder.poll("lag", SAMPLE_S, environment.lag_samples)
+        with environment.throttle_polls(lambda: throttle):
             started = time.monotonic()
             recorder.event("move.started", "filling", {"partitions": len(self._out_of_sync())})
             listener.begun()
@@ -237,13 +229,7 @@ class EmptyBroker:
     def _out_of_sync(self) -> list[TopicPartition]:
         """Return the partitions whose replica on the broker is not in sync."""
         environment = self._environment
-        broker = environment.ids[self.joining]
-        wanted = [tp for group in environment.layout.groups if group.empty for tp in group.tps()]
-        try:
-            states = existing_partitions(environment.admin, sorted({tp.topic for tp in wanted}))
-        except UnreachableError:
-            return wanted
-        return [tp for tp in wanted if tp not in states or broker not in states[tp].isr]
+        return environment.not_in_sync(self.joining, [group for group in environment.layout.groups if group.empty])
 
 
 def empty_broker_run(context: Context, setup: MoveSetup, admin: Admin) -> ReassignmentRun:

@@ -36,14 +36,10 @@ class Context:
     """The environment of one run of an experiment."""
 
     testbed: Testbed
-    settings: Mapping[str, Value]
+    settings: Settings
     recorder: Recorder
     progress: Callable[[str], None]
     run_id: str
-
-    def number(self, name: str) -> float:
-        """Return a setting that is a number."""
-        return number(self.settings, name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +68,7 @@ class SuiteScenario:
     topology: str | None = None
     """A ready topology, instead of the experiment's own."""
     limit_s: float | None = None
-    """Seconds after which the scenario is stopped and fails; None for the suites' default."""
+    """Seconds after which the scenario is stopped and fails; None for the limit of the suite in the profile."""
 
     def over(self, parameter: str, *values: str) -> "tuple[SuiteScenario, ...]":
         """Return one scenario for each value of a parameter: `NAME-VALUE`, with the value as its first setting."""
@@ -93,34 +89,31 @@ class Experiment:
     parameters: Sequence[Parameter]
     profiles: Mapping[str, Mapping[str, str]]
     """Profile → other defaults."""
-    overlay: Callable[[Mapping[str, Value]], Mapping[str, str]]
-    """Broker properties that the settings require."""
-    check: Callable[[Topology], None]
-    """Raise `UsageError` when the topology cannot host the experiment."""
+    overlay: Callable[[Settings], Mapping[str, str]]
+    """Broker properties that the settings require. Raise `UsageError` for contradictory settings."""
     run: Callable[[Context], ExperimentResult]
+    check: Callable[[Topology, Settings], None] = lambda _topology, _settings: None
+    """Raise `UsageError` when the topology cannot host the experiment with these settings."""
     needs: frozenset[Capability] = frozenset()
     """Capabilities that the experiment requires of the software."""
-    suits: Callable[[Topology, Mapping[str, Value]], None] = lambda _topology, _settings: None
-    """Raise `UsageError` when the topology cannot host the experiment with these settings."""
     suites: Sequence[SuiteScenario] = ()
     """Its scenarios in suites."""
     criteria: Sequence[str] = ()
     """The names of its criteria, in addition to those of every run: files of `results/criteria/catalogue`."""
-    replicas: Callable[[Mapping[str, Value]], int] = lambda _settings: 0
+    replicas: Callable[[Settings], int] = lambda _settings: 0
     """The most replicas of any one broker during a run with these settings; its heap follows from them."""
     automq_topology: str = ""
     """The ready topology of a run with `storage=automq`; empty when the experiment has no such storage."""
 
-    def ready_topology(self, settings: Mapping[str, Value]) -> str:
+    def ready_topology(self, settings: Settings) -> str:
         """Return the ready topology of a run with these settings and without another topology."""
         return self.automq_topology if settings.get("storage") == "automq" else self.topology
 
-    def fits(self, topology: Topology, settings: Mapping[str, Value]) -> None:
+    def fits(self, topology: Topology, settings: Settings) -> None:
         """Raise `UsageError` when a topology cannot host the experiment, `LacksCapability` when its software cannot."""
         who = "Apache Kafka" if topology.automq is None else "AutoMQ"
         require(self.needs, of_software(topology), self.name, f"{who}, the software of {topology.name}")
-        self.check(topology)
-        self.suits(topology, settings)
+        self.check(topology, settings)
 
 
 def experiments() -> dict[str, Experiment]:

@@ -3,7 +3,6 @@
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
-from results.contract.handover import HandoverRecord
 from testbed.experiments.experiment import Settings
 from testbed.experiments.layout import plan
 from testbed.experiments.reassignment_run import ReassignmentRun
@@ -23,15 +22,12 @@ class HandoverTiming(RunActivity):
     """
 
     def __init__(self, run: ReassignmentRun) -> None:
-        self._environment = run.environment
-        self._probe: Probe | None = None
-        self._result: HandoverRecord | None = None
+        environment = self._environment = run.environment
+        moving = [tp for group in environment.layout.moving for tp in group.tps()]
+        self._probe = Probe(environment.testbed.bootstrap, moving, len(environment.fills) + 1)
 
     def load_started(self) -> None:
         """Start the probe: it is part of the load."""
-        environment = self._environment
-        moving = [tp for group in environment.layout.moving for tp in group.tps()]
-        self._probe = Probe(environment.testbed.bootstrap, moving, len(environment.fills) + 1)
         self._probe.start()
 
     @contextmanager
@@ -45,23 +41,17 @@ class HandoverTiming(RunActivity):
         yield
         run_alone(environment, "handed")  # the probe writes and reads the new brokers' first records in this time
         hosts = {broker: host for host, broker in environment.ids.items()}
-        if self._probe is not None:
-            self._probe.stop()
+        self._probe.stop()
         killed_us = environment.setup.action.killed_us
-        self._result = watch.finish(moved(asked, hosts), asked_us, self._probe, killed_us=killed_us)
+        self.handover = watch.finish(moved(asked, hosts), asked_us, self._probe, killed_us=killed_us)
 
     def close(self) -> None:
         """Stop the probe."""
-        if self._probe is not None:
-            self._probe.stop()
+        self._probe.stop()
 
     def written(self) -> Sequence[WrittenRecords]:
         """Return the probe's records for the audit."""
-        return () if self._probe is None else self._probe.written()
-
-    def handover(self) -> HandoverRecord | None:
-        """Return the steps of the handover."""
-        return self._result
+        return self._probe.written()
 
 
 def handover_timing(settings: Settings) -> list[MakeActivity]:

@@ -4,11 +4,11 @@
 one topic. Partition 0 is the default.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Protocol
 
 from results.contract.steps import ACCEPTED, RequiredState, When, numbers
+from testbed.faults import Faults
 from testbed.faults.catalogue.broker_kill import BrokerKill
 from testbed.faults.catalogue.controller_failover import active_controller
 from testbed.faults.fault import Fault
@@ -17,56 +17,47 @@ from testbed.kafka.errors import KafkaError, PartitionErrors
 from testbed.kafka.types import TopicPartition
 from testbed.probes.recorder import Recorder
 from testbed.provision.testbed import Testbed
+from testbed.throttle.journal import JournalFolder
 from testbed.throttle.throttle import Throttle
 from testbed.units import format_byte_rate
 
-Replicas = Sequence[int]
+Replicas = tuple[int, ...]
+_RELEASED_BYTES_PER_S = 200_000_000
 
 
-class ScenarioCluster(Protocol):
-    """The cluster of the actions: one topic, its throttle, and faults that are healed together."""
+class ScenarioCluster:
+    """The cluster of the actions: one topic, the throttle of its replicas, and faults that are healed together."""
 
-    @property
-    def admin(self) -> Admin:
-        """Return the Admin client."""
-
-    @property
-    def testbed(self) -> Testbed:
-        """Return the testbed."""
-
-    @property
-    def recorder(self) -> Recorder:
-        """Return the recorder of the run."""
-
-    @property
-    def topic(self) -> str:
-        """Return the scenario's topic."""
-
-    @property
-    def throttle(self) -> Throttle:
-        """Return the throttle of the topic's replicas."""
+    def __init__(self, testbed: Testbed, admin: Admin, recorder: Recorder, topic: str) -> None:
+        self.testbed, self.admin, self.recorder, self.topic = testbed, admin, recorder, topic
+        self.hosts = {host.node_id: host.name for host in testbed.topology.brokers if host.node_id is not None}
+        self.throttle = Throttle(admin, JournalFolder(), recorder.event)
+        self.kinds: set[str] = set()
+        """The kinds of the injected faults."""
+        self._faults: list[int] = []
 
     def tp(self, partition: int) -> TopicPartition:
         """Return a partition of the topic."""
-
-    def host(self, broker: int) -> str:
-        """Return the host of a broker."""
+        return TopicPartition(self.topic, partition)
 
     def fault(self, fault: Fault) -> None:
         """Inject a fault; it stays until `heal`."""
+        self.kinds.add(fault.kind)
+        self._faults.append(Faults(self.testbed).add(fault))
 
     def heal(self) -> None:
-        """Heal all faults and wait until every broker serves."""
+        """Heal all injected faults and wait until every broker serves."""
+        while self._faults:
+            Faults(self.testbed).clear(self._faults[-1])
+            self._faults.pop()
 
 
-class ScenarioAction(Protocol):
-    """One action on the cluster. An error of Kafka is the action's answer. Other errors are raised."""
+@dataclass(frozen=True, slots=True)
+class ScenarioAction:
+    """One action on the cluster, described in a few words. `do` raises `KafkaError` when the cluster refuses it."""
 
-    def __str__(self) -> str:
-        """Describe the action in a few words."""
-
-    def do(self, on: ScenarioCluster) -> None:
-        """Execute the action. Raise `KafkaError` when the cluster refuses it."""
+    text: str
+    do: Callable[[ScenarioCluster], object]
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,9 +86,23 @@ class ScenarioStep:
     settle_s: float = 0.0
 
 
-def before(wanted: RequiredState, partition: int = 0) -> ExpectedState:
-    """Return the precondition of a step: without this state the step proves nothing."""
-    return ExpectedState("before", "before", wanted, partition)
+def step(
+    name: str,
+    action: ScenarioAction,
+    begins: RequiredState | None = None,
+    *expect: ExpectedState,
+    answer: str = ACCEPTED,
+    timeout_s: float = 30.0,
+    settle_s: float = 0.0,
+) -> ScenarioStep:
+    """Return a step. `begins` is its precondition for partition 0: without this state the step proves nothing."""
+    before = () if begins is None else (ExpectedState("before", "before", begins),)
+    return ScenarioStep(name, action, (*before, *expect), answer, timeout_s, settle_s)
+
+
+def let_go(begins: RequiredState, *expect: ExpectedState) -> ScenarioStep:
+    """Return the step that releases the throttle, so that the running moves complete."""
+    return step("let-go", RELEASE_THROTTLE, begins, *expect)
 
 
 def seen(name: str, wanted: RequiredState, partition: int = 0, *, kip: str = "") -> ExpectedState:
@@ -119,179 +124,79 @@ def moving(
     adding: Replicas, removing: Replicas, staying: Replicas = (), *, isr: Replicas | None = None
 ) -> RequiredState:
     """Return the state of a running move. Without `isr`, all but the adding replicas are in sync."""
-    return RequiredState(
-        replicas=(*adding, *removing, *staying),
-        adding=tuple(adding),
-        removing=tuple(removing),
-        isr=(*removing, *staying) if isr is None else tuple(isr),
-    )
+    in_sync = (*removing, *staying) if isr is None else isr
+    return RequiredState(replicas=(*adding, *removing, *staying), adding=adding, removing=removing, isr=in_sync)
 
 
 def still(replicas: Replicas, *, ordered: bool = False, leaders: Replicas | None = None) -> RequiredState:
     """Return the state without a move: these replicas, all in sync."""
-    there = tuple(replicas)
-    return RequiredState(
-        replicas=there,
-        order=there if ordered else None,
-        adding=(),
-        removing=(),
-        isr=there,
-        leaders=None if leaders is None else tuple(leaders),
-    )
+    order = replicas if ordered else None
+    return RequiredState(replicas=replicas, order=order, adding=(), removing=(), isr=replicas, leaders=leaders)
 
 
 # ---- actions
 
 
-@dataclass(frozen=True, slots=True)
-class Reassign:
-    """A request for reassignments. None as a target cancels one."""
-
-    targets: Mapping[int, Replicas | None]
-
-    def __str__(self) -> str:
-        partitions: dict[Replicas | None, list[int]] = {}
-        for p, target in self.targets.items():
-            partitions.setdefault(None if target is None else tuple(target), []).append(p)
-        parts = []
-        for target, these in partitions.items():
-            which = f"partition {these[0]}" if len(these) == 1 else f"{len(these)} partitions"
-            parts.append(f"{which}: " + ("cancel" if target is None else f"to {numbers(target)}"))
-        return "; ".join(parts)
-
-    def do(self, on: ScenarioCluster) -> None:
-        """Execute the action."""
-        on.admin.alter_reassignments({on.tp(p): target for p, target in self.targets.items()})
+def reassign_all(targets: Mapping[int, Replicas | None]) -> ScenarioAction:
+    """Return the request for the reassignment of several partitions. None as a target cancels one."""
+    partitions: dict[Replicas | None, list[int]] = {}
+    for p, target in targets.items():
+        partitions.setdefault(target, []).append(p)
+    parts = []
+    for target, these in partitions.items():
+        which = f"partition {these[0]}" if len(these) == 1 else f"{len(these)} partitions"
+        parts.append(f"{which}: " + ("cancel" if target is None else f"to {numbers(target)}"))
+    return ScenarioAction(
+        "; ".join(parts),
+        lambda on: on.admin.alter_reassignments({on.tp(p): target for p, target in targets.items()}),
+    )
 
 
-def reassign(*target: int, partition: int = 0) -> Reassign:
+def reassign(*target: int, partition: int = 0) -> ScenarioAction:
     """Return the request for one partition's reassignment to these replicas."""
-    return Reassign({partition: target})
+    return reassign_all({partition: target})
 
 
-def cancel(*partitions: int) -> Reassign:
+def cancel(*partitions: int) -> ScenarioAction:
     """Return the request that cancels the moves of these partitions; without any, of partition 0."""
-    return Reassign(dict.fromkeys(partitions or (0,)))
+    return reassign_all(dict.fromkeys(partitions or (0,)))
 
 
-@dataclass(frozen=True, slots=True)
-class ReassignUnknownTopic:
-    """A request for the reassignment of a topic that does not exist."""
-
-    def __str__(self) -> str:
-        return "partition 0 of a topic that does not exist: to [1]"
-
-    def do(self, on: ScenarioCluster) -> None:
-        """Execute the action."""
-        on.admin.alter_reassignments({TopicPartition(f"{on.topic}-unknown", 0): [1]})
+def kill_broker(broker: int) -> ScenarioAction:
+    """Return the kill of a broker, which stays down until `START_BROKERS`."""
+    return ScenarioAction(f"kill broker {broker}", lambda on: on.fault(BrokerKill(host=on.hosts[broker])))
 
 
-@dataclass(frozen=True, slots=True)
-class ChangeThrottle:
-    """A change of the throttle. A low rate keeps moves running, a high rate lets them complete."""
-
-    rate_bytes_per_s: int
-
-    def __str__(self) -> str:
-        return f"throttle {format_byte_rate(self.rate_bytes_per_s)}"
-
-    def do(self, on: ScenarioCluster) -> None:
-        """Execute the action."""
-        on.throttle.change_rate(self.rate_bytes_per_s, timeout_s=30.0)
+def add_partitions(*replicas: Replicas) -> ScenarioAction:
+    """Return the addition of partitions to the topic, each with its replicas."""
+    return ScenarioAction(
+        f"add partitions {', '.join(map(numbers, replicas))}", lambda on: on.admin.add_partitions(on.topic, replicas)
+    )
 
 
-RELEASE_THROTTLE = ChangeThrottle(200_000_000)
+def _kill_controller(on: ScenarioCluster) -> None:
+    leader = active_controller(on.testbed)
+    if leader is None:
+        raise KafkaError("look for the active controller", "NOT_CONTROLLER", "there is none")
+    on.recorder.event("controller.killed", "controller", host=leader)
+    on.fault(BrokerKill(host=leader))
 
 
-@dataclass(frozen=True, slots=True)
-class KillBroker:
-    """The kill of a broker, which stays down until `StartBrokers`."""
-
-    broker: int
-
-    def __str__(self) -> str:
-        return f"kill broker {self.broker}"
-
-    def do(self, on: ScenarioCluster) -> None:
-        """Execute the action."""
-        on.fault(BrokerKill(host=on.host(self.broker)))
-
-
-@dataclass(frozen=True, slots=True)
-class KillController:
-    """The kill of the active controller's node, without a wait. No controller is active afterwards."""
-
-    def __str__(self) -> str:
-        return "kill the active controller"
-
-    def do(self, on: ScenarioCluster) -> None:
-        """Execute the action."""
-        leader = active_controller(on.testbed)
-        if leader is None:
-            raise KafkaError("look for the active controller", "NOT_CONTROLLER", "there is none")
-        on.recorder.event("controller.killed", "controller", host=leader)
-        on.fault(BrokerKill(host=leader))
-
-
-@dataclass(frozen=True, slots=True)
-class StartBrokers:
-    """The start of all killed nodes, with a wait until every broker serves."""
-
-    def __str__(self) -> str:
-        return "start what was killed"
-
-    def do(self, on: ScenarioCluster) -> None:
-        """Execute the action."""
-        on.heal()
-
-
-@dataclass(frozen=True, slots=True)
-class DeleteTopic:
-    """The deletion of the topic."""
-
-    def __str__(self) -> str:
-        return "delete the topic"
-
-    def do(self, on: ScenarioCluster) -> None:
-        """Execute the action."""
-        on.admin.delete_topic(on.topic)
-
-
-@dataclass(frozen=True, slots=True)
-class AddPartitions:
-    """The addition of partitions to the topic, each with its replicas. Numbers follow the existing partitions."""
-
-    replicas: Sequence[Replicas]
-
-    def __str__(self) -> str:
-        return f"add partitions {', '.join(map(numbers, self.replicas))}"
-
-    def do(self, on: ScenarioCluster) -> None:
-        """Execute the action."""
-        on.admin.add_partitions(on.topic, self.replicas)
-
-
-@dataclass(frozen=True, slots=True)
-class ElectPreferredLeader:
-    """The election of partition 0's preferred leader."""
-
-    def __str__(self) -> str:
-        return "elect the preferred leader"
-
-    def do(self, on: ScenarioCluster) -> None:
-        """Execute the action."""
-        on.admin.elect_preferred([on.tp(0)])
-
-
-@dataclass(frozen=True, slots=True)
-class NoAction:
-    """No action: the step only observes."""
-
-    def __str__(self) -> str:
-        return "look"
-
-    def do(self, on: ScenarioCluster) -> None:
-        """Execute the action."""
+REASSIGN_UNKNOWN_TOPIC = ScenarioAction(
+    "partition 0 of a topic that does not exist: to [1]",
+    lambda on: on.admin.alter_reassignments({TopicPartition(f"{on.topic}-unknown", 0): [1]}),
+)
+RELEASE_THROTTLE = ScenarioAction(
+    f"throttle {format_byte_rate(_RELEASED_BYTES_PER_S)}",
+    lambda on: on.throttle.change_rate(_RELEASED_BYTES_PER_S, timeout_s=30.0),
+)
+KILL_CONTROLLER = ScenarioAction("kill the active controller", _kill_controller)
+"""The kill of the active controller's node, without a wait. No controller is active afterwards."""
+START_BROKERS = ScenarioAction("start what was killed", ScenarioCluster.heal)
+DELETE_TOPIC = ScenarioAction("delete the topic", lambda on: on.admin.delete_topic(on.topic))
+ELECT_PREFERRED_LEADER = ScenarioAction("elect the preferred leader", lambda on: on.admin.elect_preferred([on.tp(0)]))
+NO_ACTION = ScenarioAction("look", lambda _on: None)
+"""No action: the step only observes."""
 
 
 def answer_of(error: KafkaError) -> str:

@@ -5,32 +5,26 @@ Expected states follow the rules of KRaft's controller (`PartitionReassignmentRe
 """
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
-from types import TracebackType
+from operator import not_
 from typing import Any, Self
 
 from results.contract.manifest import Facts
 from results.contract.steps import ACCEPTED, LINGER_US, Expectation, StepRecord, StepsRecord
 from testbed.errors import TestbedError, UsageError
 from testbed.experiments.criteria import STEPS
-from testbed.experiments.experiment import Context, Experiment, ExperimentResult, SuiteScenario, Value
-from testbed.experiments.kip455_actions import ExpectedState, Replicas, ScenarioStep, answer_of
+from testbed.experiments.experiment import Context, Experiment, ExperimentResult, Settings, SuiteScenario
+from testbed.experiments.kip455_actions import Replicas, ScenarioCluster, ScenarioStep, answer_of
 from testbed.experiments.kip455_trace import POLL_S, Trace, readable
-from testbed.faults import Faults
-from testbed.faults.fault import Fault
-from testbed.kafka.admin import Admin
 from testbed.kafka.cancellation import cancel_running
 from testbed.kafka.capabilities import ON_DISK
 from testbed.kafka.errors import KafkaError
 from testbed.kafka.node import FETCH_TUNED
-from testbed.kafka.types import TopicPartition
 from testbed.probes.logwatch import LogWatch, during, new_replicas
 from testbed.probes.machine import machine_probe
 from testbed.probes.recorder import now_us
-from testbed.throttle.journal import JournalFolder
-from testbed.throttle.throttle import Throttle
 from testbed.topology.model import Topology
 from testbed.wait import WaitTimeout, wait_for
 from testbed.workload.preload import preload
@@ -51,8 +45,8 @@ class Kip455Scenario:
     throttle change: the executor does not wait for the new rate on them.
     """
 
-    partitions: Sequence[Replicas]
     steps: Sequence[ScenarioStep]
+    partitions: Sequence[Replicas] = ((1, 2, 3),)
     bytes: int = 4_000_000
     hold_bytes_per_s: int | None = 50_000
     doomed: tuple[int, ...] = ()
@@ -62,79 +56,47 @@ class Kip455Executor:
     """The executor of one scenario on a testbed. At the end of its block it undoes every change to the testbed."""
 
     def __init__(self, context: Context, scenario: Kip455Scenario) -> None:
-        self.testbed, self.recorder, self._scenario = context.testbed, context.recorder, scenario
-        self._progress = context.progress
-        token = context.run_id[-6:]
-        self.topic = f"kip455-{token}"
-        self._seed = int.from_bytes(context.run_id.encode()[-4:])
-        self._hosts = {h.node_id: h.name for h in self.testbed.topology.brokers if h.node_id is not None}
+        self._context, self._scenario = context, scenario
+        self.topic = f"kip455-{context.run_id[-6:]}"
         self._stack = ExitStack()
-        self._faults: list[int] = []
-        self.kinds: set[str] = set()
-        """The kinds of the injected faults."""
 
     def __enter__(self) -> Self:
+        context = self._context
         with ExitStack() as stack:
-            self.admin: Admin = stack.enter_context(self.testbed.admin())
-            watcher: Admin = stack.enter_context(self.testbed.admin(timeout_s=TRACE_TIMEOUT_S))
-            self.throttle = Throttle(self.admin, JournalFolder(), self.recorder.event)
-            self.trace = Trace(self.recorder, watcher, [self.topic])
+            admin = stack.enter_context(context.testbed.admin())
+            watcher = stack.enter_context(context.testbed.admin(timeout_s=TRACE_TIMEOUT_S))
+            self.cluster = ScenarioCluster(context.testbed, admin, context.recorder, self.topic)
+            self.trace = Trace(context.recorder, watcher, [self.topic])
             self._stack = stack.pop_all()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
+        failed = []
         with self._stack:
-            undo: tuple[Callable[[], object], ...] = (self.heal, self._cancel, self.throttle.restore)
-            failed = []
-            for each in undo:
+            for undo in self._undo():
                 try:
-                    each()
-                except TestbedError as failure:
-                    failed.append(failure)
-        if failed and error is None:
-            raise failed[0]
-        if error is not None:
-            for each_failure in failed:
-                error.add_note(str(each_failure))
-
-    # ---- for actions
-
-    def tp(self, partition: int) -> TopicPartition:
-        """Return a partition of the scenario's topic."""
-        return TopicPartition(self.topic, partition)
-
-    def host(self, broker: int) -> str:
-        """Return the host of a broker."""
-        return self._hosts[broker]
-
-    def fault(self, fault: Fault) -> None:
-        """Inject a fault; it stays until `heal`."""
-        self.kinds.add(fault.kind)
-        self._faults.append(Faults(self.testbed).add(fault))
-
-    def heal(self) -> None:
-        """Heal all injected faults and wait until every broker serves."""
-        while self._faults:
-            Faults(self.testbed).clear(self._faults[-1])
-            self._faults.pop()
-
-    # ---- the run
+                    undo()
+                except TestbedError as problem:
+                    failed.append(problem)
+        for failure in failed:
+            if error is None:
+                raise failure
+            error.add_note(str(failure))
 
     def prepare(self) -> None:
         """Create and fill the topic, set the throttle, and start the trace."""
-        replicas = dict(enumerate(self._scenario.partitions))
-        self.admin.create_topic(self.topic, replicas)
-        records = self._scenario.bytes // RECORD_BYTES
+        context, scenario, cluster = self._context, self._scenario, self.cluster
+        replicas = dict(enumerate(scenario.partitions))
+        cluster.admin.create_topic(self.topic, replicas)
+        records = scenario.bytes // RECORD_BYTES
         if records:
-            fill = Fill(self.topic, range(len(replicas)), records, Recipe(record_bytes=RECORD_BYTES, seed=self._seed))
-            preload(self.testbed.driver_bootstrap, [fill])
-        if self._scenario.hold_bytes_per_s is not None:
-            watched = [broker for broker in self._hosts if broker not in self._scenario.doomed]
-            self.throttle.set([], self._scenario.hold_bytes_per_s, watched, wildcard=[self.topic], everywhere=True)
-            self.throttle.wait_in_force(30.0)
-        self.recorder.poll("trace", POLL_S, self.trace.look)
+            recipe = Recipe(record_bytes=RECORD_BYTES, seed=int.from_bytes(context.run_id.encode()[-4:]))
+            preload(context.testbed.driver_bootstrap, [Fill(self.topic, range(len(replicas)), records, recipe)])
+        if scenario.hold_bytes_per_s is not None:
+            watched = [broker for broker in cluster.hosts if broker not in scenario.doomed]
+            cluster.throttle.set([], scenario.hold_bytes_per_s, watched, wildcard=[self.topic], everywhere=True)
+            cluster.throttle.wait_in_force(30.0)
+        context.recorder.poll("trace", POLL_S, self.trace.look)
 
     def walk(self) -> list[StepRecord]:
         """Take all steps in order and return their records. A step that does not end is the last one."""
@@ -143,51 +105,41 @@ class Kip455Executor:
         for step in self._scenario.steps:
             open_ends = [each.name for each in taken if each.from_us is None or each.why]
             if open_ends:
-                expectations = tuple(map(self._expectation, step.expect))
-                why = f"{open_ends[0]} did not come to its end"
-                taken.append(StepRecord(step.name, str(step.action), None, None, "", step.answer, expectations, why))
+                taken.append(self._record(step, None, None, "", f"{open_ends[0]} did not come to its end"))
             else:
                 taken.append(self._take(step))
         return taken
 
     def _take(self, step: ScenarioStep) -> StepRecord:
-        self._progress(f"{step.name}: {step.action}")
-        with self.recorder.step(step.name):
+        recorder = self._context.recorder
+        self._context.progress(f"{step.name}: {step.action.text}")
+        with recorder.step(step.name):
             begun_us, begun_s = now_us(), time.monotonic()
             answer, why = ACCEPTED, ""
             try:
-                step.action.do(self)
+                step.action.do(self.cluster)
             except KafkaError as error:
                 answer = answer_of(error)
-                self.recorder.event("note", f"answer to {step.name}", {"error": str(error)[:500]})
+                recorder.event("note", f"answer to {step.name}", {"error": str(error)[:500]})
             try:
-                wait_for(
-                    lambda: self._missing(step, begun_us, begun_s),
-                    lambda missing: not missing,
-                    timeout_s=step.timeout_s,
-                    interval_s=_LOOK_S,
-                    what=step.name,
-                )
+                wait_for(lambda: self._missing(step, begun_us, begun_s), not_, step.timeout_s, _LOOK_S, step.name)
             except WaitTimeout as error:
                 why = f"after {step.timeout_s:g} s: {'; '.join(error.last_seen)}"
             ended_us = now_us()
             _next_batch()
-        return StepRecord(
-            step.name,
-            str(step.action),
-            begun_us,
-            ended_us,
-            answer,
-            step.answer,
-            tuple(map(self._expectation, step.expect)),
-            why,
+        return self._record(step, begun_us, ended_us, answer, why)
+
+    def _record(self, step: ScenarioStep, from_us: int | None, to_us: int | None, answer: str, why: str) -> StepRecord:
+        expectations = tuple(
+            Expectation(each.name, each.when, self.topic, each.partition, each.wanted, each.kip) for each in step.expect
         )
+        return StepRecord(step.name, step.action.text, from_us, to_us, answer, step.answer, expectations, why)
 
     def _missing(self, step: ScenarioStep, begun_us: int, begun_s: float) -> list[str]:
         missing = []
         for expect in step.expect:
             if expect.when == "end":
-                there = self.trace.latest(self.tp(expect.partition), begun_us)
+                there = self.trace.latest(self.cluster.tp(expect.partition), begun_us)
                 if there is None or not expect.wanted.met_by(there):
                     missing.append(f"partition {expect.partition} is {there or 'not described'}, not {expect.wanted}")
         left_s = step.settle_s - (time.monotonic() - begun_s)
@@ -195,17 +147,16 @@ class Kip455Executor:
             missing.append(f"{left_s:.1f} s of its time are left")
         return missing
 
-    def _expectation(self, expect: ExpectedState) -> Expectation:
-        return Expectation(expect.name, expect.when, self.topic, expect.partition, expect.wanted, expect.kip)
-
     def settle(self) -> None:
         """Undo all changes before the trace is read from the log: no fault, no move, no throttle."""
-        self.heal()
-        self._cancel()
-        self.throttle.restore()
+        for undo in self._undo():
+            undo()
+
+    def _undo(self) -> tuple[Callable[[], object], ...]:
+        return self.cluster.heal, self._cancel, self.cluster.throttle.restore
 
     def _cancel(self) -> None:
-        cancel_running(self.admin, self.admin.reassignments([self.topic]))
+        cancel_running(self.cluster.admin, self.cluster.admin.reassignments([self.topic]))
 
 
 def run_scenario(context: Context, scenario: Kip455Scenario) -> ExperimentResult:
@@ -222,7 +173,7 @@ def run_scenario(context: Context, scenario: Kip455Scenario) -> ExperimentResult
             executor.settle()
         recorder.stop()
         compared = executor.trace.finish(readable(context.testbed))
-        watch.allow(new_replicas([executor.topic], context.testbed.state.kafka), *during(frozenset(executor.kinds)))
+        watch.allow(new_replicas([executor.topic], context.testbed.state.kafka), *during(executor.cluster.kinds))
         logs = watch.logs()
     record = StepsRecord((executor.topic,), tuple(steps), compared.equal, compared.differences, compared.problem)
     return ExperimentResult(facts=Facts(logs=logs), steps=record)
@@ -254,10 +205,7 @@ def kip455_experiment(
     """
     built = Kip455Scenario(**scenario)
 
-    def overlay(_settings: Mapping[str, Value]) -> Mapping[str, str]:
-        return FETCH_TUNED
-
-    def check(found: Topology) -> None:
+    def check(found: Topology, _settings: Settings) -> None:
         there = {host.node_id for host in found.brokers}
         if not set(range(1, brokers + 1)) <= there:
             raise UsageError(f"{name} needs brokers 1 to {brokers}, as in {topology}; {found.name} has other ones")
@@ -274,4 +222,16 @@ def kip455_experiment(
     scenarios = [SuiteScenario("kip455", profiles, name.removeprefix("kip455-"), order)]
     if brief is not None:
         scenarios.append(SuiteScenario("brief", ("ci",), name.removeprefix("kip455-"), brief))
-    return Experiment(name, summary, topology, (), {}, overlay, check, run, ON_DISK, suites=scenarios, criteria=STEPS)
+    return Experiment(
+        name=name,
+        summary=summary,
+        topology=topology,
+        parameters=(),
+        profiles={},
+        overlay=lambda _settings: FETCH_TUNED,
+        run=run,
+        check=check,
+        needs=ON_DISK,
+        suites=scenarios,
+        criteria=STEPS,
+    )

@@ -24,7 +24,6 @@ from testbed.reassignment.metadata_log import MetadataHistory, MetadataLogError,
 POLL_S = 0.15
 _READINGS = 3
 """Maximum number of reads of the log until it agrees with DescribeTopics: either may be a moment older."""
-
 _SHOWN = 300
 """Characters of an error that are shown: its end, where the tool names the cause."""
 
@@ -54,13 +53,7 @@ class Trace:
         asked = now_us()
         # The list comes first: DescribeTopics then shows a move that has left the list as complete or cancelled.
         listed = self._admin.reassignments(self._topics)
-        described: dict[TopicPartition, PartitionState] = {}
-        for topic in self._topics:
-            try:
-                described |= self._admin.partitions([topic])
-            except KafkaError as error:
-                if error.name != UNKNOWN_TOPIC_OR_PARTITION:
-                    raise
+        described = self._describe()
         with self._lock:
             known = {tp for _kind, tp in self._last}
             for tp in sorted({*known, *described}):
@@ -92,23 +85,25 @@ class Trace:
     def _finish(self, host: Shell, since_us: int) -> TraceComparison:
         for _reading in range(_READINGS):
             history = read_history(host)
-            there = self._described_now()
+            try:
+                there = self._describe()
+            except KafkaError as error:
+                raise MetadataLogError(f"what the log is to be compared with could not be asked: {error}") from error
             different = differences(history, there, self._topics)
             if not different:
                 break
         self._recorder.add_events(each for each in log_events(history, self._topics) if each.ts_us >= since_us)
         return TraceComparison(not different, tuple(different))
 
-    def _described_now(self) -> dict[TopicPartition, PartitionState]:
+    def _describe(self) -> dict[TopicPartition, PartitionState]:
+        """Return the states of the topics that exist. Raise `KafkaError` when the cluster does not answer."""
         found: dict[TopicPartition, PartitionState] = {}
         for topic in self._topics:
             try:
                 found |= self._admin.partitions([topic])
             except KafkaError as error:
                 if error.name != UNKNOWN_TOPIC_OR_PARTITION:
-                    raise MetadataLogError(
-                        f"what the log is to be compared with could not be asked: {error}"
-                    ) from error
+                    raise
         return found
 
     def _record(self, kind: str, tp: TopicPartition, detail: Detail) -> None:
@@ -144,44 +139,28 @@ def differences(
         if ours is None or theirs is None:
             found.append(f"{tp} exists only {'in the log' if theirs is None else 'for DescribeTopics'}")
             continue
-        pairs = (
-            ("replicas", ours.replicas, theirs.replicas),
-            ("ISR", ours.isr, theirs.isr),
-            ("leader", ours.leader, theirs.leader),
-            ("leader epoch", ours.leader_epoch, theirs.leader_epoch),
-        )
+        names = {"replicas": "replicas", "isr": "ISR", "leader": "leader", "leader_epoch": "leader epoch"}
+        pairs = [(name, getattr(ours, field), getattr(theirs, field)) for field, name in names.items()]
         found += [f"{tp}: {name} {a} in the log, {b} described" for name, a, b in pairs if a != b]
     return found
 
 
+def _fields(state: object, *names: str) -> dict[str, Any]:
+    """Return these fields of a state as an event has them: lists of brokers, and numbers."""
+    values = {name: getattr(state, name) for name in names}
+    return {name: list(value) if isinstance(value, tuple) else value for name, value in values.items()}
+
+
 def _logged(state: Registration) -> dict[str, Any]:
-    return {
-        "replicas": list(state.replicas),
-        "adding": list(state.adding),
-        "removing": list(state.removing),
-        "isr": list(state.isr),
-        "leader": state.leader,
-        "leader_epoch": state.leader_epoch,
-        "partition_epoch": state.partition_epoch,
-    }
+    names = ("replicas", "adding", "removing", "isr", "leader", "leader_epoch", "partition_epoch")
+    return _fields(state, *names)
 
 
 def _described(state: PartitionState | None) -> dict[str, Any]:
-    if state is None:
-        return {"gone": True}
-    return {
-        "replicas": list(state.replicas),
-        "isr": list(state.isr),
-        "leader": state.leader,
-        "leader_epoch": state.leader_epoch,
-    }
+    return {"gone": True} if state is None else _fields(state, "replicas", "isr", "leader", "leader_epoch")
 
 
 def _listed(running: Reassignment | None, *, gone: bool) -> dict[str, Any]:
     if running is None:
         return {"gone": True} if gone else {"adding": [], "removing": []}
-    return {
-        "replicas": list(running.replicas),
-        "adding": list(running.adding),
-        "removing": list(running.removing),
-    }
+    return _fields(running, "replicas", "adding", "removing")

@@ -6,12 +6,13 @@ Every layout has a calibration transfer and, where possible, an unthrottled cont
 import math
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import pairwise
 
 from testbed.errors import UsageError
 from testbed.experiments.experiment import Hosts, Settings, number
-from testbed.experiments.layout import Layout, PartitionGroup, copies
+from testbed.experiments.layout import Layout, PartitionGroup, carried
 from testbed.experiments.model_inputs import sent_at
-from testbed.throttle.duration import bottleneck, shares
+from testbed.throttle.duration import bottleneck
 from testbed.throttle.quota_window import bytes_ending_in_a_burst
 from testbed.units import format_byte_rate
 
@@ -45,8 +46,7 @@ def sized_for(layout: Layout, throttle_bytes_per_s: float, move_s: float) -> Lay
     hosts = sorted({host for group in layout.groups for host in (*group.current, *group.target)})
     ids = {host: number for number, host in enumerate(hosts)}
     unit = layout.sized(1_000_000_000)
-    carried = shares(copies(unit, ids), wildcard=layout.wildcard)
-    bound = bottleneck(carried, throttle_bytes_per_s)
+    bound = bottleneck(carried(unit, ids), throttle_bytes_per_s)
     unit_s = bound.seconds(throttle_bytes_per_s)
     if not math.isfinite(unit_s):
         raise UsageError(
@@ -60,18 +60,28 @@ def sized_for(layout: Layout, throttle_bytes_per_s: float, move_s: float) -> Lay
     return layout.sized(round(1_000_000_000 * sent / bound.bytes))
 
 
-def halves(partitions: int) -> tuple[range, range]:
-    """Return the two halves of this number of partitions."""
-    return range(partitions // 2), range(partitions // 2, partitions)
+def lasting(settings: Settings, layout: Layout) -> Layout:
+    """Return the layout with the bytes that take the time of `preload` under the throttle `rate`; see `sized_for`."""
+    return sized_for(layout, number(settings, "rate"), number(settings, "preload"))
 
 
-def _written(settings: Settings) -> float:
+def moved(
+    settings: Settings, current: Sequence[str], target: Sequence[str], inbound_bytes_per_s: float = 0.0
+) -> PartitionGroup:
+    """Return all moving partitions as one group of the size 1, which `lasting` replaces."""
+    partitions = range(int(number(settings, "partitions")))
+    return PartitionGroup("kip73", partitions, tuple(current), tuple(target), 1, inbound_bytes_per_s)
+
+
+def parts(count: int, number_of_parts: int) -> list[range]:
+    """Return the ranges into which this number of partitions is divided, as equal as possible."""
+    edges = [count * turn // number_of_parts for turn in range(number_of_parts + 1)]
+    return [range(first, last) for first, last in pairwise(edges)]
+
+
+def _inbound(settings: Settings) -> float:
     """Return the inbound rate of all moving partitions, B/s; 0 without the setting."""
     return number(settings, "inbound") if "inbound" in settings else 0.0
-
-
-def _sized(settings: Settings, found: Layout) -> Layout:
-    return sized_for(found, number(settings, "rate"), number(settings, "preload"))
 
 
 def _enough(settings: Settings, leaders: int) -> int:
@@ -86,43 +96,35 @@ def two_node(settings: Settings, hosts: Hosts) -> Layout:
     """Return (A) → (B), or with ``add=yes`` (A) → (A, B)."""
     a, b = hosts
     target = (a, b) if settings.get("add") == "yes" else (b,)
-    partitions = range(int(number(settings, "partitions")))
-    return _sized(
-        settings, throttled_layout([PartitionGroup("kip73", partitions, (a,), target, 1, _written(settings))], a, b)
-    )
-
-
-def one_to_two(settings: Settings, hosts: Hosts) -> Layout:
-    """Return partitions led by A: half of them (A, B) → (C, B), half (A, C) → (B, C)."""
-    a, b, c = hosts
-    first, second = halves(int(number(settings, "partitions")))
-    each = _written(settings) / 2
-    groups = [
-        PartitionGroup("kip73", first, (a, b), (c, b), 1, each),
-        PartitionGroup("kip73", second, (a, c), (b, c), 1, each),
-    ]
-    return _sized(settings, throttled_layout(groups, a, c))
-
-
-def two_to_one(settings: Settings, hosts: Hosts) -> Layout:
-    """Return (A, B) → (C, B) led by A, and (B, A) → (C, A) led by B: C's receiving quota is the bottleneck."""
-    a, b, c = hosts
-    first, second = halves(int(number(settings, "partitions")))
-    each = _written(settings) / 2
-    groups = [
-        PartitionGroup("kip73", first, (a, b), (c, b), 1, each),
-        PartitionGroup("kip73", second, (b, a), (c, a), 1, each),
-    ]
-    return _sized(settings, throttled_layout(groups, a, c))
+    return lasting(settings, throttled_layout([moved(settings, (a,), target, _inbound(settings))], a, b))
 
 
 def one_of_two(settings: Settings, hosts: Hosts) -> Layout:
     """Return (A, B) → (C, B), all led by A: another broker always has all data."""
     a, b, c = hosts
-    partitions = range(int(number(settings, "partitions")))
-    return _sized(
-        settings, throttled_layout([PartitionGroup("kip73", partitions, (a, b), (c, b), 1, _written(settings))], a, c)
-    )
+    return lasting(settings, throttled_layout([moved(settings, (a, b), (c, b), _inbound(settings))], a, c))
+
+
+def _in_halves(settings: Settings, hosts: Hosts, *moves: tuple[tuple[str, ...], tuple[str, ...]]) -> Layout:
+    """Return the layout in which each half of the partitions makes one of two moves: replicas before and after."""
+    each = _inbound(settings) / 2
+    groups = [
+        PartitionGroup("kip73", half, current, target, 1, each)
+        for half, (current, target) in zip(parts(int(number(settings, "partitions")), 2), moves, strict=True)
+    ]
+    return lasting(settings, throttled_layout(groups, hosts[0], hosts[2]))
+
+
+def one_to_two(settings: Settings, hosts: Hosts) -> Layout:
+    """Return partitions led by A: half of them (A, B) → (C, B), half (A, C) → (B, C)."""
+    a, b, c = hosts
+    return _in_halves(settings, hosts, ((a, b), (c, b)), ((a, c), (b, c)))
+
+
+def two_to_one(settings: Settings, hosts: Hosts) -> Layout:
+    """Return (A, B) → (C, B) led by A, and (B, A) → (C, A) led by B: C's receiving quota is the bottleneck."""
+    a, b, c = hosts
+    return _in_halves(settings, hosts, ((a, b), (c, b)), ((b, a), (c, a)))
 
 
 def half_to_half(settings: Settings, hosts: Hosts) -> Layout:
@@ -131,12 +133,12 @@ def half_to_half(settings: Settings, hosts: Hosts) -> Layout:
     Each pair has a topic of its own: the controller creates at most 10,000 partitions in one request.
     """
     half = len(hosts) // 2
-    count = _enough(settings, half)
+    shares = parts(_enough(settings, half), half)
     groups = [
-        PartitionGroup(f"kip73-{turn + 1}", range(count * (turn + 1) // half - count * turn // half), (old,), (new,), 1)
-        for turn, (old, new) in enumerate(zip(hosts[:half], hosts[half:], strict=True))
+        PartitionGroup(f"kip73-{turn}", range(len(share)), (old,), (new,), 1)
+        for turn, (share, old, new) in enumerate(zip(shares, hosts[:half], hosts[half:], strict=True), 1)
     ]
-    return _sized(settings, throttled_layout(groups, hosts[0], hosts[half]))
+    return lasting(settings, throttled_layout(groups, hosts[0], hosts[half]))
 
 
 def whole_move(settings: Settings, hosts: Hosts) -> Layout:
@@ -145,31 +147,22 @@ def whole_move(settings: Settings, hosts: Hosts) -> Layout:
     For instance (A, B) → (C, D) and (B, A) → (D, C).
     """
     half = len(hosts) // 2
-    old, new, count = hosts[:half], hosts[half:], _enough(settings, half)
+    old, new, count = tuple(hosts[:half]), tuple(hosts[half:]), _enough(settings, half)
     each = number(settings, "inbound") / count
-    groups = []
-    for turn in range(half):
-        mine = range(count * turn // half, count * (turn + 1) // half)
-        current, target = (tuple(part[turn:]) + tuple(part[:turn]) for part in (old, new))
-        groups.append(PartitionGroup("kip435", mine, current, target, len(mine), each * len(mine)))
-    return _under(settings, groups, old[0], new[0])
+    groups = [
+        PartitionGroup("kip435", mine, old[turn:] + old[:turn], new[turn:] + new[:turn], len(mine), each * len(mine))
+        for turn, mine in enumerate(parts(count, half))
+    ]
+    return _replicated(settings, throttled_layout(groups, old[0], new[0]))
 
 
 def led_by_one(settings: Settings, hosts: Hosts) -> Layout:
     """Return the move of `whole_move` with all partitions led by the first host: the bottleneck is this leader."""
     half = len(hosts) // 2
-    partitions = range(int(number(settings, "partitions")))
-    group = PartitionGroup(
-        "kip435", partitions, tuple(hosts[:half]), tuple(hosts[half:]), 1, number(settings, "inbound")
-    )
+    group = replace(moved(settings, hosts[:half], hosts[half:], number(settings, "inbound")), topic="kip435")
     # A control would use a large part of the leader's NIC, whose traffic the experiment compares.
-    return _under(settings, [group], hosts[0], hosts[half], control=False)
+    return _replicated(settings, throttled_layout([group], hosts[0], hosts[half], control=False))
 
 
-def _under(
-    settings: Settings, groups: Sequence[PartitionGroup], source: str, target: str, *, control: bool = True
-) -> Layout:
-    found = replace(
-        throttled_layout(groups, source, target, control=control), min_insync=int(number(settings, "min-insync"))
-    )
-    return sized_for(found, number(settings, "rate"), number(settings, "preload"))
+def _replicated(settings: Settings, layout: Layout) -> Layout:
+    return lasting(settings, replace(layout, min_insync=int(number(settings, "min-insync"))))

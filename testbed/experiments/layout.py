@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from results.contract.move import Expected, Fetchers, Flow, FlowKind
 from testbed.kafka.types import PartitionState, TopicPartition
 from testbed.reassignment.plan import Plan, kip73_move_seconds, move_ratio
-from testbed.throttle.duration import Copy, Share
+from testbed.throttle.duration import Copy, Share, shares
 from testbed.workload.records import Fill, Recipe
 
 RECORD_BYTES = 4096
@@ -122,6 +122,11 @@ class Layout:
         return sum(len(group.partitions) for group in self.throttled if group.adding)
 
     @property
+    def inbound_bytes_per_s(self) -> float:
+        """Inbound rate of all throttled groups."""
+        return sum(group.inbound_bytes_per_s for group in self.throttled)
+
+    @property
     def moving(self) -> tuple[PartitionGroup, ...]:
         """Return the groups of the reassignment plan: throttled groups that move, and the control."""
         return tuple(group for group in self.groups if group.moves and group is not self.calibration)
@@ -187,18 +192,19 @@ def misplaced(
 
 def flows(layout: Layout) -> tuple[Flow, ...]:
     """Return the flows from leader to follower, with the kind that says whether a quota records them."""
-    found = []
+    kinds: list[tuple[FlowKind, PartitionGroup, Sequence[str]]] = []
     for group in layout.throttled:
-        found += _flows("throttled", group, group.adding)
+        kinds.append(("throttled", group, group.adding))
         if _recorded(layout, group):
-            found += _flows("in_sync", group, group.in_sync)
+            kinds.append(("in_sync", group, group.in_sync))
     if layout.control is not None:
-        found += _flows("control", layout.control, layout.control.adding)
-    return (*found, *_flows("calibration", layout.calibration, layout.calibration.adding))
-
-
-def _flows(kind: FlowKind, group: PartitionGroup, followers: Iterable[str]) -> list[Flow]:
-    return [Flow(kind, group.topic, tuple(group.partitions), group.leader, follower) for follower in followers]
+        kinds.append(("control", layout.control, layout.control.adding))
+    kinds.append(("calibration", layout.calibration, layout.calibration.adding))
+    return tuple(
+        Flow(kind, group.topic, tuple(group.partitions), group.leader, follower)
+        for kind, group, followers in kinds
+        for follower in followers
+    )
 
 
 def _recorded(layout: Layout, group: PartitionGroup) -> bool:
@@ -229,39 +235,37 @@ def fetchers(layout: Layout, threads: Mapping[str, int]) -> dict[str, Fetchers]:
     }
 
 
-def copies(
+def carried(
     layout: Layout,
     ids: Mapping[str, int],
     sizes: Mapping[TopicPartition, int] | None = None,
     inbound: Mapping[TopicPartition, float] | None = None,
-) -> tuple[Copy, ...]:
-    """Return the bytes that the throttled partitions have to carry, for the model.
+) -> tuple[Share, ...]:
+    """Return the bytes that each broker has to carry in each direction for the throttled partitions.
 
     `sizes` are the leaders' logs when the move starts, `inbound` the measured inbound rates. Without them the declared
     values count.
     """
-    found = []
-    for group in layout.throttled:
-        share = len(group.partitions)
-        for tp in group.tps():
-            found.append(
-                Copy(
-                    tp,
-                    ids[group.leader],
-                    tuple(ids[host] for host in group.in_sync) if _recorded(layout, group) else (),
-                    tuple(ids[host] for host in group.adding),
-                    group.bytes // share if sizes is None else sizes.get(tp, 0),
-                    group.inbound_bytes_per_s / share if inbound is None else inbound.get(tp, 0.0),
-                )
-            )
-    return tuple(found)
+    copies = [
+        Copy(
+            tp,
+            ids[group.leader],
+            tuple(ids[host] for host in group.in_sync) if _recorded(layout, group) else (),
+            tuple(ids[host] for host in group.adding),
+            group.bytes // len(group.partitions) if sizes is None else sizes.get(tp, 0),
+            group.inbound_bytes_per_s / len(group.partitions) if inbound is None else inbound.get(tp, 0.0),
+        )
+        for group in layout.throttled
+        for tp in group.tps()
+    ]
+    return shares(copies, wildcard=layout.wildcard)
 
 
-def expected(shares: Sequence[Share], ids: Mapping[str, int]) -> tuple[Expected, ...]:
+def expected(carried: Sequence[Share], ids: Mapping[str, int]) -> tuple[Expected, ...]:
     """Return the model's shares by host."""
     hosts = {broker: host for host, broker in ids.items()}
     return tuple(
-        Expected(hosts[share.broker], share.direction, share.bytes, share.inbound_bytes_per_s) for share in shares
+        Expected(hosts[share.broker], share.direction, share.bytes, share.inbound_bytes_per_s) for share in carried
     )
 
 

@@ -114,20 +114,10 @@ class ClientLoad:
             first = len(specs) + 1
             more = [replace(spec, name=f"more-{spec.name}") for spec in specs if isinstance(spec, ProducerSpec)]
             self._more = Workload(
-                bootstrap,
-                more,
-                seed + first,
-                recorder.add,
-                recorder.event,
-                first_producer=first,
-                networks=networks,
+                bootstrap, more, seed + first, recorder.add, recorder.event, first_producer=first, networks=networks
             )
-        self._result: WorkloadResult | None = None
-
-    @property
-    def result(self) -> WorkloadResult | None:
+        self.result: WorkloadResult | None = None
         """The result of all clients after the load's stop; None without a load."""
-        return self._result
 
     @property
     def idle(self) -> bool:
@@ -142,12 +132,12 @@ class ClientLoad:
     def __exit__(self, *_error: object) -> None:
         try:
             if self._workload is not None:
-                self._result = self._workload.stop()
+                self.result = self._workload.stop()
         finally:
             if self._more is not None:
                 rest = self._more.stop()
-                if self._result is not None:
-                    self._result = WorkloadResult((*self._result.processes, *rest.processes))
+                if self.result is not None:
+                    self.result = WorkloadResult((*self.result.processes, *rest.processes))
 
     def rise(self) -> None:
         """Start the producers of the second half of the load."""
@@ -166,8 +156,8 @@ class ClientLoad:
 
     def alone(self, name: str) -> None:
         """Mark an instant, and let the load run alone for `ALONE_S`."""
-        if self._workload is not None:
-            self._workload.mark(name)
+        self.mark(name)
+        if not self.idle:
             threading.Event().wait(ALONE_S)  # the load is measured for this time: there is no condition to wait for
 
     def catch_up(self) -> None:
@@ -189,6 +179,5 @@ class ClientLoad:
 
     def _on_event(self, kind: str, name: str, detail: Mapping[str, Any]) -> None:
         if kind == "load.mark":
-            self._recorder.event(f"load.{name}", "load", detail)
-        else:
-            self._recorder.event(kind, name, detail)
+            kind, name = f"load.{name}", "load"
+        self._recorder.event(kind, name, detail)

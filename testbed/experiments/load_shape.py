@@ -132,6 +132,13 @@ def load_shape(settings: Settings, size: str = "size") -> LoadShape:
     )
 
 
+def with_shape(layout: Layout, shape: LoadShape) -> Layout:
+    """Return the layout with the topics of the shape. Raise `UsageError` for a shape that does not suit the layout."""
+    found = spread(layout, shape.topics)
+    check_shape(shape, found)
+    return found
+
+
 def check_shape(shape: LoadShape, layout: Layout) -> None:
     """Raise `UsageError` for a shape that contradicts itself or does not suit the layout."""
     written = sum(len(group.partitions) for group in layout.throttled if group.inbound_bytes_per_s)

@@ -1,8 +1,9 @@
 """Actions during a move: change the throttle, raise it after a stall, restart or upgrade brokers, slow a NIC."""
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from operator import not_
 from typing import Protocol
 
 from testbed.errors import TestbedError
@@ -19,7 +20,7 @@ from testbed.provision.testbed import Testbed
 from testbed.provision.upgrade import cannot_join, rolling_upgrade
 from testbed.reassignment.driver import DriverError
 from testbed.reassignment.progress import Poll
-from testbed.reassignment.stall import Stall, StallDetector
+from testbed.reassignment.stall import StallDetector
 from testbed.topology.model import Topology
 from testbed.units import format_bit_rate, format_byte_rate
 from testbed.wait import wait_for
@@ -86,13 +87,7 @@ class MidMoveAction:
 
 def _wait_in_sync(move: RunningMove, host: str) -> None:
     """Wait until every replica of a host is in sync. Raise `WaitTimeout` after `BACK_IN_SYNC_S`."""
-    wait_for(
-        lambda: move.out_of_sync(host),
-        lambda missing: not missing,
-        timeout_s=BACK_IN_SYNC_S,
-        interval_s=_LOOK_S,
-        what=f"{host} to be back in sync",
-    )
+    wait_for(lambda: move.out_of_sync(host), not_, BACK_IN_SYNC_S, _LOOK_S, f"{host} to be back in sync")
 
 
 class LiveChange(MidMoveAction):
@@ -100,7 +95,7 @@ class LiveChange(MidMoveAction):
 
     def __init__(self, rates_bytes_per_s: Sequence[int], phase_s: float) -> None:
         self._rates = list(rates_bytes_per_s)
-        self.slowest_bytes_per_s = min(self._rates)
+        self.slowest_bytes_per_s = self._rates[-1]
         self._phase_s = phase_s
         self._next_s = 0.0
 
@@ -144,24 +139,24 @@ class RaiseAfterStall(MidMoveAction):
             return
         stuck = self._detector.look(time.monotonic(), lag, done=poll.in_flight == 0)
         if stuck is not None and not self._noticed:
-            self._report(move, stuck)
+            self._noticed = True
+            move.recorder.event("move.stuck", "move", {"lag": stuck.lag, "seconds": round(stuck.seconds, 3)})
+            raised = format_byte_rate(self._raised)
+            move.context.progress(f"stuck: the lag has not fallen for {stuck.seconds:.0f} s; raising to {raised}")
+            move.recorder.event("move.raised", "move", {"rate_bytes_per_s": self._raised})
         if self._noticed:
             move.change_rate(self._raised)
             self._done = True
-
-    def _report(self, move: RunningMove, stuck: Stall) -> None:
-        self._noticed = True
-        move.recorder.event("move.stuck", "move", {"lag": stuck.lag, "seconds": round(stuck.seconds, 3)})
-        move.context.progress(
-            f"stuck: the lag has not fallen for {stuck.seconds:.0f} s; raising to {format_byte_rate(self._raised)}"
-        )
-        move.recorder.event("move.raised", "move", {"rate_bytes_per_s": self._raised})
 
 
 class HostByHost(MidMoveAction):
     """The base of actions that take hosts out one after the other, each after a pause in which all brokers served."""
 
     faults = frozenset({BrokerRestart.kind})
+    what: str
+    """The name of the action in its events."""
+    not_done: str
+    """The description of hosts that the action has not taken out."""
 
     def __init__(self, hosts: Sequence[str], pause_s: float) -> None:
         self._left = list(hosts)
@@ -173,43 +168,43 @@ class HostByHost(MidMoveAction):
         """Start the clock of the first pause."""
         self._next_s = time.monotonic() + self._pause_s
 
-    def _due(self, poll: Poll) -> str | None:
-        """Return the next host when its time has come; the same host until `_back`."""
-        return self._left[0] if self._left and poll.in_flight and time.monotonic() >= self._next_s else None
-
-    def _leaves(self, host: str) -> bool:
-        """Return whether a host leaves now, and not again because a request got no answer."""
-        first, self._leaving = self._leaving != host, host
-        return first
-
-    def _back(self) -> None:
-        """Note that the host is back, and start the clock of the next pause."""
+    def on_poll(self, move: RunningMove, poll: Poll) -> None:
+        """Take the next host out when its time has come, and wait until it is in sync."""
+        if not self._left or not poll.in_flight or time.monotonic() < self._next_s:
+            return
+        host = self._left[0]
+        first, self._leaving = host != self._leaving, host  # the next poll repeats a request without an answer
+        detail = self.take_out(move, host, first)
         self._left.pop(0)
         self._next_s = time.monotonic() + self._pause_s
+        move.recorder.event(
+            "broker.back", self.what, {"leaders_as_planned": move.led_as_planned(), **detail}, host=host
+        )
+
+    def take_out(self, move: RunningMove, host: str, first: bool) -> dict[str, str]:
+        """Take a host out, for the `first` time or again, and wait until it is in sync. Return details of its event."""
+        raise NotImplementedError
+
+    def missing(self) -> str:
+        """Return the hosts that were not taken out."""
+        return f"{self.not_done}: {', '.join(self._left)}" if self._left else ""
 
 
 class RollingRestart(HostByHost):
     """An action that restarts brokers one after the other, each after a pause in which all brokers served."""
 
     no_model = "brokers were restarted: how long nothing was copied is not modelled"
+    what, not_done = "restart", "not restarted"
 
-    def on_poll(self, move: RunningMove, poll: Poll) -> None:
-        """Restart the next broker when its time has come, and wait until it is in sync."""
-        host = self._due(poll)
-        if host is None:
-            return
+    def take_out(self, move: RunningMove, host: str, first: bool) -> dict[str, str]:
+        """Restart a broker and wait until it is in sync."""
         move.context.progress(f"restarting {host}")
-        if self._leaves(host):
-            move.recorder.event("broker.leaving", "restart", host=host)
+        if first:
+            move.recorder.event("broker.leaving", self.what, host=host)
         with Faults(move.testbed).injected(BrokerRestart(host=host)):
             pass  # entering restarts the broker and waits for its answer; leaving waits until every broker serves
         _wait_in_sync(move, host)
-        self._back()
-        move.recorder.event("broker.back", "restart", {"leaders_as_planned": move.led_as_planned()}, host=host)
-
-    def missing(self) -> str:
-        """Return the brokers that were not restarted."""
-        return f"not restarted: {', '.join(self._left)}" if self._left else ""
+        return {}
 
 
 class SourceKill(MidMoveAction):
@@ -269,6 +264,7 @@ class Upgrade(HostByHost):
     """
 
     no_model = "brokers were upgraded: how long nothing was copied is not modelled"
+    what, not_done = "upgrade", "not upgraded"
 
     def __init__(
         self, hosts: Sequence[str], to: str, pause_s: float, finalize: bool = False, down: bool = False
@@ -296,44 +292,21 @@ class Upgrade(HostByHost):
             self._to = own[0]
         yield
 
-    def on_poll(self, move: RunningMove, poll: Poll) -> None:
-        """Upgrade the next host when its time has come. Raise `DriverError` when it does not serve afterwards."""
-        host = self._due(poll)
-        if host is None:
-            return
-        if self._leaves(host):
+    def take_out(self, move: RunningMove, host: str, first: bool) -> dict[str, str]:
+        """Upgrade a host and wait until it is in sync. Raise `DriverError` when it does not serve afterwards."""
+        testbed, progress = move.testbed, move.context.progress
+        if first:
             # A request without an answer is repeated, and the host may have the new version by then.
-            self._before = move.testbed.state.kafka[host]
-            move.recorder.event("broker.leaving", "upgrade", {"to": self._to}, host=host)
+            self._before = testbed.state.kafka[host]
+            move.recorder.event("broker.leaving", self.what, {"to": self._to}, host=host)
         try:
-            upgrade_one(move.testbed, self._to, host, self._finalize and len(self._left) == 1, move.context.progress)
+            rolling_upgrade(testbed, self._to, [host], self._finalize and len(self._left) == 1, progress=progress)
             _wait_in_sync(move, host)
         except UnreachableError:
             raise  # the next poll requests it again
         except TestbedError as error:
             move.recorder.event("upgrade.failed", self._to, {"why": str(error)}, host=host)
-            move.context.progress(
-                f"{host} did not come back with Kafka {self._to}: it is given back Kafka {self._before}"
-            )
-            upgrade_one(move.testbed, self._before, host, False, move.context.progress)
+            progress(f"{host} did not come back with Kafka {self._to}: it is given back Kafka {self._before}")
+            rolling_upgrade(testbed, self._before, [host], False, progress=progress)
             raise DriverError(f"the upgrade of {host} to Kafka {self._to} failed: {error}") from error
-        self._back()
-        after = move.testbed.state.kafka[host]
-        detail = {"leaders_as_planned": move.led_as_planned(), "before": self._before, "after": after}
-        move.recorder.event("broker.back", "upgrade", detail, host=host)
-
-    def missing(self) -> str:
-        """Return the hosts that were not upgraded."""
-        return f"not upgraded: {', '.join(self._left)}" if self._left else ""
-
-
-def upgrade_one(testbed: Testbed, to: str, host: str, finalize: bool, progress: Callable[[str], None]) -> None:
-    """Upgrade one host as `testbed upgrade --hosts` does."""
-    rolling_upgrade(testbed, to, [host], finalize, progress=progress)
-
-
-def restart_or_upgrade(
-    to: str, hosts: Sequence[str], pause_s: float, finalize: bool = False, down: bool = False
-) -> MidMoveAction:
-    """Return the restart of all hosts when `to` is `same`, otherwise their upgrade or, with `down`, downgrade. Pure."""
-    return RollingRestart(hosts, pause_s) if to == SAME else Upgrade(hosts, to, pause_s, finalize, down)
+        return {"before": self._before, "after": testbed.state.kafka[host]}

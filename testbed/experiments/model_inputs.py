@@ -1,17 +1,11 @@
-"""The model's inputs from measurements: NIC bytes per log byte, inbound rates, the throttles in force."""
+"""The model's inputs from measurements: NIC bytes per log byte, inbound rates, the throttles in force. Pure."""
 
 from collections.abc import Iterable, Mapping, Sequence
 
 from results.contract.schema import Event, Sample
-from testbed.experiments.experiment import Context
 from testbed.experiments.layout import Layout
-from testbed.kafka.admin import Admin
 from testbed.kafka.types import TopicPartition
-from testbed.probes.recorder import now_us
-from testbed.reassignment.driver import Driver
-from testbed.reassignment.plan import Plan
 from testbed.throttle.duration import Share
-from testbed.throttle.journal import JournalFolder
 from testbed.throttle.quota_window import (
     BURST_BYTES_PER_S,
     KAFKAS_WINDOW,
@@ -20,7 +14,6 @@ from testbed.throttle.quota_window import (
     seconds_in_bursts,
 )
 
-CALIBRATION_S = 60.0
 _US = 1e6
 
 
@@ -100,27 +93,6 @@ def predicted_seconds(
         at = sent_at(layout, hosts[share.broker], share, throttle)
         found.append(share.seconds(throttle) if at is None else seconds_in_bursts(share, throttle, at, window.period_s))
     return max(found)
-
-
-def calibrate(context: Context, admin: Admin, plan: Plan, topic: str, source: str, target: str) -> float | None:
-    """Move `plan` without a throttle and return NIC bytes per byte of log.
-
-    Raise `DriverError` when the move does not end, `KafkaError` when the cluster refuses it. The driver then cancels
-    the incomplete reassignments.
-    """
-    recorder = context.recorder
-    recorder.wait_for_all()
-    begun = now_us()
-    recorder.event("calibration.started", topic)
-    with Driver(admin, JournalFolder(), cancel_on_error=True) as driver:
-        driver.execute(plan, None)
-        driver.follow(timeout_s=CALIBRATION_S, interval_s=0.2)
-    ended = now_us()
-    recorder.event("calibration.done", topic)
-    recorder.wait_for_all()
-    return conversion_factor(
-        recorder.samples(), source=source, target=target, topic=topic, begun_us=begun, ended_us=ended
-    )
 
 
 def conversion_factor(

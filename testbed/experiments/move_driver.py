@@ -1,8 +1,7 @@
 """Drivers of a move: the whole plan at once, with or without a throttle. See `batched_move.py` for batches."""
 
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -11,7 +10,6 @@ from results.contract.move import BatchingPolls
 from testbed.errors import TestbedError
 from testbed.experiments.layout import plan
 from testbed.experiments.move_environment import SHOWN, MoveEnvironment
-from testbed.experiments.samplers import SAMPLE_S
 from testbed.kafka.capabilities import of_software
 from testbed.kafka.errors import KafkaError
 from testbed.reassignment.driver import Driver, DriverError
@@ -19,7 +17,6 @@ from testbed.reassignment.progress import Poll
 from testbed.throttle.configs import ThrottleError
 from testbed.throttle.journal import JournalFolder
 from testbed.throttle.recovery import RestoreError, RestoreResult
-from testbed.throttle.throttle import Throttle
 from testbed.wait import WaitTimeout
 
 LOOK_S = 0.5
@@ -53,10 +50,6 @@ class MoveListener(Protocol):
 class MoveDriver(Protocol):
     """A method of executing a move."""
 
-    @property
-    def throttle(self) -> Throttle | None:
-        """Return the throttle of the move; None before the move sets one."""
-
     def transfer(self, listener: MoveListener, timeout_s: float) -> TransferResult:
         """Execute the move. A failure of the move is part of the result; one of the testbed is raised."""
 
@@ -74,11 +67,6 @@ class UnbatchedDriver:
         self._environment = environment
         self._driver: Driver | None = None
 
-    @property
-    def throttle(self) -> Throttle | None:
-        """Return the throttle of the move; None before there is a driver."""
-        return None if self._driver is None else self._driver.throttle
-
     def transfer(self, listener: MoveListener, timeout_s: float) -> TransferResult:
         """Execute the move. A failure of the move is part of the result; one of the testbed is raised."""
         environment, layout, recorder = self._environment, self._environment.layout, self._environment.recorder
@@ -92,7 +80,7 @@ class UnbatchedDriver:
         self._driver = driver
         begun = time.monotonic()
         try:
-            with driver, nullcontext() if rate is None else self._throttle_polls():
+            with driver, nullcontext() if rate is None else environment.throttle_polls(lambda: driver.throttle):
                 driver.execute(plan(layout.moving, environment.ids), rate, unthrottled=control, wildcard=wildcard)
                 in_force = InForce(True, 0.0 if rate is None else time.monotonic() - begun)
                 listener.begun()
@@ -105,13 +93,6 @@ class UnbatchedDriver:
                 done = Done(False, str(error))
                 recorder.event("note", "the move was not done", {"error": str(error)})
         return TransferResult(done, in_force, restored_differences(driver.restored, driver.not_restored))
-
-    @contextmanager
-    def _throttle_polls(self) -> Iterator[None]:
-        """Poll the quota within the block, and the lag until the recorder stops."""
-        with self._environment.quota_polls(lambda: self.throttle):
-            self._environment.recorder.poll("lag", SAMPLE_S, self._environment.lag_samples)
-            yield
 
     def change_rate(self, rate_bytes_per_s: int) -> None:
         """Change the throttle during the move. Raise `ThrottleError` before the move, and without a throttle."""

@@ -1,9 +1,10 @@
 """The environment of one measured move: testbed, layout and load, and the operations that every move needs."""
 
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
+from operator import not_
 
 from results.contract.manifest import Differences, Fetch, LiveLoad, NicMeasurement, Records
 from results.contract.relocation import Storage
@@ -15,24 +16,28 @@ from testbed.experiments.layout import Layout, PartitionGroup, assignment, fills
 from testbed.experiments.load import SHARED_ANSWER_S, ClientLoad
 from testbed.experiments.load_shape import LoadShape
 from testbed.experiments.mid_move_actions import MidMoveAction
-from testbed.experiments.model_inputs import calibrate
-from testbed.experiments.samplers import lag_samples, quota_polls
+from testbed.experiments.model_inputs import conversion_factor
+from testbed.experiments.samplers import ISR_POLL_S, QUOTA_POLL_S, SAMPLE_S, isr_samples, lag_samples
 from testbed.experiments.storage import SETTLED_S, topic_settings
 from testbed.kafka.admin import Admin
 from testbed.kafka.errors import KafkaError, UnreachableError
 from testbed.kafka.partitions import existing_partitions
 from testbed.kafka.types import TopicPartition
-from testbed.network.measure import settled
-from testbed.probes.brokers import nic_measurements
+from testbed.network.measure import LinkRate, settled
+from testbed.probes.brokers import nic_measurements, quota_samples, watch_brokers, watch_stores
 from testbed.probes.logwatch import Allowance, during, new_replicas, overtaken_batches
+from testbed.probes.machine import machine_probe
+from testbed.probes.recorder import now_us
 from testbed.reassignment.batching.step import BatchLimits
 from testbed.reassignment.batching.turn import Mode
-from testbed.reassignment.driver import DriverError
+from testbed.reassignment.driver import Driver, DriverError
 from testbed.reassignment.plan import Plan
+from testbed.throttle.journal import JournalFolder
 from testbed.throttle.throttle import Throttle
 from testbed.tiered.remote import RemoteLog
 from testbed.tiered.topics import wait_local
 from testbed.topology.host import DeclaredHost
+from testbed.topology.model import Topology
 from testbed.wait import wait_for
 from testbed.workload.audit import Audit
 from testbed.workload.preload import BATCH_BYTES, SHARED_BATCH_BYTES, audit, preload
@@ -40,6 +45,7 @@ from testbed.workload.producer_epochs import reader
 from testbed.workload.records import Fill, WrittenRecords
 
 REPLICATED_S = 120.0
+CALIBRATION_S = 60.0
 PRELOAD_NAME = "preload"
 """The producer's name, in the audit, of the records written before a move."""
 FULL_FRAMES = 1514 / 1448
@@ -107,25 +113,17 @@ class MoveEnvironment:
 
     def preload(self, fills: Sequence[Fill]) -> None:
         """Write the records of `fills` and wait until all replicas in sync have them. Raise `WaitTimeout` otherwise."""
-        total = sum(fill.bytes for fill in fills)
-        self.context.progress(
-            f"preloading {total / 1e6:.0f} MB into {sum(len(f.partitions) for f in fills)} partitions"
-        )
+        total, partitions = sum(fill.bytes for fill in fills), sum(len(fill.partitions) for fill in fills)
+        self.context.progress(f"preloading {total / 1e6:.0f} MB into {partitions} partitions")
         followed = any(group.in_sync for group in self.layout.groups)
-        shared = self.setup.storage == "automq"
-        size = SHARED_BATCH_BYTES if shared else BATCH_BYTES
+        size = SHARED_BATCH_BYTES if self.setup.storage == "automq" else BATCH_BYTES
         preload(self.testbed.driver_bootstrap, fills, acks="1" if followed else "all", batch_bytes=size)
         if followed:
             written = {
                 TopicPartition(fill.topic, p): fill.records_per_partition for fill in fills for p in fill.partitions
             }
-            wait_for(
-                lambda: self._behind(written),
-                lambda missing: not missing,
-                timeout_s=REPLICATED_S,
-                interval_s=0.2,
-                what="everything to be on all replicas in sync",
-            )
+            what = "everything to be on all replicas in sync"
+            wait_for(lambda: self._behind(written), not_, REPLICATED_S, 0.2, what)
 
     def _behind(self, written: Mapping[TopicPartition, int]) -> list[str]:
         """Return the first partitions whose high watermark is not the number of written records."""
@@ -140,6 +138,16 @@ class MoveEnvironment:
         with RemoteLog(self.testbed.bootstrap) as remote:
             for topic in self.layout.throttled_topics:
                 wait_local(self.admin, remote, topic, timeout_s=SETTLED_S)
+
+    def start_sampling(self) -> None:
+        """Start the probes of the machine, the brokers and the object stores, and the poll of in-sync replicas."""
+        recorder, testbed, layout = self.recorder, self.testbed, self.layout
+        recorder.poll("machine", 1.0, machine_probe(testbed.machine_shells))
+        watch_brokers(recorder, testbed.topology, testbed.hosts, layout.topics)
+        watch_stores(recorder, testbed.topology, testbed.hosts)
+        # Without producers an ISR of one replica cannot shrink.
+        if any(group.in_sync or group.inbound_bytes_per_s for group in layout.throttled):
+            recorder.poll("in-sync replicas", ISR_POLL_S, partial(isr_samples, self.admin, layout.throttled_topics))
 
     def placed(self, groups: Sequence[PartitionGroup]) -> Differences:
         """Return whether replicas, leaders and ISRs match the layout, and the first differences."""
@@ -160,21 +168,22 @@ class MoveEnvironment:
         """Measure every NIC, twice if one deviates. A NIC without measurement has no rate: its criteria are skipped."""
         self.context.progress("measuring the NICs, 2 s each way")
         topology = self.setup.action.measured_topology(self.testbed.topology)
-        try:
-            return nic_measurements(topology, settled(partial(self.testbed.nics, topology=topology)))
-        except TestbedError as error:
-            self.recorder.event("note", "NICs were not measured", {"error": str(error)})
-            return ()
+        return self._measured(topology, lambda: settled(partial(self.testbed.nics, topology=topology)))
 
     def joined_nics(self) -> tuple[NicMeasurement, ...]:
         """Measure the NICs of the brokers that have joined; see `nics`."""
-        if not self.setup.joining:
-            return ()
         ways: tuple[Direction, ...] = ("transmit", "receive")
         own = {(host.name, nic.name, way) for host in self.setup.joining for nic in host.nics for way in ways}
+        if not own:
+            return ()
+        return self._measured(
+            self.testbed.topology,
+            lambda: [rate for rate in settled(lambda only: self.testbed.nics(only or own)) if rate.end in own],
+        )
+
+    def _measured(self, topology: Topology, measure: Callable[[], Sequence[LinkRate]]) -> tuple[NicMeasurement, ...]:
         try:
-            rates = settled(lambda only: self.testbed.nics(only or own))
-            return nic_measurements(self.testbed.topology, [rate for rate in rates if rate.end in own])
+            return nic_measurements(topology, measure())
         except TestbedError as error:
             self.recorder.event("note", "NICs were not measured", {"error": str(error)})
             return ()
@@ -185,14 +194,29 @@ class MoveEnvironment:
             self.recorder.event("calibration.done", "nothing is copied between brokers")
             return FULL_FRAMES
         self.context.progress("calibrating: an unthrottled transfer")
-        group = self.layout.calibration
-        target = group.adding[0]
+        group, recorder = self.layout.calibration, self.recorder
+        recorder.wait_for_all()
+        begun = now_us()
+        recorder.event("calibration.started", group.topic)
         try:
-            return calibrate(self.context, self.admin, plan([group], self.ids), group.topic, group.leader, target)
+            with Driver(self.admin, JournalFolder(), cancel_on_error=True) as driver:
+                driver.execute(plan([group], self.ids), None)
+                driver.follow(timeout_s=CALIBRATION_S, interval_s=0.2)
         except (DriverError, KafkaError) as error:
             # Without a factor only the criteria that compare NICs with logs are inconclusive.
-            self.recorder.event("note", "not calibrated", {"error": str(error)})
+            recorder.event("note", "not calibrated", {"error": str(error)})
             return None
+        ended = now_us()
+        recorder.event("calibration.done", group.topic)
+        recorder.wait_for_all()
+        return conversion_factor(
+            recorder.samples(),
+            source=group.leader,
+            target=group.adding[0],
+            topic=group.topic,
+            begun_us=begun,
+            ended_us=ended,
+        )
 
     def sizes(self) -> dict[TopicPartition, int]:
         """Return the bytes of the leaders' logs of the throttled partitions, from the latest samples."""
@@ -217,13 +241,28 @@ class MoveEnvironment:
         """Return the number of partitions of the control transfer that are still being reassigned."""
         return 0 if self.layout.control is None else len(self.admin.reassignments([self.layout.control.topic]))
 
-    def quota_polls(self, throttle: Callable[[], Throttle | None]) -> AbstractContextManager[None]:
-        """Poll every broker's quota within the block; see `samplers.quota_polls`."""
-        return quota_polls(self.recorder, self.admin, self.ids, throttle)
+    @contextmanager
+    def throttle_polls(self, throttle: Callable[[], Throttle | None]) -> Iterator[None]:
+        """Poll, within the block, the quota in force on every broker and the replicas that its lists lack.
 
-    def lag_samples(self) -> list[Sample]:
-        """Return the summed lag; see `samplers.lag_samples`."""
-        return lag_samples(self.recorder, self.layout)
+        The block ends before the driver restores the configuration: every answer within the move describes its
+        throttle. The lag is polled until the recorder stops.
+        """
+
+        def quota(host: str, broker: int) -> list[Sample]:
+            current = throttle()
+            return quota_samples(self.admin, host, broker, {} if current is None else current.lists)
+
+        pollers = [
+            self.recorder.poll(f"quota of {host}", QUOTA_POLL_S, partial(quota, host, broker))
+            for host, broker in self.ids.items()
+        ]
+        self.recorder.poll("lag", SAMPLE_S, partial(lag_samples, self.recorder, self.layout))
+        try:
+            yield
+        finally:
+            for poller in pollers:
+                poller.stop()
 
     def out_of_sync(self, host: str) -> list[TopicPartition]:
         """Return the throttled partitions with an existing replica on `host` that is out of sync.
@@ -231,7 +270,12 @@ class MoveEnvironment:
         Partitions that have moved away from the host do not count. Those that the broker which answers does not know
         count: the state of their replicas is unknown.
         """
-        groups = [group for group in self.layout.throttled if host in (group.leader, *group.in_sync)]
+        return self.not_in_sync(
+            host, [group for group in self.layout.throttled if host in (group.leader, *group.in_sync)]
+        )
+
+    def not_in_sync(self, host: str, groups: Sequence[PartitionGroup]) -> list[TopicPartition]:
+        """Return the partitions of `groups` whose replica on `host` is out of sync, or in an unknown state."""
         wanted = [tp for group in groups for tp in group.tps()]
         try:
             states = existing_partitions(self.admin, sorted({tp.topic for tp in wanted}))
@@ -257,6 +301,12 @@ class MoveEnvironment:
         )
 
     # ---- after the move
+
+    def end_sampling(self) -> None:
+        """Stop the recorder once the last sample of each host is later than those of the others that show the end."""
+        self.recorder.wait_for_all()
+        self.recorder.wait_for_all()
+        self.recorder.stop()
 
     def audit(self, more: Sequence[WrittenRecords] = ()) -> tuple[Records, LiveLoad | None]:
         """Read all records back; return the account of the preloaded records and of the load with `more` producers."""

@@ -35,20 +35,20 @@ class QuotaSettings:
 
 def quota_settings(values: Values) -> QuotaSettings:
     """Return the settings of brokers. Raise `UsageError` when they differ where the criteria need one value. Pure."""
+    found = {host: _numbers(host, given) for host, given in values.items()}
+    first, *others = found
     for key, why in COMMON.items():
-        found = {host: _number(values, host, key) for host in values}
-        if len(set(found.values())) > 1:
-            first, *others = found
-            other = next(host for host in others if found[host] != found[first])
-            raise UsageError(
-                f"{key} is {found[first]} on {first} and {found[other]} on {other}: {why}; "
-                "give all brokers the same value in the topology's kafka.properties"
-            )
-    host = next(iter(values))
+        for other in others:
+            if found[other][key] != found[first][key]:
+                raise UsageError(
+                    f"{key} is {found[first][key]} on {first} and {found[other][key]} on {other}: {why}; "
+                    "give all brokers the same value in the topology's kafka.properties"
+                )
+    common = found[first]
     return QuotaSettings(
-        {each: _number(values, each, FETCHERS) for each in values},
-        _number(values, host, RESPONSE),
-        WindowSettings(_number(values, host, SAMPLES), float(_number(values, host, SAMPLE))),
+        {host: each[FETCHERS] for host, each in found.items()},
+        common[RESPONSE],
+        WindowSettings(common[SAMPLES], float(common[SAMPLE])),
     )
 
 
@@ -62,10 +62,11 @@ def in_force(admin: Admin, ids: Mapping[str, int]) -> Values:
     return {host: admin.broker_settings(broker, list(DEFAULTS)) for host, broker in ids.items()}
 
 
-def _number(values: Values, host: str, key: str) -> int:
-    text = values[host].get(key)
-    if text is None:
-        return DEFAULTS[key]
-    if not text.isdecimal() or int(text) < 1:
-        raise UsageError(f"{host}: {key} is {text!r}; it must be a whole number above 0")
-    return int(text)
+def _numbers(host: str, given: Mapping[str, str]) -> dict[str, int]:
+    found = dict(DEFAULTS)
+    for key, text in given.items():
+        if key in DEFAULTS:
+            if not text.isdecimal() or int(text) < 1:
+                raise UsageError(f"{host}: {key} is {text!r}; it must be a whole number above 0")
+            found[key] = int(text)
+    return found

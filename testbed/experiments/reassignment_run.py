@@ -2,13 +2,12 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from typing import Protocol
 
 from results.contract.manifest import Differences, Flow
 from results.contract.schema import Sample
 from testbed.experiments.batch_monitor import BatchMonitor
 from testbed.experiments.experiment import Context
-from testbed.experiments.layout import copies, flows
+from testbed.experiments.layout import carried, flows
 from testbed.experiments.move_driver import MoveDriver, TransferResult, UnbatchedDriver
 from testbed.experiments.move_environment import MoveEnvironment, MoveSetup
 from testbed.experiments.samplers import DRIVER
@@ -17,33 +16,14 @@ from testbed.kafka.errors import UnreachableError
 from testbed.kafka.types import TopicPartition
 from testbed.probes.logwatch import Allowance, LogWatch
 from testbed.reassignment.progress import Poll
-from testbed.throttle.duration import Share, shares
+from testbed.throttle.duration import Share
 
 LogSizes = Mapping[TopicPartition, int]
 InboundRates = Mapping[TopicPartition, float]
 
 
-class Preparation(Protocol):
-    """The preparation of the cluster for a move."""
-
-    def prepare(self) -> Differences:
-        """Create and fill the topics; return whether replicas, leaders and ISRs match the layout."""
-
-    def calibrate(self) -> float | None:
-        """Run the calibration transfer; return NIC bytes per byte of log, None on failure."""
-
-    def complete(self) -> Differences | None:
-        """Finish the preparation after the calibration; return the resulting placement, None without a change."""
-
-    def allowances(self) -> list[Allowance]:
-        """Return the broker log lines that the preparation causes."""
-
-    def close(self) -> None:
-        """Undo the preparation's remaining changes to the testbed."""
-
-
-class FilledTopics:
-    """The preparation that writes all records to the topics before the move."""
+class Preparation:
+    """The preparation of the cluster for a move. This base writes all records to the topics before the move."""
 
     def __init__(self, environment: MoveEnvironment) -> None:
         self._environment = environment
@@ -60,40 +40,19 @@ class FilledTopics:
         return self._environment.calibrate()
 
     def complete(self) -> Differences | None:
-        """Return None: the preparation was complete before the calibration."""
+        """Finish the preparation after the calibration; return the resulting placement, None without a change."""
         return None
 
     def allowances(self) -> list[Allowance]:
-        """Return no log lines."""
+        """Return the broker log lines that the preparation causes."""
         return []
 
     def close(self) -> None:
-        """Do nothing: the driver has restored the configuration."""
+        """Undo the preparation's remaining changes to the testbed."""
 
 
-class MoveModel(Protocol):
-    """The flows and the expected duration of a move."""
-
-    @property
-    def no_model(self) -> str:
-        """Return the reason why no model predicts the duration of the move; empty: a model does."""
-
-    @property
-    def idle_s(self) -> float:
-        """Return the longest time that the move may rest, in seconds, in addition to copying."""
-
-    def flows(self) -> tuple[Flow, ...]:
-        """Return the flows from leader to follower, with the kind that says whether a quota records them."""
-
-    def carried(self, sizes: LogSizes, inbound: InboundRates) -> Sequence[Share]:
-        """Return the bytes that each broker has to carry in each direction."""
-
-    def batches_s(self, sizes: LogSizes, throttles: Sequence[tuple[float, float]]) -> tuple[float, ...]:
-        """Return the seconds until the bytes up to each batch are copied; empty for a move at once."""
-
-
-class UnbatchedModel:
-    """The model of a move at once."""
+class MoveModel:
+    """The flows and the expected duration of a move. This base is the model of a move at once."""
 
     def __init__(self, environment: MoveEnvironment) -> None:
         self._environment = environment
@@ -105,7 +64,7 @@ class UnbatchedModel:
 
     @property
     def idle_s(self) -> float:
-        """0: a move at once does not rest."""
+        """Return the longest time that the move may rest, in seconds, in addition to copying."""
         return 0.0
 
     def flows(self) -> tuple[Flow, ...]:
@@ -114,16 +73,18 @@ class UnbatchedModel:
 
     def carried(self, sizes: LogSizes, inbound: InboundRates) -> Sequence[Share]:
         """Return the bytes that each broker has to carry in each direction."""
-        layout = self._environment.layout
-        return shares(copies(layout, self._environment.ids, sizes, inbound), wildcard=layout.wildcard)
+        return carried(self._environment.layout, self._environment.ids, sizes, inbound)
 
     def batches_s(self, _sizes: LogSizes, _throttles: Sequence[tuple[float, float]]) -> tuple[float, ...]:
-        """Return no times: there are no batches."""
+        """Return the seconds until the bytes up to each batch are copied; empty for a move at once."""
         return ()
 
 
 class ReassignmentRun(AbstractContextManager["ReassignmentRun"]):
     """One measured move. At the end of its block it undoes its preparation's remaining changes to the testbed."""
+
+    log_watch: LogWatch
+    """The watch of the brokers' logs, from `watch_logs` on."""
 
     def __init__(
         self,
@@ -135,15 +96,13 @@ class ReassignmentRun(AbstractContextManager["ReassignmentRun"]):
         monitor: BatchMonitor | None = None,
     ) -> None:
         self.environment, self.driver, self._monitor = environment, driver, monitor
-        self.preparation = preparation or FilledTopics(environment)
-        self.model = model or UnbatchedModel(environment)
+        self.preparation = preparation or Preparation(environment)
+        self.model = model or MoveModel(environment)
         self.action = environment.setup.action
         self.context, self.admin = environment.context, environment.admin
         self.testbed, self.recorder = environment.testbed, environment.recorder
         self._control_done = environment.layout.control is None
         self._control_begun = False
-        self.log_watch: LogWatch | None = None
-        """The watch of the brokers' logs, which a broker that joins or leaves changes; None before it starts."""
 
     def __exit__(self, *_error: object) -> None:
         self.preparation.close()
@@ -151,6 +110,12 @@ class ReassignmentRun(AbstractContextManager["ReassignmentRun"]):
     def allowances(self) -> list[Allowance]:
         """Return the broker log lines that the move, its action and its preparation cause."""
         return [*self.environment.allowances(), *self.preparation.allowances()]
+
+    def watch_logs(self) -> LogWatch:
+        """Begin to watch the brokers' logs."""
+        self.log_watch = LogWatch(self.testbed, self.allowances())
+        self.log_watch.start()
+        return self.log_watch
 
     def transfer(self, timeout_s: float) -> TransferResult:
         """Execute the move. A failure is part of the result, not an exception."""

@@ -51,15 +51,12 @@ def commit_of_checkout() -> str | None:
     if not (root / "pyproject.toml").exists():
         return None  # installed, perhaps within a checkout of another project
     try:
-        head = subprocess.run(
-            ["git", "-C", str(root), "rev-parse", "HEAD"], capture_output=True, text=True, timeout=10, check=True
-        )
-        changed = subprocess.run(
-            ["git", "-C", str(root), "status", "--porcelain"], capture_output=True, text=True, timeout=10, check=True
-        )
+        command = ["git", "-C", str(root), "status", "--porcelain=v2", "--branch"]
+        status = subprocess.run(command, capture_output=True, text=True, timeout=10, check=True).stdout.splitlines()
     except (OSError, subprocess.SubprocessError):
         return None
-    return head.stdout.strip() + ("+" if changed.stdout.strip() else "")
+    commit = next(line.removeprefix("# branch.oid ") for line in status if line.startswith("# branch.oid "))
+    return commit + ("+" if any(not line.startswith("#") for line in status) else "")
 
 
 def own_versions(engine: str, kernel: str) -> Versions:

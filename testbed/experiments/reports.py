@@ -30,39 +30,33 @@ def figures(run: Manifest, measures: MoveMeasures) -> tuple[RunFigure, ...]:
     """Return the figures of a move, as shares of each of its quotas and of its estimated times."""
     if run.move is None:
         return ()
-    found: list[tuple[str, str, str, float | None, str]] = []
+    found: list[RunFigure] = []
+
+    def add(name: str, value: float | None, unit: str, host: str = "", direction: str = "") -> None:
+        if value is not None:
+            found.append(RunFigure(name, host, direction, value, unit))
+
     phases = [(phase.quota_bytes_per_s, phase.rates) for phase in measures.phases]
     for number, (quota, ends) in enumerate(phases or [(run.move.quota_bytes_per_s, measures.rates)], 1):
         which = f", phase {number}" if len(phases) > 1 else ""
         for rates in ends:
-            steady = rates.steady
+            lowest = rates.steady.lowest_window_bytes_per_s if rates.steady else None
             # A value above 1 exceeds the strict reading of the quota, quota × 11 s in any 11 s, by the difference.
-            found += [
-                (
-                    f"{name}{which}",
-                    rates.host,
-                    rates.direction,
-                    None if value is None else value / quota,
-                    "of the quota",
-                )
-                for name, value in (
-                    ("highest 11 s", rates.highest_window_bytes_per_s),
-                    ("lowest 11 s", steady.lowest_window_bytes_per_s if steady else None),
-                    ("highest 1 s", rates.highest_second_bytes_per_s),
-                    ("steady", rates.steady_bytes_per_s),
-                )
-            ]
+            for name, rate in (
+                ("highest 11 s", rates.highest_window_bytes_per_s),
+                ("lowest 11 s", lowest),
+                ("highest 1 s", rates.highest_second_bytes_per_s),
+                ("steady", rates.steady_bytes_per_s),
+            ):
+                share = None if rate is None else rate / quota
+                add(f"{name}{which}", share, "of the quota", rates.host, rates.direction)
     estimated = estimate(run.run_id, run.move, measures)
-    found.append(("throttled part", "", "", measures.throttled_s, "s"))
-    found.append(("the model's estimate", "", "", estimated.predicted_s, "s"))
-    found.append(("its error", "", "", None if estimated.error is None else estimated.error * 100, "%"))
-    found.append(("KIP-73's estimate", "", "", measures.kip73_s if measures.kip73_s > 0 else None, "s"))
-    found.append(("observed ÷ estimate", "", "", measures.kip73_ratio, ""))
-    return tuple(
-        RunFigure(name, host, direction, value, unit)
-        for name, host, direction, value, unit in found
-        if value is not None
-    )
+    add("throttled part", measures.throttled_s, "s")
+    add("the model's estimate", estimated.predicted_s, "s")
+    add("its error", None if estimated.error is None else estimated.error * 100, "%")
+    add("KIP-73's estimate", measures.kip73_s if measures.kip73_s > 0 else None, "s")
+    add("observed ÷ estimate", measures.kip73_ratio, "")
+    return tuple(found)
 
 
 def default_store() -> str:

@@ -1,17 +1,53 @@
-"""The topology that a run of an experiment provisions for itself."""
+"""The topology that a run of an experiment provisions for itself, with the heap that its replicas need."""
 
-from collections.abc import Mapping
-
-from testbed.experiments.broker_memory import with_heap
-from testbed.experiments.experiment import Experiment, Value
+from testbed.errors import UsageError
+from testbed.experiments.experiment import Experiment, Settings
 from testbed.probes.machine import fingerprint
 from testbed.software.source import parse_source
 from testbed.topology.find import find
 from testbed.topology.model import Topology
+from testbed.units import format_size
+
+MIB = 1 << 20
+OWN_REPLICAS = 500
+"""Replicas of a broker that the testbed's default heap of 512 MiB carries."""
+HEAP_BYTES, REPLICA_BYTES = 512 * MIB, MIB // 2
+"""Chosen after one measurement (docs/measurements/scale.md): a broker that receives 2,008 replicas collects without end
+in 512 MiB, and spends 8 % of the time in collections in 1 GiB. Half a MiB for each replica above 500 is 1.25 GiB."""
+STEP_BYTES = 128 * MIB
+MOST_OF_MEMORY = 0.75
+"""The share of the machine's memory that the heaps of all brokers may have together."""
+
+
+def heap_bytes(replicas: int) -> int | None:
+    """Return the heap in bytes of a broker with so many replicas, in steps of 128 MiB; None: the default is enough."""
+    if replicas <= OWN_REPLICAS:
+        return None
+    wanted = HEAP_BYTES + (replicas - OWN_REPLICAS) * REPLICA_BYTES
+    return -(-wanted // STEP_BYTES) * STEP_BYTES
+
+
+def with_heap(topology: Topology, replicas: int, memory_bytes: int) -> Topology:
+    """Return the topology whose brokers have the heap for `replicas` each at most; a declared heap stays.
+
+    Raise `UsageError` when the heaps need more than the machine's memory, `memory_bytes`, allows.
+    """
+    needed = heap_bytes(replicas)
+    if needed is None:
+        return topology
+    made = topology.with_heap(needed)
+    whole = sum(host.jvm.heap_bytes or 0 for host in made.brokers)
+    if whole > MOST_OF_MEMORY * memory_bytes:
+        raise UsageError(
+            f"a broker has up to {replicas} replicas: {len(made.brokers)} brokers need {format_size(whole, 3)} "
+            f"of heap, and this machine has {format_size(memory_bytes, 3)} of memory: set fewer partitions, or declare "
+            "kafka.jvm.heap in the topology"
+        )
+    return made
 
 
 def run_topology(
-    experiment: Experiment, settings: Mapping[str, Value], topology: str | None = None, kafka: str | None = None
+    experiment: Experiment, settings: Settings, topology: str | None = None, kafka: str | None = None
 ) -> Topology:
     """Return the topology of a run: `topology`, or the experiment's own, with this `kafka` and the heap that it needs.
 

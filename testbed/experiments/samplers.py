@@ -1,56 +1,16 @@
-"""Samplers of a move: the probes of its hosts, and polls of in-sync replicas, lag and quotas."""
+"""The samples of a move that the driver takes: in-sync replicas and the lag."""
 
-import contextlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import partial
+from collections.abc import Sequence
 
 from results.contract.schema import Sample
 from testbed.experiments.layout import Layout
 from testbed.kafka.admin import Admin
-from testbed.probes.brokers import quota_samples, watch_brokers, watch_stores
-from testbed.probes.machine import machine_probe
 from testbed.probes.recorder import Recorder, now_us
-from testbed.provision.testbed import Testbed
-from testbed.throttle.throttle import Throttle
 
 DRIVER = "driver"
 SAMPLE_S = 1.0
 QUOTA_POLL_S = 0.3
 ISR_POLL_S = 0.5
-
-
-def start_samplers(recorder: Recorder, testbed: Testbed, admin: Admin, layout: Layout) -> None:
-    """Start the probes of the machine, the brokers and the object stores, and the poll of in-sync replicas."""
-    recorder.poll("machine", 1.0, machine_probe(testbed.machine_shells))
-    watch_brokers(recorder, testbed.topology, testbed.hosts, layout.topics)
-    watch_stores(recorder, testbed.topology, testbed.hosts)
-    # Without producers an ISR of one replica cannot shrink.
-    if any(group.in_sync or group.inbound_bytes_per_s for group in layout.throttled):
-        recorder.poll("in-sync replicas", ISR_POLL_S, partial(isr_samples, admin, layout.throttled_topics))
-
-
-@contextlib.contextmanager
-def quota_polls(
-    recorder: Recorder, admin: Admin, ids: Mapping[str, int], throttle: Callable[[], Throttle | None]
-) -> Iterator[None]:
-    """Poll, within the block, the quota in force on every broker and the replicas that its lists lack.
-
-    A sample has the time of the request. The block ends before the driver restores the configuration: every answer
-    within the move describes the throttle of the move.
-    """
-
-    def samples(host: str, broker: int) -> list[Sample]:
-        current = throttle()
-        return quota_samples(admin, host, broker, {} if current is None else current.lists)
-
-    pollers = [
-        recorder.poll(f"quota of {host}", QUOTA_POLL_S, partial(samples, host, broker)) for host, broker in ids.items()
-    ]
-    try:
-        yield
-    finally:
-        for poller in pollers:
-            poller.stop()
 
 
 def isr_samples(admin: Admin, topics: Sequence[str]) -> list[Sample]:

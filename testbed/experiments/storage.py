@@ -3,11 +3,9 @@
 `disk` and `tiered` are topic settings on the same brokers. AutoMQ is different software.
 """
 
-from collections.abc import Mapping, Sequence
-
 from results.contract.relocation import LOCAL_MOST, STORAGES, Storage
 from testbed.errors import UsageError
-from testbed.experiments.experiment import Parameter, Value, one_of
+from testbed.experiments.experiment import Parameter, Settings, one_of
 from testbed.experiments.layout import Layout
 from testbed.tiered.topics import LEAST_SEGMENT, tiered_topic
 from testbed.topology.model import Topology
@@ -25,7 +23,7 @@ def storage_parameter(*allowed: Storage) -> Parameter:
     return Parameter("storage", "disk", one_of(*(allowed or STORAGES)), words + more)
 
 
-def storage_of(settings: Mapping[str, Value]) -> Storage:
+def storage_of(settings: Settings) -> Storage:
     """Return the storage of the settings; `disk` without the parameter."""
     return next((each for each in STORAGES if each == settings.get("storage")), "disk")
 
@@ -80,8 +78,3 @@ def log_bytes_of(values_bytes: int, sample_values_bytes: int, sample_log_bytes: 
     if not sample_log_bytes or sample_values_bytes <= 0:
         return values_bytes
     return round(values_bytes * max(1.0, sample_log_bytes / sample_values_bytes))
-
-
-def hosts_of(topology: Topology) -> Sequence[str]:
-    """Return the hosts of the object store."""
-    return [host.name for host in topology.objectstores]

@@ -27,15 +27,15 @@ from testbed.experiments.experiment import (
     or_none,
     whole,
 )
-from testbed.experiments.layout import RECORD_BYTES, Layout, copies, expected, fetchers, kip73_estimate, most_replicas
-from testbed.experiments.load_shape import check_shape, load_shape, shape_parameters, spread
+from testbed.experiments.layout import RECORD_BYTES, Layout, carried, expected, fetchers, kip73_estimate, most_replicas
+from testbed.experiments.load_shape import load_shape, shape_parameters, with_shape
 from testbed.experiments.mid_move_actions import MidMoveAction
 from testbed.experiments.model_inputs import inbound_rates, instant, predicted_seconds, throttles
 from testbed.experiments.move_driver import UNTHROTTLED_LOOK_S
 from testbed.experiments.move_environment import MoveEnvironment, MoveSetup
 from testbed.experiments.quota_settings import QuotaSettings, declared, in_force, quota_settings
 from testbed.experiments.reassignment_run import LogSizes, MakeRun, ReassignmentRun, unbatched_run
-from testbed.experiments.samplers import DRIVER, start_samplers
+from testbed.experiments.samplers import DRIVER
 from testbed.experiments.storage import check_storage, mostly_remote, storage_of, storage_parameter
 from testbed.kafka.capabilities import Capability, of_software
 from testbed.kafka.errors import KafkaError
@@ -43,13 +43,12 @@ from testbed.kafka.node import FETCH_TUNED
 from testbed.kafka.types import TopicPartition
 from testbed.network.shape import payload_bytes_per_s
 from testbed.probes.brokers import sampled_bps
-from testbed.probes.logwatch import LogWatch
 from testbed.reassignment.batching.step import BatchLimits
 from testbed.reassignment.batching.turn import Mode
 from testbed.reassignment.driver import Driver, DriverError
 from testbed.reassignment.plan import Plan
 from testbed.reassignment.progress import Poll
-from testbed.throttle.duration import seconds, seconds_over, shares
+from testbed.throttle.duration import seconds, seconds_over
 from testbed.throttle.journal import JournalFolder
 from testbed.throttle.quota_window import BURST_BYTES_PER_S
 from testbed.throttle.recovery import RestoreError
@@ -107,6 +106,16 @@ LIGHT = {"rate": "3MB/s", "inbound": "500kB/s"}
 
 limit = or_none(whole(1, 100_000))
 """The parser of a limit of steps."""
+ADD = Parameter("add", "no", one_of("no", "yes"), "yes: replicas are added (r 1 → 2) instead of moved")
+COMPARE = Parameter(
+    "compare",
+    "return",
+    one_of("return", "none"),
+    "return: afterwards the partitions move back without a throttle, under the same load",
+)
+STORED = storage_parameter("disk", "tiered")
+"""The storage of topics without inbound traffic: old segments of a tiered log leave the disk as new ones come, so its
+growth is less than the copied bytes."""
 MOST_RESPONSE_BYTES = 2**31 - 1
 """A broker does not start with more: the property is a Java int."""
 
@@ -158,11 +167,6 @@ def parameters(
     return [*(parameter for parameter in common if parameter.name not in without), *more]
 
 
-def add() -> Parameter:
-    """Return the parameter that adds replicas instead of moving them."""
-    return Parameter("add", "no", one_of("no", "yes"), "yes: replicas are added (r 1 → 2) instead of moved")
-
-
 def inbound(default: str = "3MB/s") -> Parameter:
     """Return the parameter of the inbound rate of the moving partitions."""
     return Parameter(
@@ -185,24 +189,6 @@ def response(default: str) -> Parameter:
         return size
 
     return Parameter("response", default, parse, "replica.fetch.response.max.bytes")
-
-
-def compare() -> Parameter:
-    """Return the parameter of the same move without a throttle, with which the throttled one is compared."""
-    return Parameter(
-        "compare",
-        "return",
-        one_of("return", "none"),
-        "return: afterwards the partitions move back without a throttle, under the same load",
-    )
-
-
-def stored() -> Parameter:
-    """Return the parameter of the storage, for topics without inbound traffic.
-
-    Old segments of a tiered log leave the disk as new ones come: its growth is less than the copied bytes.
-    """
-    return storage_parameter("disk", "tiered")
 
 
 def no_action(_settings: Settings, _hosts: Hosts) -> MidMoveAction:
@@ -252,9 +238,7 @@ def throttled_experiment(
     letters = string.ascii_uppercase[:brokers]
 
     def planned(settings: Settings, hosts: Hosts) -> Layout:
-        shape = load_shape(settings)
-        found = spread(layout(settings, hosts), shape.topics)
-        check_shape(shape, found)
+        found = with_shape(layout(settings, hosts), load_shape(settings))
         check_records(found)
         return found
 
@@ -265,10 +249,8 @@ def throttled_experiment(
         limits(settings)
         return {**(FETCH_TUNED if settings["fetch"] == "tuned" else {}), **properties(settings)}
 
-    def check(topology: Topology) -> None:
+    def check(topology: Topology, settings: Settings) -> None:
         check_brokers(name, topology, brokers, TOPOLOGIES[brokers])
-
-    def suits(topology: Topology, settings: Settings) -> None:
         check_storage(storage_of(settings), topology)
         quota_settings(declared(topology, overlay(settings)))
 
@@ -278,7 +260,7 @@ def throttled_experiment(
         found, local_bytes = mostly_remote(planned(context.settings, hosts), storage)
         setup = MoveSetup(
             layout=found,
-            throttle_bytes_per_s=int(context.number("rate")),
+            throttle_bytes_per_s=int(number(context.settings, "rate")),
             fetch="tuned" if context.settings["fetch"] == "tuned" else "default",
             action=action(context.settings, hosts),
             nic_bound=nic_bound,
@@ -301,7 +283,6 @@ def throttled_experiment(
         check=check,
         run=run,
         needs=NEEDS,
-        suits=suits,
         replicas=lambda settings: most_replicas(planned(settings, letters)),
         suites=suites,
         criteria=criteria,
@@ -314,11 +295,10 @@ def run_throttled_move(context: Context, setup: MoveSetup, make: MakeRun = unbat
     with context.testbed.admin() as admin, make(context, setup, admin) as run:
         environment, load = run.environment, run.environment.load
         quota = quota_settings(in_force(admin, environment.ids))
-        watch = LogWatch(context.testbed, run.allowances())
-        watch.start()
+        watch = run.watch_logs()
         with recorder.step("prepare"):
             leaders = run.preparation.prepare()
-        start_samplers(recorder, context.testbed, admin, environment.layout)
+        environment.start_sampling()
         with setup.action.around(run):
             with recorder.step("measure NICs"):
                 nics = environment.nics()
@@ -338,10 +318,7 @@ def run_throttled_move(context: Context, setup: MoveSetup, make: MakeRun = unbat
                     move_back(environment)
                     load.mark("returned")
                     load.catch_up()
-            # Two waits: the last sample of one host must be later than the samples of the others that show the end.
-            recorder.wait_for_all()
-            recorder.wait_for_all()
-            recorder.stop()
+            environment.end_sampling()
         run.read_log()
         records, live = environment.audit()
         logs = watch.logs()
@@ -365,7 +342,7 @@ def run_throttled_move(context: Context, setup: MoveSetup, make: MakeRun = unbat
 def _announce(environment: MoveEnvironment, sizes: LogSizes) -> None:
     layout, throttle = environment.layout, environment.setup.throttle_bytes_per_s
     total = sum(sizes.get(tp, 0) * len(group.adding) for group in layout.throttled for tp in group.tps())
-    due_s = seconds(shares(copies(layout, environment.ids, sizes), wildcard=layout.wildcard), throttle)
+    due_s = seconds(carried(layout, environment.ids, sizes), throttle)
     about = f"about {due_s:.0f} s" if math.isfinite(due_s) else "which never ends: more comes in than that"
     environment.context.progress(f"moving {total / 1e6:.0f} MB at {throttle / 1e6:g} MB/s, {about}")
 
@@ -375,7 +352,7 @@ def _timeout_s(run: ReassignmentRun, sizes: LogSizes) -> float:
     environment, layout = run.environment, run.environment.layout
     throttle = run.action.slowest_bytes_per_s or environment.setup.throttle_bytes_per_s
     phases = [(run.action.waits_s, environment.setup.throttle_bytes_per_s), (math.inf, throttle)]
-    moved_s = seconds_over(shares(copies(layout, environment.ids, sizes), wildcard=layout.wildcard), phases)
+    moved_s = seconds_over(carried(layout, environment.ids, sizes), phases)
     return 3 * moved_s + 60 + run.model.idle_s + PARTITION_S * layout.partitions
 
 
@@ -388,11 +365,11 @@ def _move_record(run: ReassignmentRun, sizes: LogSizes, factor: float | None, qu
     begun, ended = instant(events, "load.before"), instant(events, "move.done")
     if begun is not None and ended is not None:
         inbound = inbound_rates(run.recorder.samples(), leaders, begun, ended)
-    carried = model.carried(sizes, inbound)
+    shares = model.carried(sizes, inbound)
     in_turn = throttles(events, setup.throttle_bytes_per_s)
     slowest_bps = min(rate for host in run.testbed.topology.brokers for rate in sampled_bps(host))
     line = min(float(BURST_BYTES_PER_S), payload_bytes_per_s(slowest_bps))
-    model_s, why = predicted_seconds(layout, environment.ids, carried, in_turn, line, quota.window), model.no_model
+    model_s, why = predicted_seconds(layout, environment.ids, shares, in_turn, line, quota.window), model.no_model
     if not math.isfinite(model_s):
         why = why or f"under {in_turn[-1][1] / 1e6:g} MB/s it never ends: more comes in than that"
     estimates = [kip73_estimate(layout, throttle, sizes, inbound) for _seconds, throttle in in_turn]
@@ -413,7 +390,7 @@ def _move_record(run: ReassignmentRun, sizes: LogSizes, factor: float | None, qu
         sample_s=quota.window.sample_s,
         # From then on the window is full.
         warmup_s=quota.window.seconds + quota.window.sample_s,
-        expected=expected(carried, environment.ids),
+        expected=expected(shares, environment.ids),
         model_seconds=None if why else model_s,
         model_why=why,
         inbound_bytes_per_s=estimate.max_bytes_in_per_s,

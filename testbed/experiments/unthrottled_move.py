@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 
 from results.contract.handover import HandoverRecord
-from results.contract.live import LiveLoad
 from results.contract.manifest import Facts, NicMeasurement
 from results.contract.relocation import ColdRead, Membership, Relocation, Sent
 from testbed.errors import UsageError
@@ -26,29 +25,20 @@ from testbed.experiments.experiment import (
 from testbed.experiments.kip73_layouts import side
 from testbed.experiments.layout import Layout, PartitionGroup, most_replicas
 from testbed.experiments.load import ALONE_S
-from testbed.experiments.load_shape import check_shape, load_shape, shape_parameters, spread
+from testbed.experiments.load_shape import load_shape, shape_parameters, with_shape
 from testbed.experiments.mid_move_actions import MidMoveAction
 from testbed.experiments.model_inputs import instant
 from testbed.experiments.move_environment import MoveEnvironment, MoveSetup
 from testbed.experiments.reassignment_run import LogSizes, ReassignmentRun, unbatched_run
-from testbed.experiments.samplers import start_samplers
-from testbed.experiments.storage import (
-    check_size,
-    check_storage,
-    hosts_of,
-    log_bytes_of,
-    storage_of,
-    storage_parameter,
-)
+from testbed.experiments.storage import check_size, check_storage, log_bytes_of, storage_of, storage_parameter
 from testbed.experiments.throttled_move import check_brokers, inbound, no_action
-from testbed.probes.logwatch import LogWatch, during
+from testbed.probes.logwatch import during
 from testbed.provision.membership import joining_brokers
 from testbed.topology.model import Topology
 from testbed.units import parse_size
 from testbed.workload.records import WrittenRecords
 
 CALIBRATION_BYTES = 16_000_000
-CALIBRATION_PARTITIONS = 4
 
 
 class RunActivity:
@@ -56,6 +46,10 @@ class RunActivity:
 
     faults: frozenset[str] = frozenset()
     """The kinds of the injected faults: brokers may log the lines that these cause."""
+    handover: HandoverRecord | None = None
+    """The steps of the handover on shared storage, after the move; None without one."""
+    membership: Membership | None = None
+    """The broker that joined or left, after the move; None without one."""
 
     def load_started(self) -> None:
         """Act when the load has started, before it runs alone."""
@@ -82,14 +76,6 @@ class RunActivity:
         """Return further records for the audit."""
         return ()
 
-    def handover(self) -> HandoverRecord | None:
-        """Return the steps of the handover on shared storage; None without one."""
-        return None
-
-    def membership(self) -> Membership | None:
-        """Return the broker that joined or left; None without one."""
-        return None
-
 
 MakeActivity = Callable[[ReassignmentRun], RunActivity]
 
@@ -106,21 +92,18 @@ def run_unthrottled_move(
 
     `balanced` says whether every broker gets its share of partitions; the load runs alone for `after_s`, also before.
     """
-    recorder, topology = context.recorder, context.testbed.topology
-    check_storage(setup.storage, topology)
+    recorder = context.recorder
     with context.testbed.admin() as admin, ExitStack() as stack:
         run = stack.enter_context(unbatched_run(context, setup, admin))
-        environment = run.environment
+        environment, load = run.environment, run.environment.load
+        watch = run.watch_logs()
         active = [make(run) for make in activities]
         for each in active:
             stack.callback(each.close)
-        load = environment.load
-        watch = LogWatch(context.testbed, [*run.allowances(), *(a for each in active for a in during(each.faults))])
-        run.log_watch = watch
-        watch.start()
+            watch.allow(*during(each.faults))
         with recorder.step("prepare"):
             leaders = run.preparation.prepare()
-        start_samplers(recorder, context.testbed, admin, environment.layout)
+        environment.start_sampling()
         with recorder.step("measure NICs"):
             nics = environment.nics()
         with recorder.step("calibrate"):
@@ -133,7 +116,11 @@ def run_unthrottled_move(
             run_alone(environment, "before", after_s)
             sizes = environment.sizes()
             sent = sent_logs(environment, sizes)
-            context.progress(f"moving {sum(each.partitions for each in sent)} partitions, {_sizes_text(sent)}")
+            total, local = sum(each.total_bytes for each in sent), sum(each.local_bytes or 0 for each in sent)
+            context.progress(
+                f"moving {sum(each.partitions for each in sent)} partitions, {total / 1e6:.0f} MB, of which "
+                f"{local / 1e6:.0f} MB on disks"
+            )
             for each in active:
                 each.before_move()
             with recorder.step("move"), ExitStack() as around:
@@ -148,25 +135,22 @@ def run_unthrottled_move(
                 each.after_move()
             run_alone(environment, "after", after_s)
             cold = next(filter(None, [each.cold_read() for each in active]), None)
-        # Two waits: the last sample of one host must be later than the samples of the others that show the end.
-        recorder.wait_for_all()
-        recorder.wait_for_all()
-        recorder.stop()
+        environment.end_sampling()
         nics = (*nics, *environment.joined_nics())
         records, live = environment.audit([written for each in active for written in each.written()])
         logs = watch.logs()
-    handover = next(filter(None, [each.handover() for each in active]), None)
-    membership = next(filter(None, [each.membership() for each in active]), None)
+    handover = next(filter(None, [each.handover for each in active]), None)
+    membership = next(filter(None, [each.membership for each in active]), None)
     return ExperimentResult(
         nics=nics,
         facts=Facts(records=records, leaders=leaders, done=moved.done, logs=logs, live=live, handover=handover),
         relocation=Relocation(
             storage=setup.storage,
             brokers=tuple(environment.ids),
-            stores=tuple(hosts_of(topology)),
+            stores=tuple(host.name for host in context.testbed.topology.objectstores),
             sent=sent,
             nic_bytes_per_log_byte=factor,
-            written_bytes_per_s=_written_bytes_per_s(environment, live),
+            written_bytes_per_s=0.0 if live is None else environment.layout.inbound_bytes_per_s,
             balanced=balanced,
             cold=cold,
             membership=membership,
@@ -203,16 +187,6 @@ def sent_logs(environment: MoveEnvironment, sizes: LogSizes) -> tuple[Sent, ...]
     return tuple(found)
 
 
-def _written_bytes_per_s(environment: MoveEnvironment, live: LiveLoad | None) -> float:
-    return sum(group.inbound_bytes_per_s for group in environment.layout.throttled) if live is not None else 0.0
-
-
-def _sizes_text(sent: tuple[Sent, ...]) -> str:
-    total = sum(each.total_bytes for each in sent)
-    local = sum(each.local_bytes or 0 for each in sent)
-    return f"{total / 1e6:.0f} MB, of which {local / 1e6:.0f} MB on disks"
-
-
 def _timeout_s(sent: tuple[Sent, ...], nics: tuple[NicMeasurement, ...]) -> float:
     """Return the timeout in seconds: five times the duration of the whole logs over the slowest NIC, plus 90 s."""
     rates = [nic.payload_bytes_per_s for nic in nics if nic.payload_bytes_per_s]
@@ -226,15 +200,12 @@ RECORD_SIZE = "record-size"
 """The name of the load's parameter `size` where `size` is that of the data."""
 
 
-def parameters(*more: Parameter, size_default: str = "300MB", partitions: str = "10") -> list[Parameter]:
+def parameters(*more: Parameter, partitions: str = "10") -> list[Parameter]:
     """Return the parameters of every move without a throttle, and `more`."""
     return [
         storage_parameter(),
         Parameter(
-            "size",
-            size_default,
-            above_zero(parse_size),
-            "what is written before the move, into all partitions that move",
+            "size", "300MB", above_zero(parse_size), "what is written before the move, into all partitions that move"
         ),
         Parameter("partitions", partitions, whole(1, 2000), "how many partitions there are"),
         inbound("500kB/s"),
@@ -245,9 +216,7 @@ def parameters(*more: Parameter, size_default: str = "300MB", partitions: str = 
 
 def unthrottled_layout(groups: Sequence[PartitionGroup], source: str, target: str) -> Layout:
     """Return the layout of these groups, with a calibration from `source` to `target`."""
-    return Layout(
-        tuple(groups), calibration=side("calibration", source, target, CALIBRATION_BYTES, CALIBRATION_PARTITIONS)
-    )
+    return Layout(tuple(groups), calibration=side("calibration", source, target, CALIBRATION_BYTES))
 
 
 def unthrottled_experiment(
@@ -268,18 +237,16 @@ def unthrottled_experiment(
     suites: Sequence[SuiteScenario] = (),
     action: Callable[[Settings, Hosts], MidMoveAction] = no_action,
     joining: int = 0,
-    leaves: Callable[[Layout], str] = lambda _layout: "",
+    leaves: bool = False,
 ) -> Experiment:
     """Return an experiment from its activities and its layout, which receives the settings and the brokers' hosts.
 
     The last `joining` of these hosts are no part of the topology: they join during the run. `brokers` does not count
-    them. `leaves` returns the host of the layout that leaves, empty without one.
+    them. With `leaves` the last host leaves.
     """
 
     def planned(settings: Settings, hosts: Hosts) -> Layout:
-        shape = load_shape(settings, RECORD_SIZE)
-        found = spread(layout(settings, hosts), shape.topics)
-        check_shape(shape, found)
+        found = with_shape(layout(settings, hosts), load_shape(settings, RECORD_SIZE))
         if not found.moving:
             raise UsageError(f"with partitions={number(settings, 'partitions'):g} no partition moves; give more")
         return found
@@ -293,39 +260,36 @@ def unthrottled_experiment(
         check_size(storage_of(settings), number(settings, "size"), math.ceil(number(settings, "partitions")))
         return {}
 
-    def check(found: Topology) -> None:
+    def check(found: Topology, settings: Settings) -> None:
         check_brokers(name, found, brokers, topology)
-
-    def suits(found: Topology, settings: Settings) -> None:
         check_storage(storage_of(settings), found)
 
     def run(context: Context) -> ExperimentResult:
         topology = context.testbed.topology
         more = joining_brokers(topology, joining)
-        moved = planned(context.settings, [host.name for host in (*topology.brokers, *more)])
+        hosts = [host.name for host in (*topology.brokers, *more)]
         setup = MoveSetup(
-            layout=moved,
+            layout=planned(context.settings, hosts),
             throttle_bytes_per_s=0,
             fetch="default",
-            action=action(context.settings, [host.name for host in topology.brokers]),
+            action=action(context.settings, hosts[:brokers]),
             storage=storage_of(context.settings),
             load=load_shape(context.settings, RECORD_SIZE),
             load_rises=load_rises,
             joining=more,
-            leaving=leaves(moved),
+            leaving=hosts[-1] if leaves else "",
         )
         return run_unthrottled_move(context, setup, activities(context.settings), balanced=balanced, after_s=after_s)
 
     return Experiment(
-        name,
-        summary,
-        topology,
-        tuple(parameters),
-        profiles,
-        overlay,
-        check,
-        run,
-        suits=suits,
+        name=name,
+        summary=summary,
+        topology=topology,
+        parameters=tuple(parameters),
+        profiles=profiles,
+        overlay=overlay,
+        run=run,
+        check=check,
         suites=suites,
         criteria=criteria,
         replicas=lambda settings: most_replicas(planned(settings, letters)),

@@ -26,8 +26,7 @@ _TP = re.compile(r"([A-Za-z0-9._-]+)-(\d+)(?=[\s=,\]})]|$)")
 
 @dataclass(frozen=True, slots=True)
 class HandoverMark:
-    """One mark of a handover. `tp` is None if the line names no partition; `tps` are all partitions that one line
-    names.
+    """One mark of a handover. `tp` is None if the line names no one partition; `tps` are all that it names.
 
     `ms` is the logged duration; `clean` whether the broker closed the partition in order; `epoch` the leader epoch.
     """
@@ -45,10 +44,8 @@ class HandoverMark:
 
 def marks(host: str, entries: Iterable[LogEntry]) -> Iterator[HandoverMark]:
     """Return the marks in a host's log, in order."""
-    for entry in entries:
-        mark = _mark(host, entry.ts_us, entry.message)
-        if mark is not None:
-            yield mark
+    found = (_mark(host, entry.ts_us, entry.message) for entry in entries)
+    return (mark for mark in found if mark is not None)
 
 
 def _mark(host: str, ts_us: int, text: str) -> HandoverMark | None:

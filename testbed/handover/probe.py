@@ -7,8 +7,8 @@ records have the load's format, so the audit accounts for them too.
 import threading
 import time
 from collections.abc import Mapping, Sequence
-from types import TracebackType
-from typing import Any, Self
+from operator import not_
+from typing import Any
 
 from confluent_kafka import OFFSET_END, Consumer, KafkaError, KafkaException, Producer
 from confluent_kafka import TopicPartition as ClientPartition
@@ -46,7 +46,7 @@ def interval_s(partitions: int) -> float:
 
 
 class Probe:
-    """A context manager that writes and reads until it stops. `probed` and `written` are complete after that."""
+    """A client that writes and reads from `start` to `stop`. `probed` and `written` are complete after that."""
 
     def __init__(self, bootstrap: Sequence[str], partitions: Sequence[TopicPartition], seed: int) -> None:
         self._bootstrap = ",".join(bootstrap)
@@ -69,15 +69,6 @@ class Probe:
             for name, target in (("reads", self._read), ("writes", self._write))
         ]
 
-    def __enter__(self) -> Self:
-        self.start()
-        return self
-
-    def __exit__(
-        self, _kind: type[BaseException] | None, _error: BaseException | None, _trace: TracebackType | None
-    ) -> None:
-        self.stop()
-
     def start(self) -> None:
         """Start; return once each partition has acknowledged a record and the probe has read one.
 
@@ -86,9 +77,7 @@ class Probe:
         for thread in self._threads:
             thread.start()
         try:
-            wait_for(
-                self._waiting, lambda missing: not missing, READY_S, 0.05, "the probe to write and read everywhere"
-            )
+            wait_for(self._waiting, not_, READY_S, 0.05, "the probe to write and read everywhere")
         except BaseException:
             self.stop()
             raise
@@ -121,22 +110,14 @@ class Probe:
             for number, topic in enumerate(self._topics):
                 outbox = self._outboxes[topic]
                 news = outbox.news()
-                for partition in outbox.sent:
-                    refused, doubtful = (
-                        tuple((begin, end) for p, begin, end in news[key] if p == partition)
-                        for key in ("refused", "doubtful")
-                    )
+                for partition, sent in outbox.sent.items():
+                    spans = {
+                        kind: tuple((begin, end) for p, begin, end in news[kind] if p == partition)
+                        for kind in ("refused", "doubtful")
+                    }
+                    settled = outbox.settled[partition]
                     found.append(
-                        WrittenRecords(
-                            FIRST_PRODUCER + number,
-                            NAME,
-                            topic,
-                            partition,
-                            outbox.settled[partition],
-                            outbox.sent[partition],
-                            refused,
-                            doubtful,
-                        )
+                        WrittenRecords(FIRST_PRODUCER + number, NAME, topic, partition, settled, sent, **spans)
                     )
             return tuple(found)
 
@@ -238,9 +219,9 @@ class Probe:
             self._note(message.error())
             return
         # A load may write to the same partition: any record's epoch is that of the broker that wrote it.
-        epoch = message.leader_epoch()
+        said = message.leader_epoch()
+        epoch = -1 if said is None else said
         tp = TopicPartition(message.topic(), message.partition())
-        epoch = -1 if epoch is None else epoch
         _partition, producer, place, _due_us = identity(message.value())
         with self._lock:
             self._received[tp].setdefault(epoch, (message.offset(), epoch, at))

@@ -42,8 +42,8 @@ class HandoverWatch:
     def __init__(self, testbed: Testbed) -> None:
         self._hosts: dict[str, Shell] = {name: testbed.hosts[name] for name in testbed.state.kafka}
         topology = testbed.topology
-        readable = [host.name for host in (*topology.controllers, *topology.brokers)]
-        self._readable = [self._hosts[name] for name in dict.fromkeys(readable)]
+        controllers_first = dict.fromkeys(host.name for host in (*topology.controllers, *topology.brokers))
+        self._readable = [self._hosts[name] for name in controllers_first]
         self._software = ", ".join(sorted(set(testbed.state.kafka.values())))
         self._marks: dict[str, LogPosition] = {}
 
@@ -52,12 +52,7 @@ class HandoverWatch:
         self._marks = {name: mark_end(host) for name, host in self._hosts.items()}
 
     def finish(
-        self,
-        moves: Sequence[HandoverPartition],
-        asked_us: int,
-        probe: Probe | None = None,
-        *,
-        killed_us: int | None = None,
+        self, moves: Sequence[HandoverPartition], asked_us: int, probe: Probe, *, killed_us: int | None = None
     ) -> HandoverRecord:
         """Return the steps of each move that was requested at `asked_us`; unreadable logs are among the problems.
 
@@ -66,10 +61,7 @@ class HandoverWatch:
         said, problems = self._said()
         history, unread = self._history()
         problems += [unread] if unread else []
-        probed = {} if probe is None else probe.probed()
-        if probe is None:
-            problems.append("there was no probe")
-        found = handovers(moves, asked_us, history, said, probed)
+        found = handovers(moves, asked_us, history, said, probe.probed())
         return HandoverRecord(self._software, asked_us, found, killed_us, tuple(problems))
 
     def _said(self) -> tuple[list[HandoverMark], list[str]]:

@@ -117,7 +117,6 @@ def as_experiment(incident: Incident, seed: int, nics: tuple[NicMeasurement, ...
         parameters=(),
         profiles={},
         overlay=lambda _settings: incident.state.properties,
-        check=lambda _topology: None,
         run=partial(_run, incident, seed, nics),
     )
 

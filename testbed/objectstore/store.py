@@ -3,6 +3,7 @@
 import http.client
 import time
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing
 from typing import Any
 
 from testbed.errors import TestbedError
@@ -79,11 +80,11 @@ class ObjectStore:
             "s3", endpoint_url=endpoint or self.endpoint, config=config
         )
 
-    def start(self, *, timeout_s: float = START_S, progress: Progress = lambda _text: None) -> None:
+    def start(self, progress: Progress = lambda _text: None) -> None:
         """Start every server that does not run, wait until all are ready, and make the buckets."""
         begun = time.monotonic()
         in_parallel(self.names, lambda host: self.server(host).start())
-        self.wait_ready(timeout_s=timeout_s)
+        self.wait_ready()
         self.make_buckets()
         progress(f"object store ready after {time.monotonic() - begun:.1f} s")
 
@@ -106,55 +107,42 @@ class ObjectStore:
 
         Raise `ObjectStoreError` when there is no answer.
         """
-        from botocore.exceptions import BotoCoreError, ClientError
+        from botocore.exceptions import BotoCoreError
 
-        client = self.client(attempts=1, timeout_s=ASK_S)
-        try:
-            client.get_object(Bucket=TIERED, Key="there-is-no-such-object")
-        except ClientError as error:
-            return int(error.response["ResponseMetadata"]["HTTPStatusCode"])
-        except BotoCoreError as error:
-            raise ObjectStoreError(f"the object store does not answer: {error}") from error
-        finally:
-            client.close()
-        return 200
+        with closing(self.client(attempts=1, timeout_s=ASK_S)) as client:
+            try:
+                return _status(lambda: client.get_object(Bucket=TIERED, Key="there-is-no-such-object"))
+            except BotoCoreError as error:
+                raise ObjectStoreError(f"the object store does not answer: {error}") from error
 
     def answers(self, operation: str, count: int) -> Iterator[int]:
         """Send `count` puts, gets, deletes or lists. Yield the status of each answer: 200 on success, 0 without one."""
-        from botocore.exceptions import BotoCoreError, ClientError
+        from botocore.exceptions import BotoCoreError
 
-        client = self.client(attempts=1, timeout_s=ASK_S)
         key = {"Bucket": TIERED, "Key": "a-test-of-an-operation"}
-        send: Mapping[str, Callable[[], Any]] = {
-            "put": lambda: client.put_object(**key, Body=b""),
-            "get": lambda: client.get_object(**key),
-            "delete": lambda: client.delete_object(**key),
-            "list": lambda: client.list_objects_v2(Bucket=TIERED, MaxKeys=1),
-        }
-        try:
+        with closing(self.client(attempts=1, timeout_s=ASK_S)) as client:
+            send: Mapping[str, Callable[[], Any]] = {
+                "put": lambda: client.put_object(**key, Body=b""),
+                "get": lambda: client.get_object(**key),
+                "delete": lambda: client.delete_object(**key),
+                "list": lambda: client.list_objects_v2(Bucket=TIERED, MaxKeys=1),
+            }
             for _ in range(count):
                 try:
-                    send[operation]()
-                    yield 200
-                except ClientError as error:
-                    yield int(error.response["ResponseMetadata"]["HTTPStatusCode"])
+                    yield _status(send[operation])
                 except BotoCoreError:
                     yield 0
-        finally:
-            client.close()
 
     def refusal(self) -> str:
         """Write and remove an object. Return why the store refuses it; empty when it accepts it."""
         from botocore.exceptions import BotoCoreError, ClientError
 
-        client = self.client(attempts=1, timeout_s=ASK_S)
-        try:
-            client.put_object(Bucket=TIERED, Key="a-test-of-writing", Body=b"")
-            client.delete_object(Bucket=TIERED, Key="a-test-of-writing")
-        except (BotoCoreError, ClientError) as error:
-            return str(error)
-        finally:
-            client.close()
+        with closing(self.client(attempts=1, timeout_s=ASK_S)) as client:
+            try:
+                client.put_object(Bucket=TIERED, Key="a-test-of-writing", Body=b"")
+                client.delete_object(Bucket=TIERED, Key="a-test-of-writing")
+            except (BotoCoreError, ClientError) as error:
+                return str(error)
         return ""
 
     def wait_ready(self, *, timeout_s: float = START_S) -> None:
@@ -174,13 +162,22 @@ class ObjectStore:
         """Make the missing ones of `BUCKETS`. Raise `ObjectStoreError` on failure."""
         from botocore.exceptions import BotoCoreError, ClientError
 
-        client = self.client()
-        try:
-            there = {bucket["Name"] for bucket in client.list_buckets()["Buckets"]}
-            for name in BUCKETS:
-                if name not in there:
-                    client.create_bucket(Bucket=name)
-        except (BotoCoreError, ClientError) as error:
-            raise ObjectStoreError(f"the object store's buckets cannot be made: {error}") from error
-        finally:
-            client.close()
+        with closing(self.client()) as client:
+            try:
+                there = {bucket["Name"] for bucket in client.list_buckets()["Buckets"]}
+                for name in BUCKETS:
+                    if name not in there:
+                        client.create_bucket(Bucket=name)
+            except (BotoCoreError, ClientError) as error:
+                raise ObjectStoreError(f"the object store's buckets cannot be made: {error}") from error
+
+
+def _status(send: Callable[[], Any]) -> int:
+    """Return the HTTP status of the answer to a request. Raise `BotoCoreError` without one."""
+    from botocore.exceptions import ClientError
+
+    try:
+        send()
+    except ClientError as error:
+        return int(error.response["ResponseMetadata"]["HTTPStatusCode"])
+    return 200

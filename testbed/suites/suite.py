@@ -112,10 +112,11 @@ def chosen_cases(suite: Suite) -> tuple[Case, ...]:
     return suite.cases(chosen_profile(), only)
 
 
-def suite_of_experiments(name: str, question: str) -> Suite:
+def suite_of_experiments(name: str, question: str, *, release_limit_s: float = LIMIT_S) -> Suite:
     """Return the suite of all scenarios that experiments declare for it, in their order.
 
-    The file `ducktests/NAME_test.py` has its ducktape tests.
+    The file `ducktests/NAME_test.py` has its ducktape tests. `release_limit_s` is the limit of scenarios without one of
+    their own in the profile `release`.
     """
     declared = [
         (scenario, experiment)
@@ -125,12 +126,11 @@ def suite_of_experiments(name: str, question: str) -> Suite:
     ]
     profiles: dict[str, list[Case]] = {}
     for scenario, experiment in sorted(declared, key=lambda each: each[0].order):
-        limit_s = LIMIT_S if scenario.limit_s is None else scenario.limit_s
         ready = experiment.ready_topology(dict(word.split("=", 1) for word in scenario.settings))
         topology = scenario.topology or (ready if ready != experiment.topology else None)
-        case = Case(scenario.name, experiment.name, scenario.settings, topology, limit_s)
         for profile in scenario.profiles:
+            limit_s = scenario.limit_s or (release_limit_s if profile == "release" else LIMIT_S)
+            case = Case(scenario.name, experiment.name, scenario.settings, topology, limit_s)
             profiles.setdefault(profile, []).append(case)
-    order = {profile: number for number, profile in enumerate(PROFILES)}
-    known = sorted(profiles, key=lambda profile: order.get(profile, len(order)))
+    known = sorted(profiles, key=PROFILES.index)
     return Suite(name, question, f"{name}_test.py", {profile: tuple(profiles[profile]) for profile in known})

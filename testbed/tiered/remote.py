@@ -1,9 +1,10 @@
 """The remote log of a running testbed: its metadata topic and its bucket, read only."""
 
 import time
+from collections import Counter
 from collections.abc import Sequence
-from types import TracebackType
-from typing import Any, Self
+from contextlib import AbstractContextManager, closing
+from typing import Any
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
@@ -14,13 +15,13 @@ from testbed.tiered.segments import Segment, SegmentId, SegmentState, StoreAccou
 from testbed.wait import wait_for
 
 _AT_ONCE = 2000
+_TIMEOUT_S = 30.0
 
 
-class RemoteLog:
-    """The segments that the cluster knows, read from Kafka's own metadata topic; a context manager."""
+class RemoteLog(AbstractContextManager["RemoteLog"]):
+    """The segments that the cluster knows, read from Kafka's own metadata topic."""
 
-    def __init__(self, bootstrap: Sequence[str], *, timeout_s: float = 30.0) -> None:
-        self._timeout_s = timeout_s
+    def __init__(self, bootstrap: Sequence[str]) -> None:
         self._known: dict[SegmentId, Segment] = {}
         self._next: dict[int, int] = {}
         self._consumer = Consumer(
@@ -33,12 +34,7 @@ class RemoteLog:
             }
         )
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, _kind: type[BaseException] | None, _error: BaseException | None, _trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_error: object) -> None:
         self._consumer.close()
 
     def segments(self, topic: str | None = None) -> list[Segment]:
@@ -47,7 +43,7 @@ class RemoteLog:
         Empty before the first topic is tiered. Raise `TestbedError` when the topic cannot be read to its present end.
         """
         # A broker that was just killed may still be the leader that receives the request.
-        wait_for(self._trouble, lambda trouble: not trouble, self._timeout_s, 0.1, f"{METADATA_TOPIC} to be read")
+        wait_for(self._trouble, lambda trouble: not trouble, _TIMEOUT_S, 0.1, f"{METADATA_TOPIC} to be read")
         return [each for of, each in sorted(self._known.items()) if topic is None or of.topic == topic]
 
     def copied_bytes(self, topic: str) -> dict[int, int]:
@@ -57,9 +53,9 @@ class RemoteLog:
             if each.state is SegmentState.COPIED:
                 place = (each.of.partition, each.end_offset)
                 largest[place] = max(largest.get(place, 0), each.bytes)
-        total: dict[int, int] = {}
+        total = Counter[int]()
         for (partition, _end), size in largest.items():
-            total[partition] = total.get(partition, 0) + size
+            total[partition] += size
         return total
 
     def _trouble(self) -> str:
@@ -74,7 +70,7 @@ class RemoteLog:
 
     def _read(self) -> None:
         ends = self._ends()
-        deadline = time.monotonic() + self._timeout_s
+        deadline = time.monotonic() + _TIMEOUT_S
         if self._next.keys() != ends.keys():
             self._next = {partition: self._next.get(partition, 0) for partition in ends}
             self._consumer.assign([TopicPartition(METADATA_TOPIC, *each) for each in self._next.items()])
@@ -82,7 +78,7 @@ class RemoteLog:
             if time.monotonic() > deadline:
                 raise TestbedError(
                     f"{METADATA_TOPIC}: partitions {', '.join(map(str, behind))} were not read to their end within "
-                    f"{self._timeout_s:g} s"
+                    f"{_TIMEOUT_S:g} s"
                 )
             for message in self._consumer.consume(_AT_ONCE, timeout=0.2):
                 self._take(message)
@@ -97,13 +93,12 @@ class RemoteLog:
             raise TestbedError(f"{METADATA_TOPIC}-{message.partition()}: {error.str()}")
 
     def _ends(self) -> dict[int, int]:
-        found = self._consumer.list_topics(METADATA_TOPIC, timeout=self._timeout_s).topics[METADATA_TOPIC]
-        if found.error is not None:
-            return {}
+        """Return partition → the topic's present end; nothing before the topic exists."""
+        found = self._consumer.list_topics(METADATA_TOPIC, timeout=_TIMEOUT_S).topics[METADATA_TOPIC]
         ends = {}
-        for partition in found.partitions:
+        for partition in () if found.error is not None else found.partitions:
             where = TopicPartition(METADATA_TOPIC, partition)
-            _low, ends[partition] = self._consumer.get_watermark_offsets(where, timeout=self._timeout_s)
+            _low, ends[partition] = self._consumer.get_watermark_offsets(where, timeout=_TIMEOUT_S)
         return ends
 
 
@@ -112,14 +107,12 @@ def stored(store: ObjectStore) -> list[tuple[str, int]]:
     # Imported here: the import takes a third of a second, and only users of a store need it.
     from botocore.exceptions import BotoCoreError, ClientError
 
-    client = store.client()
     try:
-        pages = client.get_paginator("list_objects_v2").paginate(Bucket=TIERED)
-        return [(str(each["Key"]), int(each["Size"])) for page in pages for each in page.get("Contents", ())]
+        with closing(store.client()) as client:
+            pages = client.get_paginator("list_objects_v2").paginate(Bucket=TIERED)
+            return [(str(each["Key"]), int(each["Size"])) for page in pages for each in page.get("Contents", ())]
     except (BotoCoreError, ClientError) as error:
         raise ObjectStoreError(f"the bucket {TIERED} cannot be listed: {error}") from error
-    finally:
-        client.close()
 
 
 def accounted(store: ObjectStore, remote: RemoteLog) -> StoreAccount:

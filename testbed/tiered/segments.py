@@ -131,27 +131,16 @@ LOG = "log"
 KINDS = (LOG, "index", "timeindex", "txnindex", "snapshot", "epochs")
 _ID_PATTERN = r"[A-Za-z0-9_-]{22}"
 _KEY = re.compile(
-    rf"(?P<topic>[^/]+)-(?P<topic_id>{_ID_PATTERN})/(?P<partition>\d+)/(?P<offset>\d{{20}})-(?P<id>{_ID_PATTERN})\.(?P<kind>[a-z]+)"
+    rf"(?P<topic>[^/]+)-(?P<topic_id>{_ID_PATTERN})/(?P<partition>\d+)/\d{{20}}-(?P<id>{_ID_PATTERN})\.(?P<kind>[a-z]+)"
 )
 
 
-@dataclass(frozen=True, slots=True)
-class StoredObject:
-    """One object of a segment, and its size."""
-
-    of: SegmentId
-    start_offset: int
-    kind: str
-    bytes: int
-
-
-def parse_key(key: str, size: int) -> StoredObject | None:
-    """Return the object of a key; None for a key that the manager did not make."""
+def parse_key(key: str) -> tuple[SegmentId, str] | None:
+    """Return the copy and the kind of the object with this key; None for a key that the manager did not make."""
     found = _KEY.fullmatch(key)
     if found is None or found["kind"] not in KINDS:
         return None
-    of = SegmentId(found["topic"], found["topic_id"], int(found["partition"]), found["id"])
-    return StoredObject(of, int(found["offset"]), found["kind"], size)
+    return SegmentId(found["topic"], found["topic_id"], int(found["partition"]), found["id"]), found["kind"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,15 +175,17 @@ def account(segments: Iterable[Segment], listed: Iterable[tuple[str, int]]) -> S
     orphans: dict[SegmentId, int] = {}
     objects = foreign = 0
     for key, size in listed:
-        found = parse_key(key, size)
+        found = parse_key(key)
         if found is None:
             foreign += 1
-        elif found.of in copied:
-            objects += 1
-            if found.kind == LOG:
-                logs[found.of] = size
-        else:
-            orphans[found.of] = orphans.get(found.of, 0) + size
+            continue
+        of, kind = found
+        if of not in copied:
+            orphans[of] = orphans.get(of, 0) + size
+            continue
+        objects += 1
+        if kind == LOG:
+            logs[of] = size
     missing = tuple(segment for of, segment in sorted(copied.items()) if logs.get(of) != segment.bytes)
     whole = copied.keys() - {segment.of for segment in missing}
     return StoreAccount(len(whole), sum(logs[of] for of in whole), objects, orphans, missing, foreign)

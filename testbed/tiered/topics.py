@@ -64,19 +64,20 @@ class TopicBytes:
 
         The bytes in the store count as all bytes. So the share is too large by the bytes that are not uploaded yet.
         """
-        shares = [size / max(1, self.remote.get(partition, 0)) for (partition, _b), size in self.replicas.items()]
-        return max(shares, default=float("inf"))
+        return max((self._share(*replica) for replica in self.replicas), default=float("inf"))
 
     def __str__(self) -> str:
         if not self.replicas:
             return "no broker has a replica of it"
-        (partition, broker), size = max(
-            self.replicas.items(), key=lambda item: item[1] / max(1, self.remote.get(item[0][0], 0))
-        )
+        partition, broker = max(self.replicas, key=lambda replica: self._share(*replica))
         return (
-            f"partition {partition} has {size:,} bytes on broker {broker} and {self.remote.get(partition, 0):,} in the "
-            f"store ({len(self.replicas)} replicas, {sum(self.replicas.values()):,} bytes on brokers)"
+            f"partition {partition} has {self.replicas[partition, broker]:,} bytes on broker {broker} and "
+            f"{self.remote.get(partition, 0):,} in the store ({len(self.replicas)} replicas, "
+            f"{sum(self.replicas.values()):,} bytes on brokers)"
         )
+
+    def _share(self, partition: int, broker: int) -> float:
+        return self.replicas[partition, broker] / max(1, self.remote.get(partition, 0))
 
 
 def topic_bytes(admin: Admin, remote: RemoteLog, topic: str) -> TopicBytes:
@@ -87,14 +88,12 @@ def topic_bytes(admin: Admin, remote: RemoteLog, topic: str) -> TopicBytes:
     return TopicBytes(sizes, remote.copied_bytes(topic))
 
 
-def wait_local(
-    admin: Admin, remote: RemoteLog, topic: str, *, share: float = LOCAL_SHARE, timeout_s: float = 60.0
-) -> TopicBytes:
-    """Wait until each broker has less than `share` of its replica. Raise `WaitTimeout` with the last observation."""
+def wait_local(admin: Admin, remote: RemoteLog, topic: str, *, timeout_s: float = 60.0) -> TopicBytes:
+    """Wait until each broker has less than `LOCAL_SHARE` of its replica. Raise `WaitTimeout`."""
     return wait_for(
         lambda: topic_bytes(admin, remote, topic),
-        lambda seen: seen.share < share,
+        lambda seen: seen.share < LOCAL_SHARE,
         timeout_s,
         0.3,
-        f"the local log of every replica of {topic} to be under {share:.0%} of the whole",
+        f"the local log of every replica of {topic} to be under {LOCAL_SHARE:.0%} of the whole",
     )

@@ -5,8 +5,8 @@ from types import SimpleNamespace
 import pytest
 
 from ducktests import scenario
+from ducktests.framework import Failed, Inconclusive
 from ducktests.kip73_test import Kip73Test
-from ducktests.verdicts import Failed, Inconclusive
 from results.contract.verdict import Finding
 from results.criteria.judgement import Judgement, noisy
 from testbed.runner.case import CaseOutcome

@@ -12,26 +12,19 @@ import pytest
 from testbed.runner.case import gather
 from testbed.suites.suite import CASES_VARIABLE, PROFILE_VARIABLE
 from testbed.wait import wait_for, wait_until
+from tests.ducktests.test_ducktape import ROOT, ducktape
 
-ROOT = Path(__file__).parents[2]
 HERE = Path(__file__).parent
 BEGUN = "begun"
 """The file that `hanging.py` writes when its case hangs. Importing that module would patch this process, too."""
-ENVIRONMENT = {**os.environ, "PYTHONPATH": f"{ROOT}{os.pathsep}{HERE}"}
+PATH = f"{ROOT}{os.pathsep}{HERE}"
 
 
 def test_a_test_that_hangs_leaves_evidence_and_the_next_one_runs(tmp_path):
-    told = subprocess.run(
-        [
-            *(sys.executable, "-P", "-m", "ducktape", str(ROOT / "ducktests" / "kip73_test.py")),
-            *("--cluster", "hanging.HangingCluster", "--results-root", "out"),
-        ],
-        cwd=tmp_path,
-        env={**ENVIRONMENT, PROFILE_VARIABLE: "ci", CASES_VARIABLE: "two-node,stuck"},
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
+    told = ducktape(
+        tmp_path,
+        *("--cluster", "hanging.HangingCluster", "--results-root", "out"),
+        **{"PYTHONPATH": PATH, PROFILE_VARIABLE: "ci", CASES_VARIABLE: "two-node,stuck"},
     )
     assert told.returncode == 1, told.stdout + told.stderr
     outcomes = gather(tmp_path / "out")
@@ -58,7 +51,7 @@ def suite(tmp_path):
     """A suite in a process of its own, whose test hangs; and the number of the test's process."""
     process = subprocess.Popen(
         [sys.executable, str(HERE / "hanging.py"), str(tmp_path)],
-        env={**ENVIRONMENT, "TESTS_LIMIT_S": "60"},
+        env={**os.environ, "PYTHONPATH": PATH, "TESTS_LIMIT_S": "60"},
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,

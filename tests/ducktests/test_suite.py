@@ -1,6 +1,7 @@
 """Suites: every case can be run, and is run by exactly one ducktape test."""
 
 import importlib
+import itertools
 import json
 from pathlib import Path
 
@@ -13,6 +14,7 @@ import ducktests.kip435_test as kip435
 import ducktests.kip455_test as kip455
 import ducktests.s3_test as s3
 from testbed.errors import UsageError
+from testbed.experiments.experiment import experiments
 from testbed.runner.variant import of_case, resolve
 from testbed.software.automq import VARIABLE
 from testbed.suites.suite import CASES_VARIABLE, PROFILE_VARIABLE, Case, Suite, find_suite, suites
@@ -115,3 +117,30 @@ def test_a_whole_profile_fits_into_its_time():
     """A case of `ci` takes some 90 s at most; what the limits allow is for the day on which something hangs."""
     assert len(find_suite("kip73").cases("smoke")) <= 4
     assert len(find_suite("kip73").cases("ci")) <= 16
+
+
+@pytest.mark.parametrize("profile", ["smoke", "ci", "release"])
+def test_every_mode_is_in_every_profile_of_kip435(profile):
+    modes = {resolve(of_case(case, profile)).settings["mode"] for case in find_suite("kip435").cases(profile)}
+    assert {"batched", "incremental"} <= modes
+    assert profile == "smoke" or "unbatched" in modes
+
+
+def test_the_release_has_every_reassignment_of_kip73_in_every_mode():
+    ran = {
+        (case.experiment, resolve(of_case(case, "release")).settings["mode"])
+        for case in find_suite("kip435").cases("release")
+    }
+    moved = {case.experiment for case in find_suite("kip73").cases("release")} - {"kip73-bootstrap"}
+    assert {(name, mode) for name in moved for mode in ("unbatched", "batched", "incremental")} <= ran
+
+
+def test_every_experiment_of_kip455_is_a_case_of_ci():
+    cases = {case.experiment for case in find_suite("kip455").cases("ci")}
+    assert cases == {name for name in experiments() if name.startswith("kip455-")}
+
+
+def test_cases_of_one_topology_follow_each_other():
+    topologies = [resolve(of_case(case, "ci")).topology.name for case in find_suite("kip455").cases("ci")]
+    changes = sum(a != b for a, b in itertools.pairwise(topologies))
+    assert changes + 1 == len(set(topologies))

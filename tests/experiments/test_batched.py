@@ -36,10 +36,10 @@ def state(tmp_path, monkeypatch):
     monkeypatch.setattr(batched_move, "TURN_S", 0.002)
 
 
-def scene(*, control=True):
-    moved = PartitionGroup("moved", range(6), ("b1", "b2"), ("b3", "b4"), 1)
+def scene(*groups):
+    moved = groups or (PartitionGroup("moved", range(6), ("b1", "b2"), ("b3", "b4"), 1),)
     side = {name: PartitionGroup(name, range(2), ("b1",), ("b4",), 1) for name in ("calibration", "control")}
-    return Layout((moved,), side["calibration"], side["control"] if control else None)
+    return Layout(moved, side["calibration"], side["control"])
 
 
 def mover(during=None, mode="batched", limits=None, make=batched_run):
@@ -265,18 +265,14 @@ def model_of(mode, scene, limits=None):
 
 
 def one_way(inbound=0.0):
-    moved = PartitionGroup("moved", range(4), ("b1",), ("b2",), 400, inbound)
-    side = {name: PartitionGroup(name, range(2), ("b1",), ("b4",), 1) for name in ("calibration", "control")}
-    return Layout((moved,), side["calibration"], side["control"])
+    return scene(PartitionGroup("moved", range(4), ("b1",), ("b2",), 400, inbound))
 
 
 def both_ways():
-    groups = (
+    return scene(
         PartitionGroup("moved", range(2), ("b1",), ("b2",), 200),
         PartitionGroup("moved", range(2, 4), ("b3",), ("b4",), 200),
     )
-    side = {name: PartitionGroup(name, range(2), ("b1",), ("b4",), 1) for name in ("calibration", "control")}
-    return Layout(groups, side["calibration"], side["control"])
 
 
 def test_a_move_in_steps_that_nobody_writes_to_has_a_model():

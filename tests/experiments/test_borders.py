@@ -75,10 +75,3 @@ def test_the_fewest_partitions_that_scale_are_accepted(name):
 def test_a_partition_with_a_record_is_enough():
     experiment = find_experiment("kip73-two-node")
     experiment.overlay(read_settings(experiment, "ci", [f"rate={100 * RECORD_BYTES}B/s", "preload=1s"]))
-
-
-@pytest.mark.parametrize("name", [name for name, each in experiments().items() if each.parameters])
-def test_no_profile_is_refused(name):
-    experiment = find_experiment(name)
-    for profile in ("smoke", "ci", "release"):
-        experiment.overlay(read_settings(experiment, profile, []))

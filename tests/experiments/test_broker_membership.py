@@ -2,9 +2,8 @@
 
 from types import SimpleNamespace
 
-from results.contract.relocation import Membership
 from testbed.experiments import broker_membership
-from testbed.experiments.broker_membership import membership, restore_hosts
+from testbed.experiments.broker_membership import presence, restore_hosts
 from testbed.kafka.types import TopicPartition
 from testbed.provision.membership import joining
 from testbed.reassignment.planners import leave
@@ -66,8 +65,6 @@ def test_what_became_of_a_broker_is_what_the_controller_and_the_engine_say(monke
 
         return SimpleNamespace(name="one", admin=Admin, engine=SimpleNamespace(containers=lambda _name: containers))
 
-    left = Membership("b2", "left", 1, (), True, True)
-    gone = membership(testbed([1], ["", "b1"]), b2, left)
-    assert (gone.registered, gone.container) == (False, False)
-    stays = membership(testbed([1, b2.node_id], ["", "b1", "b2"]), b2, left)
-    assert (stays.registered, stays.container) == (True, True)
+    gone = testbed([1], ["", "b1"])
+    assert presence(gone, b2, wanted=False) == (False, False)
+    assert presence(testbed([1, b2.node_id], ["", "b1", "b2"]), b2, wanted=False) == (True, True)

@@ -1,65 +1,14 @@
-from contextlib import contextmanager
-from types import SimpleNamespace
-
 import pytest
 
-from testbed.experiments import mid_move_actions
 from testbed.experiments.mid_move_actions import LiveChange, RaiseAfterStall, RollingRestart, SlowNic
 from testbed.kafka.errors import UnreachableError
-from testbed.reassignment.progress import Poll
 from testbed.topology.find import find
-
-
-@pytest.fixture(autouse=True)
-def faults_of_the_fake(monkeypatch):
-    monkeypatch.setattr("testbed.experiments.mid_move_actions.Faults", lambda testbed: testbed.faults)
-
-
-class FakeMover:
-    """Notes what is done to it, in order; `now` is the clock that everybody sees."""
-
-    def __init__(self, monkeypatch):
-        self.now, self.done, self.lag, self.as_planned = 0.0, [], None, True
-        self.missing, self.silent = [], 0
-        monkeypatch.setattr(mid_move_actions, "time", SimpleNamespace(monotonic=lambda: self.now))
-        self.context = SimpleNamespace(progress=lambda _text: None)
-        self.recorder = SimpleNamespace(latest=lambda _host, _metric: self.lag, event=self._event)
-        self.testbed = SimpleNamespace(faults=self)
-
-    def _event(self, kind, _name="", detail=None, host=None):
-        self.done.append((kind, host or detail))
-        if kind == "broker.back":
-            self.done.append(detail)
-
-    def change_rate(self, rate):
-        if self.silent:
-            self.silent -= 1
-            raise UnreachableError("alter", "REQUEST_TIMED_OUT")
-        self.done.append(("rate", rate))
-
-    @contextmanager
-    def injected(self, fault):
-        self.done.append((fault.kind, fault.host))
-        yield 1
-        self.done.append(("healed", fault.host))
-
-    def out_of_sync(self, host):
-        if self.silent:
-            self.silent -= 1
-            raise UnreachableError("metadata", "REQUEST_TIMED_OUT")
-        return [self.missing.pop()] if self.missing else []
-
-    def led_as_planned(self):
-        return self.as_planned
-
-    def at(self, second, what, in_flight=5):
-        self.now = second
-        what.on_poll(self, Poll(0, in_flight, 5))
+from tests.experiments.running_move import FakeMove
 
 
 @pytest.fixture
 def mover(monkeypatch):
-    return FakeMover(monkeypatch)
+    return FakeMove(monkeypatch)
 
 
 def test_each_rate_is_set_a_phase_after_the_one_before_and_none_twice(mover):
@@ -137,8 +86,7 @@ def test_a_lag_that_falls_is_not_stuck(mover):
     assert mover.done == []
 
 
-def test_the_next_broker_is_restarted_once_the_one_before_is_back_in_sync(mover, monkeypatch):
-    monkeypatch.setattr(mid_move_actions, "_LOOK_S", 0.001)
+def test_the_next_broker_is_restarted_once_the_one_before_is_back_in_sync(mover):
     bounce = RollingRestart(["b3", "b1"], 12.0)
     bounce.started(mover)
     mover.at(5, bounce)
@@ -151,15 +99,15 @@ def test_the_next_broker_is_restarted_once_the_one_before_is_back_in_sync(mover,
         ("broker-restart", "b3"),
         ("healed", "b3"),
         ("broker.back", "b3"),
-        {"leaders_as_planned": True},
     ]
+    assert mover.details[-1] == {"leaders_as_planned": True}
     mover.done.clear()
     mover.as_planned = False
     mover.at(20, bounce)
     mover.at(24, bounce)
     mover.at(99, bounce)
-    assert mover.done[-2:] == [("broker.back", "b1"), {"leaders_as_planned": False}]
-    assert len(mover.done) == 5
+    assert (mover.done[-1], mover.details[-1]) == (("broker.back", "b1"), {"leaders_as_planned": False})
+    assert len(mover.done) == 4
 
 
 def test_a_broker_whose_restart_got_no_answer_is_restarted_again_and_leaves_once(mover):
@@ -170,7 +118,7 @@ def test_a_broker_whose_restart_got_no_answer_is_restarted_again_and_leaves_once
         mover.at(12, bounce)
     assert bounce.missing() == "not restarted: b3"
     mover.at(13, bounce)
-    assert [kind for kind, _ in filter(lambda each: isinstance(each, tuple), mover.done)].count("broker.leaving") == 1
+    assert [kind for kind, _ in mover.done].count("broker.leaving") == 1
     assert bounce.missing() == ""
 
 

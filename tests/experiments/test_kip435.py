@@ -6,10 +6,10 @@ from testbed.errors import UsageError
 from testbed.experiments.catalogue import kip435
 from testbed.experiments.experiment import find_experiment, read_settings
 from testbed.experiments.kip73_layouts import led_by_one, whole_move
-from testbed.experiments.layout import copies, flows
+from testbed.experiments.layout import carried, flows
 from testbed.experiments.throttled_move import limits, mode_of
 from testbed.reassignment.batching.step import BatchLimits
-from testbed.throttle.duration import seconds, shares
+from testbed.throttle.duration import seconds
 
 HOSTS = tuple("ABCDEFGH")
 EXCHANGE, RF4 = find_experiment("kip435-exchange"), find_experiment("kip435-rf4")
@@ -35,7 +35,7 @@ def test_at_once_it_takes_as_long_as_asked_for(profile):
     chosen = settings(EXCHANGE, profile=profile)
     found = whole_move(chosen, HOSTS[:4])
     ids = {host: number for number, host in enumerate(HOSTS)}
-    predicted = seconds(shares(copies(found, ids)), chosen["rate"])
+    predicted = seconds(carried(found, ids), chosen["rate"])
     assert predicted == pytest.approx(chosen["preload"], rel=0.5)
 
 

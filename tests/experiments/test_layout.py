@@ -7,7 +7,7 @@ from testbed.experiments.kip73_layouts import one_of_two, one_to_two, sized_for,
 from testbed.experiments.layout import (
     PartitionGroup,
     assignment,
-    copies,
+    carried,
     expected,
     fetchers,
     fills,
@@ -19,7 +19,7 @@ from testbed.experiments.layout import (
 from testbed.experiments.model_inputs import predicted_seconds
 from testbed.kafka.types import PartitionState, TopicPartition
 from testbed.reassignment.plan import moves
-from testbed.throttle.duration import bottleneck, shares
+from testbed.throttle.duration import bottleneck
 
 IDS = {"A": 1, "B": 2, "C": 3}
 TWO, THREE = ("A", "B"), ("A", "B", "C")
@@ -28,12 +28,8 @@ SETTINGS = {"rate": 10 * MB, "preload": 52.0, "partitions": 4}
 PRODUCE = {**SETTINGS, "inbound": 3 * MB}
 
 
-def carried(found, ids=IDS):
-    return shares(copies(found, ids), wildcard=found.wildcard)
-
-
 def told(found):
-    return [(e.host, e.direction, e.bytes, e.in_sync_bytes_per_s) for e in expected(carried(found), IDS)]
+    return [(e.host, e.direction, e.bytes, e.in_sync_bytes_per_s) for e in expected(carried(found, IDS), IDS)]
 
 
 def of_kind(found, kind):
@@ -78,20 +74,20 @@ def test_one_to_two_is_led_by_a_and_goes_to_both_others():
         ("C", "receive", 270.25 * MB, 0.0),
         ("A", "transmit", 540.5 * MB, 0.0),
     ]
-    assert bottleneck(carried(found), 10 * MB).broker == 1
-    assert predicted_seconds(found, IDS, carried(found), [(0, 10 * MB)]) == pytest.approx(46 + 0.7 * 5.75)
+    assert bottleneck(carried(found, IDS), 10 * MB).broker == 1
+    assert predicted_seconds(found, IDS, carried(found, IDS), [(0, 10 * MB)]) == pytest.approx(46 + 0.7 * 5.75)
 
 
 def test_one_to_two_while_producing_leaves_the_sender_quota_minus_twice_inbound():
     found = one_to_two(PRODUCE, THREE)
-    (b, c, a) = expected(carried(found), IDS)
+    (b, c, a) = expected(carried(found, IDS), IDS)
     assert [(e.host, e.direction, e.in_sync_bytes_per_s) for e in (b, c, a)] == [
         ("B", "receive", 1.5 * MB),
         ("C", "receive", 1.5 * MB),
         ("A", "transmit", 6.0 * MB),
     ]
     assert a.bytes == 2 * b.bytes == 2 * c.bytes
-    assert predicted_seconds(found, IDS, carried(found), [(0, 10 * MB)]) == pytest.approx(46 + 0.7 * 5)
+    assert predicted_seconds(found, IDS, carried(found, IDS), [(0, 10 * MB)]) == pytest.approx(46 + 0.7 * 5)
 
 
 def test_two_to_one_is_led_by_both_and_bound_by_the_receiver():
@@ -100,7 +96,7 @@ def test_two_to_one_is_led_by_both_and_bound_by_the_receiver():
     assert of_kind(found, "throttled") == [("A", "C", (0, 1)), ("B", "C", (2, 3))]
     assert of_kind(found, "in_sync") == [("A", "B", (0, 1)), ("B", "A", (2, 3))]
     assert fetchers(found, dict.fromkeys(IDS, 1)) == {"A": Fetchers(2, 0), "B": Fetchers(2, 0), "C": Fetchers(0, 2)}
-    share = bottleneck(carried(found), 10 * MB)
+    share = bottleneck(carried(found, IDS), 10 * MB)
     assert (share.broker, share.direction, share.bytes) == (3, "receive", 520 * MB)
 
 
@@ -108,13 +104,13 @@ def test_two_to_one_while_producing_leaves_the_receiver_quota_minus_inbound():
     found = two_to_one(PRODUCE, THREE)
     assert ("C", "receive", 364 * MB, 3.0 * MB) in told(found)
     assert ("A", "transmit", 182 * MB, 3.0 * MB) in told(found)
-    assert bottleneck(carried(found), 10 * MB).broker == 3
+    assert bottleneck(carried(found, IDS), 10 * MB).broker == 3
 
 
 def test_all_led_by_one_of_two():
     found = one_of_two(PRODUCE, THREE)
     assert of_kind(found, "throttled") == [("A", "C", (0, 1, 2, 3))]
-    share = bottleneck(carried(found), 10 * MB)
+    share = bottleneck(carried(found, IDS), 10 * MB)
     assert (share.broker, share.inbound_bytes_per_s, share.in_sync_bytes_per_s) == (1, 6.0 * MB, 3.0 * MB)
 
 
@@ -123,7 +119,7 @@ def test_a_wildcard_lists_also_what_does_not_move():
     still = PartitionGroup("low", range(2), ("A", "B"), ("A", "B"), 40, 500.0)
     listed = throttled_layout([moving, still], "A", "B", wildcard=True)
     assert of_kind(listed, "in_sync") == [("A", "B", (0, 1))]
-    assert expected(carried(listed), IDS)[-1] == Expected("A", "transmit", 100, 500.0)
+    assert expected(carried(listed, IDS), IDS)[-1] == Expected("A", "transmit", 100, 500.0)
     without_wildcard = throttled_layout([moving, still], "A", "B")
     assert of_kind(without_wildcard, "in_sync") == []
     assert told(without_wildcard)[-1] == ("A", "transmit", 100, 0.0)

@@ -29,16 +29,18 @@ def test_an_unknown_experiment_is_answered_with_the_nearest():
 
 
 @pytest.mark.parametrize("name", experiments())
-def test_every_experiment_reads_its_own_defaults_in_every_profile(name):
+def test_every_experiment_takes_its_own_defaults_in_every_profile(name):
     experiment = find_experiment(name)
     for profile in ("smoke", "ci", "release"):
-        assert set(read_settings(experiment, profile, [])) == {p.name for p in experiment.parameters}
+        settings = read_settings(experiment, profile, [])
+        assert set(settings) == {p.name for p in experiment.parameters}
+        experiment.overlay(settings)
 
 
 def test_two_node_refuses_another_number_of_brokers():
     three = find("three-brokers")
     with pytest.raises(UsageError, match="exactly 2 brokers, three-brokers has 3"):
-        TWO_NODE.check(three)
+        TWO_NODE.check(three, {})
 
 
 def test_tuned_is_three_broker_properties_and_default_is_none():

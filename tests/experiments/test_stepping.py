@@ -1,41 +1,34 @@
 """Steps are taken in order, waited for, and told; what could not be is told as well, and everything is put back."""
 
 import itertools
-import sys
-from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parents[1]))  # for `fakes`
-
-from fakes.kraft import Controller, KraftAdmin, Partition
 
 from results.contract.steps import RequiredState
 from testbed.experiments.kip455_actions import (
     RELEASE_THROTTLE,
-    KillBroker,
-    ScenarioStep,
-    StartBrokers,
-    before,
+    START_BROKERS,
     cancel,
     end,
+    kill_broker,
     moving,
     never,
     reassign,
+    step,
     still,
 )
-from testbed.experiments.kip455_executor import Kip455Executor, Kip455Scenario
+from testbed.experiments.kip455_executor import Kip455Scenario
 from testbed.kafka.errors import ReassignmentError
 from testbed.kafka.types import TopicPartition
-from testbed.probes.recorder import Recorder
+from tests.experiments.kip455_cluster import TOPIC, take
+from tests.fakes.kraft import Controller, KraftAdmin, Partition
 
 UNDER_WAY = moving(adding=(4,), removing=(1,), staying=(2, 3))
 
 
 @pytest.fixture(autouse=True)
 def faults_of_the_fake(monkeypatch):
-    monkeypatch.setattr("testbed.experiments.kip455_executor.Faults", lambda testbed: testbed.faults)
+    monkeypatch.setattr("testbed.experiments.kip455_actions.Faults", lambda testbed: testbed.faults)
 
 
 class Admin(KraftAdmin):
@@ -49,72 +42,45 @@ class Admin(KraftAdmin):
             self.assignment[TopicPartition(name, partition)] = replicas
 
 
-class Faults:
-    """Puts kills into the controller's set of live brokers."""
-
-    def __init__(self, controller):
-        self.controller, self.active = controller, {}
-
-    def add(self, fault):
-        broker = int(fault.host.removeprefix("b"))
-        self.controller.live.discard(broker)
-        self.active[len(self.active) + 1] = broker
-        return len(self.active)
-
-    def clear(self, number):
-        self.controller.live.add(self.active.pop(number))
-
-
 @pytest.fixture
 def taken(tmp_path, monkeypatch):
     """Takes the steps of a scenario without bytes; returns the records, the controller and the Admin client."""
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
 
-    def take(*steps, **scenario):
+    def taken_by(*steps, **scenario):
         controller = Controller.of({}, range(1, 7))
         admin = Admin(controller)
-        hosts = [SimpleNamespace(name=f"b{i}", node_id=i) for i in range(1, 7)]
-        testbed = SimpleNamespace(
-            topology=SimpleNamespace(brokers=hosts),
-            admin=lambda **_named: admin,
-            faults=Faults(controller),
-            bootstrap=("fake:9092",),
-        )
-        recorder = Recorder()
-        context = SimpleNamespace(testbed=testbed, recorder=recorder, progress=lambda _text: None, run_id="x-abc123")
-        scenario = {"partitions": [(1, 2, 3)], "bytes": 0, "hold_bytes_per_s": None, **scenario}
-        with Kip455Executor(context, Kip455Scenario(steps=steps, **scenario)) as executor:
-            executor.prepare()
-            records = executor.walk()
-            recorder.stop()
+        scenario = {"bytes": 0, "hold_bytes_per_s": None, **scenario}
+        found = Kip455Scenario(steps=steps, **scenario)
+        records, _recorder = take(found, admin, controller.live.discard, controller.live)
         return records, controller, admin
 
-    return take
+    return taken_by
 
 
 def test_a_move_held_open_by_a_dead_broker_ends_when_it_is_back(taken):
     done = still((4, 2, 3), ordered=True)
     records, controller, _admin = taken(
-        ScenarioStep("down", KillBroker(4)),
-        ScenarioStep("asked", reassign(4, 2, 3), (before(still((1, 2, 3))), end("moving", UNDER_WAY))),
-        ScenarioStep("looked", reassign(4, 2, 3), (never("done", done), end("moving", UNDER_WAY)), settle_s=0.3),
-        ScenarioStep("back", StartBrokers(), (end("done", done),)),
-        ScenarioStep("again", cancel(), answer="NO_REASSIGNMENT_IN_PROGRESS for 0"),
+        step("down", kill_broker(4)),
+        step("asked", reassign(4, 2, 3), still((1, 2, 3)), end("moving", UNDER_WAY)),
+        step("looked", reassign(4, 2, 3), None, never("done", done), end("moving", UNDER_WAY), settle_s=0.3),
+        step("back", START_BROKERS, None, end("done", done)),
+        step("again", cancel(), answer="NO_REASSIGNMENT_IN_PROGRESS for 0"),
     )
     assert [record.why for record in records] == [""] * 5
     assert [record.answer for record in records] == ["accepted"] * 5  # the fake controller minds nothing
     assert records[2].to_us - records[2].from_us >= 300_000
-    assert [e.topic for e in records[1].expectations] == ["kip455-abc123"] * 2
+    assert [e.topic for e in records[1].expectations] == [TOPIC] * 2
     assert all(a.to_us <= b.from_us for a, b in itertools.pairwise(records))
     assert controller.live == {1, 2, 3, 4, 5, 6}
 
 
 def test_after_a_step_that_does_not_end_none_is_taken_and_all_is_put_back(taken):
     records, controller, admin = taken(
-        ScenarioStep("down", KillBroker(4)),
-        ScenarioStep("asked", reassign(4, 2, 3), (end("done", still((4, 2, 3))),), timeout_s=0.4),
-        ScenarioStep("next", reassign(5, 2, 3), (end("done", still((5, 2, 3))),)),
-        ScenarioStep("last", StartBrokers()),
+        step("down", kill_broker(4)),
+        step("asked", reassign(4, 2, 3), None, end("done", still((4, 2, 3))), timeout_s=0.4),
+        step("next", reassign(5, 2, 3), None, end("done", still((5, 2, 3)))),
+        step("last", START_BROKERS),
     )
     assert records[1].why.startswith("after 0.4 s: partition 0 is replicas [4, 2, 3, 1], adding [4], removing [1]")
     assert [(r.from_us, r.why) for r in records[2:]] == [(None, "asked did not come to its end")] * 2
@@ -126,7 +92,7 @@ def test_after_a_step_that_does_not_end_none_is_taken_and_all_is_put_back(taken)
 
 def test_the_throttle_is_on_every_replica_and_all_brokers_and_is_put_back(taken):
     records, _controller, admin = taken(
-        ScenarioStep("asked", RELEASE_THROTTLE, (end("there", RequiredState(replicas=(1, 2, 3))),)),
+        step("asked", RELEASE_THROTTLE, None, end("there", RequiredState(replicas=(1, 2, 3)))),
         hold_bytes_per_s=50_000,
         doomed=(4,),
     )
@@ -151,11 +117,11 @@ def test_a_move_that_ends_before_it_is_cancelled_is_no_error(taken, monkeypatch)
         return real(self, targets)
 
     monkeypatch.setattr(Admin, "alter_reassignments", ended)
-    records, _controller, _admin = taken(ScenarioStep("asked", reassign(4, 2, 3)))
+    records, _controller, _admin = taken(step("asked", reassign(4, 2, 3)))
     assert [record.answer for record in records] == ["accepted"]
-    assert cancelled == [TopicPartition("kip455-abc123", 0)]
+    assert cancelled == [TopicPartition(TOPIC, 0)]
 
 
 def test_a_refusal_is_the_answer(taken):
-    records, _controller, _admin = taken(ScenarioStep("asked", reassign(4, partition=7)))
+    records, _controller, _admin = taken(step("asked", reassign(4, partition=7)))
     assert records[0].answer == "UNKNOWN_TOPIC_OR_PARTITION for 7"

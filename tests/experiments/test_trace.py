@@ -1,18 +1,12 @@
 """The trace of partitions: what clients are told, and what the controller's log has, as events of a run."""
 
-import sys
-from pathlib import Path
-
-sys.path.insert(0, str(Path(__file__).parents[1]))  # for `fakes`
-
-from fakes.kraft import Controller, KraftAdmin
-
 from results.contract.steps import State
 from testbed.experiments.kip455_trace import Trace, differences, log_events
 from testbed.kafka.errors import KafkaError
 from testbed.kafka.types import PartitionState, TopicPartition
 from testbed.probes.recorder import Recorder, now_us
 from testbed.reassignment.metadata_log import MetadataHistory, Registration, Removal
+from tests.fakes.kraft import Controller, KraftAdmin
 
 A = TopicPartition("t", 0)
 

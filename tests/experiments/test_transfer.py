@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import pytest
 
 from results.contract.manifest import Differences, InForce
-from testbed.experiments import model_inputs, move_driver
+from testbed.experiments import move_driver, move_environment
 from testbed.experiments.kip73_layouts import throttled_layout
 from testbed.experiments.layout import PartitionGroup
 from testbed.experiments.mid_move_actions import MidMoveAction
@@ -39,7 +39,7 @@ class Raising(MidMoveAction):
 def journals(tmp_path, monkeypatch):
     folder = JournalFolder(tmp_path)
     monkeypatch.setattr(move_driver, "JournalFolder", lambda: folder)
-    monkeypatch.setattr(model_inputs, "JournalFolder", lambda: folder)
+    monkeypatch.setattr(move_environment, "JournalFolder", lambda: folder)
     monkeypatch.setattr(move_driver, "LOOK_S", 0.001)
     return folder
 

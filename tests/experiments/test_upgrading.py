@@ -5,55 +5,17 @@ from types import SimpleNamespace
 import pytest
 
 from testbed.errors import TestbedError, UsageError
-from testbed.experiments import mid_move_actions
 from testbed.experiments.catalogue.kip73_upgrade import EXPERIMENT, _action
 from testbed.experiments.experiment import read_settings
-from testbed.experiments.mid_move_actions import RollingRestart, Upgrade, restart_or_upgrade
+from testbed.experiments.mid_move_actions import RollingRestart, Upgrade
 from testbed.kafka.errors import UnreachableError
 from testbed.reassignment.driver import DriverError
-from testbed.reassignment.progress import Poll
-
-
-class FakeMover:
-    """Three hosts of 4.2.1; `trouble` is raised by the next upgrades, one each."""
-
-    def __init__(self, monkeypatch):
-        self.now, self.done, self.trouble, self.missing = 0.0, [], [], []
-        self.context = SimpleNamespace(progress=lambda _text: None)
-        self.recorder = SimpleNamespace(event=lambda kind, _name="", detail=None, host=None: self.told(kind, host))
-        prepared = SimpleNamespace(version="4.3.1", digest="d", features={"metadata.version": 25})
-        self.admin = SimpleNamespace(features=lambda: {"metadata.version": 24})
-        self.testbed = SimpleNamespace(
-            state=SimpleNamespace(kafka=dict.fromkeys(("b1", "b2", "b3"), "4.2.1")),
-            software=SimpleNamespace(kafka=lambda _to: prepared),
-        )
-        monkeypatch.setattr(mid_move_actions, "time", SimpleNamespace(monotonic=lambda: self.now))
-        monkeypatch.setattr(mid_move_actions, "rolling_upgrade", self.upgrade)
-        monkeypatch.setattr(mid_move_actions, "_LOOK_S", 0.001)
-
-    def told(self, kind, host):
-        self.done.append((kind, host))
-
-    def upgrade(self, testbed, to, hosts, finalize, *, progress):
-        self.done.append((to, *hosts, finalize))
-        if self.trouble:
-            raise self.trouble.pop(0)
-        testbed.state.kafka.update(dict.fromkeys(hosts, to))
-
-    def out_of_sync(self, _host):
-        return [self.missing.pop()] if self.missing else []
-
-    def led_as_planned(self):
-        return True
-
-    def at(self, second, what, in_flight=5):
-        self.now = second
-        what.on_poll(self, Poll(0, in_flight, 5))
+from tests.experiments.running_move import FakeMove
 
 
 @pytest.fixture
 def mover(monkeypatch):
-    return FakeMover(monkeypatch)
+    return FakeMove(monkeypatch)
 
 
 def begun(mover, **other):
@@ -72,6 +34,7 @@ def test_hosts_follow_each_other_with_a_pause_and_the_last_one_finalizes(mover):
     mover.at(10, upgrade)
     assert mover.done == [("broker.leaving", "b3"), ("4.3.1", "b3", False), ("broker.back", "b3")]
     assert mover.missing == []
+    assert mover.details[-1] == {"leaders_as_planned": True, "before": "4.2.1", "after": "4.3.1"}
     assert upgrade.missing() == "not upgraded: b1"
     mover.done.clear()
     mover.at(19, upgrade)
@@ -116,9 +79,9 @@ def test_what_got_no_answer_is_asked_again_and_told_once(mover):
     assert mover.done.count(("broker.leaving", "b3")) == mover.done.count(("broker.back", "b3")) == 1
 
 
-def test_the_same_is_a_restart():
-    assert isinstance(restart_or_upgrade("same", ["b1"], 1.0, False), RollingRestart)
-    assert isinstance(restart_or_upgrade("4.3.1", ["b1"], 1.0, False), Upgrade)
+@pytest.mark.parametrize(("to", "kind"), [("same", RollingRestart), ("4.3.1", Upgrade)])
+def test_the_same_is_a_restart(to, kind):
+    assert isinstance(_action({**read_settings(EXPERIMENT, "ci", []), "to": to}, ("b1", "b2", "b3")), kind)
 
 
 def test_settings_of_the_experiment(tmp_path):

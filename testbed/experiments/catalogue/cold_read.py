@@ -12,12 +12,7 @@ from testbed.experiments.handover_timing import handover_timing
 from testbed.experiments.layout import RECORD_BYTES, Layout, PartitionGroup
 from testbed.experiments.reassignment_run import ReassignmentRun
 from testbed.experiments.storage import check_size, storage_of
-from testbed.experiments.unthrottled_move import (
-    RunActivity,
-    parameters,
-    unthrottled_experiment,
-    unthrottled_layout,
-)
+from testbed.experiments.unthrottled_move import RunActivity, parameters, unthrottled_experiment, unthrottled_layout
 from testbed.kafka.node import DATA_DIR
 from testbed.units import parse_size
 from testbed.wait import WaitTimeout, wait_for
@@ -52,8 +47,7 @@ class ColdConsumer(RunActivity):
         (self._group,) = (group for group in environment.layout.throttled if not group.moves)
         group_id = f"cold-{environment.context.run_id[-6:]}"
         spec = ConsumerSpec(READER, (self._group.topic,), group_id, from_beginning=True)
-        recorder = environment.recorder
-        testbed = environment.testbed
+        recorder, testbed = environment.recorder, environment.testbed
         networks = testbed.client_networks()
         self._consumer = Workload(testbed.bootstrap, [spec], 1, recorder.add, recorder.event, networks=networks)
         self._evicted: int | None = None
@@ -72,11 +66,8 @@ class ColdConsumer(RunActivity):
 
     def after_move(self) -> None:
         """Wait until the consumer has read all records."""
-        written = next(
-            fill.records_per_partition * len(fill.partitions)
-            for fill in self._environment.fills
-            if fill.topic == self._group.topic
-        )
+        fill = next(each for each in self._environment.fills if each.topic == self._group.topic)
+        written = fill.records_per_partition * len(fill.partitions)
         recorder = self._environment.recorder
         try:
             wait_for(self._records, lambda count: count >= written, READ_S, 0.1, "the consumer to have read all")
@@ -133,9 +124,6 @@ EXPERIMENT = unthrottled_experiment(
         "smoke": {"size": "100MB", "read": "150MB", "partitions": "4"},
         "release": {"size": "3GB", "read": "3GB", "partitions": "100"},
     },
-    suites=(
-        *SuiteScenario("s3", ("ci",), "cold-read", 5).over("storage", *STORAGES),
-        *SuiteScenario("s3", ("release",), "cold-read", 5, limit_s=1800.0).over("storage", *STORAGES),
-    ),
+    suites=SuiteScenario("s3", ("ci", "release"), "cold-read", 5).over("storage", *STORAGES),
     criteria=("tiered-local-fraction", "cold-read", "store-requests"),
 )

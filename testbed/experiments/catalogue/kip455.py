@@ -5,23 +5,22 @@ Each step expects the behavior of KRaft. `kip` describes where the KIP's text di
 
 from results.contract.steps import RequiredState
 from testbed.experiments.kip455_actions import (
-    RELEASE_THROTTLE,
-    AddPartitions,
-    DeleteTopic,
-    ElectPreferredLeader,
+    DELETE_TOPIC,
+    ELECT_PREFERRED_LEADER,
+    NO_ACTION,
+    REASSIGN_UNKNOWN_TOPIC,
+    START_BROKERS,
     ExpectedState,
-    KillBroker,
-    NoAction,
-    Reassign,
-    ReassignUnknownTopic,
-    ScenarioStep,
-    StartBrokers,
-    before,
+    add_partitions,
     cancel,
     end,
+    kill_broker,
+    let_go,
     moving,
     never,
     reassign,
+    reassign_all,
+    step,
     still,
 )
 from testbed.experiments.kip455_executor import kip455_experiment
@@ -35,7 +34,7 @@ _PREFERRED_UNDER_WAY = moving(adding=(4,), removing=(3,), staying=(1, 2))
 _PREFERRED_DONE = still((4, 1, 2), ordered=True, leaders=(1,))
 _PARTITION_ADDED = still((4, 5, 6, 1), ordered=True, leaders=(4,))
 _ERRORS_REFUSED = "INVALID_REPLICA_ASSIGNMENT for 0"
-_ERRORS_UNTOUCHED = (before(_STILL_123), end("untouched", _STILL_123))
+_ERRORS_UNTOUCHED = (_STILL_123, end("untouched", _STILL_123))
 _TARGET_DEAD_WAITS = moving(adding=(6,), removing=(3,), staying=(1, 2))
 _TARGET_DEAD_DONE = still((1, 2, 6), ordered=True, leaders=(1,))
 _LEADER_DIES_UNDER_WAY = moving(adding=(1,), removing=(4,), staying=(5, 6))
@@ -43,7 +42,7 @@ _LEADER_DIES_WITHOUT = moving(adding=(1,), removing=(4,), staying=(5, 6), isr=(5
 _MANY_COUNT = 2000
 _MANY_CHECKED = (0, 999, 1000, 1999)
 _MANY_WAITS = moving(adding=(4,), removing=(1,))
-_MANY_TO_FOUR = Reassign(dict.fromkeys(range(_MANY_COUNT), (4,)))
+_MANY_TO_FOUR = reassign_all(dict.fromkeys(range(_MANY_COUNT), (4,)))
 
 
 def _many_all(name: str, wanted: RequiredState) -> tuple[ExpectedState, ...]:
@@ -58,29 +57,22 @@ EXPERIMENTS = (
         order=1,
         smoke=True,
         brief=7,
-        partitions=[(1, 2, 3)],
         steps=[
-            ScenarioStep(
+            step(
                 "asked",
                 reassign(4, 3, 2),
-                (
-                    before(still((1, 2, 3), ordered=True, leaders=(1,))),
-                    end("moving", _EXCHANGE, kip="R: [1, 4, 3, 2], I: [1, 2, 3], AR: [4], RR: [1]"),
-                    end("merged", RequiredState(order=(4, 3, 2, 1), leaders=(1,)), kip="R: [1, 4, 3, 2]"),
-                ),
+                still((1, 2, 3), ordered=True, leaders=(1,)),
+                end("moving", _EXCHANGE, kip="R: [1, 4, 3, 2], I: [1, 2, 3], AR: [4], RR: [1]"),
+                end("merged", RequiredState(order=(4, 3, 2, 1), leaders=(1,)), kip="R: [1, 4, 3, 2]"),
             ),
-            ScenarioStep(
-                "let-go",
-                RELEASE_THROTTLE,
-                (
-                    before(_EXCHANGE),
-                    never(
-                        "in-sync-and-listed",
-                        RequiredState(adding=(4,), in_sync=(4,)),
-                        kip="a state of its own: R: [1, 4, 3, 2], I: [1, 2, 3, 4], AR: [4], RR: [1]",
-                    ),
-                    end("done", still((4, 3, 2), ordered=True, leaders=(4,)), kip="R: [4, 3, 2], I: [2, 3, 4]"),
+            let_go(
+                _EXCHANGE,
+                never(
+                    "in-sync-and-listed",
+                    RequiredState(adding=(4,), in_sync=(4,)),
+                    kip="a state of its own: R: [1, 4, 3, 2], I: [1, 2, 3, 4], AR: [4], RR: [1]",
                 ),
+                end("done", still((4, 3, 2), ordered=True, leaders=(4,)), kip="R: [4, 3, 2], I: [2, 3, 4]"),
             ),
         ],
     ),
@@ -94,35 +86,27 @@ EXPERIMENTS = (
         smoke=True,
         partitions=[_ROWS_OLD],
         steps=[
-            ScenarioStep(
+            step(
                 "asked",
                 reassign(*_ROWS_NEW),
-                (
-                    before(still(_ROWS_OLD, ordered=True, leaders=(1,))),
-                    end("row-2", _ROWS_SECOND),
-                    end("row-2-order", RequiredState(order=(*_ROWS_NEW, *_ROWS_OLD), leaders=(1,))),
-                ),
+                still(_ROWS_OLD, ordered=True, leaders=(1,)),
+                end("row-2", _ROWS_SECOND),
+                end("row-2-order", RequiredState(order=(*_ROWS_NEW, *_ROWS_OLD), leaders=(1,))),
             ),
-            ScenarioStep(
-                "let-go",
-                RELEASE_THROTTLE,
-                (
-                    before(_ROWS_SECOND),
-                    never(
-                        "row-3",
-                        RequiredState(adding=_ROWS_NEW, isr=(*_ROWS_OLD, *_ROWS_NEW)),
-                        kip="all six in sync, AR and RR still listed",
-                    ),
-                    never(
-                        "row-4", RequiredState(adding=_ROWS_NEW, leaders=(4,)), kip="4 leads, AR and RR still listed"
-                    ),
-                    never(
-                        "row-5",
-                        RequiredState(adding=_ROWS_NEW, isr=_ROWS_NEW),
-                        kip="the old ones out of the ISR, AR and RR still listed",
-                    ),
-                    end("row-6", still(_ROWS_NEW, ordered=True, leaders=(4,))),
+            let_go(
+                _ROWS_SECOND,
+                never(
+                    "row-3",
+                    RequiredState(adding=_ROWS_NEW, isr=(*_ROWS_OLD, *_ROWS_NEW)),
+                    kip="all six in sync, AR and RR still listed",
                 ),
+                never("row-4", RequiredState(adding=_ROWS_NEW, leaders=(4,)), kip="4 leads, AR and RR still listed"),
+                never(
+                    "row-5",
+                    RequiredState(adding=_ROWS_NEW, isr=_ROWS_NEW),
+                    kip="the old ones out of the ISR, AR and RR still listed",
+                ),
+                end("row-6", still(_ROWS_NEW, ordered=True, leaders=(4,))),
             ),
         ],
     ),
@@ -134,16 +118,14 @@ EXPERIMENTS = (
         brokers=3,
         partitions=[(1, 2)],
         steps=[
-            ScenarioStep("up", reassign(1, 2, 3), (before(still((1, 2), leaders=(1,))), end("moving", _FACTOR_UP))),
-            ScenarioStep("let-go", RELEASE_THROTTLE, (before(_FACTOR_UP), end("done", _STILL_123))),
-            ScenarioStep(
+            step("up", reassign(1, 2, 3), still((1, 2), leaders=(1,)), end("moving", _FACTOR_UP)),
+            let_go(_FACTOR_UP, end("done", _STILL_123)),
+            step(
                 "down",
                 reassign(3),
-                (
-                    before(_STILL_123),
-                    never("removing", RequiredState(removing=(1, 2)), kip="a step of its own: AR [], RR [1, 2]"),
-                    end("done", still((3,), leaders=(3,))),
-                ),
+                _STILL_123,
+                never("removing", RequiredState(removing=(1, 2)), kip="a step of its own: AR [], RR [1, 2]"),
+                end("done", still((3,), leaders=(3,))),
             ),
         ],
     ),
@@ -153,18 +135,14 @@ EXPERIMENTS = (
         "the preferred leader is elected after a move",
         order=10,
         brief=9,
-        partitions=[(1, 2, 3)],
         steps=[
-            ScenarioStep(
-                "asked",
-                reassign(4, 1, 2),
-                (before(still((1, 2, 3), leaders=(1,))), end("moving", _PREFERRED_UNDER_WAY)),
-            ),
-            ScenarioStep("let-go", RELEASE_THROTTLE, (before(_PREFERRED_UNDER_WAY), end("done", _PREFERRED_DONE))),
-            ScenarioStep(
+            step("asked", reassign(4, 1, 2), still((1, 2, 3), leaders=(1,)), end("moving", _PREFERRED_UNDER_WAY)),
+            let_go(_PREFERRED_UNDER_WAY, end("done", _PREFERRED_DONE)),
+            step(
                 "elected",
-                ElectPreferredLeader(),
-                (before(_PREFERRED_DONE), end("leads", RequiredState(order=(4, 1, 2), leaders=(4,)))),
+                ELECT_PREFERRED_LEADER,
+                _PREFERRED_DONE,
+                end("leads", RequiredState(order=(4, 1, 2), leaders=(4,))),
             ),
         ],
     ),
@@ -174,30 +152,24 @@ EXPERIMENTS = (
         "kip455-partitions-added",
         "partitions are added to a topic while it moves",
         order=11,
-        partitions=[(1, 2, 3)],
         steps=[
-            ScenarioStep(
-                "asked", reassign(4, 2, 3), (before(still((1, 2, 3), leaders=(1,))), end("moving", _EXCHANGE))
-            ),
-            ScenarioStep(
+            step("asked", reassign(4, 2, 3), still((1, 2, 3), leaders=(1,)), end("moving", _EXCHANGE)),
+            step(
                 "as-many-as-before",
-                AddPartitions([(4, 5, 6)]),
-                (before(_EXCHANGE), end("moving-on", _EXCHANGE)),
-                "INVALID_REPLICA_ASSIGNMENT",
+                add_partitions((4, 5, 6)),
+                _EXCHANGE,
+                end("moving-on", _EXCHANGE),
+                answer="INVALID_REPLICA_ASSIGNMENT",
             ),
-            ScenarioStep(
+            step(
                 "as-many-as-now",
-                AddPartitions([(4, 5, 6, 1)]),
-                (before(_EXCHANGE), end("moving-on", _EXCHANGE), end("new", _PARTITION_ADDED, 1)),
+                add_partitions((4, 5, 6, 1)),
+                _EXCHANGE,
+                end("moving-on", _EXCHANGE),
+                end("new", _PARTITION_ADDED, 1),
             ),
-            ScenarioStep(
-                "let-go",
-                RELEASE_THROTTLE,
-                (
-                    before(_EXCHANGE),
-                    end("done", still((4, 2, 3), ordered=True, leaders=(4,))),
-                    end("new", _PARTITION_ADDED, 1),
-                ),
+            let_go(
+                _EXCHANGE, end("done", still((4, 2, 3), ordered=True, leaders=(4,))), end("new", _PARTITION_ADDED, 1)
             ),
         ],
     ),
@@ -206,13 +178,10 @@ EXPERIMENTS = (
         "kip455-topic-deleted",
         "a topic is deleted while it moves",
         order=12,
-        partitions=[(1, 2, 3)],
         steps=[
-            ScenarioStep(
-                "asked", reassign(4, 2, 3), (before(still((1, 2, 3), leaders=(1,))), end("moving", _EXCHANGE))
-            ),
-            ScenarioStep("deleted", DeleteTopic(), (before(_EXCHANGE), end("gone", RequiredState(gone=True)))),
-            ScenarioStep("nothing-left", cancel(), answer="UNKNOWN_TOPIC_OR_PARTITION for 0"),
+            step("asked", reassign(4, 2, 3), still((1, 2, 3), leaders=(1,)), end("moving", _EXCHANGE)),
+            step("deleted", DELETE_TOPIC, _EXCHANGE, end("gone", RequiredState(gone=True))),
+            step("nothing-left", cancel(), answer="UNKNOWN_TOPIC_OR_PARTITION for 0"),
         ],
     ),
     # The controller refuses some partitions by the protocol's error names, and accepts the others of the same request.
@@ -222,23 +191,21 @@ EXPERIMENTS = (
         order=13,
         partitions=[(1, 2, 3), (1, 2, 3)],
         steps=[
-            ScenarioStep("nothing-to-cancel", cancel(), _ERRORS_UNTOUCHED, "NO_REASSIGNMENT_IN_PROGRESS for 0"),
-            ScenarioStep("no-such-broker", reassign(99, 2, 3), _ERRORS_UNTOUCHED, _ERRORS_REFUSED),
-            ScenarioStep("negative", reassign(-1, 2, 3), _ERRORS_UNTOUCHED, _ERRORS_REFUSED),
-            ScenarioStep("twice-the-same", reassign(2, 2, 3), _ERRORS_UNTOUCHED, _ERRORS_REFUSED),
-            ScenarioStep(
-                "no-such-topic", ReassignUnknownTopic(), _ERRORS_UNTOUCHED, "UNKNOWN_TOPIC_OR_PARTITION for 0"
+            step("nothing-to-cancel", cancel(), *_ERRORS_UNTOUCHED, answer="NO_REASSIGNMENT_IN_PROGRESS for 0"),
+            step("no-such-broker", reassign(99, 2, 3), *_ERRORS_UNTOUCHED, answer=_ERRORS_REFUSED),
+            step("negative", reassign(-1, 2, 3), *_ERRORS_UNTOUCHED, answer=_ERRORS_REFUSED),
+            step("twice-the-same", reassign(2, 2, 3), *_ERRORS_UNTOUCHED, answer=_ERRORS_REFUSED),
+            step(
+                "no-such-topic", REASSIGN_UNKNOWN_TOPIC, *_ERRORS_UNTOUCHED, answer="UNKNOWN_TOPIC_OR_PARTITION for 0"
             ),
-            ScenarioStep(
+            step(
                 "one-of-three",
-                Reassign({0: (4, 2, 3), 1: (99,), 7: (1,)}),
-                (
-                    before(_STILL_123),
-                    end("moving", _EXCHANGE),
-                    never("one-not-moving", _EXCHANGE, 1),
-                    end("one-untouched", _STILL_123, 1),
-                ),
-                "INVALID_REPLICA_ASSIGNMENT for 1; UNKNOWN_TOPIC_OR_PARTITION for 7",
+                reassign_all({0: (4, 2, 3), 1: (99,), 7: (1,)}),
+                _STILL_123,
+                end("moving", _EXCHANGE),
+                never("one-not-moving", _EXCHANGE, 1),
+                end("one-untouched", _STILL_123, 1),
+                answer="INVALID_REPLICA_ASSIGNMENT for 1; UNKNOWN_TOPIC_OR_PARTITION for 7",
             ),
         ],
     ),
@@ -247,22 +214,19 @@ EXPERIMENTS = (
         "kip455-target-dead",
         "a target broker is down, then back",
         order=14,
-        partitions=[(1, 2, 3)],
         hold_bytes_per_s=None,
         steps=[
-            ScenarioStep("six-down", KillBroker(6)),
-            ScenarioStep(
-                "asked", reassign(1, 2, 6), (before(still((1, 2, 3), leaders=(1,))), end("waits", _TARGET_DEAD_WAITS))
-            ),
-            ScenarioStep(
+            step("six-down", kill_broker(6)),
+            step("asked", reassign(1, 2, 6), still((1, 2, 3), leaders=(1,)), end("waits", _TARGET_DEAD_WAITS)),
+            step(
                 "still-waits",
-                NoAction(),
-                (before(_TARGET_DEAD_WAITS), never("done", _TARGET_DEAD_DONE), end("waits", _TARGET_DEAD_WAITS)),
+                NO_ACTION,
+                _TARGET_DEAD_WAITS,
+                never("done", _TARGET_DEAD_DONE),
+                end("waits", _TARGET_DEAD_WAITS),
                 settle_s=3.0,
             ),
-            ScenarioStep(
-                "six-back", StartBrokers(), (before(_TARGET_DEAD_WAITS), end("done", _TARGET_DEAD_DONE)), timeout_s=60.0
-            ),
+            step("six-back", START_BROKERS, _TARGET_DEAD_WAITS, end("done", _TARGET_DEAD_DONE), timeout_s=60.0),
         ],
     ),
     # The leader, a removing replica, dies during the move. Another replica leads, and the move ends without it.
@@ -274,27 +238,17 @@ EXPERIMENTS = (
         bytes=6_000_000,
         doomed=(4,),
         steps=[
-            ScenarioStep(
-                "asked",
-                reassign(1, 5, 6),
-                (before(still((4, 5, 6), leaders=(4,))), end("moving", _LEADER_DIES_UNDER_WAY)),
-            ),
-            ScenarioStep(
+            step("asked", reassign(1, 5, 6), still((4, 5, 6), leaders=(4,)), end("moving", _LEADER_DIES_UNDER_WAY)),
+            step(
                 "leader-down",
-                KillBroker(4),
-                (
-                    before(_LEADER_DIES_UNDER_WAY),
-                    end("moving-on", _LEADER_DIES_WITHOUT),
-                    end("another-leads", RequiredState(leaders=(5, 6))),
-                ),
+                kill_broker(4),
+                _LEADER_DIES_UNDER_WAY,
+                end("moving-on", _LEADER_DIES_WITHOUT),
+                end("another-leads", RequiredState(leaders=(5, 6))),
                 timeout_s=40.0,
             ),
-            ScenarioStep(
-                "let-go",
-                RELEASE_THROTTLE,
-                (before(_LEADER_DIES_WITHOUT), end("done", still((1, 5, 6), ordered=True, leaders=(5, 6)))),
-            ),
-            ScenarioStep("leader-back", StartBrokers()),
+            let_go(_LEADER_DIES_WITHOUT, end("done", still((1, 5, 6), ordered=True, leaders=(5, 6)))),
+            step("leader-back", START_BROKERS),
         ],
     ),
     # The scenario requests, lists and cancels 2,000 moves while their target is down, and executes them after its
@@ -308,21 +262,14 @@ EXPERIMENTS = (
         bytes=0,
         hold_bytes_per_s=None,
         steps=[
-            ScenarioStep("four-down", KillBroker(4)),
-            ScenarioStep(
-                "asked", _MANY_TO_FOUR, (before(still((1,))), *_many_all("waits", _MANY_WAITS)), timeout_s=60.0
+            step("four-down", kill_broker(4)),
+            step("asked", _MANY_TO_FOUR, still((1,)), *_many_all("waits", _MANY_WAITS), timeout_s=60.0),
+            step(
+                "cancelled", cancel(*range(_MANY_COUNT)), _MANY_WAITS, *_many_all("back", still((1,))), timeout_s=60.0
             ),
-            ScenarioStep(
-                "cancelled",
-                cancel(*range(_MANY_COUNT)),
-                (before(_MANY_WAITS), *_many_all("back", still((1,)))),
-                timeout_s=60.0,
-            ),
-            ScenarioStep("four-back", StartBrokers()),
-            ScenarioStep(
-                "asked-again", _MANY_TO_FOUR, (before(still((1,))), *_many_all("moved", still((4,)))), timeout_s=120.0
-            ),
-            ScenarioStep("deleted", DeleteTopic(), (end("gone", RequiredState(gone=True)),)),
+            step("four-back", START_BROKERS),
+            step("asked-again", _MANY_TO_FOUR, still((1,)), *_many_all("moved", still((4,))), timeout_s=120.0),
+            step("deleted", DELETE_TOPIC, None, end("gone", RequiredState(gone=True))),
         ],
     ),
 )

@@ -2,18 +2,17 @@
 
 from results.contract.steps import RequiredState
 from testbed.experiments.kip455_actions import (
-    RELEASE_THROTTLE,
-    KillBroker,
-    KillController,
-    ScenarioStep,
-    StartBrokers,
-    before,
+    KILL_CONTROLLER,
+    START_BROKERS,
     cancel,
     end,
+    kill_broker,
+    let_go,
     moving,
     never,
     reassign,
     seen,
+    step,
     still,
 )
 from testbed.experiments.kip455_executor import DEDICATED, kip455_experiment
@@ -39,34 +38,25 @@ EXPERIMENTS = (
         order=2,
         smoke=True,
         brief=8,
-        partitions=[(1, 2, 3)],
         hold_bytes_per_s=None,
         steps=[
-            ScenarioStep("five-down", KillBroker(5)),
-            ScenarioStep(
+            step("five-down", kill_broker(5)),
+            step(
                 "asked",
                 reassign(3, 4, 5),
-                (
-                    before(still((1, 2, 3), ordered=True, leaders=(1,))),
-                    seen(
-                        "moving",
-                        moving(_ADDED, _REMOVED, _STAYS),
-                        kip="I: [1, 2, 3], AR: [4, 5], RR: [1, 2]",
-                    ),
-                    end("four-in-sync", _FOUR_IN_SYNC, kip="I: [1, 2, 3, 4], AR: [4, 5], RR: [1, 2]"),
-                ),
+                still((1, 2, 3), ordered=True, leaders=(1,)),
+                seen("moving", moving(_ADDED, _REMOVED, _STAYS), kip="I: [1, 2, 3], AR: [4, 5], RR: [1, 2]"),
+                end("four-in-sync", _FOUR_IN_SYNC, kip="I: [1, 2, 3, 4], AR: [4, 5], RR: [1, 2]"),
             ),
-            ScenarioStep(
+            step(
                 "cancelled",
                 cancel(),
-                (
-                    before(_FOUR_IN_SYNC),
-                    end("back", still((1, 2, 3), leaders=(1,)), kip="R: [1, 2, 3], I: [1, 2, 3], AR: [], RR: []"),
-                    end("order", RequiredState(order=(3, 1, 2)), kip="R: [1, 2, 3]; the order is not guaranteed"),
-                ),
+                _FOUR_IN_SYNC,
+                end("back", still((1, 2, 3), leaders=(1,)), kip="R: [1, 2, 3], I: [1, 2, 3], AR: [], RR: []"),
+                end("order", RequiredState(order=(3, 1, 2)), kip="R: [1, 2, 3]; the order is not guaranteed"),
             ),
-            ScenarioStep("again", cancel(), answer="NO_REASSIGNMENT_IN_PROGRESS for 0"),
-            ScenarioStep("five-back", StartBrokers()),
+            step("again", cancel(), answer="NO_REASSIGNMENT_IN_PROGRESS for 0"),
+            step("five-back", START_BROKERS),
         ],
     ),
     # The user overrides a move before its adding replica is in sync: [1, 2, 3] to [4, 2, 3], then to [5, 2, 3].
@@ -74,24 +64,15 @@ EXPERIMENTS = (
         "kip455-override",
         "another target before the adding replica is in sync",
         order=4,
-        partitions=[(1, 2, 3)],
         steps=[
-            ScenarioStep(
-                "asked", reassign(4, 2, 3), (before(still((1, 2, 3), leaders=(1,))), end("moving", _EXCHANGE))
-            ),
-            ScenarioStep(
+            step("asked", reassign(4, 2, 3), still((1, 2, 3), leaders=(1,)), end("moving", _EXCHANGE)),
+            step(
                 "overridden",
                 reassign(5, 2, 3),
-                (
-                    before(_EXCHANGE),
-                    end("moving", _OVERRIDDEN, kip="4 leaves R at once: R {1, 2, 3, 5}, AR {5}, RR {1}"),
-                ),
+                _EXCHANGE,
+                end("moving", _OVERRIDDEN, kip="4 leaves R at once: R {1, 2, 3, 5}, AR {5}, RR {1}"),
             ),
-            ScenarioStep(
-                "let-go",
-                RELEASE_THROTTLE,
-                (before(_OVERRIDDEN), end("done", still((5, 2, 3), ordered=True, leaders=(5,)))),
-            ),
+            let_go(_OVERRIDDEN, end("done", still((5, 2, 3), ordered=True, leaders=(5,)))),
         ],
     ),
     # The second target shares an adding replica with the first: [1, 2, 3] to [4, 5, 3], then to [4, 6, 3].
@@ -99,30 +80,15 @@ EXPERIMENTS = (
         "kip455-override-overlapping",
         "another target that shares an adding replica with the first",
         order=5,
-        partitions=[(1, 2, 3)],
         steps=[
-            ScenarioStep(
-                "asked",
-                reassign(4, 5, 3),
-                (before(still((1, 2, 3), leaders=(1,))), end("moving", _OVERLAPPING_FIRST)),
-            ),
-            ScenarioStep(
+            step("asked", reassign(4, 5, 3), still((1, 2, 3), leaders=(1,)), end("moving", _OVERLAPPING_FIRST)),
+            step(
                 "overridden",
                 reassign(4, 6, 3),
-                (
-                    before(_OVERLAPPING_FIRST),
-                    end(
-                        "moving",
-                        _OVERLAPPING_SECOND,
-                        kip="4 is adding still, 5 leaves at once: AR {4, 6}, RR {1, 2}",
-                    ),
-                ),
+                _OVERLAPPING_FIRST,
+                end("moving", _OVERLAPPING_SECOND, kip="4 is adding still, 5 leaves at once: AR {4, 6}, RR {1, 2}"),
             ),
-            ScenarioStep(
-                "let-go",
-                RELEASE_THROTTLE,
-                (before(_OVERLAPPING_SECOND), end("done", still((4, 6, 3), ordered=True, leaders=(4,)))),
-            ),
+            let_go(_OVERLAPPING_SECOND, end("done", still((4, 6, 3), ordered=True, leaders=(4,)))),
         ],
     ),
     # The user cancels an overridden move: [1, 2, 3] to [4, 2, 3], then to [5, 2, 3]. The KIP restores the original
@@ -132,32 +98,17 @@ EXPERIMENTS = (
         "kip455-override-cancelled",
         "a move is overridden, then cancelled",
         order=6,
-        partitions=[(1, 2, 3)],
         steps=[
-            ScenarioStep(
-                "asked", reassign(4, 2, 3), (before(still((1, 2, 3), leaders=(1,))), end("moving", _EXCHANGE))
-            ),
-            ScenarioStep("overridden", reassign(5, 2, 3), (before(_EXCHANGE), end("moving", _OVERRIDDEN))),
-            ScenarioStep(
+            step("asked", reassign(4, 2, 3), still((1, 2, 3), leaders=(1,)), end("moving", _EXCHANGE)),
+            step("overridden", reassign(5, 2, 3), _EXCHANGE, end("moving", _OVERRIDDEN)),
+            step(
                 "cancelled",
                 cancel(),
-                (
-                    before(_OVERRIDDEN),
-                    end(
-                        "four-stays",
-                        _FOUR_ADDED,
-                        kip="the replica set prior to the reassignment, {1, 2, 3}",
-                    ),
-                ),
+                _OVERRIDDEN,
+                end("four-stays", _FOUR_ADDED, kip="the replica set prior to the reassignment, {1, 2, 3}"),
             ),
-            ScenarioStep(
-                "let-go",
-                RELEASE_THROTTLE,
-                (before(_FOUR_ADDED), end("four-in-sync", still((1, 2, 3, 4)))),
-            ),
-            ScenarioStep(
-                "back", reassign(1, 2, 3), (before(still((1, 2, 3, 4))), end("done", still((1, 2, 3), ordered=True)))
-            ),
+            let_go(_FOUR_ADDED, end("four-in-sync", still((1, 2, 3, 4)))),
+            step("back", reassign(1, 2, 3), still((1, 2, 3, 4)), end("done", still((1, 2, 3), ordered=True))),
         ],
     ),
     # The user gives a move its original replicas as target. KRaft does not treat this as a cancellation: the new
@@ -167,23 +118,18 @@ EXPERIMENTS = (
         "kip455-override-back",
         "a move is overridden with the replicas it came from",
         order=7,
-        partitions=[(1, 2, 3)],
         steps=[
-            ScenarioStep(
-                "asked", reassign(4, 2, 3), (before(still((1, 2, 3), leaders=(1,))), end("moving", _EXCHANGE))
-            ),
-            ScenarioStep(
+            step("asked", reassign(4, 2, 3), still((1, 2, 3), leaders=(1,)), end("moving", _EXCHANGE)),
+            step(
                 "back",
                 reassign(1, 2, 3),
-                (
-                    before(_EXCHANGE),
-                    never("done", _STILL_123, kip="a new move, with AR [] and RR []: done at once"),
-                    end("adding-and-removing", _ADDING_AND_REMOVING),
-                ),
+                _EXCHANGE,
+                never("done", _STILL_123, kip="a new move, with AR [] and RR []: done at once"),
+                end("adding-and-removing", _ADDING_AND_REMOVING),
                 settle_s=2.0,
             ),
-            ScenarioStep("cancelled", cancel(), (before(_ADDING_AND_REMOVING), end("done", _STILL_123))),
-            ScenarioStep("nothing-left", cancel(), answer="NO_REASSIGNMENT_IN_PROGRESS for 0"),
+            step("cancelled", cancel(), _ADDING_AND_REMOVING, end("done", _STILL_123)),
+            step("nothing-left", cancel(), answer="NO_REASSIGNMENT_IN_PROGRESS for 0"),
         ],
     ),
     # The user requests the same target again during the move. Nothing changes.
@@ -191,26 +137,17 @@ EXPERIMENTS = (
         "kip455-override-same",
         "the same target again",
         order=8,
-        partitions=[(1, 2, 3)],
         steps=[
-            ScenarioStep(
-                "asked", reassign(4, 2, 3), (before(still((1, 2, 3), leaders=(1,))), end("moving", _EXCHANGE))
-            ),
-            ScenarioStep(
+            step("asked", reassign(4, 2, 3), still((1, 2, 3), leaders=(1,)), end("moving", _EXCHANGE)),
+            step(
                 "again",
                 reassign(4, 2, 3),
-                (
-                    before(_EXCHANGE),
-                    never("not-moving", RequiredState(adding=()), kip="the move is cancelled, and begins again"),
-                    end("moving", _EXCHANGE),
-                ),
+                _EXCHANGE,
+                never("not-moving", RequiredState(adding=()), kip="the move is cancelled, and begins again"),
+                end("moving", _EXCHANGE),
                 settle_s=1.0,
             ),
-            ScenarioStep(
-                "let-go",
-                RELEASE_THROTTLE,
-                (before(_EXCHANGE), end("done", still((4, 2, 3), ordered=True, leaders=(4,)))),
-            ),
+            let_go(_EXCHANGE, end("done", still((4, 2, 3), ordered=True, leaders=(4,)))),
         ],
     ),
     # The user overrides a move while no controller is active. The next active controller accepts the request. The
@@ -225,21 +162,17 @@ EXPERIMENTS = (
         partitions=[(1,)],
         bytes=8_000_000,
         steps=[
-            ScenarioStep("asked", reassign(2), (before(still((1,))), end("moving", _FAILOVER_FIRST))),
-            ScenarioStep("controller-down", KillController()),
-            ScenarioStep(
+            step("asked", reassign(2), still((1,)), end("moving", _FAILOVER_FIRST)),
+            step("controller-down", KILL_CONTROLLER),
+            step(
                 "overridden",
                 reassign(3),
-                (
-                    before(_FAILOVER_FIRST),
-                    end("moving", _FAILOVER_SECOND, kip="2 leaves R at once: R {1, 3}, AR {3}, RR {1}"),
-                ),
+                _FAILOVER_FIRST,
+                end("moving", _FAILOVER_SECOND, kip="2 leaves R at once: R {1, 3}, AR {3}, RR {1}"),
                 timeout_s=40.0,
             ),
-            ScenarioStep("controller-back", StartBrokers()),
-            ScenarioStep(
-                "let-go", RELEASE_THROTTLE, (before(_FAILOVER_SECOND), end("done", still((3,), leaders=(3,))))
-            ),
+            step("controller-back", START_BROKERS),
+            let_go(_FAILOVER_SECOND, end("done", still((3,), leaders=(3,)))),
         ],
     ),
 )

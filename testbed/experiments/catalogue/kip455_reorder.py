@@ -1,15 +1,7 @@
 """A reassignment that only reorders the replicas: no data moves, and the leader stays until an election."""
 
 from results.contract.steps import RequiredState
-from testbed.experiments.kip455_actions import (
-    ElectPreferredLeader,
-    ScenarioStep,
-    before,
-    end,
-    never,
-    reassign,
-    still,
-)
+from testbed.experiments.kip455_actions import ELECT_PREFERRED_LEADER, end, never, reassign, step, still
 from testbed.experiments.kip455_executor import kip455_experiment
 
 _BEFORE = still((1, 2, 3), ordered=True, leaders=(1,))
@@ -19,21 +11,14 @@ EXPERIMENT = kip455_experiment(
     "kip455-reorder",
     "only the order of the replicas changes",
     order=16,
-    partitions=[(1, 2, 3)],
     steps=[
-        ScenarioStep(
+        step(
             "asked",
             reassign(3, 2, 1),
-            (
-                before(_BEFORE),
-                never("adding", RequiredState(adding=(3,)), kip="AR: [], RR: []"),
-                end("reordered", _REORDERED),
-            ),
+            _BEFORE,
+            never("adding", RequiredState(adding=(3,)), kip="AR: [], RR: []"),
+            end("reordered", _REORDERED),
         ),
-        ScenarioStep(
-            "elected",
-            ElectPreferredLeader(),
-            (before(_REORDERED), end("leads", RequiredState(order=(3, 2, 1), leaders=(3,)))),
-        ),
+        step("elected", ELECT_PREFERRED_LEADER, _REORDERED, end("leads", RequiredState(order=(3, 2, 1), leaders=(3,)))),
     ],
 )

@@ -5,26 +5,20 @@ response whole. Here the first response exceeds quota × window, and the first w
 well below quota × window (`response=1MiB`) keeps the quota.
 """
 
-from collections.abc import Mapping
+from dataclasses import replace
 
 from testbed.experiments.criteria import BOUNDS
-from testbed.experiments.experiment import Hosts, Settings, SuiteScenario, Value, number
-from testbed.experiments.kip73_layouts import side, sized_for
-from testbed.experiments.layout import Layout, PartitionGroup
+from testbed.experiments.experiment import Hosts, Settings, SuiteScenario, number
+from testbed.experiments.kip73_layouts import lasting, moved, side, throttled_layout
+from testbed.experiments.layout import Layout
 from testbed.experiments.throttled_move import MODES, parameters, response, throttled_experiment
 
 
 def _layout(settings: Settings, hosts: Hosts) -> Layout:
     a, b = hosts
-    moved = PartitionGroup("kip73", range(int(number(settings, "partitions"))), (a,), (b,), 1)
     # One partition, larger than a response: it shows that the control is not limited, and uses little of the first one.
     control = side("control", a, b, round(1.5 * number(settings, "response")), 1)
-    found = Layout((moved,), calibration=side("calibration", a, b, 32_000_000), control=control)
-    return sized_for(found, number(settings, "rate"), number(settings, "preload"))
-
-
-def _properties(settings: Mapping[str, Value]) -> Mapping[str, str]:
-    return {"replica.fetch.response.max.bytes": str(int(number(settings, "response")))}
+    return lasting(settings, replace(throttled_layout([moved(settings, (a,), (b,))], a, b), control=control))
 
 
 EXPERIMENT = throttled_experiment(
@@ -33,13 +27,13 @@ EXPERIMENT = throttled_experiment(
     brokers=2,
     parameters=parameters(response("32MiB"), rate="2MB/s", fetch="default"),
     layout=_layout,
-    properties=_properties,
+    properties=lambda settings: {"replica.fetch.response.max.bytes": str(int(number(settings, "response")))},
     profiles={"release": {"preload": "120s"}},
     # One response exceeds a window's quota: any average over a window depends on the position of the window.
     criteria=("first-window", *BOUNDS, "control-unthrottled", "nic-conservation"),
     suites=(
         SuiteScenario("kip73", ("ci",), "fetch-size", 14),
-        *SuiteScenario("kip73", ("release",), "fetch-size", 13, limit_s=1200.0).over("fetch", "tuned", "default"),
-        *SuiteScenario("kip435", ("release",), "fetch-size", 12, limit_s=1800.0).over("mode", *MODES),
+        *SuiteScenario("kip73", ("release",), "fetch-size", 13).over("fetch", "tuned", "default"),
+        *SuiteScenario("kip435", ("release",), "fetch-size", 12).over("mode", *MODES),
     ),
 )

@@ -13,8 +13,8 @@ lasts three windows, plus the samples at their edges.
 from testbed.errors import UsageError
 from testbed.experiments.criteria import BOUNDS
 from testbed.experiments.experiment import Hosts, Parameter, Settings, SuiteScenario, above_zero, number
-from testbed.experiments.kip73_layouts import throttled_layout
-from testbed.experiments.layout import Layout, PartitionGroup
+from testbed.experiments.kip73_layouts import moved, throttled_layout
+from testbed.experiments.layout import Layout
 from testbed.experiments.mid_move_actions import LiveChange, MidMoveAction
 from testbed.experiments.throttled_move import MODES, parameters, throttled_experiment
 from testbed.units import format_byte_rate, parse_byte_rate, parse_duration
@@ -23,8 +23,8 @@ from testbed.units import format_byte_rate, parse_byte_rate, parse_duration
 def _layout(settings: Settings, hosts: Hosts) -> Layout:
     a, b = hosts
     rate, raised, lowered = (number(settings, name) for name in ("rate", "raised", "lowered"))
-    moved = PartitionGroup("kip73", range(int(number(settings, "partitions"))), (a,), (b,), 1)
-    return throttled_layout([moved], a, b).sized(round((rate + raised + lowered) * number(settings, "phase")))
+    whole = throttled_layout([moved(settings, (a,), (b,))], a, b)
+    return whole.sized(round((rate + raised + lowered) * number(settings, "phase")))
 
 
 def _action(settings: Settings, _hosts: Hosts) -> MidMoveAction:
@@ -54,8 +54,8 @@ EXPERIMENT = throttled_experiment(
     suites=(
         SuiteScenario("kip73", ("smoke",), "live-change", 2),
         SuiteScenario("kip73", ("ci",), "live-change", 9),
-        *SuiteScenario("kip73", ("release",), "live-change", 8, limit_s=1200.0).over("fetch", "tuned", "default"),
+        *SuiteScenario("kip73", ("release",), "live-change", 8).over("fetch", "tuned", "default"),
         *SuiteScenario("kip435", ("ci",), "live-change", 4).over("mode", "batched"),
-        *SuiteScenario("kip435", ("release",), "live-change", 7, limit_s=1800.0).over("mode", *MODES),
+        *SuiteScenario("kip435", ("release",), "live-change", 7).over("mode", *MODES),
     ),
 )

@@ -13,9 +13,9 @@ from results.criteria.phase_directions import WAIT_S
 from testbed.errors import UsageError
 from testbed.experiments.criteria import PROTECTED, RATES
 from testbed.experiments.experiment import Hosts, Parameter, Settings, SuiteScenario, Value, above_zero, number
-from testbed.experiments.kip73_layouts import side, sized_for, throttled_layout
+from testbed.experiments.kip73_layouts import lasting, moved, side, throttled_layout
 from testbed.experiments.layout import Layout, PartitionGroup
-from testbed.experiments.throttled_move import MODES, compare, load, parameters, response, throttled_experiment
+from testbed.experiments.throttled_move import COMPARE, MODES, load, parameters, response, throttled_experiment
 from testbed.units import format_duration, parse_byte_rate, parse_duration
 
 LOW_PARTITIONS, LOW_BYTES = 20, 4_000_000
@@ -36,16 +36,14 @@ def _layout(settings: Settings, hosts: Hosts) -> Layout:
             f"a response is worth {format_duration(round(left_out_s, 1))} of the throttle, not more than "
             f"lag={format_duration(number(settings, 'lag'))}: no ISR would shrink even if those in sync were held back"
         )
-    partitions = range(int(number(settings, "partitions")))
-    high = PartitionGroup("kip73", partitions, (a,), (b,), 1, number(settings, "inbound"))
+    high = moved(settings, (a,), (b,), number(settings, "inbound"))
     low = PartitionGroup("low", range(LOW_PARTITIONS), (a, b), (a, b), LOW_BYTES, number(settings, "low"))
     # One partition, larger than a response: smaller partitions would not show that the control is not limited.
     control = side("control", a, b, round(1.5 * number(settings, "response")), 1)
-    found = replace(throttled_layout([high, low], a, b, wildcard=True), control=control)
-    return sized_for(found, number(settings, "rate"), number(settings, "preload"))
+    return lasting(settings, replace(throttled_layout([high, low], a, b, wildcard=True), control=control))
 
 
-def _properties(settings: Mapping[str, Value]) -> Mapping[str, str]:
+def _properties(settings: Settings) -> Mapping[str, str]:
     return {
         "replica.fetch.response.max.bytes": str(int(number(settings, "response"))),
         "replica.lag.time.max.ms": str(round(1000 * number(settings, "lag"))),
@@ -58,7 +56,7 @@ EXPERIMENT = throttled_experiment(
     brokers=2,
     parameters=parameters(
         *load("1MB/s"),
-        compare(),
+        COMPARE,
         Parameter("low", "200kB/s", above_zero(parse_byte_rate), "what is written to the low-volume partitions"),
         response("20MiB"),
         Parameter("lag", "3s", _lag, "replica.lag.time.max.ms"),
@@ -71,7 +69,7 @@ EXPERIMENT = throttled_experiment(
     criteria=(*RATES, "no-isr-shrink", *PROTECTED),
     suites=(
         SuiteScenario("kip73", ("ci",), "mixed-volume", 10),
-        *SuiteScenario("kip73", ("release",), "mixed-volume", 9, limit_s=1200.0).over("fetch", "tuned", "default"),
-        *SuiteScenario("kip435", ("release",), "mixed-volume", 8, limit_s=1800.0).over("mode", *MODES),
+        *SuiteScenario("kip73", ("release",), "mixed-volume", 9).over("fetch", "tuned", "default"),
+        *SuiteScenario("kip435", ("release",), "mixed-volume", 8).over("mode", *MODES),
     ),
 )

@@ -4,19 +4,20 @@ from testbed.experiments.criteria import PROTECTED, RATES
 from testbed.experiments.experiment import SuiteScenario
 from testbed.experiments.kip73_layouts import one_to_two, two_node, two_to_one
 from testbed.experiments.throttled_move import (
+    ADD,
     BRIEF,
+    COMPARE,
     LIGHT,
     MODES,
     RELEASE,
-    add,
-    compare,
+    STORED,
     load,
     parameters,
-    stored,
     throttled_experiment,
 )
 
 TIERED = ("storage=tiered", "rate=4MB/s", "partitions=20")
+BATCHED = ("mode=batched", "reassignment-batch-size=10")
 
 EXPERIMENTS = (
     # KIP-73's first scenario: all partitions move from one broker to the other, under a throttle. KIP-73 asks for two
@@ -28,7 +29,7 @@ EXPERIMENTS = (
         "kip73-two-node",
         "all 100 partitions move from one broker to the other at the throttled rate (KIP-73's test plan)",
         brokers=2,
-        parameters=parameters(add(), stored()),
+        parameters=parameters(ADD, STORED),
         layout=two_node,
         suites=(
             # Partitions of more than three responses, so that one that is not held back shows.
@@ -37,49 +38,25 @@ EXPERIMENTS = (
             SuiteScenario("kip73", ("ci",), "two-node-default-fetch", 6, ("rate=4MB/s", "fetch=default")),
             *(
                 SuiteScenario(
-                    "kip73",
-                    ("release",),
-                    f"two-node-{rate}-{fetch}",
-                    1,
-                    (f"rate={rate}MB/s", f"fetch={fetch}"),
-                    limit_s=1200.0,
+                    "kip73", ("release",), f"two-node-{rate}-{fetch}", 1, (f"rate={rate}MB/s", f"fetch={fetch}")
                 )
                 for rate in (2, 5, 10, 20)
                 for fetch in ("tuned", "default")
             ),
             *(
-                SuiteScenario(
-                    "kip73", ("release",), f"two-node-add-{fetch}", 1, ("add=yes", f"fetch={fetch}"), limit_s=1200.0
-                )
+                SuiteScenario("kip73", ("release",), f"two-node-add-{fetch}", 1, ("add=yes", f"fetch={fetch}"))
                 for fetch in ("tuned", "default")
             ),
             *SuiteScenario("kip435", ("smoke",), "two-node", 1, (*BRIEF, "reassignment-batch-size=10")).over(
                 "mode", "batched", "incremental"
             ),
             *SuiteScenario("kip435", ("ci",), "two-node", 1, ("rate=5MB/s",)).over("mode", *MODES),
-            *SuiteScenario("kip435", ("release",), "two-node", 1, limit_s=1800.0).over("mode", *MODES),
-            SuiteScenario("s3", ("ci",), "throttle-tiered", 6, TIERED, topology="s3"),
-            SuiteScenario(
-                "s3",
-                ("ci",),
-                "batches-tiered",
-                7,
-                (*TIERED, "mode=batched", "reassignment-batch-size=10"),
-                topology="s3",
-            ),
-            SuiteScenario("s3", ("release",), "throttle-tiered", 6, TIERED, topology="s3", limit_s=1800.0),
-            SuiteScenario(
-                "s3",
-                ("release",),
-                "batches-tiered",
-                7,
-                (*TIERED, "mode=batched", "reassignment-batch-size=10"),
-                topology="s3",
-                limit_s=1800.0,
-            ),
+            *SuiteScenario("kip435", ("release",), "two-node", 1).over("mode", *MODES),
+            SuiteScenario("s3", ("ci", "release"), "throttle-tiered", 6, TIERED, topology="s3"),
+            SuiteScenario("s3", ("ci", "release"), "batches-tiered", 7, (*TIERED, *BATCHED), topology="s3"),
             SuiteScenario("brief", ("ci",), "move", 1, BRIEF),
             SuiteScenario("brief", ("ci",), "add", 2, (*BRIEF, "add=yes")),
-            SuiteScenario("brief", ("ci",), "batched", 3, (*BRIEF, "mode=batched", "reassignment-batch-size=10")),
+            SuiteScenario("brief", ("ci",), "batched", 3, (*BRIEF, *BATCHED)),
         ),
         # Each partition has one replica: no follower can leave the ISR.
         criteria=RATES,
@@ -90,15 +67,13 @@ EXPERIMENTS = (
         "kip73-two-node-produce",
         "as kip73-two-node, while clients write to the moving partitions: quota − inbound is left",
         brokers=2,
-        parameters=parameters(*load(), compare(), add()),
+        parameters=parameters(*load(), COMPARE, ADD),
         layout=two_node,
         profiles={"smoke": LIGHT, "release": RELEASE},
         suites=(
             SuiteScenario("kip73", ("ci",), "two-node-produce", 8, ("rate=3MB/s", "inbound=500kB/s")),
-            *SuiteScenario("kip73", ("release",), "two-node-produce", 7, limit_s=1200.0).over(
-                "fetch", "tuned", "default"
-            ),
-            *SuiteScenario("kip435", ("release",), "two-node-produce", 2, limit_s=1800.0).over("mode", *MODES),
+            *SuiteScenario("kip73", ("release",), "two-node-produce", 7).over("fetch", "tuned", "default"),
+            *SuiteScenario("kip435", ("release",), "two-node-produce", 2).over("mode", *MODES),
             SuiteScenario("brief", ("ci",), "under-load", 4, (*BRIEF, "inbound=500kB/s")),
         ),
         criteria=(*RATES, "no-isr-shrink", *PROTECTED),
@@ -110,12 +85,12 @@ EXPERIMENTS = (
         "kip73-one-to-two",
         "data moves from one broker to the other two, r = 2: the sender's quota binds",
         brokers=3,
-        parameters=parameters(stored(), rate="6MB/s", preload="62s"),
+        parameters=parameters(STORED, rate="6MB/s", preload="62s"),
         layout=one_to_two,
         suites=(
             SuiteScenario("kip73", ("ci",), "one-to-two", 1, ("rate=4MB/s",)),
-            *SuiteScenario("kip73", ("release",), "one-to-two", 2, limit_s=1200.0).over("fetch", "tuned", "default"),
-            *SuiteScenario("kip435", ("release",), "one-to-two", 3, limit_s=1800.0).over("mode", *MODES),
+            *SuiteScenario("kip73", ("release",), "one-to-two", 2).over("fetch", "tuned", "default"),
+            *SuiteScenario("kip435", ("release",), "one-to-two", 3).over("mode", *MODES),
         ),
         criteria=(*RATES, "no-isr-shrink"),
     ),
@@ -126,18 +101,16 @@ EXPERIMENTS = (
         "kip73-one-to-two-produce",
         "as kip73-one-to-two, while clients write to the moving partitions: quota − 2 × inbound is left",
         brokers=3,
-        parameters=parameters(*load("1MB/s"), compare(), rate="6MB/s", preload="62s"),
+        parameters=parameters(*load("1MB/s"), COMPARE, rate="6MB/s", preload="62s"),
         layout=one_to_two,
         profiles={"smoke": LIGHT, "release": RELEASE},
         suites=(
             SuiteScenario("kip73", ("ci",), "one-to-two-produce", 2, ("rate=3MB/s", "inbound=500kB/s")),
-            *SuiteScenario("kip73", ("release",), "one-to-two-produce", 3, limit_s=1200.0).over(
-                "fetch", "tuned", "default"
-            ),
+            *SuiteScenario("kip73", ("release",), "one-to-two-produce", 3).over("fetch", "tuned", "default"),
             *SuiteScenario("kip435", ("ci",), "one-to-two-produce", 2, ("rate=5MB/s", "inbound=1MB/s")).over(
                 "mode", *MODES
             ),
-            *SuiteScenario("kip435", ("release",), "one-to-two-produce", 4, limit_s=1800.0).over("mode", *MODES),
+            *SuiteScenario("kip435", ("release",), "one-to-two-produce", 4).over("mode", *MODES),
         ),
         criteria=(*RATES, "no-isr-shrink", *PROTECTED),
     ),
@@ -148,12 +121,12 @@ EXPERIMENTS = (
         "kip73-two-to-one",
         "data moves from two brokers to the third, r = 2: the receiver's quota binds",
         brokers=3,
-        parameters=parameters(stored(), rate="6MB/s"),
+        parameters=parameters(STORED, rate="6MB/s"),
         layout=two_to_one,
         suites=(
             SuiteScenario("kip73", ("ci",), "two-to-one", 3, ("rate=4MB/s",)),
-            *SuiteScenario("kip73", ("release",), "two-to-one", 4, limit_s=1200.0).over("fetch", "tuned", "default"),
-            *SuiteScenario("kip435", ("release",), "two-to-one", 5, limit_s=1800.0).over("mode", *MODES),
+            *SuiteScenario("kip73", ("release",), "two-to-one", 4).over("fetch", "tuned", "default"),
+            *SuiteScenario("kip435", ("release",), "two-to-one", 5).over("mode", *MODES),
         ),
         criteria=(*RATES, "no-isr-shrink"),
     ),
@@ -162,16 +135,14 @@ EXPERIMENTS = (
         "kip73-two-to-one-produce",
         "as kip73-two-to-one, while clients write to the moving partitions: quota − inbound is left",
         brokers=3,
-        parameters=parameters(*load("2MB/s"), compare(), rate="6MB/s"),
+        parameters=parameters(*load("2MB/s"), COMPARE, rate="6MB/s"),
         layout=two_to_one,
         profiles={"smoke": LIGHT, "release": RELEASE},
         suites=(
             SuiteScenario("kip73", ("smoke",), "two-to-one-produce", 1),
             SuiteScenario("kip73", ("ci",), "two-to-one-produce", 4, ("rate=3MB/s", "inbound=500kB/s")),
-            *SuiteScenario("kip73", ("release",), "two-to-one-produce", 5, limit_s=1200.0).over(
-                "fetch", "tuned", "default"
-            ),
-            *SuiteScenario("kip435", ("release",), "two-to-one-produce", 6, limit_s=1800.0).over("mode", *MODES),
+            *SuiteScenario("kip73", ("release",), "two-to-one-produce", 5).over("fetch", "tuned", "default"),
+            *SuiteScenario("kip435", ("release",), "two-to-one-produce", 6).over("mode", *MODES),
         ),
         criteria=(*RATES, "no-isr-shrink", *PROTECTED),
     ),

@@ -9,7 +9,7 @@ from testbed.errors import SoftwareError, UsageError
 from testbed.experiments.criteria import BOUNDS
 from testbed.experiments.experiment import Hosts, Parameter, Settings, Value, number, one_of
 from testbed.experiments.kip73_layouts import one_of_two
-from testbed.experiments.mid_move_actions import SAME, MidMoveAction, restart_or_upgrade
+from testbed.experiments.mid_move_actions import SAME, MidMoveAction, RollingRestart, Upgrade
 from testbed.experiments.throttled_move import load, parameters, throttled_experiment
 from testbed.software.source import parse_source
 from testbed.units import parse_duration
@@ -31,7 +31,10 @@ def _action(settings: Settings, hosts: Hosts) -> MidMoveAction:
     if settings["to"] == SAME and (down or finalize):
         given = "direction=down" if down else "finalize=yes"
         raise UsageError(f"{given} needs another Kafka in `to`, not {SAME}")
-    return restart_or_upgrade(str(settings["to"]), list(reversed(hosts)), number(settings, "pause"), finalize, down)
+    in_turn, pause_s = list(reversed(hosts)), number(settings, "pause")
+    if settings["to"] == SAME:
+        return RollingRestart(in_turn, pause_s)
+    return Upgrade(in_turn, str(settings["to"]), pause_s, finalize, down)
 
 
 EXPERIMENT = throttled_experiment(

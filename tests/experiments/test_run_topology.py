@@ -3,8 +3,8 @@
 import pytest
 
 from testbed.errors import UsageError
-from testbed.experiments.broker_memory import MIB, heap_bytes, with_heap
 from testbed.experiments.experiment import find_experiment, read_settings
+from testbed.experiments.run_topology import MIB, heap_bytes, with_heap
 from testbed.topology.find import find
 
 GIB = 1024 * MIB
