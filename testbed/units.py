@@ -8,6 +8,7 @@ ambiguous.
 import difflib
 import re
 from collections.abc import Mapping
+from decimal import Decimal
 from fractions import Fraction
 from typing import NamedTuple
 
@@ -58,17 +59,17 @@ _KINDS = (_BIT_RATE, _BYTE_RATE, _SIZE, _DURATION, _SHARE)
 
 def parse_bit_rate(value: object) -> int:
     """Return the bits per second of `"400mbit"`, `"1.5 Gbit/s"`, …. Raise UnitError for any other value."""
-    return _whole(value, _BIT_RATE, "bit")
+    return _whole(value, _BIT_RATE, "not a whole number of bits")
 
 
 def parse_byte_rate(value: object) -> int:
     """Return the bytes per second of `"10MB/s"`, `"1MiB/s"`, …. Raise UnitError for any other value."""
-    return _whole(value, _BYTE_RATE, "byte")
+    return _whole(value, _BYTE_RATE, "not a whole number of bytes")
 
 
 def parse_size(value: object) -> int:
     """Return the bytes of `"1MiB"`, `"50kB"`, …. Raise UnitError for any other value."""
-    return _whole(value, _SIZE, "byte")
+    return _whole(value, _SIZE, "not a whole number of bytes")
 
 
 def parse_duration(value: object) -> float:
@@ -78,18 +79,12 @@ def parse_duration(value: object) -> float:
 
 def parse_duration_us(value: object) -> int:
     """Return the whole microseconds of `"20ms"`, `"0.5ms"`, …. Raise UnitError for any other value."""
-    duration_us = _parse(value, _DURATION) * _M
-    if duration_us.denominator != 1:
-        raise UnitError(f"{_show(value)} is not a whole number of microseconds; allowed: {_DURATION.allowed}")
-    return duration_us.numerator
+    return _whole(value, _DURATION, "not a whole number of microseconds", _M)
 
 
 def parse_share(value: object) -> int:
     """Return the parts per million of `"0.1%"`, `"50ppm"`, …. Raise UnitError for any other value."""
-    share = _parse(value, _SHARE)
-    if share.denominator != 1:
-        raise UnitError(f"{_show(value)} is finer than one in a million; allowed: {_SHARE.allowed}")
-    return share.numerator
+    return _whole(value, _SHARE, "finer than one in a million")
 
 
 def format_bit_rate(rate_bps: float, significant: int | None = None) -> str:
@@ -124,14 +119,13 @@ def format_duration(duration_s: float) -> str:
 
 def format_share(share_ppm: int) -> str:
     """Return `0.1%` for `1000`. Exact: `parse_share` inverts it."""
-    whole, rest = divmod(share_ppm, SHARES["%"])
-    return f"{whole}.{rest:04d}".rstrip("0").rstrip(".") + "%"
+    return f"{Decimal(share_ppm) / SHARES['%']:f}%"
 
 
-def _whole(value: object, kind: _Kind, noun: str) -> int:
-    quantity = _parse(value, kind)
+def _whole(value: object, kind: _Kind, otherwise: str, scale: int = 1) -> int:
+    quantity = _parse(value, kind) * scale
     if quantity.denominator != 1:
-        raise UnitError(f"{_show(value)} is not a whole number of {noun}s; allowed: {kind.allowed}")
+        raise UnitError(f"{_show(value)} is {otherwise}; allowed: {kind.allowed}")
     return quantity.numerator
 
 
@@ -216,14 +210,8 @@ def _format_whole(value: float, names: tuple[str, ...], units: Mapping[str, int]
     for name in names:
         # The largest unit that needs at most three decimals represents the number exactly.
         if abs(whole) >= units[name] and whole * 1000 % units[name] == 0:
-            return f"{_decimal(whole, units[name])}{name}"
+            return f"{Decimal(whole) / units[name]:f}{name}"
     return f"{whole}{names[-1]}"
-
-
-def _decimal(whole: int, unit: int) -> str:
-    thousandths = whole * 1000 // unit
-    sign, thousandths = ("-", -thousandths) if thousandths < 0 else ("", thousandths)
-    return f"{sign}{thousandths // 1000}.{thousandths % 1000:03d}".rstrip("0").rstrip(".")
 
 
 def _digits(value: float, significant: int) -> str:
