@@ -13,17 +13,14 @@ from testbed.provision.resources import garbage, remove
 PREFIX = "pytest-"
 
 
-def remove_dead_sessions() -> list[str]:
-    """Remove the testbeds of pytest processes that were killed; return their names."""
-    removed = []
+def remove_dead_sessions() -> None:
+    """Remove the testbeds of pytest processes that were killed."""
     with closing(Engine()) as engine:
         for name in [found for found in garbage(engine) if found.startswith(PREFIX)]:
             with states.lock(name, wait=True):
                 # Another worker may have removed it while this one waited.
                 if name in garbage(engine):
                     remove(engine, name)
-                    removed.append(name)
-    return removed
 
 
 class SessionTestbeds:
