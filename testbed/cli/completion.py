@@ -5,7 +5,8 @@ Names of testbeds, topologies, experiments and incidents are those of the moment
 
 import argparse
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
+from pkgutil import resolve_name
 from typing import Any
 
 from testbed.cli.command import Command
@@ -53,47 +54,25 @@ def _add_names(part: argparse.ArgumentParser, command: str) -> None:
             action.completer = _completer(found)  # type: ignore[attr-defined]  # argcomplete's way
 
 
-def _completer(names: Callable[[], Iterable[str]]) -> Callable[..., list[str]]:
+def _completer(source: str) -> Callable[..., list[str]]:
     def complete(prefix: str, **_parsed: Any) -> list[str]:
-        return [name for name in names() if name.startswith(prefix)]
+        return [name for name in resolve_name(source)() if name.startswith(prefix)]
 
     return complete
 
 
-def _testbeds() -> Iterable[str]:
-    from testbed.provision.state import names
-
-    return names()
-
-
-def _topologies() -> Iterable[str]:
-    from testbed.topology.find import ready
-
-    return ready()
-
-
-def _experiments() -> Iterable[str]:
-    from testbed.experiments.experiment import experiments
-
-    return experiments()
-
-
-def _incidents() -> Iterable[str]:
-    from testbed.incidents.read import ready_incidents
-
-    return ready_incidents()
-
-
-NAMES: dict[tuple[str, str], Callable[[], Iterable[str]]] = {
-    ("up", "topology"): _topologies,
-    ("plan", "topology"): _topologies,
-    ("run", "topology"): _topologies,
-    ("run", "experiment"): _experiments,
-    ("compare", "experiment"): _experiments,
-    ("sweep", "experiment"): _experiments,
-    ("replay", "incident"): _incidents,
-    ("", "name"): _testbeds,
-    ("", "on"): _testbeds,
-    ("", "where"): _testbeds,
+_TOPOLOGIES, _EXPERIMENTS = "testbed.topology.find:ready", "testbed.experiments.experiment:experiments"
+_TESTBEDS = "testbed.provision.state:names"
+NAMES = {
+    ("up", "topology"): _TOPOLOGIES,
+    ("plan", "topology"): _TOPOLOGIES,
+    ("run", "topology"): _TOPOLOGIES,
+    ("run", "experiment"): _EXPERIMENTS,
+    ("compare", "experiment"): _EXPERIMENTS,
+    ("sweep", "experiment"): _EXPERIMENTS,
+    ("replay", "incident"): "testbed.incidents.read:ready_incidents",
+    ("", "name"): _TESTBEDS,
+    ("", "on"): _TESTBEDS,
+    ("", "where"): _TESTBEDS,
 }
-"""(command, or empty for all; argument) → the names that it may be."""
+"""(command, or empty for all; argument) → the function that returns the names that it may be."""

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Sequence
+from dataclasses import asdict
 from typing import Any
 
 from results.render import table
@@ -76,7 +77,7 @@ def estimate_document(estimate: ThrottleEstimate) -> dict[str, Any]:
         "partitions": len(observed.copies),
         "partitions_of_cluster": observed.total_partitions,
         "measured_seconds": observed.measured_s,
-        "cautions": list(estimate.cautions),
+        "cautions": estimate.cautions,
     }
 
 
@@ -99,7 +100,7 @@ def event_document(event: MonitorReading | ThrottleRaise | RestoreResult | Monit
         case MonitorReading():
             return {"event": "look", **_reading_document(event)}
         case ThrottleRaise():
-            return {"event": "raised", "rate_bytes_per_s": event.throttle_bytes_per_s, "brokers": list(event.brokers)}
+            return {"event": "raised", "rate_bytes_per_s": event.throttle_bytes_per_s, "brokers": event.brokers}
         case RestoreResult():
             return {"event": "restored", "changes": [[str(c.resource), c.key, c.original] for c in event.changes]}
         case MonitorNote():
@@ -144,14 +145,14 @@ def state_document(state: ThrottleStatus) -> dict[str, Any]:
                 "id": broker.id,
                 "leader_rate_bytes_per_s": broker.rate(LEADER_RATE),
                 "follower_rate_bytes_per_s": broker.rate(FOLLOWER_RATE),
-                "own": dict(broker.own),
-                "default": dict(broker.default),
-                "lists_differ": list(broker.differs),
+                "own": broker.own,
+                "default": broker.default,
+                "lists_differ": broker.differs,
                 "error": broker.why,
             }
             for broker in state.brokers
         ],
-        "topics": {topic: dict(keys) for topic, keys in sorted(state.lists.items())},
+        "topics": dict(sorted(state.lists.items())),
         "moving": [str(tp) for tp in state.moving],
         "left_behind": state.left_behind,
         "journals": [{"id": j.id, "pid": j.owner.pid, "alive": j.owner.alive()} for j in state.journals],
@@ -191,26 +192,14 @@ def _reading_document(look: MonitorReading) -> dict[str, Any]:
         "partitions_done": look.partitions_done,
         "lag_bytes": look.lag_bytes,
         "copied_bytes": look.copied_bytes,
-        "rates": [
-            {
-                "broker": rate.broker,
-                "direction": rate.direction,
-                "bytes_per_s": rate.bytes_per_s,
-                "quota_bytes_per_s": rate.quota_bytes_per_s,
-            }
-            for rate in look.rates
-        ],
+        "rates": [asdict(rate) for rate in look.rates],
         "remaining_seconds": left and _finite(left.seconds),
         "remaining_interval": left and [_finite(left.low_s), _finite(left.high_s)],
         "stuck": look.stall
-        and {
-            "seconds": look.stall.seconds,
-            "lag_bytes": look.stall.lag,
-            "grows_by_bytes_per_s": look.stall.rate_per_s,
-        },
+        and {"seconds": look.stall.seconds, "lag_bytes": look.stall.lag, "grows_by_bytes_per_s": look.stall.rate_per_s},
         "too_low": [_share(share) for share in look.too_low],
         "unthrottled": [str(tp) for tp in look.unthrottled],
-        "silent": list(look.silent),
+        "silent": look.silent,
     }
 
 

@@ -1,12 +1,11 @@
-"""`testbed completion SHELL`."""
+"""Print what a shell needs to complete this program's command lines."""
 
 import argparse
 
-from testbed.cli.command import Command
 from testbed.cli.completion import SHELLS
 
 
-def _configure(parser: argparse.ArgumentParser) -> None:
+def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("shell", choices=SHELLS, help="the shell that evaluates the code")
     parser.epilog = (
         'bash: eval "$(testbed completion bash)"\n'
@@ -15,11 +14,8 @@ def _configure(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def _run(args: argparse.Namespace) -> int:
+def run(args: argparse.Namespace) -> int:
     from testbed.cli.completion import shell_code
 
     print(shell_code(args.shell))
     return 0
-
-
-COMMAND = Command("completion", "print what a shell needs to complete this program's command lines", _configure, _run)
