@@ -67,6 +67,7 @@ NAMES = {
     ("up", "topology"): _TOPOLOGIES,
     ("plan", "topology"): _TOPOLOGIES,
     ("run", "topology"): _TOPOLOGIES,
+    ("experiments", "name"): _EXPERIMENTS,
     ("run", "experiment"): _EXPERIMENTS,
     ("compare", "experiment"): _EXPERIMENTS,
     ("sweep", "experiment"): _EXPERIMENTS,

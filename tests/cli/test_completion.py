@@ -39,6 +39,7 @@ def completed(line):
         ("testbed plan thr", "three-brokers"),
         ("testbed run kip73-st", "kip73-stuck"),
         ("testbed run kip73-two-node --prof", "--profile"),
+        ("testbed experiments kip73-st", "kip73-stuck"),
         ("testbed replay move-b", "move-before-quota"),
         ("testbed reassign exe", "execute"),
     ],
