@@ -3,6 +3,7 @@ import sys
 
 import pytest
 
+from testbed import __version__
 from testbed.cli.command import commands
 from testbed.cli.commands import plan
 from testbed.cli.main import main
@@ -14,6 +15,11 @@ def test_every_command_is_listed_with_what_it_does(capsys):
     for command in commands():
         assert command.help and f"  {command.name} " in told and f"  {command.help}\n" in told
         assert callable(command.module.configure) and callable(command.module.run)
+
+
+def test_python_runs_the_package_as_the_command():
+    done = subprocess.run([sys.executable, "-m", "testbed", "--version"], capture_output=True, text=True, check=True)
+    assert done.stdout == f"{__version__}\n"
 
 
 def test_an_unknown_command_is_answered_with_the_nearest(capsys):
