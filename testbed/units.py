@@ -12,6 +12,8 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import NamedTuple
 
+from testbed.suggestions import show
+
 _K, _M, _G = 10**3, 10**6, 10**9
 _KI, _MI, _GI = 2**10, 2**20, 2**30
 
@@ -125,7 +127,7 @@ def format_share(share_ppm: int) -> str:
 def _whole(value: object, kind: _Kind, otherwise: str, scale: int = 1) -> int:
     quantity = _parse(value, kind) * scale
     if quantity.denominator != 1:
-        raise UnitError(f"{_show(value)} is {otherwise}; allowed: {kind.allowed}")
+        raise UnitError(f"{show(value)} is {otherwise}; allowed: {kind.allowed}")
     return quantity.numerator
 
 
@@ -133,22 +135,22 @@ def _parse(value: object, kind: _Kind) -> Fraction:
     if isinstance(value, int | float) and not isinstance(value, bool):
         raise UnitError(_no_unit(str(value), kind))
     if not isinstance(value, str):
-        raise UnitError(f"{_show(value)} is not a {kind.name}; allowed: {kind.allowed}")
+        raise UnitError(f"{show(value)} is not a {kind.name}; allowed: {kind.allowed}")
     text = value.strip(" ")
     if re.match(r"[-\u2212][0-9]", text):
-        raise UnitError(f"{_show(value)} is negative; allowed: {kind.allowed}, not below zero")
+        raise UnitError(f"{show(value)} is negative; allowed: {kind.allowed}, not below zero")
     match = _NUMBER_THEN_UNIT.fullmatch(text)
     if match is None:
-        raise UnitError(f"{_show(value)} is not a number with a unit; allowed: {kind.allowed}")
+        raise UnitError(f"{show(value)} is not a number with a unit; allowed: {kind.allowed}")
     number, unit = match[1], match[2]
     if unit is None:
         raise UnitError(_no_unit(number, kind))
     factor = _factor(unit, kind)
     if factor is None:
-        raise UnitError(_wrong_unit(_show(value), number, unit, kind))
+        raise UnitError(_wrong_unit(show(value), number, unit, kind))
     quantity = Fraction(number) * factor
     if quantity > _MOST:
-        raise UnitError(f"{_show(value)} is too large to be meant; allowed: {kind.allowed}, 10^18 at most")
+        raise UnitError(f"{show(value)} is too large to be meant; allowed: {kind.allowed}, 10^18 at most")
     return quantity
 
 
@@ -165,7 +167,7 @@ def _no_unit(number: str, kind: _Kind) -> str:
     if meant and number.isdecimal() and int(number) >= 10_000:  # so large a number counts single bits or bytes
         in_kind = {"bit rate": format_bit_rate, "byte rate": format_byte_rate, "size": format_size}.get(kind.name)
         meant = f"; did you mean {in_kind(int(number))}?" if in_kind else meant
-    return f"{_shorten(number)} has no unit; allowed: {kind.allowed}{meant}"
+    return f"{show(number)} has no unit; allowed: {kind.allowed}{meant}"
 
 
 def _wrong_unit(shown: str, number: str, unit: str, kind: _Kind) -> str:
@@ -217,13 +219,3 @@ def _format_whole(value: float, names: tuple[str, ...], units: Mapping[str, int]
 def _digits(value: float, significant: int) -> str:
     text = f"{value:.{significant}g}"
     return str(round(float(text))) if "e" in text else text
-
-
-def _show(value: object) -> str:
-    if isinstance(value, str) and value.isascii() and value.isprintable() and value.strip():
-        return _shorten(value)
-    return _shorten(repr(value))
-
-
-def _shorten(text: str) -> str:
-    return text if len(text) <= 40 else f"{text[:37]}..."

@@ -88,10 +88,10 @@ SIZE = "allowed: a number and B, kB, MB, GB, KiB, MiB or GiB"
         ("inf", f"inf is not a number with a unit; {BIT}"),
         ("mbit", f"mbit is not a number with a unit; {BIT}"),
         ("", f"'' is not a number with a unit; {BIT}"),
-        ("\uff14\uff10\uff10mbit", f"'\uff14\uff10\uff10mbit' is not a number with a unit; {BIT}"),
+        ("\uff14\uff10\uff10mbit", f"\uff14\uff10\uff10mbit is not a number with a unit; {BIT}"),
         ("999999999999999999gbit", f"999999999999999999gbit is too large to be meant; {BIT}, 10^18 at most"),
-        (None, f"None is not a bit rate; {BIT}"),
-        (True, f"True is not a bit rate; {BIT}"),
+        (None, f"nothing is not a bit rate; {BIT}"),
+        (True, f"true is not a bit rate; {BIT}"),
     ],
 )
 def test_bit_rates_refused(value: object, message: str) -> None:
