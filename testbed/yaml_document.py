@@ -113,6 +113,10 @@ class Document:
     keys: dict[FieldPath, yaml.Mark] = field(default_factory=dict)
     marks: dict[FieldPath, yaml.Mark] = field(default_factory=dict)
 
+    def refuse(self, message: str, line: int | None = None, column: int | None = None) -> NoReturn:
+        """Raise the kind's error with one problem of the file as a whole."""
+        raise self.kind.error([Problem(self.file, line, column, "", message)]) from None
+
     def problem(self, path: FieldPath, message: str, at_key: bool = False) -> Problem:
         """Return a problem at this field, or at the nearest enclosing field of the text."""
         exact = self.keys.get(path) if at_key else self.marks.get(path)
@@ -153,10 +157,7 @@ def read(path: str | Path, kind: FileKind) -> Document:
     """Read a file and return its document. Raise the kind's error when the file is not readable YAML."""
     file = Path(path)
     shown = str(path) if str(path).isprintable() else repr(str(path))
-
-    def refuse(message: str, line: int | None = None, column: int | None = None) -> NoReturn:
-        raise kind.error([Problem(shown, line, column, "", message)]) from None
-
+    refuse = Document(shown, kind).refuse
     try:
         if not stat.S_ISREG(file.stat().st_mode):
             what = "a directory" if file.is_dir() else "not a regular file"
@@ -204,13 +205,9 @@ def parse(text: str, file: str, kind: FileKind) -> Document:
 
 def _compose(text: str, document: Document) -> yaml.Node:
     """Return the root node. PyYAML's own constructors lose the marks and expand aliases without a limit."""
-    kind = document.kind
-
-    def refuse(message: str, line: int | None = 1, column: int | None = 1) -> NoReturn:
-        raise kind.error([Problem(document.file, line, column, "", message)]) from None
-
+    kind, refuse = document.kind, document.refuse
     if len(text) > MAX_BYTES or len(text.encode("utf-8", "surrogatepass")) > MAX_BYTES:
-        refuse(f"larger than {MAX_BYTES} bytes; {kind.a_noun} is a page of text")
+        refuse(f"larger than {MAX_BYTES} bytes; {kind.a_noun} is a page of text", 1, 1)
     text = text.removeprefix("\ufeff")
     unreadable = _NOT_TEXT.search(text)
     if unreadable:
@@ -218,14 +215,14 @@ def _compose(text: str, document: Document) -> yaml.Node:
         message = f"the character U+{ord(unreadable[0]):04X} is not text; {kind.a_noun} is a YAML file in UTF-8"
         refuse(message, before.count("\n") + 1, len(before) - before.rfind("\n"))
     try:
-        node = _LimitedLoader(text, kind, refuse).get_single_node()
+        node = _LimitedLoader(text, document).get_single_node()
     except yaml.MarkedYAMLError as error:
         line, column = _position(error.problem_mark or error.context_mark)
         refuse(f"not valid YAML: {_yaml_message(error)}", line or 1, column or 1)
     except (yaml.YAMLError, ValueError, OverflowError) as error:
-        refuse(f"not valid YAML: {show(str(error))}")
+        refuse(f"not valid YAML: {show(str(error))}", 1, 1)
     if not isinstance(node, yaml.Node):
-        refuse(f"the file is empty; {kind.a_noun} needs at least {kind.start}")
+        refuse(f"the file is empty; {kind.a_noun} needs at least {kind.start}", 1, 1)
     return node
 
 
@@ -246,20 +243,20 @@ def _yaml_message(error: yaml.MarkedYAMLError) -> str:
 class _LimitedLoader(yaml.SafeLoader):
     """Composes nodes, and refuses a text that exceeds a limit of size, depth or documents, or that has a tag."""
 
-    def __init__(self, text: str, kind: FileKind, refuse: Callable[[str, int | None, int | None], NoReturn]) -> None:
+    def __init__(self, text: str, document: Document) -> None:
         super().__init__(text)
-        self._kind, self._refuse = kind, refuse
+        self._document = document
         self._count = self._depth = self._documents = 0
 
     def get_event(self) -> yaml.Event:
         """Return the next event of the text."""
         event: yaml.Event = super().get_event()  # type: ignore[no-untyped-call]
         if (excess := self._excess(event)) is not None:
-            self._refuse(excess, *_position(event.start_mark))
+            self._document.refuse(excess, *_position(event.start_mark))
         return event
 
     def _excess(self, event: yaml.Event) -> str | None:
-        kind = self._kind
+        kind = self._document.kind
         self._count += 1
         if self._count > MAX_NODES:
             return f"more than {MAX_NODES} values; {kind.a_noun} is a page of text"

@@ -131,10 +131,8 @@ def _tell(what: str, problems: list[str]) -> None:
 
 def mute(store: Store, args: argparse.Namespace) -> int:
     """Mute series until a time, end a mute, or print all mutes; return the exit code."""
-    if not args.series:
-        return _print_lines(_mutes(policies.load(store)), "nothing is muted")
     now = datetime.now(UTC)
-    if not args.remove and (args.reason is None or args.until is None):
+    if args.series and not args.remove and (args.reason is None or args.until is None):
         raise UsageError("mute: give --reason and --until, as --until 14d; --remove ends a mute")
 
     def changed(known: Policies) -> Policies:
@@ -144,13 +142,11 @@ def mute(store: Store, args: argparse.Namespace) -> int:
         by = args.by or getpass.getuser()
         return known.muted(Mute(each, args.reason, by, at, until) for each in args.series)
 
-    return _print_lines(_mutes(_change(store, changed, args)), "nothing is muted")
+    return _changed(store, args, changed, _mutes, "nothing is muted")
 
 
 def floor(store: Store, args: argparse.Namespace) -> int:
     """Set a floor, remove it, or print all floors; return the exit code."""
-    if not args.series:
-        return _print_lines(_floors(policies.load(store)), "there is no floor")
 
     def changed(known: Policies) -> Policies:
         if args.remove:
@@ -161,23 +157,35 @@ def floor(store: Store, args: argparse.Namespace) -> int:
             known = known.floored(Floor(each, args.never_above, args.never_below))
         return known
 
-    return _print_lines(_floors(_change(store, changed, args)), "there is no floor")
+    return _changed(store, args, changed, _floors, "there is no floor")
 
 
 @store_errors()
-def _change(store: Store, changed: "policies.Change", args: argparse.Namespace) -> Policies:
-    """Change the policies of a store under its lock, and return them; say which series none fits so far."""
-    try:
-        with locked(store):
-            after = changed(policies.load(store))
-            policies.save(store, after)
-            known = state.load(store).values()
-    except ValueError as error:
-        raise UsageError(str(error)) from error
+def _changed(
+    store: Store,
+    args: argparse.Namespace,
+    changed: "policies.Change",
+    lines: Callable[[Policies], list[str]],
+    nothing: str,
+) -> int:
+    """Change the policies of the named series under the store's lock, if any is named, and print all; return 0.
+
+    Print also which names fit no series so far.
+    """
+    after, known = policies.load(store), []
+    if args.series:
+        try:
+            with locked(store):
+                after = changed(policies.load(store))
+                policies.save(store, after)
+                known = list(state.load(store).values())
+        except ValueError as error:
+            raise UsageError(str(error)) from error
     for text in args.series:
         if not args.remove and not _fits_any(text, known):
             print(f"{text}: no series has been judged that this names; it holds for those to come")
-    return after
+    print("\n".join(lines(after) or [nothing]))
+    return 0
 
 
 def _fits_any(text: str, known: Iterable[state.SeriesState]) -> bool:
@@ -198,11 +206,6 @@ def _floors(known: Policies) -> list[str]:
             f"{each.series}: never {', '.join(f'{word} {value:g}' for word, value in values if value is not None)}"
         )
     return rows
-
-
-def _print_lines(lines: list[str], nothing: str) -> int:
-    print("\n".join(lines or [nothing]))
-    return 0
 
 
 def parse_until(text: str, now: datetime) -> datetime:

@@ -3,7 +3,6 @@
 import contextlib
 import sys
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import TextIO
 
 from testbed.cli.main import FAILED, INTERRUPTED
@@ -108,16 +107,11 @@ def _depart(session: Session) -> None:
 # ---- the line editor
 
 
-def history_path() -> Path:
-    """Return the file of the lines that were typed."""
-    return state_dir() / "shell-history"
-
-
 @contextlib.contextmanager
 def _line_editor(session: Session) -> Iterator[None]:
     import readline  # a script needs no line editor
 
-    path = history_path()
+    path = state_dir() / "shell-history"
     with contextlib.suppress(OSError):  # there is none yet
         readline.read_history_file(path)
     readline.set_history_length(_KEPT_LINES)
