@@ -1,6 +1,6 @@
 """The commands: each is a module of `testbed.cli.commands`, which is imported when its command is used.
 
-The module's docstring is the help. `configure(parser)` adds the options; `run(args)` returns the exit code.
+The first line of its docstring is the help. `configure(parser)` adds the options, `run(args)` returns the exit code.
 """
 
 import argparse
@@ -28,7 +28,8 @@ class Command:
     def help(self) -> str:
         """Return what the command does, in a line; the module is read and not imported."""
         text = ast.get_docstring(ast.parse((FOLDER / f"{self.name}.py").read_text(encoding="utf-8"))) or ""
-        return (text[:1].lower() + text[1:]).removesuffix(".")
+        line = text.partition("\n")[0]
+        return (line[:1].lower() + line[1:]).removesuffix(".")
 
     @property
     def module(self) -> Any:

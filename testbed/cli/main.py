@@ -13,7 +13,7 @@ from typing import NoReturn
 from results.contract.untrusted import visible
 from testbed import __version__
 from testbed.cli.command import USAGE, Command, Parser, commands
-from testbed.cli.completion import VARIABLE, answer
+from testbed.cli.commands.completion import VARIABLE, answer
 from testbed.errors import TestbedError
 from testbed.extras import missing_extra
 from testbed.suggestions import did_you_mean

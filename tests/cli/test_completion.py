@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from testbed.cli.completion import SHELLS
+from testbed.cli.commands.completion import SHELLS
 
 ROOT = Path(__file__).parents[2]
 
