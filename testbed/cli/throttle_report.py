@@ -1,7 +1,6 @@
 """Throttle estimates, monitor readings and throttle status, as text for users and as JSON for programs."""
 
 import math
-from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -87,7 +86,8 @@ def event_text(event: MonitorReading | ThrottleRaise | RestoreResult | MonitorNo
         case MonitorReading():
             return _reading_text(event)
         case ThrottleRaise():
-            return f"raised the throttle to {_rate(event.throttle_bytes_per_s)} on brokers {_ids(event.brokers)}"
+            brokers = ", ".join(map(str, event.brokers))
+            return f"raised the throttle to {_rate(event.throttle_bytes_per_s)} on brokers {brokers}"
         case RestoreResult():
             return f"put back {len(event.changes)} rates as they were before they were raised"
         case MonitorNote():
@@ -238,10 +238,6 @@ def _owner(pid: int, alive: bool) -> str:
     if alive:
         return f"process {pid} of this machine, which runs and takes it away itself"
     return f"process {pid}, which is dead: `testbed reassign recover` puts back what was there"
-
-
-def _ids(brokers: Sequence[int]) -> str:
-    return ", ".join(map(str, brokers))
 
 
 def _short(value: str | None) -> str:

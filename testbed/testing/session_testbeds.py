@@ -2,7 +2,7 @@
 
 import secrets
 from collections.abc import Callable
-from contextlib import closing
+from contextlib import ExitStack, closing
 
 from testbed.api import UserTestbed
 from testbed.errors import TestbedError
@@ -51,15 +51,10 @@ class SessionTestbeds:
         return self._made[topology]
 
     def close(self) -> None:
-        """Remove all testbeds. Raise the first error after every removal was tried."""
-        errors = []
-        for topology in list(self._made):
-            try:
-                self._remove(topology)
-            except TestbedError as error:
-                errors.append(error)
-        if errors:
-            raise errors[0]
+        """Remove all testbeds. Raise an error after every removal was tried."""
+        with ExitStack() as removals:
+            for topology in list(self._made):
+                removals.callback(self._remove, topology)
 
     def _remove(self, topology: str) -> None:
         testbed = self._made.pop(topology)
