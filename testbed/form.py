@@ -77,10 +77,7 @@ def validate(document: Document, model: type[F]) -> F:
 def validation_problems(
     document: Document, model: type[F], values: Any, context: Mapping[str, Any] | None = None
 ) -> tuple[F | None, list[Problem]]:
-    """Return `values`, a part of `document`, as a `model`; return None and every problem when they are invalid.
-
-    Validators may use `context`.
-    """
+    """Return `values`, a part of `document`, as a `model`, or None and every problem. Validators may use `context`."""
     kind = document.kind
     if not isinstance(values, dict):
         found = "a list" if isinstance(values, list) else f"only {show(values)}"

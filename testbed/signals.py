@@ -16,10 +16,7 @@ class Terminated(SystemExit):
 
 
 class TerminationGuard:
-    """A context in which SIGTERM raises `Terminated` in the main thread, so that ``finally`` clauses run.
-
-    Python runs handlers on the main thread only; on another thread entering does nothing.
-    """
+    """A context in which SIGTERM raises `Terminated` in the main thread; entering on another thread does nothing."""
 
     def __enter__(self) -> None:
         main = threading.current_thread() is threading.main_thread()

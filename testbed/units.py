@@ -6,6 +6,7 @@ ambiguous.
 """
 
 import difflib
+import math
 import re
 from collections.abc import Mapping
 from decimal import Decimal
@@ -100,10 +101,7 @@ def format_byte_rate(rate_bytes_per_s: float, significant: int | None = None) ->
 
 
 def format_size(size_bytes: float, significant: int | None = None) -> str:
-    """Return `50KiB` for `51200`, `50kB` for `50000`. Exact unless rounded to `significant` digits.
-
-    `parse_size` inverts it.
-    """
+    """Return `50KiB` for `51200`, `50kB` for `50000`. Exact (`parse_size` inverts it) unless rounded."""
     if significant is None:
         whole = round(size_bytes)
         for unit in ("GiB", "MiB", "KiB"):
@@ -113,7 +111,9 @@ def format_size(size_bytes: float, significant: int | None = None) -> str:
 
 
 def format_duration(duration_s: float) -> str:
-    """Return seconds as readable text of at most four digits: `0.03` → `30ms`, `90` → `1.5min`."""
+    """Return seconds as readable text of at most four digits: `0.03` → `30ms`, `90` → `1.5min`, infinity → `never`."""
+    if math.isinf(duration_s):
+        return "never"
     size = abs(duration_s)
     unit = next((unit for unit in ("h", "min", "s", "ms") if size >= DURATIONS[unit]), "us" if size else "s")
     return f"{_digits(duration_s / float(DURATIONS[unit]), 4)}{unit}"

@@ -1,7 +1,4 @@
-"""YAML files: plain values from untrusted text, with the line and column of each value.
-
-`testbed.form` describes how a kind of file uses this module.
-"""
+"""YAML files: plain values from untrusted text, with the line and column of each. `testbed.form` uses them."""
 
 import re
 import stat

@@ -146,6 +146,7 @@ def test_other_quantities_refused(parse: Callable[[object], float], value: objec
         (format_duration(0), "0s"),
         (format_duration(0.00001), "10us"),
         (format_duration(12.3456), "12.35s"),
+        (format_duration(float("inf")), "never"),
     ],
 )
 def test_formats(said: str, text: str) -> None:

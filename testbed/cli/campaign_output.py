@@ -192,10 +192,7 @@ def or_else(value: T | None, default: T) -> T:
 
 
 def store_for(args: argparse.Namespace) -> str | None:
-    """Return the named store, that of the resumed campaign, or None for the default.
-
-    Raise `UsageError` when there is no such campaign.
-    """
+    """Return the named store, the resumed campaign's, or None. Raise `UsageError` for an unknown campaign."""
     return args.store or (store_of(args.resume) if args.resume else None)
 
 

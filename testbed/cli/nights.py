@@ -60,10 +60,7 @@ def judge(store: Store, args: argparse.Namespace) -> int:
 def _night(
     store: Store, args: argparse.Namespace, page: Path | None, made: "NightRuns | None" = None
 ) -> tuple[Night, list[ScenarioResult]]:
-    """Judge the store, and write the page if given; return the night and its results.
-
-    With `made`, return only that night's own scenarios.
-    """
+    """Judge the store, and write the page if given; return the night, with its results or those of `made` alone."""
     # An interrupted night may have been resumed days later, and the store may hold other runs, too.
     now = datetime.now(UTC)
     took = now - made.campaign.begun if made is not None else TONIGHT
@@ -96,10 +93,7 @@ def _night(
 
 
 def report_night(made: "NightRuns", args: argparse.Namespace) -> int:
-    """Judge a night's runs, write report and JUnit, print the result; return the exit code.
-
-    A missing case makes it at least 2.
-    """
+    """Judge a night, write report and JUnit, print the result; return the exit code: not 0 when a case is missing."""
     store = Store.open(made.campaign.store)
     folder = args.out or reports_dir() / made.campaign.id
     page, args.junit = folder / "index.html", args.junit or folder / "junit.xml"

@@ -1,7 +1,4 @@
-"""Options and names that several commands share: `--defect`, a cluster outside the testbed, and `[NAME] HOST`.
-
-A user may omit the name of the testbed when exactly one is up.
-"""
+"""Options of several commands, their values, and `[NAME] HOST`: one testbed alone needs no NAME."""
 
 import argparse
 from collections.abc import Callable, Sequence
@@ -81,10 +78,7 @@ def security_of(args: argparse.Namespace) -> "CommandConfig | None":
 
 
 def admin_of(args: argparse.Namespace) -> "Admin":
-    """Return a connected client.
-
-    Raise `CommandConfigError` for wrong settings, and `KafkaError` when it cannot connect.
-    """
+    """Return a client. Raise `CommandConfigError` for wrong settings, `KafkaError` when it cannot connect."""
     from testbed.kafka.admin import Admin
 
     return Admin(args.bootstrap, security=security_of(args))

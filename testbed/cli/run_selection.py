@@ -58,10 +58,7 @@ def parse_age(option: str, text: str) -> timedelta:
 
 
 def parse_since(text: str, now: datetime) -> datetime:
-    """Return the time of a date, a time (UTC by default), or an age before `now`.
-
-    Raise `UsageError` when it is none.
-    """
+    """Return the time of a date, a time (UTC by default) or an age before `now`. Raise `UsageError` for other text."""
     try:
         moment = datetime.fromisoformat(text)
     except ValueError:

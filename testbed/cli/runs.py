@@ -73,10 +73,7 @@ def show(store: Store, run_id: str, *, as_json: bool = False) -> int:
 
 
 def report(store: Store, run_id: str) -> int:
-    """Write a run's report again from the store, judged by today's rules; return the exit code.
-
-    Raise StoreError when the run cannot be read.
-    """
+    """Write a run's report again, judged by today's rules; return 0. Raise StoreError when the run cannot be read."""
     run = store.manifest(run_id)
     again = judge(run, store.samples(run_id), store.events(run_id))
     print(write_report(store, run, again))
@@ -88,10 +85,7 @@ def report(store: Store, run_id: str) -> int:
 
 
 def verify(store: Store, run_id: str | None, *, aside: bool = False) -> int:
-    """Check every file of one run, or of all, against its digest or checksums; return 1 when a file is damaged.
-
-    With `aside`, move damaged runs aside.
-    """
+    """Check every file of one run, or of all; return 1 when one is damaged. With `aside`, move damaged runs aside."""
     damaged = _damaged(store, [pick(store, run_id)] if run_id else store.runs())
     others = [] if run_id else _damaged_files(store)
     for each, problem in damaged.items():
@@ -124,10 +118,7 @@ def _damaged(store: Store, run_ids: list[str]) -> dict[str, str]:
 
 
 def _damaged_files(store: Store) -> list[str]:
-    """Return the damage of the index, the parts of the values table, and the histories.
-
-    A missing part is no damage: it was merged with others meanwhile.
-    """
+    """Return the damage of index, values and histories. A missing part of the values was merged meanwhile."""
     problems = [problem] if (problem := store.catalogue.problem()) else []
     for path in values_table.paths(store):
         try:

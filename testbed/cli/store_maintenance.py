@@ -1,7 +1,4 @@
-"""`testbed results export|import|compact|retain|mute|floor`: the maintenance of a store.
-
-Its runs are moved, compacted and retained; what a user says of its series is kept in it.
-"""
+"""`testbed results export|import|compact|retain|mute|floor`: the maintenance of a store and of its policies."""
 
 import argparse
 import getpass
@@ -56,10 +53,7 @@ def export(store: Store, target: Path, run_ids: list[str], fits: Callable[[Manif
 
 
 def import_(store: Store, sources: list[Path]) -> int:
-    """Import the runs of archives, and keep runs that exist; return 1 when a run is not imported.
-
-    If an archive cannot be read, import the others and then raise its error.
-    """
+    """Import the runs of archives, each once; return 1 when one is not. Raise the archives' errors at the end."""
     bad = 0
     failed: list[TestbedError] = []
     for source in sources:

@@ -31,7 +31,7 @@ def estimate_text(estimate: ThrottleEstimate, nic_known: bool) -> str:
             _rate(line.share.inbound_bytes_per_s),
             _rate(line.quota_bytes_per_s - line.share.inbound_bytes_per_s),
             "–" if line.room_bytes_per_s is None else _rate(line.room_bytes_per_s),
-            _time(line.seconds),
+            format_duration(line.seconds),
             _bottleneck(line),
         )
         for line in estimate.lines
@@ -41,14 +41,15 @@ def estimate_text(estimate: ThrottleEstimate, nic_known: bool) -> str:
     return "\n".join(
         [
             f"throttle {_rate(estimate.throttle_bytes_per_s)} ({estimate.throttle_bytes_per_s} B/s)",
-            f"time     {_time(estimate.seconds)}, at most {_time(estimate.at_most_s)}{known}",
-            f"KIP-73   {_time(estimate.kip73_seconds)} by its own formula (cluster averages, quota − inbound)",
+            f"time     {format_duration(estimate.seconds)}, at most {format_duration(estimate.at_most_s)}{known}",
+            f"KIP-73   {format_duration(estimate.kip73_seconds)} by its own formula "
+            "(cluster averages, quota − inbound)",
             "",
             table(head, rows),
             "",
             f"{len(observed.copies)} of {observed.total_partitions} partitions, {format_size(copied, 4)} to copy. "
             f"Inbound is what producers write to them, once for each throttled replica that receives it, measured over "
-            f"{_time(observed.measured_s)} as the growth of the leaders' logs.",
+            f"{format_duration(observed.measured_s)} as the growth of the leaders' logs.",
             *(f"caution: {caution}" for caution in estimate.cautions),
         ]
     )
@@ -171,7 +172,9 @@ def _reading_text(look: MonitorReading) -> str:
     lines = [f"{left}, {_remaining(look)}", f"  {rates}"]
     if look.stall is not None:
         grows = f", growing by {_rate(look.stall.rate_per_s)}" if look.stall.rate_per_s > 0 else ""
-        lines.append(f"  STALLED for {_time(look.stall.seconds)}: {format_size(look.stall.lag, 4)} left{grows}")
+        lines.append(
+            f"  STALLED for {format_duration(look.stall.seconds)}: {format_size(look.stall.lag, 4)} left{grows}"
+        )
     lines += [
         f"  broker {share.broker} {share.direction}: {_rate(share.inbound_bytes_per_s)} come in, the whole quota: "
         f"never makes progress"
@@ -209,7 +212,7 @@ def _remaining(look: MonitorReading) -> str:
         return "the pace is not known yet"
     if math.isinf(left.seconds):
         return "no end in sight: the lag does not fall"
-    return f"{_time(left.seconds)} to go ({_time(left.low_s)} to {_time(left.high_s)})"
+    return f"{format_duration(left.seconds)} to go ({format_duration(left.low_s)} to {format_duration(left.high_s)})"
 
 
 def _bottleneck(line: BrokerEstimate) -> str:
@@ -248,10 +251,6 @@ def _short(value: str | None) -> str:
 
 def _rate(bytes_per_s: float) -> str:
     return format_byte_rate(bytes_per_s, 4)
-
-
-def _time(seconds: float) -> str:
-    return "never" if math.isinf(seconds) else format_duration(seconds)
 
 
 def _finite(seconds: float) -> float | None:

@@ -25,10 +25,7 @@ def _observed(criterion: Finding) -> str:
 
 
 def criterion_lines(criteria: Iterable[Finding]) -> list[str]:
-    """Return a line per criterion, and a second line with the reason where it did not pass.
-
-    A reason that the line before already has is left out.
-    """
+    """Return a line per criterion, and its reason where it did not pass, unless the reason before was the same."""
     lines: list[str] = []
     last = ""
     for criterion in criteria:

@@ -87,10 +87,7 @@ def key_of(pins: Sequence[str], asked: PythonVersion | None = None) -> str:
 
 
 def candidates() -> Iterator[PythonVersion]:
-    """Yield this program's Python, then older ones of the machine, newest first, and then newer ones.
-
-    What an old pin does not support is a newer Python.
-    """
+    """Yield this program's Python, then older ones, newest first, then newer ones, which old pins may not support."""
     own = examined(sys.executable)
     names = {f"python3.{minor}" for minor in range(OLDEST[1], sys.version_info[1] + 4)}
     folders = [Path(folder) for folder in os.environ.get("PATH", "").split(os.pathsep) if folder]

@@ -45,10 +45,7 @@ def make_hosts(
     ephemeral: bool,
     progress: Callable[[str], None],
 ) -> Testbed:
-    """Return a testbed whose hosts are ready for the tests. On failure nothing is left behind.
-
-    Raise `UsageError` when the name is in use.
-    """
+    """Return a testbed of ready hosts; on failure nothing is left. Raise `UsageError` when the name is in use."""
     if states.load(states.check_name(name)) is not None:
         raise UsageError(f"--name {name}: there is such a testbed; `testbed down {name}`, or give another name")
     equipment = Equipment(

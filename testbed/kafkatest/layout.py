@@ -1,7 +1,4 @@
-"""The Kafkas of the system tests, in the folders under /opt where these look: the build under test, and each release.
-
-`bin` and `config` are copied to each host. The jars are mounted, and links lead to them.
-"""
+"""The Kafkas under /opt of the system tests' hosts: scripts are copied to each host, jars are mounted and linked."""
 
 import shlex
 from collections.abc import Callable, Iterable, Mapping
@@ -69,10 +66,7 @@ class KafkaHome:
 
 
 def source_of(checkout: KafkaCheckout, wanted: str | None) -> str:
-    """Return the build under test: what the user `wanted`, the checkout's own jars, or the release of its source.
-
-    Raise `UsageError` when the checkout is of no release, and not built. Pure.
-    """
+    """Return the build: the wanted one, the checkout's own jars or its release. Raise `UsageError` without one."""
     if wanted:
         return wanted
     if checkout.built:

@@ -159,10 +159,7 @@ def _clear(args: argparse.Namespace) -> int:
 
 
 def _ask(state: "ThrottleStatus") -> None:
-    """Ask for confirmation if a throttle may be needed.
-
-    Raise `UsageError` when the user declines, or without a terminal.
-    """
+    """Ask the user, if a throttle may be needed. Raise `UsageError` for a no, and without a terminal."""
     reasons = [f"{len(state.moving)} partitions are being reassigned, and go on unthrottled"] if state.moving else []
     reasons += [
         f"process {journal.owner.pid} has set a throttle, and "

@@ -166,10 +166,7 @@ class Grammar:
         return [each for each in self.commands if each.name == name]
 
     def parse(self, line: str, names: Vocabulary) -> ParsedLine | None:
-        """Return the command of a line; None for an empty line and a comment.
-
-        Raise `UsageError`, which names the wrong word and the nearest right one.
-        """
+        """Return the command of a line, or None. Raise `UsageError` with the wrong word and the nearest one."""
         words = _words(line)
         if not words:
             return None
