@@ -9,6 +9,7 @@ from dataclasses import replace
 from results.render import document
 from testbed.cli import reassign_report as report
 from testbed.cli.options import admin_of, parsed
+from testbed.cli.output import require_writable, write
 from testbed.errors import UsageError
 from testbed.kafka.admin import Admin
 from testbed.kafka.cancellation import cancel_running
@@ -35,6 +36,7 @@ _STEERED_S = 60.0
 
 def plan(args: argparse.Namespace) -> int:
     """Make a plan, print its cost on standard error, and write it; return the exit code."""
+    require_writable(args.out)
     with admin_of(args) as admin:
         if (args.replication_factor or 1) > 1:
             require_of_running(admin, [Capability.REPLICATES], f"a replication factor of {args.replication_factor}")
@@ -51,7 +53,7 @@ def plan(args: argparse.Namespace) -> int:
     if args.out is None:
         print(made.to_json(), end="")
     else:
-        args.out.write_text(made.to_json(), encoding="utf-8")
+        write(args.out, made.to_json())
     return 0
 
 
