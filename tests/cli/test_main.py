@@ -59,6 +59,10 @@ def test_a_wrong_option_is_wrong_usage(words, capsys):
         (["exec", "b1", "ls"], "put -- before the command"),
         (["exec", "b1", "--"], "no command after --"),
         (["down", "../etc"], "lower-case"),
+        (["suite", "kip73", "--out", "/dev/null/x"], "/dev/null is no folder that can be written to"),
+        (["kafkatest", "/", "--out", "/dev/null/x"], "/dev/null is no folder that can be written to"),
+        (["search", "--out", "/dev/null/x"], "/dev/null is no folder that can be written to"),
+        (["capture", "x", "--from", "/", "--out", "/dev/null/x"], "/dev/null is no folder that can be written to"),
     ],
 )
 def test_refusals_say_what_is_allowed(words, told, capsys):

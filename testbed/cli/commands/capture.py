@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from results.contract.untrusted import visible
 from testbed.cli.options import add_command_config, add_repeatable, parsed
+from testbed.cli.output import require_writable
 from testbed.errors import UsageError
 from testbed.units import parse_bit_rate, parse_duration, parse_size
 
@@ -64,6 +65,7 @@ def run(args: argparse.Namespace) -> int:
     folder = args.out or Path(args.name)
     if folder.exists():
         raise UsageError(f"{folder} exists: give another folder with --out")
+    require_writable(folder / INCIDENT)
     measure_s = parsed("--measure", args.measure or MEASURED, parse_duration)
     nic_bps = parsed("--nic", args.nic, parse_bit_rate)
     if not measure_s:

@@ -2,11 +2,12 @@
 
 import argparse
 from collections.abc import Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from results.render import document, table
 from testbed.cli.options import add_repeatable
-from testbed.cli.output import timed_progress
+from testbed.cli.output import require_writable, timed_progress
 
 if TYPE_CHECKING:
     from testbed.kafkatest.run import KafkatestResult, PlannedTests, TestOutcome
@@ -48,6 +49,7 @@ def run(args: argparse.Namespace) -> int:
     from testbed.kafkatest.run import KafkatestRequest, planned, run_kafkatest
     from testbed.kafkatest.selection import ducktape_options
 
+    require_writable(args.out and Path(args.out) / "ducktape.log")
     options = ducktape_options(
         parameters=args.parameters,
         exclude=args.exclude,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from results.render import document, table
 from testbed.cli.options import add_defects
-from testbed.cli.output import timed_progress
+from testbed.cli.output import require_writable, timed_progress
 from testbed.errors import UsageError
 from testbed.signals import TerminationGuard
 
@@ -79,7 +79,9 @@ def _database(args: argparse.Namespace) -> "Database":
         raise UsageError(f"--seed {seed}: allowed: 0 or more")
     settings = SearchSettings(args.topology or "three-brokers", seed, tuple(args.defect), args.kafka)
     topology_of(settings)
-    return Database.new(args.out or Path(f"search-{seed}"), settings)
+    folder = args.out or Path(f"search-{seed}")
+    require_writable(folder / "store")
+    return Database.new(folder, settings)
 
 
 def _as_text(result: "SearchResult", database: "Database") -> str:

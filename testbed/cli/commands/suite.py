@@ -2,11 +2,12 @@
 
 import argparse
 from dataclasses import asdict
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from results.render import document, table
 from testbed.cli.options import add_repeatable
-from testbed.cli.output import timed_progress
+from testbed.cli.output import require_writable, timed_progress
 
 if TYPE_CHECKING:
     from testbed.runner.suite import SuiteResult
@@ -37,6 +38,7 @@ def run(args: argparse.Namespace) -> int:
     if args.suite is None:
         print(suites_table())
         return 0
+    require_writable(args.out and Path(args.out) / "index.html")
     request = SuiteRequest(
         args.suite, args.profile, tuple(args.only), args.kafka, args.store, args.out, args.retry_noisy
     )
