@@ -27,10 +27,7 @@ class UserTestbed(provisioned.Testbed):
         progress: Callable[[str], None] = lambda _text: None,
         **settings: str | int | float,
     ) -> RunResult:
-        """Run an experiment on this testbed and return its result; `settings` are the experiment's parameters.
-
-        Raise `UsageError` when an experiment, a profile or a parameter does not exist.
-        """
+        """Run an experiment with these parameters; return its result. Raise `UsageError` for unknown names."""
         words = [f"{name}={value}" for name, value in settings.items()]
         try:
             return run(RunRequest(experiment, words, profile=profile, on=self.name, store=store), progress)

@@ -8,10 +8,7 @@ from typing import Any
 
 
 def discovered(package: str, name: str) -> dict[str, Any]:
-    """Return the attribute `name` of each module of a package, by module name and in the modules' order.
-
-    Raise `TypeError`, which names the module, when a module has no such attribute.
-    """
+    """Return the attribute `name` of each module of a package, by module. Raise `TypeError` for a module without it."""
     found = {}
     for module in _modules(package):
         if not hasattr(module, name):
@@ -21,10 +18,7 @@ def discovered(package: str, name: str) -> dict[str, Any]:
 
 
 def discovered_all(package: str, one: str, several: str) -> list[Any]:
-    """Return the entries of a package's modules. A module has one entry, `one`, or a sequence of entries, `several`.
-
-    Raise `TypeError`, which names the module, when a module has neither.
-    """
+    """Return the entries of a package's modules: `one`, or all of `several`. Raise `TypeError` for a module without."""
     found: list[Any] = []
     for module in _modules(package):
         if not hasattr(module, one) and not hasattr(module, several):

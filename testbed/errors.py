@@ -2,13 +2,18 @@
 
 
 class TestbedError(Exception):
-    """An error that the user can act on; printed without a traceback (exit code 70)."""
+    """An error that the user can act on; printed without a traceback."""
 
     __test__ = False  # the name starts with "Test": pytest must not collect it
+    exit_code = 70
+    """EX_SOFTWARE of sysexits.h: 1 and 2 are verdicts."""
 
 
 class UsageError(TestbedError):
-    """The command line, a parameter or a file is wrong (exit code 64, as in sysexits.h)."""
+    """The command line, a parameter or a file is wrong."""
+
+    exit_code = 64
+    """EX_USAGE of sysexits.h."""
 
 
 class SoftwareError(TestbedError):

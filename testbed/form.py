@@ -1,17 +1,10 @@
 """The forms of files that users write in YAML: the fields that a file may have, and their types.
 
-Every kind of file (topology, incident, log allow-list) is read in the same way:
+`yaml_document.read` or `parse` returns a `Document`: plain values with their lines and columns. Then come two passes:
 
-1. `FileKind` names the kind of file for messages.
-2. `document.read` (a file) or `document.parse` (a text) returns a `Document`: plain values, and the line and
-   column of each. `Document(source, kind, values)` holds values that come from no text.
-3. First pass, types: `validate(document, Model)` returns the pydantic model, a subclass of `Form`, or raises
-   the kind's error with every mistake: file, line, column, field, value found, allowed values, and the
-   nearest name. A validator refuses a value with `refusal(message)`, or through `check` and `quantity`.
-   `validation_problems` returns the problems to a caller that has more to report.
-4. Second pass, rules: the caller collects a `Violation` (path and message) for each broken rule over the
-   resolved values. `document.raise_violations(violations)` raises the kind's error if there are any.
-5. `editor_schema(Model)` returns the JSON schema for editors.
+1. Types: `validate(document, Model)` returns the pydantic model, a subclass of `Form`, or raises the kind's error with
+   every mistake. A validator refuses a value with `refusal(message)`, or through `check` and `quantity`.
+2. Rules: the caller collects a `Violation` for each broken rule, and passes them to `document.raise_violations`.
 """
 
 import json
@@ -94,10 +87,7 @@ def validate(document: Document, model: type[F]) -> F:
 def validation_problems(
     document: Document, model: type[F], values: Any, context: Mapping[str, Any] | None = None
 ) -> tuple[F | None, list[Problem]]:
-    """Return `values`, a part of `document`, as a `model`; return None and every problem when they are invalid.
-
-    Validators may use `context`.
-    """
+    """Return `values`, a part of `document`, as a `model`, or None and every problem. Validators may use `context`."""
     kind = document.kind
     if not isinstance(values, dict):
         found = "a list" if isinstance(values, list) else f"only {show(values)}"

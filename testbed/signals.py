@@ -5,8 +5,7 @@ import signal
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from types import FrameType, TracebackType
-from typing import Any
+from types import FrameType
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 INTERRUPT_S = 0.2
@@ -17,27 +16,15 @@ class Terminated(SystemExit):
 
 
 class TerminationGuard:
-    """A context in which SIGTERM raises `Terminated` in the main thread, so that ``finally`` clauses run.
+    """A context in which SIGTERM raises `Terminated` in the main thread; entering on another thread does nothing."""
 
-    Python runs handlers on the main thread only; on another thread entering does nothing.
-    """
+    def __enter__(self) -> None:
+        main = threading.current_thread() is threading.main_thread()
+        self._before = signal.signal(signal.SIGTERM, _raise_terminated) if main else None
 
-    def __init__(self) -> None:
-        self._before: Any = None
-        self._installed = False
-
-    def __enter__(self) -> "TerminationGuard":
-        if threading.current_thread() is threading.main_thread():
-            self._before = signal.signal(signal.SIGTERM, _raise_terminated)
-            self._installed = True
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if self._installed:
+    def __exit__(self, *_error: object) -> None:
+        if self._before is not None:
             signal.signal(signal.SIGTERM, self._before)
-            self._installed = False
 
 
 @contextmanager
@@ -51,11 +38,7 @@ def deferred_signals() -> Iterator[None]:
         yield
         return
     came: list[int] = []
-
-    def note(number: int, _frame: FrameType | None) -> None:
-        came.append(number)
-
-    before = {number: signal.signal(number, note) for number in _SIGNALS}
+    before = {each: signal.signal(each, lambda number, _frame: came.append(number)) for each in _SIGNALS}
     try:
         yield
     finally:

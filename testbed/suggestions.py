@@ -14,10 +14,7 @@ def nearest(found: object, names: Iterable[str]) -> str | None:
 
 
 def did_you_mean(found: object, names: Iterable[str], written: Callable[[str], object] = str) -> str:
-    """Return `; did you mean broker?` for the nearest name, or an empty text when no name is near.
-
-    `written` returns how the user has to type that name.
-    """
+    """Return `; did you mean broker?` for the nearest name, as `written` returns it; empty when no name is near."""
     name = nearest(found, names)
     return f"; did you mean {written(name)}?" if name is not None else ""
 

@@ -6,10 +6,14 @@ ambiguous.
 """
 
 import difflib
+import math
 import re
 from collections.abc import Mapping
+from decimal import Decimal
 from fractions import Fraction
 from typing import NamedTuple
+
+from testbed.suggestions import show
 
 _K, _M, _G = 10**3, 10**6, 10**9
 _KI, _MI, _GI = 2**10, 2**20, 2**30
@@ -58,17 +62,17 @@ _KINDS = (_BIT_RATE, _BYTE_RATE, _SIZE, _DURATION, _SHARE)
 
 def parse_bit_rate(value: object) -> int:
     """Return the bits per second of `"400mbit"`, `"1.5 Gbit/s"`, …. Raise UnitError for any other value."""
-    return _whole(value, _BIT_RATE, "bit")
+    return _whole(value, _BIT_RATE, "not a whole number of bits")
 
 
 def parse_byte_rate(value: object) -> int:
     """Return the bytes per second of `"10MB/s"`, `"1MiB/s"`, …. Raise UnitError for any other value."""
-    return _whole(value, _BYTE_RATE, "byte")
+    return _whole(value, _BYTE_RATE, "not a whole number of bytes")
 
 
 def parse_size(value: object) -> int:
     """Return the bytes of `"1MiB"`, `"50kB"`, …. Raise UnitError for any other value."""
-    return _whole(value, _SIZE, "byte")
+    return _whole(value, _SIZE, "not a whole number of bytes")
 
 
 def parse_duration(value: object) -> float:
@@ -78,18 +82,12 @@ def parse_duration(value: object) -> float:
 
 def parse_duration_us(value: object) -> int:
     """Return the whole microseconds of `"20ms"`, `"0.5ms"`, …. Raise UnitError for any other value."""
-    duration_us = _parse(value, _DURATION) * _M
-    if duration_us.denominator != 1:
-        raise UnitError(f"{_show(value)} is not a whole number of microseconds; allowed: {_DURATION.allowed}")
-    return duration_us.numerator
+    return _whole(value, _DURATION, "not a whole number of microseconds", _M)
 
 
 def parse_share(value: object) -> int:
     """Return the parts per million of `"0.1%"`, `"50ppm"`, …. Raise UnitError for any other value."""
-    share = _parse(value, _SHARE)
-    if share.denominator != 1:
-        raise UnitError(f"{_show(value)} is finer than one in a million; allowed: {_SHARE.allowed}")
-    return share.numerator
+    return _whole(value, _SHARE, "finer than one in a million")
 
 
 def format_bit_rate(rate_bps: float, significant: int | None = None) -> str:
@@ -103,10 +101,7 @@ def format_byte_rate(rate_bytes_per_s: float, significant: int | None = None) ->
 
 
 def format_size(size_bytes: float, significant: int | None = None) -> str:
-    """Return `50KiB` for `51200`, `50kB` for `50000`. Exact unless rounded to `significant` digits.
-
-    `parse_size` inverts it.
-    """
+    """Return `50KiB` for `51200`, `50kB` for `50000`. Exact (`parse_size` inverts it) unless rounded."""
     if significant is None:
         whole = round(size_bytes)
         for unit in ("GiB", "MiB", "KiB"):
@@ -116,7 +111,9 @@ def format_size(size_bytes: float, significant: int | None = None) -> str:
 
 
 def format_duration(duration_s: float) -> str:
-    """Return seconds as readable text of at most four digits: `0.03` → `30ms`, `90` → `1.5min`."""
+    """Return seconds as readable text of at most four digits: `0.03` → `30ms`, `90` → `1.5min`, infinity → `never`."""
+    if math.isinf(duration_s):
+        return "never"
     size = abs(duration_s)
     unit = next((unit for unit in ("h", "min", "s", "ms") if size >= DURATIONS[unit]), "us" if size else "s")
     return f"{_digits(duration_s / float(DURATIONS[unit]), 4)}{unit}"
@@ -124,14 +121,13 @@ def format_duration(duration_s: float) -> str:
 
 def format_share(share_ppm: int) -> str:
     """Return `0.1%` for `1000`. Exact: `parse_share` inverts it."""
-    whole, rest = divmod(share_ppm, SHARES["%"])
-    return f"{whole}.{rest:04d}".rstrip("0").rstrip(".") + "%"
+    return f"{Decimal(share_ppm) / SHARES['%']:f}%"
 
 
-def _whole(value: object, kind: _Kind, noun: str) -> int:
-    quantity = _parse(value, kind)
+def _whole(value: object, kind: _Kind, otherwise: str, scale: int = 1) -> int:
+    quantity = _parse(value, kind) * scale
     if quantity.denominator != 1:
-        raise UnitError(f"{_show(value)} is not a whole number of {noun}s; allowed: {kind.allowed}")
+        raise UnitError(f"{show(value)} is {otherwise}; allowed: {kind.allowed}")
     return quantity.numerator
 
 
@@ -139,22 +135,22 @@ def _parse(value: object, kind: _Kind) -> Fraction:
     if isinstance(value, int | float) and not isinstance(value, bool):
         raise UnitError(_no_unit(str(value), kind))
     if not isinstance(value, str):
-        raise UnitError(f"{_show(value)} is not a {kind.name}; allowed: {kind.allowed}")
+        raise UnitError(f"{show(value)} is not a {kind.name}; allowed: {kind.allowed}")
     text = value.strip(" ")
     if re.match(r"[-\u2212][0-9]", text):
-        raise UnitError(f"{_show(value)} is negative; allowed: {kind.allowed}, not below zero")
+        raise UnitError(f"{show(value)} is negative; allowed: {kind.allowed}, not below zero")
     match = _NUMBER_THEN_UNIT.fullmatch(text)
     if match is None:
-        raise UnitError(f"{_show(value)} is not a number with a unit; allowed: {kind.allowed}")
+        raise UnitError(f"{show(value)} is not a number with a unit; allowed: {kind.allowed}")
     number, unit = match[1], match[2]
     if unit is None:
         raise UnitError(_no_unit(number, kind))
     factor = _factor(unit, kind)
     if factor is None:
-        raise UnitError(_wrong_unit(_show(value), number, unit, kind))
+        raise UnitError(_wrong_unit(show(value), number, unit, kind))
     quantity = Fraction(number) * factor
     if quantity > _MOST:
-        raise UnitError(f"{_show(value)} is too large to be meant; allowed: {kind.allowed}, 10^18 at most")
+        raise UnitError(f"{show(value)} is too large to be meant; allowed: {kind.allowed}, 10^18 at most")
     return quantity
 
 
@@ -171,7 +167,7 @@ def _no_unit(number: str, kind: _Kind) -> str:
     if meant and number.isdecimal() and int(number) >= 10_000:  # so large a number counts single bits or bytes
         in_kind = {"bit rate": format_bit_rate, "byte rate": format_byte_rate, "size": format_size}.get(kind.name)
         meant = f"; did you mean {in_kind(int(number))}?" if in_kind else meant
-    return f"{_shorten(number)} has no unit; allowed: {kind.allowed}{meant}"
+    return f"{show(number)} has no unit; allowed: {kind.allowed}{meant}"
 
 
 def _wrong_unit(shown: str, number: str, unit: str, kind: _Kind) -> str:
@@ -216,26 +212,10 @@ def _format_whole(value: float, names: tuple[str, ...], units: Mapping[str, int]
     for name in names:
         # The largest unit that needs at most three decimals represents the number exactly.
         if abs(whole) >= units[name] and whole * 1000 % units[name] == 0:
-            return f"{_decimal(whole, units[name])}{name}"
+            return f"{Decimal(whole) / units[name]:f}{name}"
     return f"{whole}{names[-1]}"
-
-
-def _decimal(whole: int, unit: int) -> str:
-    thousandths = whole * 1000 // unit
-    sign, thousandths = ("-", -thousandths) if thousandths < 0 else ("", thousandths)
-    return f"{sign}{thousandths // 1000}.{thousandths % 1000:03d}".rstrip("0").rstrip(".")
 
 
 def _digits(value: float, significant: int) -> str:
     text = f"{value:.{significant}g}"
     return str(round(float(text))) if "e" in text else text
-
-
-def _show(value: object) -> str:
-    if isinstance(value, str) and value.isascii() and value.isprintable() and value.strip():
-        return _shorten(value)
-    return _shorten(repr(value))
-
-
-def _shorten(text: str) -> str:
-    return text if len(text) <= 40 else f"{text[:37]}..."

@@ -13,7 +13,6 @@ class WaitTimeout(TestbedError):
     """The condition did not hold in time; ``last_seen`` is the last observation."""
 
     def __init__(self, what: str, timeout_s: float, last_seen: Any) -> None:
-        self.what = what
         self.last_seen = last_seen
         super().__init__(f"waited {timeout_s:g} s for {what}; last seen: {last_seen}")
 
@@ -34,11 +33,7 @@ def wait_until(condition: Callable[[], bool], timeout_s: float, interval_s: floa
 
 
 def wait_for(
-    observe: Callable[[], _T],
-    accept: Callable[[_T], bool],
-    timeout_s: float,
-    interval_s: float,
-    what: str,
+    observe: Callable[[], _T], accept: Callable[[_T], bool], timeout_s: float, interval_s: float, what: str
 ) -> _T:
     """Observe every ``interval_s`` until ``accept(observed)`` holds, and return that observation.
 

@@ -1,19 +1,13 @@
-"""YAML files: plain values from untrusted text, with the line and column of each value.
-
-`testbed.form` describes how a kind of file uses this module.
-"""
+"""YAML files: plain values from untrusted text, with the line and column of each. `testbed.form` uses them."""
 
 import re
 import stat
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple, NoReturn, Protocol
+from typing import Any, NamedTuple, NoReturn
 
 import yaml
-from yaml.composer import Composer
-from yaml.resolver import Resolver
 
 from testbed.errors import UsageError
 from testbed.suggestions import did_you_mean, show
@@ -25,13 +19,6 @@ MAX_TEXT = 20_000
 
 FieldPath = tuple[str | int, ...]
 """A place in a document: mapping keys and list indexes from the top, `("hosts", "b1", "nic", "rate")`."""
-
-
-class _Mark(Protocol):
-    """PyYAML's mark of a position, of its Python or its C parser."""
-
-    line: int
-    column: int
 
 
 _NOT_TEXT = re.compile("[^\t\n\r -~\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
@@ -120,8 +107,12 @@ class Document:
     problems: list[Problem] = field(default_factory=list)
     refused: set[FieldPath] = field(default_factory=set)
     """Values that `problems` reports already."""
-    keys: dict[FieldPath, _Mark] = field(default_factory=dict)
-    marks: dict[FieldPath, _Mark] = field(default_factory=dict)
+    keys: dict[FieldPath, yaml.Mark] = field(default_factory=dict)
+    marks: dict[FieldPath, yaml.Mark] = field(default_factory=dict)
+
+    def refuse(self, message: str, line: int | None = None, column: int | None = None) -> NoReturn:
+        """Raise the kind's error with one problem of the file as a whole."""
+        raise self.kind.error([Problem(self.file, line, column, "", message)]) from None
 
     def problem(self, path: FieldPath, message: str, at_key: bool = False) -> Problem:
         """Return a problem at this field, or at the nearest enclosing field of the text."""
@@ -163,10 +154,7 @@ def read(path: str | Path, kind: FileKind) -> Document:
     """Read a file and return its document. Raise the kind's error when the file is not readable YAML."""
     file = Path(path)
     shown = str(path) if str(path).isprintable() else repr(str(path))
-
-    def refuse(message: str, line: int | None = None, column: int | None = None) -> NoReturn:
-        raise kind.error([Problem(shown, line, column, "", message)]) from None
-
+    refuse = Document(shown, kind).refuse
     try:
         if not stat.S_ISREG(file.stat().st_mode):
             what = "a directory" if file.is_dir() else "not a regular file"
@@ -214,35 +202,29 @@ def parse(text: str, file: str, kind: FileKind) -> Document:
 
 def _compose(text: str, document: Document) -> yaml.Node:
     """Return the root node. PyYAML's own constructors lose the marks and expand aliases without a limit."""
-    kind = document.kind
-
-    def refuse(message: str, line: int | None = 1, column: int | None = 1) -> NoReturn:
-        raise kind.error([Problem(document.file, line, column, "", message)]) from None
-
+    kind, refuse = document.kind, document.refuse
     if len(text) > MAX_BYTES or len(text.encode("utf-8", "surrogatepass")) > MAX_BYTES:
-        refuse(f"larger than {MAX_BYTES} bytes; {kind.a_noun} is a page of text")
+        refuse(f"larger than {MAX_BYTES} bytes; {kind.a_noun} is a page of text", 1, 1)
     text = text.removeprefix("\ufeff")
     unreadable = _NOT_TEXT.search(text)
     if unreadable:
         before = text[: unreadable.start()].replace("\r\n", "\n").replace("\r", "\n")
         message = f"the character U+{ord(unreadable[0]):04X} is not text; {kind.a_noun} is a YAML file in UTF-8"
         refuse(message, before.count("\n") + 1, len(before) - before.rfind("\n"))
-    events: list[yaml.Event] = []
     try:
-        for event, message in _excesses(_kept(yaml.parse(text, Loader=yaml.SafeLoader), events), kind):
-            refuse(message, *_position(event.start_mark))
-        node = _EventComposer(events).get_single_node()
+        node = _LimitedLoader(text, document).get_single_node()
     except yaml.MarkedYAMLError as error:
         line, column = _position(error.problem_mark or error.context_mark)
         refuse(f"not valid YAML: {_yaml_message(error)}", line or 1, column or 1)
     except (yaml.YAMLError, ValueError, OverflowError) as error:
-        refuse(f"not valid YAML: {show(str(error))}")
+        refuse(f"not valid YAML: {show(str(error))}", 1, 1)
     if not isinstance(node, yaml.Node):
-        refuse(f"the file is empty; {kind.a_noun} needs at least {kind.start}")
+        refuse(f"the file is empty; {kind.a_noun} needs at least {kind.start}", 1, 1)
     return node
 
 
-def _position(mark: _Mark | None) -> tuple[int, int] | tuple[None, None]:
+def _position(mark: Any) -> tuple[int, int] | tuple[None, None]:
+    """Return line and column of PyYAML's mark, from 1."""
     return (mark.line + 1, mark.column + 1) if mark is not None else (None, None)
 
 
@@ -255,54 +237,41 @@ def _yaml_message(error: yaml.MarkedYAMLError) -> str:
     return f"{message} ({error.context})" if error.context and error.problem else message
 
 
-def _kept(events: Iterable[yaml.Event], kept: list[yaml.Event]) -> Iterator[yaml.Event]:
-    """Yield the events, and append each to `kept`."""
-    for event in events:
-        kept.append(event)
-        yield event
+class _LimitedLoader(yaml.SafeLoader):
+    """Composes nodes, and refuses a text that exceeds a limit of size, depth or documents, or that has a tag."""
 
-
-class _EventComposer(Composer, Resolver):
-    """Composes nodes from events that were read before: reading the text takes most of the time."""
-
-    def __init__(self, events: Iterable[yaml.Event]) -> None:
-        Composer.__init__(self)
-        Resolver.__init__(self)
-        self._events = deque(events)
-
-    def peek_event(self) -> yaml.Event:
-        """Return the next event; it stays the next."""
-        return self._events[0]
+    def __init__(self, text: str, document: Document) -> None:
+        super().__init__(text)
+        self._document = document
+        self._count = self._depth = self._documents = 0
 
     def get_event(self) -> yaml.Event:
-        """Return the next event and go on."""
-        return self._events.popleft()
+        """Return the next event of the text."""
+        event: yaml.Event = super().get_event()  # type: ignore[no-untyped-call]
+        if (excess := self._excess(event)) is not None:
+            self._document.refuse(excess, *_position(event.start_mark))
+        return event
 
-    def check_event(self, *kinds: type[yaml.Event]) -> bool:
-        """Return whether the next event is of one of these kinds."""
-        return isinstance(self._events[0], kinds)
-
-
-def _excesses(events: Iterable[yaml.Event], kind: FileKind) -> Iterator[tuple[yaml.Event, str]]:
-    """Yield each event of the stream that exceeds a limit of size, depth or aliases, with a message."""
-    depth = documents = 0
-    for count, event in enumerate(events):
-        if count >= MAX_NODES:
-            yield event, f"more than {MAX_NODES} values; {kind.a_noun} is a page of text"
+    def _excess(self, event: yaml.Event) -> str | None:
+        kind = self._document.kind
+        self._count += 1
+        if self._count > MAX_NODES:
+            return f"more than {MAX_NODES} values; {kind.a_noun} is a page of text"
         if isinstance(event, yaml.DocumentStartEvent):
-            documents += 1
-            if documents > 1:
-                yield event, f"a second document starts here (---); allowed: one {kind.noun} in a file"
+            self._documents += 1
+            if self._documents > 1:
+                return f"a second document starts here (---); allowed: one {kind.noun} in a file"
         elif isinstance(event, yaml.CollectionStartEvent):
-            depth += 1
-            if depth > MAX_DEPTH:
-                yield event, f"nested deeper than {MAX_DEPTH} levels; {kind.a_noun} is a page of text"
+            self._depth += 1
+            if self._depth > MAX_DEPTH:
+                return f"nested deeper than {MAX_DEPTH} levels; {kind.a_noun} is a page of text"
         elif isinstance(event, yaml.CollectionEndEvent):
-            depth -= 1
+            self._depth -= 1
         tag = getattr(event, "tag", None)
         if tag is not None:
             shown = show(tag.replace("tag:yaml.org,2002:", "!!"))
-            yield event, f"the tag {shown} is not used here; write the plain value, in quotes if it is text"
+            return f"the tag {shown} is not used here; write the plain value, in quotes if it is text"
+        return None
 
 
 class _Composer:

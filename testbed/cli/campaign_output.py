@@ -1,7 +1,6 @@
-"""Common parts of `sweep` and `compare`: options, and the output of a campaign."""
+"""Common parts of commands that run campaigns: their beginning, and the output of a comparison."""
 
 import argparse
-from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, TypeVar
@@ -11,15 +10,19 @@ from results.compare.judgement import EXIT
 from results.compare.render import COLUMNS, comparison_row
 from results.render import NOTHING, JUnitCase, document, escaped, junit, markdown_table, table
 from results.report.sweep import growth
-from testbed.cli.options import add_formats
+from testbed.cli.output import timed_progress
 from testbed.errors import UsageError
+from testbed.runner.campaign import Campaign
 from testbed.runner.comparison import CampaignOutcome, CriterionRegression, VariantRow
+from testbed.runner.execution import parse_budget
 from testbed.runner.named_comparisons import COMMAND
 from testbed.runner.report import sweep_page
-from testbed.runner.run import CampaignResult, store_of
+from testbed.runner.run import CampaignResult, begin, resume, store_of
 from testbed.runner.variant import differing
 
 T = TypeVar("T")
+_OF_ANY_CAMPAIGN = ("resume", "budget", "all", "json", "markdown", "junit", "out")
+"""The options that do not choose the runs: a resumed campaign may have others than before."""
 
 
 def findings_table(outcome: CampaignOutcome) -> str:
@@ -106,26 +109,26 @@ def as_json(result: CampaignResult, verdict: str, report: Path | None = None) ->
             "verdict": verdict,
             "ended": result.why_ended,
             "complete": result.complete,
-            "problems": list(result.problems),
+            "problems": result.problems,
             "seed": series.seed,
             "threshold": series.threshold,
             "store": series.store,
-            "report": report and str(report),
+            "report": report,
             "variants": [
                 {
                     "label": row.variant,
                     "settings": dict(zip(axes, values[row.variant], strict=True)),
-                    "defects": list(series.variant(row.variant).defects),
-                    "runs": dict(row.runs),
-                    "medians": dict(row.medians),
-                    "ranges": {name: list(span) for name, span in row.ranges.items()},
-                    "not_passed": list(row.not_passed),
-                    "run_ids": list(row.ids),
+                    "defects": series.variant(row.variant).defects,
+                    "runs": row.runs,
+                    "medians": row.medians,
+                    "ranges": row.ranges,
+                    "not_passed": row.not_passed,
+                    "run_ids": row.ids,
                 }
                 for row in result.outcome.rows
             ],
             "findings": [_finding(finding) for finding in result.outcome.findings],
-            "broken": [asdict(each) for each in result.outcome.broken],
+            "broken": result.outcome.broken,
             "growth": [asdict(each) | {"word": each.word} for each in growth(sweep_page(result))],
         }
     )
@@ -174,17 +177,13 @@ def problem_lines(result: CampaignResult) -> str:
     return "".join(f"{problem}\n" for problem in result.problems) + ("\n" if result.problems else "")
 
 
-def add_options(parser: argparse.ArgumentParser) -> None:
-    """Add the options of every campaign. The options that choose the runs are None or empty by default."""
-    parser.add_argument("--profile", help="smoke, ci (default) or release")
-    parser.add_argument("--seed", type=int, metavar="N", help="draws the order of the runs (default: 1)")
-    parser.add_argument("--budget", metavar="TIME", help="begin nothing that would not be done in this time, as 30m")
-    parser.add_argument("--resume", metavar="ID", help="go on with an interrupted series; repeats nothing")
-    parser.add_argument("--measure", metavar="NAME", action="append", default=[], help="compare only these")
-    parser.add_argument("--threshold", type=float, metavar="PERCENT", help="a change that counts (default: 3)")
-    parser.add_argument("--all", action="store_true", help="make every run, also when the answer is known before")
-    parser.add_argument("--store", metavar="URI", help="the result store (default: under the XDG data folder)")
-    add_formats(parser)
+def play(args: argparse.Namespace, asked: Campaign | None, command: str, *, stop_early: bool) -> CampaignResult:
+    """Begin the campaign, or go on with the one that `--resume` names; return its result."""
+    budget_s, progress = parse_budget(args.budget), timed_progress()
+    if args.resume:
+        return resume(args.resume, asked, command, budget_s, progress, stop_early=stop_early)
+    assert asked is not None
+    return begin(asked, budget_s, progress, stop_early=stop_early)
 
 
 def or_else(value: T | None, default: T) -> T:
@@ -193,23 +192,19 @@ def or_else(value: T | None, default: T) -> T:
 
 
 def store_for(args: argparse.Namespace) -> str | None:
-    """Return the named store, that of the resumed campaign, or None for the default.
-
-    Raise `UsageError` when there is no such campaign.
-    """
+    """Return the named store, the resumed campaign's, or None. Raise `UsageError` for an unknown campaign."""
     return args.store or (store_of(args.resume) if args.resume else None)
 
 
-def refuse_with_resume(args: argparse.Namespace, names: Sequence[str], whole: str) -> None:
+def refuse_with_resume(args: argparse.Namespace, whole: str) -> None:
     """Raise `UsageError` when a resumed campaign has only some of the options that choose its runs.
 
     They cannot be compared with the original options, and would have no effect. `whole` completes the command.
     """
-    values = {name: getattr(args, name) for name in names}
     given = [
         f"--{name.replace('_', '-')}"
-        for name, value in values.items()
-        if value is not None and value is not False and value != []
+        for name, value in vars(args).items()
+        if name not in _OF_ANY_CAMPAIGN and value is not None and value is not False and value != []
     ]
     if given:
         raise UsageError(
@@ -228,9 +223,7 @@ def _finding(finding: ComparisonResult) -> dict[str, Any]:
         "better": comparison.measure.better,
         "verdict": finding.verdict,
         "why": finding.why,
-        "pairs": [
-            {"baseline": pair.baseline, "candidate": pair.candidate, "moved": pair.moved} for pair in comparison.pairs
-        ],
+        "pairs": comparison.pairs,
         "ratio": effect and effect.ratio,
         "interval": effect and [effect.low, effect.high],
         "confidence": effect and effect.confidence,

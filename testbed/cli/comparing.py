@@ -1,16 +1,16 @@
-"""`testbed run NAME` of a named comparison: a campaign, its table, its page."""
+"""A sweep's end, and `testbed run NAME` of a named comparison: a campaign, its table, its page."""
 
 import argparse
 
+from results.contract.verdict import VERDICTS
+from results.report.sweep import as_markdown as page_as_markdown
 from results.report.sweep import growth
-from testbed.cli.campaign_output import against, as_json, ending, problem_lines, store_for, variants_table
-from testbed.cli.output import TimedProgress
+from testbed.cli import campaign_output
 from testbed.errors import UsageError
 from testbed.runner.campaign import new_campaign
-from testbed.runner.execution import parse_budget
 from testbed.runner.named_comparisons import COMMAND, NamedComparison
 from testbed.runner.report import sweep_page, write_sweep
-from testbed.runner.run import CampaignResult, begin, resume
+from testbed.runner.run import CampaignResult
 
 OPTIONS = ("repeats", "seed", "budget", "resume")
 """Options that a single run does not have."""
@@ -30,33 +30,29 @@ def compare(args: argparse.Namespace, comparison: NamedComparison) -> int:
     asked = new_campaign(
         COMMAND,
         comparison.variants(args.set, args.profile, args.kafka, args.topology),
-        comparison.repeats if args.repeats is None else args.repeats,
-        1 if args.seed is None else args.seed,
-        store=store_for(args),
+        campaign_output.or_else(args.repeats, comparison.repeats),
+        campaign_output.or_else(args.seed, 1),
+        store=campaign_output.store_for(args),
         measure_names=comparison.measures,
     )
-    budget_s = parse_budget(args.budget)
-    progress = TimedProgress()
-    if args.resume:
-        result = resume(args.resume, asked, COMMAND, budget_s, progress, stop_early=False)
-    else:
-        result = begin(asked, budget_s, progress, stop_early=False)
-    code = exit_code(result)
-    report = write_sweep(result)
-    if args.json:
-        print(as_json(result, ("pass", "fail", "inconclusive")[code], report))
-    else:
-        print(variants_table(result))
-        for each in growth(sweep_page(result)):
-            print(each)
-        print(f"{against(result)}\n{problem_lines(result)}{result.campaign.id}: {ending(result)}\nreport {report}")
-    return code
+    return report(campaign_output.play(args, asked, COMMAND, stop_early=False), as_json=args.json)
 
 
-def exit_code(result: CampaignResult) -> int:
-    """Return 0 when every run passed, 1 when one failed, 2 when one was inconclusive or is missing."""
+def report(result: CampaignResult, *, as_json: bool, as_markdown: bool = False) -> int:
+    """Write the page, print the result; return 0 when every run passed, 1 when one failed, else 2."""
     rows = result.outcome.rows
-    if any(row.runs.get("fail") for row in rows):
-        return 1
-    made = sum(row.runs.get("pass", 0) for row in rows)
-    return 0 if made == len(result.campaign.slots) else 2
+    passed = sum(row.runs.get("pass", 0) for row in rows)
+    code = 1 if any(row.runs.get("fail") for row in rows) else 0 if passed == len(result.campaign.slots) else 2
+    page, path = sweep_page(result), write_sweep(result)
+    if as_json:
+        print(campaign_output.as_json(result, VERDICTS[code], path))
+    elif as_markdown:
+        print(page_as_markdown(page))
+    else:
+        print(campaign_output.variants_table(result))
+        if result.campaign.command == COMMAND:
+            for each in growth(page):
+                print(each)
+        problems, ending = campaign_output.problem_lines(result), campaign_output.ending(result)
+        print(f"{campaign_output.against(result)}\n{problems}{result.campaign.id}: {ending}\nreport {path}")
+    return code

@@ -3,7 +3,7 @@
 import argparse
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -27,13 +27,8 @@ HEADER = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class HistoryChanges:
-    """A file, its columns, and the changes found in it."""
-
-    file: Path
-    columns: Columns
-    series: Mapping[str, SeriesChanges]
+HistoryChanges = tuple[Path, Columns, Mapping[str, SeriesChanges]]
+"""A file, its columns, and the changes found in it."""
 
 
 def changes(args: argparse.Namespace) -> int:
@@ -45,12 +40,12 @@ def changes(args: argparse.Namespace) -> int:
     found = []
     for file, columns in read_in:
         print(f"{file}: {len(columns.labels)} runs, {len(columns.series)} series", file=sys.stderr, flush=True)
-        found.append(HistoryChanges(file, columns, changes_of(columns.series, better=args.better, seed=args.seed)))
+        found.append((file, columns, changes_of(columns.series, better=args.better, seed=args.seed)))
     if args.json:
         print(document({"seed": args.seed, "better": args.better, "files": [as_json(each) for each in found]}))
     else:
         print("\n\n".join(as_text(each) for each in found))
-    return 2 if all(one.too_few for each in found for one in each.series.values()) else 0
+    return 2 if all(one.too_few for _, _, series in found for one in series.values()) else 0
 
 
 def _read(file: Path, args: argparse.Namespace) -> Columns:
@@ -64,14 +59,15 @@ def _read(file: Path, args: argparse.Namespace) -> Columns:
 
 def as_text(history: HistoryChanges) -> str:
     """Return a line per change, the notes on the file, and a summary."""
-    labels = history.columns.labels
-    rows = [_row(name, each, labels) for name, one in history.series.items() for each in one.changes]
-    short = [f"{name} ({one.used})" for name, one in history.series.items() if one.too_few]
-    changed = sum(1 for one in history.series.values() if one.changes)
-    summary = f"{history.file}: {len(rows)} changes in {changed} of {len(history.series)} series, {len(labels)} runs"
+    file, columns, series = history
+    labels = columns.labels
+    rows = [_row(name, each, labels) for name, one in series.items() for each in one.changes]
+    short = [f"{name} ({one.used})" for name, one in series.items() if one.too_few]
+    changed = sum(1 for one in series.values() if one.changes)
+    summary = f"{file}: {len(rows)} changes in {changed} of {len(series)} series, {len(labels)} runs"
     if short:
         summary += f"; too few values to say anything, of {FEWEST_RUNS_TO_JUDGE} it takes: {', '.join(short)}"
-    return "\n".join([*([table(HEADER, rows), ""] if rows else []), *history.columns.notes, summary])
+    return "\n".join([*([table(HEADER, rows), ""] if rows else []), *columns.notes, summary])
 
 
 def _row(name: str, each: ChangePoint, labels: Sequence[str]) -> tuple[str, ...]:
@@ -97,7 +93,8 @@ def _interval(each: ChangePoint) -> str:
 
 def as_json(history: HistoryChanges) -> dict[str, Any]:
     """Return the changes as one object. It names a run by its label and its index, from 0 in the order of judgement."""
-    labels = history.columns.labels
+    file, columns, found = history
+    labels = columns.labels
 
     def run(at: int) -> dict[str, Any]:
         return {"index": at, "label": labels[at]}
@@ -114,6 +111,6 @@ def as_json(history: HistoryChanges) -> dict[str, Any]:
                 for each in one.changes
             ],
         }
-        for name, one in history.series.items()
+        for name, one in found.items()
     ]
-    return {"file": str(history.file), "runs": len(labels), "notes": list(history.columns.notes), "series": series}
+    return {"file": file, "runs": len(labels), "notes": columns.notes, "series": series}

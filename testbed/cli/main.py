@@ -13,13 +13,12 @@ from typing import NoReturn
 from results.contract.untrusted import visible
 from testbed import __version__
 from testbed.cli.command import USAGE, Command, Parser, commands
-from testbed.cli.completion import VARIABLE, answer
-from testbed.errors import TestbedError, UsageError
+from testbed.cli.commands.completion import VARIABLE, answer
+from testbed.errors import TestbedError
 from testbed.extras import missing_extra
 from testbed.suggestions import did_you_mean
 
-FAILED = 70
-"""EX_SOFTWARE of sysexits.h: the command failed; 1 and 2 are verdicts."""
+FAILED = TestbedError.exit_code
 INTERRUPTED = 130
 UNREAD = 128 + signal.SIGPIPE
 """The reader of the output ended before its end. 0 would mean a pass to `set -o pipefail`, whatever the verdict is."""
@@ -71,14 +70,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         command.configure(parser)
         return command.run(parser.parse_args(words[1:]))
-    except UsageError as error:
-        _tell(command.name, error)
-        return USAGE
     except TestbedError as error:
         _tell(command.name, error)
-        return getattr(error, "exit_code", FAILED)
+        return error.exit_code
     except KeyboardInterrupt:
-        print(f"testbed {command.name}: interrupted", file=sys.stderr)
+        _tell(command.name, "interrupted")
         return INTERRUPTED
     except BrokenPipeError:
         # The reader of the output ended (`| head`); the null device prevents a complaint of Python at exit.
@@ -90,21 +86,19 @@ def main(argv: Sequence[str] | None = None) -> int:
             traceback.print_exc()
             return FAILED
         where = f" ({error.filename})" if error.filename else ""
-        print(
-            f"testbed {command.name}: {error.strerror}{where}; free space on that disk and try again", file=sys.stderr
-        )
+        _tell(command.name, f"{error.strerror}{where}; free space on that disk and try again")
         return FAILED
     except Exception as error:  # noqa: BLE001 - a defect of the testbed: Python would exit with 1, which means REGRESSED
         if lacking := missing_extra(error):
-            print(f"testbed {command.name}: {lacking}", file=sys.stderr)
+            _tell(command.name, lacking)
         else:
             traceback.print_exc()
         return FAILED
 
 
-def _tell(command: str, error: TestbedError) -> None:
-    """Print an error. It may quote a file, a log line or a name of a cluster, with anything in it."""
-    print(visible(f"testbed {command}: {error}"), file=sys.stderr)
+def _tell(command: str, problem: object) -> None:
+    """Print a problem. It may quote a file, a log line or a name of a cluster, with anything in it."""
+    print(visible(f"testbed {command}: {problem}"), file=sys.stderr)
 
 
 if __name__ == "__main__":

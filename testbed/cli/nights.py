@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from results.contract.maintenance import locked
-from results.contract.store import Store, StoreError
+from results.contract.store import Store
 from results.nights import policies, render, state
 from results.nights.night import Night, night
 from results.nights.scenarios import TONIGHT, ScenarioResult, scenarios, worst
@@ -21,6 +21,7 @@ from results.nights.verdicts import EXIT
 from results.render import document
 from results.series.history import Acknowledgement
 from testbed.cli.output import require_writable, write
+from testbed.cli.store_maintenance import store_errors
 from testbed.errors import TestbedError, UsageError
 from testbed.paths import reports_dir
 from testbed.suggestions import did_you_mean
@@ -42,12 +43,10 @@ def spark_of(args: argparse.Namespace) -> "Iterator[SparkSession]":
 
     memory = args.memory or MEMORY
     try:
-        with session(args.master, memory) as spark:
+        with store_errors(), session(args.master, memory) as spark:
             yield spark
     except SparkMissing as error:
         raise TestbedError(f"{error}\n--master is {args.master}, --memory is {memory}") from error
-    except StoreError as error:
-        raise TestbedError(str(error)) from error
 
 
 def judge(store: Store, args: argparse.Namespace) -> int:
@@ -61,10 +60,7 @@ def judge(store: Store, args: argparse.Namespace) -> int:
 def _night(
     store: Store, args: argparse.Namespace, page: Path | None, made: "NightRuns | None" = None
 ) -> tuple[Night, list[ScenarioResult]]:
-    """Judge the store, and write the page if given; return the night and its results.
-
-    With `made`, return only that night's own scenarios.
-    """
+    """Judge the store, and write the page if given; return the night, with its results or those of `made` alone."""
     # An interrupted night may have been resumed days later, and the store may hold other runs, too.
     now = datetime.now(UTC)
     took = now - made.campaign.begun if made is not None else TONIGHT
@@ -97,10 +93,7 @@ def _night(
 
 
 def report_night(made: "NightRuns", args: argparse.Namespace) -> int:
-    """Judge a night's runs, write report and JUnit, print the result; return the exit code.
-
-    A missing case makes it at least 2.
-    """
+    """Judge a night, write report and JUnit, print the result; return the exit code: not 0 when a case is missing."""
     store = Store.open(made.campaign.store)
     folder = args.out or reports_dir() / made.campaign.id
     page, args.junit = folder / "index.html", args.junit or folder / "junit.xml"
@@ -157,6 +150,7 @@ def report(
     print(f"\n{worst(found, done.problems)}  {len(found)} scenarios, {done.ingested} new runs  {store.location}")
 
 
+@store_errors()
 def ack(store: Store, args: argparse.Namespace) -> int:
     """Acknowledge changes; return the exit code."""
     now = datetime.now(UTC).isoformat(timespec="seconds")
@@ -168,8 +162,6 @@ def ack(store: Store, args: argparse.Namespace) -> int:
             state.save(store, after.values())
     except ValueError as error:
         raise UsageError(str(error)) from error
-    except StoreError as error:
-        raise TestbedError(str(error)) from error
     for own, one in done:
         effect = f"{one.change.effect:+.1%} " if one.change.effect is not None else ""
         print(f"acknowledged: {own.experiment} {own.metric} [{own.series}] {effect}since {one.first_bad}")

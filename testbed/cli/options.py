@@ -1,30 +1,32 @@
-"""Options and names that several commands share: `--defect`, a cluster outside the testbed, and `[NAME] HOST`.
-
-A user may omit the name of the testbed when exactly one is up.
-"""
+"""Options of several commands, their values, and `[NAME] HOST`: one testbed alone needs no NAME."""
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from testbed.errors import UsageError
 
 if TYPE_CHECKING:
-    from testbed.hosts import SshHost
     from testbed.kafka.admin import Admin
     from testbed.kafka.command_config import CommandConfig
     from testbed.provision.testbed import Testbed
 
+T = TypeVar("T")
+
+
+def add_repeatable(parser: argparse.ArgumentParser, option: str, metavar: str, help_text: str) -> None:
+    """Add an option that a user may give several times; its value is a list of texts, empty by default."""
+    parser.add_argument(option, metavar=metavar, action="append", default=[], help=help_text)
+
 
 def add_defects(parser: argparse.ArgumentParser) -> None:
     """Add `--defect`, which may be repeated; `args.defect` is a list of texts."""
-    parser.add_argument(
+    add_repeatable(
+        parser,
         "--defect",
-        metavar="NAME[@HOST,…][:key=value,…]",
-        action="append",
-        default=[],
-        help="break the brokers on purpose (may be repeated; `testbed defects` lists them)",
+        "NAME[@HOST,…][:key=value,…]",
+        "break the brokers on purpose (may be repeated; `testbed defects` lists them)",
     )
 
 
@@ -33,6 +35,26 @@ def add_formats(parser: argparse.ArgumentParser) -> None:
     output = parser.add_mutually_exclusive_group()
     output.add_argument("--json", action="store_true", help="one JSON document on standard output")
     output.add_argument("--markdown", action="store_true", help="Markdown tables, as for a pull request's comment")
+
+
+def add_campaign(parser: argparse.ArgumentParser, what: str, budget: str) -> None:
+    """Add the options of a campaign of runs, all None by default. `what` names the campaign, `budget` is an example."""
+    parser.add_argument("--profile", help="smoke, ci (default) or release")
+    parser.add_argument("--seed", type=int, metavar="N", help="draws the order of the runs (default: 1)")
+    parser.add_argument(
+        "--budget", metavar="TIME", help=f"begin nothing that would not be done in this time, as {budget}"
+    )
+    parser.add_argument("--resume", metavar="ID", help=f"go on with an interrupted {what}; repeats nothing")
+    parser.add_argument("--store", metavar="URI", help="the result store (default: under the XDG data folder)")
+
+
+def add_comparison(parser: argparse.ArgumentParser, what: str = "series", budget: str = "30m") -> None:
+    """Add the options of a campaign that compares. The options that choose the runs are None or empty by default."""
+    add_campaign(parser, what, budget)
+    add_repeatable(parser, "--measure", "NAME", "compare only these")
+    parser.add_argument("--threshold", type=float, metavar="PERCENT", help="a change that counts (default: 3)")
+    parser.add_argument("--all", action="store_true", help="make every run, also when the answer is known before")
+    add_formats(parser)
 
 
 def add_cluster(parser: argparse.ArgumentParser) -> None:
@@ -56,19 +78,18 @@ def security_of(args: argparse.Namespace) -> "CommandConfig | None":
 
 
 def admin_of(args: argparse.Namespace) -> "Admin":
-    """Return a connected client.
-
-    Raise `CommandConfigError` for wrong settings, and `KafkaError` when it cannot connect.
-    """
+    """Return a client. Raise `CommandConfigError` for wrong settings, `KafkaError` when it cannot connect."""
     from testbed.kafka.admin import Admin
 
     return Admin(args.bootstrap, security=security_of(args))
 
 
-def pick_host(words: Sequence[str]) -> "SshHost":
-    """Return the host that `words` name. Raise `UsageError`, with the existing names, when there is none."""
-    testbed, host = pick(words)
-    return testbed.hosts[host]
+def parsed(option: str, text: str, parse: Callable[[str], T]) -> T:
+    """Return the value of an option. Raise `UsageError`, which names the option, when `parse` raises ValueError."""
+    try:
+        return parse(text)
+    except ValueError as error:
+        raise UsageError(f"{option}: {error}") from error
 
 
 def pick_testbed(name: str | None) -> "Testbed":
@@ -83,23 +104,11 @@ def pick_testbed(name: str | None) -> "Testbed":
 
 
 def pick(words: Sequence[str]) -> tuple["Testbed", str]:
-    """Return the testbed and the host's name that `words` name.
-
-    Raise `UsageError`, with the existing names, when there is none.
-    """
-    from testbed.provision.state import names
-    from testbed.provision.testbed import Testbed
-
-    up = names()
-    if len(words) == 1:
-        if len(up) != 1:
-            raise UsageError(f"say which testbed: NAME HOST; up are {', '.join(up) or 'none'}")
-        name, host = up[0], words[0]
-    elif len(words) == 2:
-        name, host = words
-    else:
+    """Return the testbed and the host's name in `[NAME] HOST`. Raise `UsageError`, with the names that exist."""
+    if not 1 <= len(words) <= 2:
         raise UsageError(f"expected [NAME] HOST, found {' '.join(words)!r}")
-    testbed = Testbed.attach(name)
+    *name, host = words
+    testbed = pick_testbed(name[0] if name else None)
     if host not in testbed.hosts:
-        raise UsageError(f"{name} has no host {host!r}; it has {', '.join(testbed.hosts)}")
+        raise UsageError(f"{testbed.name} has no host {host!r}; it has {', '.join(testbed.hosts)}")
     return testbed, host

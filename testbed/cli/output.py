@@ -3,21 +3,17 @@
 import os
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 from results.contract import durable
 from testbed.errors import UsageError
 
 
-class TimedProgress:
-    """Progress as plain lines on standard error, each with the time since the beginning."""
-
-    def __init__(self) -> None:
-        self._begun = time.monotonic()
-
-    def __call__(self, text: str) -> None:
-        """Print one step."""
-        print(f"{time.monotonic() - self._begun:6.1f} s  {text}", file=sys.stderr, flush=True)
+def timed_progress() -> Callable[[str], None]:
+    """Return a function that prints a step on standard error, with the time since now."""
+    begun = time.monotonic()
+    return lambda text: print(f"{time.monotonic() - begun:6.1f} s  {text}", file=sys.stderr, flush=True)
 
 
 def require_writable(*paths: Path | None) -> None:

@@ -8,7 +8,8 @@ from dataclasses import replace
 
 from results.render import document
 from testbed.cli import reassign_report as report
-from testbed.cli.options import admin_of
+from testbed.cli.options import admin_of, parsed
+from testbed.cli.output import require_writable, write
 from testbed.errors import UsageError
 from testbed.kafka.admin import Admin
 from testbed.kafka.cancellation import cancel_running
@@ -26,7 +27,7 @@ from testbed.reassignment.plan_file import load_plan
 from testbed.reassignment.planners import Racks, Replicas
 from testbed.reassignment.progress import not_placed
 from testbed.throttle.journal import JournalFolder
-from testbed.units import UnitError, parse_byte_rate
+from testbed.units import parse_byte_rate
 from testbed.wait import wait_for
 
 _INTERNAL = "__"
@@ -35,6 +36,7 @@ _STEERED_S = 60.0
 
 def plan(args: argparse.Namespace) -> int:
     """Make a plan, print its cost on standard error, and write it; return the exit code."""
+    require_writable(args.out)
     with admin_of(args) as admin:
         if (args.replication_factor or 1) > 1:
             require_of_running(admin, [Capability.REPLICATES], f"a replication factor of {args.replication_factor}")
@@ -47,11 +49,11 @@ def plan(args: argparse.Namespace) -> int:
             made = planners.change_factor(assignment, racks, args.replication_factor)
         else:
             made = planners.spread(assignment, racks)
-        print(report.cost_text(planners.cost(made, assignment, _sizes(admin, made))), file=sys.stderr)
+        print(report.cost_text(planners.cost(made, assignment, moving_bytes(admin, made))), file=sys.stderr)
     if args.out is None:
         print(made.to_json(), end="")
     else:
-        args.out.write_text(made.to_json(), encoding="utf-8")
+        write(args.out, made.to_json())
     return 0
 
 
@@ -60,10 +62,10 @@ def execute(args: argparse.Namespace) -> int:
     _check_starts(args, _mode(args))
     wanted, control = load_plan(args.plan), JobControl(_limits(args, BatchLimits()), _rate(args.throttle))
     with admin_of(args) as admin:
-        _require_throttles(admin, control.throttle_bytes_per_s)
+        require_throttles(admin, control.throttle_bytes_per_s)
         states = admin.partitions(wanted.topics())
         changed = Plan({m.tp: m.target for m in moves(wanted, states)})
-        assignment, sizes = {tp: state.replicas for tp, state in states.items()}, _sizes(admin, changed)
+        assignment, sizes = {tp: state.replicas for tp, state in states.items()}, moving_bytes(admin, changed)
         print(report.cost_text(planners.cost(changed, assignment, sizes)), file=sys.stderr)
         if advice := _advice(admin, changed, states, sizes, control.limits):
             print(report.advice_text(advice), file=sys.stderr)
@@ -77,8 +79,7 @@ def execute(args: argparse.Namespace) -> int:
 def resume(args: argparse.Namespace) -> int:
     """Resume a paused reassignment, or one whose process is dead; return the exit code."""
     with admin_of(args) as admin:
-        jobs = JobFolder()
-        job = _stored(admin, jobs)
+        jobs, job = JobFolder(), _stored(admin)
         control = jobs.control(job.id)
         if control.wish == "pause":
             jobs.steer(job.id, replace(control, wish="run"))
@@ -134,29 +135,30 @@ def listing(args: argparse.Namespace) -> int:
 def status(args: argparse.Namespace) -> int:
     """Print a stored reassignment, partition by partition; return the exit code."""
     with admin_of(args) as admin:
-        jobs = JobFolder()
-        job = _stored(admin, jobs)
-        control = jobs.control(job.id)
-        topics = job.plan.topics()
-        seen = read_state(admin, topics, min_insync(admin, topics), job.topic_ids)
-        turn = take_turn(job.plan, seen, control.limits, job.mode, paused=control.wish == "pause")
-    shown = report.status_document(job, control, turn) if args.json else None
-    print(document(shown) if shown is not None else report.status_text(job, control, turn))
+        job = _stored(admin)
+        control, turn = next_turn(admin, job)
+    print(document(report.status_document(job, control, turn)) if args.json else report.status_text(job, control, turn))
     return 0
+
+
+def next_turn(admin: Admin, job: Job) -> tuple[JobControl, Turn]:
+    """Return the control of a stored reassignment, and its next turn from the cluster's present state."""
+    control, topics = JobFolder().control(job.id), job.plan.topics()
+    state = read_state(admin, topics, min_insync(admin, topics), job.topic_ids)
+    return control, take_turn(job.plan, state, control.limits, job.mode, paused=control.wish == "pause")
 
 
 def steer(args: argparse.Namespace) -> int:
     """Change limits and throttle of a reassignment, effective from the next step; return the exit code."""
     given = None if args.throttle is None else _rate(args.throttle)
     with admin_of(args) as admin:
-        _require_throttles(admin, given)
-        jobs = JobFolder()
-        job = _stored(admin, jobs)
+        require_throttles(admin, given)
+        job = _stored(admin)
     _check_starts(args, job.mode)
-    before = jobs.control(job.id)
+    before = JobFolder().control(job.id)
     throttle = before.throttle_bytes_per_s if args.throttle is None else given
     control = replace(before, limits=_limits(args, before.limits), throttle_bytes_per_s=throttle)
-    jobs.steer(job.id, control)
+    JobFolder().steer(job.id, control)
     print(report.limits_text(control.limits))
     return 0
 
@@ -164,8 +166,8 @@ def steer(args: argparse.Namespace) -> int:
 def pause(args: argparse.Namespace) -> int:
     """Start no further step, while steps in flight continue; return the exit code."""
     with admin_of(args) as admin:
-        jobs = JobFolder()
-        job = _stored(admin, jobs)
+        job = _stored(admin)
+    jobs = JobFolder()
     jobs.steer(job.id, replace(jobs.control(job.id), wish="pause"))
     print(f"reassignment {job.id}: no further step is started; `testbed reassign resume` goes on")
     return 0
@@ -176,8 +178,7 @@ def cancel(args: argparse.Namespace) -> int:
     with admin_of(args) as admin:
         if args.all or args.partitions:
             return _cancel_listed(admin, args.partitions)
-        jobs = JobFolder()
-        job = _stored(admin, jobs)
+        jobs, job = JobFolder(), _stored(admin)
         jobs.steer(job.id, replace(jobs.control(job.id), wish="cancel"))
         if job.owner.alive():
             wait_for(
@@ -190,15 +191,15 @@ def cancel(args: argparse.Namespace) -> int:
         return _ended(run.run())
 
 
-def _require_throttles(admin: Admin, bytes_per_s: int | None) -> None:
+def require_throttles(admin: Admin, bytes_per_s: int | None) -> None:
     """Raise `LacksCapability` when the cluster would accept a throttle but ignore it."""
     if bytes_per_s is not None:
         require_of_running(admin, [Capability.THROTTLES_REPLICATION], "a throttle")
 
 
-def _stored(admin: Admin, jobs: JobFolder) -> Job:
+def _stored(admin: Admin) -> Job:
     """Return the cluster's stored reassignment. Raise `JobError` when there is none."""
-    return jobs.of_cluster(admin.cluster().cluster_id)
+    return JobFolder().of_cluster(admin.cluster().cluster_id)
 
 
 def _cancel_listed(admin: Admin, partitions: list[TopicPartition] | None) -> int:
@@ -245,7 +246,7 @@ def _assignment(admin: Admin, topics: list[str] | None) -> tuple[dict[TopicParti
     return {tp: state.replicas for tp, state in admin.partitions(chosen).items()}, racks
 
 
-def _sizes(admin: Admin, made: Plan) -> dict[TopicPartition, int]:
+def moving_bytes(admin: Admin, made: Plan) -> dict[TopicPartition, int]:
     """Return the bytes of each moving partition's largest replica."""
     brokers = [broker.id for broker in admin.cluster().brokers]
     return read_sizes(admin, brokers, made.topics()).largest if made.targets else {}
@@ -300,10 +301,7 @@ def _limits(args: argparse.Namespace, before: BatchLimits) -> BatchLimits:
 def _rate(text: str | None) -> int | None:
     if text is None or text == "none":
         return None
-    try:
-        rate = int(parse_byte_rate(text))
-    except UnitError as error:
-        raise UsageError(f"--throttle: {error}") from error
+    rate = parsed("--throttle", text, parse_byte_rate)
     if rate < 1:
         raise UsageError(f"--throttle: {text} is nothing; `none` takes it away")
     return rate

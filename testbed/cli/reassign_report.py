@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from typing import Any
 
 from results.render import table
@@ -86,13 +87,7 @@ def status_document(job: Job, control: JobControl, turn: Turn) -> dict[str, Any]
         "wish": control.wish,
         "carried_out": job.owner.alive(),
         "throttle_bytes_per_s": control.throttle_bytes_per_s,
-        "limits": {
-            "replicas": control.limits.replicas,
-            "partitions": control.limits.partitions,
-            "leaders": control.limits.leaders,
-            "per_broker": control.limits.per_broker,
-            "starts": control.limits.starts,
-        },
+        "limits": control.limits,
         "partitions": [_partition(status) for status in turn.partitions],
     }
 
@@ -102,9 +97,9 @@ def _partition(status: PartitionStatus) -> dict[str, Any]:
         "topic": status.tp.topic,
         "partition": status.tp.partition,
         "state": status.state,
-        "current": list(status.current),
-        "step": None if status.step is None else list(status.step),
-        "target": list(status.target),
+        "current": status.current,
+        "step": status.step,
+        "target": status.target,
         "why": status.why or None,
     }
 
@@ -121,16 +116,7 @@ def listing_text(listed: Mapping[TopicPartition, Reassignment]) -> str:
 
 def listing_document(listed: Mapping[TopicPartition, Reassignment]) -> list[dict[str, Any]]:
     """Return the reassignments that the controller lists as JSON."""
-    return [
-        {
-            "topic": tp.topic,
-            "partition": tp.partition,
-            "replicas": list(r.replicas),
-            "adding": list(r.adding),
-            "removing": list(r.removing),
-        }
-        for tp, r in sorted(listed.items())
-    ]
+    return [{"topic": tp.topic, "partition": tp.partition, **asdict(r)} for tp, r in sorted(listed.items())]
 
 
 def _list(replicas: Sequence[int]) -> str:

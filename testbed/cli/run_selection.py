@@ -2,17 +2,17 @@
 
 import argparse
 import re
-from dataclasses import dataclass
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING
 
+from results.contract.verdict import VERDICTS
 from testbed.errors import UsageError
 from testbed.units import UnitError, parse_duration
 
 if TYPE_CHECKING:
     from results.contract.manifest import Manifest
 
-VERDICTS = ("pass", "fail", "inconclusive")
 DAY_S = 86_400.0
 MOST_DAYS = 36_500
 """A longer age may lie outside the calendar."""
@@ -28,33 +28,21 @@ def add_choice(parser: argparse.ArgumentParser) -> None:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Choice:
-    """The conditions of a selection; None matches any run. `since` is in UTC."""
+def chosen_by(args: argparse.Namespace) -> "Callable[[Manifest], bool] | None":
+    """Return the test of a run against the options; None without an option. Raise `UsageError` for a wrong one."""
+    if (args.experiment, args.version, args.verdict, args.since) == (None, None, None, None):
+        return None
+    since = None if args.since is None else parse_since(args.since, datetime.now(UTC))
 
-    experiments: tuple[str, ...] | None = None
-    version: str | None = None
-    verdicts: tuple[str, ...] | None = None
-    since: datetime | None = None
-
-    @classmethod
-    def of(cls, args: argparse.Namespace) -> Self:
-        """Return the selection of the options. Raise `UsageError` when an option is wrong."""
-        return cls(
-            tuple(args.experiment) if args.experiment else None,
-            args.version,
-            tuple(args.verdict) if args.verdict else None,
-            None if args.since is None else parse_since(args.since, datetime.now(UTC)),
-        )
-
-    def fits(self, run: "Manifest") -> bool:
-        """Return whether the run matches."""
+    def fits(run: "Manifest") -> bool:
         return (
-            (self.experiments is None or run.experiment in self.experiments)
-            and (self.version is None or any(_is_version(v, self.version) for v in run.versions.kafka.values()))
-            and (self.verdicts is None or run.verdict in self.verdicts)
-            and (self.since is None or datetime.fromisoformat(run.started) >= self.since)
+            (args.experiment is None or run.experiment in args.experiment)
+            and (args.version is None or any(_is_version(v, args.version) for v in run.versions.kafka.values()))
+            and (args.verdict is None or run.verdict in args.verdict)
+            and (since is None or datetime.fromisoformat(run.started) >= since)
         )
+
+    return fits
 
 
 def parse_age(option: str, text: str) -> timedelta:
@@ -70,10 +58,7 @@ def parse_age(option: str, text: str) -> timedelta:
 
 
 def parse_since(text: str, now: datetime) -> datetime:
-    """Return the time of a date, a time (UTC by default), or an age before `now`.
-
-    Raise `UsageError` when it is none.
-    """
+    """Return the time of a date, a time (UTC by default) or an age before `now`. Raise `UsageError` for other text."""
     try:
         moment = datetime.fromisoformat(text)
     except ValueError:

@@ -11,9 +11,9 @@ from results.criteria.judgement import changes, skipped, skipped_lines
 from results.nights import state, values_table
 from results.nights.retention import protected_runs
 from results.render import document, table
-from testbed.cli.run_selection import Choice
-from testbed.cli.verdicts import criteria_document, criterion_lines, defect_lines
-from testbed.errors import TestbedError, UsageError
+from testbed.cli.store_maintenance import store_errors
+from testbed.cli.verdicts import criterion_lines, defect_lines
+from testbed.errors import UsageError
 from testbed.experiments.reports import write_report
 
 
@@ -29,10 +29,10 @@ def pick(store: Store, run_id: str | None) -> str:
     return run_id
 
 
-def list_runs(store: Store, choice: Choice, *, as_json: bool = False) -> int:
+def list_runs(store: Store, fits: Callable[[Manifest], bool] | None, *, as_json: bool = False) -> int:
     """Print one line for each selected run, oldest first; return 1 when a run cannot be read."""
     scan = store.scan()
-    runs = [run for run in scan.manifests if choice.fits(run)]
+    runs = [run for run in scan.manifests if fits is None or fits(run)]
     if as_json:
         print(document({"store": store.location, "runs": [_row(run) for run in runs], "problems": scan.problems}))
         return 1 if scan.problems else 0
@@ -51,7 +51,7 @@ def _row(run: Manifest) -> dict[str, object]:
         "run": run.run_id,
         "experiment": run.experiment,
         "verdict": run.verdict,
-        "kafka": dict(run.versions.kafka),
+        "kafka": run.versions.kafka,
         "started": run.started,
         "ended": run.ended,
         "defects": in_words(run.defects),
@@ -63,8 +63,7 @@ def show(store: Store, run_id: str, *, as_json: bool = False) -> int:
     """Print a run's criteria; return the exit code. Raise StoreError when they cannot be read."""
     run = store.manifest(run_id)
     if as_json:
-        criteria = criteria_document(store.criteria(run_id))
-        print(document({**_row(run), "parameters": dict(run.parameters), "criteria": criteria}))
+        print(document({**_row(run), "parameters": run.parameters, "criteria": store.criteria(run_id)}))
         return 0
     print(
         "\n".join([*defect_lines(run.defects), *criterion_lines(store.criteria(run_id)), *skipped_lines(skipped(run))])
@@ -74,10 +73,7 @@ def show(store: Store, run_id: str, *, as_json: bool = False) -> int:
 
 
 def report(store: Store, run_id: str) -> int:
-    """Write a run's report again from the store, judged by today's rules; return the exit code.
-
-    Raise StoreError when the run cannot be read.
-    """
+    """Write a run's report again, judged by today's rules; return 0. Raise StoreError when the run cannot be read."""
     run = store.manifest(run_id)
     again = judge(run, store.samples(run_id), store.events(run_id))
     print(write_report(store, run, again))
@@ -89,10 +85,7 @@ def report(store: Store, run_id: str) -> int:
 
 
 def verify(store: Store, run_id: str | None, *, aside: bool = False) -> int:
-    """Check every file of one run, or of all, against its digest or checksums; return 1 when a file is damaged.
-
-    With `aside`, move damaged runs aside.
-    """
+    """Check every file of one run, or of all; return 1 when one is damaged. With `aside`, move damaged runs aside."""
     damaged = _damaged(store, [pick(store, run_id)] if run_id else store.runs())
     others = [] if run_id else _damaged_files(store)
     for each, problem in damaged.items():
@@ -104,10 +97,8 @@ def verify(store: Store, run_id: str | None, *, aside: bool = False) -> int:
     for each in store.catalogue.index().aside:
         print(f"{each}: was set aside, in {store.location}/aside/{each}")
     if damaged and aside:
-        try:
+        with store_errors():
             moved = set_aside(store, damaged)
-        except StoreError as error:
-            raise TestbedError(str(error)) from error
         print(f"{len(moved)} set aside, in {store.location}/aside")
     bad = len(damaged) + len(others)
     print(f"{bad} damaged" if bad else "every file is as it was committed")
@@ -127,10 +118,7 @@ def _damaged(store: Store, run_ids: list[str]) -> dict[str, str]:
 
 
 def _damaged_files(store: Store) -> list[str]:
-    """Return the damage of the index, the parts of the values table, and the histories.
-
-    A missing part is no damage: it was merged with others meanwhile.
-    """
+    """Return the damage of index, values and histories. A missing part of the values was merged meanwhile."""
     problems = [problem] if (problem := store.catalogue.problem()) else []
     for path in values_table.paths(store):
         try:
@@ -139,18 +127,9 @@ def _damaged_files(store: Store) -> list[str]:
             continue
         except StoreError as error:
             problems.append(f"{error}; `testbed results judge` sets it aside and takes its runs in again")
-    return problems + _damaged_histories(store)
-
-
-def _damaged_histories(store: Store) -> list[str]:
-    """Return why nights cannot be judged, or runs cannot be dropped.
-
-    For the same file, the first reason also names the repair.
-    """
-    readers: tuple[Callable[[Store], object], ...] = (state.load, protected_runs)
-    for read in readers:
-        try:
-            read(store)
-        except StoreError as error:
-            return [str(error)]
-    return []
+    try:
+        state.load(store)  # before the retention, which reads the same file: this error also names the repair
+        protected_runs(store)
+    except StoreError as error:
+        problems.append(str(error))
+    return problems

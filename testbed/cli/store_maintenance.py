@@ -1,36 +1,46 @@
-"""`testbed results export|import|compact|retain|mute|floor`: the maintenance of a store.
-
-Its runs are moved, compacted and retained; what a user says of its series is kept in it.
-"""
+"""`testbed results export|import|compact|retain|mute|floor`: the maintenance of a store and of its policies."""
 
 import argparse
 import getpass
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from results.contract.archive import ArchiveError, ImportResult, export_runs, import_runs
 from results.contract.maintenance import compact, locked
+from results.contract.manifest import Manifest
 from results.contract.store import Store, StoreError
 from results.nights import policies, state
 from results.nights.policies import Floor, Mute, Policies, SeriesPattern
 from results.nights.retention import RetentionRule, retain
-from testbed.cli.run_selection import Choice, parse_age
+from testbed.cli.run_selection import parse_age
 from testbed.errors import TestbedError, UsageError
 
 _ID = re.compile("[0-9a-f]{12}")
 """The id of a series."""
 
 
-def export(store: Store, target: Path, run_ids: list[str], choice: Choice) -> int:
+@contextmanager
+def store_errors() -> Iterator[None]:
+    """Raise a `StoreError` of the block as a `TestbedError`."""
+    try:
+        yield
+    except StoreError as error:
+        raise TestbedError(str(error)) from error
+
+
+def export(store: Store, target: Path, run_ids: list[str], fits: Callable[[Manifest], bool] | None) -> int:
     """Write an archive of the named or the selected runs; return 1 when one is left out."""
+    if run_ids and fits is not None:
+        raise UsageError("export takes runs, or options that choose some, not both")
     known = store.runs()
     if unknown := sorted(set(run_ids) - set(known)):
         raise UsageError(f"{store.location} has no run {', '.join(unknown)}; `testbed results list` lists them")
     scan = store.scan()
     problems = [] if run_ids else list(scan.problems)
-    chosen = run_ids or [m.run_id for m in scan.manifests if choice.fits(m)]
+    chosen = run_ids or [m.run_id for m in scan.manifests if fits is None or fits(m)]
     if not chosen:
         raise UsageError(f"no run of {store.location} is chosen: nothing to export")
     try:
@@ -43,10 +53,7 @@ def export(store: Store, target: Path, run_ids: list[str], choice: Choice) -> in
 
 
 def import_(store: Store, sources: list[Path]) -> int:
-    """Import the runs of archives, and keep runs that exist; return 1 when a run is not imported.
-
-    If an archive cannot be read, import the others and then raise its error.
-    """
+    """Import the runs of archives, each once; return 1 when one is not. Raise the archives' errors at the end."""
     bad = 0
     failed: list[TestbedError] = []
     for source in sources:
@@ -81,17 +88,16 @@ def _imported(store: Store, source: Path) -> ImportResult:
         raise TestbedError(f"{source}: {error}") from error
 
 
+@store_errors()
 def compact_(store: Store, grace: timedelta, target_bytes: int) -> int:
     """Merge many small files into few larger ones; return the exit code."""
-    try:
-        done = compact(store, grace=grace, target_bytes=target_bytes)
-    except StoreError as error:
-        raise TestbedError(str(error)) from error
+    done = compact(store, grace=grace, target_bytes=target_bytes)
     _tell("left as it is", done.problems)
     print(f"{done.runs} runs in {len(done.packs)} new packs; {len(done.removed)} replaced files and folders removed")
     return 1 if done.problems else 0
 
 
+@store_errors()
 def retain_(store: Store, args: argparse.Namespace) -> int:
     """Drop runs by number and age, but none that a baseline needs; return the exit code."""
     younger = None if args.max_age is None else parse_age("--max-age", args.max_age)
@@ -102,10 +108,7 @@ def retain_(store: Store, args: argparse.Namespace) -> int:
     except ValueError as error:
         raise UsageError(f"{error}: --newest, --max-age") from error
     grace = parse_age("--grace", args.grace)
-    try:
-        done = retain(store, rule, keep=args.keep, grace=grace, dry_run=args.dry_run)
-    except StoreError as error:
-        raise TestbedError(str(error)) from error
+    done = retain(store, rule, keep=args.keep, grace=grace, dry_run=args.dry_run)
     for run_id in done.protected:
         print(f"{run_id}: stays, since a baseline rests on it or --keep names it")
     for run_id in done.gone:
@@ -122,10 +125,8 @@ def _tell(what: str, problems: list[str]) -> None:
 
 def mute(store: Store, args: argparse.Namespace) -> int:
     """Mute series until a time, end a mute, or print all mutes; return the exit code."""
-    if not args.series:
-        return _print_lines(_mutes(policies.load(store)), "nothing is muted")
     now = datetime.now(UTC)
-    if not args.remove and (args.reason is None or args.until is None):
+    if args.series and not args.remove and (args.reason is None or args.until is None):
         raise UsageError("mute: give --reason and --until, as --until 14d; --remove ends a mute")
 
     def changed(known: Policies) -> Policies:
@@ -135,13 +136,11 @@ def mute(store: Store, args: argparse.Namespace) -> int:
         by = args.by or getpass.getuser()
         return known.muted(Mute(each, args.reason, by, at, until) for each in args.series)
 
-    return _print_lines(_mutes(_change(store, changed, args)), "nothing is muted")
+    return _changed(store, args, changed, _mutes, "nothing is muted")
 
 
 def floor(store: Store, args: argparse.Namespace) -> int:
     """Set a floor, remove it, or print all floors; return the exit code."""
-    if not args.series:
-        return _print_lines(_floors(policies.load(store)), "there is no floor")
 
     def changed(known: Policies) -> Policies:
         if args.remove:
@@ -152,24 +151,35 @@ def floor(store: Store, args: argparse.Namespace) -> int:
             known = known.floored(Floor(each, args.never_above, args.never_below))
         return known
 
-    return _print_lines(_floors(_change(store, changed, args)), "there is no floor")
+    return _changed(store, args, changed, _floors, "there is no floor")
 
 
-def _change(store: Store, changed: "policies.Change", args: argparse.Namespace) -> Policies:
-    """Change the policies of a store under its lock, and return them; say which series none fits so far."""
-    try:
-        with locked(store):
-            after = changed(policies.load(store))
-            policies.save(store, after)
-            known = state.load(store).values()
-    except ValueError as error:
-        raise UsageError(str(error)) from error
-    except StoreError as error:
-        raise TestbedError(str(error)) from error
+@store_errors()
+def _changed(
+    store: Store,
+    args: argparse.Namespace,
+    changed: "policies.Change",
+    lines: Callable[[Policies], list[str]],
+    nothing: str,
+) -> int:
+    """Change the policies of the named series under the store's lock, if any is named, and print all; return 0.
+
+    Print also which names fit no series so far.
+    """
+    after, known = policies.load(store), []
+    if args.series:
+        try:
+            with locked(store):
+                after = changed(policies.load(store))
+                policies.save(store, after)
+                known = list(state.load(store).values())
+        except ValueError as error:
+            raise UsageError(str(error)) from error
     for text in args.series:
         if not args.remove and not _fits_any(text, known):
             print(f"{text}: no series has been judged that this names; it holds for those to come")
-    return after
+    print("\n".join(lines(after) or [nothing]))
+    return 0
 
 
 def _fits_any(text: str, known: Iterable[state.SeriesState]) -> bool:
@@ -190,11 +200,6 @@ def _floors(known: Policies) -> list[str]:
             f"{each.series}: never {', '.join(f'{word} {value:g}' for word, value in values if value is not None)}"
         )
     return rows
-
-
-def _print_lines(lines: list[str], nothing: str) -> int:
-    print("\n".join(lines or [nothing]))
-    return 0
 
 
 def parse_until(text: str, now: datetime) -> datetime:

@@ -79,10 +79,7 @@ def _raw(terminal: int) -> Iterator[None]:
 
 
 class _Feeder:
-    """A thread that sends the user's input.
-
-    Only this thread sends, so that a signal handler never waits for the channel.
-    """
+    """A thread that sends the user's input. No other thread sends: a signal handler never waits for the channel."""
 
     def __init__(self, channel: paramiko.Channel, source: int) -> None:
         self._channel, self._source = channel, source

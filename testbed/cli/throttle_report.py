@@ -1,7 +1,7 @@
 """Throttle estimates, monitor readings and throttle status, as text for users and as JSON for programs."""
 
 import math
-from collections.abc import Sequence
+from dataclasses import asdict
 from typing import Any
 
 from results.render import table
@@ -31,7 +31,7 @@ def estimate_text(estimate: ThrottleEstimate, nic_known: bool) -> str:
             _rate(line.share.inbound_bytes_per_s),
             _rate(line.quota_bytes_per_s - line.share.inbound_bytes_per_s),
             "–" if line.room_bytes_per_s is None else _rate(line.room_bytes_per_s),
-            _time(line.seconds),
+            format_duration(line.seconds),
             _bottleneck(line),
         )
         for line in estimate.lines
@@ -41,14 +41,15 @@ def estimate_text(estimate: ThrottleEstimate, nic_known: bool) -> str:
     return "\n".join(
         [
             f"throttle {_rate(estimate.throttle_bytes_per_s)} ({estimate.throttle_bytes_per_s} B/s)",
-            f"time     {_time(estimate.seconds)}, at most {_time(estimate.at_most_s)}{known}",
-            f"KIP-73   {_time(estimate.kip73_seconds)} by its own formula (cluster averages, quota − inbound)",
+            f"time     {format_duration(estimate.seconds)}, at most {format_duration(estimate.at_most_s)}{known}",
+            f"KIP-73   {format_duration(estimate.kip73_seconds)} by its own formula "
+            "(cluster averages, quota − inbound)",
             "",
             table(head, rows),
             "",
             f"{len(observed.copies)} of {observed.total_partitions} partitions, {format_size(copied, 4)} to copy. "
             f"Inbound is what producers write to them, once for each throttled replica that receives it, measured over "
-            f"{_time(observed.measured_s)} as the growth of the leaders' logs.",
+            f"{format_duration(observed.measured_s)} as the growth of the leaders' logs.",
             *(f"caution: {caution}" for caution in estimate.cautions),
         ]
     )
@@ -76,7 +77,7 @@ def estimate_document(estimate: ThrottleEstimate) -> dict[str, Any]:
         "partitions": len(observed.copies),
         "partitions_of_cluster": observed.total_partitions,
         "measured_seconds": observed.measured_s,
-        "cautions": list(estimate.cautions),
+        "cautions": estimate.cautions,
     }
 
 
@@ -86,7 +87,8 @@ def event_text(event: MonitorReading | ThrottleRaise | RestoreResult | MonitorNo
         case MonitorReading():
             return _reading_text(event)
         case ThrottleRaise():
-            return f"raised the throttle to {_rate(event.throttle_bytes_per_s)} on brokers {_ids(event.brokers)}"
+            brokers = ", ".join(map(str, event.brokers))
+            return f"raised the throttle to {_rate(event.throttle_bytes_per_s)} on brokers {brokers}"
         case RestoreResult():
             return f"put back {len(event.changes)} rates as they were before they were raised"
         case MonitorNote():
@@ -99,7 +101,7 @@ def event_document(event: MonitorReading | ThrottleRaise | RestoreResult | Monit
         case MonitorReading():
             return {"event": "look", **_reading_document(event)}
         case ThrottleRaise():
-            return {"event": "raised", "rate_bytes_per_s": event.throttle_bytes_per_s, "brokers": list(event.brokers)}
+            return {"event": "raised", "rate_bytes_per_s": event.throttle_bytes_per_s, "brokers": event.brokers}
         case RestoreResult():
             return {"event": "restored", "changes": [[str(c.resource), c.key, c.original] for c in event.changes]}
         case MonitorNote():
@@ -144,14 +146,14 @@ def state_document(state: ThrottleStatus) -> dict[str, Any]:
                 "id": broker.id,
                 "leader_rate_bytes_per_s": broker.rate(LEADER_RATE),
                 "follower_rate_bytes_per_s": broker.rate(FOLLOWER_RATE),
-                "own": dict(broker.own),
-                "default": dict(broker.default),
-                "lists_differ": list(broker.differs),
+                "own": broker.own,
+                "default": broker.default,
+                "lists_differ": broker.differs,
                 "error": broker.why,
             }
             for broker in state.brokers
         ],
-        "topics": {topic: dict(keys) for topic, keys in sorted(state.lists.items())},
+        "topics": dict(sorted(state.lists.items())),
         "moving": [str(tp) for tp in state.moving],
         "left_behind": state.left_behind,
         "journals": [{"id": j.id, "pid": j.owner.pid, "alive": j.owner.alive()} for j in state.journals],
@@ -170,7 +172,9 @@ def _reading_text(look: MonitorReading) -> str:
     lines = [f"{left}, {_remaining(look)}", f"  {rates}"]
     if look.stall is not None:
         grows = f", growing by {_rate(look.stall.rate_per_s)}" if look.stall.rate_per_s > 0 else ""
-        lines.append(f"  STALLED for {_time(look.stall.seconds)}: {format_size(look.stall.lag, 4)} left{grows}")
+        lines.append(
+            f"  STALLED for {format_duration(look.stall.seconds)}: {format_size(look.stall.lag, 4)} left{grows}"
+        )
     lines += [
         f"  broker {share.broker} {share.direction}: {_rate(share.inbound_bytes_per_s)} come in, the whole quota: "
         f"never makes progress"
@@ -191,26 +195,14 @@ def _reading_document(look: MonitorReading) -> dict[str, Any]:
         "partitions_done": look.partitions_done,
         "lag_bytes": look.lag_bytes,
         "copied_bytes": look.copied_bytes,
-        "rates": [
-            {
-                "broker": rate.broker,
-                "direction": rate.direction,
-                "bytes_per_s": rate.bytes_per_s,
-                "quota_bytes_per_s": rate.quota_bytes_per_s,
-            }
-            for rate in look.rates
-        ],
+        "rates": [asdict(rate) for rate in look.rates],
         "remaining_seconds": left and _finite(left.seconds),
         "remaining_interval": left and [_finite(left.low_s), _finite(left.high_s)],
         "stuck": look.stall
-        and {
-            "seconds": look.stall.seconds,
-            "lag_bytes": look.stall.lag,
-            "grows_by_bytes_per_s": look.stall.rate_per_s,
-        },
+        and {"seconds": look.stall.seconds, "lag_bytes": look.stall.lag, "grows_by_bytes_per_s": look.stall.rate_per_s},
         "too_low": [_share(share) for share in look.too_low],
         "unthrottled": [str(tp) for tp in look.unthrottled],
-        "silent": list(look.silent),
+        "silent": look.silent,
     }
 
 
@@ -220,7 +212,7 @@ def _remaining(look: MonitorReading) -> str:
         return "the pace is not known yet"
     if math.isinf(left.seconds):
         return "no end in sight: the lag does not fall"
-    return f"{_time(left.seconds)} to go ({_time(left.low_s)} to {_time(left.high_s)})"
+    return f"{format_duration(left.seconds)} to go ({format_duration(left.low_s)} to {format_duration(left.high_s)})"
 
 
 def _bottleneck(line: BrokerEstimate) -> str:
@@ -251,10 +243,6 @@ def _owner(pid: int, alive: bool) -> str:
     return f"process {pid}, which is dead: `testbed reassign recover` puts back what was there"
 
 
-def _ids(brokers: Sequence[int]) -> str:
-    return ", ".join(map(str, brokers))
-
-
 def _short(value: str | None) -> str:
     if value is None:
         return "–"
@@ -263,10 +251,6 @@ def _short(value: str | None) -> str:
 
 def _rate(bytes_per_s: float) -> str:
     return format_byte_rate(bytes_per_s, 4)
-
-
-def _time(seconds: float) -> str:
-    return "never" if math.isinf(seconds) else format_duration(seconds)
 
 
 def _finite(seconds: float) -> float | None:

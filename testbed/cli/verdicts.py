@@ -1,8 +1,6 @@
 """A run's verdict for users and for programs."""
 
 from collections.abc import Iterable
-from dataclasses import asdict
-from typing import Any
 
 from results.contract.defect import DefectRecord, in_words
 from results.contract.schema import Finding
@@ -27,10 +25,7 @@ def _observed(criterion: Finding) -> str:
 
 
 def criterion_lines(criteria: Iterable[Finding]) -> list[str]:
-    """Return a line per criterion, and a second line with the reason where it did not pass.
-
-    A reason that the line before already has is left out.
-    """
+    """Return a line per criterion, and its reason where it did not pass, unless the reason before was the same."""
     lines: list[str] = []
     last = ""
     for criterion in criteria:
@@ -72,26 +67,6 @@ def as_text(finished: RunResult) -> str:
     return "\n".join(lines)
 
 
-def criteria_document(criteria: Iterable[Finding]) -> list[dict[str, Any]]:
-    """Return the criteria as JSON values."""
-    return [
-        {
-            "name": c.name,
-            "host": c.host,
-            "direction": c.direction,
-            "expected": c.expected,
-            "observed": c.observed,
-            "unit": c.unit,
-            "tolerance": c.tolerance,
-            "verdict": c.verdict,
-            "why": c.why,
-            "series": list(c.series),
-            "power": None if c.power is None else asdict(c.power),
-        }
-        for c in criteria
-    ]
-
-
 def as_json(finished: RunResult) -> str:
     """Return one JSON document: run id, experiment, verdict, criteria, report, store."""
     return document(
@@ -99,11 +74,11 @@ def as_json(finished: RunResult) -> str:
             "run_id": finished.run_id,
             "experiment": finished.experiment,
             "verdict": finished.verdict,
-            "defects": [asdict(each) for each in finished.defects],
-            "criteria": criteria_document(finished.criteria),
-            "not_judged": [asdict(each) for each in finished.skipped],
-            "figures": [asdict(figure) for figure in finished.figures],
-            "report": str(finished.report),
+            "defects": finished.defects,
+            "criteria": finished.criteria,
+            "not_judged": finished.skipped,
+            "figures": finished.figures,
+            "report": finished.report,
             "store": finished.store,
         }
     )

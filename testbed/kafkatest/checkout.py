@@ -4,7 +4,6 @@ import ast
 import io
 import subprocess
 import tarfile
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -38,6 +37,15 @@ class KafkaCheckout:
         """Return the release whose source this is; None for a version under development."""
         return None if self.version.endswith(SNAPSHOT) else self.version
 
+    def scripts_for(self, release: str) -> tuple[bytes, str]:
+        """Return the scripts for the jars of a release, and their source in words.
+
+        They are those of the release's tag, since another release's scripts may start classes that it lacks; without
+        the tag, those of the checkout.
+        """
+        tagged = None if release == self.release else self.scripts_of(release)
+        return (self.scripts(), "the checkout") if tagged is None else (tagged, f"the checkout's tag {release}")
+
     def scripts(self) -> bytes:
         """Return a tar of the checkout's `bin` and `config`, without the owners of their files."""
         buffer = io.BytesIO()
@@ -55,10 +63,6 @@ class KafkaCheckout:
             return None
         return done.stdout if done.returncode == 0 else None
 
-    def test_files(self) -> Iterator[Path]:
-        """Yield every file with tests."""
-        yield from sorted((self.folder / TESTS).rglob("*_test.py"))
-
     def find_tests(self, wanted: str, here: Path) -> str:
         """Return ducktape's name of the tests that the user names, with an absolute path.
 
@@ -69,7 +73,7 @@ class KafkaCheckout:
         for root in (here, self.folder, self.python_path, self.folder / TESTS):
             if path and (root / path).exists():
                 return f"{(root / path).resolve()}{colons}{inside}"
-        files = {file.stem: file for file in self.test_files()}
+        files = {file.stem: file for file in sorted((self.folder / TESTS).rglob("*_test.py"))}
         stem = Path(path).name.removesuffix(".py")
         if "/" not in path and stem in files:
             return f"{files[stem]}{colons}{inside}"

@@ -69,7 +69,9 @@ def environment(
     """
     asked = examined(wanted) if wanted else None
     if wanted and asked is None:
-        raise UsageError(f"--python {wanted}: it does not run as a Python of version {_dotted(OLDEST)} or newer")
+        raise UsageError(
+            f"--python {wanted}: it does not run as a Python of version {'.'.join(map(str, OLDEST))} or newer"
+        )
     folder = cache_dir() / "kafkatest" / key_of(pins, asked)
     with durable.lock(folder.with_name(f".{folder.name}.lock")):
         if not (folder / "environment.json").is_file():
@@ -85,24 +87,19 @@ def key_of(pins: Sequence[str], asked: PythonVersion | None = None) -> str:
 
 
 def candidates() -> Iterator[PythonVersion]:
-    """Yield this program's Python, then older ones of the machine, newest first, and then newer ones.
-
-    What an old pin does not support is a newer Python.
-    """
+    """Yield this program's Python, then older ones, newest first, then newer ones, which old pins may not support."""
     own = examined(sys.executable)
     names = {f"python3.{minor}" for minor in range(OLDEST[1], sys.version_info[1] + 4)}
     folders = [Path(folder) for folder in os.environ.get("PATH", "").split(os.pathsep) if folder]
     folders += (Path(os.environ.get("PYENV_ROOT") or Path.home() / ".pyenv") / "versions").glob("*/bin")
     programs = {(folder / name).resolve() for folder in folders for name in names if os.access(folder / name, os.X_OK)}
     found = [python for program in sorted(programs) if (python := examined(str(program))) is not None]
-    here = own.version[:2] if own else sys.version_info[:2]
-    older = sorted((each for each in found if each.version[:2] <= here), key=lambda each: each.version, reverse=True)
-    newer = sorted((each for each in found if each.version[:2] > here), key=lambda each: each.version)
-    seen = set()
-    for python in [*([own] if own else []), *older, *newer]:
-        if python.version[:2] not in seen:
-            seen.add(python.version[:2])
-            yield python
+    here = sys.version_info[1]
+    found.sort(key=lambda each: (each.version[1] > here, abs(each.version[1] - here), -each.version[2]))
+    by_minor: dict[int, PythonVersion] = {}
+    for python in [own, *found] if own else found:
+        by_minor.setdefault(python.version[1], python)
+    yield from by_minor.values()
 
 
 def examined(program: str) -> PythonVersion | None:
@@ -164,7 +161,3 @@ def _installed(folder: Path) -> list[str]:
 
 def _pip(folder: Path) -> list[str]:
     return [str(folder / "bin" / "python"), "-m", "pip", "--disable-pip-version-check", "--no-input"]
-
-
-def _dotted(version: Sequence[int]) -> str:
-    return ".".join(map(str, version))

@@ -1,6 +1,7 @@
 """The hosts of the system tests: a testbed of clients with a JDK, Kafka's folders under /opt, and the tests' login."""
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
 from typing import Any
 
 from testbed.errors import UsageError
@@ -14,7 +15,7 @@ from testbed.provision.testbed import Testbed
 from testbed.runner.cluster_file import cluster_file
 from testbed.software.system_tests import USER, system_test_image
 from testbed.topology.host import DeclaredHost, Role
-from testbed.topology.links import Link, Nic
+from testbed.topology.links import Nic
 from testbed.topology.model import Topology
 
 CAPABILITIES = ("NET_ADMIN", "NET_RAW", "SYS_PTRACE")
@@ -28,8 +29,7 @@ JVMS: Mapping[str, Mapping[str, str]] = {
 
 def topology_of(hosts: int, rate_bps: int) -> Topology:
     """Return the topology: `hosts` clients in one rack, each with a NIC of `rate_bps` both ways. Pure."""
-    link = Link.symmetric(rate_bps)
-    nic = Nic(link.tx_bps, link.rx_bps, link.tx_burst_bytes, link.rx_burst_bytes)
+    nic = Nic.symmetric(rate_bps)
     return Topology(
         "kafkatest",
         tuple(DeclaredHost(f"knode{number:02d}", Role.CLIENT, "r1", nic) for number in range(1, hosts + 1)),
@@ -45,10 +45,7 @@ def make_hosts(
     ephemeral: bool,
     progress: Callable[[str], None],
 ) -> Testbed:
-    """Return a testbed whose hosts are ready for the tests. On failure nothing is left behind.
-
-    Raise `UsageError` when the name is in use.
-    """
+    """Return a testbed of ready hosts; on failure nothing is left. Raise `UsageError` when the name is in use."""
     if states.load(states.check_name(name)) is not None:
         raise UsageError(f"--name {name}: there is such a testbed; `testbed down {name}`, or give another name")
     equipment = Equipment(
@@ -59,8 +56,13 @@ def make_hosts(
         environment=JVMS[jvm],
     )
     testbed = Testbed.up(topology, name=name, ephemeral=ephemeral, equipment=equipment, progress=progress)
+
+    def install(host: str) -> None:
+        for home in homes:
+            testbed.hosts[host].run(home.install(USER), stdin=home.scripts, timeout_s=120.0)
+
     try:
-        in_parallel(testbed.hosts, lambda host: _install(testbed, host, homes))
+        in_parallel(testbed.hosts, install)
     except BaseException:
         testbed.close()
         remove_hosts(name)
@@ -71,17 +73,8 @@ def make_hosts(
 
 def remove_hosts(name: str) -> None:
     """Remove the testbed, wholly or partly made; do nothing when there is none."""
-    engine = Engine()
-    try:
-        with states.lock(name, wait=True):
-            remove(engine, name)
-    finally:
-        engine.close()
-
-
-def _install(testbed: Testbed, host: str, homes: Sequence[KafkaHome]) -> None:
-    for home in homes:
-        testbed.hosts[host].run(home.install(USER), stdin=home.scripts, timeout_s=120.0)
+    with closing(Engine()) as engine, states.lock(name, wait=True):
+        remove(engine, name)
 
 
 def kafkatest_cluster(testbed: Testbed) -> dict[str, Any]:

@@ -1,7 +1,4 @@
-"""The Kafkas of the system tests, in the folders under /opt where these look: the build under test, and each release.
-
-`bin` and `config` are copied to each host. The jars are mounted, and links lead to them.
-"""
+"""The Kafkas under /opt of the system tests' hosts: scripts are copied to each host, jars are mounted and linked."""
 
 import shlex
 from collections.abc import Callable, Iterable, Mapping
@@ -69,10 +66,7 @@ class KafkaHome:
 
 
 def source_of(checkout: KafkaCheckout, wanted: str | None) -> str:
-    """Return the build under test: what the user `wanted`, the checkout's own jars, or the release of its source.
-
-    Raise `UsageError` when the checkout is of no release, and not built. Pure.
-    """
+    """Return the build: the wanted one, the checkout's own jars or its release. Raise `UsageError` without one."""
     if wanted:
         return wanted
     if checkout.built:
@@ -87,16 +81,10 @@ def source_of(checkout: KafkaCheckout, wanted: str | None) -> str:
 
 def build_under_test(checkout: KafkaCheckout, source: str) -> KafkaHome:
     """Return the Kafka at /opt/kafka-dev. Raise `SoftwareError` when it is not available."""
-    scripts, of = checkout.scripts(), "the checkout"
     if Path(source).exists() or not VERSION.fullmatch(source):
         release = kafka_release(source)
-        return KafkaHome(DEV, release.version, str(release.folder), scripts, of)
-    jars = system_test_jars(source)
-    # A release's scripts belong to its jars: another release's start classes that it need not have.
-    own = None if source == checkout.release else checkout.scripts_of(source)
-    if own is not None:
-        scripts, of = own, f"the checkout's tag {source}"
-    return KafkaHome(DEV, source, str(jars), scripts, of)
+        return KafkaHome(DEV, release.version, str(release.folder), checkout.scripts(), "the checkout")
+    return KafkaHome(DEV, source, str(system_test_jars(source)), *checkout.scripts_for(source))
 
 
 def earlier_releases(
@@ -107,13 +95,9 @@ def earlier_releases(
     for release in releases:
         try:
             progress(f"Kafka {release}, which a test names")
-            jars = system_test_jars(release)
+            homes.append(KafkaHome(release, release, str(system_test_jars(release)), *checkout.scripts_for(release)))
         except SoftwareError as error:
             missing[release] = str(error).splitlines()[0]
-            continue
-        own = checkout.scripts_of(release)
-        scripts, of = (own, f"the checkout's tag {release}") if own else (checkout.scripts(), "the checkout")
-        homes.append(KafkaHome(release, release, str(jars), scripts, of))
     return homes, missing
 
 

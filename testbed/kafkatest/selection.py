@@ -89,17 +89,9 @@ def collected(checkout: KafkaCheckout, python: TestEnvironment, arguments: Seque
         document: dict[str, Any] = json.loads(result.read_text(encoding="utf-8"))
     if "error" in document or not document["tests"]:
         raise UsageError(f"no test matches: {document.get('error') or 'ducktape collected none'}")
+    # `collect` names the members as the fields.
     return tuple(
-        SystemTest(
-            each["id"],
-            Path(each["file"]),
-            each["cls"],
-            each["function"],
-            each["arguments"],
-            each["nodes"] or 1,
-            each["ignored"],
-        )
-        for each in document["tests"]
+        SystemTest(**{**each, "file": Path(each["file"]), "nodes": each["nodes"] or 1}) for each in document["tests"]
     )
 
 

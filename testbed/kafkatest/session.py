@@ -82,7 +82,14 @@ class TestSession:
             try:
                 document = json.loads(path.read_text(encoding="utf-8"))
                 if (test := known.get(document.get("test_id", ""))) is not None:
-                    found[test.id] = _report(test, document)
+                    found[test.id] = TestReport(
+                        test,
+                        str(document["test_status"]).upper(),
+                        str(document["summary"] or ""),
+                        float(document["start_time"]),
+                        float(document["stop_time"]),
+                        str(document["results_dir"]),
+                    )
             except (ValueError, KeyError, TypeError, AttributeError) as error:
                 raise TestbedError(f"{path}: not a report of ducktape ({error!r})") from error
         return tuple(found[test.id] for test in tests if test.id in found)
@@ -102,14 +109,3 @@ def progress_of(line: str) -> str:
         state = "runs" if what == "Running..." else "PASS" if what == "PASS" else f"FAIL{text.partition(': FAIL')[2]}"
         return f"{test.removeprefix('kafkatest.tests.')}: {state}"
     return ""
-
-
-def _report(test: SystemTest, each: Mapping[str, Any]) -> TestReport:
-    return TestReport(
-        test,
-        str(each["test_status"]).upper(),
-        str(each["summary"] or ""),
-        float(each["start_time"]),
-        float(each["stop_time"]),
-        str(each["results_dir"]),
-    )

@@ -2,7 +2,7 @@
 
 import secrets
 from collections.abc import Callable
-from contextlib import closing
+from contextlib import ExitStack, closing
 
 from testbed.api import UserTestbed
 from testbed.errors import TestbedError
@@ -13,17 +13,14 @@ from testbed.provision.resources import garbage, remove
 PREFIX = "pytest-"
 
 
-def remove_dead_sessions() -> list[str]:
-    """Remove the testbeds of pytest processes that were killed; return their names."""
-    removed = []
+def remove_dead_sessions() -> None:
+    """Remove the testbeds of pytest processes that were killed."""
     with closing(Engine()) as engine:
         for name in [found for found in garbage(engine) if found.startswith(PREFIX)]:
             with states.lock(name, wait=True):
                 # Another worker may have removed it while this one waited.
                 if name in garbage(engine):
                     remove(engine, name)
-                    removed.append(name)
-    return removed
 
 
 class SessionTestbeds:
@@ -54,15 +51,10 @@ class SessionTestbeds:
         return self._made[topology]
 
     def close(self) -> None:
-        """Remove all testbeds. Raise the first error after every removal was tried."""
-        errors = []
-        for topology in list(self._made):
-            try:
-                self._remove(topology)
-            except TestbedError as error:
-                errors.append(error)
-        if errors:
-            raise errors[0]
+        """Remove all testbeds. Raise an error after every removal was tried."""
+        with ExitStack() as removals:
+            for topology in list(self._made):
+                removals.callback(self._remove, topology)
 
     def _remove(self, topology: str) -> None:
         testbed = self._made.pop(topology)

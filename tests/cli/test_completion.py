@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from testbed.cli.completion import SHELLS
+from testbed.cli.commands.completion import SHELLS
 
 ROOT = Path(__file__).parents[2]
 
@@ -39,6 +39,7 @@ def completed(line):
         ("testbed plan thr", "three-brokers"),
         ("testbed run kip73-st", "kip73-stuck"),
         ("testbed run kip73-two-node --prof", "--profile"),
+        ("testbed experiments kip73-st", "kip73-stuck"),
         ("testbed replay move-b", "move-before-quota"),
         ("testbed reassign exe", "execute"),
     ],

@@ -3,8 +3,9 @@ import sys
 
 import pytest
 
-from testbed.cli import main as module
-from testbed.cli.command import Command, commands
+from testbed import __version__
+from testbed.cli.command import commands
+from testbed.cli.commands import plan
 from testbed.cli.main import main
 
 
@@ -12,8 +13,13 @@ def test_every_command_is_listed_with_what_it_does(capsys):
     assert main(["--help"]) == 0
     told = capsys.readouterr().out
     for command in commands():
-        assert command.name in told
-        assert command.help in told
+        assert command.help and f"  {command.name} " in told and f"  {command.help}\n" in told
+        assert callable(command.module.configure) and callable(command.module.run)
+
+
+def test_python_runs_the_package_as_the_command():
+    done = subprocess.run([sys.executable, "-m", "testbed", "--version"], capture_output=True, text=True, check=True)
+    assert done.stdout == f"{__version__}\n"
 
 
 def test_an_unknown_command_is_answered_with_the_nearest(capsys):
@@ -25,8 +31,8 @@ def test_output_that_nothing_reads_to_its_end_is_no_pass(monkeypatch):
     def closed(_args):
         raise BrokenPipeError
 
-    monkeypatch.setattr(module, "commands", lambda: [Command("judge", "x", lambda _parser: None, closed)])
-    assert main(["judge"]) == 141
+    monkeypatch.setattr(plan, "run", closed)
+    assert main(["plan", "three-brokers"]) == 141
 
 
 def test_no_command_is_wrong_usage():
@@ -53,6 +59,10 @@ def test_a_wrong_option_is_wrong_usage(words, capsys):
         (["exec", "b1", "ls"], "put -- before the command"),
         (["exec", "b1", "--"], "no command after --"),
         (["down", "../etc"], "lower-case"),
+        (["suite", "kip73", "--out", "/dev/null/x"], "/dev/null is no folder that can be written to"),
+        (["kafkatest", "/", "--out", "/dev/null/x"], "/dev/null is no folder that can be written to"),
+        (["search", "--out", "/dev/null/x"], "/dev/null is no folder that can be written to"),
+        (["capture", "x", "--from", "/", "--out", "/dev/null/x"], "/dev/null is no folder that can be written to"),
     ],
 )
 def test_refusals_say_what_is_allowed(words, told, capsys):

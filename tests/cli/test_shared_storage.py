@@ -2,32 +2,17 @@
 
 import pytest
 
-import testbed.kafka.admin
 from testbed.cli.main import main
 from testbed.kafka.capabilities import SHARED_STORAGE_KEY
 from testbed.kafka.errors import KafkaError
-from testbed.kafka.types import TopicPartition
-from testbed.reassignment.plan import Plan
-from tests.fakes.admin import FakeAdmin
 
-T0 = TopicPartition("t", 0)
 HERE = ["--bootstrap", "fake:9092"]
 CHANGES = {"alter_configs", "alter_reassignments"}
 
 
-@pytest.fixture
-def cluster(monkeypatch, tmp_path):
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
-    fake = FakeAdmin({T0: (1,)}, settings={SHARED_STORAGE_KEY: "true"})
-    monkeypatch.setattr(testbed.kafka.admin, "Admin", lambda _bootstrap, **_named: fake)
-    return fake
-
-
-@pytest.fixture
-def plan(tmp_path):
-    path = tmp_path / "plan.json"
-    path.write_text(Plan({T0: (2,)}).to_json())
-    return str(path)
+@pytest.fixture(autouse=True)
+def shared(cluster):
+    cluster.settings = {SHARED_STORAGE_KEY: "true"}
 
 
 REFUSED = {

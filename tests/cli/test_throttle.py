@@ -1,47 +1,18 @@
 """`testbed throttle …` from its words to its exit code, against a fake cluster."""
 
 import json
-import sys
-from pathlib import Path
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parents[1]))  # for `fakes`
-
-from fakes.admin import FakeAdmin
-
-import testbed.kafka.admin
 from testbed.cli.main import main
 from testbed.kafka.types import ConfigResource, TopicPartition
 from testbed.owner import Owner
-from testbed.reassignment.plan import Plan
 from testbed.throttle.configs import FOLLOWER_RATE, FOLLOWER_REPLICAS, LEADER_RATE, LEADER_REPLICAS
 from testbed.throttle.journal import JournalFolder, ThrottleJournal
 
 MB = 10**6
 T0 = TopicPartition("t", 0)
 HERE = ["--bootstrap", "fake:9092"]
-
-
-@pytest.fixture
-def cluster(monkeypatch, tmp_path):
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
-    fake = FakeAdmin({T0: (1, 3)}, size_of=lambda _broker, _tp: 1000 * MB)
-    fake.made = []
-
-    def admin(bootstrap, **named):
-        fake.made.append((bootstrap, named))
-        return fake
-
-    monkeypatch.setattr(testbed.kafka.admin, "Admin", admin)
-    return fake
-
-
-@pytest.fixture
-def plan(tmp_path):
-    path = tmp_path / "plan.json"
-    path.write_text(Plan({T0: (2, 3)}).to_json())
-    return str(path)
 
 
 def estimate(plan, *words):

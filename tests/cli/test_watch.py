@@ -8,7 +8,7 @@ import urllib.request
 import pytest
 from rich.console import Console
 
-from testbed.cli.watch_page import WatchPage, state_since
+from testbed.cli.watch_page import state_since, watch_page
 from testbed.cli.watch_view import HEADER, move_line, renderable, rows, state_lines
 from testbed.errors import UsageError
 from testbed.runner.watch import BrokerView, Change, MoveView, WatchReading
@@ -64,17 +64,18 @@ def ask(url, host=None):
 
 
 def test_the_page_and_its_state():
-    with WatchPage(StubWatch(), "a<b>") as page:
-        body = ask(page.url)
+    with watch_page(StubWatch(), "a<b>") as url:
+        body = ask(url)
         assert "a&lt;b&gt;" in body and "uPlot" in body and "http://" not in body.split("<script>")[0]
-        state = json.loads(ask(f"{page.url}state?since=1"))
+        state = json.loads(ask(f"{url}state?since=1"))
         assert [each["at_us"] for each in state["readings"]] == [2_000_000]
         assert state["changes"] == [{"at_us": 2_000_000, "clock": "00:00:02", "text": "t-1</script> has moved"}]
-        assert json.loads(ask(f"{page.url}state?since=x")) == json.loads(json.dumps(state_since(StubWatch(), 0)))
+        assert json.loads(ask(f"{url}state?since=x")) == json.loads(json.dumps(state_since(StubWatch(), 0)))
         for path, host, status in (("other", None, 404), ("", "evil.example", 403)):
             with pytest.raises(urllib.error.HTTPError) as refused:
-                ask(page.url + path, host)
+                ask(url + path, host)
             assert refused.value.code == status
-        port = int(page.url.rsplit(":", 1)[1].strip("/"))
-        with pytest.raises(UsageError, match=f"--port {port}: Address already in use"):
-            WatchPage(StubWatch(), "x", port)
+        port = int(url.rsplit(":", 1)[1].strip("/"))
+        taken = pytest.raises(UsageError, match=f"--port {port}: Address already in use")
+        with taken, watch_page(StubWatch(), "x", port):
+            pass

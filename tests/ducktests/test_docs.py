@@ -7,7 +7,7 @@ import pytest
 
 from ducktests.options import Options
 from testbed.cli.command import Parser
-from testbed.cli.commands.suite import COMMAND
+from testbed.cli.commands import suite
 from testbed.runner.ducktape_process import INTERRUPTED_S
 from testbed.runner.executor import GRACE_S
 from testbed.suites.suite import CASES_VARIABLE, LIMIT_S, PROFILE_VARIABLE, find_suite
@@ -34,7 +34,7 @@ def test_its_limits_are_those_of_the_code():
 
 def test_its_commands_are_taken():
     parser = Parser("testbed suite")
-    COMMAND.configure(parser)
+    suite.configure(parser)
     lines = [line.split("#")[0].split() for line in TEXT.splitlines()]
     commands = [words[3:] for words in lines if words[:4] == ["./run", "testbed", "suite", "kip73"]]
     assert len(commands) == 3

@@ -35,13 +35,13 @@ def test_a_plan_with_a_byte_order_mark_and_other_line_ends_is_captured(run, tmp_
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        (["--scale-down", "3"], "--scale-down 3: not a number of brokers and a size; allowed: both with a comma"),
-        (["--scale-down", "x,1GB"], "--scale-down x,1GB: not a number"),
-        (["--scale-down", "3,1"], "--scale-down 3,1: 1 has no unit"),
+        (["--scale-down", "3"], "--scale-down: 3 is not a number of brokers and a size; allowed: both with a comma"),
+        (["--scale-down", "x,1GB"], "--scale-down: x,1GB is not a number"),
+        (["--scale-down", "3,1"], "--scale-down: 1 has no unit"),
         (["--rates", "0.5"], "--rates is for a smaller cluster; give --scale-down, too"),
-        (["--measure", "x"], "--measure x: x is not a number with a unit"),
+        (["--measure", "x"], "--measure: x is not a number with a unit"),
         (["--measure", "0s"], "--measure 0s: nothing grows in no time"),
-        (["--nic", "400"], "--nic 400: 400 has no unit"),
+        (["--nic", "400"], "--nic: 400 has no unit"),
         (["--nic", "0mbit"], "0bit is too slow; allowed: 8kbit to 100gbit"),
         (["--kafka", "2.4.0"], "2.4.0 is too old; allowed: 3.9.0"),
     ],

@@ -1,6 +1,7 @@
 """The environment of the pins: its key, its choice of a Python, and its refusal. Nothing is installed here."""
 
 import json
+import sys
 from pathlib import Path
 
 import pytest
@@ -55,20 +56,35 @@ def test_it_is_made_once(machine):
     assert "c.free(" in started[2][-1]
 
 
-def test_another_python_is_tried_where_the_first_cannot_have_the_pins(machine):
+@pytest.mark.parametrize(
+    ("output", "why"),
+    [
+        ("ERROR: Failed building wheel for pyzmq", "pyzmq cannot be built"),
+        ("AttributeError: module 'collections' has no attribute 'Iterable'",) * 2,  # installed, and does not work
+    ],
+)
+def test_another_python_is_tried_where_the_first_cannot_have_the_pins(machine, output, why):
     _started, failing = machine
-    failing["/python3.11"] = "ERROR: Failed building wheel for pyzmq"
+    failing["/python3.11"] = output
     said = []
     assert environment(PINS, progress=said.append).python == "Python 3.9.1"
-    assert "Python 3.11.1 cannot have them: pyzmq cannot be built" in said
+    assert f"Python 3.11.1 cannot have them: {why}" in said
 
 
-def test_a_ducktape_that_is_installed_and_does_not_work_is_told(machine):
-    _started, failing = machine
-    failing["/python3.11"] = "AttributeError: module 'collections' has no attribute 'Iterable'"
-    said = []
-    assert environment(PINS, progress=said.append).python == "Python 3.9.1"
-    assert "Python 3.11.1 cannot have them: AttributeError: module 'collections' has no attribute 'Iterable'" in said
+def test_this_programs_python_is_tried_first_then_older_ones_then_newer_ones(tmp_path, monkeypatch):
+    here = sys.version_info[1]
+    for minor in (here - 2, here, here + 2, here - 1, here + 1):
+        (tmp_path / f"python3.{minor}").touch(mode=0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setenv("PYENV_ROOT", str(tmp_path))
+
+    def version(program):
+        own = program == sys.executable
+        return PythonVersion(Path(program), (3, here if own else int(program.rpartition(".")[2]), 7 if own else 1))
+
+    monkeypatch.setattr(environments, "examined", version)
+    found = [python.version[1:] for python in environments.candidates()]
+    assert found == [(here, 7), (here - 1, 1), (here - 2, 1), (here + 1, 1), (here + 2, 1)]
 
 
 def test_where_none_works_each_is_named_and_nothing_is_left(machine, tmp_path):

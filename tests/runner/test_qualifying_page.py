@@ -9,7 +9,7 @@ import pytest
 from results.compare.judgement import EXIT, WORST_FIRST
 from results.compare.qualification import CERTAIN, ENOUGH
 from testbed.cli.command import Parser
-from testbed.cli.commands.qualify import COMMAND
+from testbed.cli.commands import qualify
 from testbed.runner.qualification_plan import PAIRED, kind_of, plan
 from testbed.runner.qualification_scope import SUITES, QualificationScope
 
@@ -20,7 +20,7 @@ COMMANDS = re.findall(r"testbed qualify [^\n>]*", PAGE)
 @pytest.mark.parametrize("line", COMMANDS)
 def test_the_examples_are_understood(line):
     parser = Parser("testbed qualify", "")
-    COMMAND.configure(parser)
+    qualify.configure(parser)
     args = parser.parse_args(shlex.split(line)[2:])
     assert args.kafka or args.resume
 

@@ -6,7 +6,7 @@ import pytest
 
 from results.compare.effect import binomial_interval
 from results.contract.defect import DefectRecord
-from testbed.cli.selftests import as_json, as_markdown, as_text, row
+from testbed.cli.commands.selftest import as_json, as_markdown, as_text, row
 from testbed.errors import TestbedError, UsageError
 from testbed.runner import journal
 from testbed.runner.campaign import require_enough_pairs

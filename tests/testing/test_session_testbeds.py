@@ -36,9 +36,13 @@ class FakeTestbed:
         self.done.append("close")
 
 
+@pytest.fixture(autouse=True)
+def no_engine(monkeypatch):
+    monkeypatch.setattr(session_testbeds, "remove_dead_sessions", lambda: None)
+
+
 @pytest.fixture
-def testbeds(monkeypatch):
-    monkeypatch.setattr(session_testbeds, "remove_dead_sessions", lambda: [])
+def testbeds():
     return SessionTestbeds("gw1", FakeTestbed)
 
 
@@ -71,8 +75,7 @@ def test_the_end_removes_every_testbed_also_after_an_error(testbeds):
     assert one.done[-1] == two.done[-1] == "close"
 
 
-def test_a_topology_that_cannot_be_provisioned_is_tried_again(monkeypatch):
-    monkeypatch.setattr(session_testbeds, "remove_dead_sessions", lambda: [])
+def test_a_topology_that_cannot_be_provisioned_is_tried_again():
     names = []
 
     def refuse(topology, name, ephemeral):

@@ -141,7 +141,7 @@ def test_the_unchanged_text_is_good() -> None:
         ("400mbit", "-4mbit", "t.yaml:4:24: defaults.nic.rate: -4mbit is negative; allowed: a number and kbit, mbit or gbit, not below zero"),
         ("400mbit", ".nan", "t.yaml:4:24: defaults.nic.rate: .nan has no unit; allowed: a number and kbit, mbit or gbit"),
         ("400mbit", ".inf", "t.yaml:4:24: defaults.nic.rate: .inf has no unit; allowed: a number and kbit, mbit or gbit"),
-        ("400mbit", "true", "t.yaml:4:24: defaults.nic.rate: True is not a bit rate; allowed: a number and kbit, mbit or gbit"),
+        ("400mbit", "true", "t.yaml:4:24: defaults.nic.rate: true is not a bit rate; allowed: a number and kbit, mbit or gbit"),
         ("{nic: {rate: 400mbit}}", "{nic: {rate: }}", "t.yaml:4:23: defaults.nic.rate: nothing is given; allowed: a value, or leave the field out"),
         ("rate: 400mbit", "rate: 400mbit, tx_rate: 1mbit", "t.yaml:4:17: defaults.nic: rate and tx_rate are both given; allowed: rate alone (both ways), or tx_rate and rx_rate"),
         ("rate: 400mbit", "rate: 400mbit, burst: 50000", "t.yaml:4:40: defaults.nic.burst: 50000 has no unit; allowed: a number and B, kB, MB, GB, KiB, MiB or GiB; did you mean 50kB?"),

@@ -1,11 +1,17 @@
-"""`testbed bench`."""
+"""Time the testbed's own commands on this machine."""
 
 import argparse
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-from testbed.cli.command import Command
+from results.render import document, table
+from testbed.cli.output import timed_progress
+
+if TYPE_CHECKING:
+    from testbed.runner.bench import BenchResult, BenchRow, TimedCommand
 
 
-def _configure(parser: argparse.ArgumentParser) -> None:
+def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("figures", nargs="*", metavar="FIGURE", help="only these (default: all; `--list` prints them)")
     parser.add_argument("--list", action="store_true", help="print the figures, and play none")
     parser.add_argument("--repeats", metavar="N", type=int, default=3, help="plays of each figure (default 3)")
@@ -17,17 +23,70 @@ def _configure(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def _run(args: argparse.Namespace) -> int:
-    from testbed.cli import benches
-    from testbed.cli.output import TimedProgress
+def run(args: argparse.Namespace) -> int:
     from testbed.runner.bench import chosen, run_bench
 
     if args.list:
-        print(benches.figures_text(chosen(args.figures)))
+        print(figures_text(chosen(args.figures)))
         return 0
-    result = run_bench(args.figures, args.repeats, args.store, TimedProgress())
-    print(benches.as_json(result) if args.json else benches.as_text(result))
+    result = run_bench(args.figures, args.repeats, args.store, timed_progress())
+    print(as_json(result) if args.json else as_text(result))
     return result.exit_code
 
 
-COMMAND = Command("bench", "time the testbed's own commands on this machine", _configure, _run)
+def figures_text(figures: "Sequence[TimedCommand]") -> str:
+    """Return a line for each figure: its name, what it is, and its command."""
+    rows = [(each.name, each.summary, f"testbed {' '.join(each.words)}") for each in figures]
+    return table(("FIGURE", "WHAT", "COMMAND"), rows)
+
+
+def as_text(result: "BenchResult") -> str:
+    """Return a line for each figure with its times in seconds, the failures, and where the plays are kept."""
+    rows = [
+        (
+            row.figure.name,
+            _seconds(row.median_s),
+            f"{min(row.seconds):.1f} to {max(row.seconds):.1f}" if row.seconds else "–",
+            _seconds(sum(row.cpu_s) / len(row.cpu_s) if row.cpu_s else None),
+            _seconds(row.figure.limit_s),
+            _verdicts(row),
+        )
+        for row in result.rows
+    ]
+    failed = [f"{row.figure.name}: {row.message}" for row in result.rows if row.message]
+    return "\n".join(
+        [table(("FIGURE", "MEDIAN s", "RANGE s", "CPU s", "LIMIT s", "PLAYS"), rows), *failed, f"store {result.store}"]
+    )
+
+
+def as_json(result: "BenchResult") -> str:
+    """Return one JSON document: times in seconds, the store, and the ids of the runs."""
+    return document(
+        {
+            "figures": [
+                {
+                    "name": row.figure.name,
+                    "summary": row.figure.summary,
+                    "command": ["testbed", *row.figure.words],
+                    "limit_s": row.figure.limit_s,
+                    "seconds": row.seconds,
+                    "cpu_seconds": row.cpu_s,
+                    "verdicts": row.verdicts,
+                    "message": row.message,
+                }
+                for row in result.rows
+            ],
+            "store": result.store,
+            "runs": result.runs,
+        }
+    )
+
+
+def _seconds(value: float | None) -> str:
+    return "–" if value is None else f"{value:.1f}"
+
+
+def _verdicts(row: "BenchRow") -> str:
+    """Return `3 pass`, or `2 pass, 1 fail`."""
+    kinds = list(dict.fromkeys(row.verdicts))
+    return ", ".join(f"{row.verdicts.count(kind)} {kind}" for kind in kinds)

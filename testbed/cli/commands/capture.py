@@ -1,22 +1,26 @@
-"""`testbed capture NAME --bootstrap …`, or `--from PATH …`."""
+"""An incident's file from a running cluster, or from files of one."""
 
 import argparse
-from collections.abc import Callable, Sequence
+import re
+from collections.abc import Sequence
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
-from testbed.cli.command import Command
-from testbed.cli.options import add_command_config
+from results.contract.untrusted import visible
+from testbed.cli.options import add_command_config, add_repeatable, parsed
+from testbed.cli.output import require_writable
+from testbed.errors import UsageError
+from testbed.units import parse_bit_rate, parse_duration, parse_size
 
 if TYPE_CHECKING:
     from testbed.incidents.capture import CapturedCluster
     from testbed.reassignment.plan import Plan
 
-Read = TypeVar("Read")
 MEASURED = "10s"
 
 
-def _configure(parser: argparse.ArgumentParser) -> None:
+def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("name", help="the incident's name: small letters, digits, -")
     parser.add_argument("--bootstrap", metavar="HOST:PORT,…", help="the cluster; or give --from")
     parser.add_argument(
@@ -30,7 +34,7 @@ def _configure(parser: argparse.ArgumentParser) -> None:
     )
     add_command_config(parser)
     parser.add_argument("--out", metavar="FOLDER", type=Path, help="a new folder for both files (default: NAME)")
-    parser.add_argument("--topic", action="append", default=[], metavar="TOPIC", help="this one alone; repeatable")
+    add_repeatable(parser, "--topic", "TOPIC", "this one alone; repeatable")
     parser.add_argument(
         "--plan", metavar="FILE", type=Path, help="a plan instead of what runs, as for kafka-reassign-partitions"
     )
@@ -47,19 +51,13 @@ def _configure(parser: argparse.ArgumentParser) -> None:
     parser.epilog = "It reads, and changes nothing. `testbed replay FOLDER/incident.yaml` plays the capture."
 
 
-def _run(args: argparse.Namespace) -> int:
-    import re
-    from datetime import UTC, datetime
-
-    from results.contract.untrusted import visible
-    from testbed.errors import UsageError
+def run(args: argparse.Namespace) -> int:
     from testbed.incidents.capture import anonymised, anonymising_key, usable_names
     from testbed.incidents.captured_file import INCIDENT, check_hosts, write_capture
     from testbed.incidents.forms import NAME
     from testbed.incidents.scale_down import scale_down
     from testbed.reassignment.plan_file import load_plan
     from testbed.software.kafka import DEFAULT_KAFKA
-    from testbed.units import parse_bit_rate, parse_duration
 
     if not re.fullmatch(NAME.strip("^$"), args.name):
         raise UsageError(f"{args.name!r} is not a name; allowed: small letters, digits and single hyphens")
@@ -67,13 +65,14 @@ def _run(args: argparse.Namespace) -> int:
     folder = args.out or Path(args.name)
     if folder.exists():
         raise UsageError(f"{folder} exists: give another folder with --out")
-    measure_s = _parsed("--measure", args.measure or MEASURED, parse_duration)
-    nic_bps = _parsed("--nic", args.nic, parse_bit_rate)
+    require_writable(folder / INCIDENT)
+    measure_s = parsed("--measure", args.measure or MEASURED, parse_duration)
+    nic_bps = parsed("--nic", args.nic, parse_bit_rate)
     if not measure_s:
         raise UsageError("--measure 0s: nothing grows in no time; allowed: more, such as 10s")
     if args.rates != 1 and not args.scale_down:
         raise UsageError("--rates is for a smaller cluster; give --scale-down, too")
-    smaller = None if args.scale_down is None else _parsed("--scale-down", args.scale_down, _brokers_and_bytes)
+    smaller = None if args.scale_down is None else parsed("--scale-down", args.scale_down, _brokers_and_bytes)
     version = args.kafka or DEFAULT_KAFKA
     check_hosts(nic_bps, version)
     plan = None if args.plan is None else load_plan(args.plan)
@@ -96,7 +95,6 @@ def _run(args: argparse.Namespace) -> int:
 
 def _check_source(args: argparse.Namespace) -> None:
     """Raise `UsageError` unless exactly one of a cluster and files is given, with the options of that one."""
-    from testbed.errors import UsageError
 
     if bool(args.bootstrap) == bool(args.files):
         raise UsageError(
@@ -126,24 +124,10 @@ def _captured(
         return capture(admin, plan=plan, measure_s=measure_s, topics=args.topic), ()
 
 
-def _parsed(option: str, text: str, parse: Callable[[str], Read]) -> Read:
-    """Return the value of an option. Raise `UsageError`, which names the option."""
-    from testbed.errors import UsageError
-
-    try:
-        return parse(text)
-    except ValueError as error:
-        raise UsageError(f"{option} {text}: {error}") from error
-
-
 def _brokers_and_bytes(text: str) -> tuple[int, int]:
     """Return the two numbers of `3,1GB`. Raise ValueError."""
-    from testbed.units import parse_size
 
     count, comma, size = (part.strip() for part in text.partition(","))
     if not comma or not count.isdecimal():
-        raise ValueError("not a number of brokers and a size; allowed: both with a comma, such as 3,1GB")
+        raise ValueError(f"{text} is not a number of brokers and a size; allowed: both with a comma, such as 3,1GB")
     return int(count), parse_size(size)
-
-
-COMMAND = Command("capture", "an incident's file from a running cluster, or from files of one", _configure, _run)

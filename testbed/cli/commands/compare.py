@@ -1,42 +1,34 @@
-"""`testbed compare`."""
+"""Compare variants in interleaved pairs: better, worse, or cannot tell."""
 
 import argparse
 from pathlib import Path
 
-from testbed.cli.command import Command
+from testbed.cli.options import add_comparison, add_repeatable
+from testbed.cli.output import require_writable, write
+from testbed.errors import UsageError
 
-OF_A_NEW_ONE = ("experiment", "set", "topology", "pairs", "profile", "seed", "measure", "threshold", "store")
-"""The options that choose the runs of a new campaign."""
 
-
-def _configure(parser: argparse.ArgumentParser) -> None:
-    from testbed.cli.campaign_output import add_options
-
+def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--experiment", metavar="NAME", default=None, help="which (default: kip73-two-node)")
-    parser.add_argument("--kafka", metavar="VERSION", action="append", default=[], help="a Kafka; the first is the old")
-    parser.add_argument(
+    add_repeatable(parser, "--kafka", "VERSION", "a Kafka; the first is the old")
+    add_repeatable(
+        parser,
         "--variant",
-        metavar="'LABEL: NAME=VALUE …'",
-        action="append",
-        default=[],
-        help="a variant: settings, kafka=…, topology=…, defect=…; the first is the baseline",
+        "'LABEL: NAME=VALUE …'",
+        "a variant: settings, kafka=…, topology=…, defect=…; the first is the baseline",
     )
-    parser.add_argument("--set", metavar="NAME=VALUE", action="append", default=[], help="a setting of all variants")
+    add_repeatable(parser, "--set", "NAME=VALUE", "a setting of all variants")
     parser.add_argument("--topology", help="instead of the experiment's own")
     parser.add_argument("--pairs", type=int, metavar="N", help="runs of each variant (default: 10)")
-    add_options(parser)
+    add_comparison(parser)
     parser.add_argument("--junit", metavar="FILE", type=Path, help="write JUnit's XML there, too")
     parser.epilog = "exit codes: 0 OK or IMPROVED, 1 REGRESSED, 2 NOISY, ENV-CHANGED or NO-DATA"
 
 
-def _run(args: argparse.Namespace) -> int:
+def run(args: argparse.Namespace) -> int:
     from results.compare.judgement import EXIT
     from testbed.cli import campaign_output
-    from testbed.cli.output import TimedProgress, require_writable, write
-    from testbed.errors import UsageError
     from testbed.runner.campaign import new_campaign, require_enough_pairs
-    from testbed.runner.execution import parse_budget
-    from testbed.runner.run import begin, resume
     from testbed.runner.variant import Variant, of_each, parse_variant, split_defects
 
     asked = None
@@ -62,15 +54,9 @@ def _run(args: argparse.Namespace) -> int:
     elif not args.resume:
         raise UsageError("what is compared? --kafka A --kafka B, or --variant 'LABEL: NAME=VALUE' twice")
     else:
-        campaign_output.refuse_with_resume(args, OF_A_NEW_ONE, "--kafka or --variant")
-    budget_s = parse_budget(args.budget)
+        campaign_output.refuse_with_resume(args, "--kafka or --variant")
     require_writable(args.junit)
-    progress, early = TimedProgress(), not args.all
-    if args.resume:
-        result = resume(args.resume, asked, "compare", budget_s, progress, stop_early=early)
-    else:
-        assert asked is not None
-        result = begin(asked, budget_s, progress, stop_early=early)
+    result = campaign_output.play(args, asked, "compare", stop_early=not args.all)
     verdict = result.outcome.verdict
     if args.junit:
         write(args.junit, campaign_output.as_junit(result))
@@ -83,6 +69,3 @@ def _run(args: argparse.Namespace) -> int:
         print(f"{campaign_output.findings_table(result.outcome)}\n\n{campaign_output.problem_lines(result)}", end="")
         print(f"{verdict}  {result.campaign.id}: {campaign_output.ending(result)}")
     return EXIT[verdict]
-
-
-COMMAND = Command("compare", "compare variants in interleaved pairs: better, worse, or cannot tell", _configure, _run)

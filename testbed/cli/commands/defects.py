@@ -1,23 +1,20 @@
-"""`testbed defects`: what `--defect` of `testbed run` and `testbed up` accepts."""
+"""List the ways in which brokers can be broken on purpose."""
 
 import argparse
 
-from testbed.cli.command import Command
+from results.render import document, table
 
 
-def _configure(parser: argparse.ArgumentParser) -> None:
+def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="one JSON document")
 
 
-def _run(args: argparse.Namespace) -> int:
-    from dataclasses import asdict
-
-    from results.render import document, table
+def run(args: argparse.Namespace) -> int:
     from testbed.defects import defects
 
     known = defects().values()
     if args.json:
-        print(document([asdict(each) for each in known]))
+        print(document(list(known)))
         return 0
     rows = [
         (each.name, each.kind, " ".join(f"{p.name}={p.default}" for p in each.parameters), each.summary)
@@ -25,6 +22,3 @@ def _run(args: argparse.Namespace) -> int:
     ]
     print(table(("DEFECT", "KIND", "PARAMETERS", "WHAT IS WRONG"), rows))
     return 0
-
-
-COMMAND = Command("defects", "list the ways in which brokers can be broken on purpose", _configure, _run)

@@ -1,19 +1,14 @@
-"""`testbed demo`."""
+"""Set everything up, run the first experiment, print its verdict."""
 
 import argparse
 
-from testbed.cli.command import Command
 
-
-def _configure(parser: argparse.ArgumentParser) -> None:
+def configure(parser: argparse.ArgumentParser) -> None:
     parser.epilog = "It takes two minutes, and five on a machine on which nothing is set up yet."
 
 
-def _run(args: argparse.Namespace) -> int:  # noqa: ARG001 - a command's signature
+def run(args: argparse.Namespace) -> int:  # noqa: ARG001 - a command's signature
     from testbed.cli.main import main
     from testbed.setup.main import DEMO, ready
 
     return ready() or main(DEMO[1:])
-
-
-COMMAND = Command("demo", "set everything up, run the first experiment, print its verdict", _configure, _run)

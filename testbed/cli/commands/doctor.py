@@ -1,11 +1,9 @@
-"""`testbed doctor`: the command of the set-up, listed here with the other commands."""
+"""Check what this machine needs, and mend it."""
 
 import argparse
 
-from testbed.cli.command import Command
 
-
-def _configure(parser: argparse.ArgumentParser) -> None:
+def configure(parser: argparse.ArgumentParser) -> None:
     from testbed.setup.doctor import WITH
 
     parser.add_argument("--fix", action="store_true", help="mend what can be mended")
@@ -13,11 +11,8 @@ def _configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--with", dest="more", action="append", default=[], metavar="NAME", help=WITH)
 
 
-def _run(args: argparse.Namespace) -> int:
+def run(args: argparse.Namespace) -> int:
     from testbed.setup import doctor
 
     flags = [flag for flag, given in (("--fix", args.fix), ("--json", args.json)) if given]
     return doctor.main([*flags, *(f"--with={name}" for name in args.more)])
-
-
-COMMAND = Command("doctor", "check what this machine needs, and mend it", _configure, _run)

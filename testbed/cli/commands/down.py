@@ -1,17 +1,16 @@
-"""`testbed down NAME|--all`."""
+"""Remove a testbed and everything that belongs to it."""
 
 import argparse
 
-from testbed.cli.command import Command
 from testbed.errors import UsageError
 
 
-def _configure(parser: argparse.ArgumentParser) -> None:
+def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("name", nargs="?", help="the testbed")
     parser.add_argument("--all", action="store_true", help="every testbed made from this state folder")
 
 
-def _run(args: argparse.Namespace) -> int:
+def run(args: argparse.Namespace) -> int:
     from testbed.provision.containers import Engine
     from testbed.provision.resources import known_here, remove
     from testbed.provision.state import check_name, lock
@@ -24,6 +23,3 @@ def _run(args: argparse.Namespace) -> int:
             removed = remove(engine, name)
         print(f"{name}: removed {', '.join(removed)}" if removed else f"{name}: there was nothing to remove")
     return 0
-
-
-COMMAND = Command("down", "remove a testbed and everything that belongs to it", _configure, _run)

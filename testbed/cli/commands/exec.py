@@ -1,14 +1,14 @@
-"""`testbed exec NAME HOST -- CMD`."""
+"""Run a command on a host."""
 
 import argparse
 import shlex
 import sys
 
-from testbed.cli.command import Command
+from testbed.cli.options import pick
 from testbed.errors import UsageError
 
 
-def _configure(parser: argparse.ArgumentParser) -> None:
+def configure(parser: argparse.ArgumentParser) -> None:
     parser.usage = "testbed exec [NAME] HOST -- CMD …"
     parser.add_argument(
         "words", nargs=argparse.REMAINDER, help="[NAME] HOST -- CMD …; NAME may be left out when one testbed is up"
@@ -16,21 +16,17 @@ def _configure(parser: argparse.ArgumentParser) -> None:
     parser.epilog = "The exit code is the command's."
 
 
-def _run(args: argparse.Namespace) -> int:
-    from testbed.cli.options import pick_host
-
+def run(args: argparse.Namespace) -> int:
     if "--" not in args.words:
         raise UsageError("put -- before the command: testbed exec b1 -- ip addr")
     cut = args.words.index("--")
     where, command = args.words[:cut], args.words[cut + 1 :]
     if not command:
         raise UsageError("there is no command after --")
-    host = pick_host(where)
+    testbed, host = pick(where)
     # One word is a shell's command line, as in ssh; several words are one command with its arguments.
-    result = host.run(command[0] if len(command) == 1 else shlex.join(command), timeout_s=3600, check=False)
+    line = command[0] if len(command) == 1 else shlex.join(command)
+    result = testbed.hosts[host].run(line, timeout_s=3600, check=False)
     sys.stdout.write(result.stdout)
     sys.stderr.write(result.stderr)
     return result.exit_status
-
-
-COMMAND = Command("exec", "run a command on a host", _configure, _run)

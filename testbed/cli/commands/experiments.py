@@ -1,16 +1,15 @@
-"""`testbed experiments`."""
+"""List the experiments and their parameters."""
 
 import argparse
 
-from testbed.cli.command import Command
+from results.render import table
 
 
-def _configure(parser: argparse.ArgumentParser) -> None:
+def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("name", nargs="?", help="print this one's parameters")
 
 
-def _run(args: argparse.Namespace) -> int:
-    from results.render import table
+def run(args: argparse.Namespace) -> int:
     from testbed.experiments.experiment import experiments, find_experiment
     from testbed.runner.named_comparisons import named_comparisons
 
@@ -30,6 +29,3 @@ def _run(args: argparse.Namespace) -> int:
     for profile, settings in experiment.profiles.items():
         print(f"\nprofile {profile}: {', '.join(f'{name}={value}' for name, value in settings.items())}")
     return 0
-
-
-COMMAND = Command("experiments", "list the experiments and their parameters", _configure, _run)

@@ -1,25 +1,19 @@
-"""`testbed export ducktape-cluster NAME`."""
+"""Print a testbed as the cluster file of another tool: ducktape."""
 
 import argparse
+import json
+from contextlib import closing
 
-from testbed.cli.command import Command
 
-
-def _configure(parser: argparse.ArgumentParser) -> None:
+def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("format", choices=["ducktape-cluster"], help="ducktape-cluster: a file for --cluster-file")
     parser.add_argument("name", help="the testbed; it is up")
 
 
-def _run(args: argparse.Namespace) -> int:
-    import json
-    from contextlib import closing
-
+def run(args: argparse.Namespace) -> int:
     from testbed.provision.testbed import Testbed
     from testbed.runner.cluster_file import cluster_file
 
     with closing(Testbed.attach(args.name)) as testbed:
         print(json.dumps(cluster_file(testbed), indent=2))
     return 0
-
-
-COMMAND = Command("export", "print a testbed as the cluster file of another tool: ducktape", _configure, _run)

@@ -1,17 +1,18 @@
-"""`testbed fault add|list|clear|kinds`."""
+"""What goes wrong on purpose: add, list, clear, kinds."""
 
 import argparse
 import time
 from typing import TYPE_CHECKING
 
-from testbed.cli.command import Command, Parser
+from results.render import document, table
+from testbed.cli.command import Parser
 from testbed.errors import TestbedError, UsageError
 
 if TYPE_CHECKING:
     from testbed.topology import Topology
 
 
-def _configure(parser: argparse.ArgumentParser) -> None:
+def configure(parser: argparse.ArgumentParser) -> None:
     actions = parser.add_subparsers(dest="action", required=True, parser_class=Parser)
     add = actions.add_parser("add", help="put a fault in, and see that it takes effect; it stays until it is cleared")
     add.add_argument("name", help="the testbed")
@@ -27,7 +28,7 @@ def _configure(parser: argparse.ArgumentParser) -> None:
     kinds.add_argument("--json", action="store_true", help="one JSON document")
 
 
-def _run(args: argparse.Namespace) -> int:
+def run(args: argparse.Namespace) -> int:
     {"add": _add, "list": _list, "clear": _clear, "kinds": _kinds}[args.action](args)
     return 0
 
@@ -57,7 +58,6 @@ def _add(args: argparse.Namespace) -> None:
 
 
 def _list(args: argparse.Namespace) -> None:
-    from results.render import document, table
     from testbed.faults import as_text
     from testbed.faults.journal import FaultJournal
     from testbed.provision.state import load
@@ -85,7 +85,6 @@ def _clear(args: argparse.Namespace) -> None:
 
 
 def _kinds(args: argparse.Namespace) -> None:
-    from results.render import document
     from testbed.faults import kinds
     from testbed.faults.parse import parameters, usage
 
@@ -138,6 +137,3 @@ def _no_engine() -> str:
     except TestbedError as error:
         return str(error)
     return ""
-
-
-COMMAND = Command("fault", "what goes wrong on purpose: add, list, clear, kinds", _configure, _run)

@@ -1,19 +1,18 @@
-"""`testbed gc`."""
+"""Remove what interrupted commands left behind, and put back what dead runs had changed."""
 
 import argparse
 
-from testbed.cli.command import Command
+from testbed.errors import TestbedError
+from testbed.paths import reports_dir
 
 
-def _configure(parser: argparse.ArgumentParser) -> None:
+def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--dry-run", action="store_true", help="only say what would be done")
 
 
-def _run(args: argparse.Namespace) -> int:
-    from testbed.errors import TestbedError
+def run(args: argparse.Namespace) -> int:
     from testbed.experiments.half_runs import collect_half_runs
     from testbed.faults.faults import collect_faults
-    from testbed.paths import reports_dir
     from testbed.provision.containers import Engine
     from testbed.provision.resources import collect_garbage, finish_restarts
     from testbed.provision.testbed import Testbed
@@ -43,8 +42,3 @@ def _run(args: argparse.Namespace) -> int:
     if not said:
         print("nothing to collect")
     return 0
-
-
-COMMAND = Command(
-    "gc", "remove what interrupted commands left behind, and put back what dead runs had changed", _configure, _run
-)

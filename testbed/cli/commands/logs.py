@@ -1,22 +1,20 @@
-"""`testbed logs NAME HOST`."""
+"""The end of the log of a host's server: Kafka, or the object store."""
 
 import argparse
 import sys
 
-from testbed.cli.command import Command
+from results.contract.untrusted import visible
+from testbed.cli.options import pick
 from testbed.errors import UsageError
 
 
-def _configure(parser: argparse.ArgumentParser) -> None:
+def configure(parser: argparse.ArgumentParser) -> None:
     parser.usage = "testbed logs [-n LINES] [NAME] HOST"
     parser.add_argument("where", nargs="+", help="[NAME] HOST; NAME may be left out when one testbed is up")
     parser.add_argument("-n", "--lines", type=int, default=100, help="how many lines from the end (default 100)")
 
 
-def _run(args: argparse.Namespace) -> int:
-    from results.contract.untrusted import visible
-    from testbed.cli.options import pick
-
+def run(args: argparse.Namespace) -> int:
     testbed, host = pick(args.where)
     daemon = testbed.daemon(host)
     if daemon is None:
@@ -24,6 +22,3 @@ def _run(args: argparse.Namespace) -> int:
     # Clients choose words of a broker's log: their ids, and names of topics.
     sys.stdout.write(visible(daemon.log_tail(args.lines)))
     return 0
-
-
-COMMAND = Command("logs", "the end of the log of a host's server: Kafka, or the object store", _configure, _run)

@@ -1,16 +1,15 @@
-"""`testbed ls`."""
+"""List the testbeds."""
 
 import argparse
 
-from testbed.cli.command import Command
+from results.render import document, table
 
 
-def _configure(parser: argparse.ArgumentParser) -> None:
+def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="one JSON document")
 
 
-def _run(args: argparse.Namespace) -> int:
-    from results.render import document, table
+def run(args: argparse.Namespace) -> int:
     from testbed.provision.containers import Engine
     from testbed.provision.resources import overview
 
@@ -22,6 +21,3 @@ def _run(args: argparse.Namespace) -> int:
     else:
         print("no testbeds; `testbed up three-brokers` makes one")
     return 0
-
-
-COMMAND = Command("ls", "list the testbeds", _configure, _run)

@@ -1,25 +1,23 @@
-"""`testbed nics NAME`."""
+"""Measure every NIC and every shaped uplink of a testbed, 2 s each way."""
 
 import argparse
+from dataclasses import asdict
 from typing import TYPE_CHECKING
 
-from testbed.cli.command import Command
+from results.render import document, table
+from testbed.units import format_bit_rate, format_byte_rate
 
 if TYPE_CHECKING:
     from testbed.network.measure import LinkRate
 
 
-def _configure(parser: argparse.ArgumentParser) -> None:
+def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("name", help="the testbed")
     parser.add_argument("--json", action="store_true", help="one JSON document")
 
 
-def _run(args: argparse.Namespace) -> int:
-    from dataclasses import asdict
-
-    from results.render import document, table
+def run(args: argparse.Namespace) -> int:
     from testbed.provision.testbed import Testbed
-    from testbed.units import format_bit_rate, format_byte_rate
 
     testbed = Testbed.attach(args.name)
     rates = [*testbed.nics(), *testbed.uplinks()]
@@ -43,13 +41,8 @@ def _run(args: argparse.Namespace) -> int:
 
 
 def _judged(rate: "LinkRate") -> str:
-    from testbed.units import format_bit_rate
-
     if not rate.as_declared:
         return "OFF"
     if rate.reach_bps < rate.declared_bps:
         return f"not filled: the rack's NICs carry {format_bit_rate(rate.reach_bps)} together"
     return "as declared"
-
-
-COMMAND = Command("nics", "measure every NIC and every shaped uplink of a testbed, 2 s each way", _configure, _run)

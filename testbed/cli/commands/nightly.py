@@ -1,17 +1,15 @@
-"""`testbed nightly`."""
+"""Run a suite's cases, judge the store, write report and JUnit."""
 
 import argparse
 from pathlib import Path
 
-from testbed.cli.command import Command
+from testbed.cli.options import add_campaign, add_formats, add_repeatable
+from testbed.cli.output import require_writable, timed_progress
 
 
-def _configure(parser: argparse.ArgumentParser) -> None:
-    from testbed.cli.options import add_formats
-
+def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--suite", help="whose cases are run (default: kip73)")
-    parser.add_argument("--case", metavar="NAME", action="append", default=[], help="only this one (may be repeated)")
-    parser.add_argument("--profile", help="smoke, ci (default) or release")
+    add_repeatable(parser, "--case", "NAME", "only this one (may be repeated)")
     parser.add_argument(
         "--kafka", metavar="VERSION", help="a version, a tarball or a built tree (default: the topologies')"
     )
@@ -21,16 +19,13 @@ def _configure(parser: argparse.ArgumentParser) -> None:
         type=int,
         help="run each case so often, to begin a history (default: once, and twice more if that run is in doubt)",
     )
-    parser.add_argument("--budget", metavar="TIME", help="begin nothing that would not be done in this time, as 2h")
-    parser.add_argument("--resume", metavar="ID", help="go on with an interrupted night; repeats nothing")
-    parser.add_argument("--seed", type=int, metavar="N", help="draws the order of the runs (default: 1)")
+    add_campaign(parser, "night", "2h")
     parser.add_argument(
         "--out", metavar="DIR", type=Path, help="where report and JUnit go (default: in the folder of reports)"
     )
     parser.add_argument(
         "--junit", metavar="FILE", type=Path, help="write JUnit's XML there (default: in the report's folder)"
     )
-    parser.add_argument("--store", metavar="URI", help="the result store (default: under the XDG data folder)")
     parser.add_argument("--master", default="local[*]", metavar="URL", help="Spark's master (local[*])")
     parser.add_argument("--memory", default="2g", metavar="SIZE", help="the JVM's heap, as Spark writes it (2g)")
     add_formats(parser)
@@ -43,19 +38,17 @@ def _configure(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def _run(args: argparse.Namespace) -> int:
-    from results.contract.store import StoreError
+def run(args: argparse.Namespace) -> int:
     from testbed.cli.nights import report_night
-    from testbed.cli.output import TimedProgress, require_writable
-    from testbed.errors import TestbedError
+    from testbed.cli.store_maintenance import store_errors
     from testbed.runner.execution import parse_budget
     from testbed.runner.nightly import NightRequest, new_night, not_run, require_same, run_night
 
     budget_s = parse_budget(args.budget)
     require_writable(args.junit, args.out and args.out / "index.html")
     wanted = NightRequest(args.suite, tuple(args.case), args.profile, args.kafka, args.repeats, args.seed, args.store)
-    progress = TimedProgress()
-    try:
+    progress = timed_progress()
+    with store_errors():
         asked = None if args.resume else new_night(wanted)
         if args.resume:
             require_same(args.resume, wanted)
@@ -63,9 +56,4 @@ def _run(args: argparse.Namespace) -> int:
         for name, why in not_run(wanted).items() if asked or args.suite else ():
             progress(f"{name}: not run: {why}")
         made = run_night(asked, args.resume, budget_s, progress)
-    except StoreError as error:
-        raise TestbedError(str(error)) from error
     return report_night(made, args)
-
-
-COMMAND = Command("nightly", "run a suite's cases, judge the store, write report and JUnit", _configure, _run)

@@ -1,38 +1,35 @@
-"""`testbed qualify`."""
+"""Hold a release against others: every scenario, performance, upgrades."""
 
 import argparse
+import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from testbed.cli.command import Command
+from results.render import document
+from testbed.cli.options import add_comparison, add_repeatable
+from testbed.cli.output import require_writable, timed_progress, write
+from testbed.errors import UsageError
+from testbed.paths import reports_dir
+from testbed.runner.qualification_scope import SUITES, QualificationScope
 
-OF_A_NEW_ONE = (
-    *("against", "profile", "suite", "scenario", "paired", "no_pairs", "pairs", "no_upgrade"),
-    *("measure", "threshold", "seed", "store"),
-)
-"""The options that choose the runs of a new campaign."""
+if TYPE_CHECKING:
+    from results.compare.qualification import Qualification
+    from testbed.runner.campaign import Campaign
 
 
-def _configure(parser: argparse.ArgumentParser) -> None:
-    from testbed.cli.options import add_formats
-    from testbed.runner.qualification_scope import SUITES
-
+def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--kafka", metavar="CANDIDATE", help="a version, a tarball, a built tree or an imported build")
     parser.add_argument(
         "--against", metavar="BASELINE", nargs="+", action="extend", default=[], help="the same; one or several"
     )
-    parser.add_argument("--profile", help="smoke, ci (default) or release")
-    parser.add_argument(
-        "--suite",
-        action="append",
-        default=[],
-        help=f"run the cases of this suite (may be repeated; default: {', '.join(SUITES)})",
+    add_repeatable(
+        parser, "--suite", "SUITE", f"run the cases of this suite (may be repeated; default: {', '.join(SUITES)})"
     )
-    parser.add_argument(
+    add_repeatable(
+        parser,
         "--scenario",
-        metavar="SUITE/CASE",
-        action="append",
-        default=[],
-        help="run only this case, or this upgrade or downgrade by its name in the report (may be repeated)",
+        "SUITE/CASE",
+        "run only this case, or this upgrade or downgrade by its name in the report (may be repeated)",
     )
     pairs = parser.add_mutually_exclusive_group()
     pairs.add_argument(
@@ -44,39 +41,74 @@ def _configure(parser: argparse.ArgumentParser) -> None:
     pairs.add_argument("--no-pairs", action="store_true", help="compare no performance")
     parser.add_argument("--pairs", type=int, metavar="N", help="runs of each version there (default: 10)")
     parser.add_argument("--no-upgrade", action="store_true", help="leave the rolling upgrades and downgrades out")
-    parser.add_argument("--measure", metavar="NAME", action="append", default=[], help="compare only these")
-    parser.add_argument("--threshold", type=float, metavar="PERCENT", help="a change that counts (default: 3)")
-    parser.add_argument("--all", action="store_true", help="make every pair, also when the answer is known before")
-    parser.add_argument("--budget", metavar="TIME", help="begin nothing that would not be done in this time, as 6h")
-    parser.add_argument("--resume", metavar="ID", help="go on with an interrupted qualification; repeats nothing")
-    parser.add_argument("--seed", type=int, metavar="N", help="draws the order of the runs (default: 1)")
-    parser.add_argument("--store", metavar="URI", help="the result store (default: under the XDG data folder)")
+    add_comparison(parser, "qualification", "6h")
     parser.add_argument(
         "--out", metavar="DIR", type=Path, help="where the page goes (default: in the folder of reports)"
     )
     parser.add_argument(
         "--junit", metavar="FILE", type=Path, help="write JUnit's XML there (default: in the page's folder)"
     )
-    add_formats(parser)
     parser.epilog = "exit codes: 0 OK or IMPROVED, 1 REGRESSED, 2 NOISY, ENV-CHANGED, NO-DATA, or not all was run"
 
 
-def _run(args: argparse.Namespace) -> int:
+def run(args: argparse.Namespace) -> int:
     from testbed.cli.campaign_output import refuse_with_resume
-    from testbed.cli.output import TimedProgress, require_writable
-    from testbed.cli.qualifying import asked_for, report
-    from testbed.errors import UsageError
     from testbed.runner.execution import parse_budget
     from testbed.runner.qualification import qualify
 
     if not args.kafka and not args.resume:
         raise UsageError("name the release: --kafka CANDIDATE --against BASELINE…")
     if args.resume and not args.kafka:
-        refuse_with_resume(args, OF_A_NEW_ONE, "--kafka and --against")
+        refuse_with_resume(args, "--kafka and --against")
     budget_s = parse_budget(args.budget)
     require_writable(args.junit, args.out and args.out / "index.html")
-    asked = asked_for(args) if args.kafka else None
-    return report(qualify(asked, args.resume, budget_s, TimedProgress(), all_pairs=args.all), args)
+    asked = _campaign(args) if args.kafka else None
+    return _report(qualify(asked, args.resume, budget_s, timed_progress(), all_pairs=args.all), args)
 
 
-COMMAND = Command("qualify", "hold a release against others: every scenario, performance, upgrades", _configure, _run)
+def _campaign(args: argparse.Namespace) -> "Campaign":
+    from testbed.cli.campaign_output import or_else, store_for
+    from testbed.runner.qualification import new_qualification
+
+    paired = () if args.no_pairs else tuple(args.paired) if args.paired else None
+    scope = QualificationScope(
+        args.profile or "ci",
+        tuple(dict.fromkeys(args.suite)) or SUITES,
+        tuple(args.scenario),
+        paired,
+        or_else(args.pairs, 10),
+        not args.no_upgrade,
+    )
+    return new_qualification(
+        args.kafka,
+        args.against,
+        scope,
+        or_else(args.seed, 1),
+        store=store_for(args),
+        measures=args.measure,
+        threshold=or_else(args.threshold, 3.0) / 100,
+    )
+
+
+def _report(found: "Qualification", args: argparse.Namespace) -> int:
+    """Write the page and the JUnit file, print the result in the chosen format; return the exit code."""
+    from results.compare.judgement import EXIT
+    from results.compare.qualification import as_json, as_junit, headline, lines, markdown
+    from testbed.runner.qualification import write as write_reports
+
+    page, junit = write_reports(found, args.out or reports_dir() / found.id)
+    if args.junit:
+        write(args.junit, as_junit(found))
+        junit = args.junit
+    if args.json:
+        print(document({**as_json(found), "report": page, "junit": junit}))
+    elif args.markdown:
+        print(markdown(found), end="")
+    else:
+        for line in lines(found):
+            print(line)
+        print(f"\n{found.verdict}  {headline(found)}: {found.ended}")
+    if not found.complete:
+        print(f"{found.ended}; `testbed qualify --resume {found.id}` goes on", file=sys.stderr)
+    print(f"report {page}\njunit {junit}", file=sys.stderr)
+    return EXIT[found.verdict]

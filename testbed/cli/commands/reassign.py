@@ -1,14 +1,14 @@
-"""`testbed reassign plan|execute|list|status|set|pause|resume|cancel|verify|recover`: moves on any cluster."""
+"""Of any cluster: plan, execute, status, cancel … a reassignment."""
 
 import argparse
 from pathlib import Path
 
-from testbed.cli.command import Command, Parser
+from testbed.cli.command import Parser
 from testbed.cli.options import add_cluster, add_command_config, security_of
 from testbed.errors import UsageError
 
 
-def _configure(parser: argparse.ArgumentParser) -> None:
+def configure(parser: argparse.ArgumentParser) -> None:
     actions = parser.add_subparsers(dest="action", required=True, parser_class=Parser)
     plan = actions.add_parser("plan", help="make a plan that copies as little as it can, and say what it costs")
     goal = plan.add_mutually_exclusive_group(required=True)
@@ -69,7 +69,7 @@ def _add_limits(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def _run(args: argparse.Namespace) -> int:
+def run(args: argparse.Namespace) -> int:
     if args.action == "recover":
         return _recover(args)
     from testbed.cli import reassign_actions as do
@@ -128,6 +128,3 @@ def _partitions(text: str) -> list[object]:
             raise UsageError(f"--partitions: {word!r} is none; must be as orders-3")
         found.append(TopicPartition(topic, int(number)))
     return found
-
-
-COMMAND = Command("reassign", "of any cluster: plan, execute, status, cancel … a reassignment", _configure, _run)

@@ -1,9 +1,14 @@
-"""`testbed replay INCIDENT`."""
+"""Replay an incident and judge what was expected."""
 
 import argparse
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING
 
-from testbed.cli.command import Command
+from results.render import document, table
+from testbed.cli.options import add_repeatable
+from testbed.cli.output import timed_progress
+from testbed.errors import UsageError
+from testbed.units import format_byte_rate, format_size
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -14,19 +19,13 @@ if TYPE_CHECKING:
     from testbed.incidents.replay import ReplayResult
 
 
-def _configure(parser: argparse.ArgumentParser) -> None:
+def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("incident", help="an incident's file, or the name of a ready one")
     parser.add_argument(
         "--variant", choices=("broken", "fixed"), help="what went wrong (default), or what would have been right"
     )
     parser.add_argument("--seed", type=int, default=0, help="of the records' contents; entries act by the clock alone")
-    parser.add_argument(
-        "--set",
-        metavar="NAME=VALUE",
-        action="append",
-        default=[],
-        help="another value of a parameter; repeatable",
-    )
+    add_repeatable(parser, "--set", "NAME=VALUE", "another value of a parameter; repeatable")
     parser.add_argument("--kafka", metavar="VERSION", help="a release, or the path of a build, in place of the file's")
     parser.add_argument("--repeat", type=int, default=1, metavar="N", help="replay so often, each with its own verdict")
     parser.add_argument("--on", metavar="NAME", help="a testbed that is up with the incident's topology; left up")
@@ -37,8 +36,6 @@ def _configure(parser: argparse.ArgumentParser) -> None:
 
 
 def _varied(words: list[str]) -> dict[str, str]:
-    from testbed.errors import UsageError
-
     found = {}
     for word in words:
         name, equals, value = word.partition("=")
@@ -48,8 +45,7 @@ def _varied(words: list[str]) -> dict[str, str]:
     return found
 
 
-def _run(args: argparse.Namespace) -> int:
-    from testbed.errors import UsageError
+def run(args: argparse.Namespace) -> int:
     from testbed.incidents.read import find
 
     if args.seed < 0:
@@ -65,19 +61,18 @@ def _run(args: argparse.Namespace) -> int:
         chosen = [file.variant(args.variant)] if args.variant else [file.broken, file.fixed]
         print("\n\n".join(describe(incident, args.seed) for incident in chosen))
         return 0
-    from testbed.cli.output import TimedProgress
     from testbed.cli.verdicts import EXIT
     from testbed.incidents.replay import ReplayRequest, replay
 
     request = ReplayRequest(file.variant(args.variant or "broken"), args.seed, args.on, args.store)
-    progress, results = TimedProgress(), []
+    progress, results = timed_progress(), []
     for _number in range(args.repeat):
         results.append(replay(request, progress))
         if not args.json:
             # Each at once: several replays take minutes.
             print(_as_text(results[-1]), flush=True)
     if args.json:
-        print(_as_json(results[0]) if args.repeat == 1 else _as_json_of_several(results))
+        print(document(_document(results[0]) if args.repeat == 1 else _document_of_several(results)))
     elif args.repeat > 1:
         print("\n" + _summary(results))
     return EXIT[overall(results)]
@@ -85,7 +80,6 @@ def _run(args: argparse.Namespace) -> int:
 
 def on_release(file: "IncidentFile", kafka: str) -> "IncidentFile":
     """Return both variants on brokers of this release. Raise `UsageError` for a release that does not exist."""
-    from dataclasses import replace
 
     from testbed.software.source import parse_source
 
@@ -121,8 +115,6 @@ def describe(incident: "Incident", seed: int) -> str:
 
 
 def _beginning(incident: "Incident") -> list[str]:
-    from testbed.units import format_byte_rate, format_size
-
     topology, state = incident.topology, incident.state
     kafka = ", ".join(dict.fromkeys(str(host.kafka_version) for host in topology.brokers))
     lines = [f"topology {topology.name}: brokers {', '.join(host.name for host in topology.brokers)}, Kafka {kafka}"]
@@ -168,7 +160,6 @@ def overall(results: "Sequence[ReplayResult]") -> "Verdict":
 
 def _summary(results: "Sequence[ReplayResult]") -> str:
     """Return a table: in how many replays each criterion failed, with the interval of the probability."""
-    from results.render import table
 
     counts = _counts(results)
     rows = [(each["name"], each["failed"], each["passed"], each["inconclusive"], _percents(each)) for each in counts]
@@ -210,29 +201,14 @@ def _counts(results: "Sequence[ReplayResult]") -> "list[dict[str, Any]]":
     return counts
 
 
-def _as_json(result: "ReplayResult") -> str:
-    from results.render import document
-
-    return document(_document(result))
-
-
-def _as_json_of_several(results: "Sequence[ReplayResult]") -> str:
-    from results.render import document
-
-    return document(
-        {
-            "verdict": overall(results),
-            "replays": [_document(each) for each in results],
-            "criteria": _counts(results),
-            "as_expected": sum(each.deviation is None for each in results),
-        }
-    )
+def _document_of_several(results: "Sequence[ReplayResult]") -> "dict[str, Any]":
+    return {
+        "verdict": overall(results),
+        "replays": [_document(each) for each in results],
+        "criteria": _counts(results),
+        "as_expected": sum(each.deviation is None for each in results),
+    }
 
 
 def _document(result: "ReplayResult") -> "dict[str, Any]":
-    from dataclasses import asdict
-
-    return asdict(result) | {"report": str(result.report), "matches_expectation": result.deviation is None}
-
-
-COMMAND = Command("replay", "replay an incident and judge what was expected", _configure, _run)
+    return asdict(result) | {"matches_expectation": result.deviation is None}

@@ -1,14 +1,16 @@
-"""`testbed results …`: the runs of a store, the judgement of its nights, and the change points of any history."""
+"""List, show, verify, carry, compact and judge the runs of a store."""
 
 import argparse
 from pathlib import Path
 
-from testbed.cli.command import Command, Parser
-from testbed.cli.options import add_formats
-from testbed.cli.run_selection import Choice, add_choice, parse_age
+from testbed.cli.command import Parser
+from testbed.cli.options import add_formats, add_repeatable, parsed
+from testbed.cli.run_selection import add_choice, chosen_by, parse_age
+from testbed.errors import TestbedError
+from testbed.units import parse_size
 
 
-def _configure(parser: argparse.ArgumentParser) -> None:
+def configure(parser: argparse.ArgumentParser) -> None:
     actions = parser.add_subparsers(dest="action", required=True, parser_class=Parser)
     listing = actions.add_parser("list", help="the runs; exit code 1 when one cannot be read")
     listing.add_argument("--json", action="store_true", help="JSON on standard output")
@@ -33,9 +35,7 @@ def _configure(parser: argparse.ArgumentParser) -> None:
     retain.add_argument(
         "--max-age", metavar="AGE", help="keep what is younger, as 90d; with --newest, either is enough"
     )
-    retain.add_argument(
-        "--keep", metavar="RUN", action="append", default=[], help="keep this one, too (may be repeated)"
-    )
+    add_repeatable(retain, "--keep", "RUN", "keep this one, too (may be repeated)")
     retain.add_argument("--dry-run", action="store_true", help="only print what would go")
     for action in (compact, retain):
         action.add_argument(
@@ -107,13 +107,7 @@ def _configure_changes(actions: "argparse._SubParsersAction[Parser]") -> None:
         help="CSV or TSV with a header; JSON: numbers, lists by name, or records",
     )
     changes.add_argument("--time", metavar="COLUMN", help="labels the runs; numbers or ISO dates sort them, too")
-    changes.add_argument(
-        "--column",
-        metavar="NAME",
-        action="append",
-        default=[],
-        help="judge this series (may be repeated; default: every column of numbers)",
-    )
+    add_repeatable(changes, "--column", "NAME", "judge this series (may be repeated; default: every column of numbers)")
     changes.add_argument("--better", choices=("lower", "higher"), help="which way is better, of all series")
     changes.add_argument("--seed", type=int, default=1, metavar="N", help="draws the shuffles (default: 1)")
     changes.add_argument("--json", action="store_true", help="JSON on standard output")
@@ -123,19 +117,15 @@ def _configure_changes(actions: "argparse._SubParsersAction[Parser]") -> None:
     )
 
 
-NIGHTS = ("judge", "ack", "mute", "floor")
-
-
-def _run(args: argparse.Namespace) -> int:
+def run(args: argparse.Namespace) -> int:
     if args.action == "changes":
         from testbed.cli import histories
 
         return histories.changes(args)
     from results.contract.store import NoRunError, StoreError
-    from testbed.errors import TestbedError
 
     try:
-        return _run_nights(args) if args.action in NIGHTS else _run_runs(args)
+        return _run_on_store(args)
     except NoRunError as error:
         raise TestbedError(str(error)) from error
     except StoreError as error:
@@ -143,51 +133,33 @@ def _run(args: argparse.Namespace) -> int:
         raise TestbedError(f"{error}; {aside}") from error
 
 
-def _run_runs(args: argparse.Namespace) -> int:
-    from testbed.cli import runs, store_maintenance
-    from testbed.errors import UsageError
+def _run_on_store(args: argparse.Namespace) -> int:
+    from testbed.cli import nights, runs, store_maintenance
     from testbed.experiments.reports import open_store
-    from testbed.units import UnitError, parse_size
 
     store = open_store(args.store)
     match args.action:
         case "list":
-            return runs.list_runs(store, Choice.of(args), as_json=args.json)
+            return runs.list_runs(store, chosen_by(args), as_json=args.json)
         case "verify":
             return runs.verify(store, args.run, aside=args.quarantine)
         case "export":
-            choice = Choice.of(args)
-            if args.run and choice != Choice():
-                raise UsageError("export takes runs, or options that choose some, not both")
-            return store_maintenance.export(store, args.to, args.run, choice)
+            return store_maintenance.export(store, args.to, args.run, chosen_by(args))
         case "import":
             return store_maintenance.import_(store, args.archive)
         case "compact":
-            try:
-                target = parse_size(args.target)
-            except UnitError as error:
-                raise UsageError(f"--target: {error}") from error
+            target = parsed("--target", args.target, parse_size)
             return store_maintenance.compact_(store, parse_age("--grace", args.grace), target)
         case "retain":
             return store_maintenance.retain_(store, args)
-    run_id = runs.pick(store, args.run)
-    if args.action == "show":
-        return runs.show(store, run_id, as_json=args.json)
-    return runs.report(store, run_id)
-
-
-def _run_nights(args: argparse.Namespace) -> int:
-    from testbed.cli import nights, store_maintenance
-    from testbed.experiments.reports import open_store
-
-    store = open_store(args.store)
-    actions = {
-        "ack": nights.ack,
-        "judge": nights.judge,
-        "mute": store_maintenance.mute,
-        "floor": store_maintenance.floor,
-    }
-    return actions[args.action](store, args)
-
-
-COMMAND = Command("results", "list, show, verify, carry, compact and judge the runs of a store", _configure, _run)
+        case "mute":
+            return store_maintenance.mute(store, args)
+        case "floor":
+            return store_maintenance.floor(store, args)
+        case "ack":
+            return nights.ack(store, args)
+        case "judge":
+            return nights.judge(store, args)
+        case "show":
+            return runs.show(store, runs.pick(store, args.run), as_json=args.json)
+    return runs.report(store, runs.pick(store, args.run))

@@ -1,14 +1,14 @@
-"""`testbed run EXPERIMENT`."""
+"""Run an experiment and judge it."""
 
 import argparse
 
-from testbed.cli.command import Command
-from testbed.cli.options import add_defects
+from testbed.cli.options import add_defects, add_repeatable
+from testbed.cli.output import timed_progress
 
 
-def _configure(parser: argparse.ArgumentParser) -> None:
+def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("experiment", help="its name, or a comparison's; `testbed experiments` lists them")
-    parser.add_argument("--set", metavar="NAME=VALUE", action="append", default=[], help="a parameter; may be repeated")
+    add_repeatable(parser, "--set", "NAME=VALUE", "a parameter; may be repeated")
     parser.add_argument("--profile", default="ci", help="smoke, ci (default) or release")
     parser.add_argument("--on", metavar="NAME", help="a testbed that is up; left up afterwards")
     parser.add_argument("--topology", help="a topology to bring up for the run, instead of the experiment's own")
@@ -24,8 +24,7 @@ def _configure(parser: argparse.ArgumentParser) -> None:
     parser.epilog = "exit codes: 0 pass, 1 fail, 2 inconclusive"
 
 
-def _run(args: argparse.Namespace) -> int:
-    from testbed.cli.output import TimedProgress
+def run(args: argparse.Namespace) -> int:
     from testbed.cli.verdicts import EXIT, as_json, as_text
     from testbed.experiments.runner import RunRequest, run
     from testbed.runner.named_comparisons import named_comparisons
@@ -48,9 +47,6 @@ def _run(args: argparse.Namespace) -> int:
         confirm=args.confirm,
         defects=args.defect,
     )
-    finished = run(request, TimedProgress())
+    finished = run(request, timed_progress())
     print(as_json(finished) if args.json else as_text(finished))
     return EXIT[finished.verdict]
-
-
-COMMAND = Command("run", "run an experiment and judge it", _configure, _run)

@@ -1,11 +1,16 @@
-"""`testbed search`."""
+"""Search for incidents that break an invariant, and shrink them."""
 
 import argparse
+import time
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from testbed.cli.command import Command
+from results.render import document, table
 from testbed.cli.options import add_defects
+from testbed.cli.output import require_writable, timed_progress
+from testbed.errors import UsageError
+from testbed.signals import TerminationGuard
 
 if TYPE_CHECKING:
     from testbed.search.database import Database
@@ -14,7 +19,7 @@ if TYPE_CHECKING:
 OF_A_NEW_ONE = ("topology", "seed", "kafka", "out")
 
 
-def _configure(parser: argparse.ArgumentParser) -> None:
+def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--topology", metavar="NAME", help="a ready topology or a file (default: three-brokers)")
     parser.add_argument("--budget", metavar="TIME", default="2h", help="how long to search (default: 2h)")
     parser.add_argument("--seed", type=int, metavar="N", help="draws the incidents (default: 1)")
@@ -28,17 +33,12 @@ def _configure(parser: argparse.ArgumentParser) -> None:
     parser.epilog = "exit codes: 0 no invariant failed, 1 incidents were found, 2 no try could be judged"
 
 
-def _run(args: argparse.Namespace) -> int:
-    import time
-
+def run(args: argparse.Namespace) -> int:
     from results.contract.store import Store
-    from testbed.cli.output import TimedProgress
-    from testbed.errors import UsageError
     from testbed.runner.execution import parse_budget
     from testbed.search.replayer import Replayer, topology_of
     from testbed.search.search import Search, SearchLimits
     from testbed.search.space import Space
-    from testbed.signals import TerminationGuard
 
     budget_s = parse_budget(args.budget)
     assert budget_s is not None
@@ -46,7 +46,7 @@ def _run(args: argparse.Namespace) -> int:
         if (given := getattr(args, name)) is not None and given < 1:
             raise UsageError(f"--{name} {given}: allowed: 1 or more")
     database = _database(args)
-    settings, progress = database.settings, TimedProgress()
+    settings, progress = database.settings, timed_progress()
     topology = topology_of(settings)
     store = Store.open(str(database.folder / "store"))
     began = time.monotonic()
@@ -66,7 +66,6 @@ def _run(args: argparse.Namespace) -> int:
 
 
 def _database(args: argparse.Namespace) -> "Database":
-    from testbed.errors import UsageError
     from testbed.search.database import Database, SearchSettings
     from testbed.search.replayer import topology_of
 
@@ -80,11 +79,12 @@ def _database(args: argparse.Namespace) -> "Database":
         raise UsageError(f"--seed {seed}: allowed: 0 or more")
     settings = SearchSettings(args.topology or "three-brokers", seed, tuple(args.defect), args.kafka)
     topology_of(settings)
-    return Database.new(args.out or Path(f"search-{seed}"), settings)
+    folder = args.out or Path(f"search-{seed}")
+    require_writable(folder / "store")
+    return Database.new(folder, settings)
 
 
 def _as_text(result: "SearchResult", database: "Database") -> str:
-    from results.render import table
     from testbed.faults.parse import kinds as fault_kinds
     from testbed.search.coverage import PHASES
 
@@ -118,10 +118,6 @@ def _as_text(result: "SearchResult", database: "Database") -> str:
 
 
 def _as_json(result: "SearchResult", database: "Database") -> str:
-    from dataclasses import asdict
-
-    from results.render import document
-
     found = [{**asdict(each), "interval": list(each.interval)} for each in result.found]
     whole = {
         "folder": str(database.folder),
@@ -138,6 +134,3 @@ def _as_json(result: "SearchResult", database: "Database") -> str:
         "missing": [{"kind": kind, "phase": phase} for kind, phase in result.coverage.missing(result.kinds)],
     }
     return document(whole)
-
-
-COMMAND = Command("search", "search for incidents that break an invariant, and shrink them", _configure, _run)

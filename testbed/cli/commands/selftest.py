@@ -1,36 +1,35 @@
-"""`testbed selftest`."""
+"""Play every defect on real brokers: what is found, and what is not."""
 
 import argparse
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from testbed.cli.command import Command
+from results.render import NOTHING, Code, document, markdown_table, table
+from testbed.cli.options import add_repeatable
+from testbed.cli.output import require_writable, timed_progress, write
+
+if TYPE_CHECKING:
+    from testbed.runner.detection import DefectDetection
+    from testbed.runner.selftest import SelftestResult
+
 
 WAYS = ("run", "brief", "compare", "nightly", "qualify")
 """As in `testbed.runner.selftest`, whose import takes a second."""
-OF_A_NEW_ONE = ("defect", "by", "case", "history", "repeats", "healthy", "kafka", "seed", "store")
-"""The options that choose the runs of a new self-test."""
 
 
-def _configure(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
+def configure(parser: argparse.ArgumentParser) -> None:
+    add_repeatable(
+        parser,
         "--defect",
-        metavar="NAME[@HOST,…][:key=value,…]",
-        action="append",
-        default=[],
-        help="only this one (may be repeated; a name alone: each of its sizes; A+B: both at once)",
+        "NAME[@HOST,…][:key=value,…]",
+        "only this one (may be repeated; a name alone: each of its sizes; A+B: both at once)",
     )
     parser.add_argument(
         "--by",
         choices=WAYS,
         help="by one run (default), by the suite brief, by pairs, by nights of brief, or as a qualification's scenario",
     )
-    parser.add_argument(
-        "--case",
-        metavar="NAME",
-        action="append",
-        default=[],
-        help="of the suite brief: only this one (may be repeated)",
-    )
+    add_repeatable(parser, "--case", "NAME", "of the suite brief: only this one (may be repeated)")
     parser.add_argument(
         "--repeats",
         type=int,
@@ -54,15 +53,13 @@ def _configure(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def _run(args: argparse.Namespace) -> int:
+def run(args: argparse.Namespace) -> int:
     from testbed.cli.campaign_output import or_else, refuse_with_resume
-    from testbed.cli.output import TimedProgress, require_writable, write
-    from testbed.cli.selftests import as_json, as_markdown, as_text
     from testbed.runner.execution import parse_budget
     from testbed.runner.selftest import RUN, SelftestRequest, selftest, way_of
 
     if args.resume:
-        refuse_with_resume(args, OF_A_NEW_ONE, "without --resume")
+        refuse_with_resume(args, "without --resume")
     budget_s = parse_budget(args.budget)
     require_writable(args.out)
     asked = SelftestRequest(
@@ -76,11 +73,123 @@ def _run(args: argparse.Namespace) -> int:
         seed=or_else(args.seed, 1),
         store=args.store,
     )
-    result = selftest(None if args.resume else asked, args.resume, budget_s, TimedProgress())
+    result = selftest(None if args.resume else asked, args.resume, budget_s, timed_progress())
     if args.out:
         write(args.out, as_markdown(result, way_of(result.campaign)))
     print(as_json(result) if args.json else as_text(result))
     return result.exit_code
 
 
-COMMAND = Command("selftest", "play every defect on real brokers: what is found, and what is not", _configure, _run)
+HEADER = ("RESULT", "DEFECT", "RUN", "FOUND", "AFTER", "95 % INTERVAL", "BY", "EXPECTED")
+
+
+def row(each: "DefectDetection") -> tuple[str, ...]:
+    """Return the cells of a defect, or of healthy brokers."""
+    low, high = each.interval or (0.0, 0.0)
+    expected = {True: "yes", False: "no"}[each.as_expected] if each.by and not each.healthy else NOTHING
+    return (
+        _word(each, each.result),
+        each.name,
+        " ".join([each.experiment, *each.settings]),
+        f"{each.found} of {len(each.played)}",
+        str(each.after or NOTHING),
+        f"{low:.0%} to {high:.0%}" if each.interval else NOTHING,
+        ", ".join(f"{name} ({count})" if count > 1 else name for name, count in _by(each).items()) or NOTHING,
+        expected,
+    )
+
+
+def _word(each: "DefectDetection", result: str) -> str:
+    """Return the word of a result; of healthy brokers, whether there was an alarm."""
+    if not each.healthy:
+        return result
+    return {"found": "false alarm", "sometimes": "false alarm", "missed": "no alarm"}.get(result, result)
+
+
+def _by(each: "DefectDetection") -> dict[str, int]:
+    """Return the names that found it, without hosts and directions."""
+    from testbed.runner.detection import criterion_of
+
+    found: dict[str, int] = {}
+    for name, count in each.by.items():
+        own = criterion_of(name)
+        found[own] = max(found.get(own, 0), count)
+    return found
+
+
+def summary(result: "SelftestResult") -> str:
+    """Return one line: how many defects were found, missed and not known, and how many false alarms there were."""
+    broken = [each for each in result.detections if not each.healthy]
+    counts = {word: sum(each.result == word for each in broken) for word in dict.fromkeys(e.result for e in broken)}
+    healthy = sum(len(each.played) for each in result.detections if each.healthy)
+    summary = ", ".join(f"{count} {word}" for word, count in counts.items()) or "no defect played"
+    return f"{summary}; {result.alarms} alarms in {healthy} plays of healthy brokers"
+
+
+def as_text(result: "SelftestResult") -> str:
+    """Return the table, a line for each play that came to nothing, and the summary."""
+    lines = [table(HEADER, [row(each) for each in result.detections]), ""]
+    for each in result.detections:
+        lines += [f"{each.name}: {_word(each, trial.result)}: {trial.why}" for trial in each.trials if trial.why]
+    again = "" if result.complete else f"; `testbed selftest --resume {result.campaign.id}` goes on"
+    return "\n".join([*lines, f"{summary(result)}  ({result.campaign.id}: {result.why_ended}{again})"])
+
+
+def as_json(result: "SelftestResult") -> str:
+    """Return one JSON document with every play and its runs."""
+    return document(
+        {
+            "series": result.campaign.id,
+            "store": result.campaign.store,
+            "kafka": result.kafka,
+            "complete": result.complete,
+            "ended": result.why_ended,
+            "false_alarms": result.alarms,
+            "detections": [_document(each) for each in result.detections],
+        }
+    )
+
+
+def _document(each: "DefectDetection") -> dict[str, Any]:
+    return {
+        "name": each.name,
+        "defects": each.defects,
+        "experiment": each.experiment,
+        "settings": each.settings,
+        "result": _word(each, each.result),
+        "found": each.found,
+        "of": len(each.played),
+        "after": each.after,
+        "interval": each.interval,
+        "by": each.by,
+        "expected": each.expected,
+        "as_expected": each.as_expected,
+        "plays": each.trials,
+    }
+
+
+def as_markdown(result: "SelftestResult", how: str) -> str:
+    """Return the table as a page. `how` is the way in which defects were looked for."""
+    cells = []
+    for each in result.detections:
+        first, name, run, *others = row(each)
+        cells.append((first, Code(name), Code(run), *others))
+    header = ("", "defect", "run", "found", "after", "95 % interval", "by", "expected")
+    notes = [
+        f"- {each.name}: {_word(each, t.result)}: {' '.join(t.why.split())}"
+        for each in result.detections
+        for t in each.trials
+        if t.why
+    ]
+    return "\n".join(
+        [
+            f"# Self-test by `{how}`, Kafka {', '.join(result.kafka)}",
+            "",
+            f"{summary(result)}.",
+            "[What the columns mean](../selftest.md#the-table)",
+            "",
+            *markdown_table(header, cells),
+            *(["", *notes] if notes else []),
+            "",
+        ]
+    )

@@ -1,11 +1,13 @@
-"""`testbed shell [NAME]`: a prompt into the testbed; `testbed shell [NAME] HOST`: a shell on a host."""
+"""A prompt into a testbed; or a shell on a host."""
 
 import argparse
 
-from testbed.cli.command import Command
+from testbed.cli.options import pick, pick_testbed
+from testbed.errors import UsageError
+from testbed.suggestions import did_you_mean
 
 
-def _configure(parser: argparse.ArgumentParser) -> None:
+def configure(parser: argparse.ArgumentParser) -> None:
     parser.usage = "testbed shell [NAME] [HOST]"
     parser.add_argument("where", nargs="*", help="[NAME] [HOST]; NAME may be left out when one testbed is up")
     parser.epilog = (
@@ -16,8 +18,7 @@ def _configure(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def _run(args: argparse.Namespace) -> int:
-    from testbed.cli.options import pick_host, pick_testbed
+def run(args: argparse.Namespace) -> int:
     from testbed.provision.state import names
 
     if not args.where or (len(args.where) == 1 and args.where[0] in names()):
@@ -29,17 +30,12 @@ def _run(args: argparse.Namespace) -> int:
         finally:
             testbed.close()
     from testbed.cli.terminal import shell
-    from testbed.errors import UsageError
-    from testbed.suggestions import did_you_mean
 
     try:
-        host = pick_host(args.where)
+        testbed, host = pick(args.where)
     except UsageError as error:
         if len(args.where) > 1:
             raise
         word, up = args.where[0], names()
         raise UsageError(f"{error}; and no testbed is called {word}{did_you_mean(word, up)}") from error
-    return shell(host)
-
-
-COMMAND = Command("shell", "a prompt into a testbed; or a shell on a host", _configure, _run)
+    return shell(testbed.hosts[host])

@@ -1,18 +1,17 @@
-"""`testbed status NAME`."""
+"""What runs on each host, which faults are active, whether the network is as declared."""
 
 import argparse
 
-from testbed.cli.command import Command
+from results.render import document, table
+from testbed.errors import TestbedError
 
 
-def _configure(parser: argparse.ArgumentParser) -> None:
+def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("name", help="the testbed")
     parser.add_argument("--json", action="store_true", help="one JSON document")
 
 
-def _run(args: argparse.Namespace) -> int:
-    from results.render import document, table
-    from testbed.errors import TestbedError
+def run(args: argparse.Namespace) -> int:
     from testbed.faults import Faults
     from testbed.provision.status import rates_in_words, remarks, rows, status
     from testbed.provision.testbed import Testbed
@@ -38,8 +37,3 @@ def _run(args: argparse.Namespace) -> int:
             print(remark)
         print(f"bootstrap {','.join(found['bootstrap'])}")
     return 0 if found["ok"] else 1
-
-
-COMMAND = Command(
-    "status", "what runs on each host, which faults are active, whether the network is as declared", _configure, _run
-)

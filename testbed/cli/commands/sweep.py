@@ -1,52 +1,27 @@
-"""`testbed sweep EXPERIMENT`."""
+"""Run an experiment with every combination of settings."""
 
 import argparse
 
-from testbed.cli.command import Command
-
-OF_A_NEW_ONE = ("set", "topology", "kafka", "repeats", "profile", "seed", "measure", "threshold", "store")
-"""The options that choose the runs of a new campaign."""
+from testbed.cli.options import add_comparison, add_repeatable
+from testbed.errors import UsageError
 
 
-def _configure(parser: argparse.ArgumentParser) -> None:
-    from testbed.cli.campaign_output import add_options
-
+def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("experiment", nargs="?", help="its name; may be left out with --resume")
-    parser.add_argument(
-        "--set",
-        metavar="NAME=VALUE,…",
-        action="append",
-        default=[],
-        help="a parameter's values; each is combined with each of the others",
-    )
+    add_repeatable(parser, "--set", "NAME=VALUE,…", "a parameter's values; each is combined with each of the others")
     parser.add_argument("--repeats", type=int, metavar="N", help="runs of each combination (default: 1)")
     parser.add_argument("--topology", help="instead of the experiment's own")
     parser.add_argument(
         "--kafka", metavar="VERSION,…", help="run this Kafka release, or each of several with each combination"
     )
-    add_options(parser)
+    add_comparison(parser)
     parser.epilog = "exit codes: 0 every run passed, 1 one failed, 2 one was inconclusive or could not be made"
 
 
-def _run(args: argparse.Namespace) -> int:
-    from results.report.sweep import as_markdown
-    from testbed.cli.campaign_output import (
-        against,
-        as_json,
-        ending,
-        or_else,
-        problem_lines,
-        refuse_with_resume,
-        store_for,
-        variants_table,
-    )
-    from testbed.cli.comparing import exit_code
-    from testbed.cli.output import TimedProgress
-    from testbed.errors import UsageError
+def run(args: argparse.Namespace) -> int:
+    from testbed.cli.campaign_output import or_else, play, refuse_with_resume, store_for
+    from testbed.cli.comparing import report
     from testbed.runner.campaign import new_campaign
-    from testbed.runner.execution import parse_budget
-    from testbed.runner.report import sweep_page, write_sweep
-    from testbed.runner.run import begin, resume
     from testbed.runner.variant import Variant, product
 
     asked = None
@@ -65,24 +40,5 @@ def _run(args: argparse.Namespace) -> int:
     elif not args.resume:
         raise UsageError("name an experiment, or a series to go on with: --resume ID")
     else:
-        refuse_with_resume(args, OF_A_NEW_ONE, "the experiment")
-    budget_s = parse_budget(args.budget)
-    progress = TimedProgress()
-    if args.resume:
-        result = resume(args.resume, asked, "sweep", budget_s, progress, stop_early=False)
-    else:
-        assert asked is not None
-        result = begin(asked, budget_s, progress, stop_early=False)
-    status = exit_code(result)
-    report = write_sweep(result)
-    if args.json:
-        print(as_json(result, ("pass", "fail", "inconclusive")[status], report))
-    elif args.markdown:
-        print(as_markdown(sweep_page(result)))
-    else:
-        print(variants_table(result))
-        print(f"{against(result)}\n{problem_lines(result)}{result.campaign.id}: {ending(result)}\nreport {report}")
-    return status
-
-
-COMMAND = Command("sweep", "run an experiment with every combination of settings", _configure, _run)
+        refuse_with_resume(args, "the experiment")
+    return report(play(args, asked, "sweep", stop_early=False), as_json=args.json, as_markdown=args.markdown)

@@ -1,4 +1,4 @@
-"""`testbed throttle estimate|watch|status|clear`: estimates and checks for an operator of any running cluster."""
+"""Of any cluster: estimate, watch, status, clear."""
 
 import argparse
 import json
@@ -7,9 +7,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from testbed.cli.command import Command, Parser
-from testbed.cli.options import add_cluster, admin_of
+from results.render import document
+from testbed.cli.command import Parser
+from testbed.cli.options import add_cluster, admin_of, parsed
 from testbed.errors import UsageError
+from testbed.units import parse_bit_rate, parse_byte_rate, parse_duration, parse_share
 
 if TYPE_CHECKING:
     from testbed.reassignment.auto_raise import MonitorNote, ThrottleRaise
@@ -19,7 +21,7 @@ if TYPE_CHECKING:
     from testbed.throttle.status import ThrottleStatus
 
 
-def _configure(parser: argparse.ArgumentParser) -> None:
+def configure(parser: argparse.ArgumentParser) -> None:
     actions = parser.add_subparsers(dest="action", required=True, parser_class=Parser)
     estimate = actions.add_parser("estimate", help="the throttle that a plan needs; exit code 1 when it cannot be met")
     add_cluster(estimate)
@@ -47,17 +49,15 @@ def _configure(parser: argparse.ArgumentParser) -> None:
         action.add_argument("--json", action="store_true", help="JSON on standard output; watch: a line for each look")
 
 
-def _run(args: argparse.Namespace) -> int:
+def run(args: argparse.Namespace) -> int:
     return {"estimate": _estimate, "watch": _watch, "status": _status, "clear": _clear}[args.action](args)
 
 
 def _estimate(args: argparse.Namespace) -> int:
-    from results.render import document
     from testbed.cli.throttle_report import estimate_document, estimate_text
     from testbed.kafka.capabilities import Capability, require_of_running
     from testbed.reassignment.estimate import InfeasibleError, observe
     from testbed.reassignment.plan_file import load_plan
-    from testbed.units import parse_bit_rate, parse_duration
 
     nic_bps = None if args.nic is None else int(_positive("--nic", args.nic, parse_bit_rate))
     measure_s = _positive("--measure", args.measure, parse_duration)
@@ -81,7 +81,6 @@ def _estimate(args: argparse.Namespace) -> int:
 
 def _goal(args: argparse.Namespace, nic_bps: int | None) -> Callable[["ClusterLoad"], "ThrottleEstimate"]:
     from testbed.reassignment.estimate import for_deadline, for_rate, for_share
-    from testbed.units import parse_byte_rate, parse_duration, parse_share
 
     if args.deadline is not None:
         deadline_s = _positive("--deadline", args.deadline, parse_duration)
@@ -103,7 +102,6 @@ def _watch(args: argparse.Namespace) -> int:
     from testbed.reassignment.auto_raise import watch
     from testbed.reassignment.stall import PATIENCE_S
     from testbed.throttle.journal import JournalFolder
-    from testbed.units import parse_byte_rate, parse_duration
 
     most = None if args.auto_raise is None else int(_positive("--auto-raise", args.auto_raise, parse_byte_rate))
     interval_s = _positive("--interval", args.interval, parse_duration)
@@ -129,7 +127,6 @@ def _watch(args: argparse.Namespace) -> int:
 
 
 def _status(args: argparse.Namespace) -> int:
-    from results.render import document
     from testbed.cli.throttle_report import state_document, state_text
     from testbed.throttle.journal import JournalFolder
     from testbed.throttle.status import read_status
@@ -141,7 +138,6 @@ def _status(args: argparse.Namespace) -> int:
 
 
 def _clear(args: argparse.Namespace) -> int:
-    from results.render import document
     from testbed.throttle.journal import JournalFolder
     from testbed.throttle.status import clear, read_status
 
@@ -163,10 +159,7 @@ def _clear(args: argparse.Namespace) -> int:
 
 
 def _ask(state: "ThrottleStatus") -> None:
-    """Ask for confirmation if a throttle may be needed.
-
-    Raise `UsageError` when the user declines, or without a terminal.
-    """
+    """Ask the user, if a throttle may be needed. Raise `UsageError` for a no, and without a terminal."""
     reasons = [f"{len(state.moving)} partitions are being reassigned, and go on unthrottled"] if state.moving else []
     reasons += [
         f"process {journal.owner.pid} has set a throttle, and "
@@ -188,15 +181,7 @@ def _ask(state: "ThrottleStatus") -> None:
 
 
 def _positive(option: str, text: str, parse: Callable[[object], float]) -> float:
-    from testbed.units import UnitError
-
-    try:
-        value = parse(text)
-    except UnitError as error:
-        raise UsageError(f"{option}: {error}") from error
+    value = parsed(option, text, parse)
     if value <= 0:
         raise UsageError(f"{option}: {text} is nothing; must be above 0")
     return value
-
-
-COMMAND = Command("throttle", "of any cluster: estimate, watch, status, clear", _configure, _run)

@@ -1,11 +1,12 @@
-"""`testbed upgrade NAME --to VERSION`."""
+"""Bring a running testbed to another Kafka, one node after the other."""
 
 import argparse
 
-from testbed.cli.command import Command
+from results.render import document, table
+from testbed.cli.output import timed_progress
 
 
-def _configure(parser: argparse.ArgumentParser) -> None:
+def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("name", help="the testbed")
     parser.add_argument("--to", metavar="VERSION", required=True, help="a release, or the path of a tarball or folder")
     parser.add_argument("--hosts", metavar="HOST,…", help="only these (default: all that run Kafka)")
@@ -13,25 +14,18 @@ def _configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="one JSON document on standard output")
 
 
-def _run(args: argparse.Namespace) -> int:
-    from dataclasses import asdict
-
-    from results.render import document, table
-    from testbed.cli.output import TimedProgress
+def run(args: argparse.Namespace) -> int:
     from testbed.provision.testbed import Testbed
     from testbed.provision.upgrade import rolling_upgrade
 
     testbed = Testbed.attach(args.name)
     hosts = None if args.hosts is None else [host for host in args.hosts.split(",") if host]
-    done = rolling_upgrade(testbed, args.to, hosts, args.finalize, progress=TimedProgress())
+    done = rolling_upgrade(testbed, args.to, hosts, args.finalize, progress=timed_progress())
     if args.json:
-        print(document(asdict(done)))
+        print(document(done))
     else:
         rows = [(step.host, step.before, step.after, f"{step.seconds:.1f}") for step in done.steps]
         print(table(("HOST", "BEFORE", "NOW", "SECONDS"), rows) if rows else f"nothing to do: all run {args.to}")
         print("features " + ", ".join(f"{name}={level}" for name, level in sorted(done.features.items())))
     testbed.close()
     return 0
-
-
-COMMAND = Command("upgrade", "bring a running testbed to another Kafka, one node after the other", _configure, _run)

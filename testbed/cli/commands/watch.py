@@ -1,15 +1,19 @@
-"""`testbed watch NAME`."""
+"""Rates against quotas, progress, replicas in sync and latency of a testbed, live."""
 
 import argparse
+import json
+from dataclasses import asdict
 from typing import TYPE_CHECKING
 
-from testbed.cli.command import Command
+from results.render import table
+from testbed.cli.options import parsed, pick_testbed
+from testbed.units import parse_duration
 
 if TYPE_CHECKING:
     from testbed.runner.watch import Watch
 
 
-def _configure(parser: argparse.ArgumentParser) -> None:
+def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("name", nargs="?", help="the testbed; it may be left out when one is up")
     parser.add_argument("--for", dest="time", metavar="TIME", help="end after this time, as 30s")
     form = parser.add_mutually_exclusive_group()
@@ -19,16 +23,10 @@ def _configure(parser: argparse.ArgumentParser) -> None:
     parser.epilog = "The view changes nothing. Without a terminal it prints the table once a second. Ctrl-C ends it."
 
 
-def _run(args: argparse.Namespace) -> int:
-    from testbed.cli.options import pick_testbed
-    from testbed.errors import UsageError
+def run(args: argparse.Namespace) -> int:
     from testbed.runner.watch import Watch
-    from testbed.units import UnitError, parse_duration
 
-    try:
-        seconds = None if args.time is None else parse_duration(args.time)
-    except UnitError as error:
-        raise UsageError(f"--for: {error}") from error
+    seconds = None if args.time is None else parsed("--for", args.time, parse_duration)
     testbed = pick_testbed(args.name)
     with testbed.admin() as admin, Watch(testbed, admin) as watch:
         try:
@@ -44,9 +42,6 @@ def _run(args: argparse.Namespace) -> int:
 
 
 def _print_json(watch: "Watch", seconds: float | None) -> None:
-    import json
-    from dataclasses import asdict
-
     for reading in watch.follow(seconds):
         print(json.dumps({**asdict(reading), "changes": [c.text for c in watch.latest(reading)]}), flush=True)
 
@@ -55,7 +50,6 @@ def _show(watch: "Watch", name: str, seconds: float | None) -> None:
     from rich.console import Console
     from rich.live import Live
 
-    from results.render import table
     from testbed.cli.watch_view import HEADER, renderable, rows, state_lines
 
     console = Console()
@@ -70,14 +64,9 @@ def _show(watch: "Watch", name: str, seconds: float | None) -> None:
 
 
 def _serve(watch: "Watch", name: str, port: int, seconds: float | None) -> None:
-    from testbed.cli.watch_page import WatchPage
+    from testbed.cli.watch_page import watch_page
 
-    with WatchPage(watch, name, port) as page:
-        print(f"the view of {name} is at {page.url}; Ctrl-C ends it", flush=True)
+    with watch_page(watch, name, port) as url:
+        print(f"the view of {name} is at {url}; Ctrl-C ends it", flush=True)
         for _reading in watch.follow(seconds):
             pass
-
-
-COMMAND = Command(
-    "watch", "rates against quotas, progress, replicas in sync and latency of a testbed, live", _configure, _run
-)

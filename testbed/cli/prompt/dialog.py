@@ -2,16 +2,14 @@
 
 import contextlib
 import sys
-from collections.abc import Iterator
-from pathlib import Path
+from collections.abc import Callable, Iterator
 from typing import TextIO
 
-from testbed.cli.command import USAGE
 from testbed.cli.main import FAILED, INTERRUPTED
 from testbed.cli.prompt.grammar import Grammar
 from testbed.cli.prompt.session import Session
 from testbed.discover import discovered
-from testbed.errors import TestbedError, UsageError
+from testbed.errors import TestbedError
 from testbed.paths import state_dir
 from testbed.provision.testbed import Testbed
 from testbed.signals import TerminationGuard, interruptible_input
@@ -72,7 +70,7 @@ def _script(session: Session, lines: TextIO) -> int:
             return 0
         except TestbedError as error:
             session.remark(f"line {number}: {error}")
-            return USAGE if isinstance(error, UsageError) else getattr(error, "exit_code", FAILED)
+            return error.exit_code
         if status:
             return status
     return _wait_for_move(session)
@@ -100,9 +98,8 @@ def _perform(session: Session, line: str) -> int:
 
 def _depart(session: Session) -> None:
     """Stop following a move, and say what is left."""
-    if session.running_move() is not None:
-        assert session.move is not None
-        session.move.leave()
+    if (move := session.running_move()) is not None:
+        move.leave()
     for line in [*session.notices, *session.unfinished()]:
         session.remark(line)
 
@@ -110,20 +107,15 @@ def _depart(session: Session) -> None:
 # ---- the line editor
 
 
-def history_path() -> Path:
-    """Return the file of the lines that were typed."""
-    return state_dir() / "shell-history"
-
-
 @contextlib.contextmanager
 def _line_editor(session: Session) -> Iterator[None]:
     import readline  # a script needs no line editor
 
-    path = history_path()
+    path = state_dir() / "shell-history"
     with contextlib.suppress(OSError):  # there is none yet
         readline.read_history_file(path)
     readline.set_history_length(_KEPT_LINES)
-    readline.set_completer(_Completer(session))
+    readline.set_completer(_completer(session))
     readline.set_completer_delims(" \t")
     readline.parse_and_bind("tab: complete")
     try:
@@ -138,21 +130,19 @@ def _line_editor(session: Session) -> Iterator[None]:
             session.remark(f"{path}: the history cannot be written: {error.strerror}")
 
 
-class _Completer:
-    """readline asks for the first word, the second, … until there is none."""
+def _completer(session: Session) -> Callable[[str, int], str | None]:
+    import readline
 
-    def __init__(self, session: Session) -> None:
-        self._session = session
-        self._found: list[str] = []
+    found: list[str] = []
 
-    def __call__(self, _text: str, number: int) -> str | None:
-        import readline
-
+    def complete(_text: str, number: int) -> str | None:
+        """Return the word of this number: readline asks for the first one, the second, … until there is none."""
         if number == 0:
             line = readline.get_line_buffer()[: readline.get_endidx()]
-            self._found = self._session.grammar.complete(line, self._session.completing)
-        if number >= len(self._found):
+            found[:] = session.grammar.complete(line, session.completing)
+        if number >= len(found):
             return None
-        word = self._found[number]
         # A word that may go on, such as `host=`, gets no blank.
-        return word if word.endswith("=") or len(self._found) > 1 else f"{word} "
+        return found[number] if found[number].endswith("=") or len(found) > 1 else f"{found[number]} "
+
+    return complete

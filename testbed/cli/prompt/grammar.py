@@ -5,7 +5,7 @@ optional groups in brackets. A group may come anywhere after its place. `COMMAND
 """
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -41,7 +41,10 @@ class PromptCommand:
     @cached_property
     def groups(self) -> tuple["WordGroup", ...]:
         """Return the parts of the usage, in order."""
-        return tuple(_groups(self.usage))
+        return tuple(
+            WordGroup(tuple(optional.split()), True) if optional else WordGroup((word,), False)
+            for optional, word in _TOKEN.findall(self.usage)
+        )
 
     @property
     def name(self) -> str:
@@ -65,11 +68,6 @@ class WordGroup:
 
     words: tuple[str, ...]
     optional: bool
-
-
-def _groups(usage: str) -> Iterator[WordGroup]:
-    for optional, word in _TOKEN.findall(usage):
-        yield WordGroup(tuple(optional.split()), True) if optional else WordGroup((word,), False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,10 +166,7 @@ class Grammar:
         return [each for each in self.commands if each.name == name]
 
     def parse(self, line: str, names: Vocabulary) -> ParsedLine | None:
-        """Return the command of a line; None for an empty line and a comment.
-
-        Raise `UsageError`, which names the wrong word and the nearest right one.
-        """
+        """Return the command of a line, or None. Raise `UsageError` with the wrong word and the nearest one."""
         words = _words(line)
         if not words:
             return None

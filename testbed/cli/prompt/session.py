@@ -2,8 +2,8 @@
 
 import sys
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Sequence
+from contextlib import suppress
 
 from testbed.cli.command import Parser, commands
 from testbed.cli.prompt.background_move import BackgroundMove
@@ -32,18 +32,13 @@ class Session:
         self._topics: tuple[str, ...] = ()
         self._topics_s = 0.0
         self.names = Vocabulary.of(
-            testbed.topology,
-            self._current_topics,
-            lambda: [entry.id for entry in self.faults.list()],
-            grammar.names,
+            testbed.topology, self._current_topics, lambda: [entry.id for entry in self.faults.list()], grammar.names
         )
         self.completing = Vocabulary.of(testbed.topology, self._recent_topics, self._recent_faults, grammar.names)
 
-    @contextmanager
-    def admin(self) -> Iterator[Admin]:
+    def admin(self) -> Admin:
         """Connect to the cluster for one command: brokers may be killed and started between two commands."""
-        with self.testbed.admin() as admin:
-            yield admin
+        return self.testbed.admin()
 
     def say(self, text: str) -> None:
         """Print the result of a command."""

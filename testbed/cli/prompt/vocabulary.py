@@ -19,7 +19,6 @@ from testbed.units import (
 
 _TOPIC = re.compile(r"[a-zA-Z0-9._-]{1,249}")
 _NUMBER = re.compile(r"[0-9]+(?:\.[0-9]+)?")
-_NONE: tuple[str, ...] = ()
 EVERY_TOPIC = "*"
 
 
@@ -30,8 +29,8 @@ class Vocabulary:
     hosts: Mapping[str, str]
     brokers: Mapping[str, int]
     racks: tuple[str, ...] = ()
-    topics: Callable[[], Sequence[str]] = lambda: _NONE
-    faults: Callable[[], Sequence[int]] = lambda: ()
+    topics: Callable[[], Sequence[str]] = tuple
+    faults: Callable[[], Sequence[int]] = tuple
     commands: tuple[str, ...] = ()
     declared: Topology | None = field(default=None, compare=False)
 
@@ -39,9 +38,9 @@ class Vocabulary:
     def of(
         cls,
         topology: Topology,
-        topics: Callable[[], Sequence[str]] = lambda: _NONE,
-        faults: Callable[[], Sequence[int]] = lambda: (),
-        commands: tuple[str, ...] = (),
+        topics: Callable[[], Sequence[str]],
+        faults: Callable[[], Sequence[int]],
+        commands: tuple[str, ...],
     ) -> "Vocabulary":
         """Return the names of a topology. `broker-2` is the broker with id 2, unless a host has that name."""
         hosts = {host.name: host.name for host in topology.hosts}

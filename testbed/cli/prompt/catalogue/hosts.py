@@ -1,11 +1,11 @@
 """Commands about the machines: hosts and links as they are now, and commands on a host."""
 
 import sys
+from functools import partial
 
 from results.render import table
 from testbed.cli.prompt.grammar import PromptCommand, Values
 from testbed.cli.prompt.session import Session
-from testbed.cli.prompt.vocabulary import Vocabulary
 from testbed.errors import UsageError
 from testbed.faults.journal import active
 from testbed.faults.network import NetworkFault, differences, ports_of, uplink
@@ -15,7 +15,6 @@ from testbed.topology.model import Topology
 from testbed.units import format_bit_rate
 
 _LONGEST_S = 3600.0
-_GROUP = "The machines"
 
 
 def _hosts(session: Session, _values: Values) -> None:
@@ -108,31 +107,21 @@ def _watch(session: Session, values: Values) -> int:
     return session.command_line(["watch", session.testbed.name, *limit])
 
 
-def _is_host(subject: str, names: Vocabulary) -> bool:
-    return subject in names.hosts
-
-
+_command = partial(PromptCommand, group="The machines")
+_on_host = partial(_command, applies=lambda subject, names: subject in names.hosts)
 COMMANDS = [
-    PromptCommand("hosts", "every host: its role, NICs and server, and what differs", _hosts, group=_GROUP),
-    PromptCommand("links", "every NIC and uplink: declared rates, and its rate under the faults", _links, group=_GROUP),
-    PromptCommand("status", "what `testbed status` prints", _status, group=_GROUP),
-    PromptCommand("nics", "measure every NIC and uplink, 2 s each way", _nics, group=_GROUP),
-    PromptCommand(
-        "watch [TIME]", "the live view, until Ctrl-C or for a time", _watch, "watch\nwatch 30s", group=_GROUP
-    ),
-    PromptCommand(
+    _command("hosts", "every host: its role, NICs and server, and what differs", _hosts),
+    _command("links", "every NIC and uplink: declared rates, and its rate under the faults", _links),
+    _command("status", "what `testbed status` prints", _status),
+    _command("nics", "measure every NIC and uplink, 2 s each way", _nics),
+    _command("watch [TIME]", "the live view, until Ctrl-C or for a time", _watch, "watch\nwatch 30s"),
+    _on_host(
         "SUBJECT run COMMANDLINE…",
         "run a command on a host; the host's shell reads the rest of the line",
         _run,
         "b1 run ip addr show data0\nb1 run ss -tn | wc -l",
         shown="HOST run COMMANDLINE",
-        group=_GROUP,
-        applies=_is_host,
     ),
-    PromptCommand(
-        "SUBJECT shell", "a root shell on a host", _shell, shown="HOST shell", group=_GROUP, applies=_is_host
-    ),
-    PromptCommand(
-        "SUBJECT log", "the end of the log of a host's server", _log, shown="HOST log", group=_GROUP, applies=_is_host
-    ),
+    _on_host("SUBJECT shell", "a root shell on a host", _shell, shown="HOST shell"),
+    _on_host("SUBJECT log", "the end of the log of a host's server", _log, shown="HOST log"),
 ]

@@ -1,21 +1,20 @@
 """Commands about reassignments: begin, steer and end them, as `testbed reassign` does."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial
 
 from testbed.cli import reassign_report as report
 from testbed.cli.prompt.background_move import BackgroundMove
 from testbed.cli.prompt.grammar import PromptCommand, Values
 from testbed.cli.prompt.session import Session
+from testbed.cli.reassign_actions import moving_bytes, next_turn, require_throttles
 from testbed.errors import UsageError
-from testbed.kafka.admin import Admin
 from testbed.kafka.cancellation import cancel_running
 from testbed.kafka.capabilities import Capability, require_of_running
-from testbed.kafka.types import PartitionState, TopicPartition
 from testbed.reassignment import planners
 from testbed.reassignment.batching.job import Job, JobControl, JobFolder
 from testbed.reassignment.batching.step import BatchLimits
-from testbed.reassignment.batching.turn import min_insync, read_state, take_turn
-from testbed.reassignment.lag import read_sizes
 from testbed.reassignment.plan import Plan, moves
 from testbed.throttle.configs import RATES
 from testbed.throttle.journal import JournalFolder
@@ -23,7 +22,6 @@ from testbed.throttle.status import read_status
 from testbed.units import format_byte_rate
 from testbed.wait import wait_for
 
-_GROUP = "Moves"
 _STEERED_S = 60.0
 _LOOK_S = 0.2
 Planner = Callable[[planners.Assignment, planners.Racks], Plan]
@@ -73,8 +71,7 @@ def _begin(session: Session, topics: Sequence[str], planner: Planner, values: Va
     """Begin the reassignment of these topics that a planner makes; it continues in the background."""
     rate = values.get("throttle")
     with session.admin() as admin:
-        if rate is not None:
-            require_of_running(admin, [Capability.THROTTLES_REPLICATION], "a throttle")
+        require_throttles(admin, rate)
         states = admin.partitions(list(topics))
         assignment = {tp: state.replicas for tp, state in states.items()}
         cluster = admin.cluster()
@@ -82,18 +79,13 @@ def _begin(session: Session, topics: Sequence[str], planner: Planner, values: Va
         changed = Plan({move.tp: move.target for move in moves(made, states)})
         if not changed.targets:
             raise UsageError("nothing changes: every replica is there already")
-        session.say(report.cost_text(_cost(admin, changed, states)))
+        session.say(report.cost_text(planners.cost(changed, assignment, moving_bytes(admin, changed))))
         job = Job.new(admin.bootstrap, cluster.cluster_id, "batched" if "at-once" in values else "unbatched", changed)
     move = BackgroundMove(session.testbed, job, session.notices.append)
     move.begin(JobControl(BatchLimits(partitions=values.get("at-once")), rate))
     session.move = move
     throttled = "without a throttle" if rate is None else f"throttle {format_byte_rate(rate)}, in force on every broker"
     session.say(f"the move of {move.topics} has begun, {throttled}; `moves` and `watch` show it, `wait` waits for it")
-
-
-def _cost(admin: Admin, plan: Plan, states: Mapping[TopicPartition, PartitionState]) -> planners.PlanCost:
-    sizes = read_sizes(admin, [broker.id for broker in admin.cluster().brokers], plan.topics()).largest
-    return planners.cost(plan, {tp: state.replicas for tp, state in states.items()}, sizes)
 
 
 def _moves(session: Session, _values: Values) -> None:
@@ -103,10 +95,7 @@ def _moves(session: Session, _values: Values) -> None:
         if job is None:
             session.say(report.listing_text(listed))
             return
-        topics = job.plan.topics()
-        control = JobFolder().control(job.id)
-        state = read_state(admin, topics, min_insync(admin, topics), job.topic_ids)
-        turn = take_turn(job.plan, state, control.limits, job.mode, paused=control.wish == "pause")
+        control, turn = next_turn(admin, job)
     session.say(report.status_text(job, control, turn))
     foreign = {tp: found for tp, found in listed.items() if tp not in job.plan.targets}
     if foreign:
@@ -125,8 +114,12 @@ def _throttle(session: Session, values: Values) -> None:
     before = jobs.control(job.id)
     with session.admin() as admin:
         require_of_running(admin, [Capability.THROTTLES_REPLICATION], "a throttle")
-        jobs.steer(job.id, JobControl(before.limits, rate, before.wish))
-        _require_carried_out(session, job)
+        jobs.steer(job.id, replace(before, throttle_bytes_per_s=rate))
+        if not session.is_carried_out(job):
+            raise UsageError(
+                f"no process carries out the move of {', '.join(job.plan.topics())}: the throttle is stored, "
+                "and `resume` brings it into force"
+            )
         brokers = [broker.id for broker in admin.cluster().brokers]
 
         def differing() -> list[str]:
@@ -151,12 +144,12 @@ def _throttle(session: Session, values: Values) -> None:
         session.say(f"throttle {format_byte_rate(rate)}, in force on brokers {', '.join(map(str, brokers))}")
 
 
-def _require_carried_out(session: Session, job: Job) -> None:
+def _ensure_carried_out(session: Session, job: Job) -> None:
+    """Continue the move in this session, unless a process carries it out."""
     if not session.is_carried_out(job):
-        raise UsageError(
-            f"no process carries out the move of {', '.join(job.plan.topics())}: the throttle is stored, "
-            "and `resume` brings it into force"
-        )
+        move = BackgroundMove(session.testbed, job, session.notices.append)
+        move.resume()
+        session.move = move
 
 
 def _cancel(session: Session, values: Values) -> None:
@@ -178,12 +171,8 @@ def _cancel(session: Session, values: Values) -> None:
 
 def _cancel_job(session: Session, job: Job) -> None:
     jobs = JobFolder()
-    if not session.is_carried_out(job):
-        move = BackgroundMove(session.testbed, job, session.notices.append)
-        move.resume()
-        session.move = move
-    control = jobs.control(job.id)
-    jobs.steer(job.id, JobControl(control.limits, control.throttle_bytes_per_s, "cancel"))
+    _ensure_carried_out(session, job)
+    jobs.steer(job.id, replace(jobs.control(job.id), wish="cancel"))
     what = f"the move of {', '.join(job.plan.topics())} to be cancelled"
     wait_for(jobs.ids, lambda ids: job.id not in ids, _STEERED_S, _LOOK_S, what)
     if session.move is not None and session.move.job.id == job.id:
@@ -195,23 +184,17 @@ def _cancel_job(session: Session, job: Job) -> None:
 
 
 def _pause(session: Session, _values: Values) -> None:
-    job = _stored(session)
-    jobs = JobFolder()
-    control = jobs.control(job.id)
-    jobs.steer(job.id, JobControl(control.limits, control.throttle_bytes_per_s, "pause"))
+    job, jobs = _stored(session), JobFolder()
+    jobs.steer(job.id, replace(jobs.control(job.id), wish="pause"))
     session.say("no further step begins; what is in flight goes on; `resume` continues")
 
 
 def _resume(session: Session, _values: Values) -> None:
-    job = _stored(session)
-    jobs = JobFolder()
+    job, jobs = _stored(session), JobFolder()
     control = jobs.control(job.id)
     if control.wish == "pause":
-        jobs.steer(job.id, JobControl(control.limits, control.throttle_bytes_per_s, "run"))
-    if not session.is_carried_out(job):
-        move = BackgroundMove(session.testbed, job, session.notices.append)
-        move.resume()
-        session.move = move
+        jobs.steer(job.id, replace(control, wish="run"))
+    _ensure_carried_out(session, job)
     session.say(f"the move of {', '.join(job.plan.topics())} continues")
 
 
@@ -236,44 +219,35 @@ def _stored(session: Session) -> Job:
     return job
 
 
+_command = partial(PromptCommand, group="Moves")
 COMMANDS = [
-    PromptCommand(
+    _command(
         "move TOPICS [from BROKER] to BROKERS [throttle RATE] [at-once COUNT]",
         "move every partition of topics to these brokers, or from one broker to another; it runs in the background",
         _move,
         "move orders from 1 to 2 throttle 5MB/s\nmove orders to b2,b3\nmove * to 2,3 at-once 10 throttle 20MB/s",
-        group=_GROUP,
     ),
-    PromptCommand(
-        "drain BROKER [throttle RATE] [at-once COUNT]", "move every replica off a broker", _drain, group=_GROUP
-    ),
-    PromptCommand(
+    _command("drain BROKER [throttle RATE] [at-once COUNT]", "move every replica off a broker", _drain),
+    _command(
         "spread [TOPICS] [throttle RATE] [at-once COUNT]",
         "spread replicas and leaders evenly over racks and brokers",
         _spread,
-        group=_GROUP,
     ),
-    PromptCommand(
+    _command(
         "replicas TOPICS COUNT [throttle RATE] [at-once COUNT]",
         "change the replication factor",
         _replicas,
         "replicas orders 3 throttle 10MB/s",
-        group=_GROUP,
     ),
-    PromptCommand("moves", "the running move partition by partition, and those of other clients", _moves, group=_GROUP),
-    PromptCommand(
+    _command("moves", "the running move partition by partition, and those of other clients", _moves),
+    _command(
         "throttle [LIMIT]",
         "set the rate of the running move (none removes it) and wait until it is in force; alone: every throttle",
         _throttle,
         "throttle 8MB/s\nthrottle none\nthrottle",
-        group=_GROUP,
     ),
-    PromptCommand(
-        "wait [TIME]", "wait for the move of this session; its exit code is 1 after TIME", _wait, group=_GROUP
-    ),
-    PromptCommand("pause", "begin no further step of the move", _pause, group=_GROUP),
-    PromptCommand("resume", "continue a paused move, or one that an earlier session left", _resume, group=_GROUP),
-    PromptCommand(
-        "cancel [TOPIC]", "cancel the move of a topic, or everything that moves", _cancel, "cancel orders", group=_GROUP
-    ),
+    _command("wait [TIME]", "wait for the move of this session; its exit code is 1 after TIME", _wait),
+    _command("pause", "begin no further step of the move", _pause),
+    _command("resume", "continue a paused move, or one that an earlier session left", _resume),
+    _command("cancel [TOPIC]", "cancel the move of a topic, or everything that moves", _cancel, "cancel orders"),
 ]

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from functools import partial
 
 from results.render import NOTHING, table
 from testbed.cli.prompt.grammar import PromptCommand, Values
@@ -13,7 +14,6 @@ from testbed.units import format_size
 from testbed.workload.preload import preload
 from testbed.workload.records import HEADER_BYTES, Fill, Recipe
 
-_GROUP = "Topics"
 _SEED = 1
 _LARGEST_RECORD_BYTES = 900_000
 """Below the default of `max.message.bytes`, 1 MiB, and of the client, 1 MB; both include the batch's header."""
@@ -131,24 +131,21 @@ def fills(topic: str, partitions: Sequence[int], count: int, recipe: Recipe) -> 
     return [fill for fill in found if fill.partitions and fill.records_per_partition]
 
 
+_command = partial(PromptCommand, group="Topics")
 COMMANDS = [
-    PromptCommand(
-        "topics [TOPIC]", "every topic, or the partitions of one", _topics, "topics\ntopics orders", group=_GROUP
-    ),
-    PromptCommand(
+    _command("topics [TOPIC]", "every topic, or the partitions of one", _topics, "topics\ntopics orders"),
+    _command(
         "create NEW partitions COUNT replicas COUNT [on BROKERS]",
         "make a topic; its replicas are spread over the brokers",
         _create,
         "create orders partitions 6 replicas 2\ncreate orders partitions 6 replicas 1 on b1",
         shown="create TOPIC partitions COUNT replicas COUNT [on BROKERS]",
-        group=_GROUP,
     ),
-    PromptCommand(
+    _command(
         "produce TOPIC COUNT ×|x SIZE [acks ACKS]",
         "write incompressible records, evenly over the partitions, acknowledged by all replicas in sync (or acks 1)",
         _produce,
         "produce orders 1000 × 1KiB\nproduce orders 1000 x 1KiB",
-        group=_GROUP,
     ),
-    PromptCommand("delete TOPIC", "delete a topic", _delete, group=_GROUP),
+    _command("delete TOPIC", "delete a topic", _delete),
 ]
