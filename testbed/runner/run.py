@@ -7,6 +7,7 @@ from results.contract.store import Store
 from testbed.errors import TestbedError, UsageError
 from testbed.experiments.reports import write_report
 from testbed.experiments.runner import confirm
+from testbed.experiments.spark import spark_session
 from testbed.runner.campaign import Campaign, large_only
 from testbed.runner.canary import keep_readings
 from testbed.runner.comparison import CampaignOutcome, findings, mixed_software, narrow_enough, not_made, outcome
@@ -14,7 +15,6 @@ from testbed.runner.execution import CampaignLimits, execute
 from testbed.runner.executor import TestbedExecutor
 from testbed.runner.journal import CampaignJournal, CampaignState, RunsConfirmed, campaign_state, created, opened
 from testbed.runner.schedule import Slot
-from testbed.runner.spark import spark_session
 from testbed.runner.variant import resolve
 
 Progress = Callable[[str], None]

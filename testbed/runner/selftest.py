@@ -11,6 +11,7 @@ from results.series.calculator import FEWEST_RUNS_TO_JUDGE
 from testbed.defects.defect import Exposure
 from testbed.defects.parse import defects, find_defect, parse_defect
 from testbed.errors import UsageError
+from testbed.experiments.spark import spark_session
 from testbed.paths import data_dir
 from testbed.runner.campaign import SELFTEST, Campaign, VariantGroup, default_measures, new_campaign
 from testbed.runner.detection import HISTORY, DefectDetection, detections, qualifies, runs_suite, with_causes
@@ -19,7 +20,6 @@ from testbed.runner.qualification import needless_slots
 from testbed.runner.replayed_nights import night_changes
 from testbed.runner.run import Progress, begin, needs_all, resume
 from testbed.runner.schedule import Slot
-from testbed.runner.spark import spark_session
 from testbed.runner.variant import Variant, of_case
 from testbed.suites.suite import Case, find_suite
 

@@ -13,12 +13,12 @@ from results.report.suite import SuiteCase, SuitePage, render_suite
 from testbed.errors import TestbedError, UsageError
 from testbed.experiments.reports import open_store, write_report
 from testbed.experiments.runner import confirm
+from testbed.experiments.spark import MOST_SHOWN, spark_session
 from testbed.paths import data_dir
 from testbed.runner import ducktape as sessions
 from testbed.runner.campaign import lasting_kafka
 from testbed.runner.case import CaseOutcome, Ending, gather, worst
 from testbed.runner.ducktape import DucktapeSession
-from testbed.runner.spark import MOST_SHOWN, spark_session
 from testbed.runner.variant import of_case, resolve
 from testbed.suites.suite import Case, Suite, find_suite
 

@@ -1,6 +1,7 @@
 """What keeps Spark from judging runs is an error of one line, and the runs are not lost."""
 
 from contextlib import contextmanager
+from types import SimpleNamespace
 
 import pytest
 
@@ -8,6 +9,8 @@ from results.contract.store import Store, StoreError
 from results.spark import session
 from results.spark.session import SparkMissing
 from testbed.errors import TestbedError
+from testbed.experiments import runner
+from testbed.experiments.runner import RunRequest
 from testbed.runner import run as module
 from testbed.runner import suite
 from testbed.runner.case import CaseOutcome
@@ -23,6 +26,13 @@ def no_spark(request, monkeypatch):
         yield
 
     monkeypatch.setattr(session, "session", broken)
+
+
+def test_a_run_says_where_it_is(no_spark, tmp_path, monkeypatch):
+    monkeypatch.setattr(runner, "_testbed", lambda *_asked: None)
+    monkeypatch.setattr(runner, "run_on", lambda *_asked: SimpleNamespace(verdict="pass"))
+    with pytest.raises(TestbedError, match=f"Spark could not judge the runs: .*\nrun .*, pass, is in {tmp_path}"):
+        runner.run(RunRequest("kip73-two-node", store=str(tmp_path), confirm=True), print)
 
 
 def test_a_campaign_says_that_its_runs_are_there_and_how_they_are_judged(no_spark, tmp_path):

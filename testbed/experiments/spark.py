@@ -1,4 +1,4 @@
-"""Spark as the runner uses it, after the measurements: whatever keeps it from its work is a `TestbedError`."""
+"""Spark after the measurements: whatever keeps it from its work is a `TestbedError`."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
