@@ -10,7 +10,7 @@ from testbed.runner.campaign import new_campaign
 from testbed.runner.execution import parse_budget
 from testbed.runner.named_comparisons import COMMAND, NamedComparison
 from testbed.runner.report import sweep_page, write_sweep
-from testbed.runner.run import CampaignResult, begin, resume
+from testbed.runner.run import CampaignResult, run_campaign
 
 OPTIONS = ("repeats", "seed", "budget", "resume")
 """Options that a single run does not have."""
@@ -35,12 +35,7 @@ def compare(args: argparse.Namespace, comparison: NamedComparison) -> int:
         store=store_for(args),
         measure_names=comparison.measures,
     )
-    budget_s = parse_budget(args.budget)
-    progress = TimedProgress()
-    if args.resume:
-        result = resume(args.resume, asked, COMMAND, budget_s, progress, stop_early=False)
-    else:
-        result = begin(asked, budget_s, progress, stop_early=False)
+    result = run_campaign(asked, args.resume, COMMAND, parse_budget(args.budget), TimedProgress())
     code = exit_code(result)
     report = write_sweep(result)
     if args.json:

@@ -1,6 +1,7 @@
 """The self-test's plan, and its table from runs that were and were not found."""
 
 from dataclasses import replace
+from functools import partial
 
 import pytest
 
@@ -14,7 +15,7 @@ from testbed.runner.detection import criterion_of, detections, with_causes
 from testbed.runner.execution import CampaignLimits, MeasuredRun, execute
 from testbed.runner.journal import campaign_state
 from testbed.runner.replayed_nights import NightChange
-from testbed.runner.selftest import SelftestRequest, SelftestResult, needless_of, new_selftest, plan, texts, way_of
+from testbed.runner.selftest import SelftestRequest, SelftestResult, needless, new_selftest, plan, texts, way_of
 from tests.runner.fakes import FakeExecutor
 
 LEAK = "leader-throttle-leak:share=0.25"
@@ -51,7 +52,7 @@ class Brokers(FakeExecutor):
 def played(asked, brokers, acted=lambda _run_id: True, reported=None):
     campaign = new_selftest(asked)
     with journal.created(campaign) as open_journal:
-        limits = CampaignLimits(clock=brokers.clock, needless=needless_of(campaign))
+        limits = CampaignLimits(clock=brokers.clock, needless=partial(needless, campaign))
         ended = execute(open_journal, brokers, limits, quiet)
         state = campaign_state(open_journal.entries)
 

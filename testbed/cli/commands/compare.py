@@ -36,7 +36,7 @@ def _run(args: argparse.Namespace) -> int:
     from testbed.errors import UsageError
     from testbed.runner.campaign import new_campaign, require_enough_pairs
     from testbed.runner.execution import parse_budget
-    from testbed.runner.run import begin, resume
+    from testbed.runner.run import run_campaign
     from testbed.runner.variant import Variant, of_each, parse_variant, split_defects
 
     asked = None
@@ -65,12 +65,7 @@ def _run(args: argparse.Namespace) -> int:
         campaign_output.refuse_with_resume(args, OF_A_NEW_ONE, "--kafka or --variant")
     budget_s = parse_budget(args.budget)
     require_writable(args.junit)
-    progress, early = TimedProgress(), not args.all
-    if args.resume:
-        result = resume(args.resume, asked, "compare", budget_s, progress, stop_early=early)
-    else:
-        assert asked is not None
-        result = begin(asked, budget_s, progress, stop_early=early)
+    result = run_campaign(asked, args.resume, "compare", budget_s, TimedProgress(), stop_early=not args.all)
     verdict = result.outcome.verdict
     if args.junit:
         write(args.junit, campaign_output.as_junit(result))

@@ -46,7 +46,7 @@ def _run(args: argparse.Namespace) -> int:
     from testbed.runner.campaign import new_campaign
     from testbed.runner.execution import parse_budget
     from testbed.runner.report import sweep_page, write_sweep
-    from testbed.runner.run import begin, resume
+    from testbed.runner.run import run_campaign
     from testbed.runner.variant import Variant, product
 
     asked = None
@@ -66,13 +66,7 @@ def _run(args: argparse.Namespace) -> int:
         raise UsageError("name an experiment, or a series to go on with: --resume ID")
     else:
         refuse_with_resume(args, OF_A_NEW_ONE, "the experiment")
-    budget_s = parse_budget(args.budget)
-    progress = TimedProgress()
-    if args.resume:
-        result = resume(args.resume, asked, "sweep", budget_s, progress, stop_early=False)
-    else:
-        assert asked is not None
-        result = begin(asked, budget_s, progress, stop_early=False)
+    result = run_campaign(asked, args.resume, "sweep", parse_budget(args.budget), TimedProgress())
     status = exit_code(result)
     report = write_sweep(result)
     if args.json:
