@@ -25,7 +25,7 @@ from testbed.paths import data_dir
 from testbed.probes.recorder import Recorder
 from testbed.provision.testbed import Testbed
 from testbed.runner.campaign import Campaign
-from testbed.runner.canary import discard_canaries, environment, keep_canaries, look, medians
+from testbed.runner.canary import discard_canaries, environment, environment_key, keep_canaries, look, medians
 from testbed.runner.execution import MeasuredRun
 from testbed.runner.journal import CanaryReading
 from testbed.runner.testbed_pool import TestbedPool
@@ -181,8 +181,8 @@ class TestbedExecutor(AbstractContextManager["TestbedExecutor"]):
         if self._last is not None:
             keep_canaries(self._store, self._last, medians([before, reading]), self._progress)
             self._last = None
-        found = environment(testbed, reading["nic"])
-        return CanaryReading(reading, found.key, found.fields)
+        fields = environment(testbed, reading["nic"])
+        return CanaryReading(reading, environment_key(fields), fields)
 
     def run(self, variant: Variant, run_id: str) -> MeasuredRun:
         """See `Executor.run`."""

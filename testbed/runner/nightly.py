@@ -101,9 +101,8 @@ def new_night(wanted: NightRequest) -> Campaign:
     """
     profile, kafka, seed = wanted.profile or PROFILE, wanted.kafka, 1 if wanted.seed is None else wanted.seed
     cases = find_suite(wanted.suite or SUITE).cases(profile, wanted.only)
-    if wanted.repeats is not None:
-        return new_campaign(NIGHTLY, variants(cases, profile, kafka), wanted.repeats, seed, store=wanted.store)
-    return new_campaign(NIGHTLY, variants(cases, profile, kafka, MOST), 1, seed, store=wanted.store)
+    times, repeats = (MOST, 1) if wanted.repeats is None else (1, wanted.repeats)
+    return new_campaign(NIGHTLY, variants(cases, profile, kafka, times), repeats, seed, store=wanted.store)
 
 
 def not_run(wanted: NightRequest) -> dict[str, str]:

@@ -37,7 +37,7 @@ def slots(tmp_path, monkeypatch):
     readings = iter([{"cpu": 1.0}, {"cpu": 3.0}, {"cpu": 3.0}])
     monkeypatch.setattr(module, "TestbedPool", Pool)
     monkeypatch.setattr(module, "look", lambda _testbed: {"nic": 1.0, **next(readings)})
-    monkeypatch.setattr(module, "environment", lambda _testbed, _nic: SimpleNamespace(key="e", fields={}))
+    monkeypatch.setattr(module, "environment", lambda _testbed, _nic: {})
     monkeypatch.setattr(module, "measured", lambda _run, _judged: MeasuredRun("pass", {}, (), "jars"))
     monkeypatch.setattr(Store, "manifest", lambda _store, run_id: run_id)
     store = Store.open(tmp_path)

@@ -46,8 +46,8 @@ def test_a_campaign_says_that_its_runs_are_there_and_how_they_are_judged(no_spar
 
 
 def test_a_suite_is_reported_all_the_same(no_spark, tmp_path):
-    judged, said = suite._Judged(), []
+    said = []
     outcomes = [CaseOutcome("a", "x", "t", "pass", "r", "", 1.0)]
-    suite._confirm(Store.open(tmp_path), outcomes, judged, said.append)
-    assert not judged.confirmed
+    judged = suite._confirm(Store.open(tmp_path), outcomes, said.append)
+    assert judged.runs == {}
     assert [each.startswith("the runs were not judged again: ") for each in judged.problems] == [True]
