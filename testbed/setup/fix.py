@@ -6,26 +6,30 @@ import sys
 import threading
 import time
 from collections.abc import Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from dataclasses import replace
 from types import TracebackType
 from typing import Self, TextIO
 
-from testbed.setup.check import FIX_ALL, Check, CheckFinding, CheckOutcome, probe_all, put_right
+from testbed.errors import TestbedError
+from testbed.setup.check import FIX_ALL, Check, CheckFinding, CheckOutcome, ancestors, ordered, probe_all
 
 
 def make_ready(checks: Sequence[Check], out: TextIO | None = None) -> CheckOutcome:
     """Probe, then fix each fixable problem; return the outcome. Start no fix when a required one is impossible."""
-    out = out or sys.stderr
     found = probe_all(checks)
-    hopeless = [
-        finding for finding in found if not finding.ok and finding.required and _hopeless(finding, checks, found)
-    ]
-    if hopeless:
-        return CheckOutcome(found, {finding.name: finding.what for finding in hopeless})
+    by_name = {check.name: check for check in checks}
     lacking = [finding.name for finding in found if not finding.ok]
-    if not any(check.name in lacking and check.fixable for check in checks):
-        return CheckOutcome(found, {})
+    fixable = [name for name in lacking if by_name[name].fixable]
+    hopeless = {
+        finding.name: finding.what
+        for finding in found
+        if not finding.ok and finding.required and {finding.name, *by_name[finding.name].needs}.isdisjoint(fixable)
+    }
+    if hopeless or not fixable:
+        return CheckOutcome(found, hopeless)
     with FixProgress(checks, out) as progress:
-        progress.expect([check.name for check in checks if check.name in lacking and check.fixable])
+        progress.expect(fixable)
         return put_right(checks, found, progress)
 
 
@@ -38,14 +42,6 @@ def report_failures(outcome: CheckOutcome, out: TextIO | None = None) -> None:
             out.write(f"{finding.name}: {why}\n")
             if finding.fix_command and finding.fix_command != FIX_ALL:
                 out.write(f"  to mend it: {finding.fix_command}\n")
-
-
-def _hopeless(finding: CheckFinding, checks: Sequence[Check], found: Sequence[CheckFinding]) -> bool:
-    """Return whether neither it nor a requirement of it can be fixed."""
-    by_name = {check.name: check for check in checks}
-    lacking = {f.name for f in found if not f.ok}
-    check = by_name[finding.name]
-    return not check.fixable and not any(need in lacking and by_name[need].fixable for need in check.needs)
 
 
 REDRAW_S = 0.5
@@ -153,6 +149,71 @@ class FixProgress:
         if self._drawn:
             self._out.write(f"\x1b[{self._drawn}A\x1b[J")
             self._drawn = 0
+
+
+def put_right(checks: Sequence[Check], found: Sequence[CheckFinding], progress: FixProgress) -> CheckOutcome:
+    """Fix each fixable problem of `found`; probe each check again before and after its fix. Return the outcome.
+
+    Fixes run in parallel; each starts as soon as its requirements are met. A check is skipped when the fix of a
+    requirement failed. A failure does not stop independent checks.
+    """
+    fixes = _Fixes(found, progress)
+    todo = [check for check in ordered(checks) if not fixes.findings[check.name].ok]
+    running: dict[Future[None], Check] = {}
+    before = ancestors(checks)
+    with ThreadPoolExecutor(max_workers=len(checks) or 1) as pool:
+        while todo or running:
+            busy = {check.name for check in (*running.values(), *todo)}
+            for check in list(todo):
+                # Indirect requirements, too: an engine that answers already does not imply that packages are installed.
+                if busy.isdisjoint(before[check.name]):
+                    todo.remove(check)
+                    running[pool.submit(fixes.put_right, check)] = check
+            finished, _ = wait(running, return_when=FIRST_COMPLETED)
+            for future in finished:
+                del running[future]
+                future.result()
+    return CheckOutcome(tuple(fixes.findings[check.name] for check in checks), fixes.failures)
+
+
+class _Fixes:
+    """The findings and the failed fixes so far; each thread changes those of its own check."""
+
+    def __init__(self, found: Sequence[CheckFinding], progress: FixProgress) -> None:
+        self.findings = {finding.name: finding for finding in found}
+        self.failures: dict[str, str] = {}
+        self._progress = progress
+
+    def put_right(self, check: Check) -> None:
+        old = self.findings[check.name]
+        needed = [self.findings[name] for name in check.needs]
+        if lacking := [each.name for each in needed if not each.ok and each.required]:
+            what = f"{old.what} (not tried, since this failed: {', '.join(lacking)})"
+            self.findings[check.name] = replace(old, what=what)
+            return
+        finding = check.probe()  # another fix may have solved it since
+        if not finding.ok and check.fixable:
+            finding = self._fixed(check) or finding
+        self.findings[check.name] = finding
+
+    def _fixed(self, check: Check) -> CheckFinding | None:
+        """Return the finding after the fix; None when the fix failed."""
+        self._progress.begun(check)
+        begun = time.monotonic()
+        try:
+            check.fix()
+        except (TestbedError, OSError) as error:
+            after, failure = None, str(error)
+        else:
+            after = check.probe()
+            failure = f"still so afterwards: {after.what}"
+        seconds = time.monotonic() - begun
+        if after is not None and after.ok:
+            self._progress.done(check, seconds)
+        else:
+            self.failures[check.name] = failure
+            self._progress.failed(check, seconds)
+        return after
 
 
 def longest_chain_s(needs: Mapping[str, tuple[str, ...]], left_s: Mapping[str, float]) -> float:

@@ -3,8 +3,8 @@ import logging
 
 from fakes.checks import FakeCheck
 
-from testbed.setup.check import probe_all, put_right
-from testbed.setup.fix import FixProgress, longest_chain_s
+from testbed.setup.check import probe_all
+from testbed.setup.fix import FixProgress, longest_chain_s, put_right
 
 
 class Terminal(io.StringIO):
