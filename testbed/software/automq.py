@@ -14,7 +14,7 @@ from pathlib import Path
 
 from testbed.errors import SoftwareError
 from testbed.software.cache import sha256_of
-from testbed.software.engine import EngineError, EngineSocket
+from testbed.software.engine import EngineError, EngineSocket, have_image
 from testbed.software.jvm import MAIN_CLASS
 from testbed.software.kafka import laid, once, unpack
 from testbed.software.release import S3_STREAM, KafkaRelease, clients_jar, identify, runnable
@@ -95,34 +95,26 @@ def _top(folder: Path) -> Path:
 
 
 def _of_tarball(where: Supplied, tarball: Path) -> KafkaRelease:
-    def make(folder: Path) -> KafkaRelease:
-        return _laid(unpack(tarball, folder), where, tarball.name)
-
-    return once("automq-tarballs", sha256_of(tarball)[:16], make)
+    key = sha256_of(tarball)[:16]
+    return once("automq-tarballs", key, lambda folder: _laid(unpack(tarball, folder), where, tarball.name))
 
 
 def _of_image(where: Supplied, engine: EngineSocket) -> KafkaRelease:
     name = str(where.image)
-    identity = engine.find_image(name)
-    if identity is None:
-        try:
-            engine.pull_image(name)
-        except EngineError as error:
-            raise SoftwareError(
-                f"{where}, named by {where.by}: the container engine does not have it and cannot get it ({error}); "
-                f"`docker load` puts in one that was saved to a file. {SUPPLY}."
-            ) from error
-        identity = engine.find_image(name)
-    if identity is None:
-        raise SoftwareError(f"{where}, named by {where.by}: pulled, and not there. {SUPPLY}.")
-    found = identity
+    try:
+        identity = have_image(engine, name)
+    except EngineError as error:
+        raise SoftwareError(
+            f"{where}, named by {where.by}: the container engine does not have it and cannot get it ({error}); "
+            f"`docker load` puts in one that was saved to a file. {SUPPLY}."
+        ) from error
 
     def make(folder: Path) -> KafkaRelease:
-        with engine.files_of_image(found) as files:
+        with engine.files_of_image(identity) as files:
             jars = jars_in(files, folder)
         return _laid(jars, where, name)
 
-    return once("automq-images", found.removeprefix("sha256:")[:16], make)
+    return once("automq-images", identity.removeprefix("sha256:")[:16], make)
 
 
 def jars_in(files: object, target: Path) -> list[Path]:

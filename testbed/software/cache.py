@@ -10,7 +10,7 @@ import logging
 import os
 import re
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -91,6 +91,11 @@ def sha256_of(path: Path) -> str:
     """Return the sha256 of a file's content, in hexadecimal."""
     with path.open("rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+def digest_of(files: Iterable[tuple[str, str]]) -> str:
+    """Return one sha256 over the names and sha256s of files, in their order."""
+    return hashlib.sha256("".join(f"{digest}  {name}\n" for name, digest in files).encode()).hexdigest()
 
 
 def _place(name: str, key: str, root: Path | None) -> Path:

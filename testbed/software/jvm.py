@@ -13,6 +13,7 @@ writes the archive when it ends.
 import hashlib
 import json
 import os
+import shutil
 import threading
 import time
 from dataclasses import dataclass
@@ -199,7 +200,7 @@ def _make_archive(release: KafkaRelease, image: ImageRef, engine: EngineSocket, 
         raise SoftwareError(f"Kafka {release.version}: the JVM ended without writing its class-data archive")
     archive.chmod(0o644)
     archive.rename(folder / ARCHIVE_FILE)
-    _remove_folder(work)
+    shutil.rmtree(work)
 
 
 def _boot_and_end(container: Container, release: KafkaRelease) -> None:
@@ -223,12 +224,3 @@ def _boot_and_end(container: Container, release: KafkaRelease) -> None:
         f"Kafka {release.version} did not start in the node image ({time.monotonic() - begun:.0f} s):\n"
         + "\n".join(f"    {line}" for line in said[-TOLD_LINES:])
     )
-
-
-def _remove_folder(folder: Path) -> None:
-    for path in sorted(folder.rglob("*"), reverse=True):
-        if path.is_dir():
-            path.rmdir()
-        else:
-            path.unlink()
-    folder.rmdir()

@@ -16,7 +16,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 
 from testbed.errors import SoftwareError
-from testbed.software.cache import artefact, existing, sha256_of
+from testbed.software.cache import artefact, digest_of, existing, sha256_of
 from testbed.software.maven import Coordinates, NotInRegistry, copy_jars, known_versions
 from testbed.software.release import (
     AGENT,
@@ -25,7 +25,6 @@ from testbed.software.release import (
     LOGGING_PROPERTIES,
     KafkaRelease,
     clients_jar,
-    digest_of,
     identify,
     known_digests,
     logging_of,
@@ -187,22 +186,15 @@ _COPY_BYTES = 1 << 20
 
 def imported(source: KafkaSource) -> KafkaRelease:
     """Return the Kafka of a tarball or folder, in the cache. Raise SoftwareError with the problem."""
+    path = source.path
     try:
-        return _imported(source)
+        if source.kind is Kind.FOLDER:
+            return _import_jars(jars_of(path), path)
+        return once("kafka-tarballs", sha256_of(path)[:16], lambda folder: _import_jars(unpack(path, folder), path))
     except OSError as error:
         raise SoftwareError(
-            f"{source.path} cannot be copied into the cache: {error.strerror or error} ({error.filename or 'no name'})"
+            f"{path} cannot be copied into the cache: {error.strerror or error} ({error.filename or 'no name'})"
         ) from error
-
-
-def _imported(source: KafkaSource) -> KafkaRelease:
-    if source.kind is Kind.FOLDER:
-        return _import_jars(jars_of(source.path), source.path)
-    return once("kafka-tarballs", sha256_of(source.path)[:16], lambda folder: _unpacked(source.path, folder))
-
-
-def _unpacked(tarball: Path, folder: Path) -> KafkaRelease:
-    return _import_jars(unpack(tarball, folder), tarball)
 
 
 def once(name: str, key: str, unpack_and_lay: Callable[[Path], KafkaRelease]) -> KafkaRelease:
@@ -238,7 +230,7 @@ def _import_jars(jars: Sequence[Path], where: Path) -> KafkaRelease:
 
 def laid(jars: Sequence[Path], label: str) -> KafkaRelease:
     """Copy jars into the cache as a separate Kafka and return it. Its name: `label` and digits of their digest."""
-    digest = digest_of({jar.name: sha256_of(jar) for jar in jars})
+    digest = digest_of(sorted((jar.name, sha256_of(jar)) for jar in jars))
     build = f"{label}+{digest[:BUILD_DIGITS]}"
     return release_at(build, artefact("kafka", f"{build}-{LAYOUT}", lambda folder: _lay(jars, folder)))
 

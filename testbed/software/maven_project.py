@@ -1,6 +1,5 @@
 """Jars that the testbed builds from its own sources: a Maven project in this tree, and the digest of its sources."""
 
-import hashlib
 import os
 import shutil
 import tempfile
@@ -8,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from testbed.software.cache import sha256_of
+from testbed.software.cache import digest_of, sha256_of
 from testbed.software.maven import run_maven
 
 BUILD_S = 600.0
@@ -29,7 +28,7 @@ class MavenProject:
             self.sources / "pom.xml",
             *sorted(p for p in (self.sources / "src" / "main").rglob("*") if p.is_file()),
         ]
-        return digest_of([(str(path.relative_to(self.sources)), sha256_of(path)) for path in files])
+        return digest_of((str(path.relative_to(self.sources)), sha256_of(path)) for path in files)
 
     def run(
         self, arguments: Sequence[str | Path], *, env: dict[str, str] | None = None, timeout_s: float = BUILD_S
@@ -45,8 +44,3 @@ class MavenProject:
             project = Path(folder) / "java"
             shutil.copytree(self.sources, project, ignore=shutil.ignore_patterns("target"))
             run_maven(project / "pom.xml", words, purpose=f"builds {self.title}", env=flags, timeout_s=timeout_s)
-
-
-def digest_of(files: Sequence[tuple[str, str]]) -> str:
-    """Return one digest over the names and digests of files."""
-    return hashlib.sha256("".join(f"{digest}  {name}\n" for name, digest in files).encode()).hexdigest()

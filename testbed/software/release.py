@@ -1,17 +1,16 @@
 """A Kafka in the cache: its jars, their version and commit, and the digests that this project knows."""
 
-import hashlib
 import json
 import re
 import zipfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cache
 from pathlib import Path
 
 from testbed.errors import SoftwareError
-from testbed.software.cache import digests
+from testbed.software.cache import digest_of, digests
 from testbed.software.maven import Coordinates
 
 # Part of an artefact's key: increased when the content of its folder changes.
@@ -87,15 +86,9 @@ class JarIdentity:
 
 def release_at(version: str, folder: Path) -> KafkaRelease:
     """Return the release in an artefact's folder."""
-    known = {Path(path).name: digest for path, digest in digests(folder).items() if path.startswith("libs/")}
-    jars = tuple(sorted(known))
+    known = sorted((Path(path).name, sha256) for path, sha256 in digests(folder).items() if path.startswith("libs/"))
+    jars = tuple(name for name, _sha256 in known)
     return KafkaRelease(version, folder, jars, digest_of(known), logging_of(jars))
-
-
-def digest_of(known: Mapping[str, str]) -> str:
-    """Return one sha256 over jars, given each one's by its file name."""
-    lines = "".join(f"{known[jar]}  {jar}\n" for jar in sorted(known))
-    return hashlib.sha256(lines.encode()).hexdigest()
 
 
 def runnable(jars: Iterable[Path]) -> list[Path]:
