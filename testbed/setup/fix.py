@@ -15,7 +15,7 @@ from testbed.errors import TestbedError
 from testbed.setup.check import FIX_ALL, Check, CheckFinding, CheckOutcome, ancestors, ordered, probe_all
 
 
-def make_ready(checks: Sequence[Check], out: TextIO | None = None) -> CheckOutcome:
+def make_ready(checks: Sequence[Check]) -> CheckOutcome:
     """Probe, then fix each fixable problem; return the outcome. Start no fix when a required one is impossible."""
     found = probe_all(checks)
     by_name = {check.name: check for check in checks}
@@ -28,20 +28,18 @@ def make_ready(checks: Sequence[Check], out: TextIO | None = None) -> CheckOutco
     }
     if hopeless or not fixable:
         return CheckOutcome(found, hopeless)
-    with FixProgress(checks, out) as progress:
+    with FixProgress(checks) as progress:
         progress.expect(fixable)
         return put_right(checks, found, progress)
 
 
-def report_failures(outcome: CheckOutcome, out: TextIO | None = None) -> None:
+def report_failures(outcome: CheckOutcome) -> None:
     """Write why the machine is not ready: each required finding that is left, its reason and its remedy."""
-    out = out or sys.stderr
     for finding in outcome.findings:
         if not finding.ok and finding.required:
-            why = outcome.failures.get(finding.name, finding.what)
-            out.write(f"{finding.name}: {why}\n")
+            print(f"{finding.name}: {outcome.failures.get(finding.name, finding.what)}", file=sys.stderr)
             if finding.fix_command and finding.fix_command != FIX_ALL:
-                out.write(f"  to mend it: {finding.fix_command}\n")
+                print(f"  to mend it: {finding.fix_command}", file=sys.stderr)
 
 
 REDRAW_S = 0.5

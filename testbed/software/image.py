@@ -212,9 +212,9 @@ def node_image(engine: EngineSocket | None = None) -> ImageRef:
         return local_image(engine) or _build(engine, NODE)
 
 
-def made_image(recipe: ImageRecipe, engine: EngineSocket | None = None) -> ImageRef:
+def made_image(recipe: ImageRecipe) -> ImageRef:
     """Return the image of `recipe`; build it when the engine has none. Raise SoftwareError when that fails."""
-    engine = engine or EngineSocket.from_environment()
+    engine = EngineSocket.from_environment()
     with durable.lock(cache_dir() / ".node-image.lock"):
         return _find(engine, recipe.tag) or _build(engine, recipe)
 

@@ -35,4 +35,5 @@ def test_one_that_is_too_old_is_passed_over(tmp_path: Path, monkeypatch: pytest.
     found = find_java()
     assert found is not None
     assert (found.home, found.major) == (tmp_path / "jvm" / "recent", 21)
-    assert find_java(minimum=22) is None
+    (tmp_path / "jvm" / "recent").rename(tmp_path / "elsewhere")
+    assert find_java() is None
