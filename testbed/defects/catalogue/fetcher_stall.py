@@ -10,12 +10,5 @@ DEFECT = Defect(
         number("seconds", 2, "s", 0, 3600),
         number("every", 30, "s", 0.1, 86_400),
     ),
-    found_by=(
-        "duration-formula",
-        "move-seconds",
-        "seconds-per-gb",
-        "steady-mean",
-        "duration-model",
-        "lowest-11s",
-    ),
+    found_by=("duration-formula", "move-seconds", "seconds-per-gb", "steady-mean", "duration-model", "lowest-11s"),
 )
