@@ -131,14 +131,7 @@ class CaseRun:
         experiment = self.resolved.experiment
         run_id = new_run_id(experiment.name, datetime.now(UTC), secrets.token_hex(3))
         judgement = run_on(
-            testbed,
-            experiment,
-            self.resolved.settings,
-            self._profile,
-            run_id,
-            store,
-            progress,
-            recorder=self._recorder,
+            testbed, experiment, self.resolved.settings, self._profile, run_id, store, progress, recorder=self._recorder
         )
         report = write_report(store, store.manifest(run_id), judgement)
         self.folder.mkdir(parents=True, exist_ok=True)

@@ -27,13 +27,7 @@ from testbed.software.image import ImageRef
 from testbed.software.release import KafkaRelease, Logging
 
 # C1 only and the serial collector: brokers share few cores, and start-up time counts more than peak speed.
-JVM_FLAGS = (
-    "-XX:TieredStopAtLevel=1",
-    "-XX:+UseSerialGC",
-    "-Xms256m",
-    "-Xmx512m",
-    "-Djava.awt.headless=true",
-)
+JVM_FLAGS = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xms256m", "-Xmx512m", "-Djava.awt.headless=true")
 MAIN_CLASS = "kafka.Kafka"
 
 RELEASES = "/opt/kafka/releases"
