@@ -10,6 +10,7 @@ from typing import Any
 
 from results.compare import ComparisonRule, Measure, find_measure, measures
 from results.compare.effect import FEWEST_SEPARATED
+from results.contract.document import decode
 from testbed.errors import SoftwareError, UsageError
 from testbed.experiments.reports import open_store
 from testbed.runner.schedule import Slot, grouped
@@ -61,12 +62,6 @@ class VariantGroup:
     labels: tuple[str, ...]
     repeats: int
     pairs: tuple[tuple[str, str], ...]
-
-    @classmethod
-    def from_document(cls, document: Mapping[str, Any]) -> "VariantGroup":
-        """Return the group of a document, which `dataclasses.asdict` and JSON made."""
-        pairs = tuple((baseline, candidate) for baseline, candidate in document["pairs"])
-        return cls(document["name"], tuple(document["labels"]), document["repeats"], pairs)
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,12 +120,8 @@ class Campaign:
 
     @classmethod
     def from_document(cls, document: Mapping[str, Any]) -> "Campaign":
-        """Return the campaign of a document. Raise KeyError or TypeError when the document is no campaign."""
-        document = {EARLIER_FIELDS.get(name, name): value for name, value in document.items()}
-        variants = tuple(Variant.from_document(each) for each in document["variants"])
-        groups = tuple(VariantGroup.from_document(each) for each in document.get("groups", ()))
-        plain = {name: tuple(document[name]) for name in ("measures", "topology_digests")}
-        return cls(**{**document, **plain, "variants": variants, "groups": groups})
+        """Return the campaign of a document. Raise `DocumentError` when it is none."""
+        return decode(cls, {EARLIER_FIELDS.get(name, name): value for name, value in document.items()}, "campaign")
 
     @property
     def begun(self) -> datetime:

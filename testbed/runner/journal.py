@@ -13,6 +13,7 @@ from io import FileIO
 from pathlib import Path
 from typing import Any, TypeVar
 
+from results.contract import document as documents
 from results.contract import durable
 from results.contract.untrusted import parse_json
 from results.contract.verdict import Verdict
@@ -91,14 +92,9 @@ def encode(entry: JournalEntry) -> dict[str, Any]:
 
 
 def decode(document: Mapping[str, Any]) -> JournalEntry:
-    """Return the entry of an object that `encode` and JSON made. Raise KeyError or TypeError when it is no entry."""
-    kind = _KINDS[document["entry"]]
-    fields: dict[str, Any] = {name: value for name, value in document.items() if name != "entry"}
-    return kind(**{name: _plain(value) for name, value in fields.items()})
-
-
-def _plain(value: Any) -> Any:
-    return tuple(value) if isinstance(value, list) else value
+    """Return the entry of an object that `encode` and JSON made. Raise KeyError or `DocumentError` when it is none."""
+    kind = document["entry"]
+    return documents.decode(_KINDS[kind], {name: each for name, each in document.items() if name != "entry"}, kind)
 
 
 @dataclass(frozen=True, slots=True)

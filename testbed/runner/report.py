@@ -47,7 +47,7 @@ def command(campaign: Campaign) -> str:
     if campaign.command == COMMAND:
         return _of_comparison(campaign)
     words = ["testbed", "sweep", first.experiment]
-    settings = [dict(word.split("=", 1) for word in variant.settings) for variant in campaign.variants]
+    settings = [variant.values for variant in campaign.variants]
     for name in settings[0]:
         words += ["--set", f"{name}={','.join(dict.fromkeys(each[name] for each in settings))}"]
     if defects := list(dict.fromkeys(each for variant in campaign.variants for each in variant.defects)):
@@ -70,8 +70,7 @@ def _of_comparison(campaign: Campaign) -> str:
     beside = {label: words for each in mine for label, words in each.labelled.items()}
     axes: dict[str, list[str]] = {}
     for variant in (each for each in campaign.variants if each.label not in beside):
-        for word in variant.settings:
-            name, _equals, value = word.partition("=")
+        for name, value in variant.values.items():
             axes.setdefault(name, []).append(value)
     fits = [each for each in mine if {word.partition("=")[0] for word in each.axes} <= set(axes)]
     words = ["testbed", "run", max(fits, key=lambda each: len(each.axes)).name]
