@@ -3,7 +3,7 @@
 import json
 import secrets
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
@@ -21,7 +21,7 @@ from results.criteria.criterion import FACTS
 from results.criteria.judgement import catalogue, noisy
 from testbed.errors import TestbedError
 from testbed.experiments.reports import write_report
-from testbed.experiments.runner import run_on
+from testbed.experiments.runner import Progress, run_on
 from testbed.probes.recorder import Recorder
 from testbed.provision.testbed import Testbed
 from testbed.runner.executor import bounded
@@ -86,7 +86,6 @@ def worst(endings: Sequence[Ending]) -> Ending:
     return min(endings, key=WORST.index, default="not done")
 
 
-Progress = Callable[[str], None]
 EVIDENCE = "evidence"
 MOST_SHOWN = 3
 

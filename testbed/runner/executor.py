@@ -19,7 +19,7 @@ from results.contract.store import Store
 from results.criteria import Judgement, judge
 from results.criteria.judgement import sound
 from testbed.errors import TestbedError
-from testbed.experiments.runner import run_on
+from testbed.experiments.runner import Progress, run_on
 from testbed.hosts import Daemon
 from testbed.paths import data_dir
 from testbed.probes.recorder import Recorder
@@ -120,9 +120,6 @@ def _stacks(node: Daemon) -> None:
     """Make the JVM write the stacks of its threads into its log. Do nothing when it does not run."""
     if node.pid() is not None:
         node.signal("QUIT")
-
-
-Progress = Callable[[str], None]
 
 
 @contextmanager

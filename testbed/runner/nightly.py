@@ -14,10 +14,11 @@ from results.nights.earlier_values import EarlierValues, earlier_values, in_doub
 from results.nights.values import scenario_id
 from results.series.calculator import FEWEST_AFTER
 from testbed.errors import UsageError
+from testbed.experiments.runner import Progress
 from testbed.runner.campaign import NIGHTLY, Campaign, lasting_kafka, new_campaign
 from testbed.runner.comparison import not_made
 from testbed.runner.journal import CampaignState, RunDone, opened
-from testbed.runner.run import CampaignResult, NeedlessSlots, Progress, run_campaign
+from testbed.runner.run import CampaignResult, NeedlessSlots, run_campaign
 from testbed.runner.schedule import Slot
 from testbed.runner.variant import Resolved, Variant, of_case, resolve
 from testbed.suites.suite import Case, find_suite

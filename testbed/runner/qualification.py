@@ -24,6 +24,7 @@ from results.contract import durable
 from results.contract.store import Store, StoreError
 from results.report.qualification import QualificationEnvironment, render_qualification
 from testbed.errors import TestbedError, UsageError
+from testbed.experiments.runner import Progress
 from testbed.paths import reports_dir
 from testbed.runner.campaign import QUALIFY, Campaign, VariantGroup, new_campaign, require_enough_pairs
 from testbed.runner.comparison import CampaignOutcome, CriterionRegression, findings, narrow_enough
@@ -31,7 +32,7 @@ from testbed.runner.journal import CampaignState, SlotRun
 from testbed.runner.pairing import GroupRuns, by_group
 from testbed.runner.qualification_plan import command, kind_of, plan, version_of, versions
 from testbed.runner.qualification_scope import QualificationScope
-from testbed.runner.run import Progress, run_campaign
+from testbed.runner.run import run_campaign
 from testbed.runner.schedule import Slot
 from testbed.runner.variant import resolve
 

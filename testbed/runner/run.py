@@ -7,7 +7,7 @@ from functools import partial
 from results.contract.store import Store
 from testbed.errors import TestbedError, UsageError
 from testbed.experiments.reports import write_report
-from testbed.experiments.runner import confirm
+from testbed.experiments.runner import Progress, confirm
 from testbed.experiments.spark import spark_session
 from testbed.runner.campaign import Campaign, large_only
 from testbed.runner.canary import keep_readings
@@ -18,7 +18,6 @@ from testbed.runner.journal import CampaignJournal, CampaignState, RunsConfirmed
 from testbed.runner.schedule import Slot
 from testbed.runner.variant import resolve
 
-Progress = Callable[[str], None]
 NeedlessSlots = Callable[[Campaign, Slot, CampaignState], bool]
 """A function that returns whether a slot's run is needless, given the runs so far."""
 

@@ -11,6 +11,7 @@ from results.series.calculator import FEWEST_RUNS_TO_JUDGE
 from testbed.defects.defect import Exposure
 from testbed.defects.parse import defects, find_defect, parse_defect
 from testbed.errors import UsageError
+from testbed.experiments.runner import Progress
 from testbed.experiments.spark import spark_session
 from testbed.paths import data_dir
 from testbed.runner.campaign import SELFTEST, Campaign, VariantGroup, default_measures, new_campaign
@@ -18,7 +19,7 @@ from testbed.runner.detection import HISTORY, DefectDetection, detections, quali
 from testbed.runner.journal import CampaignState
 from testbed.runner.qualification import needless_slot
 from testbed.runner.replayed_nights import night_changes
-from testbed.runner.run import Progress, run_campaign
+from testbed.runner.run import run_campaign
 from testbed.runner.schedule import Slot
 from testbed.runner.variant import Variant, of_case
 from testbed.suites.suite import Case, find_suite

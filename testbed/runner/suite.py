@@ -1,7 +1,7 @@
 """A suite in one command: ducktape runs its cases, Spark confirms them in one session, one page shows them."""
 
 import secrets
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -12,7 +12,7 @@ from results.render import JUnitCase, junit
 from results.report.suite import SuiteCase, SuitePage, render_suite
 from testbed.errors import TestbedError, UsageError
 from testbed.experiments.reports import open_store, write_report
-from testbed.experiments.runner import confirm
+from testbed.experiments.runner import Progress, confirm
 from testbed.experiments.spark import MOST_SHOWN, spark_session
 from testbed.paths import data_dir
 from testbed.runner import ducktape as sessions
@@ -43,9 +43,6 @@ def _junit_case(suite: str, outcome: CaseOutcome) -> JUnitCase:
         "\n".join(output),
         outcome.seconds,
     )
-
-
-Progress = Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True)
