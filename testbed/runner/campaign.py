@@ -42,13 +42,12 @@ def default_measures(command: str, variants: Sequence[Variant]) -> tuple[str, ..
     A comparing command takes compared measures only. If the variants differ in their Kafka alone, they move the same
     data, and measures of the amount moved are left out.
     """
-    every = command not in COMPARING
     alike = command == "qualify" or len({(each.experiment, each.settings, each.topology) for each in variants}) == 1
-    return tuple(each.name for each in measures() if not each.only_on_request and (every or _wanted(each, alike=alike)))
 
+    def wanted(measure: Measure) -> bool:
+        return command not in COMPARING or (measure.compared and (measure.followed or not alike))
 
-def _wanted(measure: Measure, *, alike: bool) -> bool:
-    return measure.compared and (measure.followed or not alike)
+    return tuple(each.name for each in measures() if not each.only_on_request and wanted(each))
 
 
 @dataclass(frozen=True, slots=True)

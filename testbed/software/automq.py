@@ -16,7 +16,7 @@ from testbed.errors import SoftwareError
 from testbed.software.cache import sha256_of
 from testbed.software.engine import EngineError, EngineSocket, have_image
 from testbed.software.jvm import MAIN_CLASS
-from testbed.software.kafka import laid, once, unpack
+from testbed.software.kafka import COPY_BYTES, jars_of_tar, laid, once, unpack
 from testbed.software.release import S3_STREAM, KafkaRelease, clients_jar, identify, runnable
 from testbed.software.source import AUTOMQ, is_path
 
@@ -29,7 +29,6 @@ SUPPLY = (
 _NAMED = re.compile(r"automq-(?:kafka-)?(\d[A-Za-z0-9.-]*?)(?:_kafka-.*)?(?:\.tgz|\.tar\.gz)?")
 _TAGGED = re.compile(r".*:(\d[A-Za-z0-9._-]*)")
 _STREAM_VERSION = re.compile(rf"{S3_STREAM}(\d[A-Za-z0-9.-]*)\.jar")
-_COPY_BYTES = 1 << 20
 
 
 class NoDistribution(SoftwareError):
@@ -121,16 +120,11 @@ def jars_in(files: object, target: Path) -> list[Path]:
     """Extract the jars of AutoMQ's folder `libs` from the tar of a whole file system (a stream) into `target`."""
     folders: dict[str, Path] = {}
     with tarfile.open(fileobj=files, mode="r|*") as archive:  # type: ignore[call-overload]
-        for member in archive:
-            folder, _, jar = member.name.rpartition("/")
-            if not (member.isfile() and jar.endswith(".jar") and folder.rpartition("/")[2] == "libs"):
-                continue
+        for folder, jar, content in jars_of_tar(archive):
             into = folders.setdefault(folder, target / str(len(folders)))
             into.mkdir(parents=True, exist_ok=True)
-            content = archive.extractfile(member)
-            assert content is not None
-            with content, (into / jar).open("wb") as out:
-                shutil.copyfileobj(content, out, _COPY_BYTES)
+            with (into / jar).open("wb") as out:
+                shutil.copyfileobj(content, out, COPY_BYTES)
     for folder in folders.values():
         if any(folder.glob(f"{S3_STREAM}*.jar")):
             return runnable(folder.iterdir())

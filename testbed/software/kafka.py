@@ -11,9 +11,10 @@ import shutil
 import tarfile
 import tempfile
 import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
+from typing import IO
 
 from testbed.errors import SoftwareError
 from testbed.software.cache import artefact, digest_of, existing, sha256_of
@@ -181,7 +182,7 @@ def _properties(path: Path) -> dict[str, str]:
 
 
 _MEMO = "build"
-_COPY_BYTES = 1 << 20
+COPY_BYTES = 1 << 20
 
 
 def imported(source: KafkaSource) -> KafkaRelease:
@@ -273,20 +274,14 @@ def unpack(tarball: Path, target: Path) -> list[Path]:
 
     Raise SoftwareError when the tarball is incomplete, or has no Kafka.
     """
-    others = 0
     try:
         with tarfile.open(tarball, "r:gz") as archive:
-            for member in archive:
-                folder, _, name = member.name.rpartition("/")
-                if not (member.isfile() and name.endswith(".jar") and folder.rpartition("/")[2] == "libs"):
-                    others += 1
-                    continue
-                content = archive.extractfile(member)
-                assert content is not None
-                with content, (target / name).open("wb") as out:
-                    shutil.copyfileobj(content, out, _COPY_BYTES)
+            for _folder, name, content in jars_of_tar(archive):
+                with (target / name).open("wb") as out:
+                    shutil.copyfileobj(content, out, COPY_BYTES)
+            entries = len(archive.getmembers())
             # Read to the very end: only there does gzip detect a truncation.
-            while archive.fileobj and archive.fileobj.read(_COPY_BYTES):
+            while archive.fileobj and archive.fileobj.read(COPY_BYTES):
                 continue
     except (EOFError, zlib.error) as error:
         raise SoftwareError(_truncated(tarball, error)) from error
@@ -300,10 +295,21 @@ def unpack(tarball: Path, target: Path) -> list[Path]:
     jars = runnable(target.iterdir())
     if clients_jar(jars) is None:
         raise SoftwareError(
-            f"{tarball} is not a Kafka: no kafka-clients-*.jar in its libs/ ({len(jars)} jars there, {others} other "
+            f"{tarball} is not a Kafka: no kafka-clients-*.jar in its libs/ ({len(jars)} jars there, among {entries} "
             "entries). The binary release is kafka_2.13-….tgz; one that ends in -src.tgz has to be built first"
         )
     return jars
+
+
+def jars_of_tar(archive: tarfile.TarFile) -> Iterator[tuple[str, str, IO[bytes]]]:
+    """Yield the folder, the name and the content of each jar in a folder `libs` of an archive."""
+    for member in archive:
+        folder, _, name = member.name.rpartition("/")
+        if member.isfile() and name.endswith(".jar") and folder.rpartition("/")[2] == "libs":
+            content = archive.extractfile(member)
+            assert content is not None
+            with content:
+                yield folder, name, content
 
 
 def _truncated(tarball: Path, error: Exception) -> str:
