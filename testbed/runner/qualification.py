@@ -188,13 +188,10 @@ def _judge_pairs(
         if name not in known:
             counts = ", ".join("with {} in {} of {}".format(each.version, *each.counts(name)) for each in baselines)
             notes.append(f"{name} failed in {bad} of {of}, {counts}: the pairs do not tell them apart")
+    said.sort(key=lambda each: rank(each[0]))
     # A measure that did not change says OK, and has no reason.
     verdict = worst_of([*(each.verdict for each in findings), *(word for word, _reason in said)])
-    return QualificationVerdict(verdict, tuple(reason for _, reason in sorted(said, key=_worst_first)), tuple(notes))
-
-
-def _worst_first(said: tuple[Verdict, str]) -> int:
-    return rank(said[0])
+    return QualificationVerdict(verdict, tuple(reason for _, reason in said), tuple(notes))
 
 
 def write(found: Qualification, folder: Path) -> tuple[Path, Path]:

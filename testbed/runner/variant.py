@@ -204,17 +204,17 @@ def check_labels(variants: Sequence[Variant]) -> None:
 
 
 def _with(base: Variant, label: str, words: Sequence[str]) -> Variant:
-    kafka, topology, settings, defects = base.kafka, base.topology, list(base.settings), list(base.defects)
+    found = replace(base, label=label)
     for word in words:
         name, equals, value = word.partition("=")
         if not equals or not value:
             raise UsageError(f"variant {label}: {word!r}: expected NAME=VALUE")
         if name == "kafka":
-            kafka = value
+            found = replace(found, kafka=value)
         elif name == "topology":
-            topology = value
+            found = replace(found, topology=value)
         elif word.startswith(DEFECT):
-            defects.append(value)
+            found = replace(found, defects=(*found.defects, value))
         else:
-            settings.append(word)
-    return Variant(label, base.experiment, base.profile, tuple(settings), kafka, topology, base.limit_s, tuple(defects))
+            found = replace(found, settings=(*found.settings, word))
+    return found

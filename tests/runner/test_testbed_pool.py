@@ -7,6 +7,7 @@ from testbed.runner import testbed_pool as module
 from testbed.runner.canary import classify, environment_key
 from testbed.runner.testbed_pool import TestbedPool, to_remove, wipe
 from testbed.runner.variant import Variant, parse_variant, resolve
+from tests.runner.fakes import quiet
 
 MACHINE = {"cpu_model": "x", "cores": 2, "memory_bytes": 1, "kernel": "6.1"}
 BASE = Variant("kip73-two-node", "kip73-two-node")
@@ -101,10 +102,6 @@ def made(monkeypatch):
 
     monkeypatch.setattr(module.Testbed, "up", up)
     return found
-
-
-def quiet(_text):
-    pass
 
 
 ONE = resolve(parse_variant("one: fetch=default", BASE))
