@@ -13,11 +13,10 @@ from dataclasses import dataclass, replace
 
 @dataclass(frozen=True, slots=True)
 class Slot:
-    """One run to be made; `index` counts from 0 over the campaign, `block` from 0, `place` within the block."""
+    """One run to be made; `index` and `block` count from 0 over the campaign."""
 
     index: int
     block: int
-    place: int
     variant: str
 
 
@@ -34,7 +33,7 @@ def schedule(variants: Sequence[str], repeats: int, seed: int) -> tuple[Slot, ..
         raise ValueError(f"{repeats} repeats: at least 1 is needed")
     slots: list[Slot] = []
     for block, order in zip(range(repeats), _blocks(variants, seed), strict=False):
-        slots += [Slot(len(slots) + place, block, place, variant) for place, variant in enumerate(order)]
+        slots += [Slot(index, block, variant) for index, variant in enumerate(order, len(slots))]
     return tuple(slots)
 
 
