@@ -118,7 +118,9 @@ class CaseRun:
             with bounded(what, limit_s, evidence, self._recorder, lambda: self.testbed, BaseException):
                 yield
         except BaseException as error:
-            self._outcome(str(error) or type(error).__name__).write(self.folder)
+            names = self.case.name, self.resolved.experiment.name, self.resolved.topology.name
+            why, seconds = str(error) or type(error).__name__, time.monotonic() - self._begun
+            CaseOutcome(*names, None, None, why, seconds, str(self.folder), self._before).write(self.folder)
             raise
 
     def run(self, testbed: Testbed, store: Store, progress: Progress) -> CaseOutcome:
@@ -149,11 +151,6 @@ class CaseRun:
         )
         outcome.write(self.folder)
         return outcome
-
-    def _outcome(self, why: str) -> CaseOutcome:
-        seconds = time.monotonic() - self._begun
-        names = self.case.name, self.resolved.experiment.name, self.resolved.topology.name
-        return CaseOutcome(*names, None, None, why, seconds, str(self.folder), self._before)
 
 
 def reason(judgement: Judgement) -> str:

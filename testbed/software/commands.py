@@ -110,13 +110,9 @@ def find_java() -> Java | None:
 
 
 def _all_java() -> Iterator[Java]:
-    seen = set()
-    for home in _homes():
-        if home not in seen and os.access(home / "bin" / "java", os.X_OK):
-            seen.add(home)
-            major = _major(home)
-            if major is not None:
-                yield Java(home, major)
+    for home in dict.fromkeys(_homes()):
+        if os.access(home / "bin" / "java", os.X_OK) and (major := _major(home)) is not None:
+            yield Java(home, major)
 
 
 def _homes() -> Iterator[Path]:
