@@ -33,9 +33,13 @@ class Check(ABC):
 
     name: ClassVar[str]
     needs: ClassVar[tuple[str, ...]] = ()
-    fixable: ClassVar[bool] = False
-    doing: ClassVar[str] = ""  # the action of `fix` in messages: "installing …"
+    doing: ClassVar[str] = ""  # the action of `fix` in messages: "installing …"; empty where no program can fix it
     estimate_s: ClassVar[float] = 1.0  # duration of `fix`, for the progress; measured on two cores
+
+    @property
+    def fixable(self) -> bool:
+        """Return whether a program can fix the problem."""
+        return bool(self.doing)
 
     @abstractmethod
     def probe(self) -> CheckFinding:

@@ -51,11 +51,9 @@ class FixProgress:
     def __init__(self, checks: Sequence[Check], out: TextIO | None = None) -> None:
         self._out = out or sys.stderr
         self._terminal = self._out.isatty()
-        self._needs = {check.name: check.needs for check in checks}
-        self._estimate_s = {check.name: check.estimate_s for check in checks}
+        self._checks = {check.name: check for check in checks}
         self._lock = threading.RLock()
         self._begun_at: dict[str, float] = {}
-        self._labels: dict[str, str] = {}
         self._pending: set[str] = set()
         self._drawn = 0
         self._stop = threading.Event()
@@ -71,10 +69,8 @@ class FixProgress:
         with self._lock:
             self._pending.discard(check.name)
             self._begun_at[check.name] = time.monotonic()
-            self._labels[check.name] = check.doing or check.name
             if not self._terminal:
-                about = f"about {self._estimate_s[check.name]:.0f} s"
-                self._print(f"{self._labels[check.name]}: begun ({about})")
+                self._print(f"{check.doing}: begun (about {check.estimate_s:.0f} s)")
 
     def done(self, check: Check, seconds: float) -> None:
         """Show that a fix is done."""
@@ -108,20 +104,21 @@ class FixProgress:
 
     def block(self, now: float) -> list[str]:
         """Return the lines of the block at monotonic time `now`."""
-        left_s = {name: self._estimate_s[name] for name in self._pending}
+        left_s = {name: self._checks[name].estimate_s for name in self._pending}
         lines = []
         for name, begun_at in self._begun_at.items():
-            elapsed = now - begun_at
-            left_s[name] = max(self._estimate_s[name] - elapsed, 1.0)
-            lines.append(f"  {self._labels[name]:<44} {elapsed:4.0f} s of about {self._estimate_s[name]:.0f} s")
+            check, elapsed = self._checks[name], now - begun_at
+            left_s[name] = max(check.estimate_s - elapsed, 1.0)
+            lines.append(f"  {check.doing:<44} {elapsed:4.0f} s of about {check.estimate_s:.0f} s")
         if not lines:
             return []
-        return [*lines, f"  {'ready in':<44} about {longest_chain_s(self._needs, left_s):.0f} s"]
+        needs = {name: check.needs for name, check in self._checks.items()}
+        return [*lines, f"  {'ready in':<44} about {longest_chain_s(needs, left_s):.0f} s"]
 
     def _ended(self, check: Check, how: str) -> None:
         with self._lock:
             self._begun_at.pop(check.name, None)
-            self._print(f"{check.doing or check.name}: {how}")
+            self._print(f"{check.doing}: {how}")
 
     def _paint(self) -> None:
         while not self._stop.wait(REDRAW_S):
