@@ -227,7 +227,8 @@ def selftest(
 
     Raise `UsageError` before the first run, and `TestbedError` when it fails.
     """
-    ended = run_campaign(asked and new_selftest(asked), campaign_id, SELFTEST, budget_s, progress, needless=needless)
+    new = None if asked is None else new_selftest(asked)
+    ended = run_campaign(new, campaign_id, SELFTEST, budget_s, progress, needless=needless)
     state, store = ended.state, Store.open(ended.campaign.store)
 
     def defects_of(run_id: str) -> tuple[DefectRecord, ...]:

@@ -120,8 +120,8 @@ def jars_in(files: object, target: Path) -> list[Path]:
     """Extract the jars of AutoMQ's folder `libs` from the tar of a whole file system (a stream) into `target`."""
     folders: dict[str, Path] = {}
     with tarfile.open(fileobj=files, mode="r|*") as archive:  # type: ignore[call-overload]
-        for folder, jar, content in jars_of_tar(archive):
-            into = folders.setdefault(folder, target / str(len(folders)))
+        for place, jar, content in jars_of_tar(archive):
+            into = folders.setdefault(place, target / str(len(folders)))
             into.mkdir(parents=True, exist_ok=True)
             with (into / jar).open("wb") as out:
                 shutil.copyfileobj(content, out, COPY_BYTES)
