@@ -14,7 +14,7 @@ from pathlib import Path
 from testbed.errors import SoftwareError
 from testbed.software.cache import artefact, digest_of, digests, existing, sha256_of
 from testbed.software.jvm import Mount
-from testbed.software.maven_project import MavenProject
+from testbed.software.maven import MavenProject
 
 SOURCES = Path(__file__).parents[1] / "tiered" / "java"
 PROJECT = MavenProject("the remote storage manager", SOURCES)
