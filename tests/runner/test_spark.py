@@ -1,5 +1,6 @@
 """What keeps Spark from judging runs is an error of one line, and the runs are not lost."""
 
+import sys
 from contextlib import contextmanager
 from types import SimpleNamespace
 
@@ -18,8 +19,11 @@ from testbed.runner.journal import RunDone, created
 from tests.runner.fakes import campaign
 
 
-@pytest.fixture(params=[SparkMissing("no Java"), OSError(28, "no space"), StoreError("damaged")])
+@pytest.fixture(params=[SparkMissing("no Java"), OSError(28, "no space"), StoreError("damaged"), ModuleNotFoundError()])
 def no_spark(request, monkeypatch):
+    if isinstance(request.param, ModuleNotFoundError):
+        monkeypatch.setitem(sys.modules, "py4j.protocol", None)
+
     @contextmanager
     def broken():
         raise request.param
