@@ -8,7 +8,6 @@ import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import replace
-from types import TracebackType
 from typing import Self, TextIO
 
 from testbed.errors import TestbedError
@@ -72,13 +71,11 @@ class FixProgress:
             if not self._terminal:
                 self._print(f"{check.doing}: begun (about {check.estimate_s:.0f} s)")
 
-    def done(self, check: Check, seconds: float) -> None:
-        """Show that a fix is done."""
-        self._ended(check, f"done in {seconds:.0f} s")
-
-    def failed(self, check: Check, seconds: float) -> None:
-        """Show that a fix has failed."""
-        self._ended(check, f"FAILED after {seconds:.0f} s")
+    def ended(self, check: Check, how: str) -> None:
+        """Show that a fix is done, or has failed."""
+        with self._lock:
+            self._begun_at.pop(check.name, None)
+            self._print(f"{check.doing}: {how}")
 
     def say(self, text: str) -> None:
         """Print a line above the block."""
@@ -92,9 +89,7 @@ class FixProgress:
             self._painter.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_error: object) -> None:
         self._stop.set()
         if self._painter:
             self._painter.join()
@@ -114,11 +109,6 @@ class FixProgress:
             return []
         needs = {name: check.needs for name, check in self._checks.items()}
         return [*lines, f"  {'ready in':<44} about {longest_chain_s(needs, left_s):.0f} s"]
-
-    def _ended(self, check: Check, how: str) -> None:
-        with self._lock:
-            self._begun_at.pop(check.name, None)
-            self._print(f"{check.doing}: {how}")
 
     def _paint(self) -> None:
         while not self._stop.wait(REDRAW_S):
@@ -202,12 +192,11 @@ class _Fixes:
         else:
             after = check.probe()
             failure = f"still so afterwards: {after.what}"
-        seconds = time.monotonic() - begun
-        if after is not None and after.ok:
-            self._progress.done(check, seconds)
-        else:
+        done = after is not None and after.ok
+        if not done:
             self.failures[check.name] = failure
-            self._progress.failed(check, seconds)
+        how = "done in" if done else "FAILED after"
+        self._progress.ended(check, f"{how} {time.monotonic() - begun:.0f} s")
         return after
 
 
