@@ -17,7 +17,7 @@ from testbed.software.cache import sha256_of
 from testbed.software.engine import EngineError, EngineSocket, have_image
 from testbed.software.jvm import MAIN_CLASS
 from testbed.software.kafka import COPY_BYTES, jars_of_tar, laid, once, unpack
-from testbed.software.release import S3_STREAM, KafkaRelease, clients_jar, identify, runnable
+from testbed.software.release import S3_STREAM, KafkaRelease, clients_jar, runnable, version_in
 from testbed.software.source import AUTOMQ, is_path
 
 VARIABLE = "TESTBED_AUTOMQ"
@@ -147,7 +147,7 @@ def problem(jars: Sequence[Path]) -> str:
     if not any(jar.name.startswith(S3_STREAM) for jar in jars):
         return f"no {S3_STREAM}*.jar among its {len(jars)} jars, by which AutoMQ is known; it is a Kafka without it"
     try:
-        identify(jars)
+        version_in(jars)
         mains = [jar.name for jar in jars if _has_main(jar)]
     except SoftwareError as error:
         return str(error)
@@ -170,7 +170,7 @@ def version_of(jars: Sequence[Path], name: str) -> str:
     Its jars carry Kafka's version; only the name of its tarball, folder or tag has a release's number. Without one, the
     number is the Kafka version of its jars.
     """
-    kafka = identify(jars).version
+    kafka = version_in(jars)
     own = next((found[1] for jar in jars if (found := _STREAM_VERSION.fullmatch(jar.name))), kafka)
     if own != kafka:
         return own

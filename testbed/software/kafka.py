@@ -26,13 +26,13 @@ from testbed.software.release import (
     LOGGING_PROPERTIES,
     KafkaRelease,
     clients_jar,
-    identify,
     known_digests,
     logging_of,
     missing_binding,
     release_at,
     runnable,
     verify,
+    version_in,
 )
 from testbed.software.source import BUILD_DIGITS, VERSION, KafkaSource, Kind, parse_source, too_old
 
@@ -218,7 +218,7 @@ def _note(folder: Path, version: str) -> None:
 
 def _import_jars(jars: Sequence[Path], where: Path) -> KafkaRelease:
     try:
-        version = identify(jars).version
+        version = version_in(jars)
     except SoftwareError as error:
         raise SoftwareError(f"{where} is not a Kafka: {error}") from error
     if not VERSION.fullmatch(version):

@@ -1,4 +1,4 @@
-"""A Kafka in the cache: its jars, their version and commit, and the digests that this project knows."""
+"""A Kafka in the cache: its jars, their version, and the digests that this project knows."""
 
 import json
 import re
@@ -70,19 +70,6 @@ class KafkaRelease:
         """
         return any(jar.startswith(S3_STREAM) for jar in self.jars)
 
-    @property
-    def commit(self) -> str:
-        """Return the commit in its jars; empty when they have none."""
-        return identify(self.libs / jar for jar in self.jars).commit
-
-
-@dataclass(frozen=True, slots=True)
-class JarIdentity:
-    """The identity in the jars: version and commit."""
-
-    version: str
-    commit: str
-
 
 def release_at(version: str, folder: Path) -> KafkaRelease:
     """Return the release in an artefact's folder."""
@@ -101,8 +88,8 @@ def clients_jar(jars: Iterable[Path]) -> Path | None:
     return next((jar for jar in runnable(jars) if _CLIENTS.fullmatch(jar.name)), None)
 
 
-def identify(jars: Iterable[Path]) -> JarIdentity:
-    """Return version and commit of `kafka-clients`. Raise SoftwareError for jars without it, or a broken one."""
+def version_in(jars: Iterable[Path]) -> str:
+    """Return the version of `kafka-clients`. Raise SoftwareError for jars without it, or a broken one."""
     clients = clients_jar(jars)
     if clients is None:
         raise SoftwareError("no kafka-clients-*.jar among the jars")
@@ -113,9 +100,8 @@ def identify(jars: Iterable[Path]) -> JarIdentity:
             text = archive.read(_ABOUT).decode("utf-8") if _ABOUT in archive.namelist() else ""
     except (OSError, zipfile.BadZipFile) as error:
         raise SoftwareError(f"{clients}: not a jar that can be read ({error})") from error
-    said = dict(line.split("=", 1) for line in text.splitlines() if "=" in line and not line.startswith("#"))
-    version, commit = said.get("version", "").strip(), said.get("commitId", "").strip()
-    return JarIdentity(version or named["version"], "" if commit == "unknown" else commit)
+    said = re.search(r"(?m)^version=(.*)$", text)
+    return (said[1].strip() if said else "") or named["version"]
 
 
 def missing_binding(jars: tuple[str, ...]) -> Coordinates | None:

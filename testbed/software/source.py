@@ -41,9 +41,7 @@ class KafkaSource:
 
     @property
     def path(self) -> Path:
-        """Return its path on this machine. Only for a tarball or folder."""
-        if self.kind not in (Kind.TARBALL, Kind.FOLDER):
-            raise ValueError(f"{self.text} is a {self.kind}, it has no path")
+        """Return the path of a tarball or folder on this machine."""
         return Path(self.text)
 
     def __str__(self) -> str:
