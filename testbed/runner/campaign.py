@@ -33,7 +33,7 @@ COMPARING = ("compare", "qualify")
 
 
 EARLIER_FIELDS = {"door": "command", "grounds": "topology_digests"}
-"""Field of a campaign's journal before schema 3 → field."""
+"""Field of an earlier campaign's journal → field."""
 
 
 def default_measures(command: str, variants: Sequence[Variant]) -> tuple[str, ...]:
