@@ -62,6 +62,12 @@ class VariantGroup:
     repeats: int
     pairs: tuple[tuple[str, str], ...]
 
+    @classmethod
+    def of(cls, name: str, members: Sequence[Variant], repeats: int, *, compared: bool) -> "VariantGroup":
+        """Return the group of these variants; if `compared`, the last one is compared with each of the others."""
+        labels = tuple(each.label for each in members)
+        return cls(name, labels, repeats, tuple((each, labels[-1]) for each in labels[:-1]) if compared else ())
+
 
 @dataclass(frozen=True, slots=True)
 class Campaign:

@@ -107,8 +107,7 @@ class _Plan:
         if not repeats:
             return
         self.variants.update({each.label: each for each in members})
-        labels = tuple(each.label for each in members)
-        self.groups.append(VariantGroup(name, labels, repeats, ((labels[0], labels[1]),) if paired else ()))
+        self.groups.append(VariantGroup.of(name, members, repeats, compared=paired))
 
     def runs(self, broken: Sequence[tuple[str, Exposure]]) -> None:
         """Add a run of each defect, then one of healthy brokers for each experiment."""
