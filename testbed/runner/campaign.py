@@ -97,7 +97,7 @@ class Campaign:
     @property
     def slots(self) -> tuple[Slot, ...]:
         """Return every run to be made, in order."""
-        return grouped([(group.labels, group.repeats) for group in self.variant_groups], self.seed)
+        return grouped(tuple((group.labels, group.repeats) for group in self.variant_groups), self.seed)
 
     def group_of(self, slot: Slot) -> tuple[VariantGroup, int]:
         """Return the group of a slot, and the number of the group's first block."""

@@ -9,6 +9,7 @@ place equally often.
 import random
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +38,8 @@ def schedule(variants: Sequence[str], repeats: int, seed: int) -> tuple[Slot, ..
     return tuple(slots)
 
 
-def grouped(groups: Sequence[tuple[Sequence[str], int]], seed: int) -> tuple[Slot, ...]:
+@lru_cache(maxsize=16)  # a campaign asks for its slots before each run, several times
+def grouped(groups: tuple[tuple[tuple[str, ...], int], ...], seed: int) -> tuple[Slot, ...]:
     """Return the slots of several groups (variants, repeats), one group after the other; slots and blocks count on.
 
     Raise ValueError as `schedule` does.
