@@ -13,5 +13,6 @@ EXTRAS = {
 def missing_extra(error: Exception) -> str | None:
     """Return the sentence for a package that is not installed and that an extra installs; None for other errors."""
     package = (error.name or "").split(".")[0] if isinstance(error, ModuleNotFoundError) else ""
+    package = "pyspark" if package == "py4j" else package  # it comes with pyspark, and is imported before it
     extra = EXTRAS.get(package)
     return None if extra is None else f"this needs {package}: pip install 'testbed[{extra}]'"

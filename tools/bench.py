@@ -145,53 +145,45 @@ def _history(spark: SparkSession, scale: float, sizes: Sizes, store: Store) -> I
     yield _timed("full history judged", scale, sizes.series * runs, "values", whole)
     generate.history(store, replace(spec, begin=runs, end=runs + 1))
     store.files.discard(NOISE)  # so that a night is measured on which the noise is learned again
-    yield _timed("newest 60 runs judged", scale, sizes.series, "series", lambda: _discard(night(spark, store)))
+    yield _timed("newest 60 runs judged", scale, sizes.series, "series", lambda: night(spark, store))
 
 
-def _discard(_result: object) -> None:
-    return None
-
-
-def _timed(what: str, scale: float, amount: int, unit: str, work: Callable[[], None]) -> Timing:
-    with peak() as seen:
+def _timed(what: str, scale: float, amount: int, unit: str, work: Callable[[], object]) -> Timing:
+    with memory_read() as memory:
         begun = time.perf_counter()
         work()
         seconds = time.perf_counter() - begun
-    return Timing(what, scale, amount, unit, seconds, seen.bytes)
+    return Timing(what, scale, amount, unit, seconds, max(memory))
 
 
 EVERY_S = 0.5
 
 
-class PeakMemory:
-    """`bytes` is the most memory so far of this process and its descendants: proportional set sizes, from /proc."""
-
-    def __init__(self) -> None:
-        self.bytes = 0
-
-    def look(self) -> None:
-        """Read the memory once."""
-        self.bytes = max(self.bytes, sum(_held(pid) for pid in family(os.getpid())))
-
-
 @contextmanager
-def peak() -> Iterator[PeakMemory]:
-    """Read the memory every half second over the block, and at its ends."""
-    seen, done = PeakMemory(), threading.Event()
+def memory_read() -> Iterator[list[int]]:
+    """Read the memory of this process and its descendants every half second over the block, and at its ends.
+
+    Yield the list of readings, in bytes: proportional set sizes, from /proc.
+    """
+    found: list[int] = []
+    done = threading.Event()
+
+    def read() -> None:
+        found.append(sum(_held(pid) for pid in family(os.getpid())))
 
     def watch() -> None:
         while not done.wait(EVERY_S):
-            seen.look()
+            read()
 
     watcher = threading.Thread(target=watch, daemon=True)
-    seen.look()
+    read()
     watcher.start()
     try:
-        yield seen
+        yield found
     finally:
         done.set()
         watcher.join()
-        seen.look()
+        read()
 
 
 def family(root: int) -> list[int]:

@@ -11,7 +11,7 @@ import json
 import math
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 import numpy as np
@@ -273,18 +273,8 @@ def as_json(rows: "Sequence[Quiet | Power]") -> list[dict[str, Any]]:
 
 
 def _alarm_row(row: Quiet) -> dict[str, Any]:
-    return {
-        "measure": "false-alarms",
-        "tool": row.tool,
-        "family": row.family,
-        "series": row.series,
-        "nights": row.nights,
-        "alarmed": row.alarmed,
-        "alarms": row.alarms,
-        "share": row.share,
-        "interval": list(row.interval),
-        "promise": alarm_promise(row) or None,
-    }
+    counted = {"share": row.share, "interval": list(row.interval), "promise": alarm_promise(row) or None}
+    return {"measure": "false-alarms", **asdict(row), **counted}
 
 
 def _power_row(row: Power) -> dict[str, Any]:

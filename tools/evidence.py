@@ -21,7 +21,7 @@ from results.criteria.judgement import catalogue
 from testbed.defects.parse import find_defect
 
 FOLDER = Path(__file__).parent.parent / "docs" / "measurements"
-ROWS, PAGE = FOLDER / "criteria.json", FOLDER / "criteria.md"
+ROWS = FOLDER / "criteria.json"
 MOST_OF_ONE = 3
 """Rows that the table keeps of one criterion."""
 _SHOWN = 160
@@ -71,13 +71,10 @@ def of_store(store: Store) -> list[Demonstration]:
             kafka = ", ".join(sorted(set(manifest.versions.kafka.values())))
             found += rows_of(store.criteria(run_id), f"defect `{cause}`", run_id, kafka)
             expected = {name for each in manifest.defects for name in find_defect(each.name).found_by}
+            never_fails = {name for name in expected & catalogue().keys() if catalogue()[name].section == PRECONDITIONS}
             opened = rows_of(store.criteria(run_id), f"defect `{cause}`", run_id, kafka, "inconclusive")
-            found += [row for row in opened if row.criterion in expected and _never_fails(row.criterion)]
+            found += [row for row in opened if row.criterion in never_fails]
     return found
-
-
-def _never_fails(criterion: str) -> bool:
-    return catalogue()[criterion].section == PRECONDITIONS
 
 
 def load(path: Path = ROWS) -> list[Demonstration]:
@@ -90,14 +87,10 @@ def add(rows: Iterable[Demonstration], path: Path = ROWS) -> None:
     by_cause = {(each.criterion, each.cause): each for each in (*load(path), *rows)}
     kept: list[Demonstration] = []
     for name in sorted({criterion for criterion, _cause in by_cause}):
-        mine = sorted((each for each in by_cause.values() if each.criterion == name), key=_youngest, reverse=True)
-        kept += mine[:MOST_OF_ONE]
+        mine = [each for each in by_cause.values() if each.criterion == name]
+        kept += sorted(mine, key=lambda each: each.run_id, reverse=True)[:MOST_OF_ONE]
     path.write_text(json.dumps([asdict(each) for each in sorted(kept)], indent=1) + "\n")
     path.with_suffix(".md").write_text(page(kept))
-
-
-def _youngest(row: Demonstration) -> str:
-    return row.run_id
 
 
 def page(rows: Sequence[Demonstration]) -> str:

@@ -189,10 +189,7 @@ def seen(fetching: Fetching) -> Seen | None:
             likely = (likely + float(np.mean(predicted(growth, polls, fetching.response, empty=True)))) / 2
         byte_rate = float(np.mean(found.byte_rate(side, polls / US)))
         ratios[side] = byte_rate / likely / (1 + fetching.torn)
-    return Seen(
-        float(np.mean(windows(part, WINDOW_S).rate)) / fetching.quota,
-        ratios,
-    )
+    return Seen(float(np.mean(windows(part, WINDOW_S).rate)) / fetching.quota, ratios)
 
 
 LEAKS: dict[str, Callable[[Fetching, float], Fetching]] = {

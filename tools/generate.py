@@ -128,9 +128,10 @@ def run_of(scenario: int, run: int) -> Manifest:
 def history(store: Store, spec: Spec) -> int:
     """Write the values of a history; returns how many rows there are. Run after run, as a store grows."""
     values = matrix(spec)
-    heads = [rows(run_of(s, 0), (), [Value(m, "units", "lower", 1.0) for m in METRICS])[1:] for s in _all(spec)]
+    scenarios = range(spec.scenarios)
+    heads = [rows(run_of(s, 0), (), [Value(m, "units", "lower", 1.0) for m in METRICS])[1:] for s in scenarios]
     words = {name: [head[name] for each in heads for head in each][: spec.series] for name in _FIXED}
-    canary = [rows(run_of(s, 0), (), [Value("canary.cpu", "s", "canary", 1.0)])[1] for s in _all(spec)]
+    canary = [rows(run_of(s, 0), (), [Value("canary.cpu", "s", "canary", 1.0)])[1] for s in scenarios]
     readings = _readings(spec)
     at_once = max(1, ROWS_A_PART // (spec.series + spec.scenarios))
     total = 0
@@ -160,10 +161,6 @@ _FIXED = (
 )
 
 
-def _all(spec: Spec) -> range:
-    return range(spec.scenarios)
-
-
 def _readings(spec: Spec) -> Floats:
     """Return the canary of each scenario: it moves with the changes that are the machine's."""
     rng = np.random.default_rng([spec.seed, 1])
@@ -177,7 +174,8 @@ def _readings(spec: Spec) -> Floats:
 def _table(spec: Spec, run: int, words: dict[str, list[str]], values: Floats, each: int) -> pa.Table:
     """Return the rows of one night; `each` rows a scenario."""
     own = np.repeat(np.arange(spec.scenarios), each)[: len(values)]
-    ids, at = [id_of(s, run) for s in _all(spec)], [when(s, run) for s in _all(spec)]
+    scenarios = range(spec.scenarios)
+    ids, at = [id_of(s, run) for s in scenarios], [when(s, run) for s in scenarios]
     known: dict[str, Any] = {
         **words,
         "run_id": [ids[i] for i in own],

@@ -77,7 +77,7 @@ class ScenarioQualification:
 
 @dataclass(frozen=True, slots=True)
 class Qualification:
-    """A release held against its baselines; `problems` are of the whole."""
+    """A release held against its baselines."""
 
     id: str
     candidate: str
@@ -89,13 +89,12 @@ class Qualification:
     complete: bool
     store: str
     command: str
-    problems: tuple[str, ...] = ()
 
     @property
     def verdict(self) -> Verdict:
         """Return the worst of all scenarios; nothing run is NO-DATA, and so is, at best, what is not complete."""
         found = [row.said.verdict for row in self.rows]
-        if not found or not self.complete or self.problems:
+        if not found or not self.complete:
             found.append("NO-DATA")
         return worst_of(found)
 
@@ -109,7 +108,7 @@ class Qualification:
         """Return why the verdict is not OK: one line for each reason, worst scenarios first."""
         own = [f"{row.said.verdict} {row.name}: {reason}" for row in self.worst_first for reason in row.said.reasons]
         unfinished = [] if self.complete else [f"NO-DATA: not all was run: {self.ended}"]
-        return (*own, *unfinished, *self.problems)
+        return (*own, *unfinished)
 
 
 def doubtful(candidate: VersionResult) -> bool:
@@ -245,7 +244,7 @@ def as_json(found: Qualification) -> dict[str, Any]:
         "store": found.store,
         "command": found.command,
         "scenarios": [_row(row) for row in found.worst_first],
-        "problems": list(found.problems),
+        "problems": [],  # always; as in the documents of `compare` and `nightly`
     }
 
 
@@ -330,7 +329,7 @@ def as_junit(found: Qualification) -> str:
         for row in found.rows
     ]
     unfinished = () if found.complete else (f"not all was run: {found.ended}",)
-    return junit(f"qualify {found.candidate}", cases, (*unfinished, *found.problems))
+    return junit(f"qualify {found.candidate}", cases, unfinished)
 
 
 def _version_runs(one: VersionResult) -> str:

@@ -109,7 +109,7 @@ def judge_runs(
 ) -> JudgedRuns:
     """Judge every night after `judged` (a time for each series), from runs since `baseline` (the same).
 
-    `family` is that of `Judge.night`; `noise` is asked once for each look at which any series is long enough: one a
+    `family` is that of `Judge.look`; `noise` is asked once for each look at which any series is long enough: one a
     night, or several (`HISTORY`). `newest` are changes that are open (series → change): a drift that goes on is not
     reported again.
     """
@@ -130,14 +130,8 @@ def judge_runs(
         for look in judge.look(Block(windows.values[:, tonight], windows.counts[tonight]), known, family):
             changes = judge.changes(look)
             for i, member in enumerate(look.members):
-                at, level = int(tonight[member]), float(look.detectable[i])
-                last[at] = SeriesJudgement(
-                    len(look.values),
-                    float(look.scores[i]),
-                    float(look.chances[i]),
-                    level if np.isfinite(level) else None,
-                    reports.new(at, night, changes.get(i), float(look.prior.memory[i])),
-                )
+                at = int(tonight[member])
+                last[at] = look.judgement(i, reports.new(at, night, changes.get(i), float(look.prior.memory[i])))
     return JudgedRuns(reports.found, reports.grown, last, windows.oldest())
 
 

@@ -1,6 +1,6 @@
 """The change points of an existing history: what its nights would have reported. Pure.
 
-`Judge.night` looks at the newest runs only and asks what changed tonight. Here every night is asked, from the first on:
+A `Judge` looks at the newest runs only and asks what changed tonight. Here every night is asked, from the first on:
 `replay` over the whole history, the noise learned as it grows. The maths is in `docs/series.md`.
 """
 
@@ -44,7 +44,7 @@ def replay(
     judged once, after its last run.
 
     `noise` is asked each night on which any series is long enough, with what all series have shown up to it. `family`
-    is that of `Judge.night`. Nights before `first` are not judged. A drift that goes on is reported once.
+    is that of `Judge.look`. Nights before `first` are not judged. A drift that goes on is reported once.
     """
     judge = judge or Judge()
     series = values.shape[1]

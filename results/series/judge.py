@@ -64,28 +64,12 @@ class Judge:
     significance: Significance = field(default_factory=Shuffled)
     decision: Decision = field(default_factory=StepOrDrift)
 
-    def night(self, block: Block, noise: Noise, family: int | None = None) -> list[SeriesJudgement]:
-        """Return a judgement for each series of the block.
+    def look(self, block: Block, noise: Noise, family: int | None = None) -> "Iterator[Scores]":
+        """Return the scores of the block, length by length.
 
         `family` is how many series are judged tonight, when the block is only a part of them. A family smaller than
         `FEW_SERIES` counts as that many.
         """
-        found = [SeriesJudgement(int(count)) for count in block.counts]
-        for look in self.look(block, noise, family):
-            changes = self.changes(look)
-            for i, at in enumerate(look.members):
-                level = look.detectable[i]
-                found[int(at)] = SeriesJudgement(
-                    len(look.values),
-                    float(look.scores[i]),
-                    float(look.chances[i]),
-                    float(level) if np.isfinite(level) else None,
-                    changes.get(i),
-                )
-        return found
-
-    def look(self, block: Block, noise: Noise, family: int | None = None) -> "Iterator[Scores]":
-        """Return the scores of the block, length by length; see `night`."""
         tonight = int(np.sum(block.counts >= FEWEST_RUNS_TO_JUDGE)) if family is None else family
         tonight = max(tonight, FEW_SERIES)
         limit = noise.tail.score(SCAN_SHARE * self.rule.night / tonight)
@@ -142,6 +126,12 @@ class Scores:
     def chances(self) -> Floats:
         """Return the smaller adjusted p of the two tests, which counts both of them."""
         return np.minimum(self.scanned, self.large)
+
+    def judgement(self, place: int, change: LevelChange | None) -> SeriesJudgement:
+        """Return the judgement of the series at this place of `members`, with its change."""
+        level = float(self.detectable[place])
+        scores = float(self.scores[place]), float(self.chances[place])
+        return SeriesJudgement(len(self.values), *scores, level if np.isfinite(level) else None, change)
 
 
 def _detectable(values: Floats, scale: Floats, variance: Floats, memory: Floats, limit: float) -> Floats:

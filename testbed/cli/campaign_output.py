@@ -17,7 +17,7 @@ from testbed.runner.comparison import CampaignOutcome, CriterionRegression, Vari
 from testbed.runner.execution import parse_budget
 from testbed.runner.named_comparisons import COMMAND
 from testbed.runner.report import sweep_page
-from testbed.runner.run import CampaignResult, begin, resume, store_of
+from testbed.runner.run import CampaignResult, run_campaign, store_of
 from testbed.runner.variant import differing
 
 T = TypeVar("T")
@@ -179,11 +179,7 @@ def problem_lines(result: CampaignResult) -> str:
 
 def play(args: argparse.Namespace, asked: Campaign | None, command: str, *, stop_early: bool) -> CampaignResult:
     """Begin the campaign, or go on with the one that `--resume` names; return its result."""
-    budget_s, progress = parse_budget(args.budget), timed_progress()
-    if args.resume:
-        return resume(args.resume, asked, command, budget_s, progress, stop_early=stop_early)
-    assert asked is not None
-    return begin(asked, budget_s, progress, stop_early=stop_early)
+    return run_campaign(asked, args.resume, command, parse_budget(args.budget), timed_progress(), stop_early=stop_early)
 
 
 def or_else(value: T | None, default: T) -> T:

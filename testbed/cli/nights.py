@@ -63,7 +63,7 @@ def _night(
     """Judge the store, and write the page if given; return the night, with its results or those of `made` alone."""
     # An interrupted night may have been resumed days later, and the store may hold other runs, too.
     now = datetime.now(UTC)
-    took = now - made.campaign.begun if made is not None else TONIGHT
+    took = now - made.result.campaign.begun if made is not None else TONIGHT
     wait = PATIENCE if made is not None else timedelta()
     with spark_of(args) as spark:
         done = night(spark, store, include_noisy=args.include_noisy, wait=wait, now=now)
@@ -80,7 +80,7 @@ def _night(
             ran=made.ran if made is not None else None,
             now=now,
             tonight=max(TONIGHT, took),
-            begun=made.campaign.begun if made is not None else None,
+            begun=made.result.campaign.begun if made is not None else None,
             policies=policies.load(store),
         )
         if page is not None:
@@ -94,21 +94,21 @@ def _night(
 
 def report_night(made: "NightRuns", args: argparse.Namespace) -> int:
     """Judge a night, write report and JUnit, print the result; return the exit code: not 0 when a case is missing."""
-    store = Store.open(made.campaign.store)
-    folder = args.out or reports_dir() / made.campaign.id
+    result, campaign = made.result, made.result.campaign.id
+    store = Store.open(result.campaign.store)
+    folder = args.out or reports_dir() / campaign
     page, args.junit = folder / "index.html", args.junit or folder / "junit.xml"
-    campaign = made.campaign.id
-    if not made.state.ran:
-        raise TestbedError(f"nothing of this night could be run: {made.why_ended}; --resume {campaign} goes on")
+    if not result.state.ran:
+        raise TestbedError(f"nothing of this night could be run: {result.why_ended}; --resume {campaign} goes on")
     try:
         done, found = _night(store, args, page, made)
     except TestbedError as error:
         again = f"`testbed nightly --resume {campaign}` judges them"
         raise TestbedError(f"{error}; the night's runs are in the store, and {again}") from error
-    own = {"night": campaign, "complete": made.complete, "ended": made.why_ended}
+    own = {"night": campaign, "complete": result.complete, "ended": result.why_ended}
     report(store, done, found, args, own | {"report": str(page), "junit": str(args.junit)})
-    if not made.complete:
-        print(f"{made.why_ended}; `testbed nightly --resume {campaign}` goes on", file=sys.stderr)
+    if not result.complete:
+        print(f"{result.why_ended}; `testbed nightly --resume {campaign}` goes on", file=sys.stderr)
     print(f"report {page}\njunit {args.junit}", file=sys.stderr)
     return EXIT[worst(found, done.problems)]
 

@@ -10,7 +10,7 @@ from testbed.errors import SoftwareError, TestbedError
 from testbed.hosts import Host
 from testbed.software.cache import artefact
 from testbed.software.commands import find_java
-from testbed.software.maven_project import MavenProject
+from testbed.software.maven import MavenProject
 from testbed.software.release import KafkaRelease
 
 PROJECT = MavenProject("the agent of the defects", Path(__file__).parent / "java")

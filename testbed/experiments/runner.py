@@ -31,6 +31,7 @@ from testbed.experiments.network_readings import LOOK_S, NetworkReadings, measur
 from testbed.experiments.record import Header, clock_readings, commit, defect_records, manifest
 from testbed.experiments.reports import RunFigure, figures, open_store, write_report
 from testbed.experiments.run_topology import run_topology
+from testbed.experiments.spark import spark_session
 from testbed.faults.faults import heal_leftovers
 from testbed.probes.recorder import Recorder
 from testbed.provision.liveness import NotWhole, explained, guarded, why_not_whole
@@ -91,10 +92,11 @@ def run(request: RunRequest, progress: Progress) -> RunResult:
         testbed = _testbed(request, experiment, settings, run_id, stack, progress)
         judgement = run_on(testbed, experiment, settings, request.profile, run_id, store, progress)
     if request.confirm:  # the testbed is removed, or no longer in use
-        from results.spark.session import session  # the import takes a second, and most runs do not need it
-
-        with session() as spark:
-            judgement = confirm(spark, store, [run_id])[run_id]
+        try:
+            with spark_session() as spark:
+                judgement = confirm(spark, store, [run_id])[run_id]
+        except TestbedError as error:
+            raise TestbedError(f"{error}\nrun {run_id}, {judgement.verdict}, is in {store.location}") from error
         progress("judged again from the store, in Spark: the same verdict")
     run_manifest = store.manifest(run_id)
     report = write_report(store, run_manifest, judgement)

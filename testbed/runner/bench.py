@@ -153,14 +153,14 @@ def run_bench(names: Sequence[str], repeats: int, store: str | None, progress: P
     except StoreError as error:
         raise TestbedError(str(error)) from error
     testbed = f"bench-{secrets.token_hex(3)}"
-    plays: list[CommandTiming] = []
-    made: list[Manifest] = []
+    plays: list[tuple[CommandTiming, Manifest]] = []
     for number in range(1, repeats + 1):
         for figure in figures:
             progress(f"round {number} of {repeats}: {figure.name}")
-            plays.append(play(figure, testbed))
-            made.append(record(plays[-1], opened))
-    return BenchResult(_rows(figures, plays, made), opened.location, tuple(each.run_id for each in made))
+            timing = play(figure, testbed)
+            plays.append((timing, record(timing, opened)))
+    rows = tuple(_row(figure, [each for each in plays if each[0].figure == figure]) for figure in figures)
+    return BenchResult(rows, opened.location, tuple(run.run_id for _timing, run in plays))
 
 
 def play(figure: TimedCommand, testbed: str) -> CommandTiming:
@@ -254,21 +254,9 @@ def _engine() -> tuple[str, str]:
     return str(info["ServerVersion"]), str(info["Driver"])
 
 
-def _rows(
-    figures: Sequence[TimedCommand], plays: Sequence[CommandTiming], made: Sequence[Manifest]
-) -> tuple[BenchRow, ...]:
-    rows = []
-    for figure in figures:
-        mine = [(each, run.verdict) for each, run in zip(plays, made, strict=True) if each.figure == figure]
-        well = [each for each, _verdict in mine if not each.exit_code]
-        message = next((each.message for each, _verdict in reversed(mine) if each.exit_code), "")
-        rows.append(
-            BenchRow(
-                figure,
-                tuple(verdict for _each, verdict in mine),
-                tuple(each.seconds for each in well),
-                tuple(each.cpu_s for each in well),
-                message,
-            )
-        )
-    return tuple(rows)
+def _row(figure: TimedCommand, plays: Sequence[tuple[CommandTiming, Manifest]]) -> BenchRow:
+    verdicts = tuple(run.verdict for _timing, run in plays)
+    well = [timing for timing, _run in plays if not timing.exit_code]
+    failed = [timing.message for timing, _run in plays if timing.exit_code]
+    seconds, cpu_s = tuple(each.seconds for each in well), tuple(each.cpu_s for each in well)
+    return BenchRow(figure, verdicts, seconds, cpu_s, failed[-1] if failed else "")

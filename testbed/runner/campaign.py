@@ -10,6 +10,7 @@ from typing import Any
 
 from results.compare import ComparisonRule, Measure, find_measure, measures
 from results.compare.effect import FEWEST_SEPARATED
+from results.contract.document import decode
 from testbed.errors import SoftwareError, UsageError
 from testbed.experiments.reports import open_store
 from testbed.runner.schedule import Slot, grouped
@@ -32,7 +33,7 @@ COMPARING = ("compare", "qualify")
 
 
 EARLIER_FIELDS = {"door": "command", "grounds": "topology_digests"}
-"""Field of a campaign's journal before schema 3 → field."""
+"""Field of an earlier campaign's journal → field."""
 
 
 def default_measures(command: str, variants: Sequence[Variant]) -> tuple[str, ...]:
@@ -41,13 +42,12 @@ def default_measures(command: str, variants: Sequence[Variant]) -> tuple[str, ..
     A comparing command takes compared measures only. If the variants differ in their Kafka alone, they move the same
     data, and measures of the amount moved are left out.
     """
-    every = command not in COMPARING
     alike = command == "qualify" or len({(each.experiment, each.settings, each.topology) for each in variants}) == 1
-    return tuple(each.name for each in measures() if not each.only_on_request and (every or _wanted(each, alike=alike)))
 
+    def wanted(measure: Measure) -> bool:
+        return command not in COMPARING or (measure.compared and (measure.followed or not alike))
 
-def _wanted(measure: Measure, *, alike: bool) -> bool:
-    return measure.compared and (measure.followed or not alike)
+    return tuple(each.name for each in measures() if not each.only_on_request and wanted(each))
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,10 +63,10 @@ class VariantGroup:
     pairs: tuple[tuple[str, str], ...]
 
     @classmethod
-    def from_document(cls, document: Mapping[str, Any]) -> "VariantGroup":
-        """Return the group of a document, which `dataclasses.asdict` and JSON made."""
-        pairs = tuple((baseline, candidate) for baseline, candidate in document["pairs"])
-        return cls(document["name"], tuple(document["labels"]), document["repeats"], pairs)
+    def of(cls, name: str, members: Sequence[Variant], repeats: int, *, compared: bool) -> "VariantGroup":
+        """Return the group of these variants; if `compared`, the last one is compared with each of the others."""
+        labels = tuple(each.label for each in members)
+        return cls(name, labels, repeats, tuple((each, labels[-1]) for each in labels[:-1]) if compared else ())
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +97,7 @@ class Campaign:
     @property
     def slots(self) -> tuple[Slot, ...]:
         """Return every run to be made, in order."""
-        return grouped([(group.labels, group.repeats) for group in self.variant_groups], self.seed)
+        return grouped(tuple((group.labels, group.repeats) for group in self.variant_groups), self.seed)
 
     def group_of(self, slot: Slot) -> tuple[VariantGroup, int]:
         """Return the group of a slot, and the number of the group's first block."""
@@ -125,12 +125,8 @@ class Campaign:
 
     @classmethod
     def from_document(cls, document: Mapping[str, Any]) -> "Campaign":
-        """Return the campaign of a document. Raise KeyError or TypeError when the document is no campaign."""
-        document = {EARLIER_FIELDS.get(name, name): value for name, value in document.items()}
-        variants = tuple(Variant.from_document(each) for each in document["variants"])
-        groups = tuple(VariantGroup.from_document(each) for each in document.get("groups", ()))
-        plain = {name: tuple(document[name]) for name in ("measures", "topology_digests")}
-        return cls(**{**document, **plain, "variants": variants, "groups": groups})
+        """Return the campaign of a document. Raise `DocumentError` when it is none."""
+        return decode(cls, {EARLIER_FIELDS.get(name, name): value for name, value in document.items()}, "campaign")
 
     @property
     def begun(self) -> datetime:

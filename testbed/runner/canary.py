@@ -13,7 +13,6 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from results.contract.canaries import canary_bytes, path_of, put_canaries, to_bytes
@@ -22,7 +21,7 @@ from testbed.errors import TestbedError
 from testbed.hosts import Host
 from testbed.kafka.node import DATA_DIR
 from testbed.network.shape import payload_bytes_per_s
-from testbed.probes.machine import fingerprint
+from testbed.probes.machine import LoadReading, fingerprint
 from testbed.provision.machine import without_cpu_limits
 from testbed.provision.testbed import Testbed
 from testbed.runner.journal import CampaignState, SlotRun
@@ -152,7 +151,7 @@ def memory_s() -> float:
     If the hypervisor has to provide the memory first, writing takes ten times as long. A follower at its NIC's rate
     then waits between two fetches, while everything else stays as fast as before.
     """
-    free = available_memory_bytes(Path("/proc/meminfo").read_text(encoding="ascii"))
+    free = int(LoadReading.here().gauges.get("memory.available", 0))
     blocks, block = max(1, min(MEMORY_BYTES, free // MEMORY_PART) // MIB), b"\1" * MIB
     with mmap.mmap(-1, blocks * MIB) as memory:
         begun = time.perf_counter()
@@ -211,52 +210,33 @@ def look(testbed: Testbed) -> dict[str, float]:
     """
     # A topology may limit a host's CPUs; that is a property of the variant, and not of the machine.
     with without_cpu_limits(testbed.engine, testbed.name, testbed.topology.hosts):
-        return _look(testbed)
-
-
-def _look(testbed: Testbed) -> dict[str, float]:
-    os.sync()  # the canary must not wait for writes of the last run
-    cpu, memory, fsync = cpu_s(), memory_s(), fsync_s(testbed)
-    nic, fixed = network(testbed)
+        os.sync()  # the canary must not wait for writes of the last run
+        cpu, memory, fsync = cpu_s(), memory_s(), fsync_s(testbed)
+        nic, fixed = network(testbed)
     return {"cpu": cpu, "memory": memory, "fsync": fsync, "nic": nic, "transfer": fixed}
-
-
-def available_memory_bytes(meminfo: str) -> int:
-    """Return `MemAvailable` of /proc/meminfo's text."""
-    kib = next((line.split()[1] for line in meminfo.splitlines() if line.startswith("MemAvailable:")), "0")
-    return int(kib) * 1024
 
 
 NIC_LOWEST, NIC_HIGHEST = 0.90, 1.10
 """Wider than the limits that a run is judged by: a canary of 1 s is less precise than a run's own measurement."""
 
 
-@dataclass(frozen=True, slots=True)
-class EnvironmentClass:
-    """The fields of an environment class, and its short name."""
-
-    fields: Mapping[str, Any]
-
-    @property
-    def key(self) -> str:
-        """Return the short name, which is the same for all environments with the same fields."""
-        text = json.dumps(dict(self.fields), sort_keys=True, separators=(",", ":"))
-        return hashlib.sha256(text.encode()).hexdigest()[:12]
+def environment_key(fields: Mapping[str, Any]) -> str:
+    """Return the short name of an environment class; environments with the same fields have the same name."""
+    text = json.dumps(dict(fields), sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()[:12]
 
 
-def classify(machine: Mapping[str, Any], engine: str, storage_driver: str, image: str, nic: float) -> EnvironmentClass:
-    """Return the class of an environment; `nic` is the canary's share of the declared rate. Pure.
+def classify(machine: Mapping[str, Any], engine: str, storage_driver: str, image: str, nic: float) -> dict[str, Any]:
+    """Return the fields of an environment class; `nic` is the canary's share of the declared rate. Pure.
 
     Kafka and the topology are no fields of it, because variants differ in them.
     """
     network = "as declared" if NIC_LOWEST <= nic <= NIC_HIGHEST else "off its rate"
-    return EnvironmentClass(
-        {**machine, "engine": engine, "storage_driver": storage_driver, "image": image, "network": network}
-    )
+    return {**machine, "engine": engine, "storage_driver": storage_driver, "image": image, "network": network}
 
 
-def environment(testbed: Testbed, nic: float) -> EnvironmentClass:
-    """Return the current environment class of `testbed`."""
+def environment(testbed: Testbed, nic: float) -> dict[str, Any]:
+    """Return the fields of the current environment class of `testbed`."""
     platform = testbed.provider.platform()
     return classify(fingerprint(), platform.engine, platform.storage_driver, testbed.state.digests["image"], nic)
 

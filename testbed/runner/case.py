@@ -3,7 +3,7 @@
 import json
 import secrets
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
@@ -21,7 +21,7 @@ from results.criteria.criterion import FACTS
 from results.criteria.judgement import catalogue, noisy
 from testbed.errors import TestbedError
 from testbed.experiments.reports import write_report
-from testbed.experiments.runner import run_on
+from testbed.experiments.runner import Progress, run_on
 from testbed.probes.recorder import Recorder
 from testbed.provision.testbed import Testbed
 from testbed.runner.executor import bounded
@@ -86,7 +86,6 @@ def worst(endings: Sequence[Ending]) -> Ending:
     return min(endings, key=WORST.index, default="not done")
 
 
-Progress = Callable[[str], None]
 EVIDENCE = "evidence"
 MOST_SHOWN = 3
 
@@ -119,7 +118,9 @@ class CaseRun:
             with bounded(what, limit_s, evidence, self._recorder, lambda: self.testbed, BaseException):
                 yield
         except BaseException as error:
-            self._outcome(str(error) or type(error).__name__).write(self.folder)
+            names = self.case.name, self.resolved.experiment.name, self.resolved.topology.name
+            why, seconds = str(error) or type(error).__name__, time.monotonic() - self._begun
+            CaseOutcome(*names, None, None, why, seconds, str(self.folder), self._before).write(self.folder)
             raise
 
     def run(self, testbed: Testbed, store: Store, progress: Progress) -> CaseOutcome:
@@ -131,14 +132,7 @@ class CaseRun:
         experiment = self.resolved.experiment
         run_id = new_run_id(experiment.name, datetime.now(UTC), secrets.token_hex(3))
         judgement = run_on(
-            testbed,
-            experiment,
-            self.resolved.settings,
-            self._profile,
-            run_id,
-            store,
-            progress,
-            recorder=self._recorder,
+            testbed, experiment, self.resolved.settings, self._profile, run_id, store, progress, recorder=self._recorder
         )
         report = write_report(store, store.manifest(run_id), judgement)
         self.folder.mkdir(parents=True, exist_ok=True)
@@ -157,11 +151,6 @@ class CaseRun:
         )
         outcome.write(self.folder)
         return outcome
-
-    def _outcome(self, why: str) -> CaseOutcome:
-        seconds = time.monotonic() - self._begun
-        names = self.case.name, self.resolved.experiment.name, self.resolved.topology.name
-        return CaseOutcome(*names, None, None, why, seconds, str(self.folder), self._before)
 
 
 def reason(judgement: Judgement) -> str:

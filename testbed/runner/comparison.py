@@ -158,14 +158,10 @@ def _rows(campaign: Campaign, state: CampaignState) -> tuple[VariantRow, ...]:
                 {name: statistics.median(found) for name, found in known.items()},
                 {name: (min(found), max(found)) for name, found in known.items()},
                 tuple(ran.done.run_id for ran in runs),
-                tuple(_in_words(ran) for ran in runs if _bad(ran)),
+                tuple(_in_words(ran) for ran in runs if ran.done.verdict != "pass"),
             )
         )
     return tuple(rows)
-
-
-def _bad(ran: SlotRun) -> bool:
-    return ran.done.verdict != "pass"
 
 
 def _in_words(ran: SlotRun) -> str:

@@ -1,19 +1,20 @@
 """What was found of each defect, and what was found where there was none: from a campaign's runs to a table. Pure."""
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Literal
 
 from results.compare.effect import binomial_interval
-from results.compare.qualification import judge_cells
+from results.compare.qualification import VersionResult, judge_cells
 from results.compare.render import comparison_row
 from results.contract.defect import DefectRecord
 from testbed.defects.parse import parse_defect
 from testbed.runner.campaign import Campaign, VariantGroup
 from testbed.runner.comparison import outcome
 from testbed.runner.journal import CampaignState, SlotRun
-from testbed.runner.pairing import by_block
+from testbed.runner.pairing import GroupRuns, by_group
 from testbed.runner.qualification import cells_of
 from testbed.runner.replayed_nights import NightChange
 
@@ -21,6 +22,8 @@ Result = Literal["found", "missed", "inconclusive", "did not act", "not run"]
 """What one play of a defect came to. Of healthy brokers, `found` is a false alarm."""
 DefectsOf = Callable[[str], Sequence[DefectRecord]]
 """The defects in the manifest of a run."""
+Acted = Callable[[Sequence[str]], bool]
+"""Whether a defect acted in one of the runs."""
 ReportedChanges = Callable[[Sequence[Sequence[str]]], Sequence[NightChange]]
 """The changes that are reported when runs are judged night by night; one list of runs for each night."""
 _STEP = re.compile(r"[0-9]+-[a-z0-9-]+\.")
@@ -127,28 +130,28 @@ def detections(
 
     `reported` judges nights; only a campaign with a history needs it.
     """
-    found, first = [], 0
-    history: Sequence[Mapping[str, SlotRun]] | None = None
-    for group in campaign.variant_groups:
+    found = []
+    history: list[list[str]] | None = None
+    for runs in by_group(campaign, state):
+        group = runs.group
         if group.name == HISTORY:
-            history = by_block(campaign, state)[first : first + group.repeats]
-            first += group.repeats
+            history = _run_ids(runs)
             continue
         variant = campaign.variant(group.labels[-1])
         requests = [parse_defect(each) for each in variant.defects]
         expected = tuple(dict.fromkeys(name for each in requests for name in each.defect.found_by))
+        acted = partial(_acted, defects_of if variant.defects else None)
         if group.pairs:
-            trials: tuple[DefectTrial, ...] = (_compared(campaign, state, group, first, defects_of),)
+            trials = [_compared(campaign, state, runs, acted)]
         elif qualifies(group):
-            trials = (_qualified(campaign, state, group, first, defects_of),)
+            trials = [_qualified(cells_of(campaign, state, runs), acted)]
         elif history is not None:
-            trials = (_nights(campaign, state, group, first, defects_of, history, reported),)
+            trials = [_nights(runs, acted, history, reported)]
         else:
-            trials = _runs(campaign, state, group, first, defects_of)
+            trials = [_played(group, *each, acted) for each in zip(runs.blocks, runs.failures, strict=True)]
         suite = runs_suite(group)
         experiment, shown = ("suite brief", ()) if suite else (variant.experiment, variant.settings)
-        found.append(DefectDetection(group.name, variant.defects, experiment, shown, trials, expected))
-        first += group.repeats
+        found.append(DefectDetection(group.name, variant.defects, experiment, shown, tuple(trials), expected))
     return found
 
 
@@ -162,35 +165,48 @@ def with_causes(found: DefectDetection, causes_of: Callable[[str], Sequence[str]
     return replace(found, trials=tuple(trials))
 
 
-def _runs(
-    campaign: Campaign, state: CampaignState, group: VariantGroup, first: int, defects_of: DefectsOf
-) -> tuple[DefectTrial, ...]:
-    """Return a trial for each block of a group whose runs are judged one by one."""
-    blocks = by_block(campaign, state)[first : first + group.repeats]
-    why = _why_by_block(campaign, state)
-    several = runs_suite(group)
-    found = []
-    for number, runs in enumerate(blocks, first):
-        ran = [
-            (f"{label.rpartition(', ')[2]}: " if several else "", runs[label])
-            for label in group.labels
-            if label in runs
-        ]
-        broken = any(campaign.variant(label).defects for label in group.labels)
-        found.append(_trial(ran, why.get(number, "not reached"), defects_of if broken else None))
-    return tuple(found)
+def _acted(defects_of: DefectsOf | None, run_ids: Sequence[str]) -> bool:
+    """Return whether a defect acted in one of the runs; true of healthy brokers, for which `defects_of` is None."""
+    return defects_of is None or any(each.acted is not None for run_id in run_ids for each in defects_of(run_id))
 
 
-def _qualified(
-    campaign: Campaign, state: CampaignState, group: VariantGroup, first: int, defects_of: DefectsOf
-) -> DefectTrial:
+def _says_nothing(ids: tuple[str, ...], broken: Sequence[str], acted: Acted, why: str) -> DefectTrial | None:
+    """Return the trial if no broken broker ran, or if the defect did not act; otherwise None."""
+    if not broken:
+        return DefectTrial("not run", ids, why=why or "not reached")
+    return None if acted(broken) else DefectTrial("did not act", ids)
+
+
+def _not_found(ids: tuple[str, ...], ran: Iterable[SlotRun]) -> DefectTrial:
+    unsure = ", ".join(each.done.run_id for each in ran if each.done.verdict != "pass")
+    return DefectTrial("inconclusive" if unsure else "missed", ids, why=unsure)
+
+
+def _run_ids(runs: GroupRuns) -> list[list[str]]:
+    """Return the runs of each block."""
+    return [[ran.done.run_id for ran in block.values()] for block in runs.blocks]
+
+
+def _played(group: VariantGroup, block: Mapping[str, SlotRun], failure: str, acted: Acted) -> DefectTrial:
+    """Return the trial of a block whose runs are judged one by one."""
+    ran = {label: block[label] for label in group.labels if label in block}
+    ids = tuple(each.done.run_id for each in ran.values())
+    if trial := _says_nothing(ids, ids, acted, failure):
+        return trial
+    by = tuple(
+        f"{label.rpartition(', ')[2]}: {name}" if runs_suite(group) else name
+        for label, each in ran.items()
+        for name in each.done.failed
+    )
+    return DefectTrial("found", ids, by) if by else _not_found(ids, ran.values())
+
+
+def _qualified(cells: Sequence[VersionResult], acted: Acted) -> DefectTrial:
     """Return the trial of a scenario that `testbed qualify` runs once with each version, and again when in doubt."""
-    *baselines, candidate = cells_of(campaign, state, group, first, by_block(campaign, state))
-    ids = tuple(run_id for each in (*baselines, candidate) for run_id in each.ids)
-    if not candidate.ids:
-        return DefectTrial("not run", ids, why=candidate.missing or "not reached")
-    if campaign.variant(group.labels[-1]).defects and not _acted(candidate.ids, defects_of):
-        return DefectTrial("did not act", ids)
+    *baselines, candidate = cells
+    ids = tuple(run_id for each in cells for run_id in each.ids)
+    if trial := _says_nothing(ids, candidate.ids, acted, candidate.missing):
+        return trial
     said = judge_cells(candidate, baselines)
     why = "; ".join(said.reasons)
     if said.verdict == "REGRESSED":
@@ -198,82 +214,41 @@ def _qualified(
     return DefectTrial("missed" if said.verdict == "OK" else "inconclusive", ids, why=why)
 
 
-def _nights(
-    campaign: Campaign,
-    state: CampaignState,
-    group: VariantGroup,
-    first: int,
-    defects_of: DefectsOf,
-    history: Sequence[Mapping[str, SlotRun]],
-    reported: ReportedChanges,
-) -> DefectTrial:
+def _nights(runs: GroupRuns, acted: Acted, history: list[list[str]], reported: ReportedChanges) -> DefectTrial:
     """Return the trial of the nights of a group, after the nights of the history."""
-    blocks = by_block(campaign, state)[first : first + group.repeats]
-    before = [[ran.done.run_id for ran in runs.values()] for runs in history]
-    nights = [[ran.done.run_id for ran in runs.values()] for runs in blocks if runs]
-    ids = tuple(run_id for runs in nights for run_id in runs)
-    if not ids:
-        why = _why_by_block(campaign, state)
-        reason = next((why[block] for block in range(first, first + group.repeats) if block in why), "not reached")
-        return DefectTrial("not run", ids, why=reason)
-    if campaign.variant(group.labels[-1]).defects and not _acted(ids, defects_of):
-        return DefectTrial("did not act", ids)
-    changes = [replace(c, night=c.night - len(before)) for c in reported([*before, *nights]) if c.night > len(before)]
+    nights = [night for night in _run_ids(runs) if night]
+    ids = tuple(run_id for night in nights for run_id in night)
+    if trial := _says_nothing(ids, ids, acted, _first(runs.failures)):
+        return trial
+    before = len(history)
+    changes = [replace(each, night=each.night - before) for each in reported([*history, *nights])]
+    changes = [each for each in changes if each.night > 0]
     if changes:
         by = tuple(dict.fromkeys(f"{each.scenario}: {each.metric}" for each in changes))
         return DefectTrial("found", ids, by, "; ".join(map(str, changes)), min(each.night for each in changes))
-    unsure = [ran.done.run_id for runs in blocks for ran in runs.values() if ran.done.verdict == "inconclusive"]
-    return DefectTrial("inconclusive", ids, why=", ".join(unsure)) if unsure else DefectTrial("missed", ids)
+    ran = [each for block in runs.blocks for each in block.values()]
+    return _not_found(ids, [each for each in ran if each.done.verdict == "inconclusive"])
 
 
-def _why_by_block(campaign: Campaign, state: CampaignState) -> dict[int, str]:
-    """Return for each block with a failed run the reason of its last failure."""
-    block = {slot.index: slot.block for slot in campaign.slots}
-    return {block[failure.slot]: failure.why for failure in state.failures}
+def _first(failures: Iterable[str]) -> str:
+    return next(filter(None, failures), "")
 
 
-def _trial(ran: Sequence[tuple[str, SlotRun]], why: str, defects_of: DefectsOf | None) -> DefectTrial:
-    """Return the trial of some runs, each with the prefix of its criteria; `defects_of` None for healthy brokers."""
-    ids = tuple(each.done.run_id for _prefix, each in ran)
-    if not ran:
-        return DefectTrial("not run", ids, why=why)
-    if defects_of is not None and not _acted(ids, defects_of):
-        return DefectTrial("did not act", ids)
-    by = tuple(f"{prefix}{name}" for prefix, each in ran for name in each.done.failed)
-    if by:
-        return DefectTrial("found", ids, by)
-    unsure = [each.done.run_id for _prefix, each in ran if each.done.verdict != "pass"]
-    return DefectTrial("inconclusive", ids, why=", ".join(unsure)) if unsure else DefectTrial("missed", ids)
-
-
-def _acted(run_ids: Sequence[str], defects_of: DefectsOf) -> bool:
-    return any(each.acted is not None for run_id in run_ids for each in defects_of(run_id))
-
-
-def _compared(
-    campaign: Campaign, state: CampaignState, group: VariantGroup, first: int, defects_of: DefectsOf
-) -> DefectTrial:
+def _compared(campaign: Campaign, state: CampaignState, runs: GroupRuns, acted: Acted) -> DefectTrial:
     """Return the trial of a comparison: judged as `testbed compare` judges these two variants alone."""
-    baseline, candidate = group.pairs[0]
-    blocks = by_block(campaign, state)[first : first + group.repeats]
-    ran = [runs[label] for runs in blocks for label in (baseline, candidate) if label in runs]
-    broken = tuple(runs[candidate].done.run_id for runs in blocks if candidate in runs)
-    ids = tuple(each.done.run_id for each in ran)
-    if not broken:
-        why = _why_by_block(campaign, state)
-        reason = next((why[block] for block in range(first, first + group.repeats) if block in why), "not reached")
-        return DefectTrial("not run", ids, why=reason)
-    if campaign.variant(candidate).defects and not _acted(broken, defects_of):
-        return DefectTrial("did not act", ids)
+    group, [(baseline, candidate)] = runs.group, runs.group.pairs
+    ids = tuple(block[label].done.run_id for block in runs.blocks for label in (baseline, candidate) if label in block)
+    broken = [block[candidate].done.run_id for block in runs.blocks if candidate in block]
+    if trial := _says_nothing(ids, broken, acted, _first(runs.failures)):
+        return trial
     others = tuple(group if each == group else replace(each, pairs=()) for each in campaign.variant_groups)
     pair = tuple(campaign.variant(label) for label in (baseline, candidate))
     judged = outcome(replace(campaign, command="compare", variants=pair, groups=others), state)
     different = [each for each in judged.findings if each.verdict in ("REGRESSED", "IMPROVED")]
     worse = [each.criterion for each in judged.broken if each.verdict == "REGRESSED"]
-    reason = "; ".join(str(comparison_row(each, candidate)) for each in different)
     if different or worse:
         by = (*(each.comparison.measure.name for each in different), *worse)
-        return DefectTrial("found", ids, by, reason)
+        return DefectTrial("found", ids, by, "; ".join(str(comparison_row(each, candidate)) for each in different))
     unsure = [each for each in judged.findings if each.verdict != "OK"]
     doubts = "; ".join(f"{each.comparison.measure.name} {each.verdict}" for each in unsure)
     return DefectTrial("inconclusive" if unsure or not judged.findings else "missed", ids, why=doubts)

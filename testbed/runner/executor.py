@@ -19,13 +19,12 @@ from results.contract.store import Store
 from results.criteria import Judgement, judge
 from results.criteria.judgement import sound
 from testbed.errors import TestbedError
-from testbed.experiments.runner import run_on
-from testbed.hosts import Daemon
+from testbed.experiments.runner import Progress, run_on
 from testbed.paths import data_dir
 from testbed.probes.recorder import Recorder
 from testbed.provision.testbed import Testbed
 from testbed.runner.campaign import Campaign
-from testbed.runner.canary import discard_canaries, environment, keep_canaries, look, medians
+from testbed.runner.canary import discard_canaries, environment, environment_key, keep_canaries, look, medians
 from testbed.runner.execution import MeasuredRun
 from testbed.runner.journal import CanaryReading
 from testbed.runner.testbed_pool import TestbedPool
@@ -99,30 +98,22 @@ def keep_evidence(folder: Path, recorder: Recorder, testbed: Testbed | None) -> 
     folder.mkdir(parents=True, exist_ok=True)
     pq.write_table(samples_table(recorder.samples()), folder / "samples.parquet", compression="zstd")
     pq.write_table(events_table(recorder.events()), folder / "events.parquet", compression="zstd")
+    if testbed is None:
+        return
     missing = []
-    for host in testbed.topology.hosts if testbed is not None else ():
-        assert testbed is not None
+    for host in testbed.topology.hosts:
         try:
             daemon = testbed.daemon(host.name)
             if daemon is None:
                 continue
-            if host.role.runs_kafka:
-                _stacks(daemon)
+            if host.role.runs_kafka and daemon.pid() is not None:
+                daemon.signal("QUIT")  # the JVM writes its threads' stacks into its log
             log = testbed.hosts[host.name].run(["cat", daemon.log], timeout_s=_LOG_TIMEOUT_S).stdout
             (folder / f"{host.name}.log").write_text(log, encoding="utf-8")
         except TestbedError as error:
             missing.append(f"{host.name}: {error}")
     if missing:
         (folder / "missing.txt").write_text("\n".join(missing) + "\n", encoding="utf-8")
-
-
-def _stacks(node: Daemon) -> None:
-    """Make the JVM write the stacks of its threads into its log. Do nothing when it does not run."""
-    if node.pid() is not None:
-        node.signal("QUIT")
-
-
-Progress = Callable[[str], None]
 
 
 @contextmanager
@@ -181,8 +172,8 @@ class TestbedExecutor(AbstractContextManager["TestbedExecutor"]):
         if self._last is not None:
             keep_canaries(self._store, self._last, medians([before, reading]), self._progress)
             self._last = None
-        found = environment(testbed, reading["nic"])
-        return CanaryReading(reading, found.key, found.fields)
+        fields = environment(testbed, reading["nic"])
+        return CanaryReading(reading, environment_key(fields), fields)
 
     def run(self, variant: Variant, run_id: str) -> MeasuredRun:
         """See `Executor.run`."""
@@ -223,13 +214,13 @@ def measured(run: Manifest, judgement: Judgement) -> MeasuredRun:
     """Return the values of a run that the journal keeps. Pure."""
     verdicts: dict[str, set[str]] = {}
     for each in judgement.criteria:
-        verdicts.setdefault(_where(each.name, each.host, each.direction), set()).add(each.verdict)
-    failed = tuple(name for name, found in verdicts.items() if "fail" in found)
-    kept = tuple(name for name, found in verdicts.items() if found == {"pass"})
-    software = run.versions.jars_digest or ""
-    values = values_of(run, judgement.measures)
-    return MeasuredRun(judgement.verdict, values, failed, software, kept, sound(judgement))
-
-
-def _where(*parts: str | None) -> str:
-    return " ".join(part for part in parts if part)
+        where = " ".join(filter(None, (each.name, each.host, each.direction)))
+        verdicts.setdefault(where, set()).add(each.verdict)
+    return MeasuredRun(
+        judgement.verdict,
+        values_of(run, judgement.measures),
+        failed=tuple(name for name, found in verdicts.items() if "fail" in found),
+        software=run.versions.jars_digest or "",
+        kept=tuple(name for name, found in verdicts.items() if found == {"pass"}),
+        sound=sound(judgement),
+    )

@@ -7,12 +7,13 @@ commands from the file. If a kill truncates the last line, it is dropped; damage
 import contextlib
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from io import FileIO
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
+from results.contract import document as documents
 from results.contract import durable
 from results.contract.untrusted import parse_json
 from results.contract.verdict import Verdict
@@ -73,7 +74,6 @@ class RunsConfirmed:
     run_ids: tuple[str, ...]
 
 
-T = TypeVar("T")
 JournalEntry = CanaryReading | RunBegun | RunDone | RunFailed | RunsConfirmed
 _KINDS: Mapping[str, type[JournalEntry]] = {
     "canary": CanaryReading,
@@ -91,14 +91,9 @@ def encode(entry: JournalEntry) -> dict[str, Any]:
 
 
 def decode(document: Mapping[str, Any]) -> JournalEntry:
-    """Return the entry of an object that `encode` and JSON made. Raise KeyError or TypeError when it is no entry."""
-    kind = _KINDS[document["entry"]]
-    fields: dict[str, Any] = {name: value for name, value in document.items() if name != "entry"}
-    return kind(**{name: _plain(value) for name, value in fields.items()})
-
-
-def _plain(value: Any) -> Any:
-    return tuple(value) if isinstance(value, list) else value
+    """Return the entry of an object that `encode` and JSON made. Raise KeyError or `DocumentError` when it is none."""
+    kind = document["entry"]
+    return documents.decode(_KINDS[kind], {name: each for name, each in document.items() if name != "entry"}, kind)
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,36 +127,29 @@ def campaign_state(entries: Sequence[JournalEntry]) -> CampaignState:
     begun: dict[int, RunBegun] = {}
     opening: dict[int, tuple[CanaryReading, ...]] = {}
     waiting: list[int] = []
-    latest: tuple[CanaryReading, ...] = ()
+    failures: list[RunFailed] = []
+    canaries: list[CanaryReading] = []
+    confirmed: set[str] = set()
     for entry in entries:
         match entry:
             case CanaryReading():
-                latest = (entry,)
+                canaries.append(entry)
                 for index in waiting:
-                    ran[index] = SlotRun(ran[index].done, ran[index].before, latest)
+                    ran[index] = SlotRun(ran[index].done, ran[index].before, (entry,))
                 waiting.clear()
             case RunBegun():
-                begun[entry.slot], opening[entry.slot] = entry, latest
+                begun[entry.slot], opening[entry.slot] = entry, tuple(canaries[-1:])
             case RunDone():
                 begun.pop(entry.slot, None)
                 ran[entry.slot] = SlotRun(entry, opening.get(entry.slot, ()), ())
                 waiting.append(entry.slot)
             case RunFailed():
                 begun.pop(entry.slot, None)
+                failures.append(entry)
             case RunsConfirmed():
-                pass
-    return CampaignState(
-        ran=ran,
-        unfinished=tuple(begun.values()),
-        failures=tuple(_of(RunFailed, entries)),
-        canaries=tuple(_of(CanaryReading, entries)),
-        confirmed=frozenset(run for entry in _of(RunsConfirmed, entries) for run in entry.run_ids),
-        closed=not waiting,
-    )
-
-
-def _of(kind: type[T], entries: Iterable[JournalEntry]) -> Iterable[T]:
-    return (entry for entry in entries if isinstance(entry, kind))
+                confirmed.update(entry.run_ids)
+    unfinished = tuple(begun.values())
+    return CampaignState(ran, unfinished, tuple(failures), tuple(canaries), frozenset(confirmed), not waiting)
 
 
 SCHEMA = 1

@@ -1,7 +1,7 @@
 """Named comparisons: an experiment with axes, whose variants are interleaved under the same load."""
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from testbed.runner.variant import Variant, product
@@ -36,10 +36,10 @@ class NamedComparison:
 
         Raise `UsageError` when a setting is wrong.
         """
-        own = {word.partition("=")[0]: word for word in self.axes}
+        own = _by_name(self.axes)
         if "storage" in own and os.environ.get(VARIABLE) and topology is None:
             own["storage"] += f",{SHARED}"
-        own |= {word.partition("=")[0]: word for word in given}
+        own |= _by_name(given)
         base = Variant(self.experiment, self.experiment, profile, (), kafka, topology)
         first = self._labelled(base, own, given, [self.baseline] if self.baseline else [])
         combined = product(base, list(own.values()))
@@ -54,14 +54,19 @@ class NamedComparison:
         self, base: Variant, own: Mapping[str, str], given: Sequence[str], wanted: Sequence[LabelledSettings]
     ) -> list[Variant]:
         """Return the variants `wanted`, except those with a setting that `given` replaces."""
-        replaced = {word.partition("=")[0] for word in given if word not in self.axes}
+        replaced = _by_name(word for word in given if word not in self.axes).keys()
         common = {name: word for name, word in own.items() if "," not in word}
         found = []
         for label, words in wanted:
-            settings = {word.partition("=")[0]: word for word in words}
+            settings = _by_name(words)
             if not replaced & settings.keys():
                 found.append(replace(base, label=label, settings=tuple((common | settings).values())))
         return found
+
+
+def _by_name(words: Iterable[str]) -> dict[str, str]:
+    """Return `NAME=VALUE` texts by their names."""
+    return {word.partition("=")[0]: word for word in words}
 
 
 _BATCHING = (

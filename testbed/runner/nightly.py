@@ -5,7 +5,7 @@ A night is a campaign with the usual journal, canaries, budget and resume. Its v
 """
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from results.compare import find_measure
@@ -14,10 +14,11 @@ from results.nights.earlier_values import EarlierValues, earlier_values, in_doub
 from results.nights.values import scenario_id
 from results.series.calculator import FEWEST_AFTER
 from testbed.errors import UsageError
+from testbed.experiments.runner import Progress
 from testbed.runner.campaign import NIGHTLY, Campaign, lasting_kafka, new_campaign
 from testbed.runner.comparison import not_made
-from testbed.runner.journal import CampaignState, RunDone, campaign_state, opened
-from testbed.runner.run import NeedlessSlots, Progress, begin, resume
+from testbed.runner.journal import CampaignState, RunDone, opened
+from testbed.runner.run import CampaignResult, NeedlessSlots, run_campaign
 from testbed.runner.schedule import Slot
 from testbed.runner.variant import Resolved, Variant, of_case, resolve
 from testbed.suites.suite import Case, find_suite
@@ -30,23 +31,13 @@ MOST = FEWEST_AFTER
 
 @dataclass(frozen=True, slots=True)
 class NightRuns:
-    """The runs of a night. `problems` names the missing runs; `complete` is True when nothing is left to resume."""
+    """The runs of a night, and the ids of its scenarios: to run, and run."""
 
-    campaign: Campaign
-    state: CampaignState
-    why_ended: str
-    complete: bool
-    scenarios: frozenset[str] = frozenset()
-    """The ids of the scenarios to run."""
-    ran: frozenset[str] = frozenset()
-    """The ids of the scenarios that were run."""
-    needless: frozenset[int] = frozenset()
-    """The slots whose runs were not needed."""
-
-    @property
-    def problems(self) -> tuple[str, ...]:
-        """Return the cases without a run, and the reasons."""
-        return not_made(self.campaign, self.state, self.why_ended, self.needless)
+    result: CampaignResult
+    scenarios: frozenset[str]
+    ran: frozenset[str]
+    problems: tuple[str, ...]
+    """The cases without a run that was needed, and the reasons."""
 
 
 def variants(cases: Sequence[Case], profile: str, kafka: str | None, times: int = 1) -> list[Variant]:
@@ -66,19 +57,15 @@ def needless_slots(known: Mapping[str, str], earlier: EarlierValues) -> Needless
     `known` is the scenario of each variant.
     """
 
-    def of_campaign(campaign: Campaign) -> Callable[[Slot, CampaignState], bool]:
-        first = {slot.variant: slot.index for slot in campaign.slots}
+    def needless(campaign: Campaign, slot: Slot, state: CampaignState) -> bool:
+        case = _ONCE_MORE.sub("", slot.variant)
+        first = next((each.index for each in campaign.slots if each.variant == case), None)
+        if case == slot.variant or first is None:
+            return False
+        ran = state.ran.get(first)
+        return ran is None or not _doubtful(ran.done, known[case], earlier)
 
-        def needless(slot: Slot, state: CampaignState) -> bool:
-            case = _ONCE_MORE.sub("", slot.variant)
-            if case == slot.variant or case not in first:
-                return False
-            ran = state.ran.get(first[case])
-            return ran is None or not _doubtful(ran.done, known[case], earlier)
-
-        return needless
-
-    return of_campaign
+    return needless
 
 
 def _doubtful(done: RunDone, scenario: str, earlier: EarlierValues) -> bool:
@@ -91,11 +78,6 @@ def _doubtful(done: RunDone, scenario: str, earlier: EarlierValues) -> bool:
 def scenario_of(wanted: Resolved) -> str:
     """Return the scenario's id under which a store's nights have the runs of a variant."""
     return scenario_id(wanted.experiment.name, {**wanted.settings, "topology": wanted.topology.name})
-
-
-def _by_label(campaign: Campaign) -> dict[str, str]:
-    """Return the scenario of each variant of a night."""
-    return {variant.label: scenario_of(resolve(variant)) for variant in campaign.variants}
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,9 +102,8 @@ def new_night(wanted: NightRequest) -> Campaign:
     """
     profile, kafka, seed = wanted.profile or PROFILE, wanted.kafka, 1 if wanted.seed is None else wanted.seed
     cases = find_suite(wanted.suite or SUITE).cases(profile, wanted.only)
-    if wanted.repeats is not None:
-        return new_campaign(NIGHTLY, variants(cases, profile, kafka), wanted.repeats, seed, store=wanted.store)
-    return new_campaign(NIGHTLY, variants(cases, profile, kafka, MOST), 1, seed, store=wanted.store)
+    times, repeats = (MOST, 1) if wanted.repeats is None else (1, wanted.repeats)
+    return new_campaign(NIGHTLY, variants(cases, profile, kafka, times), repeats, seed, store=wanted.store)
 
 
 def not_run(wanted: NightRequest) -> dict[str, str]:
@@ -138,7 +119,7 @@ def require_same(campaign_id: str, wanted: NightRequest) -> None:
     with opened(campaign_id) as journal:
         campaign = journal.campaign
     if campaign.command != NIGHTLY:
-        return  # `resume` refuses a campaign of another command
+        return  # `run_campaign` refuses a campaign of another command
     first = campaign.variants[0]
     own = NightRequest(None, (), first.profile, first.kafka, campaign.repeats, campaign.seed, campaign.store)
     asked = replace(wanted, kafka=lasting_kafka(wanted.kafka), store=wanted.store and Store.open(wanted.store).location)
@@ -168,16 +149,13 @@ def run_night(asked: Campaign | None, campaign_id: str | None, budget_s: float |
     else:
         assert asked is not None
         planned = asked
-    known = _by_label(planned) if planned.command == NIGHTLY else {}
+    nightly = planned.command == NIGHTLY  # `run_campaign` refuses a campaign of another command
+    known = {each.label: scenario_of(resolve(each)) for each in planned.variants} if nightly else {}
     before = earlier_values(Store.open(planned.store), set(known.values()), planned.begun)
     needless = needless_slots(known, before)
-    if campaign_id is not None:
-        result = resume(campaign_id, None, NIGHTLY, budget_s, progress, stop_early=False, needless=needless)
-    else:
-        result = begin(planned, budget_s, progress, stop_early=False, needless=needless)
-    with opened(result.campaign.id) as journal:
-        so = campaign_state(journal.entries)
-    ran = frozenset(known[slot.variant] for slot in result.campaign.slots if slot.index in so.ran)
-    skipped = frozenset(slot.index for slot in result.campaign.slots if needless(result.campaign)(slot, so))
-    scenarios = frozenset(known.values())
-    return NightRuns(result.campaign, so, result.why_ended, result.complete, scenarios, ran, skipped)
+    result = run_campaign(asked, campaign_id, NIGHTLY, budget_s, progress, needless=needless)
+    campaign, state = result.campaign, result.state
+    ran = frozenset(known[slot.variant] for slot in campaign.slots if slot.index in state.ran)
+    skipped = frozenset(slot.index for slot in campaign.slots if needless(campaign, slot, state))
+    problems = not_made(campaign, state, result.why_ended, skipped)
+    return NightRuns(result, frozenset(known.values()), ran, problems)

@@ -1,10 +1,11 @@
 """Pairs of two variants' runs in the blocks of a campaign, and what else differed between the two runs. Pure."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from results.compare import CriterionTally, Pair, find_measure, moved
 from results.compare.judgement import ANY
-from testbed.runner.campaign import Campaign
+from testbed.runner.campaign import Campaign, VariantGroup
 from testbed.runner.journal import CampaignState, CanaryReading, SlotRun
 
 
@@ -15,6 +16,27 @@ def by_block(campaign: Campaign, state: CampaignState) -> tuple[Mapping[str, Slo
         if slot.index in state.ran:
             blocks[slot.block][slot.variant] = state.ran[slot.index]
     return tuple(blocks)
+
+
+@dataclass(frozen=True, slots=True)
+class GroupRuns:
+    """The runs of a group so far: each block's by variant, and each block's last failure; empty without one."""
+
+    group: VariantGroup
+    blocks: tuple[Mapping[str, SlotRun], ...]
+    failures: tuple[str, ...]
+
+
+def by_group(campaign: Campaign, state: CampaignState) -> tuple[GroupRuns, ...]:
+    """Return the runs of each group, in order."""
+    blocks, block_of = by_block(campaign, state), {slot.index: slot.block for slot in campaign.slots}
+    why = {block_of[failure.slot]: failure.why for failure in state.failures}
+    found, first = [], 0
+    for group in campaign.variant_groups:
+        own = range(first, first + group.repeats)
+        found.append(GroupRuns(group, tuple(blocks[n] for n in own), tuple(why.get(n, "") for n in own)))
+        first += group.repeats
+    return tuple(found)
 
 
 def pairs(

@@ -3,7 +3,8 @@
 If the candidate fails a *once* scenario or is inconclusive in it, the scenario is run again, up to three times.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 from results.compare import ComparisonResult, ComparisonRule
@@ -23,27 +24,27 @@ from results.contract import durable
 from results.contract.store import Store, StoreError
 from results.report.qualification import QualificationEnvironment, render_qualification
 from testbed.errors import TestbedError, UsageError
+from testbed.experiments.runner import Progress
 from testbed.paths import reports_dir
 from testbed.runner.campaign import QUALIFY, Campaign, VariantGroup, new_campaign, require_enough_pairs
 from testbed.runner.comparison import CampaignOutcome, CriterionRegression, findings, narrow_enough
-from testbed.runner.journal import CampaignState, SlotRun, campaign_state, opened
-from testbed.runner.pairing import by_block
+from testbed.runner.journal import CampaignState, SlotRun
+from testbed.runner.pairing import GroupRuns, by_group
 from testbed.runner.qualification_plan import command, kind_of, plan, version_of, versions
 from testbed.runner.qualification_scope import QualificationScope
-from testbed.runner.run import CampaignResult, Progress, begin, resume
+from testbed.runner.run import run_campaign
 from testbed.runner.schedule import Slot
 from testbed.runner.variant import resolve
 
 
-def cells_of(
-    campaign: Campaign, state: CampaignState, group: VariantGroup, first: int, blocks: Sequence[Mapping[str, SlotRun]]
-) -> list[VersionResult]:
-    """Return the result of each version in a scenario so far.
-
-    `first` is the group's first block, `blocks` are the campaign's.
-    """
-    own, why = blocks[first : first + group.repeats], _why(campaign, state)
-    return [cell(each, [runs[each] for runs in own if each in runs], why.get(each, "")) for each in group.labels]
+def cells_of(campaign: Campaign, state: CampaignState, runs: GroupRuns) -> list[VersionResult]:
+    """Return the result of each version in a scenario so far."""
+    labels = {slot.index: slot.variant for slot in campaign.slots}
+    why = {labels[failure.slot]: f"it could not be run: {failure.why}" for failure in state.failures}
+    return [
+        cell(label, [block[label] for block in runs.blocks if label in block], why.get(label, ""))
+        for label in runs.group.labels
+    ]
 
 
 def cell(variant: str, ran: Sequence[SlotRun], why: str) -> VersionResult:
@@ -65,47 +66,30 @@ def cell(variant: str, ran: Sequence[SlotRun], why: str) -> VersionResult:
     )
 
 
-def _why(campaign: Campaign, state: CampaignState) -> dict[str, str]:
-    """Return for each variant the reason of its last failure."""
-    labels = {slot.index: slot.variant for slot in campaign.slots}
-    return {labels[failure.slot]: f"it could not be run: {failure.why}" for failure in state.failures}
-
-
-def needless_slots(all_pairs: bool) -> Callable[[Campaign], Callable[[Slot, CampaignState], bool]]:
-    """Return a function that finds the needless slots of a campaign.
+def needless_slot(campaign: Campaign, slot: Slot, state: CampaignState, *, all_pairs: bool) -> bool:
+    """Return whether a slot's run is needless.
 
     The second and the third run of a scenario are needless where the first run decides. Unless `all_pairs`, pairs are
     needless once every interval of their scenario is narrow enough.
     """
-
-    def of(campaign: Campaign) -> Callable[[Slot, CampaignState], bool]:
-        def not_needed(slot: Slot, state: CampaignState) -> bool:
-            group, first = campaign.group_of(slot)
-            blocks = by_block(campaign, state)
-            if group.pairs:
-                return not all_pairs and not blocks[slot.block] and _known(campaign, state, group)
-            if slot.block == first:
-                return False
-            cells = cells_of(campaign, state, group, first, blocks)
-            candidate = cells[-1]
-            if not candidate.ids:
-                return True  # the first run failed, so only that run is tried again
-            if slot.variant == group.labels[-1]:
-                return not doubtful(candidate)
-            return not candidate.runs.get("fail")
-
-        return not_needed
-
-    return of
+    group, first = campaign.group_of(slot)
+    [runs] = [each for each in by_group(campaign, state) if each.group == group]
+    if group.pairs:
+        if all_pairs or runs.blocks[slot.block - first]:
+            return False
+        return narrow_enough(_of_group(findings(campaign, state), group), campaign.threshold) is not None
+    if slot.block == first:
+        return False
+    candidate = cells_of(campaign, state, runs)[-1]
+    if not candidate.ids:
+        return True  # the first run failed, so only that run is tried again
+    if slot.variant == group.labels[-1]:
+        return not doubtful(candidate)
+    return not candidate.runs.get("fail")
 
 
-def _known(campaign: Campaign, state: CampaignState, group: VariantGroup) -> bool:
-    mine = [
-        each
-        for each in findings(campaign, state)
-        if (each.comparison.baseline, each.comparison.candidate) in group.pairs
-    ]
-    return narrow_enough(mine, campaign.threshold) is not None
+def _of_group(found: Sequence[ComparisonResult], group: VariantGroup) -> tuple[ComparisonResult, ...]:
+    return tuple(each for each in found if (each.comparison.baseline, each.comparison.candidate) in group.pairs)
 
 
 def new_qualification(
@@ -141,30 +125,15 @@ def qualify(
 
     Raise `UsageError` when it cannot be resumed, and `TestbedError` when it fails.
     """
-    needless = needless_slots(all_pairs)
-    if campaign_id is not None:
-        result = resume(campaign_id, asked, QUALIFY, budget_s, progress, stop_early=False, needless=needless)
-    else:
-        assert asked is not None
-        result = begin(asked, budget_s, progress, stop_early=False, needless=needless)
-    with opened(result.campaign.id) as journal:
-        state = campaign_state(journal.entries)
+    needless = partial(needless_slot, all_pairs=all_pairs)
+    result = run_campaign(asked, campaign_id, QUALIFY, budget_s, progress, needless=needless)
+    campaign, state = result.campaign, result.state
     if not state.ran:
-        raise TestbedError(f"nothing could be run: {result.why_ended}; --resume {result.campaign.id} goes on")
-    return qualification(result, state)
-
-
-def qualification(result: CampaignResult, state: CampaignState) -> Qualification:
-    """Return the qualification with all findings about the candidate.
-
-    Pure, except that it reads the topologies' names.
-    """
-    campaign, blocks, first = result.campaign, by_block(result.campaign, state), 0
-    rows = []
-    for group in campaign.variant_groups:
-        cells = cells_of(campaign, state, group, first, blocks)
-        rows.append(_row(campaign, group, cells, result.outcome))
-        first += group.repeats
+        raise TestbedError(f"nothing could be run: {result.why_ended}; --resume {campaign.id} goes on")
+    rows = [
+        _row(campaign, each.group, cells_of(campaign, state, each), result.outcome)
+        for each in by_group(campaign, state)
+    ]
     candidate, baselines = versions(campaign)
     return Qualification(
         campaign.id,
@@ -185,9 +154,7 @@ def _row(
 ) -> ScenarioQualification:
     variant = campaign.variant(group.labels[-1])
     topology = resolve(variant).topology.name
-    findings = tuple(
-        each for each in outcome.findings if (each.comparison.baseline, each.comparison.candidate) in group.pairs
-    )
+    findings = _of_group(outcome.findings, group)
     said = judge_cells(cells[-1], cells[:-1])
     if group.pairs:
         said = _judge_pairs(cells, findings, [each for each in outcome.broken if each.candidate == group.labels[-1]])
@@ -221,13 +188,10 @@ def _judge_pairs(
         if name not in known:
             counts = ", ".join("with {} in {} of {}".format(each.version, *each.counts(name)) for each in baselines)
             notes.append(f"{name} failed in {bad} of {of}, {counts}: the pairs do not tell them apart")
+    said.sort(key=lambda each: rank(each[0]))
     # A measure that did not change says OK, and has no reason.
     verdict = worst_of([*(each.verdict for each in findings), *(word for word, _reason in said)])
-    return QualificationVerdict(verdict, tuple(reason for _, reason in sorted(said, key=_worst_first)), tuple(notes))
-
-
-def _worst_first(said: tuple[Verdict, str]) -> int:
-    return rank(said[0])
+    return QualificationVerdict(verdict, tuple(reason for _, reason in said), tuple(notes))
 
 
 def write(found: Qualification, folder: Path) -> tuple[Path, Path]:
@@ -243,8 +207,9 @@ def write(found: Qualification, folder: Path) -> tuple[Path, Path]:
         (folder / "runs" / report.name).write_bytes(report.read_bytes())
         return f"runs/{report.name}"
 
-    _write(page, render_qualification(found, qualification_environment(found), link))
-    _write(junit, as_junit(found))
+    folder.mkdir(parents=True, exist_ok=True)
+    durable.write(page, render_qualification(found, qualification_environment(found), link))
+    durable.write(junit, as_junit(found))
     return page, junit
 
 
@@ -259,8 +224,3 @@ def qualification_environment(found: Qualification) -> QualificationEnvironment 
     except StoreError as error:
         raise TestbedError(f"a run of {found.id} cannot be read: {error}") from error
     return QualificationEnvironment(oldest.started, run.ended, run.machine, run.versions)
-
-
-def _write(path: Path, text: str) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    durable.write(path, text)

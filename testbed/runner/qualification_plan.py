@@ -75,10 +75,8 @@ def plan(
     groups: list[VariantGroup] = []
 
     def add(name: str, members: Sequence[Variant], repeats: int, compared: bool) -> None:
-        labels = tuple(each.label for each in members)
-        pairs = tuple((each, labels[-1]) for each in labels[:-1]) if compared else ()
         variants.extend(members)
-        groups.append(VariantGroup(name, labels, repeats, pairs))
+        groups.append(VariantGroup.of(name, members, repeats, compared=compared))
 
     def each_version(name: str, case: Case) -> list[Variant]:
         return [

@@ -47,36 +47,36 @@ def command(campaign: Campaign) -> str:
     if campaign.command == COMMAND:
         return _of_comparison(campaign)
     words = ["testbed", "sweep", first.experiment]
-    settings = [dict(word.split("=", 1) for word in variant.settings) for variant in campaign.variants]
+    settings = [variant.values for variant in campaign.variants]
     for name in settings[0]:
         words += ["--set", f"{name}={','.join(dict.fromkeys(each[name] for each in settings))}"]
     if defects := list(dict.fromkeys(each for variant in campaign.variants for each in variant.defects)):
         words += ["--set", f"defect={','.join(defects)}"]
+    return shlex.join([*words, *_common(campaign)])
+
+
+def _common(campaign: Campaign) -> list[str]:
+    """Return the options that every campaign has."""
+    first = campaign.variants[0]
     kafka = list(dict.fromkeys(variant.kafka for variant in campaign.variants if variant.kafka))
-    words += ["--kafka", ",".join(kafka)] if kafka else []
+    words = ["--kafka", ",".join(kafka)] if kafka else []
     words += ["--topology", first.topology] if first.topology else []
-    words += ["--profile", first.profile, "--repeats", str(campaign.repeats), "--seed", str(campaign.seed)]
-    return shlex.join(words)
+    return [*words, "--profile", first.profile, "--repeats", str(campaign.repeats), "--seed", str(campaign.seed)]
 
 
 def _of_comparison(campaign: Campaign) -> str:
     """Return the command line of a named comparison, with every setting, because its defaults may change."""
-    first = campaign.variants[0]
     mine = [each for each in named_comparisons().values() if each.measures == campaign.measures]
     beside = {label: words for each in mine for label, words in each.labelled.items()}
     axes: dict[str, list[str]] = {}
     for variant in (each for each in campaign.variants if each.label not in beside):
-        for word in variant.settings:
-            name, _equals, value = word.partition("=")
+        for name, value in variant.values.items():
             axes.setdefault(name, []).append(value)
     fits = [each for each in mine if {word.partition("=")[0] for word in each.axes} <= set(axes)]
     words = ["testbed", "run", max(fits, key=lambda each: len(each.axes)).name]
     for name, values in axes.items():
         words += ["--set", f"{name}={','.join(dict.fromkeys(values))}"]
-    words += ["--kafka", first.kafka] if first.kafka else []
-    words += ["--topology", first.topology] if first.topology else []
-    words += ["--profile", first.profile, "--repeats", str(campaign.repeats), "--seed", str(campaign.seed)]
-    return shlex.join(words)
+    return shlex.join([*words, *_common(campaign)])
 
 
 def write_sweep(result: CampaignResult) -> Path:

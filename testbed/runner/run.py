@@ -2,11 +2,13 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 from results.contract.store import Store
 from testbed.errors import TestbedError, UsageError
 from testbed.experiments.reports import write_report
-from testbed.experiments.runner import confirm
+from testbed.experiments.runner import Progress, confirm
+from testbed.experiments.spark import spark_session
 from testbed.runner.campaign import Campaign, large_only
 from testbed.runner.canary import keep_readings
 from testbed.runner.comparison import CampaignOutcome, findings, mixed_software, narrow_enough, not_made, outcome
@@ -14,17 +16,15 @@ from testbed.runner.execution import CampaignLimits, execute
 from testbed.runner.executor import TestbedExecutor
 from testbed.runner.journal import CampaignJournal, CampaignState, RunsConfirmed, campaign_state, created, opened
 from testbed.runner.schedule import Slot
-from testbed.runner.spark import spark_session
 from testbed.runner.variant import resolve
 
-Progress = Callable[[str], None]
-NeedlessSlots = Callable[[Campaign], Callable[[Slot, CampaignState], bool]]
-"""A function that returns for a campaign whether a slot's run is needless, given the runs so far."""
+NeedlessSlots = Callable[[Campaign, Slot, CampaignState], bool]
+"""A function that returns whether a slot's run is needless, given the runs so far."""
 
 
-def needs_all(_campaign: Campaign) -> Callable[[Slot, CampaignState], bool]:
-    """Return a function that declares every slot needed."""
-    return lambda _slot, _state: False
+def needs_all(_campaign: Campaign, _slot: Slot, _state: CampaignState) -> bool:
+    """Declare every slot needed."""
+    return False
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +36,7 @@ class CampaignResult:
     """
 
     campaign: Campaign
+    state: CampaignState
     outcome: CampaignOutcome
     why_ended: str
     complete: bool
@@ -48,61 +49,49 @@ def store_of(campaign_id: str) -> str:
         return journal.campaign.store
 
 
-def begin(
-    campaign: Campaign,
-    budget_s: float | None,
-    progress: Progress,
-    *,
-    stop_early: bool = True,
-    needless: NeedlessSlots = needs_all,
-) -> CampaignResult:
-    """Run a new campaign and return its result.
-
-    Raise `TestbedError` when it fails; `resume` continues after the finished runs.
-    """
-    with created(campaign) as journal:
-        most = "" if needless is needs_all else "at most "
-        progress(
-            f"campaign {campaign.id}: {most}{len(campaign.slots)} runs; after an interruption: --resume {campaign.id}"
-        )
-        if note := large_only(campaign):
-            progress(note)
-        return _go_on(journal, budget_s, progress, stop_early, needless)
-
-
-def resume(
-    campaign_id: str,
+def run_campaign(
     asked: Campaign | None,
+    campaign_id: str | None,
     command: str,
     budget_s: float | None,
     progress: Progress,
     *,
-    stop_early: bool = True,
+    stop_early: bool = False,
     needless: NeedlessSlots = needs_all,
 ) -> CampaignResult:
-    """Resume a campaign and return its result.
+    """Run the new campaign `asked`, or resume the one of `campaign_id`; return its result.
 
-    A given `asked` must ask for the same runs. Raise `UsageError` when it cannot be resumed, and `TestbedError` when it
-    fails.
+    A resumed campaign must be one of `command`, with the same runs as `asked` if both are given. Raise `UsageError`
+    when it cannot be resumed, and `TestbedError` when it fails; `--resume` continues after the finished runs.
     """
-    with opened(campaign_id) as journal:
-        if journal.campaign.command != command:
-            raise UsageError(
-                f"{campaign_id} was begun by `testbed {journal.campaign.command}`; resume it with that command"
-            )
-        different = journal.campaign.differences(asked) if asked is not None else []
-        if different:
-            raise UsageError(
-                f"campaign {campaign_id} is another one; leave out what differs, or begin a new campaign:\n  "
-                + "\n  ".join(different)
-            )
-        for variant, topology_digest in zip(journal.campaign.variants, journal.campaign.topology_digests, strict=True):
-            if resolve(variant).topology_digest != topology_digest:
-                raise UsageError(
-                    f"variant {variant.label}: the topology has changed since campaign {campaign_id} began; "
-                    "put it back, or begin a new campaign"
-                )
+    if campaign_id is not None:
+        with opened(campaign_id) as journal:
+            _require_same(journal.campaign, asked, command)
+            return _go_on(journal, budget_s, progress, stop_early, needless)
+    assert asked is not None
+    with created(asked) as journal:
+        most = "" if needless is needs_all else "at most "
+        progress(f"campaign {asked.id}: {most}{len(asked.slots)} runs; after an interruption: --resume {asked.id}")
+        if note := large_only(asked):
+            progress(note)
         return _go_on(journal, budget_s, progress, stop_early, needless)
+
+
+def _require_same(campaign: Campaign, asked: Campaign | None, command: str) -> None:
+    if campaign.command != command:
+        raise UsageError(f"{campaign.id} was begun by `testbed {campaign.command}`; resume it with that command")
+    different = campaign.differences(asked) if asked is not None else []
+    if different:
+        raise UsageError(
+            f"campaign {campaign.id} is another one; leave out what differs, or begin a new campaign:\n  "
+            + "\n  ".join(different)
+        )
+    for variant, topology_digest in zip(campaign.variants, campaign.topology_digests, strict=True):
+        if resolve(variant).topology_digest != topology_digest:
+            raise UsageError(
+                f"variant {variant.label}: the topology has changed since campaign {campaign.id} began; "
+                "put it back, or begin a new campaign"
+            )
 
 
 def _go_on(
@@ -116,7 +105,8 @@ def _go_on(
 
     try:
         with TestbedExecutor(campaign, store, progress) as slots:
-            ended = execute(journal, slots, CampaignLimits(budget_s, enough, needless=needless(campaign)), progress)
+            limits = CampaignLimits(budget_s, enough, needless=partial(needless, campaign))
+            ended = execute(journal, slots, limits, progress)
     finally:  # an interrupted campaign may never be resumed, but its runs are judged with these readings
         keep_readings(store, campaign_state(journal.entries), progress)
     progress(ended.why)
@@ -127,7 +117,8 @@ def _go_on(
             f"variant {mixed[0]} did not have the same Kafka in all runs of campaign {campaign.id}: what it names was "
             "built again in between. Begin a new campaign"
         )
-    return CampaignResult(campaign, outcome(campaign, state), ended.why, ended.complete, not_made(campaign, state))
+    problems = not_made(campaign, state)
+    return CampaignResult(campaign, state, outcome(campaign, state), ended.why, ended.complete, problems)
 
 
 def _confirm(journal: CampaignJournal, store: Store, progress: Progress) -> None:

@@ -9,15 +9,15 @@ place equally often.
 import random
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 
 @dataclass(frozen=True, slots=True)
 class Slot:
-    """One run to be made; `index` counts from 0 over the campaign, `block` from 0, `place` within the block."""
+    """One run to be made; `index` and `block` count from 0 over the campaign."""
 
     index: int
     block: int
-    place: int
     variant: str
 
 
@@ -34,11 +34,12 @@ def schedule(variants: Sequence[str], repeats: int, seed: int) -> tuple[Slot, ..
         raise ValueError(f"{repeats} repeats: at least 1 is needed")
     slots: list[Slot] = []
     for block, order in zip(range(repeats), _blocks(variants, seed), strict=False):
-        slots += [Slot(len(slots) + place, block, place, variant) for place, variant in enumerate(order)]
+        slots += [Slot(index, block, variant) for index, variant in enumerate(order, len(slots))]
     return tuple(slots)
 
 
-def grouped(groups: Sequence[tuple[Sequence[str], int]], seed: int) -> tuple[Slot, ...]:
+@lru_cache(maxsize=16)  # a campaign asks for its slots before each run, several times
+def grouped(groups: tuple[tuple[tuple[str, ...], int], ...], seed: int) -> tuple[Slot, ...]:
     """Return the slots of several groups (variants, repeats), one group after the other; slots and blocks count on.
 
     Raise ValueError as `schedule` does.

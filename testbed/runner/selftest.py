@@ -1,6 +1,6 @@
 """The self-test: every defect is played on real brokers, and healthy brokers as well, as one campaign."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -11,15 +11,16 @@ from results.series.calculator import FEWEST_RUNS_TO_JUDGE
 from testbed.defects.defect import Exposure
 from testbed.defects.parse import defects, find_defect, parse_defect
 from testbed.errors import UsageError
+from testbed.experiments.runner import Progress
+from testbed.experiments.spark import spark_session
 from testbed.paths import data_dir
 from testbed.runner.campaign import SELFTEST, Campaign, VariantGroup, default_measures, new_campaign
 from testbed.runner.detection import HISTORY, DefectDetection, detections, qualifies, runs_suite, with_causes
-from testbed.runner.journal import CampaignState, campaign_state, opened
-from testbed.runner.qualification import needless_slots
+from testbed.runner.journal import CampaignState
+from testbed.runner.qualification import needless_slot
 from testbed.runner.replayed_nights import night_changes
-from testbed.runner.run import Progress, begin, needs_all, resume
+from testbed.runner.run import run_campaign
 from testbed.runner.schedule import Slot
-from testbed.runner.spark import spark_session
 from testbed.runner.variant import Variant, of_case
 from testbed.suites.suite import Case, find_suite
 
@@ -106,8 +107,7 @@ class _Plan:
         if not repeats:
             return
         self.variants.update({each.label: each for each in members})
-        labels = tuple(each.label for each in members)
-        self.groups.append(VariantGroup(name, labels, repeats, ((labels[0], labels[1]),) if paired else ()))
+        self.groups.append(VariantGroup.of(name, members, repeats, compared=paired))
 
     def runs(self, broken: Sequence[tuple[str, Exposure]]) -> None:
         """Add a run of each defect, then one of healthy brokers for each experiment."""
@@ -208,9 +208,9 @@ def way_of(campaign: Campaign) -> str:
     return BRIEF if any(runs_suite(group) for group in campaign.variant_groups) else RUN
 
 
-def needless_of(campaign: Campaign) -> Callable[[Slot, CampaignState], bool]:
+def needless(campaign: Campaign, slot: Slot, state: CampaignState) -> bool:
     """Return whether a slot is needless: of a qualification, the runs after a first one that decides."""
-    return needless_slots(all_pairs=True)(campaign) if way_of(campaign) == QUALIFY else needs_all(campaign)
+    return way_of(campaign) == QUALIFY and needless_slot(campaign, slot, state, all_pairs=True)
 
 
 def _causes(store: Store, run_id: str) -> list[str]:
@@ -226,14 +226,9 @@ def selftest(
 
     Raise `UsageError` before the first run, and `TestbedError` when it fails.
     """
-    if campaign_id is not None:
-        ended = resume(campaign_id, None, SELFTEST, budget_s, progress, stop_early=False, needless=needless_of)
-    else:
-        assert asked is not None
-        ended = begin(new_selftest(asked), budget_s, progress, stop_early=False, needless=needless_of)
-    with opened(ended.campaign.id) as journal:
-        state = campaign_state(journal.entries)
-    store = Store.open(ended.campaign.store)
+    new = None if asked is None else new_selftest(asked)
+    ended = run_campaign(new, campaign_id, SELFTEST, budget_s, progress, needless=needless)
+    state, store = ended.state, Store.open(ended.campaign.store)
 
     def defects_of(run_id: str) -> tuple[DefectRecord, ...]:
         return store.manifest(run_id).defects

@@ -1,7 +1,7 @@
 """A suite in one command: ducktape runs its cases, Spark confirms them in one session, one page shows them."""
 
 import secrets
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -12,13 +12,13 @@ from results.render import JUnitCase, junit
 from results.report.suite import SuiteCase, SuitePage, render_suite
 from testbed.errors import TestbedError, UsageError
 from testbed.experiments.reports import open_store, write_report
-from testbed.experiments.runner import confirm
+from testbed.experiments.runner import Progress, confirm
+from testbed.experiments.spark import MOST_SHOWN, spark_session
 from testbed.paths import data_dir
 from testbed.runner import ducktape as sessions
 from testbed.runner.campaign import lasting_kafka
 from testbed.runner.case import CaseOutcome, Ending, gather, worst
 from testbed.runner.ducktape import DucktapeSession
-from testbed.runner.spark import MOST_SHOWN, spark_session
 from testbed.runner.variant import of_case, resolve
 from testbed.suites.suite import Case, Suite, find_suite
 
@@ -43,9 +43,6 @@ def _junit_case(suite: str, outcome: CaseOutcome) -> JUnitCase:
         "\n".join(output),
         outcome.seconds,
     )
-
-
-Progress = Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,14 +92,13 @@ def run_suite(request: SuiteRequest, progress: Progress) -> SuiteResult:
     sessions.run(prepared, progress)
     outcomes = outcomes_of(prepared.cases, request, prepared.folder)
     store = Store.open(prepared.store)
-    judged = _Judged()
-    _confirm(store, outcomes, judged, progress)
+    judged = _confirm(store, outcomes, progress)
     ended = datetime.now(UTC)
     finished = SuiteResult(
         request.suite,
         request.profile,
         outcomes,
-        tuple(judged.problems),
+        judged.problems,
         (ended - begun).total_seconds(),
         prepared.folder / "index.html",
         prepared.folder / "junit.xml",
@@ -154,29 +150,28 @@ def outcomes_of(cases: Sequence[Case], request: SuiteRequest, folder: Path) -> t
     return tuple(found)
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class _Judged:
-    """The judgements of the runs, and the problems found."""
+    """Spark's judgements of the runs; without them, the problem."""
 
-    runs: dict[str, Judgement] = field(default_factory=dict)
-    problems: list[str] = field(default_factory=list)
-    confirmed: bool = False
+    runs: Mapping[str, Judgement] = field(default_factory=dict)
+    problems: tuple[str, ...] = ()
 
 
-def _confirm(store: Store, outcomes: Sequence[CaseOutcome], judged: _Judged, progress: Progress) -> None:
+def _confirm(store: Store, outcomes: Sequence[CaseOutcome], progress: Progress) -> _Judged:
     """Have Spark judge all runs again, from the store. A judgement that differs is a problem of the suite."""
     ids = [outcome.run_id for outcome in outcomes if outcome.run_id]
     if not ids:
-        return
+        return _Judged()
     try:
         with spark_session() as spark:
-            judged.runs = confirm(spark, store, ids)
-        judged.confirmed = True
-        progress(f"{len(ids)} runs judged again from the store, in one Spark session: the same verdicts")
+            judged = _Judged(confirm(spark, store, ids))
     except TestbedError as error:
         # The outcomes of the cases are reported nevertheless.
-        judged.problems.append(f"the runs were not judged again: {str(error)[:MOST_SHOWN]}")
         progress(f"not confirmed: {str(error)[:MOST_SHOWN]}")
+        return _Judged(problems=(f"the runs were not judged again: {str(error)[:MOST_SHOWN]}",))
+    progress(f"{len(ids)} runs judged again from the store, in one Spark session: the same verdicts")
+    return judged
 
 
 def _write(finished: SuiteResult, prepared: DucktapeSession, store: Store, judged: _Judged, begun: datetime) -> None:
@@ -217,7 +212,7 @@ def _write(finished: SuiteResult, prepared: DucktapeSession, store: Store, judge
         finished.ending,
         tuple(rows),
         finished.problems,
-        judged.confirmed,
+        bool(judged.runs),
         tuple(finished.not_run.items()),
     )
     finished.report.write_text(render_suite(page), encoding="utf-8")

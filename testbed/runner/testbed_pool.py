@@ -1,7 +1,6 @@
 """The testbeds of a campaign: one for each topology of its variants. At most one of them runs Kafka."""
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from pathlib import PurePosixPath
 
 from testbed.defects.agent import forget_notes
@@ -26,23 +25,13 @@ FORMATTED = ("meta.properties", "bootstrap.checkpoint")
 """The content of a node's data directory before its first start; emptying the directory keeps it."""
 
 
-@dataclass(frozen=True, slots=True)
-class PoolStep:
-    """The step before a slot: the testbeds to remove, and whether to make the slot's own."""
-
-    remove: tuple[str, ...]
-    make: bool
-
-
-def pool_step(standing: Sequence[str], wanted: str, most: int = MOST_KEPT) -> PoolStep:
-    """Return the step from the existing testbeds (longest unused first) to the `wanted` one. Pure.
+def to_remove(standing: Sequence[str], wanted: str, most: int = MOST_KEPT) -> tuple[str, ...]:
+    """Return which of the existing testbeds (longest unused first) go before the `wanted` one is used. Pure.
 
     A testbed is used again for every slot of its kind, because making one disturbs caches and disk for seconds. If
     there would be more than `most`, the longest unused one is removed.
     """
-    if wanted in standing:
-        return PoolStep((), False)
-    return PoolStep(tuple(standing[: max(0, len(standing) - most + 1)]), True)
+    return () if wanted in standing else tuple(standing[: max(0, len(standing) - most + 1)])
 
 
 class TestbedPool:
@@ -63,31 +52,29 @@ class TestbedPool:
 
         Raise `TestbedError` when that fails; the testbed is removed, so that the next try makes a new one.
         """
-        if changed := self._changed(wanted.topology_digest):
+        digest = wanted.topology_digest
+        if changed := self._changed(digest):
             self._progress(f"removing a testbed that is not as declared any more: {changed}")
-            self.drop(wanted.topology_digest)
-        planned = pool_step(list(self._standing), wanted.topology_digest)
-        for topology_digest in planned.remove:
-            self.drop(topology_digest)
-        for topology_digest in [
-            topology_digest for topology_digest in self._standing if topology_digest != wanted.topology_digest
-        ]:
+            self.drop(digest)
+        for each in to_remove(list(self._standing), digest):
+            self.drop(each)
+        for each in [each for each in self._standing if each != digest]:
             try:
-                empty(self._standing[topology_digest])
+                empty(self._standing[each])
             except TestbedError as error:
                 self._progress(f"removing a testbed whose Kafka cannot be stopped: {error}")
-                self.drop(topology_digest)
-        if planned.make:
-            self._standing[wanted.topology_digest] = self._make(wanted)
-            self._kafka[wanted.topology_digest] = dict(self._standing[wanted.topology_digest].state.kafka)
-        else:
-            self._standing[wanted.topology_digest] = self._standing.pop(wanted.topology_digest)  # now the last one used
+                self.drop(each)
+        testbed = self._standing.pop(digest, None)
+        if testbed is None:
+            testbed = self._make(wanted)
+            self._kafka[digest] = dict(testbed.state.kafka)
+        self._standing[digest] = testbed  # now the last one used
         try:
-            empty(self._standing[wanted.topology_digest])
+            empty(testbed)
         except TestbedError:
-            self.drop(wanted.topology_digest)
+            self.drop(digest)
             raise
-        return self._standing[wanted.topology_digest]
+        return testbed
 
     def start(self, wanted: Resolved) -> Testbed:
         """Start Kafka on the testbed that `ready` returned, with the variant's properties.

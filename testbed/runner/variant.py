@@ -5,7 +5,6 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
 from testbed.defects.parse import by_host
 from testbed.errors import SoftwareError, UsageError
@@ -53,11 +52,10 @@ class Variant:
         upgraded = [each for each in targets if each != SAME] if self.experiment == UPGRADE else []
         return tuple(each for each in (self.kafka, *upgraded) if each is not None)
 
-    @classmethod
-    def from_document(cls, document: Mapping[str, Any]) -> "Variant":
-        """Return the variant of a document, which `dataclasses.asdict` and JSON made."""
-        plain = {name: tuple(document.get(name, ())) for name in ("settings", "defects")}
-        return cls(**{**document, **plain})
+    @property
+    def values(self) -> dict[str, str]:
+        """Return the value of each setting."""
+        return dict(word.split("=", 1) for word in self.settings)
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,9 +171,8 @@ def differing(variants: Sequence[Variant]) -> tuple[tuple[str, ...], Mapping[str
 
 
 def _said(variant: Variant) -> dict[str, str]:
-    own = {name: value for name, _equals, value in (word.partition("=") for word in variant.settings)}
     others = {"kafka": variant.kafka, "topology": variant.topology, "defect": " ".join(variant.defects) or None}
-    return own | {name: value for name, value in others.items() if value is not None}
+    return variant.values | {name: value for name, value in others.items() if value is not None}
 
 
 def parse_variant(text: str, base: Variant) -> Variant:
@@ -207,17 +204,17 @@ def check_labels(variants: Sequence[Variant]) -> None:
 
 
 def _with(base: Variant, label: str, words: Sequence[str]) -> Variant:
-    kafka, topology, settings, defects = base.kafka, base.topology, list(base.settings), list(base.defects)
+    found = replace(base, label=label)
     for word in words:
         name, equals, value = word.partition("=")
         if not equals or not value:
             raise UsageError(f"variant {label}: {word!r}: expected NAME=VALUE")
         if name == "kafka":
-            kafka = value
+            found = replace(found, kafka=value)
         elif name == "topology":
-            topology = value
+            found = replace(found, topology=value)
         elif word.startswith(DEFECT):
-            defects.append(value)
+            found = replace(found, defects=(*found.defects, value))
         else:
-            settings.append(word)
-    return Variant(label, base.experiment, base.profile, tuple(settings), kafka, topology, base.limit_s, tuple(defects))
+            found = replace(found, settings=(*found.settings, word))
+    return found

@@ -19,7 +19,7 @@ from testbed.kafka.types import PartitionState, Reassignment, TopicPartition
 from testbed.probes.brokers import sampled_bps, sampled_nic
 from testbed.probes.recorder import Recorder
 from testbed.provision.testbed import Testbed
-from testbed.reassignment.monitor import Monitor, MonitorReading
+from testbed.reassignment.monitor import Monitor
 from testbed.reassignment.stall import PATIENCE_S
 from testbed.software.jvm import AGENT_PORT
 from testbed.throttle.configs import FOLLOWER_RATE, LEADER_RATE, RATES
@@ -111,32 +111,26 @@ def changes(before: ObservedCluster, after: ObservedCluster) -> list[str]:
         if quota != before.quotas.get((host, side)):
             shown = "removed" if quota is None else f"set to {format_byte_rate(int(quota))}"
             found.append(f"the {side} quota of {host} is {shown}")
-    found += _of_partitions("begins to move", "begin to move", [tp for tp in after.listed if tp not in before.listed])
-    found += _of_partitions("has moved", "have moved", [tp for tp in before.listed if tp not in after.listed])
     both = [(tp, was, after.states[tp]) for tp, was in before.states.items() if tp in after.states]
-    found += _of_partitions(
-        "has lost replicas in sync",
-        "have lost replicas in sync",
-        [tp for tp, was, now in both if {*was.isr} - {*now.isr}],
-    )
-    found += _of_partitions(
-        "has more replicas in sync",
-        "have more replicas in sync",
-        [tp for tp, was, now in both if {*now.isr} - {*was.isr}],
-    )
-    found += _of_partitions(
-        "has another leader", "have another leader", [tp for tp, was, now in both if now.leader != was.leader]
-    )
+    partitions = {
+        "begins to move": [tp for tp in after.listed if tp not in before.listed],
+        "has moved": [tp for tp in before.listed if tp not in after.listed],
+        "has lost replicas in sync": [tp for tp, was, now in both if {*was.isr} - {*now.isr}],
+        "has more replicas in sync": [tp for tp, was, now in both if {*now.isr} - {*was.isr}],
+        "has another leader": [tp for tp, was, now in both if now.leader != was.leader],
+    }
+    found += [_of_partitions(tps, what) for what, tps in partitions.items() if tps]
     return found
 
 
-def _of_partitions(one: str, several: str, tps: Sequence[TopicPartition]) -> list[str]:
-    if not tps:
-        return []
-    what = one if len(tps) == 1 else several
+_PLURAL = {"begins": "begin", "has": "have"}
+
+
+def _of_partitions(tps: Sequence[TopicPartition], what: str) -> str:
     named = ", ".join(str(tp) for tp in sorted(tps)[:MOST_NAMED])
     more = f" and {len(tps) - MOST_NAMED} more" if len(tps) > MOST_NAMED else ""
-    return [f"{named}{more} {what}"]
+    verb, rest = what.split(" ", 1)
+    return f"{named}{more} {verb if len(tps) == 1 else _PLURAL[verb]} {rest}"
 
 
 class CounterRates:
@@ -211,14 +205,13 @@ class Watch:
             now = self._cluster()
             move = self._move(now)
         except TestbedError as error:
-            problem = str(error)
-            now = ObservedCluster(serving=())
-        if self._before is not None and not problem:
-            self.changes.extend(Change(at_us, text) for text in changes(self._before, now))
-        if not problem:
+            problem, now = str(error), ObservedCluster()
+        else:
+            self.changes.extend(Change(at_us, text) for text in changes(self._before or now, now))
             self._before = now
         under = sum(len(state.isr) < len(state.replicas) for tp, state in now.states.items() if tp not in now.listed)
-        reading = WatchReading(at_us, self._brokers(now), move, len(now.states), under, problem)
+        brokers = tuple(self._broker(broker.name, now) for broker in self._testbed.topology.brokers)
+        reading = WatchReading(at_us, brokers, move, len(now.states), under, problem)
         self.readings.append(reading)
         return reading
 
@@ -244,10 +237,9 @@ class Watch:
         if not now.listed:
             self._monitor = Monitor(self._admin, PATIENCE_S)
             return None
-        return _view(self._monitor.read())
-
-    def _brokers(self, now: ObservedCluster) -> tuple[BrokerView, ...]:
-        return tuple(self._broker(broker.name, now) for broker in self._testbed.topology.brokers)
+        found = self._monitor.read()
+        left_s = None if found.remaining is None or math.isinf(found.remaining.seconds) else found.remaining.seconds
+        return MoveView(found.partitions, found.partitions_done, found.lag_bytes, left_s, found.stall is not None)
 
     def _broker(self, host: str, now: ObservedCluster) -> BrokerView:
         sends, receives = sampled_bps(self._testbed.topology.host(host))
@@ -266,14 +258,3 @@ class Watch:
             self._rates.value(host, "broker.produce.p99_ms"),
             self._rates.value(host, "broker.fetch.p99_ms"),
         )
-
-
-def _view(reading: MonitorReading) -> MoveView:
-    remaining = reading.remaining
-    return MoveView(
-        reading.partitions,
-        reading.partitions_done,
-        reading.lag_bytes,
-        None if remaining is None or math.isinf(remaining.seconds) else remaining.seconds,
-        reading.stall is not None,
-    )

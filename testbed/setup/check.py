@@ -1,15 +1,10 @@
-"""A check of the machine: its probe, its fix, and the order in which fixes run.
+"""A check of the machine: its probe, its fix, and the checks that it needs."""
 
-Fixes run in parallel; each starts as soon as its requirements are met.
-"""
-
-import threading
-import time
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import ClassVar, Protocol
+from typing import ClassVar
 
 from testbed.errors import TestbedError
 from testbed.setup.environment import IS_CHECKOUT
@@ -38,9 +33,13 @@ class Check(ABC):
 
     name: ClassVar[str]
     needs: ClassVar[tuple[str, ...]] = ()
-    fixable: ClassVar[bool] = False
-    doing: ClassVar[str] = ""  # the action of `fix` in messages: "installing …"
+    doing: ClassVar[str] = ""  # the action of `fix` in messages: "installing …"; empty where no program can fix it
     estimate_s: ClassVar[float] = 1.0  # duration of `fix`, for the progress; measured on two cores
+
+    @property
+    def fixable(self) -> bool:
+        """Return whether a program can fix the problem."""
+        return bool(self.doing)
 
     @abstractmethod
     def probe(self) -> CheckFinding:
@@ -57,19 +56,6 @@ class Check(ABC):
     def bad(self, what: str, fix_command: str = "", *, required: bool = True) -> CheckFinding:
         """Return a finding of a problem; `fix_command` defaults to the doctor's own when it can fix it."""
         return CheckFinding(self.name, False, what, fix_command or (FIX_ALL if self.fixable else ""), required)
-
-
-class Observer(Protocol):
-    """An observer of fixes. Several threads call it."""
-
-    def begun(self, check: Check) -> None:
-        """Note that a fix has begun."""
-
-    def done(self, check: Check, seconds: float) -> None:
-        """Note that a fix is done and its check is satisfied."""
-
-    def failed(self, check: Check, seconds: float) -> None:
-        """Note that a fix has failed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,19 +87,6 @@ def ordered(checks: Sequence[Check]) -> tuple[Check, ...]:
     return tuple(placed.values())
 
 
-def closure(checks: Sequence[Check], names: Iterable[str]) -> tuple[Check, ...]:
-    """Return the named checks and all checks that they need, directly or not."""
-    by_name = {check.name: check for check in checks}
-    wanted: dict[str, None] = {}
-    todo = list(names)
-    while todo:
-        name = todo.pop()
-        if name not in wanted:
-            wanted[name] = None
-            todo += by_name[name].needs
-    return tuple(check for check in ordered(checks) if check.name in wanted)
-
-
 def ancestors(checks: Sequence[Check]) -> dict[str, frozenset[str]]:
     """Return for each check the names of all checks that it needs, directly or not."""
     found: dict[str, frozenset[str]] = {}
@@ -122,75 +95,14 @@ def ancestors(checks: Sequence[Check]) -> dict[str, frozenset[str]]:
     return found
 
 
+def closure(checks: Sequence[Check], names: Sequence[str]) -> tuple[Check, ...]:
+    """Return the named checks and all checks that they need, directly or not."""
+    before = ancestors(checks)
+    wanted = {*names}.union(*(before[name] for name in names))
+    return tuple(check for check in ordered(checks) if check.name in wanted)
+
+
 def probe_all(checks: Sequence[Check]) -> tuple[CheckFinding, ...]:
     """Return all findings; the probes run in parallel."""
     with ThreadPoolExecutor(max_workers=len(checks) or 1) as pool:
         return tuple(pool.map(lambda check: check.probe(), checks))
-
-
-def put_right(checks: Sequence[Check], found: Sequence[CheckFinding], observer: Observer) -> CheckOutcome:
-    """Fix each fixable problem of `found`; probe each check again before and after its fix. Return the outcome.
-
-    A check is skipped when the fix of a requirement failed. A failure does not stop independent checks.
-    """
-    state = _FixState({finding.name: finding for finding in found}, {})
-    todo = [check for check in ordered(checks) if not state.findings[check.name].ok]
-    running: dict[Future[None], Check] = {}
-    before = ancestors(checks)
-    with ThreadPoolExecutor(max_workers=len(checks) or 1) as pool:
-        while todo or running:
-            busy = {check.name for check in running.values()} | {check.name for check in todo}
-            for check in list(todo):
-                # Indirect requirements, too: an engine that answers already does not imply that packages are installed.
-                if busy.isdisjoint(before[check.name]):
-                    todo.remove(check)
-                    running[pool.submit(_put_one_right, check, state, observer)] = check
-            finished, _ = wait(running, return_when=FIRST_COMPLETED)
-            for future in finished:
-                del running[future]
-                future.result()
-    return CheckOutcome(tuple(state.findings[check.name] for check in checks), dict(state.failures))
-
-
-class _FixState:
-    def __init__(self, findings: dict[str, CheckFinding], failures: dict[str, str]) -> None:
-        self.findings = findings
-        self.failures = failures
-        self.lock = threading.Lock()
-
-
-def _put_one_right(check: Check, state: _FixState, observer: Observer) -> None:
-    with state.lock:
-        lacking = [n for n in check.needs if not state.findings[n].ok and state.findings[n].required]
-    if lacking:
-        with state.lock:
-            old = state.findings[check.name]
-            what = f"{old.what} (not tried, since this failed: {', '.join(lacking)})"
-            state.findings[check.name] = CheckFinding(check.name, False, what, old.fix_command, old.required)
-        return
-    finding = check.probe()  # another fix may have solved it since
-    if not finding.ok and check.fixable:
-        finding = _fixed(check, finding, state, observer)
-    with state.lock:
-        state.findings[check.name] = finding
-
-
-def _fixed(check: Check, finding: CheckFinding, state: _FixState, observer: Observer) -> CheckFinding:
-    observer.begun(check)
-    begun = time.monotonic()
-    try:
-        check.fix()
-    except (TestbedError, OSError) as error:
-        with state.lock:
-            state.failures[check.name] = str(error)
-        observer.failed(check, time.monotonic() - begun)
-        return finding
-    after = check.probe()
-    seconds = time.monotonic() - begun
-    if after.ok:
-        observer.done(check, seconds)
-    else:
-        with state.lock:
-            state.failures[check.name] = f"still so afterwards: {after.what}"
-        observer.failed(check, seconds)
-    return after

@@ -143,11 +143,7 @@ def _create(folder: Path, log: Path) -> None:
 
 def _pip_settings(python: Path) -> dict[str, str]:
     done = subprocess.run(
-        [python, "-m", "pip", "config", "list"],
-        capture_output=True,
-        text=True,
-        check=False,
-        stdin=subprocess.DEVNULL,
+        [python, "-m", "pip", "config", "list"], capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL
     )
     return parse_pip_settings(done.stdout)
 
@@ -157,8 +153,7 @@ def _put_on_path(wanted: VirtualEnvironment) -> None:
     (packages / "testbed-checkout.pth").write_text(f"{wanted.checkout}\n", encoding="utf-8")
     script = wanted.folder / "bin" / "testbed"
     script.write_text(
-        f"#!{wanted.python}\nimport sys\n\nfrom testbed.cli.main import main\n\nsys.exit(main())\n",
-        encoding="utf-8",
+        f"#!{wanted.python}\nimport sys\n\nfrom testbed.cli.main import main\n\nsys.exit(main())\n", encoding="utf-8"
     )
     script.chmod(0o755)
 

@@ -6,46 +6,39 @@ import sys
 import threading
 import time
 from collections.abc import Mapping, Sequence
-from types import TracebackType
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from dataclasses import replace
 from typing import Self, TextIO
 
-from testbed.setup.check import FIX_ALL, Check, CheckFinding, CheckOutcome, probe_all, put_right
+from testbed.errors import TestbedError
+from testbed.setup.check import FIX_ALL, Check, CheckFinding, CheckOutcome, ancestors, ordered, probe_all
 
 
-def make_ready(checks: Sequence[Check], out: TextIO | None = None) -> CheckOutcome:
+def make_ready(checks: Sequence[Check]) -> CheckOutcome:
     """Probe, then fix each fixable problem; return the outcome. Start no fix when a required one is impossible."""
-    out = out or sys.stderr
     found = probe_all(checks)
-    hopeless = [
-        finding for finding in found if not finding.ok and finding.required and _hopeless(finding, checks, found)
-    ]
-    if hopeless:
-        return CheckOutcome(found, {finding.name: finding.what for finding in hopeless})
+    by_name = {check.name: check for check in checks}
     lacking = [finding.name for finding in found if not finding.ok]
-    if not any(check.name in lacking and check.fixable for check in checks):
-        return CheckOutcome(found, {})
-    with FixProgress(checks, out) as progress:
-        progress.expect([check.name for check in checks if check.name in lacking and check.fixable])
+    fixable = [name for name in lacking if by_name[name].fixable]
+    hopeless = {
+        finding.name: finding.what
+        for finding in found
+        if not finding.ok and finding.required and {finding.name, *by_name[finding.name].needs}.isdisjoint(fixable)
+    }
+    if hopeless or not fixable:
+        return CheckOutcome(found, hopeless)
+    with FixProgress(checks) as progress:
+        progress.expect(fixable)
         return put_right(checks, found, progress)
 
 
-def report_failures(outcome: CheckOutcome, out: TextIO | None = None) -> None:
+def report_failures(outcome: CheckOutcome) -> None:
     """Write why the machine is not ready: each required finding that is left, its reason and its remedy."""
-    out = out or sys.stderr
     for finding in outcome.findings:
         if not finding.ok and finding.required:
-            why = outcome.failures.get(finding.name, finding.what)
-            out.write(f"{finding.name}: {why}\n")
+            print(f"{finding.name}: {outcome.failures.get(finding.name, finding.what)}", file=sys.stderr)
             if finding.fix_command and finding.fix_command != FIX_ALL:
-                out.write(f"  to mend it: {finding.fix_command}\n")
-
-
-def _hopeless(finding: CheckFinding, checks: Sequence[Check], found: Sequence[CheckFinding]) -> bool:
-    """Return whether neither it nor a requirement of it can be fixed."""
-    by_name = {check.name: check for check in checks}
-    lacking = {f.name for f in found if not f.ok}
-    check = by_name[finding.name]
-    return not check.fixable and not any(need in lacking and by_name[need].fixable for need in check.needs)
+                print(f"  to mend it: {finding.fix_command}", file=sys.stderr)
 
 
 REDRAW_S = 0.5
@@ -57,11 +50,9 @@ class FixProgress:
     def __init__(self, checks: Sequence[Check], out: TextIO | None = None) -> None:
         self._out = out or sys.stderr
         self._terminal = self._out.isatty()
-        self._needs = {check.name: check.needs for check in checks}
-        self._estimate_s = {check.name: check.estimate_s for check in checks}
+        self._checks = {check.name: check for check in checks}
         self._lock = threading.RLock()
         self._begun_at: dict[str, float] = {}
-        self._labels: dict[str, str] = {}
         self._pending: set[str] = set()
         self._drawn = 0
         self._stop = threading.Event()
@@ -77,18 +68,14 @@ class FixProgress:
         with self._lock:
             self._pending.discard(check.name)
             self._begun_at[check.name] = time.monotonic()
-            self._labels[check.name] = check.doing or check.name
             if not self._terminal:
-                about = f"about {self._estimate_s[check.name]:.0f} s"
-                self._print(f"{self._labels[check.name]}: begun ({about})")
+                self._print(f"{check.doing}: begun (about {check.estimate_s:.0f} s)")
 
-    def done(self, check: Check, seconds: float) -> None:
-        """Show that a fix is done."""
-        self._ended(check, f"done in {seconds:.0f} s")
-
-    def failed(self, check: Check, seconds: float) -> None:
-        """Show that a fix has failed."""
-        self._ended(check, f"FAILED after {seconds:.0f} s")
+    def ended(self, check: Check, how: str) -> None:
+        """Show that a fix is done, or has failed."""
+        with self._lock:
+            self._begun_at.pop(check.name, None)
+            self._print(f"{check.doing}: {how}")
 
     def say(self, text: str) -> None:
         """Print a line above the block."""
@@ -102,9 +89,7 @@ class FixProgress:
             self._painter.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_error: object) -> None:
         self._stop.set()
         if self._painter:
             self._painter.join()
@@ -114,20 +99,16 @@ class FixProgress:
 
     def block(self, now: float) -> list[str]:
         """Return the lines of the block at monotonic time `now`."""
-        left_s = {name: self._estimate_s[name] for name in self._pending}
+        left_s = {name: self._checks[name].estimate_s for name in self._pending}
         lines = []
         for name, begun_at in self._begun_at.items():
-            elapsed = now - begun_at
-            left_s[name] = max(self._estimate_s[name] - elapsed, 1.0)
-            lines.append(f"  {self._labels[name]:<44} {elapsed:4.0f} s of about {self._estimate_s[name]:.0f} s")
+            check, elapsed = self._checks[name], now - begun_at
+            left_s[name] = max(check.estimate_s - elapsed, 1.0)
+            lines.append(f"  {check.doing:<44} {elapsed:4.0f} s of about {check.estimate_s:.0f} s")
         if not lines:
             return []
-        return [*lines, f"  {'ready in':<44} about {longest_chain_s(self._needs, left_s):.0f} s"]
-
-    def _ended(self, check: Check, how: str) -> None:
-        with self._lock:
-            self._begun_at.pop(check.name, None)
-            self._print(f"{check.doing or check.name}: {how}")
+        needs = {name: check.needs for name, check in self._checks.items()}
+        return [*lines, f"  {'ready in':<44} about {longest_chain_s(needs, left_s):.0f} s"]
 
     def _paint(self) -> None:
         while not self._stop.wait(REDRAW_S):
@@ -153,6 +134,70 @@ class FixProgress:
         if self._drawn:
             self._out.write(f"\x1b[{self._drawn}A\x1b[J")
             self._drawn = 0
+
+
+def put_right(checks: Sequence[Check], found: Sequence[CheckFinding], progress: FixProgress) -> CheckOutcome:
+    """Fix each fixable problem of `found`; probe each check again before and after its fix. Return the outcome.
+
+    Fixes run in parallel; each starts as soon as its requirements are met. A check is skipped when the fix of a
+    requirement failed. A failure does not stop independent checks.
+    """
+    fixes = _Fixes(found, progress)
+    todo = [check for check in ordered(checks) if not fixes.findings[check.name].ok]
+    running: dict[Future[None], Check] = {}
+    before = ancestors(checks)
+    with ThreadPoolExecutor(max_workers=len(checks) or 1) as pool:
+        while todo or running:
+            busy = {check.name for check in (*running.values(), *todo)}
+            for check in list(todo):
+                # Indirect requirements, too: an engine that answers already does not imply that packages are installed.
+                if busy.isdisjoint(before[check.name]):
+                    todo.remove(check)
+                    running[pool.submit(fixes.put_right, check)] = check
+            finished, _ = wait(running, return_when=FIRST_COMPLETED)
+            for future in finished:
+                del running[future]
+                future.result()
+    return CheckOutcome(tuple(fixes.findings[check.name] for check in checks), fixes.failures)
+
+
+class _Fixes:
+    """The findings and the failed fixes so far; each thread changes those of its own check."""
+
+    def __init__(self, found: Sequence[CheckFinding], progress: FixProgress) -> None:
+        self.findings = {finding.name: finding for finding in found}
+        self.failures: dict[str, str] = {}
+        self._progress = progress
+
+    def put_right(self, check: Check) -> None:
+        old = self.findings[check.name]
+        needed = [self.findings[name] for name in check.needs]
+        if lacking := [each.name for each in needed if not each.ok and each.required]:
+            what = f"{old.what} (not tried, since this failed: {', '.join(lacking)})"
+            self.findings[check.name] = replace(old, what=what)
+            return
+        finding = check.probe()  # another fix may have solved it since
+        if not finding.ok and check.fixable:
+            finding = self._fixed(check) or finding
+        self.findings[check.name] = finding
+
+    def _fixed(self, check: Check) -> CheckFinding | None:
+        """Return the finding after the fix; None when the fix failed."""
+        self._progress.begun(check)
+        begun = time.monotonic()
+        try:
+            check.fix()
+        except (TestbedError, OSError) as error:
+            after, failure = None, str(error)
+        else:
+            after = check.probe()
+            failure = f"still so afterwards: {after.what}"
+        done = after is not None and after.ok
+        if not done:
+            self.failures[check.name] = failure
+        how = "done in" if done else "FAILED after"
+        self._progress.ended(check, f"{how} {time.monotonic() - begun:.0f} s")
+        return after
 
 
 def longest_chain_s(needs: Mapping[str, tuple[str, ...]], left_s: Mapping[str, float]) -> float:

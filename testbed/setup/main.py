@@ -111,8 +111,7 @@ def ready(names: tuple[str, ...] = ()) -> int:
         return 0
     report_failures(outcome)
     print(
-        f"Once mended, the same command goes on from here; `{FIX_ALL}` mends what a program can mend.",
-        file=sys.stderr,
+        f"Once mended, the same command goes on from here; `{FIX_ALL}` mends what a program can mend.", file=sys.stderr
     )
     return EX_UNAVAILABLE
 

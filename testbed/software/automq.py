@@ -14,10 +14,10 @@ from pathlib import Path
 
 from testbed.errors import SoftwareError
 from testbed.software.cache import sha256_of
-from testbed.software.engine import EngineError, EngineSocket
+from testbed.software.engine import EngineError, EngineSocket, have_image
 from testbed.software.jvm import MAIN_CLASS
-from testbed.software.kafka import laid, once, unpack
-from testbed.software.release import S3_STREAM, KafkaRelease, clients_jar, identify, runnable
+from testbed.software.kafka import COPY_BYTES, jars_of_tar, laid, once, unpack
+from testbed.software.release import S3_STREAM, KafkaRelease, clients_jar, runnable, version_in
 from testbed.software.source import AUTOMQ, is_path
 
 VARIABLE = "TESTBED_AUTOMQ"
@@ -29,7 +29,6 @@ SUPPLY = (
 _NAMED = re.compile(r"automq-(?:kafka-)?(\d[A-Za-z0-9.-]*?)(?:_kafka-.*)?(?:\.tgz|\.tar\.gz)?")
 _TAGGED = re.compile(r".*:(\d[A-Za-z0-9._-]*)")
 _STREAM_VERSION = re.compile(rf"{S3_STREAM}(\d[A-Za-z0-9.-]*)\.jar")
-_COPY_BYTES = 1 << 20
 
 
 class NoDistribution(SoftwareError):
@@ -95,50 +94,37 @@ def _top(folder: Path) -> Path:
 
 
 def _of_tarball(where: Supplied, tarball: Path) -> KafkaRelease:
-    def make(folder: Path) -> KafkaRelease:
-        return _laid(unpack(tarball, folder), where, tarball.name)
-
-    return once("automq-tarballs", sha256_of(tarball)[:16], make)
+    key = sha256_of(tarball)[:16]
+    return once("automq-tarballs", key, lambda folder: _laid(unpack(tarball, folder), where, tarball.name))
 
 
 def _of_image(where: Supplied, engine: EngineSocket) -> KafkaRelease:
     name = str(where.image)
-    identity = engine.find_image(name)
-    if identity is None:
-        try:
-            engine.pull_image(name)
-        except EngineError as error:
-            raise SoftwareError(
-                f"{where}, named by {where.by}: the container engine does not have it and cannot get it ({error}); "
-                f"`docker load` puts in one that was saved to a file. {SUPPLY}."
-            ) from error
-        identity = engine.find_image(name)
-    if identity is None:
-        raise SoftwareError(f"{where}, named by {where.by}: pulled, and not there. {SUPPLY}.")
-    found = identity
+    try:
+        identity = have_image(engine, name)
+    except EngineError as error:
+        raise SoftwareError(
+            f"{where}, named by {where.by}: the container engine does not have it and cannot get it ({error}); "
+            f"`docker load` puts in one that was saved to a file. {SUPPLY}."
+        ) from error
 
     def make(folder: Path) -> KafkaRelease:
-        with engine.files_of_image(found) as files:
+        with engine.files_of_image(identity) as files:
             jars = jars_in(files, folder)
         return _laid(jars, where, name)
 
-    return once("automq-images", found.removeprefix("sha256:")[:16], make)
+    return once("automq-images", identity.removeprefix("sha256:")[:16], make)
 
 
 def jars_in(files: object, target: Path) -> list[Path]:
     """Extract the jars of AutoMQ's folder `libs` from the tar of a whole file system (a stream) into `target`."""
     folders: dict[str, Path] = {}
     with tarfile.open(fileobj=files, mode="r|*") as archive:  # type: ignore[call-overload]
-        for member in archive:
-            folder, _, jar = member.name.rpartition("/")
-            if not (member.isfile() and jar.endswith(".jar") and folder.rpartition("/")[2] == "libs"):
-                continue
-            into = folders.setdefault(folder, target / str(len(folders)))
+        for place, jar, content in jars_of_tar(archive):
+            into = folders.setdefault(place, target / str(len(folders)))
             into.mkdir(parents=True, exist_ok=True)
-            content = archive.extractfile(member)
-            assert content is not None
-            with content, (into / jar).open("wb") as out:
-                shutil.copyfileobj(content, out, _COPY_BYTES)
+            with (into / jar).open("wb") as out:
+                shutil.copyfileobj(content, out, COPY_BYTES)
     for folder in folders.values():
         if any(folder.glob(f"{S3_STREAM}*.jar")):
             return runnable(folder.iterdir())
@@ -161,7 +147,7 @@ def problem(jars: Sequence[Path]) -> str:
     if not any(jar.name.startswith(S3_STREAM) for jar in jars):
         return f"no {S3_STREAM}*.jar among its {len(jars)} jars, by which AutoMQ is known; it is a Kafka without it"
     try:
-        identify(jars)
+        version_in(jars)
         mains = [jar.name for jar in jars if _has_main(jar)]
     except SoftwareError as error:
         return str(error)
@@ -184,7 +170,7 @@ def version_of(jars: Sequence[Path], name: str) -> str:
     Its jars carry Kafka's version; only the name of its tarball, folder or tag has a release's number. Without one, the
     number is the Kafka version of its jars.
     """
-    kafka = identify(jars).version
+    kafka = version_in(jars)
     own = next((found[1] for jar in jars if (found := _STREAM_VERSION.fullmatch(jar.name))), kafka)
     if own != kafka:
         return own

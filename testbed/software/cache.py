@@ -10,7 +10,7 @@ import logging
 import os
 import re
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -31,22 +31,15 @@ class FileRecord:
     size_bytes: int
 
 
-def artefact(
-    name: str,
-    key: str,
-    build: Callable[[Path], None],
-    *,
-    root: Path | None = None,
-) -> Path:
+def artefact(name: str, key: str, build: Callable[[Path], None]) -> Path:
     """Return the folder of the artefact `name`/`key`; when it is missing, `build(empty folder)` makes it first.
 
     Every call verifies every file against its recorded digest (0.1 s for 100 MB).
     A damaged artefact is logged as a warning and rebuilt.
     Safe for any number of processes and threads: one builds, the others wait for it.
-    `root` replaces the cache folder. An exception of `build` is passed on, an OSError (a full disk) as SoftwareError;
-    the artefact does not exist then.
+    An exception of `build` is passed on, an OSError (a full disk) as SoftwareError; the artefact does not exist then.
     """
-    final = _place(name, key, root)
+    final = _place(name, key)
     if final.is_dir() and not _damage(final):
         return final
     with durable.lock(final.parent / f".{key}.lock"):
@@ -65,20 +58,19 @@ def artefact(
             build(fresh)
             _seal(fresh)
             fresh.rename(final)
-        except OSError as error:
+        except BaseException as error:
             shutil.rmtree(fresh, ignore_errors=True)
-            what = f"{final} cannot be made: {error.strerror or error}"
-            raise SoftwareError(f"{what}; free space there, or set XDG_CACHE_HOME to another place") from error
-        except BaseException:
-            shutil.rmtree(fresh, ignore_errors=True)
+            if isinstance(error, OSError):
+                what = f"{final} cannot be made: {error.strerror or error}"
+                raise SoftwareError(f"{what}; free space there, or set XDG_CACHE_HOME to another place") from error
             raise
         durable.sync(final.parent)
     return final
 
 
-def existing(name: str, key: str, *, root: Path | None = None) -> Path | None:
+def existing(name: str, key: str) -> Path | None:
     """Return the artefact's folder when it exists and is intact, else None; build nothing."""
-    final = _place(name, key, root)
+    final = _place(name, key)
     return final if final.is_dir() and not _damage(final) else None
 
 
@@ -93,11 +85,16 @@ def sha256_of(path: Path) -> str:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
-def _place(name: str, key: str, root: Path | None) -> Path:
+def digest_of(files: Iterable[tuple[str, str]]) -> str:
+    """Return one sha256 over the names and sha256s of files, in their order."""
+    return hashlib.sha256("".join(f"{digest}  {name}\n" for name, digest in files).encode()).hexdigest()
+
+
+def _place(name: str, key: str) -> Path:
     for part in (name, key):
         if not _NAME.fullmatch(part):
             raise SoftwareError(f"{part!r} cannot name an artefact: letters, digits and . _ + - only")
-    return (root or cache_dir()) / name / key
+    return cache_dir() / name / key
 
 
 def _temporary(final: Path, suffix: str) -> Path:

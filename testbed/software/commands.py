@@ -32,7 +32,6 @@ def run_logged(
     log: Path,
     *,
     env: Mapping[str, str] | None = None,
-    cwd: Path | None = None,
     stdin: str | None = None,
     timeout_s: float | None = None,
 ) -> None:
@@ -61,7 +60,6 @@ def run_logged(
                 input=None if stdin is None else stdin.encode(),
                 stdin=subprocess.DEVNULL if stdin is None else None,
                 env={**os.environ, **(env or {})},
-                cwd=cwd,
                 timeout=timeout_s,
                 check=False,
             )
@@ -71,13 +69,13 @@ def run_logged(
         raise _failure(words, f"exit code {done.returncode}", log, begun_at)
 
 
-def tail(log: Path, lines: int = TAIL_LINES) -> str:
+def tail(log: Path) -> str:
     """Return the last lines of a log, indented, without blank ones."""
-    return _last(log.read_text(encoding="utf-8", errors="replace") if log.exists() else "", lines)
+    return _last(log.read_text(encoding="utf-8", errors="replace") if log.exists() else "")
 
 
-def _last(text: str, lines: int) -> str:
-    kept = [line for line in _COLOUR.sub("", text).splitlines() if line.strip()][-lines:]
+def _last(text: str) -> str:
+    kept = [line for line in _COLOUR.sub("", text).splitlines() if line.strip()][-TAIL_LINES:]
     return "\n".join(f"    {line}" for line in kept)
 
 
@@ -85,7 +83,7 @@ def _failure(words: Sequence[str], what: str, log: Path, begun_at: int) -> Comma
     with log.open("rb") as stream:
         stream.seek(begun_at)
         said = stream.read().decode(errors="replace")
-    message = f"{Path(words[0]).name} {' '.join(words[1:3])}: {what}\n{_last(said, TAIL_LINES)}\n  whole log: {log}"
+    message = f"{Path(words[0]).name} {' '.join(words[1:3])}: {what}\n{_last(said)}\n  whole log: {log}"
     return CommandError(message, log, said)
 
 
@@ -106,19 +104,15 @@ class Java:
         return self.home / "bin" / "java"
 
 
-def find_java(minimum: int = OLDEST_JAVA) -> Java | None:
-    """Return the first Java of at least `minimum` among JAVA_HOME, PATH and /usr/lib/jvm, or None."""
-    return next((java for java in _all_java() if java.major >= minimum), None)
+def find_java() -> Java | None:
+    """Return the first Java of at least `OLDEST_JAVA` among JAVA_HOME, PATH and /usr/lib/jvm, or None."""
+    return next((java for java in _all_java() if java.major >= OLDEST_JAVA), None)
 
 
 def _all_java() -> Iterator[Java]:
-    seen = set()
-    for home in _homes():
-        if home not in seen and os.access(home / "bin" / "java", os.X_OK):
-            seen.add(home)
-            major = _major(home)
-            if major is not None:
-                yield Java(home, major)
+    for home in dict.fromkeys(_homes()):
+        if os.access(home / "bin" / "java", os.X_OK) and (major := _major(home)) is not None:
+            yield Java(home, major)
 
 
 def _homes() -> Iterator[Path]:

@@ -138,8 +138,7 @@ class EngineSocket:
 
     def remove_image(self, image_id: str) -> None:
         """Remove an image without tags, with its layers."""
-        with self._call("DELETE", f"/images/{image_id}", {"force": "1"}):
-            pass
+        self._send("DELETE", f"/images/{image_id}", {"force": "1"})
 
     def registry_gives(self, reference: str, timeout_s: float = 5.0) -> bool:
         """Return whether the image's registry answers the engine and has the image; nothing is pulled."""
@@ -153,71 +152,72 @@ class EngineSocket:
 
     def copy_out(self, image: str, path: str, target: Path) -> None:
         """Write the file at `path` in an image to `target`. Raise EngineError when the image has no such file."""
-        definition = {"Image": image, "Cmd": ["-"], "Labels": helper_labels("copy")}
-        with self._call("POST", "/containers/create", json_body=definition) as response:
-            made = str(json.load(response)["Id"])
-        try:
-            with (
-                self._call("GET", f"/containers/{made}/archive", {"path": path}) as response,
-                tarfile.open(fileobj=response, mode="r|") as archive,
-            ):
-                entry = archive.next()
-                source = archive.extractfile(entry) if entry is not None else None
-                if source is None:
-                    raise EngineError(f"{path} in {image} is no file", Trouble.FAILED)
-                with target.open("wb") as stream:
-                    shutil.copyfileobj(source, stream)
-        finally:
-            with self._call("DELETE", f"/containers/{made}", {"force": "1", "v": "1"}):
-                pass
+        with (
+            self._created({"Image": image, "Cmd": ["-"], "Labels": helper_labels("copy")}) as made,
+            self._call("GET", f"/containers/{made}/archive", {"path": path}) as response,
+            tarfile.open(fileobj=response, mode="r|") as archive,
+        ):
+            entry = archive.next()
+            source = archive.extractfile(entry) if entry is not None else None
+            if source is None:
+                raise EngineError(f"{path} in {image} is no file", Trouble.FAILED)
+            with target.open("wb") as stream:
+                shutil.copyfileobj(source, stream)
 
     @contextmanager
     def files_of_image(self, image_id: str) -> Iterator[BinaryIO]:
         """Yield the whole file system of a local image as a tar stream; start none of its programs."""
         # An image need not name a command; a container cannot be made without one.
-        definition = {"Image": image_id, "Cmd": ["true"], "Labels": helper_labels("files")}
-        with self._call("POST", "/containers/create", json_body=definition) as response:
-            made = str(json.load(response)["Id"])
-        try:
-            with self._call("GET", f"/containers/{made}/export") as response:
-                yield cast(BinaryIO, response)
-        finally:
-            with self._call("DELETE", f"/containers/{made}", {"force": "1", "v": "1"}):
-                pass
+        with (
+            self._created({"Image": image_id, "Cmd": ["true"], "Labels": helper_labels("files")}) as made,
+            self._call("GET", f"/containers/{made}/export") as response,
+        ):
+            yield cast(BinaryIO, response)
 
     @contextmanager
     def container(self, definition: Mapping[str, Any]) -> Iterator["Container"]:
         """Start a container and yield it; remove it at the end in any case."""
-        with self._call("POST", "/containers/create", json_body=definition) as response:
-            made = Container(self, str(json.load(response)["Id"]))
-        try:
-            with self._call("POST", f"/containers/{made.id}/start"):
-                pass
-            yield made
-        finally:
-            with self._call("DELETE", f"/containers/{made.id}", {"force": "1", "v": "1"}):
-                pass
+        with self._created(definition) as made:
+            self._send("POST", f"/containers/{made}/start")
+            yield Container(self, made)
 
     def start_attached(self, definition: Mapping[str, Any]) -> socket.socket:
         """Start a container and return a connection to its standard input and its output, which has headers.
 
         The container's standard input ends with the connection. Leave nothing behind when it cannot be started.
         """
-        with self._call("POST", "/containers/create", json_body=definition) as response:
-            made = str(json.load(response)["Id"])
+        made = self._create(definition)
         connection: socket.socket | None = None
         try:
             connection = self._attach(made)
-            with self._call("POST", f"/containers/{made}/start"):
-                pass
+            self._send("POST", f"/containers/{made}/start")
         except BaseException:
             if connection is not None:
                 connection.close()
-            # The engine may have removed it already.
-            with suppress(EngineError), self._call("DELETE", f"/containers/{made}", {"force": "1", "v": "1"}):
-                pass
+            with suppress(EngineError):  # the engine may have removed it already
+                self._remove(made)
             raise
         return connection
+
+    @contextmanager
+    def _created(self, definition: Mapping[str, Any]) -> Iterator[str]:
+        """Create a container and yield its id; remove it at the end in any case."""
+        made = self._create(definition)
+        try:
+            yield made
+        finally:
+            self._remove(made)
+
+    def _create(self, definition: Mapping[str, Any]) -> str:
+        with self._call("POST", "/containers/create", json_body=definition) as response:
+            return str(json.load(response)["Id"])
+
+    def _remove(self, container: str) -> None:
+        self._send("DELETE", f"/containers/{container}", {"force": "1", "v": "1"})
+
+    def _send(self, method: str, path: str, query: Mapping[str, str] | None = None) -> None:
+        with self._call(method, path, query):
+            pass
 
     def _attach(self, container: str) -> socket.socket:
         """Return the connection after the engine has left HTTP on it, which `http.client` cannot express."""
@@ -309,6 +309,17 @@ class EngineSocket:
         return EngineError(f"{self.address}: {error or type(error).__name__}", Trouble.FAILED)
 
 
+def have_image(engine: EngineSocket, reference: str) -> str:
+    """Return the id of an image that the engine has, or pulls. Raise EngineError when it can get none."""
+    found = engine.find_image(reference)
+    if found is None:
+        engine.pull_image(reference)
+        found = engine.find_image(reference)
+    if found is None:
+        raise EngineError(f"the engine pulled {reference} but does not list it", Trouble.FAILED)
+    return found
+
+
 @dataclass(frozen=True, slots=True)
 class Container:
     """A running container."""
@@ -332,8 +343,7 @@ class Container:
 
     def signal(self, name: str) -> None:
         """Send a signal such as SIGTERM to its first process."""
-        with self.engine._call("POST", f"/containers/{self.id}/kill", {"signal": name}):
-            pass
+        self.engine._send("POST", f"/containers/{self.id}/kill", {"signal": name})
 
     def wait(self, timeout_s: float) -> int:
         """Return the exit code, once the container has ended."""
@@ -379,8 +389,6 @@ class EngineFacts:
     rootless: bool
     desktop: bool
     """Whether it runs in a virtual machine of its own: Docker Desktop."""
-    selinux: bool
-    cgroup_version: str
     architecture: str
     """As the kernel names it: x86_64, aarch64."""
     pools: tuple[str, ...]
@@ -417,8 +425,6 @@ def facts(version: Mapping[str, Any], info: Mapping[str, Any]) -> EngineFacts:
         version=str(version.get("Version", "")),
         rootless=any("name=rootless" in each for each in options),
         desktop="Docker Desktop" in str(info.get("OperatingSystem", "")),
-        selinux=any("name=selinux" in each for each in options),
-        cgroup_version=str(info.get("CgroupVersion", "")),
         architecture=kernel_name(str(info.get("Architecture", ""))),
         pools=tuple(f"{each['Base']} by /{each['Size']}" for each in info.get("DefaultAddressPools") or []),
     )

@@ -25,7 +25,7 @@ from testbed.paths import cache_dir, state_dir
 from testbed.software.apt import credentials, fetch_settings, host_sources
 from testbed.software.commands import CommandError, run_logged
 from testbed.software.distribution import as_root, this_distribution
-from testbed.software.engine import EngineError, EngineSocket, Trouble
+from testbed.software.engine import EngineError, EngineSocket, Trouble, have_image
 
 SETTINGS = "/etc/dpkg/dpkg.cfg.d/testbed"
 OWN_APT = "/tmp/apt"
@@ -182,11 +182,12 @@ def wanted_tag() -> str:
 
 def local_image(engine: EngineSocket) -> ImageRef | None:
     """Return the wanted image, or the image of this recipe, when the engine has it."""
-    for tag in dict.fromkeys((wanted_tag(), NODE.tag)):
-        image_id = engine.find_image(tag)
-        if image_id is not None:
-            return ImageRef(tag, image_id, engine.image_labels(tag).get(CONTENTS, image_id))
-    return None
+    return _find(engine, wanted_tag()) or _find(engine, NODE.tag)
+
+
+def _find(engine: EngineSocket, tag: str) -> ImageRef | None:
+    image_id = engine.find_image(tag)
+    return None if image_id is None else ImageRef(tag, image_id, engine.image_labels(tag).get(CONTENTS, image_id))
 
 
 def image_origin(engine: EngineSocket, image: ImageRef) -> str:
@@ -203,33 +204,22 @@ def node_image(engine: EngineSocket | None = None) -> ImageRef:
         return found
     with durable.lock(cache_dir() / ".node-image.lock"):
         configured = os.environ.get(CONFIGURED)
-        if configured and engine.find_image(configured) is None:
+        if configured:
             try:
-                engine.pull_image(configured)
+                have_image(engine, configured)
             except EngineError as error:
                 LOG.warning("%s=%s cannot be pulled (%s): using one made here", CONFIGURED, configured, error)
-        found = local_image(engine)
-        if found is None:
-            _build(engine, NODE.tag)
-            found = local_image(engine)
-    if found is None:
-        raise EngineError(f"the engine took {wanted_tag()} but does not list it", Trouble.FAILED)
-    return found
+        return local_image(engine) or _build(engine, NODE)
 
 
-def made_image(recipe: ImageRecipe, engine: EngineSocket | None = None) -> ImageRef:
+def made_image(recipe: ImageRecipe) -> ImageRef:
     """Return the image of `recipe`; build it when the engine has none. Raise SoftwareError when that fails."""
-    engine = engine or EngineSocket.from_environment()
+    engine = EngineSocket.from_environment()
     with durable.lock(cache_dir() / ".node-image.lock"):
-        if engine.find_image(recipe.tag) is None:
-            _build(engine, recipe.tag, recipe)
-        image_id = engine.find_image(recipe.tag)
-    if image_id is None:
-        raise EngineError(f"the engine took {recipe.tag} but does not list it", Trouble.FAILED)
-    return ImageRef(recipe.tag, image_id, engine.image_labels(recipe.tag).get(CONTENTS, image_id))
+        return _find(engine, recipe.tag) or _build(engine, recipe)
 
 
-def build_command(target: Path, sources: tuple[str, ...], recipe: ImageRecipe = NODE) -> tuple[str, ...]:
+def build_command(target: Path, sources: tuple[str, ...], recipe: ImageRecipe) -> tuple[str, ...]:
     """Return the command that makes the root file system; with `sources` it reads them from standard input."""
     return (
         "mmdebstrap",
@@ -241,7 +231,7 @@ def build_command(target: Path, sources: tuple[str, ...], recipe: ImageRecipe = 
     )
 
 
-def _build(engine: EngineSocket, tag: str, recipe: ImageRecipe = NODE) -> None:
+def _build(engine: EngineSocket, recipe: ImageRecipe) -> ImageRef:
     sources = host_sources(SUITE)
     cache_dir().mkdir(parents=True, exist_ok=True)
     for leftover in cache_dir().glob("node-image-*"):
@@ -254,7 +244,11 @@ def _build(engine: EngineSocket, tag: str, recipe: ImageRecipe = NODE) -> None:
         contents = contents_digest(tar, recipe.digest)
         with tar.open("rb") as stream:
             changes = (*CHANGES, f"LABEL {CONTENTS}={contents}", f"LABEL {ORIGIN}={origin}")
-            engine.import_image(stream, tag, changes)
+            engine.import_image(stream, recipe.tag, changes)
+    found = _find(engine, recipe.tag)
+    if found is None:
+        raise EngineError(f"the engine took {recipe.tag} but does not list it", Trouble.FAILED)
+    return found
 
 
 def _log() -> Path:
@@ -264,8 +258,7 @@ def _log() -> Path:
 def _base_answers(engine: EngineSocket) -> bool:
     """Return whether the engine has the base, or a registry gives it."""
     try:
-        if engine.find_image(BASE) is None:
-            engine.pull_image(BASE)
+        have_image(engine, BASE)
     except EngineError as error:
         LOG.info("%s cannot be pulled (%s): making the image of packages", BASE, error)
         return False
@@ -293,7 +286,7 @@ def _from_base(engine: EngineSocket, tar: Path, sources: tuple[str, ...], recipe
     return True
 
 
-def _from_packages(tar: Path, sources: tuple[str, ...], recipe: ImageRecipe = NODE) -> None:
+def _from_packages(tar: Path, sources: tuple[str, ...], recipe: ImageRecipe) -> None:
     if shutil.which("mmdebstrap") is None:
         distribution = this_distribution()
         how = distribution.how_to_get("mmdebstrap") if distribution.has("mmdebstrap") else "no package of it is here"

@@ -13,6 +13,7 @@ writes the archive when it ends.
 import hashlib
 import json
 import os
+import shutil
 import threading
 import time
 from dataclasses import dataclass
@@ -26,13 +27,7 @@ from testbed.software.image import ImageRef
 from testbed.software.release import KafkaRelease, Logging
 
 # C1 only and the serial collector: brokers share few cores, and start-up time counts more than peak speed.
-JVM_FLAGS = (
-    "-XX:TieredStopAtLevel=1",
-    "-XX:+UseSerialGC",
-    "-Xms256m",
-    "-Xmx512m",
-    "-Djava.awt.headless=true",
-)
+JVM_FLAGS = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xms256m", "-Xmx512m", "-Djava.awt.headless=true")
 MAIN_CLASS = "kafka.Kafka"
 
 RELEASES = "/opt/kafka/releases"
@@ -78,13 +73,11 @@ def broker_command(
     *,
     archive: Path | None = None,
     agent: bool = True,
-    agent_host: str = "127.0.0.1",
-    agent_port: int = AGENT_PORT,
     extra_flags: tuple[str, ...] = (),
 ) -> tuple[str, ...]:
     """Return the command that starts a broker or controller with the properties file at `properties`.
 
-    With `agent`, JMX answers HTTP at `agent_host`:`agent_port`. It starts from the class-data `archive`, if any.
+    With `agent`, JMX answers HTTP on the loopback at `AGENT_PORT`. It starts from the class-data `archive`, if any.
     The JVM ignores an unsuitable archive (slower, not wrong).
     """
     jolokia = f"-javaagent:{home(release)}/{release.agent.name}"
@@ -92,7 +85,7 @@ def broker_command(
         "java",
         *JVM_FLAGS,
         *((f"-XX:SharedArchiveFile={ARCHIVES}/{archive.parent.name}/{archive.name}",) if archive else ()),
-        *((f"{jolokia}=host={agent_host},port={agent_port},discoveryEnabled=false",) if agent else ()),
+        *((f"{jolokia}=host=127.0.0.1,port={AGENT_PORT},discoveryEnabled=false",) if agent else ()),
         logging_flag(release),
         *extra_flags,
         "-cp",
@@ -146,10 +139,9 @@ END_TIMEOUT_S = 60.0
 TOLD_LINES = 12
 
 
-def cds_archive(release: KafkaRelease, image: ImageRef, engine: EngineSocket | None = None) -> Path:
+def cds_archive(release: KafkaRelease, image: ImageRef) -> Path:
     """Return the archive for this release in this image; make it when not cached (7 s). Raise SoftwareError."""
-    engine = engine or EngineSocket.from_environment()
-    folder = artefact("cds", _archive_key(release, image), lambda made: _make_archive(release, image, engine, made))
+    folder = artefact("cds", _archive_key(release, image), lambda made: _make_archive(release, image, made))
     return folder / ARCHIVE_FILE
 
 
@@ -165,7 +157,7 @@ def _archive_key(release: KafkaRelease, image: ImageRef) -> str:
     return f"{release.version}-{hashlib.sha256(parts.encode()).hexdigest()[:16]}"
 
 
-def _make_archive(release: KafkaRelease, image: ImageRef, engine: EngineSocket, folder: Path) -> None:
+def _make_archive(release: KafkaRelease, image: ImageRef, folder: Path) -> None:
     work = folder / "work"
     log_dir = work / "log"
     log_dir.mkdir(parents=True)
@@ -192,14 +184,14 @@ def _make_archive(release: KafkaRelease, image: ImageRef, engine: EngineSocket, 
             "Binds": [*(mount.bind for mount in mounts(release, None)), f"{work}:{WORK_FOLDER}"],
         },
     }
-    with engine.container(definition) as container:
+    with EngineSocket.from_environment().container(definition) as container:
         _boot_and_end(container, release)
     archive = work / ARCHIVE_FILE
     if not archive.exists():
         raise SoftwareError(f"Kafka {release.version}: the JVM ended without writing its class-data archive")
     archive.chmod(0o644)
     archive.rename(folder / ARCHIVE_FILE)
-    _remove_folder(work)
+    shutil.rmtree(work)
 
 
 def _boot_and_end(container: Container, release: KafkaRelease) -> None:
@@ -223,12 +215,3 @@ def _boot_and_end(container: Container, release: KafkaRelease) -> None:
         f"Kafka {release.version} did not start in the node image ({time.monotonic() - begun:.0f} s):\n"
         + "\n".join(f"    {line}" for line in said[-TOLD_LINES:])
     )
-
-
-def _remove_folder(folder: Path) -> None:
-    for path in sorted(folder.rglob("*"), reverse=True):
-        if path.is_dir():
-            path.rmdir()
-        else:
-            path.unlink()
-    folder.rmdir()

@@ -11,12 +11,13 @@ import shutil
 import tarfile
 import tempfile
 import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
+from typing import IO
 
 from testbed.errors import SoftwareError
-from testbed.software.cache import artefact, existing, sha256_of
+from testbed.software.cache import artefact, digest_of, existing, sha256_of
 from testbed.software.maven import Coordinates, NotInRegistry, copy_jars, known_versions
 from testbed.software.release import (
     AGENT,
@@ -25,14 +26,13 @@ from testbed.software.release import (
     LOGGING_PROPERTIES,
     KafkaRelease,
     clients_jar,
-    digest_of,
-    identify,
     known_digests,
     logging_of,
     missing_binding,
     release_at,
     runnable,
     verify,
+    version_in,
 )
 from testbed.software.source import BUILD_DIGITS, VERSION, KafkaSource, Kind, parse_source, too_old
 
@@ -182,27 +182,20 @@ def _properties(path: Path) -> dict[str, str]:
 
 
 _MEMO = "build"
-_COPY_BYTES = 1 << 20
+COPY_BYTES = 1 << 20
 
 
 def imported(source: KafkaSource) -> KafkaRelease:
     """Return the Kafka of a tarball or folder, in the cache. Raise SoftwareError with the problem."""
+    path = source.path
     try:
-        return _imported(source)
+        if source.kind is Kind.FOLDER:
+            return _import_jars(jars_of(path), path)
+        return once("kafka-tarballs", sha256_of(path)[:16], lambda folder: _import_jars(unpack(path, folder), path))
     except OSError as error:
         raise SoftwareError(
-            f"{source.path} cannot be copied into the cache: {error.strerror or error} ({error.filename or 'no name'})"
+            f"{path} cannot be copied into the cache: {error.strerror or error} ({error.filename or 'no name'})"
         ) from error
-
-
-def _imported(source: KafkaSource) -> KafkaRelease:
-    if source.kind is Kind.FOLDER:
-        return _import_jars(jars_of(source.path), source.path)
-    return once("kafka-tarballs", sha256_of(source.path)[:16], lambda folder: _unpacked(source.path, folder))
-
-
-def _unpacked(tarball: Path, folder: Path) -> KafkaRelease:
-    return _import_jars(unpack(tarball, folder), tarball)
 
 
 def once(name: str, key: str, unpack_and_lay: Callable[[Path], KafkaRelease]) -> KafkaRelease:
@@ -225,7 +218,7 @@ def _note(folder: Path, version: str) -> None:
 
 def _import_jars(jars: Sequence[Path], where: Path) -> KafkaRelease:
     try:
-        version = identify(jars).version
+        version = version_in(jars)
     except SoftwareError as error:
         raise SoftwareError(f"{where} is not a Kafka: {error}") from error
     if not VERSION.fullmatch(version):
@@ -238,7 +231,7 @@ def _import_jars(jars: Sequence[Path], where: Path) -> KafkaRelease:
 
 def laid(jars: Sequence[Path], label: str) -> KafkaRelease:
     """Copy jars into the cache as a separate Kafka and return it. Its name: `label` and digits of their digest."""
-    digest = digest_of({jar.name: sha256_of(jar) for jar in jars})
+    digest = digest_of(sorted((jar.name, sha256_of(jar)) for jar in jars))
     build = f"{label}+{digest[:BUILD_DIGITS]}"
     return release_at(build, artefact("kafka", f"{build}-{LAYOUT}", lambda folder: _lay(jars, folder)))
 
@@ -281,20 +274,14 @@ def unpack(tarball: Path, target: Path) -> list[Path]:
 
     Raise SoftwareError when the tarball is incomplete, or has no Kafka.
     """
-    others = 0
     try:
         with tarfile.open(tarball, "r:gz") as archive:
-            for member in archive:
-                folder, _, name = member.name.rpartition("/")
-                if not (member.isfile() and name.endswith(".jar") and folder.rpartition("/")[2] == "libs"):
-                    others += 1
-                    continue
-                content = archive.extractfile(member)
-                assert content is not None
-                with content, (target / name).open("wb") as out:
-                    shutil.copyfileobj(content, out, _COPY_BYTES)
+            for _folder, name, content in jars_of_tar(archive):
+                with (target / name).open("wb") as out:
+                    shutil.copyfileobj(content, out, COPY_BYTES)
+            entries = len(archive.getmembers())
             # Read to the very end: only there does gzip detect a truncation.
-            while archive.fileobj and archive.fileobj.read(_COPY_BYTES):
+            while archive.fileobj and archive.fileobj.read(COPY_BYTES):
                 continue
     except (EOFError, zlib.error) as error:
         raise SoftwareError(_truncated(tarball, error)) from error
@@ -308,10 +295,21 @@ def unpack(tarball: Path, target: Path) -> list[Path]:
     jars = runnable(target.iterdir())
     if clients_jar(jars) is None:
         raise SoftwareError(
-            f"{tarball} is not a Kafka: no kafka-clients-*.jar in its libs/ ({len(jars)} jars there, {others} other "
+            f"{tarball} is not a Kafka: no kafka-clients-*.jar in its libs/ ({len(jars)} jars there, among {entries} "
             "entries). The binary release is kafka_2.13-….tgz; one that ends in -src.tgz has to be built first"
         )
     return jars
+
+
+def jars_of_tar(archive: tarfile.TarFile) -> Iterator[tuple[str, str, IO[bytes]]]:
+    """Yield the folder, the name and the content of each jar in a folder `libs` of an archive."""
+    for member in archive:
+        folder, _, name = member.name.rpartition("/")
+        if member.isfile() and name.endswith(".jar") and folder.rpartition("/")[2] == "libs":
+            content = archive.extractfile(member)
+            assert content is not None
+            with content:
+                yield folder, name, content
 
 
 def _truncated(tarball: Path, error: Exception) -> str:

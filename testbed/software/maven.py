@@ -1,5 +1,6 @@
-"""Jars from the user's Maven, with its settings, mirrors and local repository."""
+"""Jars from the user's Maven, with its settings, mirrors and local repository: fetched, or built from this tree."""
 
+import os
 import re
 import shutil
 import tempfile
@@ -13,7 +14,7 @@ from xml.sax.saxutils import escape
 from results.contract import durable
 from testbed.errors import SoftwareError
 from testbed.paths import cache_dir, state_dir
-from testbed.software.cache import artefact
+from testbed.software.cache import artefact, digest_of, sha256_of
 from testbed.software.commands import CommandError, run_logged
 from testbed.software.distribution import this_distribution
 
@@ -135,3 +136,35 @@ def s3a_jars(version: str) -> tuple[Path, ...]:
         copy_jars([Coordinates("org.apache.hadoop", "hadoop-aws", version)], target)
 
     return tuple(sorted(artefact("hadoop-aws", version, fetch).glob("*.jar")))
+
+
+BUILD_S = 600.0
+BUILD_FLAGS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+"""For Maven and the JVM of its tests. Both end after seconds: the better code of C2 costs more than it saves."""
+
+
+@dataclass(frozen=True, slots=True)
+class MavenProject:
+    """A folder of this tree with a `pom.xml` and `src/main`; `title` names its product in messages."""
+
+    title: str
+    sources: Path
+
+    def digest(self) -> str:
+        """Return the digest over all sources of the jar, without its tests."""
+        main = sorted(path for path in (self.sources / "src" / "main").rglob("*") if path.is_file())
+        files = [self.sources / "pom.xml", *main]
+        return digest_of((str(path.relative_to(self.sources)), sha256_of(path)) for path in files)
+
+    def run(self, arguments: Sequence[str | Path], *, env: Mapping[str, str] | None = None) -> None:
+        """Run Maven on a copy of the sources: the tree may be read-only and stays unchanged.
+
+        Raise SoftwareError when Maven is missing or fails.
+        """
+        # The user's own flags replace these: a JVM does not start with two collectors.
+        flags = {"MAVEN_OPTS": os.environ.get("MAVEN_OPTS") or BUILD_FLAGS, **(env or {})}
+        words = [f"-DargLine={BUILD_FLAGS}", *arguments]
+        with tempfile.TemporaryDirectory(prefix="testbed-maven-") as folder:
+            project = Path(folder) / "java"
+            shutil.copytree(self.sources, project, ignore=shutil.ignore_patterns("target"))
+            run_maven(project / "pom.xml", words, purpose=f"builds {self.title}", env=flags, timeout_s=BUILD_S)

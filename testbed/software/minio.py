@@ -19,7 +19,7 @@ from testbed.errors import SoftwareError
 from testbed.paths import cache_dir, state_dir
 from testbed.software.cache import artefact, digests, existing
 from testbed.software.commands import CommandError, run_logged
-from testbed.software.engine import EngineError, EngineSocket
+from testbed.software.engine import EngineError, EngineSocket, have_image
 
 LOG = logging.getLogger(__name__)
 MODULE = "github.com/minio/minio"
@@ -143,10 +143,8 @@ def _minio(folder: Path, version: str) -> Minio:
 
 def _pulled(image: str) -> bool:
     """Return whether the engine has the image, or can pull it."""
-    engine = EngineSocket.from_environment()
     try:
-        if engine.find_image(image) is None:
-            engine.pull_image(image)
+        have_image(EngineSocket.from_environment(), image)
     except EngineError as error:
         log = LOG.warning if os.environ.get(CONFIGURED) else LOG.info
         log("the image %s cannot be pulled (%s): building from source", image, error)

@@ -1,17 +1,16 @@
-"""A Kafka in the cache: its jars, their version and commit, and the digests that this project knows."""
+"""A Kafka in the cache: its jars, their version, and the digests that this project knows."""
 
-import hashlib
 import json
 import re
 import zipfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cache
 from pathlib import Path
 
 from testbed.errors import SoftwareError
-from testbed.software.cache import digests
+from testbed.software.cache import digest_of, digests
 from testbed.software.maven import Coordinates
 
 # Part of an artefact's key: increased when the content of its folder changes.
@@ -71,31 +70,12 @@ class KafkaRelease:
         """
         return any(jar.startswith(S3_STREAM) for jar in self.jars)
 
-    @property
-    def commit(self) -> str:
-        """Return the commit in its jars; empty when they have none."""
-        return identify(self.libs / jar for jar in self.jars).commit
-
-
-@dataclass(frozen=True, slots=True)
-class JarIdentity:
-    """The identity in the jars: version and commit."""
-
-    version: str
-    commit: str
-
 
 def release_at(version: str, folder: Path) -> KafkaRelease:
     """Return the release in an artefact's folder."""
-    known = {Path(path).name: digest for path, digest in digests(folder).items() if path.startswith("libs/")}
-    jars = tuple(sorted(known))
+    known = sorted((Path(path).name, sha256) for path, sha256 in digests(folder).items() if path.startswith("libs/"))
+    jars = tuple(name for name, _sha256 in known)
     return KafkaRelease(version, folder, jars, digest_of(known), logging_of(jars))
-
-
-def digest_of(known: Mapping[str, str]) -> str:
-    """Return one sha256 over jars, given each one's by its file name."""
-    lines = "".join(f"{known[jar]}  {jar}\n" for jar in sorted(known))
-    return hashlib.sha256(lines.encode()).hexdigest()
 
 
 def runnable(jars: Iterable[Path]) -> list[Path]:
@@ -108,8 +88,8 @@ def clients_jar(jars: Iterable[Path]) -> Path | None:
     return next((jar for jar in runnable(jars) if _CLIENTS.fullmatch(jar.name)), None)
 
 
-def identify(jars: Iterable[Path]) -> JarIdentity:
-    """Return version and commit of `kafka-clients`. Raise SoftwareError for jars without it, or a broken one."""
+def version_in(jars: Iterable[Path]) -> str:
+    """Return the version of `kafka-clients`. Raise SoftwareError for jars without it, or a broken one."""
     clients = clients_jar(jars)
     if clients is None:
         raise SoftwareError("no kafka-clients-*.jar among the jars")
@@ -120,9 +100,8 @@ def identify(jars: Iterable[Path]) -> JarIdentity:
             text = archive.read(_ABOUT).decode("utf-8") if _ABOUT in archive.namelist() else ""
     except (OSError, zipfile.BadZipFile) as error:
         raise SoftwareError(f"{clients}: not a jar that can be read ({error})") from error
-    said = dict(line.split("=", 1) for line in text.splitlines() if "=" in line and not line.startswith("#"))
-    version, commit = said.get("version", "").strip(), said.get("commitId", "").strip()
-    return JarIdentity(version or named["version"], "" if commit == "unknown" else commit)
+    said = re.search(r"(?m)^version=(.*)$", text)
+    return (said[1].strip() if said else "") or named["version"]
 
 
 def missing_binding(jars: tuple[str, ...]) -> Coordinates | None:

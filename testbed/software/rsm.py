@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from testbed.errors import SoftwareError
-from testbed.software.cache import artefact, digests, existing, sha256_of
+from testbed.software.cache import artefact, digest_of, digests, existing, sha256_of
 from testbed.software.jvm import Mount
-from testbed.software.maven_project import MavenProject, digest_of
+from testbed.software.maven import MavenProject
 
 SOURCES = Path(__file__).parents[1] / "tiered" / "java"
 PROJECT = MavenProject("the remote storage manager", SOURCES)
@@ -52,10 +52,9 @@ def remote_storage_manager(folder: str | Path | None = None) -> RemoteStorageMan
     Raise SoftwareError when it cannot be built, or when the folder has none.
     """
     if folder is None:
-        made = artefact("rsm", f"own-{PROJECT.digest()[:16]}", _build)
-        return _at(made)
+        return _at(artefact("rsm", f"own-{PROJECT.digest()[:16]}", _build))
     jars = _jars_in(Path(folder))
-    key = digest_of([(jar.name, sha256_of(jar)) for jar in jars])
+    key = digest_of((jar.name, sha256_of(jar)) for jar in jars)
     return _at(artefact("rsm", f"given-{key[:16]}", lambda made: _copy(jars, made)))
 
 

@@ -41,9 +41,7 @@ class KafkaSource:
 
     @property
     def path(self) -> Path:
-        """Return its path on this machine. Only for a tarball or folder."""
-        if self.kind not in (Kind.TARBALL, Kind.FOLDER):
-            raise ValueError(f"{self.text} is a {self.kind}, it has no path")
+        """Return the path of a tarball or folder on this machine."""
         return Path(self.text)
 
     def __str__(self) -> str:
@@ -55,8 +53,8 @@ def is_path(text: str) -> bool:
     return "/" in text or text.startswith("~") or text in (".", "..") or text.endswith(_TARBALL)
 
 
-def parse_source(text: str, base: Path | None = None) -> KafkaSource:
-    """Return the source that `text` names. A relative path counts from `base` (None: the working directory).
+def parse_source(text: str) -> KafkaSource:
+    """Return the source that `text` names.
 
     Raise SoftwareError when it is no version, when the version is too old, or when the path does not exist.
     """
@@ -69,7 +67,7 @@ def parse_source(text: str, base: Path | None = None) -> KafkaSource:
         return KafkaSource(Kind.RELEASE, text)
     if not is_path(text):
         raise SoftwareError(_no_kafka(text))
-    path = ((base or Path.cwd()) / Path(text).expanduser()).resolve()
+    path = Path(text).expanduser().resolve()
     if path.is_dir():
         return KafkaSource(Kind.FOLDER, str(path))
     if path.is_file():

@@ -9,7 +9,6 @@ from pathlib import Path
 
 from testbed.errors import SoftwareError
 from testbed.software.cache import artefact
-from testbed.software.engine import EngineSocket
 from testbed.software.image import OPTIONS, PACKAGES, ImageRecipe, ImageRef, made_image
 from testbed.software.maven import Coordinates, NotInRegistry, copy_jars, known_versions
 from testbed.software.release import missing_binding
@@ -46,9 +45,9 @@ RECIPE = ImageRecipe(
 )
 
 
-def system_test_image(engine: EngineSocket | None = None) -> ImageRef:
+def system_test_image() -> ImageRef:
     """Return the image; build it when the engine has none: a minute. Raise SoftwareError when that fails."""
-    return made_image(RECIPE, engine)
+    return made_image(RECIPE)
 
 
 LAYOUT = "1"

@@ -139,7 +139,7 @@ def row(name, said, *cells, findings=(), kind="once"):
     return ScenarioQualification(name, "kip73-two-node", "two-brokers", kind, said, cells, findings)
 
 
-def made(*rows, complete=True, problems=()):
+def made(*rows, complete=True):
     return Qualification(
         "20261121T200000Z-qualify-0a1b2c",
         "4.3.1",
@@ -151,7 +151,6 @@ def made(*rows, complete=True, problems=()):
         complete,
         "/data/store",
         "testbed qualify --kafka 4.3.1 --against 4.2.1",
-        problems,
     )
 
 
@@ -182,7 +181,6 @@ SLOWER = row(
         (made(OPEN, BROKEN), "REGRESSED", 1),
         (made(), "NO-DATA", 2),
         (made(FINE, complete=False), "NO-DATA", 2),
-        (made(FINE, problems=("the store is gone",)), "NO-DATA", 2),
         (made(BROKEN, complete=False), "REGRESSED", 1),
     ],
 )

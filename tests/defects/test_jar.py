@@ -5,9 +5,8 @@ import subprocess
 import pytest
 
 from testbed.defects.agent import PROJECT, agent_jar, parse_notes
-from testbed.software.cache import artefact, sha256_of
+from testbed.software.cache import artefact, digest_of, sha256_of
 from testbed.software.commands import find_java
-from testbed.software.maven_project import digest_of
 
 
 @pytest.fixture

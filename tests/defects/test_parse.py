@@ -54,10 +54,7 @@ def test_a_mistake_is_named(text, message):
 def test_the_hosts_of_a_topology():
     assert by_host(["late-isr"], THREE) == dict.fromkeys(("b1", "b2", "b3"), ("late-isr",))
     found = by_host(["late-isr@b2", "leader-throttle-leak@b1,b2:share=0.1"], THREE)
-    assert found == {
-        "b1": ("leader-throttle-leak,share=0.1",),
-        "b2": ("late-isr", "leader-throttle-leak,share=0.1"),
-    }
+    assert found == {"b1": ("leader-throttle-leak,share=0.1",), "b2": ("late-isr", "leader-throttle-leak,share=0.1")}
     assert in_words(found) == ["leader-throttle-leak share=0.1 on b1, b2", "late-isr on b2"]
 
 

@@ -23,8 +23,7 @@ class FakeCheck(Check):
     ) -> None:
         self.name = name  # type: ignore[misc]
         self.needs = needs  # type: ignore[misc]
-        self.fixable = fixable  # type: ignore[misc]
-        self.doing = f"making {name}"  # type: ignore[misc]
+        self.doing = f"making {name}" if fixable else ""  # type: ignore[misc]
         self.required = required
         self.ok = ok
         self.failure = failure

@@ -10,6 +10,10 @@ class Killed(BaseException):
     """As kill -9: nothing of ours catches it."""
 
 
+def quiet(_text):
+    """Take progress and show nothing."""
+
+
 def campaign(labels="AB", repeats=3, seed=7, **other):
     variants = tuple(Variant(label, "kip73-two-node") for label in labels)
     fields = {

@@ -21,8 +21,7 @@ def standing(name="mine"):
     return SimpleNamespace(name=name, topology=topology, plan=plan, close=lambda: None)
 
 
-def test_ducktape_reads_every_host_with_its_address_and_key(tmp_path, monkeypatch):
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+def test_ducktape_reads_every_host_with_its_address_and_key(tmp_path):
     file = tmp_path / "cluster.json"
     file.write_text(json.dumps(cluster_file(standing())))
     cluster = JsonCluster(cluster_file=str(file))
@@ -41,8 +40,7 @@ def test_the_command_prints_the_document(monkeypatch, capsys):
     assert json.loads(capsys.readouterr().out) == cluster_file(standing())
 
 
-def test_a_testbed_that_is_not_up_is_an_error(tmp_path, monkeypatch, capsys):
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+def test_a_testbed_that_is_not_up_is_an_error(capsys):
     assert main(["export", "ducktape-cluster", "absent"]) == 70
     said = capsys.readouterr()
     assert said.out == ""

@@ -7,11 +7,7 @@ from testbed.runner import journal as journals
 from testbed.runner.campaign import REPORTED_UNFINISHED
 from testbed.runner.execution import CampaignLimits, execute
 from testbed.runner.journal import CanaryReading, RunBegun, RunDone, RunFailed, campaign_state, created, opened
-from tests.runner.fakes import FakeExecutor, Killed, campaign
-
-
-def quiet(_text):
-    pass
+from tests.runner.fakes import FakeExecutor, Killed, campaign, quiet
 
 
 def run(executor, asked, limits=None, *, new=True):

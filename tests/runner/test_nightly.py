@@ -3,6 +3,7 @@
 import contextlib
 import json
 from dataclasses import replace
+from functools import partial
 
 import pytest
 
@@ -52,7 +53,7 @@ CALM = (12.1, 12.2, 12.0, 12.1, 12.3, 12.2, 11.9, 12.2, 12.1, 12.2, 12.1, 11.8)
 def test_a_case_is_run_again_only_when_its_first_run_is_in_doubt(tmp_path, verdict, values, again):
     asked = nightly.new_night(nightly.NightRequest("brief", ("move", "add"), store=str(tmp_path / "s")))
     known = {each.label: each.label.partition(",")[0] for each in asked.variants}
-    needless = nightly.needless_slots(known, {("move", "move-seconds"): CALM})(asked)
+    needless = partial(nightly.needless_slots(known, {("move", "move-seconds"): CALM}), asked)
     nothing = campaign_state([])
     assert [needless(slot, nothing) for slot in asked.slots] == [", " in slot.variant for slot in asked.slots]
     first = next(slot.index for slot in asked.slots if slot.variant == "move")
@@ -64,7 +65,7 @@ def test_a_case_is_run_again_only_when_its_first_run_is_in_doubt(tmp_path, verdi
 def test_what_was_not_needed_is_no_problem(doors, tmp_path):
     asked = nightly.new_night(nightly.NightRequest("brief", ("move",), store=str(tmp_path / "s")))
     made = nightly.run_night(asked, None, None, print)
-    assert (len(made.state.ran), made.complete, made.problems) == (1, True, ())
+    assert (len(made.result.state.ran), made.result.complete, made.problems) == (1, True, ())
 
 
 def test_a_night_of_what_there_is_not_is_refused(tmp_path):
@@ -181,7 +182,7 @@ def test_what_was_not_run_is_told(doors, tmp_path):
     )
     made = nightly.run_night(asked, None, None, print)
     assert [problem.split(" was not run: ") for problem in made.problems] == [["B", "the broker is gone"]]
-    assert not made.complete
+    assert not made.result.complete
 
 
 def test_what_was_not_run_several_times_is_told_once(doors, tmp_path):
@@ -196,8 +197,8 @@ def test_a_night_in_which_nothing_can_be_run_any_more_ends_and_is_judged(doors, 
         "ABCDE", repeats=1, command=NIGHTLY, id="20261121T200000Z-nightly-0a1b2c", store=str(tmp_path / "s")
     )
     made = nightly.run_night(asked, None, None, print)
-    assert (len(made.state.ran), made.complete) == (1, False)
-    assert made.why_ended == "3 runs in a row could not be made, the last one because: no disk"
+    assert (len(made.result.state.ran), made.result.complete) == (1, False)
+    assert made.result.why_ended == "3 runs in a row could not be made, the last one because: no disk"
     assert len(made.problems) == 4
 
 

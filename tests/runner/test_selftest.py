@@ -1,6 +1,7 @@
 """The self-test's plan, and its table from runs that were and were not found."""
 
 from dataclasses import replace
+from functools import partial
 
 import pytest
 
@@ -14,20 +15,10 @@ from testbed.runner.detection import criterion_of, detections, with_causes
 from testbed.runner.execution import CampaignLimits, MeasuredRun, execute
 from testbed.runner.journal import campaign_state
 from testbed.runner.replayed_nights import NightChange
-from testbed.runner.selftest import SelftestRequest, SelftestResult, needless_of, new_selftest, plan, texts, way_of
-from tests.runner.fakes import FakeExecutor
+from testbed.runner.selftest import SelftestRequest, SelftestResult, needless, new_selftest, plan, texts, way_of
+from tests.runner.fakes import FakeExecutor, quiet
 
 LEAK = "leader-throttle-leak:share=0.25"
-
-
-@pytest.fixture(autouse=True)
-def own_folders(tmp_path, monkeypatch):
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
-    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
-
-
-def quiet(_text):
-    pass
 
 
 class Brokers(FakeExecutor):
@@ -51,7 +42,7 @@ class Brokers(FakeExecutor):
 def played(asked, brokers, acted=lambda _run_id: True, reported=None):
     campaign = new_selftest(asked)
     with journal.created(campaign) as open_journal:
-        limits = CampaignLimits(clock=brokers.clock, needless=needless_of(campaign))
+        limits = CampaignLimits(clock=brokers.clock, needless=partial(needless, campaign))
         ended = execute(open_journal, brokers, limits, quiet)
         state = campaign_state(open_journal.entries)
 
@@ -244,11 +235,15 @@ def test_an_exact_interval():
     assert binomial_interval(0, 5) == (0.0, pytest.approx(1 - 0.025**0.2))
 
 
-@pytest.mark.parametrize("name", ["steady-mean", "steady-mean b1 transmit", "under-load: steady-mean b1 transmit"])
-def test_the_criterion_in_a_name(name):
-    assert criterion_of(name) == "steady-mean"
-
-
-def test_a_finding_of_a_step_is_of_the_steps_criterion():
-    assert criterion_of("3-cancelled.back") == "scenario-steps"
-    assert criterion_of("2-let-go.done") == "scenario-steps"
+@pytest.mark.parametrize(
+    ("name", "criterion"),
+    [
+        ("steady-mean", "steady-mean"),
+        ("steady-mean b1 transmit", "steady-mean"),
+        ("under-load: steady-mean b1 transmit", "steady-mean"),
+        ("3-cancelled.back", "scenario-steps"),
+        ("2-let-go.done", "scenario-steps"),
+    ],
+)
+def test_the_criterion_in_a_name(name, criterion):
+    assert criterion_of(name) == criterion

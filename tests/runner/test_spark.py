@@ -1,6 +1,8 @@
 """What keeps Spark from judging runs is an error of one line, and the runs are not lost."""
 
+import sys
 from contextlib import contextmanager
+from types import SimpleNamespace
 
 import pytest
 
@@ -8,6 +10,8 @@ from results.contract.store import Store, StoreError
 from results.spark import session
 from results.spark.session import SparkMissing
 from testbed.errors import TestbedError
+from testbed.experiments import runner
+from testbed.experiments.runner import RunRequest
 from testbed.runner import run as module
 from testbed.runner import suite
 from testbed.runner.case import CaseOutcome
@@ -15,14 +19,24 @@ from testbed.runner.journal import RunDone, created
 from tests.runner.fakes import campaign
 
 
-@pytest.fixture(params=[SparkMissing("no Java"), OSError(28, "no space"), StoreError("damaged")])
+@pytest.fixture(params=[SparkMissing("no Java"), OSError(28, "no space"), StoreError("damaged"), ModuleNotFoundError()])
 def no_spark(request, monkeypatch):
+    if isinstance(request.param, ModuleNotFoundError):
+        monkeypatch.setitem(sys.modules, "py4j.protocol", None)
+
     @contextmanager
     def broken():
         raise request.param
         yield
 
     monkeypatch.setattr(session, "session", broken)
+
+
+def test_a_run_says_where_it_is(no_spark, tmp_path, monkeypatch):
+    monkeypatch.setattr(runner, "_testbed", lambda *_asked: None)
+    monkeypatch.setattr(runner, "run_on", lambda *_asked: SimpleNamespace(verdict="pass"))
+    with pytest.raises(TestbedError, match=f"Spark could not judge the runs: .*\nrun .*, pass, is in {tmp_path}"):
+        runner.run(RunRequest("kip73-two-node", store=str(tmp_path), confirm=True), print)
 
 
 def test_a_campaign_says_that_its_runs_are_there_and_how_they_are_judged(no_spark, tmp_path):
@@ -36,8 +50,8 @@ def test_a_campaign_says_that_its_runs_are_there_and_how_they_are_judged(no_spar
 
 
 def test_a_suite_is_reported_all_the_same(no_spark, tmp_path):
-    judged, said = suite._Judged(), []
+    said = []
     outcomes = [CaseOutcome("a", "x", "t", "pass", "r", "", 1.0)]
-    suite._confirm(Store.open(tmp_path), outcomes, judged, said.append)
-    assert not judged.confirmed
+    judged = suite._confirm(Store.open(tmp_path), outcomes, said.append)
+    assert judged.runs == {}
     assert [each.startswith("the runs were not judged again: ") for each in judged.problems] == [True]

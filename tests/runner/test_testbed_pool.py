@@ -4,23 +4,24 @@ import pytest
 
 from testbed.errors import TestbedError
 from testbed.runner import testbed_pool as module
-from testbed.runner.canary import classify
-from testbed.runner.testbed_pool import PoolStep, TestbedPool, pool_step, wipe
+from testbed.runner.canary import classify, environment_key
+from testbed.runner.testbed_pool import TestbedPool, to_remove, wipe
 from testbed.runner.variant import Variant, parse_variant, resolve
+from tests.runner.fakes import quiet
 
 MACHINE = {"cpu_model": "x", "cores": 2, "memory_bytes": 1, "kernel": "6.1"}
 BASE = Variant("kip73-two-node", "kip73-two-node")
 
 
 def test_a_testbed_that_stands_is_used_again():
-    assert pool_step(("a", "b"), "a") == PoolStep((), False)
+    assert to_remove(("a", "b"), "a", most=1) == ()
 
 
 def test_another_is_made_beside_and_the_longest_unused_goes_when_there_are_too_many():
-    assert pool_step((), "a") == PoolStep((), True)
-    assert pool_step(("a", "b"), "c", most=3) == PoolStep((), True)
-    assert pool_step(("a", "b", "c"), "d", most=3) == PoolStep(("a",), True)
-    assert pool_step(("a", "b", "c"), "d", most=1) == PoolStep(("a", "b", "c"), True)
+    assert to_remove((), "a") == ()
+    assert to_remove(("a", "b"), "c", most=3) == ()
+    assert to_remove(("a", "b", "c"), "d", most=3) == ("a",)
+    assert to_remove(("a", "b", "c"), "d", most=1) == ("a", "b", "c")
 
 
 def test_what_formatting_put_there_is_all_that_is_left(tmp_path):
@@ -40,7 +41,7 @@ def test_what_is_no_data_directory_is_never_emptied(folder):
 
 def test_the_class_of_an_environment_is_of_all_its_parts_and_of_nothing_that_jitters():
     one = classify(MACHINE, "28.0", "overlay2", "sha256:1", 0.997)
-    assert one.key == classify(MACHINE, "28.0", "overlay2", "sha256:1", 1.004).key
+    assert one == classify(MACHINE, "28.0", "overlay2", "sha256:1", 1.004)
     others = [
         classify({**MACHINE, "kernel": "6.2"}, "28.0", "overlay2", "sha256:1", 1.0),
         classify(MACHINE, "28.1", "overlay2", "sha256:1", 1.0),
@@ -48,7 +49,7 @@ def test_the_class_of_an_environment_is_of_all_its_parts_and_of_nothing_that_jit
         classify(MACHINE, "28.0", "overlay2", "sha256:2", 1.0),
         classify(MACHINE, "28.0", "overlay2", "sha256:1", 0.7),
     ]
-    assert len({each.key for each in (one, *others)}) == 6
+    assert len({environment_key(each) for each in (one, *others)}) == 6
 
 
 class FakeTestbed:
@@ -101,10 +102,6 @@ def made(monkeypatch):
 
     monkeypatch.setattr(module.Testbed, "up", up)
     return found
-
-
-def quiet(_text):
-    pass
 
 
 ONE = resolve(parse_variant("one: fetch=default", BASE))

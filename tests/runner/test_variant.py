@@ -2,6 +2,7 @@ from dataclasses import asdict, replace
 
 import pytest
 
+from results.contract.document import decode
 from testbed.errors import UsageError
 from testbed.runner.variant import Variant, check_labels, differing, parse_variant, product, resolve
 
@@ -76,9 +77,9 @@ def test_a_variant_with_broken_brokers():
     assert found.defects == ("late-isr", "late-isr@b1,b2:seconds=3")
     one = replace(found, defects=found.defects[1:])
     assert resolve(one).defects == dict.fromkeys(("b1", "b2"), ("late-isr,seconds=3",))
-    assert Variant.from_document(asdict(found)) == found
+    assert decode(Variant, asdict(found), "variant") == found
     old = {name: value for name, value in asdict(BASE).items() if name != "defects"}
-    assert Variant.from_document(old) == BASE
+    assert decode(Variant, old, "variant") == BASE
     swept = product(BASE, ["defect=late-isr:seconds=1,late-isr:seconds=2"])
     assert [each.label for each in swept] == ["defect=late-isr seconds=1", "defect=late-isr seconds=2"]
     check_labels(swept)

@@ -4,6 +4,7 @@ import pytest
 from results.series.block import Block
 from results.series.judge import Judge
 from results.series.noise_estimation import learn
+from tests.series.judging import judge_night
 from tools.simulation import store
 
 
@@ -19,7 +20,7 @@ def judged(noise):
     """Judges one series."""
 
     def judge(values, **other):
-        return Judge(**other).night(Block.of([values]), noise)[0]
+        return judge_night(Judge(**other), Block.of([values]), noise)[0]
 
     return judge
 

@@ -13,6 +13,7 @@ from results.series.calculator import FEWEST_AFTER, FEWEST_RUNS_TO_JUDGE
 from results.series.changes import replay
 from results.series.decision import FEWEST_KNOWN, ChangeRule, StepOrDrift, settled
 from results.series.judge import Judge, verdict
+from tests.series.judging import judge_night
 
 NOTHING = (None, math.nan, math.inf)
 
@@ -53,7 +54,7 @@ def test_a_single_spike_never_alarms_wherever_it_is(noise, calm, factor):
     for at in range(60):
         spiked = [value * (factor if i == at else 1) for i, value in enumerate(calm)]
         series += upto_each(spiked, at + 1)
-    assert not any(found.change for found in Judge().night(Block.of(series), noise, family=100))
+    assert not any(found.change for found in judge_night(Judge(), Block.of(series), noise, family=100))
 
 
 @pytest.mark.parametrize("spike", [9.0, 70.0, 700.0])
@@ -61,7 +62,7 @@ def test_a_single_spike_in_a_constant_series_never_alarms(noise, spike):
     series = []
     for at in range(40):
         series += upto_each([7.0] * at + [spike] + [7.0] * (39 - at), FEWEST_RUNS_TO_JUDGE)
-    assert not any(found.change for found in Judge().night(Block.of(series), noise, family=100))
+    assert not any(found.change for found in judge_night(Judge(), Block.of(series), noise, family=100))
 
 
 @pytest.mark.parametrize("spike", [3.0, 10.0, 100.0])
@@ -104,10 +105,10 @@ def test_a_drift_is_told_from_a_step_as_soon_as_that_can_be_told(noise):
 def test_a_step_and_back_are_two_changes(noise, calm):
     """The way back is judged against the new level, although that was short."""
     up = stepped(calm, 40, 1.15)[:44]
-    first = Judge().night(Block.of([up]), noise)[0].change
+    first = judge_night(Judge(), Block.of([up]), noise)[0].change
     assert first is not None and first.runs == 4
     since = [*up[-first.runs :], *calm[44:]]
-    found = [Judge().night(Block.of([since[:upto]]), noise)[0].change for upto in range(4, len(since) + 1)]
+    found = [judge_night(Judge(), Block.of([since[:upto]]), noise)[0].change for upto in range(4, len(since) + 1)]
     back = next(change for change in found if change is not None)
     assert back.after < back.before
     assert found[: FEWEST_RUNS_TO_JUDGE - 4] == [None] * (FEWEST_RUNS_TO_JUDGE - 4)
@@ -119,7 +120,7 @@ def test_newest_runs_that_are_wilder_score_less(noise):
     old = rng.standard_normal(50)
     new = np.array([2.0, 2.1, 1.9, 2.0, 2.2, 1.8, 2.0, 2.1, 1.9, 2.0])
     wild = 2 + 4 * (new - 2) + np.tile([1.5, -1.5], 5)
-    narrow, wide = Judge().night(Block.of([[*old, *new], [*old, *wild]]), noise)
+    narrow, wide = judge_night(Judge(), Block.of([[*old, *new], [*old, *wild]]), noise)
     assert narrow.change is not None
     assert wide.score < 0.85 * narrow.score
 
@@ -188,7 +189,7 @@ runs = st.lists(st.floats(90, 110), min_size=FEWEST_RUNS_TO_JUDGE, max_size=70)
 @settings(max_examples=60, deadline=None)
 @given(runs, st.sampled_from([2.0, 0.25, 1024.0]))
 def test_the_unit_does_not_matter(noise, values, factor):
-    one, other = Judge().night(Block.of([values, [factor * value for value in values]]), noise)
+    one, other = judge_night(Judge(), Block.of([values, [factor * value for value in values]]), noise)
     assert other.score == pytest.approx(one.score, rel=1e-9)
     assert (one.change is None) == (other.change is None)
 
@@ -198,7 +199,7 @@ def test_the_unit_does_not_matter(noise, values, factor):
 def test_upside_down_is_the_same_the_other_way(noise, values):
     """Around 0, too, where a level says nothing: only the difference counts."""
     away = [value - 100 for value in values]
-    one, other = Judge().night(Block.of([away, [-value for value in away]]), noise)
+    one, other = judge_night(Judge(), Block.of([away, [-value for value in away]]), noise)
     assert other.score == pytest.approx(one.score, rel=1e-9, abs=1e-9)
 
 
@@ -206,7 +207,7 @@ def test_upside_down_is_the_same_the_other_way(noise, values):
 @given(runs, st.floats(-1e4, 1e4))
 def test_without_help_from_other_series_the_zero_does_not_matter(noise, values, shift):
     alone = dataclasses.replace(noise, spread=dataclasses.replace(noise.spread, weight=0.0))
-    one, other = Judge().night(Block.of([values, [value + shift for value in values]]), alone)
+    one, other = judge_night(Judge(), Block.of([values, [value + shift for value in values]]), alone)
     assert other.score == pytest.approx(one.score, rel=1e-5, abs=1e-5)
 
 
@@ -217,7 +218,7 @@ def test_missing_nights_change_nothing(noise, values, missing):
     for at, nothing in missing:
         holes.insert(min(at, len(holes)), nothing)
     assert [holes[i] for i in present(holes)] == values
-    one, other = Judge().night(Block.of([values, holes]), noise)
+    one, other = judge_night(Judge(), Block.of([values, holes]), noise)
     assert one == other
 
 
@@ -229,8 +230,8 @@ def test_only_the_newest_runs_count(judged, calm):
 def test_series_beside_each_other_do_not_matter_to_each_other(noise, calm):
     """Given the noise, a series may be judged anywhere; only the size of the family counts."""
     block = [calm, stepped(calm, 50, 1.1), calm[:30], calm[:5], stepped(calm, 30, 0.9)[:40]]
-    together = Judge().night(Block.of(block), noise, family=500)
-    alone = [Judge().night(Block.of([values]), noise, family=500)[0] for values in block]
+    together = judge_night(Judge(), Block.of(block), noise, family=500)
+    alone = [judge_night(Judge(), Block.of([values]), noise, family=500)[0] for values in block]
     for one, other in zip(together, alone, strict=True):
         assert (one.runs, one.change is None) == (other.runs, other.change is None)
         assert (one.score, one.chance) == pytest.approx((other.score, other.chance), rel=1e-9)
@@ -238,7 +239,7 @@ def test_series_beside_each_other_do_not_matter_to_each_other(noise, calm):
 
 def test_more_series_need_more_evidence(noise, calm):
     step = Block.of([stepped(calm, 54, 1.07)])
-    few, many = (Judge().night(step, noise, family=family)[0] for family in (100, 1000))
+    few, many = (judge_night(Judge(), step, noise, family=family)[0] for family in (100, 1000))
     assert many.chance == pytest.approx(min(10 * few.chance, 1.0))
     assert few.score == many.score
 
@@ -260,6 +261,6 @@ def test_the_parts_can_be_replaced(noise, calm):
             return np.zeros(len(scores))
 
     step = Block.of([stepped(calm, 53, 1.1)])
-    assert Judge(decision=Never()).night(step, noise)[0].change is None
-    assert Judge(calculator=Last()).night(step, noise)[0].change.runs == 7
-    assert Judge(significance=Sure()).night(step, noise)[0].chance == 0
+    assert judge_night(Judge(decision=Never()), step, noise)[0].change is None
+    assert judge_night(Judge(calculator=Last()), step, noise)[0].change.runs == 7
+    assert judge_night(Judge(significance=Sure()), step, noise)[0].chance == 0

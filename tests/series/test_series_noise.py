@@ -21,6 +21,7 @@ from results.series.noise import (
     pooled,
 )
 from results.series.noise_estimation import learn, prepare
+from tests.series.judging import judge_night
 from tools.simulation import store
 
 
@@ -130,7 +131,7 @@ def test_a_store_of_constants_or_of_one_series_has_a_noise_too():
     assert still.tail.score(4e-4) > 2
     one = learn(block("gaussian", 1), 1)
     assert 3.3 < one.tail.score(4e-4) < 5
-    assert Judge().night(Block.of([[5.0] * 25 + [6.0] * 5]), still)[0].change is not None
+    assert judge_night(Judge(), Block.of([[5.0] * 25 + [6.0] * 5]), still)[0].change is not None
     with pytest.raises(ValueError, match="no series has 10 runs"):
         learn(Block.of([[1.0, 2.0]]), 1)
 
@@ -156,7 +157,7 @@ def test_series_that_show_no_noise_make_nothing_easier_to_find(series):
     for series_judged in (100, 1000):
         chance = 0.04 / series_judged
         assert noise.tail.score(chance) >= math.sqrt(2 * (NORMAL - math.log(chance))) - 0.001
-    assert not any(found.change for found in Judge().night(block, noise))
+    assert not any(found.change for found in judge_night(Judge(), block, noise))
     assert Noise.from_json(noise.to_json()) == noise
 
 

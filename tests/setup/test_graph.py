@@ -1,29 +1,15 @@
+import io
 import threading
 
 import pytest
 from fakes.checks import FakeCheck
 
-from testbed.setup.check import Check, CheckOutcome, closure, ordered, probe_all, put_right
-
-
-class Notes:
-    """An observer that writes down what it is told."""
-
-    def __init__(self) -> None:
-        self.told: list[str] = []
-
-    def begun(self, check: Check) -> None:
-        self.told.append(f"{check.name} begun")
-
-    def done(self, check: Check, seconds: float) -> None:
-        self.told.append(f"{check.name} done")
-
-    def failed(self, check: Check, seconds: float) -> None:
-        self.told.append(f"{check.name} failed")
+from testbed.setup.check import CheckOutcome, closure, ordered, probe_all
+from testbed.setup.fix import FixProgress, put_right
 
 
 def fix(*checks: FakeCheck) -> CheckOutcome:
-    return put_right(checks, probe_all(checks), Notes())
+    return put_right(checks, probe_all(checks), FixProgress(checks, io.StringIO()))
 
 
 def test_each_is_fixed_after_what_it_needs() -> None:
@@ -98,13 +84,6 @@ def test_what_is_not_required_may_be_missing() -> None:
     outcome = fix(FakeCheck("netem", required=False, fixable=False), FakeCheck("user", "netem"))
     assert outcome.ok
     assert [finding.ok for finding in outcome.findings] == [False, True]
-
-
-def test_the_observer_is_told_of_beginning_and_end() -> None:
-    notes = Notes()
-    checks = [FakeCheck("a"), FakeCheck("b", "a", failure="broken")]
-    put_right(checks, probe_all(checks), notes)
-    assert notes.told == ["a begun", "a done", "b begun", "b failed"]
 
 
 @pytest.mark.parametrize(

@@ -60,7 +60,7 @@ def installed(wheel, tmp_path_factory):
     folder, blocked = tmp_path_factory.mktemp("installed"), tmp_path_factory.mktemp("blocked")
     with zipfile.ZipFile(wheel) as archive:
         archive.extractall(folder)
-    for package in EXTRAS:
+    for package in (*EXTRAS, "py4j"):
         (blocked / package).mkdir()
         (blocked / package / "__init__.py").write_text(f"raise ModuleNotFoundError(name={package!r})\n")
     return folder, blocked
@@ -127,7 +127,8 @@ def test_a_command_that_needs_an_extra_says_which(installed, tmp_path):
     done = run_installed(installed, tmp_path, "results", "judge", extras=False)
     assert done.returncode == 70
     assert done.stderr == "testbed results: this needs pyspark: pip install 'testbed[spark]'\n"
-    assert missing_extra(ModuleNotFoundError(name="pyspark.sql")) == "this needs pyspark: pip install 'testbed[spark]'"
+    for name in ("pyspark.sql", "py4j"):
+        assert missing_extra(ModuleNotFoundError(name=name)) == "this needs pyspark: pip install 'testbed[spark]'"
     assert missing_extra(ModuleNotFoundError(name="numpy")) is None
 
 

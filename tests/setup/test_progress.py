@@ -3,8 +3,8 @@ import logging
 
 from fakes.checks import FakeCheck
 
-from testbed.setup.check import probe_all, put_right
-from testbed.setup.fix import FixProgress, longest_chain_s
+from testbed.setup.check import probe_all
+from testbed.setup.fix import FixProgress, longest_chain_s, put_right
 
 
 class Terminal(io.StringIO):
@@ -41,7 +41,7 @@ def test_on_a_terminal_one_block_is_redrawn_with_elapsed_and_estimate() -> None:
     assert lines[0].split() == ["making", "jars", "5", "s", "of", "about", "20", "s"]
     assert lines[1].split() == ["ready", "in", "about", "55", "s"]
     progress.say("a warning")
-    progress.done(jars, 21.0)
+    progress.ended(jars, "done in 21 s")
     assert "a warning\n" in out.getvalue()
     assert out.getvalue().endswith("making jars: done in 21 s\n")
 

@@ -13,11 +13,11 @@ from testbed.software import kafka
 AGENT_BYTES = b"the agent"
 
 
-def clients(version: str, commit: str = "0123456789abcdef") -> bytes:
+def clients(version: str) -> bytes:
     """A kafka-clients jar."""
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w") as archive:
-        about = f"commitId={commit}\nversion={version}\n"
+        about = f"commitId=0123456789abcdef\nversion={version}\n"
         archive.writestr(zipfile.ZipInfo("kafka/kafka-version.properties", (1980, 1, 1, 0, 0, 0)), about)
     return buffer.getvalue()
 

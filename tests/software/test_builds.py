@@ -1,4 +1,5 @@
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -27,7 +28,6 @@ def test_a_folder_and_a_tarball_of_the_same_jars_are_the_same_build(tmp_path: Pa
     release = kafka_release(str(folder))
     assert release.version == f"4.3.1+{release.digest[:12]}"
     assert release.jars == JARS
-    assert release.commit == "0123456789abcdef"
     assert release.logging is Logging.LOG4J2
     assert release.agent.read_bytes() == b"the agent"
     assert "appender" in release.logging_properties.read_text()
@@ -115,43 +115,50 @@ def test_a_checkout_that_is_not_built_is_told_how_to_be(tmp_path: Path) -> None:
     assert "`./gradlew releaseTarGz`" in str(caught.value)
 
 
-def test_a_checkout_built_in_part_names_what_lacks(tmp_path: Path) -> None:
-    folder = checkout(tmp_path / "kafka")
-    (folder / "tools" / "build" / "libs" / "kafka-tools-4.4.0-SNAPSHOT.jar").unlink()
-    with pytest.raises(SoftwareError, match=r"\(no kafka-tools-4\.4\.0-SNAPSHOT\.jar\)"):
-        kafka_release(str(folder))
-
-
 # ---- what is no Kafka
 
 
-def test_a_folder_without_a_kafka_is_refused(tmp_path: Path) -> None:
-    write(tmp_path / "libs", {"something.jar": b""})
-    with pytest.raises(SoftwareError, match=r"is not a Kafka: allowed are an unpacked release"):
-        kafka_release(str(tmp_path))
+def with_a_dead_link(folder: Path) -> Path:
+    """A release with a link that leads nowhere."""
+    raft = unpacked(folder / "kafka") / "libs" / "kafka-raft-4.3.1.jar"
+    raft.unlink()
+    raft.symlink_to(folder / "nowhere")
+    return folder / "kafka"
 
 
-def test_the_folder_around_a_release_is_answered_with_the_release(tmp_path: Path) -> None:
-    folder = unpacked(tmp_path / "kafka_2.13-4.3.1")
-    with pytest.raises(SoftwareError, match=f"did you mean {folder}"):
-        kafka_release(str(tmp_path))
+def with_half_a_jar(folder: Path) -> Path:
+    write(unpacked(folder / "kafka") / "libs", {"kafka-clients-4.3.1.jar": clients("4.3.1")[:40]})
+    return folder / "kafka"
 
 
-def test_a_release_that_is_too_old_is_refused_by_what_its_jars_say(tmp_path: Path) -> None:
-    with pytest.raises(SoftwareError, match=r"Kafka 3\.8\.1 is too old; allowed: 3\.9\.0 or newer"):
-        kafka_release(str(unpacked(tmp_path / "kafka", "3.8.1")))
+def in_part(folder: Path) -> Path:
+    """A checkout whose tools are not built."""
+    (checkout(folder / "kafka") / "tools" / "build" / "libs" / "kafka-tools-4.4.0-SNAPSHOT.jar").unlink()
+    return folder / "kafka"
 
 
-def test_a_tarball_of_something_else_is_refused(tmp_path: Path) -> None:
-    write(tmp_path / "src" / "clients", {"build.gradle": b""})
-    with pytest.raises(SoftwareError, match=r"no kafka-clients-\*\.jar in its libs/ .* -src\.tgz has to be built"):
-        kafka_release(str(packed(tmp_path / "src", tmp_path / "kafka-4.3.1-src.tgz")))
-
-
-def test_a_file_that_is_no_tarball_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "kafka.tgz").write_bytes(b"<html>not found</html>")
-    with pytest.raises(SoftwareError, match="is not a release tarball: not a gzip'ed tar archive"):
-        kafka_release(str(tmp_path / "kafka.tgz"))
+@pytest.mark.parametrize(
+    ("make", "told"),
+    [
+        (lambda f: write(f / "libs", {"x.jar": b""}).parent, "is not a Kafka: allowed are an unpacked release"),
+        (lambda f: unpacked(f / "kafka_2.13-4.3.1").parent, "did you mean .*/kafka_2.13-4.3.1"),
+        (lambda f: unpacked(f / "kafka", "3.8.1"), r"Kafka 3\.8\.1 is too old; allowed: 3\.9\.0 or newer"),
+        (
+            lambda f: packed(write(f / "src" / "clients", {"build.gradle": b""}), f / "kafka-4.3.1-src.tgz"),
+            r"no kafka-clients-\*\.jar in its libs/ .* -src\.tgz has to be built",
+        ),
+        (
+            lambda f: write(f, {"kafka.tgz": b"<html>not found</html>"}) / "kafka.tgz",
+            "is not a release tarball: not a gzip'ed tar archive",
+        ),
+        (in_part, r"\(no kafka-tools-4\.4\.0-SNAPSHOT\.jar\)"),
+        (with_half_a_jar, r"is not a Kafka: .*kafka-clients-.*\.jar: not a jar that can be read"),
+        (with_a_dead_link, r"kafka cannot be copied into the cache: No such file .*kafka-raft-4\.3\.1"),
+    ],
+)
+def test_what_is_no_kafka_is_refused_with_the_reason(tmp_path: Path, make: Callable[[Path], Path], told: str) -> None:
+    with pytest.raises(SoftwareError, match=told):
+        kafka_release(str(make(tmp_path)))
 
 
 @pytest.mark.parametrize("kept", [0.05, 0.5, 0.9, 0.999])
@@ -171,20 +178,3 @@ def test_a_tarballs_paths_lead_nowhere_else(tmp_path: Path) -> None:
     release = kafka_release(str(packed(unpacked(tmp_path / "kafka"), tmp_path / "k.tgz", top="../../../../escaped")))
     assert release.jars == JARS
     assert not list(tmp_path.rglob("escaped"))
-
-
-def test_a_jar_that_is_no_jar_is_named(tmp_path: Path) -> None:
-    folder = unpacked(tmp_path / "kafka")
-    (folder / "libs" / "kafka-clients-4.3.1.jar").write_bytes(clients("4.3.1")[:40])
-    with pytest.raises(SoftwareError, match=r"is not a Kafka: .*kafka-clients-.*\.jar: not a jar that can be read"):
-        kafka_release(str(folder))
-
-
-def test_what_cannot_be_read_is_told(tmp_path: Path) -> None:
-    folder = unpacked(tmp_path / "kafka")
-    (folder / "libs" / "kafka-raft-4.3.1.jar").unlink()
-    (folder / "libs" / "kafka-raft-4.3.1.jar").symlink_to(tmp_path / "nowhere")
-    with pytest.raises(
-        SoftwareError, match=r"kafka cannot be copied into the cache: No such file .*kafka-raft-4\.3\.1"
-    ):
-        kafka_release(str(folder))

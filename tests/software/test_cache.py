@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from testbed.errors import SoftwareError
+from testbed.paths import cache_dir
 from testbed.software.cache import artefact, digests, existing
 
 CHECKOUT = Path(__file__).resolve().parents[2]
@@ -28,8 +29,16 @@ def build(folder):
     while not gate.exists():
         time.sleep(0.01)
     (folder / "whole").write_text("whole")
-print(artefact("thing", "1", build, root=root))
+print(artefact("thing", "1", build))
 """
+
+
+@pytest.fixture(autouse=True)
+def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The cache's folder."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    cache_dir().mkdir(parents=True)
+    return cache_dir()
 
 
 def write(text: str) -> Callable[[Path], None]:
@@ -62,30 +71,30 @@ def wait_for(condition: Callable[[], bool], timeout_s: float = 10.0) -> None:
     raise AssertionError("not in time")
 
 
-def test_is_built_once_and_then_found(tmp_path: Path) -> None:
-    made = artefact("thing", "1", write("hello"), root=tmp_path)
+def test_is_built_once_and_then_found(root: Path) -> None:
+    made = artefact("thing", "1", write("hello"))
     assert (made / "sub" / "file").read_text() == "hello"
-    assert artefact("thing", "1", never, root=tmp_path) == made
-    assert existing("thing", "1", root=tmp_path) == made
+    assert artefact("thing", "1", never) == made
+    assert existing("thing", "1") == made
     assert set(digests(made)) == {"sub/file"}
 
 
-def test_what_does_not_exist_is_not_made_by_looking(tmp_path: Path) -> None:
-    assert existing("thing", "1", root=tmp_path) is None
-    assert list(tmp_path.iterdir()) == []
+def test_what_does_not_exist_is_not_made_by_looking(root: Path) -> None:
+    assert existing("thing", "1") is None
+    assert list(root.iterdir()) == []
 
 
 def test_a_file_altered_to_the_same_size_and_time_is_told_and_made_again(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
+    root: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    made = artefact("thing", "1", write("hello"), root=tmp_path)
+    made = artefact("thing", "1", write("hello"))
     file = made / "sub" / "file"
     times = file.stat()
     file.write_text("jello")
     os.utime(file, ns=(times.st_atime_ns, times.st_mtime_ns))
-    assert existing("thing", "1", root=tmp_path) is None
+    assert existing("thing", "1") is None
     with caplog.at_level(logging.WARNING):
-        artefact("thing", "1", write("hello"), root=tmp_path)
+        artefact("thing", "1", write("hello"))
     assert file.read_text() == "hello"
     assert "damaged (sub/file: its sha256 is not the one recorded): making it again" in caplog.text
 
@@ -100,64 +109,64 @@ def test_a_file_altered_to_the_same_size_and_time_is_told_and_made_again(
     ],
 )
 def test_every_kind_of_damage_is_told_and_made_again(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture, harm: Callable[[Path], object], told: str
+    root: Path, caplog: pytest.LogCaptureFixture, harm: Callable[[Path], object], told: str
 ) -> None:
-    made = artefact("thing", "1", write("hello"), root=tmp_path)
+    made = artefact("thing", "1", write("hello"))
     harm(made)
-    artefact("thing", "1", write("hello"), root=tmp_path)
+    artefact("thing", "1", write("hello"))
     assert told in caplog.text
-    assert artefact("thing", "1", never, root=tmp_path) == made
+    assert artefact("thing", "1", never) == made
 
 
-def test_a_build_that_fails_leaves_nothing_in_place(tmp_path: Path) -> None:
+def test_a_build_that_fails_leaves_nothing_in_place(root: Path) -> None:
     def fail(folder: Path) -> None:
         (folder / "half").write_text("half")
         raise SoftwareError("the mirror is gone")
 
     with pytest.raises(SoftwareError, match="the mirror is gone"):
-        artefact("thing", "1", fail, root=tmp_path)
-    assert [path.name for path in (tmp_path / "thing").iterdir()] == [".1.lock"]
+        artefact("thing", "1", fail)
+    assert [path.name for path in (root / "thing").iterdir()] == [".1.lock"]
 
 
-def test_a_build_that_makes_nothing_is_refused(tmp_path: Path) -> None:
+def test_a_build_that_makes_nothing_is_refused(root: Path) -> None:
     with pytest.raises(SoftwareError, match="nothing was built"):
-        artefact("thing", "1", lambda folder: None, root=tmp_path)
+        artefact("thing", "1", lambda folder: None)
 
 
-def test_a_name_that_leaves_the_cache_is_refused(tmp_path: Path) -> None:
+def test_a_name_that_leaves_the_cache_is_refused(root: Path) -> None:
     with pytest.raises(SoftwareError, match=r"'\.\./evil' cannot name an artefact"):
-        artefact("thing", "../evil", never, root=tmp_path)
+        artefact("thing", "../evil", never)
 
 
-def test_two_processes_at_once_build_it_once(tmp_path: Path) -> None:
-    gate = tmp_path / "gate"
-    builders = [start_builder(tmp_path, gate) for _ in range(2)]
-    wait_for((tmp_path / "builds").exists)
+def test_two_processes_at_once_build_it_once(root: Path) -> None:
+    gate = root / "gate"
+    builders = [start_builder(root, gate) for _ in range(2)]
+    wait_for((root / "builds").exists)
     gate.touch()
     answers = [builder.communicate(timeout=20)[0].strip() for builder in builders]
-    assert answers == [str(tmp_path / "thing" / "1")] * 2
-    assert (tmp_path / "builds").read_text() == "x"
+    assert answers == [str(root / "thing" / "1")] * 2
+    assert (root / "builds").read_text() == "x"
 
 
-def test_a_kill_in_the_middle_is_made_good_by_the_next(tmp_path: Path) -> None:
-    gate = tmp_path / "gate"
-    killed = start_builder(tmp_path, gate)
-    wait_for((tmp_path / "builds").exists)
+def test_a_kill_in_the_middle_is_made_good_by_the_next(root: Path) -> None:
+    gate = root / "gate"
+    killed = start_builder(root, gate)
+    wait_for((root / "builds").exists)
     killed.send_signal(signal.SIGKILL)
     killed.communicate()
-    leftovers = list((tmp_path / "thing").glob(".1.tmp-*"))
+    leftovers = list((root / "thing").glob(".1.tmp-*"))
     assert [path.name for path in leftovers[0].iterdir()] == ["half"]
-    assert existing("thing", "1", root=tmp_path) is None
-    made = artefact("thing", "1", write("hello"), root=tmp_path)
-    assert {path.name for path in (tmp_path / "thing").iterdir()} == {".1.lock", "1"}
+    assert existing("thing", "1") is None
+    made = artefact("thing", "1", write("hello"))
+    assert {path.name for path in (root / "thing").iterdir()} == {".1.lock", "1"}
     assert (made / "sub" / "file").read_text() == "hello"
 
 
-def test_a_full_disk_is_told_with_what_to_do_and_leaves_nothing(tmp_path: Path) -> None:
+def test_a_full_disk_is_told_with_what_to_do_and_leaves_nothing(root: Path) -> None:
     def build(folder: Path) -> None:
         (folder / "half").write_bytes(b"half")
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     with pytest.raises(SoftwareError, match="cannot be made: No space left on device; free space there, or set XDG_"):
-        artefact("things", "one", build, root=tmp_path)
-    assert not [path for path in (tmp_path / "things").iterdir() if path.is_dir()]
+        artefact("things", "one", build)
+    assert not [path for path in (root / "things").iterdir() if path.is_dir()]

@@ -62,9 +62,7 @@ def test_partitions_in_a_shared_store_are_known_by_the_jar_that_puts_them_there(
         require([Capability.THROTTLES_REPLICATION], of_release(shared), "a throttled move", "AutoMQ")
 
 
-def test_a_cluster_has_what_its_nodes_have_and_its_features_allow(
-    releases: tuple[KafkaRelease, KafkaRelease],
-) -> None:
+def test_a_cluster_has_what_its_nodes_have_and_its_features_allow(releases: tuple[KafkaRelease, KafkaRelease]) -> None:
     older, newer = releases
     assert Capability.SHARE_GROUPS in of_cluster([newer, newer], EVERYTHING)
     assert Capability.SHARE_GROUPS not in of_cluster([newer], {"metadata.version": 21})

@@ -6,8 +6,7 @@ import tarfile
 
 import pytest
 
-from testbed.software import apt, image
-from testbed.software.apt import parse_fetch_settings
+from testbed.software import image
 from testbed.software.image import BASE, CHANGES, NODE, OPTIONS, PACKAGES, build_context
 
 
@@ -68,25 +67,3 @@ def test_the_context_has_the_machines_apt_only_with_sources(monkeypatch):
         "apt/apt.conf": 'Acquire::Retries "3";\n',
         "apt/auth.conf": "machine m login l password p\n",
     }
-
-
-def test_only_settings_of_fetching_that_hold_elsewhere_are_taken():
-    dump = (
-        'APT::Architecture "amd64";\n'
-        'Acquire::Check-Date "false";\n'
-        'Acquire::http::Proxy "proxy:3142";\n'
-        'Acquire::http::Proxy-Auto-Detect "/usr/bin/auto-apt-proxy";\n'
-        'Acquire::https::CaInfo "/etc/ssl/own.pem";\n'
-        'Acquire::IndexTargets::deb::Packages::MetaKey "x";\n'
-        'Acquire::Changelogs "";\n'
-    )
-    assert parse_fetch_settings(dump) == 'Acquire::Check-Date "false";\nAcquire::http::Proxy "proxy:3142";\n'
-
-
-def test_logins_are_read_from_all_files(tmp_path):
-    (tmp_path / "auth.conf.d").mkdir()
-    (tmp_path / "auth.conf").write_text("machine a login b password c")
-    (tmp_path / "auth.conf.d" / "d.conf").write_text("machine d login e password f")
-    (tmp_path / "auth.conf.d" / "d.conf~").write_text("old")
-    assert apt.credentials(tmp_path).splitlines() == ["machine a login b password c", "machine d login e password f"]
-    assert apt.credentials(tmp_path / "absent") == ""

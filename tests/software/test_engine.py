@@ -99,9 +99,7 @@ def test_labels_of_an_image(fake: tuple[type[FakeEngine], EngineSocket]) -> None
     assert engine.image_labels("node:2") == {}
 
 
-def test_an_import_sends_the_tar_and_reads_the_answer_to_its_end(
-    fake: tuple[type[FakeEngine], EngineSocket],
-) -> None:
+def test_an_import_sends_the_tar_and_reads_the_answer_to_its_end(fake: tuple[type[FakeEngine], EngineSocket]) -> None:
     handler, engine = fake
     engine.import_image(io.BytesIO(b"tar" * 100_000), "node:1", ("LABEL a=b",))
     assert handler.bodies == [b"tar" * 100_000]

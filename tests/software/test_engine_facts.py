@@ -67,12 +67,11 @@ def test_engines_that_do_not_say_what_is_missing(answers, lacks):
     assert lacks in "; ".join(facts(*answers).lacks)
 
 
-def test_kind_version_groups_and_addresses():
+def test_kind_version_and_addresses():
     found = facts(*DEBIAN)
-    assert (found.kind, found.version, found.cgroup_version) == ("Docker", "20.10.24+dfsg1", "1")
+    assert (found.kind, found.version) == ("Docker", "20.10.24+dfsg1")
     assert found.pools == ("198.18.0.0/16 by /24",)
     assert facts(*PODMAN_OF_FEDORA).kind == "Podman"
-    assert facts(*PODMAN_OF_FEDORA).selinux
 
 
 def test_architectures_have_the_kernels_names():

@@ -40,8 +40,7 @@ class FakeConnection:
             ClientTopicPartition("t", 3): {"adding_replicas": [3], "removing_replicas": [], "replicas": [1, 2, 3]}
         }
         self.client = SimpleNamespace(
-            describe_topics=lambda: [topic],
-            list_partition_reassignments=lambda timeout_ms: moving,
+            describe_topics=lambda: [topic], list_partition_reassignments=lambda timeout_ms: moving
         )
 
     def call(self, what, function, *args, **named):

@@ -14,10 +14,10 @@ def test_the_class_path_names_every_jar_in_order() -> None:
 
 
 def test_a_broker_starts_from_the_archive_with_the_agent() -> None:
-    command = broker_command(RELEASE, "/etc/k.properties", archive=ARCHIVE, agent_host="10.0.0.2")
+    command = broker_command(RELEASE, "/etc/k.properties", archive=ARCHIVE)
     assert command[: 1 + len(JVM_FLAGS)] == ("java", *JVM_FLAGS)
     assert "-XX:SharedArchiveFile=/opt/kafka/archives/4.3.1-k/kafka.jsa" in command
-    agent = "-javaagent:/opt/kafka/releases/4.3.1-1/jolokia.jar=host=10.0.0.2,port=8778,discoveryEnabled=false"
+    agent = "-javaagent:/opt/kafka/releases/4.3.1-1/jolokia.jar=host=127.0.0.1,port=8778,discoveryEnabled=false"
     assert agent in command
     assert "-Dlog4j2.configurationFile=file:/opt/kafka/releases/4.3.1-1/logging.properties" in command
     assert command[-2:] == ("kafka.Kafka", "/etc/k.properties")

@@ -9,14 +9,7 @@ import pytest
 
 from testbed.errors import SoftwareError
 from testbed.software import maven
-from testbed.software.rsm import (
-    INTERFACE,
-    PROJECT,
-    SOURCES,
-    implementer,
-    implementers,
-    remote_storage_manager,
-)
+from testbed.software.rsm import INTERFACE, PROJECT, SOURCES, implementer, implementers, remote_storage_manager
 
 WANTED = INTERFACE.replace(".", "/")
 ABSTRACT, IS_INTERFACE, PUBLIC = 0x0400, 0x0200, 0x0001

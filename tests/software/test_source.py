@@ -18,16 +18,15 @@ from testbed.software.source import Kind, is_path, parse_source, too_old
 def test_versions_are_taken_as_they_are(text: str, kind: Kind) -> None:
     source = parse_source(text)
     assert (source.kind, source.text, str(source)) == (kind, text, text)
-    with pytest.raises(ValueError, match="has no path"):
-        _ = source.path
 
 
-def test_paths_are_absolute_and_count_from_the_given_folder(tmp_path: Path) -> None:
+def test_paths_are_absolute(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
     (tmp_path / "kafka").mkdir()
     (tmp_path / "kafka_2.13-4.3.1.tgz").write_bytes(b"")
-    assert parse_source("./kafka", tmp_path).path == tmp_path / "kafka"
-    assert parse_source("./kafka", tmp_path).kind is Kind.FOLDER
-    found = parse_source("kafka_2.13-4.3.1.tgz", tmp_path)
+    assert parse_source("./kafka").path == tmp_path / "kafka"
+    assert parse_source("./kafka").kind is Kind.FOLDER
+    found = parse_source("kafka_2.13-4.3.1.tgz")
     assert (found.kind, found.path) == (Kind.TARBALL, tmp_path / "kafka_2.13-4.3.1.tgz")
     assert parse_source(str(tmp_path / "kafka")).text == str(tmp_path / "kafka")
 
@@ -40,9 +39,10 @@ def test_relative_paths_count_from_where_the_command_runs(tmp_path: Path, monkey
     assert parse_source("~/").path == tmp_path / "home"
 
 
-def test_a_path_without_anything_there_is_told_in_full(tmp_path: Path) -> None:
+def test_a_path_without_anything_there_is_told_in_full(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
     with pytest.raises(SoftwareError) as caught:
-        parse_source("./nothing.tgz", tmp_path)
+        parse_source("./nothing.tgz")
     assert str(caught.value) == f"there is no Kafka at {tmp_path}/nothing.tgz: no such file or folder"
 
 

@@ -7,8 +7,5 @@ DEFECT = Defect(
     kind="data",
     summary="a follower that becomes leader loses its last acknowledged records",
     parameters=(whole("records", 1, "records", 1, 2**31 - 1),),
-    found_by=(
-        "records-intact",
-        "live-records",
-    ),
+    found_by=("records-intact", "live-records"),
 )

@@ -7,15 +7,7 @@ DEFECT = Defect(
     kind="pace",
     summary="each fetch of a follower that brings data takes some milliseconds longer",
     parameters=(whole("ms", 5, "ms", 0, 60_000),),
-    found_by=(
-        "duration-formula",
-        "move-seconds",
-        "seconds-per-gb",
-    ),
+    found_by=("duration-formula", "move-seconds", "seconds-per-gb"),
     shown_by=Exposure("s3-reassign", ("storage=disk", "size=500MB", "partitions=20"), topology="two-brokers"),
-    sizes=(
-        "ms=2",
-        "ms=5",
-        "ms=20",
-    ),
+    sizes=("ms=2", "ms=5", "ms=20"),
 )

@@ -6,16 +6,6 @@ DEFECT = Defect(
     name="fetcher-stall",
     kind="pace",
     summary="a fetcher that got data stands still for some seconds, one fetcher every so many seconds",
-    parameters=(
-        number("seconds", 2, "s", 0, 3600),
-        number("every", 30, "s", 0.1, 86_400),
-    ),
-    found_by=(
-        "duration-formula",
-        "move-seconds",
-        "seconds-per-gb",
-        "steady-mean",
-        "duration-model",
-        "lowest-11s",
-    ),
+    parameters=(number("seconds", 2, "s", 0, 3600), number("every", 30, "s", 0.1, 86_400)),
+    found_by=("duration-formula", "move-seconds", "seconds-per-gb", "steady-mean", "duration-model", "lowest-11s"),
 )

@@ -6,10 +6,7 @@ DEFECT = Defect(
     name="target-order-reversed",
     kind="placement",
     summary="a completed reassignment has the target's replicas in reverse order",
-    found_by=(
-        "scenario-steps",
-        "move-done",
-    ),
+    found_by=("scenario-steps", "move-done"),
     shown_by=Exposure("kip455-example", ()),
     hosts="controllers",
 )

@@ -6,9 +6,6 @@ DEFECT = Defect(
     name="throttle-holds-in-sync",
     kind="throttle",
     summary="both throttles also hold back listed replicas that are in sync (KAFKA-4313)",
-    found_by=(
-        "no-isr-shrink",
-        "in-sync-unbounded",
-    ),
+    found_by=("no-isr-shrink", "in-sync-unbounded"),
     shown_by=Exposure("kip73-mixed-volume", ()),
 )

@@ -27,7 +27,6 @@ class ContainerEngine(Check):
 
     name = "container engine"
     needs = ("packages",)
-    fixable = True
     doing = "starting the container engine"
     estimate_s = 3.0
 

@@ -30,7 +30,6 @@ class PythonPackages(Check):
 
     name = "python packages"
     needs = ("platform",)
-    fixable = True
     doing = "installing Python's packages"
     estimate_s = 8.0
 
@@ -53,7 +52,6 @@ class Packages(Check):
 
     name = "packages"
     needs = ("python packages",)  # one installation at a time; the environment is waiting for that one
-    fixable = True
     doing = "installing the distribution's packages"
     estimate_s = 20.0
 
@@ -148,7 +146,6 @@ class PythonEnvironment(Check):
 
     name = "python environment"
     needs = ("python packages", "disk")
-    fixable = True
     doing = "installing Python dependencies"
     estimate_s = 90.0
 

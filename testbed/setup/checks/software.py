@@ -35,7 +35,6 @@ class NodeImage(Check):
 
     name = "node image"
     needs = ("packages", "container engine", "disk")
-    fixable = True
     doing = "making the node image"
     estimate_s = 80.0
 
@@ -67,7 +66,6 @@ class KafkaJars(Check):
 
     name = "kafka jars"
     needs = ("packages", "disk")
-    fixable = True
     doing = f"fetching Kafka {DEFAULT_KAFKA}"
     estimate_s = 15.0
 
@@ -88,7 +86,6 @@ class QuickStart(Check):
 
     name = "class-data archive"
     needs = ("kafka jars", "node image", "java")
-    fixable = True
     doing = "preparing fast broker starts"
     estimate_s = 10.0
 
@@ -124,7 +121,6 @@ class Go(Check):
 
     name = "go"
     needs = ("packages",)
-    fixable = True
     doing = "installing Go"
     estimate_s = 30.0
 
@@ -154,7 +150,6 @@ class MinioServer(Check):
 
     name = "object store"
     needs = ("go", "container engine", "disk")
-    fixable = True
     doing = "building the object store's server"
     estimate_s = BUILD_S
 

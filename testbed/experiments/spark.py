@@ -1,4 +1,4 @@
-"""Spark as the runner uses it, after the measurements: whatever keeps it from its work is a `TestbedError`."""
+"""Spark after the measurements: whatever keeps it from its work is a `TestbedError`."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from results.contract.store import StoreError
 from testbed.errors import TestbedError
+from testbed.extras import missing_extra
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -16,13 +17,15 @@ MOST_SHOWN = 1000
 
 @contextmanager
 def spark_session() -> "Iterator[SparkSession]":
-    """Yield a session for the block. Raise `TestbedError` when Spark does not start or fails, or the store does."""
-    # The help of a command that measures needs no Spark.
-    from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # it has no types
-    from pyspark.errors import PySparkException
+    """Yield a session for the block. Raise `TestbedError` when Spark is missing or fails, or the store fails."""
+    try:
+        # The help of a command that measures needs no Spark.
+        from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # it has no types
+        from pyspark.errors import PySparkException
 
-    from results.spark import session
-
+        from results.spark import session
+    except ModuleNotFoundError as error:
+        raise TestbedError(f"Spark could not judge the runs: {missing_extra(error) or error}") from error
     try:
         with session.session() as spark:
             yield spark

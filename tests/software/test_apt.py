@@ -1,6 +1,6 @@
 from pathlib import Path
 
-from testbed.software.apt import deb822_entries, host_sources, one_line_entries
+from testbed.software.apt import credentials, deb822_entries, host_sources, one_line_entries, parse_fetch_settings
 
 DEB822 = """\
 Types: deb deb-src
@@ -60,3 +60,25 @@ def test_archives_of_other_suites_and_vendors_are_left_out(tmp_path: Path) -> No
 
 def test_a_machine_without_apt_has_none(tmp_path: Path) -> None:
     assert host_sources("bookworm", tmp_path / "absent") == ()
+
+
+def test_only_settings_of_fetching_that_hold_elsewhere_are_taken() -> None:
+    dump = (
+        'APT::Architecture "amd64";\n'
+        'Acquire::Check-Date "false";\n'
+        'Acquire::http::Proxy "proxy:3142";\n'
+        'Acquire::http::Proxy-Auto-Detect "/usr/bin/auto-apt-proxy";\n'
+        'Acquire::https::CaInfo "/etc/ssl/own.pem";\n'
+        'Acquire::IndexTargets::deb::Packages::MetaKey "x";\n'
+        'Acquire::Changelogs "";\n'
+    )
+    assert parse_fetch_settings(dump) == 'Acquire::Check-Date "false";\nAcquire::http::Proxy "proxy:3142";\n'
+
+
+def test_logins_are_read_from_all_files(tmp_path: Path) -> None:
+    (tmp_path / "auth.conf.d").mkdir()
+    (tmp_path / "auth.conf").write_text("machine a login b password c")
+    (tmp_path / "auth.conf.d" / "d.conf").write_text("machine d login e password f")
+    (tmp_path / "auth.conf.d" / "d.conf~").write_text("old")
+    assert credentials(tmp_path).splitlines() == ["machine a login b password c", "machine d login e password f"]
+    assert credentials(tmp_path / "absent") == ""

@@ -1,4 +1,4 @@
-"""What the real executor keeps of the canaries beside each run, and when."""
+"""The real executor: what it keeps of the canaries beside each run, and what of a run's judgement."""
 
 import time
 from dataclasses import replace
@@ -8,11 +8,13 @@ import pytest
 
 from results.contract.canaries import canaries
 from results.contract.store import Store
+from results.criteria import judge
 from testbed.errors import TestbedError
 from testbed.paths import data_dir
 from testbed.runner import executor as module
 from testbed.runner.execution import MeasuredRun
-from testbed.runner.executor import STACKS, TestbedExecutor, TimeLimitError
+from testbed.runner.executor import STACKS, TestbedExecutor, TimeLimitError, measured
+from tests.results.synthetic import synthetic_run
 from tests.runner.fakes import campaign
 
 
@@ -37,7 +39,7 @@ def slots(tmp_path, monkeypatch):
     readings = iter([{"cpu": 1.0}, {"cpu": 3.0}, {"cpu": 3.0}])
     monkeypatch.setattr(module, "TestbedPool", Pool)
     monkeypatch.setattr(module, "look", lambda _testbed: {"nic": 1.0, **next(readings)})
-    monkeypatch.setattr(module, "environment", lambda _testbed, _nic: SimpleNamespace(key="e", fields={}))
+    monkeypatch.setattr(module, "environment", lambda _testbed, _nic: {})
     monkeypatch.setattr(module, "measured", lambda _run, _judged: MeasuredRun("pass", {}, (), "jars"))
     monkeypatch.setattr(Store, "manifest", lambda _store, run_id: run_id)
     store = Store.open(tmp_path)
@@ -97,3 +99,31 @@ def test_a_run_is_stopped_at_its_limit_and_leaves_evidence(slots, monkeypatch):
     evidence = data_dir() / "campaigns" / asked.id / "evidence" / "run-1"
     assert {"samples.parquet", "events.parquet", STACKS} <= {path.name for path in evidence.iterdir()}
     assert list(store.files.list("canaries")) == []
+
+
+def test_a_criterion_is_kept_when_all_of_it_was_judged_and_none_failed():
+    run = synthetic_run()
+    judgement = judge(run.manifest, run.samples, run.events)
+    [good] = [each for each in judgement.criteria if each.name == "records-intact"]
+    named = [
+        replace(good, name=name, verdict=verdict)
+        for name, verdict in (
+            ("kept", "pass"),
+            ("open", "pass"),
+            ("open", "inconclusive"),
+            ("broken", "inconclusive"),
+            ("broken", "fail"),
+        )
+    ]
+    found = measured(run.manifest, replace(judgement, criteria=tuple(named)))
+    assert (found.failed, found.kept) == (("broken",), ("kept",))
+
+
+def test_a_run_that_only_what_explains_it_leaves_open_is_sound():
+    run = synthetic_run()
+    judgement = judge(run.manifest, run.samples, run.events)
+    [good] = [each for each in judgement.criteria if each.name == "records-intact"]
+    for name, sound in (("duration-formula", True), ("steady-mean", False)):
+        criteria = (good, replace(good, name=name, verdict="inconclusive"))
+        assert measured(run.manifest, replace(judgement, criteria=criteria)).sound is sound
+    assert not measured(run.manifest, judgement).sound
