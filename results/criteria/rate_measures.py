@@ -19,7 +19,7 @@ from results.criteria.model import allowed, bound_of
 from results.criteria.phase_directions import BACKOFF_S
 from results.criteria.quantities import READING_S, SECOND_S, US
 from results.criteria.sensor import predicted
-from results.criteria.series import Floats, Micros, RunEvent, RunSeries, Series
+from results.criteria.series import Floats, RunEvent, RunSeries, Series
 from results.criteria.windows import Windows, counted, longest_gap_s, windows, windows_within
 
 EDGES = (
@@ -171,7 +171,7 @@ class RateMeasurer:
         series = self.run.flow_bytes(flows) if flows else None
         if series is None or len(series) == 0:
             return np.zeros(len(found.bytes))
-        return _at(series, found.end) - _at(series, found.start)
+        return series.at(found.end) - series.at(found.start)
 
     def _worst(
         self, judged: Windows, in_sync: Floats, span: PhaseSpan, host: str, direction: Direction
@@ -258,7 +258,7 @@ class RateMeasurer:
         for flow in (flows, control):
             grown = self.run.flow_bytes(flow) if flow else None
             if grown is not None and len(grown):
-                logs += float(grown.value[-1] - _at(grown, np.array([self.started]))[0])
+                logs += float(grown.value[-1] - grown.at(np.array([self.started]))[0])
         if len(count) < begin + 2 or logs <= 0:
             return None
         return counted(count.value[begin:]) / logs or None
@@ -277,7 +277,7 @@ class RateMeasurer:
             begin, spanned_s = span.begin_us + round(early_s * US), early_s - self.move.sample_s
             inside = (polls.t >= begin) & (polls.t <= int(series.t[-1]))
         t, readings = polls.t[inside], polls.value[inside]
-        grown = _at(series, t[-1:]) - _at(series, t[:1]) if len(t) > 1 else np.zeros(1)
+        grown = series.at(t[-1:]) - series.at(t[:1]) if len(t) > 1 else np.zeros(1)
         if len(t) < KAFKA_POLLS or grown[0] <= 0:
             return SensorReadings(None, len(t), 0.0, 0.0)
         rate = float(grown[0]) / (int(t[-1] - t[0]) / US)
@@ -368,9 +368,3 @@ def _from_start(series: Series, started: int) -> Series:
         np.concatenate([start, series.oldest]),
         np.concatenate([[0.0], series.value]),
     )
-
-
-def _at(series: Series, instants: Micros) -> Floats:
-    """Return the last value at or before each instant, 0 before the first."""
-    at = np.searchsorted(series.t, instants, side="right") - 1
-    return np.where(at >= 0, series.value[np.maximum(at, 0)], 0.0)

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from results.contract.manifest import Manifest
 from results.contract.relocation import Relocation, Sent, formula_seconds
 from results.contract.verdict import DIRECTIONS, Direction
-from results.criteria.cluster_measures import machine_load, most_at_once, nic_use
+from results.criteria.cluster_measures import machine_load, most_in_flight, nic_uses
 from results.criteria.measures import (
     P99_BACK,
     P99_CHANCE,
@@ -24,9 +24,9 @@ from results.criteria.measures import (
     StoreRequests,
     nothing_measured,
 )
-from results.criteria.protection_measures import bucket_quantile, measure_clients
+from results.criteria.protection_measures import bucket_quantile, bucket_us, measure_clients
 from results.criteria.quantities import GAP_S, QUOTA_WINDOW_S, US
-from results.criteria.series import Floats, RunSeries, Series
+from results.criteria.series import RunSeries, Series
 from results.criteria.windows import counted, counted_between, longest_gap_s
 
 REQUESTS, DEVICE_READ = "s3.requests", "io.read_bytes"
@@ -45,8 +45,7 @@ def measure_relocation(manifest: Manifest, run: RunSeries) -> MoveMeasures:
         return nothing_measured(relocation=NOTHING)
     until = done or run.last_us() or started
     calm = _calm_us(run)
-    most = [most_at_once(run, metric, started, until) for metric in ("move.listed", "move.in_flight")]
-    uses = tuple(nic_use(run, manifest.nics, host, way, started, until) for host in asked.brokers for way in DIRECTIONS)
+    uses = nic_uses(run, manifest.nics, asked.brokers, started, until)
     return MoveMeasures(
         started_us=started,
         throttled_s=None,
@@ -59,7 +58,7 @@ def measure_relocation(manifest: Manifest, run: RunSeries) -> MoveMeasures:
         controls=(),
         load=machine_load(run, started, until, QUOTA_WINDOW_S),
         clients=measure_clients(run, started, done),
-        burden=Burden(next((each for each in most if each is not None), None), uses, None, None),
+        burden=Burden(most_in_flight(run, started, until), uses, None, None),
         relocation=_relocated(run, manifest, asked, calm, started, until),
     )
 
@@ -91,24 +90,21 @@ def _relocated(
         p99_back_s=p99.back_s,
         p99_never=p99.never,
         device_bytes=_total([run.gauge(DEVICE_READ, host) for host in asked.brokers], *cold),
-        store_bytes=_total([_counter(run, manifest, host, "transmit") for host in asked.stores], *cold),
+        store_bytes=_total([run.nic_bytes(manifest.nics, host, "transmit") for host in asked.stores], *cold),
     )
 
 
 def _nic(
     run: RunSeries, manifest: Manifest, host: str, direction: Direction, calm: int, started: int, until: int
 ) -> NicTotals:
-    series = _counter(run, manifest, host, direction)
+    series = run.nic_bytes(manifest.nics, host, direction)
     if len(series) == 0:
         return NicTotals(host, direction, None, None, None, None)
     after = int(np.searchsorted(series.t, until, side="left"))
     first = max(int(np.searchsorted(series.t, started, side="right")) - 1, 0)
     covered_s = (int(series.t[after]) - int(series.t[first])) / US if after < len(series) else None
-    quiet = np.flatnonzero((series.t >= calm) & (series.t <= started))
-    before = None
-    if len(quiet) > 1:
-        part = series.cut(int(quiet[0]), int(quiet[-1]))
-        before = counted(part.value) / ((int(part.t[-1]) - int(part.t[0])) / US)
+    quiet = series.between(calm, started)
+    before = counted(quiet.value) / quiet.seconds if len(quiet) > 1 else None
     gap_s = longest_gap_s(series.t, started, until)
     following = counted(series.cut(after, after + 1).value) if after + 1 < len(series) else 0.0
     return NicTotals(host, direction, counted_between(series, started, until), covered_s, before, gap_s, following)
@@ -125,7 +121,7 @@ def received_by_stores(manifest: Manifest, run: RunSeries) -> tuple[NicTotals, .
     calm = _calm_us(run)
     found = []
     for host in manifest.relocation.stores:
-        readings = _counter(run, manifest, host, "receive").t
+        readings = run.nic_bytes(manifest.nics, host, "receive").t
         if len(readings) > 0 and int(readings[-1]) > started:
             found.append(_nic(run, manifest, host, "receive", calm, started, int(readings[-1])))
     return tuple(found)
@@ -159,7 +155,7 @@ def _requests(
 
 def _longest_ack(latency: pa.Table, started: int, until: int) -> float | None:
     rows = latency.filter(pc.and_(pc.greater(latency["us"], started), pc.less_equal(latency["us"], until + US)))
-    return float(np.max(_buckets(rows))) if rows.num_rows else None
+    return float(np.max(bucket_us(rows))) if rows.num_rows else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,7 +183,7 @@ def _p99(latency: pa.Table, calm: int, started: int, settled_s: float, asked_us:
     if rows.num_rows == 0:
         return _Quantiles()
     second = (rows["us"].to_numpy() - started) // US
-    bucket, count = _buckets(rows), rows["value"].to_numpy()
+    bucket, count = bucket_us(rows), rows["value"].to_numpy()
     first, last = int(np.min(second)), int(np.max(second))
     found = {
         end: bucket_quantile(bucket[inside], count[inside], 0.99)
@@ -211,16 +207,6 @@ def _p99(latency: pa.Table, calm: int, started: int, settled_s: float, asked_us:
     apart = [(len(each) + P99_WINDOW_S - 1) // P99_WINDOW_S for each in (before, after)]  # they share no second
     never = bool(after) and all(after) and math.comb(sum(apart), apart[0]) >= 1 / P99_CHANCE
     return _Quantiles(max(before), None if above[-1] == last else float(above[-1] + 1), never)
-
-
-def _buckets(rows: pa.Table) -> Floats:
-    return np.array([float(label) for label in rows["label"].to_pylist()], np.float64)
-
-
-def _counter(run: RunSeries, manifest: Manifest, host: str, direction: Direction) -> Series:
-    """Return the bytes that a host's measured NICs counted; empty where it has none."""
-    devices = [nic.device for nic in manifest.nics if nic.host == host and nic.direction == direction]
-    return run.gauge("nic.tx.bytes" if direction == "transmit" else "nic.rx.bytes", host, devices)
 
 
 def _total(counters: list[Series], begun: int | None, ended: int | None) -> float | None:

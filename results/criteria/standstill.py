@@ -57,9 +57,9 @@ def highest_share(series: Series, spans: Sequence[Span], over_s: float = OVER_S)
 
 def between(series: Series, span: Span) -> Iterator[Series]:
     """Yield the readings of a span, if there are two or more."""
-    inside = np.flatnonzero((series.t >= span[0]) & (series.t <= span[1]))
-    if len(inside) > 1:
-        yield series.cut(int(inside[0]), int(inside[-1]))
+    part = series.between(*span)
+    if len(part) > 1:
+        yield part
 
 
 MACHINE = "machine"
@@ -84,14 +84,10 @@ def was_read(run: RunView, metric: str) -> bool:
 
 def pressure(run: RunView, metric: str) -> Pressure:
     """Return the pressure of a run's move."""
-    return _pressure(run.series, metric, move_spans(run))
-
-
-def _pressure(run: RunSeries, metric: str, spans: list[Span]) -> Pressure:
-    series = run.gauge(metric, MACHINE)
+    series, spans = run.series.gauge(metric, MACHINE), move_spans(run)
     gaps = [longest_gap_s(series.t, *span) for span in spans]
     share = highest_share(series, spans)
-    seen = any(((series.t >= begin) & (series.t <= end)).sum() > 1 for begin, end in spans)
+    seen = any(len(series.between(*span)) > 1 for span in spans)
     return Pressure(share, max((gap for gap in gaps if gap is not None), default=None), share is None and seen)
 
 
@@ -175,7 +171,7 @@ def _of_host(run: RunSeries, host: str, spans: Sequence[Span]) -> JvmMeasures:
     gaps = [longest_gap_s(seen.t, *span) for span in spans]
     return JvmMeasures(
         host,
-        readings=sum(int(np.count_nonzero((seen.t >= begin) & (seen.t <= end))) for begin, end in spans),
+        readings=sum(len(seen.between(*span)) for span in spans),
         longest_gap_s=max((gap for gap in gaps if gap is not None), default=None),
         paused=highest_share(paused, spans),
         collecting=highest_share(collecting, spans),

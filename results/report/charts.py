@@ -12,7 +12,7 @@ import numpy.typing as npt
 from results.contract.move import Move, flows_through, recorded_through
 from results.criteria.measures import KINDS, HostRates, MoveMeasures
 from results.criteria.model import bound_of
-from results.criteria.protection_measures import bucket_quantile
+from results.criteria.protection_measures import bucket_quantile, bucket_us
 from results.criteria.quantities import DRIVER, GAP_S, SECOND_S, US, rate
 from results.criteria.series import Floats, Micros, RunSeries, Series
 from results.report.traffic import KIND_WORDS, binding, latency
@@ -292,7 +292,7 @@ def client_charts(measures: MoveMeasures, run: RunSeries, beside: tuple[Chart, .
         if not table.num_rows:
             continue
         us, count = table["us"].to_numpy(), table["value"].to_numpy()
-        bucket = np.array([float(label) for label in table["label"].to_pylist()])
+        bucket = bucket_us(table)
         rows = []
         for second, here in grouped(us):
             at = (second - measures.started_us) / US

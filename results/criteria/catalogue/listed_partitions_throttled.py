@@ -15,7 +15,7 @@ from results.criteria.criterion import RATES, Criterion, has_move
 from results.criteria.findings import finding, gap_text
 from results.criteria.quantities import US, at, size
 from results.criteria.run_view import RunView
-from results.criteria.series import Floats, Micros, RunSeries
+from results.criteria.series import RunSeries, at_instants
 from results.criteria.windows import longest_gap_s
 
 OTHERS = 3
@@ -61,9 +61,10 @@ def _lead(run: RunSeries, flows: list[Flow], started: int, done: int) -> Lead | 
     looks = looks[(looks > started) & (looks <= done)]
     if not places or not len(looks):
         return None
-    sizes = np.array([_at(originals[place], np.array([started]))[0] for place in places])
+    nothing = np.empty(0, np.int64), np.empty(0)
+    sizes = np.array([at_instants(*originals[place], np.array([started]))[0] for place in places])
     # What is written to a partition once it is copied is no lead.
-    copied = np.array([_at(copies.get(place), looks) for place in places])
+    copied = np.array([at_instants(*copies.get(place, nothing), looks) for place in places])
     copied = np.minimum(copied, sizes[:, None])
     open_ = copied < sizes[:, None]
     judged = np.count_nonzero(open_, axis=0) >= OTHERS
@@ -85,15 +86,6 @@ def _lead(run: RunSeries, flows: list[Flow], started: int, done: int) -> Lead | 
         largest=float(sizes.max()),
         longest_gap_s=longest_gap_s(looks, started, int(looks[judged][-1])),
     )
-
-
-def _at(log: tuple[Micros, Floats] | None, instants: Micros) -> Floats:
-    """Return the last size at or before each instant; 0 before the first, and of a log that never was."""
-    if log is None:
-        return np.zeros(len(instants))
-    t, value = log
-    at = np.searchsorted(t, instants, side="right") - 1
-    return np.where(at >= 0, value[np.maximum(at, 0)], 0.0)
 
 
 TURNS = 3
