@@ -189,7 +189,7 @@ class Changed:
 
 def changes(recorded: Iterable[Finding], again: Iterable[Finding]) -> tuple[Changed, ...]:
     """Return what is judged otherwise than it was recorded, in today's order; then what is not judged any more."""
-    then, now = ({_key(each): each for each in criteria} for criteria in (recorded, again))
+    then, now = ({each.label: each for each in criteria} for criteria in (recorded, again))
     found = []
     for key in dict.fromkeys([*now, *then]):
         before, after = then.get(key), now.get(key)
@@ -198,11 +198,6 @@ def changes(recorded: Iterable[Finding], again: Iterable[Finding]) -> tuple[Chan
             why = after.why if after else before.why if before else ""
             found.append(Changed(key, was, is_now, why))
     return tuple(found)
-
-
-def _key(criterion: Finding) -> str:
-    where = " ".join(word for word in (criterion.host, criterion.direction) if word)
-    return f"{criterion.name} ({where})" if where else criterion.name
 
 
 RUN_COMPLETE = "run-complete"

@@ -4,7 +4,7 @@ from results.contract.move import Move
 from results.contract.verdict import Finding, Verdict
 from results.criteria.batching import in_steps
 from results.criteria.criterion import RATES, Criterion, has_move
-from results.criteria.findings import gap_text, missing_data, of_broker_direction, times_power
+from results.criteria.findings import finding, gap_text, missing_data, times_power
 from results.criteria.measures import HostRates, MoveMeasures
 from results.criteria.model import responses
 from results.criteria.phase_directions import BACKOFF_S, PhaseDirection, phase_directions
@@ -56,16 +56,17 @@ def _first(end: PhaseDirection, move: Move) -> Finding:
             f"one response per fetcher is {size(burst)}, {larger} than quota × {seconds:.2f} s, {size(in_window)}; "
             f"that time had {first.bytes / in_window:.3f} of quota × time"
         )
-    return of_broker_direction(
+    return finding(
         "first-window",
-        rates,
         f"{size(least)} to {size(most)} in the first {seconds:.2f} s",
         verdict,
         why,
+        of=rates,
         observed=first.bytes if first else rates.total_bytes if verdict == "fail" else None,
         unit="bytes",
         power=times_power(most / first.bytes, "the bytes of the first window") if first and first.bytes else None,
         tolerance=f"{FIRST_LEAST:g} of the larger of response and quota × window, up to their sum",
+        series=("log.bytes",),
     )
 
 

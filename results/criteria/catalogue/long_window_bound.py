@@ -4,7 +4,7 @@ from results.contract.move import Move
 from results.contract.verdict import Finding, Verdict
 from results.criteria.batching import where_sent
 from results.criteria.criterion import RATES, Criterion, has_move
-from results.criteria.findings import gap_text, missing_data, of_broker_direction, times_power
+from results.criteria.findings import finding, gap_text, missing_data, times_power
 from results.criteria.measures import MoveMeasures
 from results.criteria.model import allowed
 from results.criteria.phase_directions import PhaseDirection, informative_directions
@@ -38,16 +38,17 @@ def _mean(end: PhaseDirection, move: Move) -> Finding:
             why = gap
         else:
             verdict = "pass"
-    return of_broker_direction(
+    return finding(
         "long-window-bound",
-        rates,
         f"{end.words}at most {size(most)} in all" if most else f"{end.words}within the bound of a long time",
         verdict,
         why,
+        of=rates,
         observed=found.bytes if found else None,
         unit="bytes",
         tolerance="none beyond the bound",
         power=times_power(most / found.bytes, "the bytes of that time") if most and found and found.bytes else None,
+        series=("log.bytes",),
     )
 
 

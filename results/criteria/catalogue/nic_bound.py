@@ -9,7 +9,7 @@ from results.contract.verdict import Finding, Verdict
 from results.criteria.batching import in_steps
 from results.criteria.catalogue.nic_measured import NIC_HIGHEST, NIC_LOWEST
 from results.criteria.criterion import RATES, Criterion, has_move
-from results.criteria.findings import finding, gap_text, of_broker_direction, times_power
+from results.criteria.findings import finding, gap_text, times_power
 from results.criteria.measures import HostRates, MoveMeasures, NicPayload
 from results.criteria.model import TIE
 from results.criteria.quantities import rate
@@ -63,12 +63,12 @@ def _nic_bound(nic: NicPayload, rates: HostRates | None, move: Move, nics: Seque
             f"{bound} bound: {rate(carried)} of payload is {observed:.3f} of what the NIC was measured to carry, "
             f"listed bytes are {of_quota:.3f} of the quota"
         )
-    return of_broker_direction(
+    return finding(
         "nic-bound",
-        nic,
         "the payload rate that was measured before the move" + (f", {rate(sum(known))}" if known else ""),
         verdict,
         why,
+        of=nic,
         observed=observed,
         unit="of the NIC",
         power=times_power(NIC_LOWEST / observed, "that rate, or less,") if observed else None,

@@ -6,7 +6,7 @@ from results.contract.move import Move
 from results.contract.verdict import Finding, Verdict
 from results.criteria.batching import where_sent
 from results.criteria.criterion import RATES, Criterion, has_move
-from results.criteria.findings import gap_text, missing_data, of_broker_direction, times_power
+from results.criteria.findings import finding, gap_text, missing_data, times_power
 from results.criteria.measures import MoveMeasures
 from results.criteria.model import allowed, bound_of, written_past
 from results.criteria.phase_directions import PhaseDirection, informative_directions
@@ -59,16 +59,17 @@ def _window(end: PhaseDirection, move: Move, windows: int) -> Finding:
             verdict = "pass"
     within = f"at most {size(most)} in any {move.window_s:g} s" if most else "within the bound of any window"
     within += ", a busy machine's late readings allowed for" if windows > 1 else ""
-    return of_broker_direction(
+    return finding(
         "throttled-window",
-        rates,
         end.words + within,
         verdict,
         why,
+        of=rates,
         observed=worst.bytes if worst else None,
         unit="bytes",
         tolerance="none beyond the bound",
         power=times_power(most / worst.bytes, "the bytes of the worst window") if most and worst else None,
+        series=("log.bytes",),
     )
 
 
