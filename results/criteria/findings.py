@@ -38,7 +38,7 @@ def finding(
     direction: Direction | None = None,
     power: Power | None = None,
 ) -> Finding:
-    """Return a finding of a host and direction (`of` has both), or of neither; exact and without a unit unless given."""
+    """Return a finding of a host and direction (`of` has both), or of neither; exact, without a unit unless given."""
     if of is not None:
         host, direction = of.host, of.direction
     power = power if verdict == "pass" else None

@@ -427,11 +427,11 @@ class ControlTransfer:
 class MachineLoad:
     """The machine's load over the move, fractions of all cores; maxima are means over one quota window."""
 
-    polls: int
-    longest_gap_s: float | None
-    busy_mean: float | None
-    busy_window_max: float | None
-    steal_window_max: float | None
+    polls: int = 0
+    longest_gap_s: float | None = None
+    busy_mean: float | None = None
+    busy_window_max: float | None = None
+    steal_window_max: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -445,16 +445,16 @@ class MoveMeasures:
     whose list was polled.
     """
 
-    started_us: int | None
-    throttled_s: float | None
-    done_s: float | None
-    kip73_s: float
-    kip73_ratio: float | None
-    rates: tuple[HostRates, ...]
-    quotas: tuple[QuotaPolls, ...]
-    conservation: tuple[Conservation, ...]
-    controls: tuple[ControlTransfer, ...]
-    load: MachineLoad
+    started_us: int | None = None
+    throttled_s: float | None = None
+    done_s: float | None = None
+    kip73_s: float = 0.0
+    kip73_ratio: float | None = None
+    rates: tuple[HostRates, ...] = ()
+    quotas: tuple[QuotaPolls, ...] = ()
+    conservation: tuple[Conservation, ...] = ()
+    controls: tuple[ControlTransfer, ...] = ()
+    load: MachineLoad = MachineLoad()
     moved_s: float | None = None
     watched_s: float | None = None
     phases: tuple[PhaseMeasures, ...] = ()
@@ -468,11 +468,3 @@ class MoveMeasures:
     rests: Rests | None = None
     steps: StepMeasures | None = None
     relocation: RelocationMeasures | None = None
-
-
-def nothing_measured(
-    steps: StepMeasures | None = None, relocation: RelocationMeasures | None = None, kip73_s: float = 0.0
-) -> MoveMeasures:
-    """Return the measures of a run in which no move was seen to start."""
-    load = MachineLoad(0, None, None, None, None)
-    return MoveMeasures(None, None, None, kip73_s, None, (), (), (), (), load, steps=steps, relocation=relocation)

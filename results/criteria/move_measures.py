@@ -15,7 +15,6 @@ from results.criteria.measures import (
     PhaseMeasures,
     QuotaPolls,
     Side,
-    nothing_measured,
 )
 from results.criteria.protection_measures import measure_clients
 from results.criteria.quantities import DRIVER, GAP_S, PAYLOAD, SECOND_S, US
@@ -45,7 +44,7 @@ class _MoveMeasurer:
     def measure(self) -> MoveMeasures:
         move, started = self.move, self.started
         if started is None:
-            return nothing_measured(kip73_s=move.kip73_seconds)
+            return MoveMeasures(kip73_s=move.kip73_seconds)
         busy = [
             (host, direction)
             for host in move.brokers

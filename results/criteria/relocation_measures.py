@@ -22,7 +22,6 @@ from results.criteria.measures import (
     NicTotals,
     RelocationMeasures,
     StoreRequests,
-    nothing_measured,
 )
 from results.criteria.protection_measures import bucket_quantile, bucket_us, measure_clients
 from results.criteria.quantities import GAP_S, QUOTA_WINDOW_S, US
@@ -42,20 +41,13 @@ def measure_relocation(manifest: Manifest, run: RunSeries) -> MoveMeasures:
     asked = manifest.relocation
     started, done = run.event_us("move.started"), run.event_us("move.done")
     if started is None:
-        return nothing_measured(relocation=NOTHING)
+        return MoveMeasures(relocation=NOTHING)
     until = done or run.last_us() or started
     calm = _calm_us(run)
     uses = nic_uses(run, manifest.nics, asked.brokers, started, until)
     return MoveMeasures(
         started_us=started,
-        throttled_s=None,
         done_s=None if done is None else (done - started) / US,
-        kip73_s=0.0,
-        kip73_ratio=None,
-        rates=(),
-        quotas=(),
-        conservation=(),
-        controls=(),
         load=machine_load(run, started, until, QUOTA_WINDOW_S),
         clients=measure_clients(run, started, done),
         burden=Burden(most_in_flight(run, started, until), uses, None, None),

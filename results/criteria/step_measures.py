@@ -11,7 +11,7 @@ from typing import Any
 
 from results.contract.manifest import Manifest
 from results.contract.steps import State, asked
-from results.criteria.measures import MoveMeasures, PollAgreement, StepMeasures, StepObservation, nothing_measured
+from results.criteria.measures import MoveMeasures, PollAgreement, StepMeasures, StepObservation
 from results.criteria.series import RunEvent, RunSeries
 
 LOG, DESCRIBED, LISTED = "trace.log", "trace.described", "trace.listed"
@@ -40,7 +40,7 @@ def measure_steps(manifest: Manifest, run: RunSeries) -> MoveMeasures:
         for place, number, e, first, last in asked(manifest.steps.steps)
     )
     polled = tuple(_polled(kind, run.events_of((kind,)), spans) for kind in (DESCRIBED, LISTED))
-    return nothing_measured(steps=StepMeasures(found, polled))
+    return MoveMeasures(steps=StepMeasures(found, polled))
 
 
 def timelines(events: Sequence[RunEvent]) -> Timelines:

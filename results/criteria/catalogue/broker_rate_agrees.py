@@ -5,7 +5,7 @@ import math
 from results.contract.move import Move
 from results.contract.verdict import Finding, Verdict
 from results.criteria.batching import where_sent
-from results.criteria.criterion import RATES, Criterion, has_move
+from results.criteria.criterion import RATES, Criterion
 from results.criteria.findings import finding, gap_text, missing_data, times_power
 from results.criteria.measures import HostRates, MoveMeasures, SensorPart
 from results.criteria.model import responses, written_unseen
@@ -129,7 +129,6 @@ CRITERION: Criterion[MoveMeasures] = Criterion(
     section=RATES,
     measure=lambda run: run.measures,
     judge=lambda run, measures: where_sent(judge_kafka(measures, run.move, parts=not run.batched), run),
-    needs=has_move,
     rests_on_preconditions=True,
     catches="A broker that measures another rate than the one it sends, for a time, or over another window.",
     smallest="2 % of the bytes, on either side",

@@ -2,7 +2,7 @@
 
 from results.contract.move import Move
 from results.contract.verdict import Finding, Verdict
-from results.criteria.criterion import FACTS, Criterion, has_move
+from results.criteria.criterion import FACTS, Criterion
 from results.criteria.findings import finding
 from results.criteria.measures import MoveMeasures
 
@@ -38,6 +38,5 @@ CRITERION: Criterion[MoveMeasures] = Criterion(
     section=FACTS,
     measure=lambda run: run.measures,
     judge=lambda run, measures: judge_restarts(measures, run.move),
-    needs=has_move,
     catches="A run that does not contain the restarts that it is about.",
 )

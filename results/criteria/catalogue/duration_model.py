@@ -5,7 +5,7 @@ import math
 from results.contract.move import Move
 from results.contract.verdict import Finding, Power, Verdict
 from results.criteria.batching import copying_s, kept, open_in_steps, why_not, without_batch_model
-from results.criteria.criterion import RATES, Criterion, has_move
+from results.criteria.criterion import RATES, Criterion
 from results.criteria.findings import finding
 from results.criteria.measures import LISTED_METRIC, MoveMeasures
 from results.criteria.quantities import percent
@@ -133,7 +133,6 @@ CRITERION: Criterion[MoveMeasures] = Criterion(
     section=RATES,
     measure=lambda run: run.measures,
     judge=lambda run, measures: (judge_duration_in_steps if run.batched else judge_duration)(measures, run.move),
-    needs=has_move,
     rests_on_preconditions=True,
     skips=without_batch_model,
     catches="A move that is slower than its bytes and its quota explain.",

@@ -3,7 +3,7 @@
 from results.contract.move import Move
 from results.contract.verdict import Finding, Verdict
 from results.criteria.batching import in_steps
-from results.criteria.criterion import RATES, Criterion, has_move
+from results.criteria.criterion import RATES, Criterion
 from results.criteria.findings import finding, gap_text, missing_data, times_power
 from results.criteria.measures import HostRates, MoveMeasures
 from results.criteria.model import responses
@@ -76,7 +76,6 @@ CRITERION: Criterion[MoveMeasures] = Criterion(
     section=RATES,
     measure=lambda run: run.measures,
     judge=lambda run, measures: judge_first(measures, run.move),
-    needs=has_move,
     rests_on_preconditions=True,
     skips=in_steps("the first 11 s are of the first batches, however many those are"),
     catches="A first burst of another size than the fetch settings explain.",

@@ -11,7 +11,7 @@ import numpy as np
 
 from results.contract.move import Flow, Move
 from results.contract.verdict import Finding, Power, Verdict
-from results.criteria.criterion import RATES, Criterion, has_move
+from results.criteria.criterion import RATES, Criterion
 from results.criteria.findings import finding, gap_text
 from results.criteria.quantities import US, at, size
 from results.criteria.run_view import RunView
@@ -167,7 +167,6 @@ CRITERION: Criterion[tuple[Lead, ...]] = Criterion(
     section=RATES,
     measure=lambda run: measure_leads(run.series, run.move),
     judge=lambda run, leads: judge_leads(leads, run.move),
-    needs=has_move,
     rests_on_preconditions=False,
     skips=_skips,
     catches="A listed partition that the throttle does not hold back.",

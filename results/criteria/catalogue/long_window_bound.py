@@ -3,7 +3,7 @@
 from results.contract.move import Move
 from results.contract.verdict import Finding, Verdict
 from results.criteria.batching import where_sent
-from results.criteria.criterion import RATES, Criterion, has_move
+from results.criteria.criterion import RATES, Criterion
 from results.criteria.findings import finding, gap_text, missing_data, times_power
 from results.criteria.measures import MoveMeasures
 from results.criteria.model import allowed
@@ -58,7 +58,6 @@ CRITERION: Criterion[MoveMeasures] = Criterion(
     section=RATES,
     measure=lambda run: run.measures,
     judge=lambda run, measures: where_sent(judge_mean(measures, run.move), run),
-    needs=has_move,
     rests_on_preconditions=True,
     catches="A quota that leaks a little in every window.",
     smallest="4 % more over the whole move",

@@ -8,7 +8,7 @@ from results.contract.move import Expected, Move
 from results.contract.verdict import Finding, Verdict
 from results.criteria.batching import in_steps
 from results.criteria.catalogue.nic_measured import NIC_HIGHEST, NIC_LOWEST
-from results.criteria.criterion import RATES, Criterion, has_move
+from results.criteria.criterion import RATES, Criterion
 from results.criteria.findings import finding, gap_text, times_power
 from results.criteria.measures import HostRates, MoveMeasures, NicPayload
 from results.criteria.model import TIE
@@ -83,7 +83,6 @@ CRITERION: Criterion[MoveMeasures] = Criterion(
     section=RATES,
     measure=lambda run: run.measures,
     judge=lambda run, measures: judge_nic_bound(measures, run.move, run.manifest.nics),
-    needs=has_move,
     rests_on_preconditions=True,
     skips=in_steps("a NIC rests when the steps do"),
     catches="A quota that holds back a move although it lies above the NIC.",

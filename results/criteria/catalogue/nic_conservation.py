@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from results.contract.move import Move
 from results.contract.verdict import Finding, Verdict
-from results.criteria.criterion import RATES, Criterion, has_move
+from results.criteria.criterion import RATES, Criterion
 from results.criteria.findings import finding, missing_data, times_power
 from results.criteria.load_conservation import COPY_TOLERANCE, LoadedNic, measure_loaded_nics
 from results.criteria.measures import Conservation, MoveMeasures
@@ -126,7 +126,6 @@ CRITERION: Criterion[MoveMeasures | tuple[LoadedNic, ...]] = Criterion(
     section=RATES,
     measure=_measured,
     judge=_judged,
-    needs=has_move,
     rests_on_preconditions=True,
     catches="Bytes that cross the network and reach no log.",
     smallest="4 % more bytes",

@@ -2,7 +2,7 @@
 
 from results.contract.move import RECORDED, Move
 from results.contract.verdict import Finding, Verdict
-from results.criteria.criterion import FACTS, NETWORK_CHANGED, Criterion, has_move
+from results.criteria.criterion import FACTS, NETWORK_CHANGED, Criterion
 from results.criteria.findings import finding
 from results.criteria.measures import IsrMeasures, MoveMeasures
 from results.criteria.quantities import GAP_S, at
@@ -71,7 +71,6 @@ CRITERION: Criterion[MoveMeasures] = Criterion(
     section=FACTS,
     measure=lambda run: run.measures,
     judge=lambda run, measures: judge_isr(measures, run.move),
-    needs=has_move,
     rests_on_preconditions=True,
     excused_by=(NETWORK_CHANGED,),
     catches="A move that starves replicas in sync.",

@@ -3,8 +3,6 @@
 It fails where every window of the first 20 s after the move is above, and so many were watched that chance is unlikely.
 """
 
-from results.contract.manifest import Manifest
-from results.contract.relocation import Relocation
 from results.contract.verdict import Finding, Verdict
 from results.criteria.criterion import RATES, Criterion, has_relocation
 from results.criteria.findings import finding
@@ -12,7 +10,7 @@ from results.criteria.measures import P99_BACK, P99_WITHIN_S, MoveMeasures
 from results.criteria.relocation_measures import NOTHING
 
 
-def judge_back(_manifest: Manifest, _asked: Relocation, measures: MoveMeasures) -> list[Finding]:
+def judge_back(measures: MoveMeasures) -> list[Finding]:
     """Judge `p99-recovery`: the 99th percentile of acknowledgements is seen to be again what it was before."""
     found = measures.relocation or NOTHING
     most = f"{P99_BACK * (found.p99_before_us or 0.0) / 1000:.1f} ms"
@@ -44,7 +42,7 @@ CRITERION: Criterion[MoveMeasures] = Criterion(
     title="Acknowledgements as quick as before",
     section=RATES,
     measure=lambda run: run.measures,
-    judge=lambda run, measures: judge_back(run.manifest, run.relocation, measures),
+    judge=lambda _run, measures: judge_back(measures),
     needs=has_relocation,
     rests_on_preconditions=True,
     catches="A cluster that stays slow after the move.",

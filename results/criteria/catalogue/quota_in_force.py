@@ -2,7 +2,7 @@
 
 from results.contract.move import Move
 from results.contract.verdict import Finding, Verdict
-from results.criteria.criterion import FACTS, Criterion, has_move
+from results.criteria.criterion import FACTS, Criterion
 from results.criteria.findings import finding
 from results.criteria.measures import MoveMeasures, QuotaPolls
 from results.criteria.quantities import GAP_S, at, rate
@@ -80,7 +80,6 @@ CRITERION: Criterion[MoveMeasures] = Criterion(
     section=FACTS,
     measure=lambda run: run.measures,
     judge=lambda run, measures: judge_quotas(measures, run.move),
-    needs=has_move,
     by_name=False,
     catches="A broker on which the quota was set late, or reset.",
 )

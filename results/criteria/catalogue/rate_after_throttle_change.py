@@ -3,7 +3,7 @@
 from results.contract.move import Move
 from results.contract.verdict import Finding, Power, Verdict
 from results.criteria.batching import in_steps
-from results.criteria.criterion import RATES, Criterion, has_move
+from results.criteria.criterion import RATES, Criterion
 from results.criteria.findings import finding, gap_text, missing_data, times_power
 from results.criteria.measures import MoveMeasures
 from results.criteria.model import responses
@@ -105,7 +105,6 @@ CRITERION: Criterion[MoveMeasures] = Criterion(
     section=RATES,
     measure=lambda run: run.measures,
     judge=lambda run, measures: judge_settled(measures, run.move),
-    needs=has_move,
     rests_on_preconditions=True,
     skips=in_steps("11 s have as many rests as happen to lie in them: only longer times make up for them"),
     catches="A changed throttle that takes effect late, or not at all.",

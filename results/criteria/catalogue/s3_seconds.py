@@ -25,8 +25,6 @@ def most_seconds(asked: Relocation, local_s: float) -> float:
 
 def judge_seconds(manifest: Manifest, asked: Relocation, measures: MoveMeasures) -> list[Finding]:
     """Judge `s3-seconds`: the move takes at most as long as its requests and what lay on disks."""
-    if asked.storage == "disk":
-        return []
     seconds, local_s = measures.done_s, formula(manifest, asked, whole=False)
     verdict: Verdict = "inconclusive"
     expected, most = "requests × latency + what lay on disks ÷ NIC", None

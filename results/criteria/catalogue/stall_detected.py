@@ -1,7 +1,7 @@
 """A throttle below the inbound rate is noticed in time, raised, and the move completes."""
 
 from results.contract.verdict import Finding, Verdict
-from results.criteria.criterion import FACTS, Criterion, has_move
+from results.criteria.criterion import FACTS, Criterion
 from results.criteria.findings import finding
 from results.criteria.measures import MoveMeasures, StallMeasures
 from results.criteria.quantities import at, rate
@@ -73,6 +73,5 @@ CRITERION: Criterion[MoveMeasures] = Criterion(
     section=FACTS,
     measure=lambda run: run.measures,
     judge=lambda run, measures: judge_stuck(measures, _patience_s(run)),
-    needs=has_move,
     catches="A move that never ends because its throttle is too low.",
 )

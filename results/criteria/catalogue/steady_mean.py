@@ -8,7 +8,7 @@ from results.contract.move import Move
 from results.contract.verdict import Direction, Finding, Verdict
 from results.criteria.batching import kept, open_in_steps, why_not, without_batch_model
 from results.criteria.catalogue.broker_rate_agrees import unknown_s
-from results.criteria.criterion import RATES, Criterion, has_move
+from results.criteria.criterion import RATES, Criterion
 from results.criteria.findings import finding, gap_text, missing_data, times_power
 from results.criteria.measures import MoveMeasures
 from results.criteria.model import allowed, carrying_all, fresh_ends, raced, responses, smooth, written_unseen
@@ -170,7 +170,6 @@ CRITERION: Criterion[MoveMeasures] = Criterion(
     section=RATES,
     measure=lambda run: run.measures,
     judge=lambda run, measures: (judge_steady_in_steps if run.batched else judge_steady)(measures, run.move),
-    needs=has_move,
     rests_on_preconditions=True,
     skips=without_batch_model,
     catches="A throttle that wastes a part of its quota, or exceeds it for long.",

@@ -1,6 +1,5 @@
 """The store was asked all the time; a new broker reads from it what its partitions need."""
 
-from results.contract.manifest import Manifest
 from results.contract.relocation import Relocation
 from results.contract.verdict import Finding, Verdict
 from results.criteria.criterion import FACTS, Criterion, has_relocation
@@ -10,14 +9,12 @@ from results.criteria.quantities import GAP_S
 from results.criteria.relocation_measures import NOTHING
 
 
-def judge_requests(_manifest: Manifest, asked: Relocation, measures: MoveMeasures) -> list[Finding]:
+def judge_requests(asked: Relocation, measures: MoveMeasures) -> list[Finding]:
     """Judge `store-requests`: the store's counters were polled all the time; a new broker reads from the store.
 
     Tiered: at least once for each partition, as each segment's leader epochs are an object of their own. AutoMQ: at
     least once, as an object of AutoMQ has blocks of many partitions.
     """
-    if not asked.stores:
-        return []
     found = measures.relocation or NOTHING
     reads = None if found.requests is None else sum(r.count for r in found.requests if _reads(r.operation))
     verdict: Verdict = "inconclusive"
@@ -51,7 +48,7 @@ CRITERION: Criterion[MoveMeasures] = Criterion(
     title="Requests to the object store",
     section=FACTS,
     measure=lambda run: run.measures,
-    judge=lambda run, measures: judge_requests(run.manifest, run.relocation, measures),
+    judge=lambda run, measures: judge_requests(run.relocation, measures),
     needs=lambda run: has_relocation(run) and bool(run.relocation.stores),
     catches="A replica that takes its log from a broker instead of the store.",
 )

@@ -3,7 +3,7 @@
 from itertools import pairwise
 
 from results.contract.verdict import Finding, Verdict
-from results.criteria.criterion import FACTS, Criterion, has_move
+from results.criteria.criterion import FACTS, Criterion
 from results.criteria.findings import finding
 from results.criteria.measures import MoveMeasures
 from results.criteria.quantities import rate
@@ -41,6 +41,5 @@ CRITERION: Criterion[MoveMeasures] = Criterion(
     section=FACTS,
     measure=lambda run: run.measures,
     judge=lambda _run, measures: judge_changes(measures),
-    needs=has_move,
     catches="A run that does not contain the change that it is about.",
 )

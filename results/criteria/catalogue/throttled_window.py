@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from results.contract.move import Move
 from results.contract.verdict import Finding, Verdict
 from results.criteria.batching import where_sent
-from results.criteria.criterion import RATES, Criterion, has_move
+from results.criteria.criterion import RATES, Criterion
 from results.criteria.findings import finding, gap_text, missing_data, times_power
 from results.criteria.measures import MoveMeasures
 from results.criteria.model import allowed, bound_of, written_past
@@ -86,7 +86,6 @@ CRITERION: Criterion[MoveMeasures] = Criterion(
     section=RATES,
     measure=lambda run: run.measures,
     judge=lambda run, measures: where_sent(judge_windows(measures, run.move), run),
-    needs=has_move,
     rests_on_preconditions=True,
     holds_anyway=_over_for_sure,
     catches="A quota that is not enforced, or a burst beyond one response per fetcher.",
