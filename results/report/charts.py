@@ -12,10 +12,11 @@ import numpy.typing as npt
 from results.contract.move import Move, flows_through, recorded_through
 from results.criteria.measures import KINDS, HostRates, MoveMeasures
 from results.criteria.model import bound_of
+from results.criteria.phase_directions import bottleneck_directions
 from results.criteria.protection_measures import bucket_quantile, bucket_us
 from results.criteria.quantities import DRIVER, GAP_S, SECOND_S, US, rate
 from results.criteria.series import Floats, Micros, RunSeries, Series
-from results.report.traffic import KIND_WORDS, binding, latency
+from results.report.traffic import KIND_WORDS, latency
 
 EVENT_WORDS = {
     "throttle.in_force": "quota in force",
@@ -103,7 +104,7 @@ def charts(move: Move, measures: MoveMeasures, run: RunSeries, summaries: dict[s
         return ()
     axis = _axis(run, measures, measures.started_us)
     one = len(measures.phases) < 2
-    banded = {(end.rates.host, end.rates.direction) for end in binding(measures, move)} if one else set()
+    banded = {(end.rates.host, end.rates.direction) for end in bottleneck_directions(measures, move)} if one else set()
     panels = []
     for rates in measures.rates:
         key, levels = f"{rates.host}-{rates.direction}", _levels(move, measures, rates, axis)

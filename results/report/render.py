@@ -83,7 +83,7 @@ def render(
         answer=page.answer(criteria, measures, move),
         figures=page.figures(manifest, measures, move),
         left_out=skipped(manifest),
-        measured=page.measured_rows(measures, move),
+        measured=page.measured_rows(measures),
         charts=panels,
         latencies=latencies,
         phases=traffic.phase_rows(measures),

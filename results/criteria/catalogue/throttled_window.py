@@ -52,9 +52,9 @@ def _window(end: PhaseDirection, move: Move, windows: int) -> Finding:
             why = f"{gap}: a burst may hide in it"
         elif highest is None and (early := end.too_much(move)):
             verdict, why = "fail", early
-        elif highest is None and not (end.words and end.phase.end_s - end.phase.begin_s >= move.window_s):
+        elif highest is None and not (end.number and end.phase.end_s - end.phase.begin_s >= move.window_s):
             # Of a phase the readings at its edges lie inside: one of just a window has readings of a little less.
-            why = f"the {'phase' if end.words else 'move'} took less than {move.window_s:g} s"
+            why = f"the {'phase' if end.number else 'move'} took less than {move.window_s:g} s"
         else:
             verdict = "pass"
     within = f"at most {size(most)} in any {move.window_s:g} s" if most else "within the bound of any window"
