@@ -126,13 +126,12 @@ def judge_all(
 
 def rank(verdict: str) -> int:
     """Return its place in `WORST_FIRST`: 0 is worst."""
-    return next(place for place, word in enumerate(WORST_FIRST) if word == verdict)
+    return WORST_FIRST.index(verdict)
 
 
 def worst_of(verdicts: Iterable[Verdict], nothing: Verdict = "NO-DATA") -> Verdict:
     """Return the worst of some verdicts; `nothing` when there is none."""
-    found = set(verdicts)
-    return next((verdict for verdict in WORST_FIRST if verdict in found), nothing)
+    return min(verdicts, key=rank, default=nothing)
 
 
 def worst(findings: Sequence[ComparisonResult], others: Sequence[Verdict] = ()) -> Verdict:
@@ -177,8 +176,7 @@ def _too_few(
     lost: int,
     rule: ComparisonRule,
 ) -> ComparisonResult:
-    """Return what is said of too few unmoved pairs: that there are no more, or that the machine changed in the
-    others."""
+    """Return what is said of too few unmoved pairs: there are no more, or the machine changed in the others."""
     complete = len(clean) + len(changes)
     if complete < rule.fewest_pairs:
         without = f"; {lost} of {len(comparison.pairs)} have no value on one side" if lost else ""
@@ -218,8 +216,7 @@ def _finding(
 
 
 def adjusted(chances: Sequence[float]) -> list[float]:
-    """Return each chance among all of them (Holm): those at or below a level are rejected, and the chance of any false
-    rejection is at most that level."""
+    """Return each chance among all of them (Holm): to reject those up to a level is wrong with at most that chance."""
     order = sorted(range(len(chances)), key=lambda index: chances[index])
     found = [0.0] * len(chances)
     highest = 0.0

@@ -25,14 +25,7 @@ EarlierValues = Mapping[tuple[str, str], Sequence[float]]
 
 def earlier_values(store: Store, scenarios: Collection[str], before: datetime) -> EarlierValues:
     """Return the newest values of these scenarios' runs that began before a time, each in its newest environment."""
-    there = values_table.paths(store)
-    try:
-        return _earlier_values(store, scenarios, before)
-    except FileNotFoundError:
-        # Nothing is locked here: another process that judges may have merged parts.
-        if values_table.paths(store) == there:
-            raise
-        return _earlier_values(store, scenarios, before)
+    return values_table.read_unlocked(store, lambda: _earlier_values(store, scenarios, before))
 
 
 def _earlier_values(store: Store, scenarios: Collection[str], before: datetime) -> EarlierValues:

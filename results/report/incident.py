@@ -13,7 +13,7 @@ from results.contract.verdict import Finding
 from results.criteria.quantities import DRIVER, US
 from results.criteria.replayed_run import ReplayedRun
 from results.report import page
-from results.report.charts import grouped
+from results.report.charts import ChartMark, grouped
 
 QUIET_BYTES = 500_000
 """A log that grew by less is left out of the picture."""
@@ -85,14 +85,6 @@ class EntryRow:
     def late_ms(self) -> float:
         """Return how much later than planned."""
         return (self.actual - self.planned) * 1000
-
-
-@dataclass(frozen=True, slots=True)
-class AxisMark:
-    """An entry on the time axis."""
-
-    t: float
-    label: str
 
 
 class _Signals:
@@ -230,9 +222,9 @@ def render_incident(manifest: Manifest, samples: Any, events: Any, criteria: Seq
     signals = _Signals(manifest, samples, events)
     acted = steps(signals.run.events("incident.entry"))
     panels = _panels(signals)
-    marks = [AxisMark(step.actual, step.name) for step in acted if step.did]
+    marks = [ChartMark(step.actual, step.name) for step in acted if step.did]
     moved = signals.run.events("move.done")
-    marks += [AxisMark(signals.run.seconds(each["us"]), f"{each['name']} moved") for each in moved]
+    marks += [ChartMark(signals.run.seconds(each["us"]), f"{each['name']} moved") for each in moved]
     return {
         "record": record,
         "answer": answer(record, criteria),
