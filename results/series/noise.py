@@ -33,8 +33,7 @@ SPLIT_WITH = 0.3
 
 
 def autocorrelations(x: Floats, places: Ints) -> Floats:
-    """Return each series' correlation of neighbours, the means before and after `places` newest runs taken off,
-    corrected."""
+    """Return each series' correlation of neighbours, corrected; means before and after `places` newest runs are off."""
     n, column = len(x), np.arange(x.shape[1])
     m = n - places
     upto = np.cumsum(x, axis=0)
@@ -93,8 +92,7 @@ def _fits(found: Floats, counts: Ints) -> Floats:
 
 
 def pooled(found: Floats, counts: Ints) -> Autocorrelation:
-    """Return what all series of a store say together: the shares that explain their figures best (a mixture's
-    likeliest)."""
+    """Return what all series of a store say together: the shares that explain their figures best."""
     fits = _fits(found, counts)
     shares = np.array(USUAL)
     for _ in range(ROUNDS):
@@ -189,16 +187,14 @@ class Noise:
     series: int
 
     def after(self, before: "Noise") -> "Noise":
-        """Return this noise, just learned, with the luck of its shuffles evened out: half of the curve is that of
-        before.
+        """Return this noise, just learned, with a curve halfway to that of before: shuffles have luck.
 
         A curve that jumps up and down lets scores through that neither would let through alone.
         """
         return replace(self, tail=self.tail.between(before.tail))
 
     def stricter(self, before: "Noise", night: float) -> "Noise":
-        """Return this noise, learned of series that have grown since, but with the curve of before when that asks for
-        more.
+        """Return this noise, learned of series that have grown, with the curve of before when that asks for more.
 
         Of ten runs there are few orders, so that the curve of a young store's first nights is the least certain.
         """

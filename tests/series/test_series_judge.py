@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from results.series.block import MOST_RUNS, Block, present
 from results.series.calculator import FEWEST_AFTER, FEWEST_RUNS_TO_JUDGE
 from results.series.changes import replay
-from results.series.decision import FEWEST_KNOWN, ChangeRule, StepOrDrift, settled
+from results.series.decision import FEWEST_KNOWN, ChangeRule, settled, step_or_drift
 from results.series.judge import Judge, verdict
 
 NOTHING = (None, math.nan, math.inf)
@@ -129,7 +129,7 @@ def test_runs_that_only_scatter_more_are_no_change():
     old = (100 + 3 * np.random.default_rng(4).standard_normal(50)).tolist()
     wild = [80.0, 119.0, 84.0, 117.0, 109.0, 121.0, 82.0, 116.0]
     near = [108.0, 119.0, 110.0, 117.0, 109.0, 121.0, 111.0, 116.0]
-    decide = lambda new: StepOrDrift().decide(np.array([*old, *new]), len(new), 0.0, 0.001, ChangeRule())  # noqa: E731
+    decide = lambda new: step_or_drift(np.array([*old, *new]), len(new), 0.0, 0.001, ChangeRule())  # noqa: E731
     assert decide(wild) is None
     change = decide(near)
     assert change is not None and change.low > 0
