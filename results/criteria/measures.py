@@ -333,8 +333,7 @@ class HostRates:
 
     @property
     def refetched(self) -> float | None:
-        """Return what the broker counted beyond the growth of the logs, as part of that: ends of responses that are
-        fetched again."""
+        """Return what the broker counted beyond the growth of the logs, as a part of that: what is fetched again."""
         return None if self.counted is None else max(0.0, self.counted - 1)
 
     @property

@@ -266,8 +266,7 @@ class RateMeasurer:
     def _kafka(
         self, series: Series, span: PhaseSpan, host: str, direction: Direction, refetched: float
     ) -> SensorReadings:
-        """Return Kafka's byte-rate in the steady part over what its sensor should read of logs that grow so, on
-        average."""
+        """Return Kafka's byte-rate in the steady part over what its sensor should read of such logs, on average."""
         polls = self.run.gauge(KAFKA_RATE[direction], host)
         begin, end = self.steady_span(int(series.t[-1]), span)
         inside, spanned_s = (polls.t >= begin) & (polls.t <= end), self.move.window_s - self.move.sample_s

@@ -152,8 +152,7 @@ def _longest_ack(latency: pa.Table, started: int, until: int) -> float | None:
 
 @dataclass(frozen=True, slots=True)
 class _Quantiles:
-    """The highest 99th percentile before the move, and when the last window had ended that was above; `never` as in
-    `RelocationMeasures.p99_never`."""
+    """The highest 99th percentile before the move, when it was last above, and `RelocationMeasures.p99_never`."""
 
     before_us: float | None = None
     back_s: float | None = None
@@ -233,9 +232,7 @@ def copied_bytes(asked: Relocation, measures: MoveMeasures) -> float | None:
 
 
 def most_copied_bytes(asked: Relocation, measures: MoveMeasures) -> float | None:
-    """Return NIC bytes that brokers received from anything but the stores, the load's included.
-
-    The result is None when a part is not known.
+    """Return NIC bytes that brokers received from anything but the stores, the load's included; None: not known.
 
     No copy between brokers was larger, however little the load took meanwhile.
     """

@@ -105,9 +105,7 @@ def load(store: Store) -> dict[str, SeriesState]:
 
 
 def load_noise(store: Store) -> LearnedNoise | None:
-    """Return what was learned up to the nights that are remembered.
-
-    The result is None when nothing was, or it cannot be read: it is learned again then.
+    """Return what was learned up to the nights that are remembered; None: nothing was, or it cannot be read.
 
     A process that was killed between the two files left the noise of later nights: then what was known before counts.
     """

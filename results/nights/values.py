@@ -120,8 +120,7 @@ class Value:
 
 
 def environment_of(run: Manifest) -> dict[str, Any]:
-    """Return what the class of environment is made of: CPU, cores, kernel, engine, image, NICs as declared and as
-    measured."""
+    """Return what a class of environment is: CPU, cores, kernel, engine, image, NICs as declared and as measured."""
     ratios = [nic.ratio for nic in run.nics]
     if not ratios or None in ratios:
         network = "not measured"

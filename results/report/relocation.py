@@ -128,8 +128,10 @@ def _calm_s(member: Membership) -> float:
 
 
 def _balanced_s(asked: Relocation, measures: MoveMeasures) -> float | None:
-    """Return the seconds from the command to add a broker until the move was done, or of a move that removes one until
-    it was gone. The wait for a calm machine does not count."""
+    """Return the seconds from the command to add or remove a broker until the move was done, or the broker gone.
+
+    The wait for a calm machine does not count.
+    """
     member, started = asked.membership, measures.started_us
     if member is None or started is None or measures.done_s is None:
         return None

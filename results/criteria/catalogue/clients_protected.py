@@ -169,8 +169,7 @@ def _seen(client: ClientProtection) -> str:
 
 
 def _evidence(move: Move, load: MachineLoad) -> str:
-    """Return what a wait may come from: what a response is worth, how long the throttle rests, how busy the machine
-    was."""
+    """Return what a wait may come from: the worth of a response, how long the throttle rests, a busy machine."""
     text = f"a response of each fetcher is worth {response_s(move):.1f} s of the throttle"
     text += f", which rests {rest_s(move):.1f} s"
     return text + ("" if load.busy_mean is None else f", the CPU was {percent(load.busy_mean)} busy")

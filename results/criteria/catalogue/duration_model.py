@@ -61,8 +61,7 @@ def not_done(measures: MoveMeasures, predicted_s: float) -> tuple[Verdict, float
 
 
 def too_short(model_s: float, move: Move) -> str | None:
-    """Return why the quota does not tell how long a move takes: it holds over its window, and this one ends within
-    it."""
+    """Return why the quota does not tell how long a move takes: it holds over its window, and no shorter."""
     if model_s >= move.window_s:
         return None
     return f"the model says {model_s:.1f} s: the quota holds over {move.window_s:g} s, not over less"
@@ -86,8 +85,7 @@ def _power(observed: float | None, most: float = 1.0) -> Power | None:
 
 
 def judge_duration_in_steps(measures: MoveMeasures, move: Move) -> list[Finding]:
-    """Judge whether the move took at least what the quota asks for, and at most that and what its rests take of the
-    quota."""
+    """Judge whether the move took what the quota asks for at least; at most also what its rests take of the quota."""
     if move.fetch != "tuned":
         return []
     least_s, moved_s, rests = move.model_seconds, measures.moved_s, measures.rests

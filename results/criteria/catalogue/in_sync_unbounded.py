@@ -8,8 +8,7 @@ from results.criteria.quantities import rate
 
 
 def judge_in_sync(measures: MoveMeasures) -> list[Finding]:
-    """Judge whether a throttle below what is written times the replicas in sync holds none of them back: they go on as
-    before."""
+    """Judge whether a throttle below what is written times the replicas in sync holds none of these back."""
     lowest = min(measures.phases, key=lambda phase: phase.quota_bytes_per_s, default=None)
     verdict: Verdict = "inconclusive"
     observed: float | None = None

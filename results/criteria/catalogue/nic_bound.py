@@ -19,8 +19,7 @@ QUOTA_LEAST = 0.95
 
 
 def judge_nic_bound(measures: MoveMeasures, move: Move, nics: Sequence[NicMeasurement]) -> list[Finding]:
-    """Judge whether, where a quota lies above what a NIC carries, the slowest NIC's rate is seen, and the quota is not
-    reached."""
+    """Judge whether, under a quota above what a NIC carries, the slowest NIC's rate is seen and not the quota's."""
     needs = {(e.host, e.direction): _nic_seconds(e, nics) for e in move.expected if e.bytes}
     ends = {end for end, seconds in needs.items() if seconds >= (1 - TIE) * max(needs.values())}
     found = [_nic_bound(n, _rates_of(n, measures), move, nics) for n in measures.nics if (n.host, n.direction) in ends]

@@ -70,8 +70,7 @@ def _conservation(found: Conservation, move: Move) -> Finding:
 
 
 def judge_loaded(nics: Sequence[LoadedNic]) -> list[Finding]:
-    """Judge whether what each NIC counted is what brokers copied and what clients wrote and read, with the overhead of
-    each."""
+    """Judge whether each NIC counted what brokers copied and clients wrote and read, with the overhead of each."""
     return [_loaded(nic) for nic in nics]
 
 

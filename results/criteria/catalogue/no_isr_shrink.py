@@ -9,8 +9,7 @@ from results.criteria.quantities import GAP_S, at
 
 
 def judge_isr(measures: MoveMeasures, move: Move) -> list[Finding]:
-    """Judge whether nothing that was in sync before the move left the ISR: by the brokers' own counts, and on any
-    look."""
+    """Judge whether no replica left the ISR since the move began: by the brokers' own counts, and at any poll."""
     isr = measures.isr
     # Where each partition has one replica and no client writes, the brokers' own counts say everything.
     watched = move.inbound_bytes_per_s > 0 or any(f.kind == "in_sync" for f in move.flows)
