@@ -5,7 +5,7 @@ from dataclasses import asdict
 from typing import Any
 
 from results.contract.defect import DefectRecord, in_words
-from results.contract.schema import Finding
+from results.contract.verdict import Finding
 from results.criteria.judgement import skipped_lines
 from results.render import document
 from testbed.experiments.reports import RunFigure

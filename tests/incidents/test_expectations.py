@@ -3,7 +3,8 @@
 import pytest
 
 from results.contract.logs import HostLog
-from results.contract.schema import Event, Records, Sample
+from results.contract.manifest import Records
+from results.contract.schema import Event, Sample
 from results.criteria import judge
 from results.criteria.expectations import EXPECTATIONS
 from results.criteria.incident import deviation

@@ -10,17 +10,8 @@ import numpy as np
 
 from results.contract.live import LiveAudit, LiveLoad, LoadProcess
 from results.contract.logs import HostLog
-from results.contract.schema import (
-    Event,
-    Expected,
-    Fetchers,
-    Flow,
-    NicMeasurement,
-    Sample,
-    events_table,
-    new_run_id,
-    samples_table,
-)
+from results.contract.manifest import Expected, Fetchers, Flow, NicMeasurement, new_run_id
+from results.contract.schema import Event, Sample, events_table, samples_table
 from tests.results.flowing import SHARE, Flowing, Group, Scene
 from tests.results.sensed import Sensed
 from tests.results.synthetic import EPOCH, LINE_BPS, PAYLOAD, F, SyntheticRun, synthetic_run

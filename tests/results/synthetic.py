@@ -13,11 +13,9 @@ import numpy as np
 import pyarrow as pa
 
 from results.contract.logs import HostLog
-from results.contract.move import SAMPLE_S, WINDOW_SAMPLES
-from results.contract.schema import (
+from results.contract.manifest import (
     Differences,
     Done,
-    Event,
     Facts,
     Fetchers,
     Flow,
@@ -28,13 +26,12 @@ from results.contract.schema import (
     Move,
     NicMeasurement,
     Records,
-    Sample,
     TopologyRecord,
     Versions,
-    events_table,
     new_run_id,
-    samples_table,
 )
+from results.contract.move import SAMPLE_S, WINDOW_SAMPLES
+from results.contract.schema import Event, Sample, events_table, samples_table
 from results.contract.store import RunData
 from results.criteria import Judgement, judge
 from tests.results.sensed import Sensed

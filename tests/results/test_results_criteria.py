@@ -9,7 +9,7 @@ import pytest
 
 from results.contract.aliases import EXPERIMENTS, FAMILIES
 from results.contract.logs import HostLog, LogFinding
-from results.contract.schema import Differences, Done, Facts, Fetchers, Records
+from results.contract.manifest import Differences, Done, Facts, Fetchers, Records
 from results.criteria import UnknownExperimentError, judge
 from results.criteria.judgement import catalogue
 

@@ -5,7 +5,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from results.contract.schema import Event, Flow, Sample, events_table, samples_table
+from results.contract.manifest import Flow
+from results.contract.schema import Event, Sample, events_table, samples_table
 from results.criteria.catalogue.nic_conservation import CRITERION, judge_loaded
 from results.criteria.load_conservation import measure_loaded_nics
 from results.criteria.run_view import RunView

@@ -8,7 +8,8 @@ import pytest
 
 from results.compare.compared_measures import values_of
 from results.contract.live import LiveLoad
-from results.contract.schema import Event, Expected, Manifest, NicMeasurement, events_table
+from results.contract.manifest import Expected, Manifest, NicMeasurement
+from results.contract.schema import Event, events_table
 from results.criteria import judge
 from results.criteria.catalogue.control_unthrottled import judge_controls
 from results.criteria.catalogue.rate_after_throttle_change import judge_settled

@@ -10,7 +10,8 @@ import pytest
 from pyarrow import fs
 
 from results.contract.files import Files, LocalFiles
-from results.contract.schema import EVENTS, SAMPLES, new_run_id
+from results.contract.manifest import new_run_id
+from results.contract.schema import EVENTS, SAMPLES
 from results.contract.store import RunData, Store, StoreError
 from tests.dying import killed_at
 
