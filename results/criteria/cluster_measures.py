@@ -64,8 +64,7 @@ def measure_stall(run: RunSeries, started: int) -> StallMeasures | None:
     noticed = next((event for event in run.events_of(("move.stuck",)) if event.us >= started), None)
     if noticed is None:
         return None
-    reported = noticed.detail.get("seconds")
-    seconds = float(reported) if isinstance(reported, int | float) and not isinstance(reported, bool) else None
+    seconds = noticed.number("seconds")
     lag = run.gauge("move.lag", DRIVER).between(started, noticed.us)
     begun = noticed.us - round((seconds or 0.0) * US)
     t, value = lag.t, lag.value
@@ -77,7 +76,6 @@ def measure_stall(run: RunSeries, started: int) -> StallMeasures | None:
     raised = next((event for event in run.events_of(("move.raised",)) if event.us >= noticed.us), None)
     at = None if raised is None else raised.us
     in_force = [e for e in run.events_of(("throttle.in_force",)) if at is not None and e.us >= noticed.us]
-    to = in_force[0].detail.get("rate_bytes_per_s") if in_force else None
     return StallMeasures(
         noticed_s=(noticed.us - started) / US,
         seconds=seconds,
@@ -85,7 +83,7 @@ def measure_stall(run: RunSeries, started: int) -> StallMeasures | None:
         lag_since=float(np.min(since)) if seconds is not None and len(since) else None,
         lowest_s=None if lowest is None else (lowest - started) / US,
         raised_s=None if at is None else (at - started) / US,
-        raised_to=float(to) if isinstance(to, int | float) and not isinstance(to, bool) else None,
+        raised_to=in_force[0].number("rate_bytes_per_s") if in_force else None,
     )
 
 

@@ -19,7 +19,7 @@ from results.criteria.model import allowed, bound_of
 from results.criteria.phase_directions import BACKOFF_S
 from results.criteria.quantities import READING_S, SECOND_S, US
 from results.criteria.sensor import predicted
-from results.criteria.series import Floats, RunEvent, RunSeries, Series
+from results.criteria.series import Floats, RunSeries, Series
 from results.criteria.windows import Windows, counted, longest_gap_s, windows, windows_within
 
 EDGES = (
@@ -66,7 +66,7 @@ def phases(run: RunSeries, move: Move, started_us: int, watched_us: int) -> tupl
 
     for event in edges:
         if event.us < started_us:
-            quota = _rate(event, quota)
+            quota = event.number("rate_bytes_per_s") or quota
             continue
         if event.kind == "throttle.in_force" and not changing:
             continue
@@ -77,7 +77,7 @@ def phases(run: RunSeries, move: Move, started_us: int, watched_us: int) -> tupl
         if event.kind == "throttle.changing":
             changing = True
         elif event.kind == "throttle.in_force":
-            changing, quota = False, _rate(event, quota)
+            changing, quota = False, event.number("rate_bytes_per_s") or quota
         elif event.kind == "broker.leaving":
             down, known = down + 1, False
         elif event.kind == "broker.back":
@@ -86,11 +86,6 @@ def phases(run: RunSeries, move: Move, started_us: int, watched_us: int) -> tupl
     if not ended:
         close(watched_us, last=True)
     return tuple(found)
-
-
-def _rate(event: RunEvent, otherwise: float) -> float:
-    rate = event.detail.get("rate_bytes_per_s")
-    return float(rate) if isinstance(rate, int | float) and not isinstance(rate, bool) else otherwise
 
 
 KAFKA_RATE = {

@@ -83,6 +83,11 @@ class RunEvent(NamedTuple):
     host: str | None
     detail: Mapping[str, Any]
 
+    def number(self, name: str) -> float | None:
+        """Return a number of the detail; None for anything else."""
+        value = self.detail.get(name)
+        return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
+
 
 class RunSeries:
     """The samples and events of one run by metric and host. Takes Arrow tables or pandas DataFrames."""

@@ -86,19 +86,13 @@ def _polled(kind: str, events: Sequence[RunEvent], spans: Timelines) -> PollAgre
 def _same(kind: str, logged: State, answered: State) -> bool:
     if answered.gone or logged.gone:
         return answered.gone and logged.gone
-    if kind == LISTED:
-        if not answered.adding and not answered.removing:
-            return not logged.adding and not logged.removing
-        return all(
-            set(a) == set(b)
-            for a, b in (
-                (logged.replicas, answered.replicas),
-                (logged.adding, answered.adding),
-                (logged.removing, answered.removing),
-            )
-        )
-    return (
-        set(logged.replicas) == set(answered.replicas)
-        and set(logged.isr) == set(answered.isr)
-        and (logged.leader, logged.leader_epoch) == (answered.leader, answered.leader_epoch)
-    )
+    if kind == DESCRIBED:
+        led = (logged.leader, logged.leader_epoch) == (answered.leader, answered.leader_epoch)
+        return led and _alike(logged, answered, "replicas", "isr")
+    if not answered.adding and not answered.removing:
+        return not logged.adding and not logged.removing
+    return _alike(logged, answered, "replicas", "adding", "removing")
+
+
+def _alike(one: State, other: State, *names: str) -> bool:
+    return all(set(getattr(one, name)) == set(getattr(other, name)) for name in names)

@@ -24,16 +24,9 @@ from results.series.judge import direction
 Links = Callable[[str], str | None]
 """A run's id → where its own report is, relative to the page; None when there is none."""
 STATES: Mapping[NightVerdict, str] = {
-    "FAILED": "fail",
-    "BELOW-FLOOR": "fail",
-    "REGRESSED": "fail",
-    "ENV-CHANGED": "inconclusive",
-    "NO-DATA": "inconclusive",
-    "NOISY": "inconclusive",
-    "MUTED": "inconclusive",
-    "LEARNING": "inconclusive",
-    "IMPROVED": "pass",
-    "OK": "pass",
+    **dict.fromkeys(WORST_FIRST, "inconclusive"),
+    **dict.fromkeys(("FAILED", "BELOW-FLOOR", "REGRESSED"), "fail"),
+    **dict.fromkeys(("IMPROVED", "OK"), "pass"),
 }
 WORDS: Mapping[NightVerdict, str] = {
     "FAILED": "Failed",

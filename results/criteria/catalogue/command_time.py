@@ -16,16 +16,8 @@ def judge_command(run: RunView) -> list[Finding]:
     """Return the finding: pass when the command ended well, and within its limit if it has one."""
     ended = run.series.events_of((ENDED,))
     if not ended:
-        return [
-            finding(
-                NAME,
-                "exit code 0",
-                "inconclusive",
-                "the command was not seen to end",
-                observed=None,
-                series=("events",),
-            )
-        ]
+        why = "the command was not seen to end"
+        return [finding(NAME, "exit code 0", "inconclusive", why, observed=None, series=("events",))]
     detail = ended[-1].detail
     seconds, limit_s = float(detail["seconds"]), detail["limit_s"]
     allowed = "exit code 0" if limit_s is None else f"exit code 0 within {limit_s:g} s"
