@@ -11,6 +11,7 @@ from typing import Literal
 
 from results.contract.aliases import measure_name
 from results.contract.manifest import Manifest
+from results.contract.network import payload_rates
 from results.criteria.measures import ClientKind, HostRates, MoveMeasures, Part, SteadyPart
 from results.criteria.model import allowed, bound_of
 from results.criteria.relocation_measures import copied_bytes, formula
@@ -120,7 +121,7 @@ def _nic_share(name: str) -> Value:
     """Return a measure: of all NICs and directions the highest, as a share of what that one was measured to carry."""
 
     def value(run: Manifest, measured: MoveMeasures) -> float | None:
-        carries = {(nic.host, nic.direction): nic.payload_bytes_per_s for nic in run.nics}
+        carries = payload_rates(run.nics)
         found = []
         for use in measured.burden.nics if measured.burden else ():
             used, most = getattr(use, name), carries.get((use.host, use.direction))

@@ -20,6 +20,7 @@ from results.compare.effect import (
     paired_effect,
     walsh_averages,
 )
+from results.render import plural
 
 Verdict = Literal["OK", "IMPROVED", "REGRESSED", "NOISY", "ENV-CHANGED", "NO-DATA"]
 EXIT: Mapping[Verdict, int] = {"OK": 0, "IMPROVED": 0, "REGRESSED": 1, "NOISY": 2, "ENV-CHANGED": 2, "NO-DATA": 2}
@@ -180,10 +181,10 @@ def _too_few(
     complete = len(clean) + len(changes)
     if complete < rule.fewest_pairs:
         without = f"; {lost} of {len(comparison.pairs)} have no value on one side" if lost else ""
-        why = f"{_pairs(complete)}, at least {rule.fewest_pairs} are needed{without}"
+        why = f"{plural(complete, 'pair')}, at least {rule.fewest_pairs} are needed{without}"
         return ComparisonResult(comparison, "NO-DATA", None, why)
     effect = paired_effect(clean, rule.confidence) if clean else None
-    why = f"the machine changed in {len(changes)} of {_pairs(complete)}: {changes[0]}"
+    why = f"the machine changed in {len(changes)} of {plural(complete, 'pair')}: {changes[0]}"
     return ComparisonResult(comparison, "ENV-CHANGED", effect, why)
 
 
@@ -194,7 +195,7 @@ def _finding(
     threshold = comparison.measure.limit(rule.threshold)
     limit, effect = f"{threshold * 100:.3g} %", side.effect
     dropped = sum(1 for pair in comparison.pairs if pair.moved)
-    note = f"; {_pairs(dropped)} left out: the machine changed" if dropped else ""
+    note = f"; {plural(dropped, 'pair')} left out: the machine changed" if dropped else ""
     detectable = effect.detectable(threshold)
     verdict: Verdict
     if side.beyond and worse:
@@ -209,7 +210,7 @@ def _finding(
         verdict, why = "NOISY", f"beyond {limit}, but among so many comparisons luck reaches that, too: more pairs"
     else:
         needed = max(effect.pairs_for(math.log1p(threshold) / 2), effect.pairs + 1)
-        verdict, why = "NOISY", f"the interval holds {limit}; about {_pairs(needed)} would tell"
+        verdict, why = "NOISY", f"the interval holds {limit}; about {plural(needed, 'pair')} would tell"
     return ComparisonResult(
         comparison, verdict, effect, why + note, detectable, p_worse if side.on_worse_side else p_better
     )
@@ -228,10 +229,6 @@ def adjusted(chances: Sequence[float]) -> list[float]:
 
 def _usable(value: float | None) -> bool:
     return value is not None and 0 < value < math.inf
-
-
-def _pairs(count: int) -> str:
-    return f"{count} pair{'' if count == 1 else 's'}"
 
 
 ANY = "one criterion or another"

@@ -10,7 +10,7 @@ stores, too, where a rename is not atomic. Compaction moves runs to packs, which
 
 import contextlib
 import hashlib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path, PurePosixPath
@@ -338,10 +338,7 @@ class Store:
         return table
 
     def _check_files(self, manifest: Manifest) -> None:
-        if problems := list(self._damage(manifest)):
-            raise StoreError(f"run {manifest.run_id}: " + "; ".join(problems))
-
-    def _damage(self, manifest: Manifest) -> Iterator[str]:
+        problems = []
         for entry in manifest.files:
             try:
                 if entry.packed and entry.kind != "report":
@@ -349,7 +346,9 @@ class Store:
                 else:
                     self.bytes_of(manifest, entry)
             except StoreError as error:
-                yield str(error)
+                problems.append(str(error))
+        if problems:
+            raise StoreError(f"run {manifest.run_id}: " + "; ".join(problems))
 
 
 def difference(data: bytes, size: int, sha256: str) -> str | None:

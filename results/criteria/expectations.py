@@ -11,7 +11,6 @@ import numpy as np
 from pydantic import Field, StrictBool, model_validator
 
 from results.contract.verdict import Direction, Finding, Verdict
-from results.criteria.findings import finding
 from results.criteria.invariants import INVARIANTS
 from results.criteria.quantities import DRIVER, US
 from results.criteria.replayed_run import ReplayedRun
@@ -128,13 +127,10 @@ class QuotaBeforeMove(TimelineExpectation):
         if without:
             named = ", ".join(f"{move['name']} at {run.seconds(move['us']):.1f} s" for move in without[:3])
             why = f"requested when no quota of its topic was in force on every broker: {named}"
-            return self._found("fail", why, len(without), "moves")
+            return self.found("fail", why, len(without), unit="moves")
         ahead_s = min(round((move["us"] - instant) / US, 3) for move, instant in since if instant is not None)
         why = f"in force {ahead_s:.1f} s before the move was requested" + (", at least" if len(moves) > 1 else "")
-        return self._found("pass", why, ahead_s, "s before")
-
-    def _found(self, verdict: Verdict, why: str, observed: float, unit: str) -> Finding:
-        return finding(self.name(), self, verdict, why, observed=observed, unit=unit, series=self.series)
+        return self.found("pass", why, ahead_s, unit="s before")
 
     def __str__(self) -> str:
         return "throttle in force before the move"

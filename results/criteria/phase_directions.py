@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import groupby
 
 from results.contract.move import Move
 from results.contract.verdict import Direction
@@ -69,6 +70,12 @@ def phase_directions(measures: MoveMeasures) -> Iterator[PhaseDirection]:
     for number, phase in enumerate(measures.phases, 1):
         for rates in phase.rates:
             yield PhaseDirection(rates, phase, number if several else 0)
+
+
+def quotas_text(measures: MoveMeasures, move: Move) -> str:
+    """Return the quotas of the phases, one after the other."""
+    rates = [rate(phase.quota_bytes_per_s) for phase in measures.phases] or [rate(move.quota_bytes_per_s)]
+    return ", then ".join(now for now, _same in groupby(rates))
 
 
 def bottleneck_directions(measures: MoveMeasures, move: Move) -> Iterator[PhaseDirection]:

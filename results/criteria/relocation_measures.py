@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from results.contract.manifest import Manifest
+from results.contract.network import payload_rates
 from results.contract.relocation import Relocation, Sent, formula_seconds
 from results.contract.verdict import DIRECTIONS, Direction
 from results.criteria.cluster_measures import machine_load, most_in_flight, nic_uses
@@ -279,21 +280,18 @@ def _beyond_load(signed: Iterable[tuple[int, NicTotals]]) -> float | None:
 
 def formula(manifest: Manifest, asked: Relocation, *, whole: bool) -> float | None:
     """Log size ÷ NIC, with the whole logs or with what lay on disks; None when a part is not known."""
-    carries: dict[tuple[str, Direction], float | None] = {
-        (nic.host, nic.direction): nic.payload_bytes_per_s for nic in manifest.nics
-    }
     sizes: list[tuple[Sent, int]] = []
     for sent in asked.sent:
         found = sent.total_bytes if whole else sent.local_bytes
         if found is None:
             return None
         sizes.append((sent, found))
-    return formula_seconds(sizes, carries)
+    return formula_seconds(sizes, payload_rates(manifest.nics))
 
 
 def nic_share(manifest: Manifest, measures: MoveMeasures) -> float | None:
     """Return the mean of the busiest NIC over the move, as a share of what it was measured to carry."""
-    carries = {(nic.host, nic.direction): nic.payload_bytes_per_s for nic in manifest.nics}
+    carries = payload_rates(manifest.nics)
     found = [
         use.mean_bytes_per_s / rate
         for use in (measures.burden.nics if measures.burden else ())

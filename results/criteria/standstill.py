@@ -38,8 +38,8 @@ def move_spans(run: RunView) -> list[Span]:
     return [(start, start + round(max(ends) * US) if ends else run.series.last_us() or start)]
 
 
-def highest_share(series: Series, spans: Sequence[Span], over_s: float = OVER_S) -> float | None:
-    """Return the highest share of the time that a counter of seconds counted, over windows of `over_s` or more. Pure.
+def highest_share(series: Series, spans: Sequence[Span]) -> float | None:
+    """Return the highest share of the time that a counter of seconds counted, over windows of `OVER_S` or more.
 
     Windows lie within one span. A shorter span is one window, unless it is shorter than a quota window: then it says
     little. None without such a span. A counter that goes back has begun again with its broker.
@@ -47,7 +47,7 @@ def highest_share(series: Series, spans: Sequence[Span], over_s: float = OVER_S)
     found = []
     for part in (part for span in spans for part in between(series, span)):
         t, total = part.t / US, np.concatenate([[0.0], np.cumsum(np.maximum(np.diff(part.value), 0.0))])
-        last = np.searchsorted(t, t + over_s)
+        last = np.searchsorted(t, t + OVER_S)
         pairs = [(i, int(j)) for i, j in enumerate(last) if j < len(t)]
         if not pairs and t[-1] - t[0] >= QUOTA_WINDOW_S - LOOK_S:
             pairs = [(0, len(t) - 1)]

@@ -93,12 +93,13 @@ class TimelineExpectation(BaseModel):
         why: str,
         observed: float | str | None = None,
         *,
+        unit: str | None = None,
         series: tuple[str, ...] | None = None,
         host: str | None = None,
         direction: Direction | None = None,
     ) -> Finding:
-        """Return the judged criterion; without an observed value it has no unit."""
-        unit = "" if observed is None or isinstance(observed, str) else self.unit
+        """Return the judged criterion; without an observed number it has no unit."""
+        unit = "" if observed is None or isinstance(observed, str) else unit or self.unit
         return finding(
             self.name(),
             self,

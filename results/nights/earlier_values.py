@@ -46,7 +46,7 @@ def _earlier_values(store: Store, scenarios: Collection[str], before: datetime) 
     return found
 
 
-def in_doubt(value: float, earlier: Sequence[float], rule: ChangeRule | None = None) -> bool:
+def in_doubt(value: float, earlier: Sequence[float]) -> bool:
     """Return whether a value is so far from the earlier ones that more runs must tell whether it is a large change."""
     if len(earlier) < FEWEST_RUNS_TO_JUDGE:
         return False
@@ -55,5 +55,5 @@ def in_doubt(value: float, earlier: Sequence[float], rule: ChangeRule | None = N
     centre = float(np.median(scaled[:-1]))
     spread = np.sort(np.abs(scaled[:-1] - centre))[::-1]
     level = float(np.median(values[:-1]))
-    far = abs(value - level) >= (rule or ChangeRule()).large * abs(level)
+    far = abs(value - level) >= ChangeRule().large * abs(level)
     return far and abs(float(scaled[-1]) - centre) > TIMES * float(spread[len(earlier) // OUTLIERS])

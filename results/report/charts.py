@@ -5,6 +5,7 @@ Instants are seconds after the move's start, rates bytes per second, latencies m
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import numpy.typing as npt
@@ -103,6 +104,7 @@ def charts(move: Move, measures: MoveMeasures, run: RunSeries, summaries: dict[s
     if measures.started_us is None:
         return ()
     axis = _axis(run, measures, measures.started_us)
+    chart = partial(Chart, marks=axis.marks, start=axis.start, stop=axis.stop, window_s=move.window_s)
     one = len(measures.phases) < 2
     banded = {(end.rates.host, end.rates.direction) for end in bottleneck_directions(measures, move)} if one else set()
     panels = []
@@ -110,7 +112,7 @@ def charts(move: Move, measures: MoveMeasures, run: RunSeries, summaries: dict[s
         key, levels = f"{rates.host}-{rates.direction}", _levels(move, measures, rates, axis)
         t, second, window = _curves(run.flow_bytes(recorded_through(move, rates.host, rates.direction)), axis, move)
         panels.append(
-            Chart(
+            chart(
                 key,
                 f"{rates.host} {rates.direction}",
                 summaries.get(key, ""),
@@ -121,12 +123,8 @@ def charts(move: Move, measures: MoveMeasures, run: RunSeries, summaries: dict[s
                     for at, mean in zip(t, window, strict=True)
                 ),
                 _band(move, rates) if (rates.host, rates.direction) in banded else None,
-                axis.marks,
-                axis.start,
-                axis.stop,
-                move.window_s,
-                "throttled",
-                levels,
+                kind="throttled",
+                levels=levels,
             )
         )
     for control in measures.controls:
@@ -135,7 +133,7 @@ def charts(move: Move, measures: MoveMeasures, run: RunSeries, summaries: dict[s
             run.flow_bytes(flows_through(move.flows, "control", control.host, "receive")), axis, move
         )
         panels.append(
-            Chart(
+            chart(
                 key,
                 f"{control.host} receive, control",
                 summaries.get(key, ""),
@@ -143,12 +141,8 @@ def charts(move: Move, measures: MoveMeasures, run: RunSeries, summaries: dict[s
                 second,
                 (None,) * len(t),
                 None,
-                axis.marks,
-                axis.start,
-                axis.stop,
-                move.window_s,
-                "control",
-                (Level(axis.start, axis.stop, move.quota_bytes_per_s, None),),
+                kind="control",
+                levels=(Level(axis.start, axis.stop, move.quota_bytes_per_s, None),),
             )
         )
     return tuple(panels)

@@ -16,6 +16,7 @@ from results.nights.recent_values import RecentValues
 from results.nights.render import summary
 from results.nights.scenarios import ScenarioResult, SeriesResult, worst
 from results.nights.verdicts import WORST_FIRST, NightVerdict
+from results.render import plural
 from results.report.page import Figure
 from results.report.render import embedded, inline, template
 from results.series.history import ReportedChange
@@ -116,7 +117,7 @@ def answer(found: Sequence[ScenarioResult]) -> str:
         return "No run has been judged yet."
     counts = [(sum(each.verdict == word for each in found), word) for word in WORST_FIRST]
     parts = [f"{count} {_of(word)}" for count, word in counts if count]
-    return f"Of {len(found)} scenario{'' if len(found) == 1 else 's'}: {', '.join(parts)}."
+    return f"Of {plural(len(found), 'scenario')}: {', '.join(parts)}."
 
 
 def _of(word: NightVerdict) -> str:

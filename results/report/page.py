@@ -11,11 +11,10 @@ from results.criteria.criterion import FACTS, PRECONDITIONS, RATES
 from results.criteria.judgement import catalogue
 from results.criteria.measures import MoveMeasures
 from results.criteria.model import allowed, bound_of, estimate
-from results.criteria.phase_directions import PhaseDirection, bottleneck_directions, phase_directions
+from results.criteria.phase_directions import PhaseDirection, bottleneck_directions, phase_directions, quotas_text
 from results.criteria.quantities import US, percent, rate, size
 from results.criteria.series import RunSeries
 from results.render import NOTHING
-from results.report import traffic
 
 SECTIONS = (RATES, FACTS, PRECONDITIONS)
 EVENTS_SHOWN, EVENT_SHOWN = 40, 2000
@@ -123,7 +122,7 @@ def question(manifest: Manifest, move: Move, measures: MoveMeasures) -> str:
     settings = "tuned fetch settings" if move.fetch == "tuned" else "Kafka's default fetch settings"
     versions = " and ".join(sorted(set(manifest.versions.kafka.values())))
     return (
-        f"Does Kafka {versions} keep to a replication quota of {traffic.quotas(move, measures)} while {partitions} "
+        f"Does Kafka {versions} keep to a replication quota of {quotas_text(measures, move)} while {partitions} "
         f"partitions move from {ways} with {settings}?"
     )
 

@@ -128,9 +128,3 @@ def load_rows(live: LiveLoad | None) -> list[tuple[str, ...]]:
         )
         for process in live.processes
     ]
-
-
-def quotas(move: Move, measures: MoveMeasures) -> str:
-    """Return the quotas that the move had, in words."""
-    found = [phase.quota_bytes_per_s for phase in measures.phases] or [move.quota_bytes_per_s]
-    return ", then ".join(rate(quota) for i, quota in enumerate(found) if i == 0 or quota != found[i - 1])

@@ -83,15 +83,13 @@ def steps(x: Floats, split: npt.NDArray[np.int64]) -> Floats:
     return np.asarray(np.where(newest, after, before))
 
 
-def learn(
-    block: Block, seed: int, night: float = 0.05, calculator: Calculator | None = None, each: Ints | None = None
-) -> Noise:
+def learn(block: Block, seed: int, night: float = 0.05, each: Ints | None = None) -> Noise:
     """Return the noise of a store from its series' newest runs; `night` is the most nights with a false alarm.
 
     `each` is how many runs a night each series has (None: one): so many lie between two looks. Raise ValueError when
     no series has `FEWEST_RUNS_TO_JUDGE` runs.
     """
-    scan = calculator or StepScan()
+    scan = StepScan()
     parts = list(_alike(block, each))
     groups = [prepare(values, scan) for _, values in parts]
     count = sum(len(group.memory) for group in groups)

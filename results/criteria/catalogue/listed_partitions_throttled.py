@@ -95,43 +95,36 @@ TURNS = 3
 
 def judge_leads(leads: tuple[Lead, ...], move: Move) -> list[Finding]:
     """Judge whether no listed partition leads the median of those still copied by more than three responses."""
-    if not leads:
-        why = "no partition's log was seen to grow, or too few at the same time"
-        return [_finding("inconclusive", why, None, move, None)]
-    return [_judged(lead, move) for lead in leads]
+    return [_judged(lead, move) for lead in leads or (None,)]
 
 
-def _judged(lead: Lead, move: Move) -> Finding:
+def _judged(lead: Lead | None, move: Move) -> Finding:
     verdict: Verdict = "inconclusive"
-    why = f"{lead.partition} was {size(lead.bytes)} ahead of the median of {lead.partitions} at {at(lead.at_s)}"
-    if lead.bytes > TURNS * move.response_max_bytes:
-        verdict = "fail"
-    elif gap := gap_text(lead.longest_gap_s):
+    least = TURNS * move.response_max_bytes
+    if lead is None:
+        why = "no partition's log was seen to grow, or too few at the same time"
+    elif lead.bytes <= least and (gap := gap_text(lead.longest_gap_s)):
         why = gap
     else:
-        verdict = "pass"
-    return _finding(verdict, why, lead.bytes, move, lead)
-
-
-def _finding(verdict: Verdict, why: str, observed: float | None, move: Move, lead: Lead | None) -> Finding:
+        verdict = "fail" if lead.bytes > least else "pass"
+        why = f"{lead.partition} was {size(lead.bytes)} ahead of the median of {lead.partitions} at {at(lead.at_s)}"
     return finding(
         "listed-partitions-throttled",
-        f"no listed partition leads the others by more than {TURNS} responses, {size(TURNS * move.response_max_bytes)}",
+        f"no listed partition leads the others by more than {TURNS} responses, {size(least)}",
         verdict,
         why,
-        observed=observed,
+        observed=lead.bytes if lead else None,
         unit="bytes",
         host=lead.follower if lead else None,
         direction="receive" if lead else None,
         tolerance="none beyond the turns",
-        power=_power(lead, move) if lead else None,
+        power=_power(lead, least) if lead else None,
         series=("log.bytes",),
     )
 
 
-def _power(lead: Lead, move: Move) -> Power | None:
+def _power(lead: Lead, least: int) -> Power | None:
     """Return the power: a partition that is copied whole at once leads by its size, while most others have nothing."""
-    least = TURNS * move.response_max_bytes
     if lead.largest <= least:
         return None
     text = f"would have failed from {size(least)} on that one partition is ahead; the largest has {size(lead.largest)}"
@@ -167,7 +160,6 @@ CRITERION: Criterion[tuple[Lead, ...]] = Criterion(
     section=RATES,
     measure=lambda run: measure_leads(run.series, run.move),
     judge=lambda run, leads: judge_leads(leads, run.move),
-    rests_on_preconditions=False,
     skips=_skips,
     catches="A listed partition that the throttle does not hold back.",
     smallest="one partition of more than three responses",

@@ -2,6 +2,7 @@
 
 from results.contract.verdict import Finding, Verdict
 from results.criteria.criterion import PRECONDITIONS, Criterion, has_any_move
+from results.criteria.findings import finding
 from results.criteria.measures import MachineLoad
 from results.criteria.quantities import GAP_S, QUOTA_WINDOW_S, percent
 from results.criteria.run_view import RunView
@@ -25,16 +26,14 @@ def machine_idle(load: MachineLoad, window_s: float) -> Finding:
     else:
         verdict = "pass"
         why = f"at most {percent(busy)} busy and {percent(steal)} stolen over any {window}"
-    return Finding(
-        name="machine-load",
-        host="machine",
-        direction=None,
-        expected=f"at most {percent(BUSY_HIGHEST)} busy, {percent(STEAL_HIGHEST)} stolen over any {window}",
+    return finding(
+        "machine-load",
+        f"at most {percent(BUSY_HIGHEST)} busy, {percent(STEAL_HIGHEST)} stolen over any {window}",
+        verdict,
+        why,
         observed=busy,
         unit="fraction",
-        tolerance="none",
-        verdict=verdict,
-        why=why,
+        host="machine",
         series=("cpu.busy", "cpu.steal"),
     )
 

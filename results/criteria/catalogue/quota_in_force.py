@@ -5,6 +5,7 @@ from results.contract.verdict import Finding, Verdict
 from results.criteria.criterion import FACTS, Criterion
 from results.criteria.findings import finding
 from results.criteria.measures import MoveMeasures, QuotaPolls
+from results.criteria.phase_directions import quotas_text
 from results.criteria.quantities import GAP_S, at, rate
 
 POLL_EVERY_S = 2.0
@@ -28,7 +29,7 @@ def _quota(host: str, sides: list[QuotaPolls], measures: MoveMeasures, move: Mov
         for q in sides
         if q.unlisted
     ]
-    asked = _asked(measures, move)
+    asked = quotas_text(measures, move)
     verdict: Verdict = "inconclusive"
     observed: str | None = None
     if wrong or lacking:
@@ -54,12 +55,6 @@ def _quota(host: str, sides: list[QuotaPolls], measures: MoveMeasures, move: Mov
         observed=observed,
         series=("quota.leader.rate", "quota.follower.rate", "quota.leader.unlisted", "quota.follower.unlisted"),
     )
-
-
-def _asked(measures: MoveMeasures, move: Move) -> str:
-    """Return the quotas of the phases, one after the other."""
-    rates = [rate(phase.quota_bytes_per_s) for phase in measures.phases] or [rate(move.quota_bytes_per_s)]
-    return ", then ".join(now for i, now in enumerate(rates) if i == 0 or now != rates[i - 1])
 
 
 def _too_few(sides: list[QuotaPolls], measures: MoveMeasures) -> str | None:
