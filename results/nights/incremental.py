@@ -130,14 +130,8 @@ def judge_runs(
         for look in judge.look(Block(windows.values[:, tonight], windows.counts[tonight]), known, family):
             changes = judge.changes(look)
             for i, member in enumerate(look.members):
-                at, level = int(tonight[member]), float(look.detectable[i])
-                last[at] = SeriesJudgement(
-                    len(look.values),
-                    float(look.scores[i]),
-                    float(look.chances[i]),
-                    level if np.isfinite(level) else None,
-                    reports.new(at, night, changes.get(i), float(look.prior.memory[i])),
-                )
+                at = int(tonight[member])
+                last[at] = look.judgement(i, reports.new(at, night, changes.get(i), float(look.prior.memory[i])))
     return JudgedRuns(reports.found, reports.grown, last, windows.oldest())
 
 

@@ -66,14 +66,7 @@ class Judge:
         for look in self.look(block, noise, family):
             changes = self.changes(look)
             for i, at in enumerate(look.members):
-                level = look.detectable[i]
-                found[int(at)] = SeriesJudgement(
-                    len(look.values),
-                    float(look.scores[i]),
-                    float(look.chances[i]),
-                    float(level) if np.isfinite(level) else None,
-                    changes.get(i),
-                )
+                found[int(at)] = look.judgement(i, changes.get(i))
         return found
 
     def look(self, block: Block, noise: Noise, family: int | None = None) -> "Iterator[Scores]":
@@ -134,6 +127,11 @@ class Scores:
     def chances(self) -> Floats:
         """Return the smaller adjusted p of the two tests, which counts both of them."""
         return np.minimum(self.scanned, self.large)
+
+    def judgement(self, i: int, change: LevelChange | None) -> SeriesJudgement:
+        """Return what is said of one series, and of the change that is reported of it."""
+        level = float(self.detectable[i]) if np.isfinite(self.detectable[i]) else None
+        return SeriesJudgement(len(self.values), float(self.scores[i]), float(self.chances[i]), level, change)
 
 
 def _detectable(values: Floats, scale: Floats, variance: Floats, memory: Floats, limit: float) -> Floats:
