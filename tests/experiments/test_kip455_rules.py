@@ -23,7 +23,7 @@ from testbed.experiments.kip455_trace import differences, log_events
 from testbed.kafka.types import TopicPartition
 from testbed.probes.recorder import Recorder
 from tests.experiments.test_kip455 import NAMES, scenario
-from tests.results.stepped import anything
+from tests.results.synthetic import plain_run
 
 IN_MEMORY = [name for name in NAMES if name != "kip455-override-failover"]
 
@@ -68,7 +68,7 @@ def run(found: Kip455Scenario, name="kip455-example"):
     there = {tp: kraft.partitions([tp.topic])[tp] for tp in kraft.now}
     assert differences(history, there, [executor.topic]) == []
     manifest = replace(
-        anything(),
+        plain_run().manifest,
         experiment=name,
         move=None,
         facts=Facts(logs=(HostLog("b1"),)),
