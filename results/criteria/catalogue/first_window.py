@@ -14,8 +14,7 @@ FIRST_LEAST = 0.9
 """Part of what the first window has at least: the replicas' logs have to be made first, some tenths of a second."""
 
 
-def judge_first(measures: MoveMeasures, move: Move) -> list[Finding]:
-    """Judge whether what the first window carries is predicted by the size of a response against quota × window."""
+def _judge(measures: MoveMeasures, move: Move) -> list[Finding]:
     return [_first(end, move) for end in phase_directions(measures) if end.phase is measures.phases[0]] or [
         missing_data("first-window", "the first window as predicted", measures, ("log.bytes",))
     ]
@@ -75,7 +74,7 @@ CRITERION: Criterion[MoveMeasures] = Criterion(
     title="The first window as predicted",
     section=RATES,
     measure=lambda run: run.measures,
-    judge=lambda run, measures: judge_first(measures, run.move),
+    judge=lambda run, measures: _judge(measures, run.move),
     rests_on_preconditions=True,
     skips=in_steps("the first 11 s are of the first batches, however many those are"),
     catches="A first burst of another size than the fetch settings explain.",

@@ -11,8 +11,7 @@ from results.criteria.phase_directions import PhaseDirection, informative_direct
 from results.criteria.quantities import size
 
 
-def judge_mean(measures: MoveMeasures, move: Move) -> list[Finding]:
-    """Judge whether the mean of each phase is within what its quota promises of a time of any length."""
+def _judge(measures: MoveMeasures, move: Move) -> list[Finding]:
     return [_mean(end, move) for end in informative_directions(measures, move)] or [
         missing_data("long-window-bound", "the mean within the bound of a long time", measures, ("log.bytes",))
     ]
@@ -57,7 +56,7 @@ CRITERION: Criterion[MoveMeasures] = Criterion(
     title="Mean within the bound of a long time",
     section=RATES,
     measure=lambda run: run.measures,
-    judge=lambda run, measures: where_sent(judge_mean(measures, run.move), run),
+    judge=lambda run, measures: where_sent(_judge(measures, run.move), run),
     rests_on_preconditions=True,
     catches="A quota that leaks a little in every window.",
     smallest="4 % more over the whole move",

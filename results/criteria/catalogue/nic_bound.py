@@ -22,7 +22,8 @@ def judge_nic_bound(measures: MoveMeasures, move: Move, nics: Sequence[NicMeasur
     """Judge whether, under a quota above what a NIC carries, the slowest NIC's rate is seen and not the quota's."""
     needs = {(e.host, e.direction): _nic_seconds(e, nics) for e in move.expected if e.bytes}
     ends = {end for end, seconds in needs.items() if seconds >= (1 - TIE) * max(needs.values())}
-    found = [_nic_bound(n, _rates_of(n, measures), move, nics) for n in measures.nics if (n.host, n.direction) in ends]
+    rates = {(r.host, r.direction): r for r in measures.rates}
+    found = [_nic_bound(n, rates.get(end), move, nics) for n in measures.nics if (end := (n.host, n.direction)) in ends]
     if found:
         return found
     why = "no move.started was recorded" if measures.started_us is None else "the model names no busiest NIC"
@@ -34,10 +35,6 @@ def _nic_seconds(expected: Expected, nics: Sequence[NicMeasurement]) -> float:
     measured = [n.payload_bytes_per_s for n in nics if (n.host, n.direction) == (expected.host, expected.direction)]
     known = sum(p for p in measured if p is not None)
     return expected.bytes / known if known > 0 and None not in measured else math.inf
-
-
-def _rates_of(nic: NicPayload, measures: MoveMeasures) -> HostRates | None:
-    return next((r for r in measures.rates if (r.host, r.direction) == (nic.host, nic.direction)), None)
 
 
 def _nic_bound(nic: NicPayload, rates: HostRates | None, move: Move, nics: Sequence[NicMeasurement]) -> Finding:

@@ -11,11 +11,6 @@ from results.criteria.quantities import GAP_S, at, rate
 POLL_EVERY_S = 2.0
 
 
-def judge_quotas(measures: MoveMeasures, move: Move) -> list[Finding]:
-    """Judge whether each broker describes its quotas, at every poll of the move, as the quota that was asked for."""
-    return [_quota(host, [q for q in measures.quotas if q.host == host], measures, move) for host in move.brokers]
-
-
 def _quota(host: str, sides: list[QuotaPolls], measures: MoveMeasures, move: Move) -> Finding:
     wrong = [
         f"{q.side} {rate(q.first_different_bytes_per_s or 0.0)} at {at(q.first_different_s or 0.0)}, "
@@ -74,7 +69,9 @@ CRITERION: Criterion[MoveMeasures] = Criterion(
     title="The quota was in force all the time",
     section=FACTS,
     measure=lambda run: run.measures,
-    judge=lambda run, measures: judge_quotas(measures, run.move),
+    judge=lambda run, measures: [
+        _quota(host, [q for q in measures.quotas if q.host == host], measures, run.move) for host in run.move.brokers
+    ],
     by_name=False,
     catches="A broker on which the quota was set late, or reset.",
 )

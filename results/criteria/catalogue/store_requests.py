@@ -16,15 +16,15 @@ def judge_requests(asked: Relocation, measures: MoveMeasures) -> list[Finding]:
     least once, as an object of AutoMQ has blocks of many partitions.
     """
     found = measures.relocation or NOTHING
-    reads = None if found.requests is None else sum(r.count for r in found.requests if _reads(r.operation))
+    read = [r.count for r in found.requests or () if r.operation.lower().startswith(("get", "head"))]
     verdict: Verdict = "inconclusive"
     least = {"disk": 0, "tiered": asked.partitions}.get(asked.storage, 1)
-    if found.requests is None or reads is None or found.requests_gap_s is None:
+    if found.requests is None or found.requests_gap_s is None:
         why = "the store's requests were not counted from the move's start past its end"
     elif found.requests_gap_s > GAP_S:
         why = f"the store was not asked for its requests for {found.requests_gap_s:.1f} s"
     else:
-        verdict = "pass" if reads >= least else "fail"
+        verdict = "pass" if sum(read) >= least else "fail"
         why = ", ".join(f"{r.count:g} {r.operation}" for r in found.requests) or "no request at all"
     return [
         finding(
@@ -32,15 +32,11 @@ def judge_requests(asked: Relocation, measures: MoveMeasures) -> list[Finding]:
             f"counted all the time; {least} reads or more" if least else "counted all the time",
             verdict,
             why,
-            observed=reads if verdict != "inconclusive" else None,
+            observed=sum(read) if verdict != "inconclusive" else None,
             unit="reads",
             series=("s3.requests",),
         )
     ]
-
-
-def _reads(operation: str) -> bool:
-    return operation.lower().startswith(("get", "head"))
 
 
 CRITERION: Criterion[MoveMeasures] = Criterion(

@@ -10,7 +10,7 @@ from results.criteria.quantities import rate
 
 
 def judge_changes(measures: MoveMeasures) -> list[Finding]:
-    """Judge whether the throttle was raised and lowered; a phase begins only once every broker shows the new rate."""
+    """Judge by the phases: one begins only once every broker shows the new rate."""
     quotas = [phase.quota_bytes_per_s for phase in measures.phases]
     steps = list(pairwise(quotas))
     seen = ", then ".join(rate(quota) for quota in quotas)
