@@ -8,7 +8,6 @@ the move is done. Windows are judged within one phase.
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
 
 import numpy as np
 
@@ -147,13 +146,12 @@ class RateMeasurer:
             second_window=second,
             settled_bytes_per_s=float(np.mean(settled.rate)) if len(settled.bytes) else None,
             settled_s=float(settled.start[-1] - settled.start[0]) / US if len(settled.bytes) else 0.0,
-            all=self._all(series, span, host, direction),
+            all=self._opening(series, len(series) - 1, span, host, direction) if len(series) > 1 else None,
         )
 
-    def _all(self, series: Series, span: PhaseSpan, host: str, direction: Direction) -> ByteWindow | None:
-        if len(series) < 2:
-            return None
-        ends, grown = (series.t[:1], series.t[-1:]), series.value[-1:] - series.value[:1]
+    def _opening(self, series: Series, last: int, span: PhaseSpan, host: str, direction: Direction) -> ByteWindow:
+        """Return the window from the beginning of a span to its reading `last`."""
+        ends, grown = (series.t[:1], series.t[last : last + 1]), series.value[last : last + 1] - series.value[:1]
         # What was read before a move began is what there was at its beginning.
         begin = np.array([max(span.begin_us, int(series.oldest[0]))])
         elapsed = (ends[1] - begin) / US
@@ -179,7 +177,7 @@ class RateMeasurer:
             over = judged.bytes - np.array([allowed(bound, float(b)) for b in in_sync])
         return self._window(judged, int(np.argmax(over)), in_sync)
 
-    def _window(self, found: Any, index: int, in_sync: Floats) -> ByteWindow:
+    def _window(self, found: Windows, index: int, in_sync: Floats) -> ByteWindow:
         start_s = (int(found.start[index]) - self.started) / US
         return ByteWindow(float(found.bytes[index]), float(found.elapsed_s[index]), start_s, float(in_sync[index]))
 
@@ -188,14 +186,7 @@ class RateMeasurer:
     ) -> tuple[ByteWindow | None, ByteWindow | None, Windows]:
         """Return the first window, the second, and that with all that begin within a window's time after it."""
         later = int(np.searchsorted(series.t, span.begin_us + round(self.move.window_s * US)))
-        first = None
-        if 0 < later < len(series):
-            ends = series.t[:1], series.t[later : later + 1]
-            grown = series.value[later : later + 1] - series.value[:1]
-            # What was read before a move began is what there was at its beginning.
-            opening = Windows(np.array([span.begin_us]), ends[1], (ends[1] - span.begin_us) / US, grown)
-            in_sync = self._in_sync(Windows(*ends, opening.elapsed_s, grown), host, direction)
-            first = self._window(opening, 0, in_sync)
+        first = self._opening(series, later, span, host, direction) if 0 < later < len(series) else None
         whole = windows(series.cut(later, len(series) - 1), self.move.window_s)
         settled = whole.cut(whole.start < whole.start[:1] + round(self.move.window_s * US))
         second = self._window(settled, 0, self._in_sync(settled, host, direction)) if len(settled.bytes) else None

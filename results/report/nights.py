@@ -80,7 +80,6 @@ def render_nights(
     changes = [
         change_row(each, line, line.tonight, links) for each in found for line in each.lines if line.tonight is not None
     ]
-    old = waiting(found, links)
     others = [_other(each) for each in found if each.verdict not in ("REGRESSED", "IMPROVED", "OK")]
     listed = [
         (STATES[line.verdict], WORDS[line.verdict], f"{line.about.metric}, {each.name}", line.why)
@@ -95,14 +94,11 @@ def render_nights(
         word=WORDS[verdict],
         answer=answer(found),
         figures=_figures(night, found),
-        changes=changes[:MOST_SHOWN],
-        more=max(0, len(changes) - MOST_SHOWN),
-        listed=listed[:MOST_SHOWN],
-        more_listed=max(0, len(listed) - MOST_SHOWN),
-        waiting=old[:MOST_SHOWN],
-        others=others[:MOST_SHOWN],
-        more_others=max(0, len(others) - MOST_SHOWN),
-        more_waiting=max(0, len(old) - MOST_SHOWN),
+        most=MOST_SHOWN,
+        changes=changes,
+        waiting=waiting(found, links),
+        others=others,
+        listed=listed,
         kafka=", ".join(sorted({each.kafka for each in found})),
         problems=night.problems,
         data=embedded(document(found, points, links)),

@@ -100,6 +100,13 @@ def render(
     )
 
 
+def render_live(name: str) -> str:
+    """Return the page of the live view of the testbed `name`. It asks its own server for new readings once a second."""
+    style = inline("vendor/uPlot.min.css") + inline("templates/report.css") + inline("templates/live.css")
+    script = Markup("\n").join(inline(part) for part in ("vendor/uPlot.iife.min.js", "templates/live.js"))
+    return template("live.html.j2").render(name=name, style=style, script=script)
+
+
 def _short_page(run: RunSeries, question: str, answer: str, shared: Mapping[str, Any]) -> str:
     """Return the page of a run whose criteria and last events are all there is to see."""
     events, style = page.last_events(run), inline("templates/report.css")
