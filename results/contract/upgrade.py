@@ -1,7 +1,6 @@
 """Manifests of earlier schema versions, brought to the newest one step at a time.
 
-1   the first. Fields that came later have a default: *not established*. A table's file holds one run and does not say
-    which.
+1   the first. Fields that came later have a default: *not established*. A table's file does not say of which run it is.
 2   a table's file names its run in each row (column `run_id`), so that several runs can share one; `files` say which
     part of a file is the run's (`offset`, `group`).
 3   the manifest names the criteria of its experiment; some criteria have other names (`results.contract.aliases`).

@@ -1,9 +1,7 @@
 """What a NIC counted over a move under load, next to what it had to carry: copies, clients' records, and answers.
 
-A host receives what its logs grow by, whichever broker leads: a follower's copies, and what producers write to it. It
-sends what its broker counts as sent to followers and to consumers. The bytes on the NIC for each byte of a copy come
-from the calibration. Those for each byte of clients come from the time when the load was alone. Against each full frame
-goes an acknowledgement of TCP: one for every second frame (RFC 1122), or fewer when the kernel merges them.
+The overhead of a copied byte comes from the calibration, that of a client's byte from the time when the load was alone.
+Against each full frame goes an acknowledgement of TCP, or fewer: `docs/criteria.md`, *Protected clients*.
 """
 
 from collections.abc import Sequence

@@ -1,9 +1,7 @@
 """How late acknowledgements were while a throttled move copied, producer by producer, second by second.
 
-Four things happen in such a run, and each second of records that were due belongs to one of them. The load is alone
-(*before*). The throttle holds the copying back (*copying*). Partitions arrive and change their leaders (*arriving*). Or
-an unthrottled transfer, the control, runs as well: that second is not counted. When the same partitions move back
-without a throttle, these seconds are divided in the same way.
+Each second of due records is one of *before* (the load is alone), *copying*, or *arriving* (partitions change their
+leaders). Seconds of the unthrottled control are not counted. The move back, without a throttle, is divided alike.
 """
 
 import math

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from results.contract.document import decode
 from results.series.block import Bools, Floats, Ints, Standard
 from results.series.calculator import Prior
 
@@ -212,15 +213,10 @@ class Noise:
         Earlier versions may have learned a curve that is too low; it is lifted here.
         """
         found: dict[str, Any] = json.loads(text)
-        if found.get("version") != 1:
-            raise ValueError(f"noise of version {found.get('version')}: expected 1; learn it again")
-        tail = found["tail"]
-        return cls(
-            Autocorrelation(tuple(found["memory"]["shares"])),
-            Spread(**found["spread"]),
-            at_least_normal(Tail(tuple(tail["chances"]), tail["at"], tail["by"])),
-            found["series"],
-        )
+        if (version := found.pop("version", None)) != 1:
+            raise ValueError(f"noise of version {version}: expected 1; learn it again")
+        noise = decode(cls, found, "noise")
+        return replace(noise, tail=at_least_normal(noise.tail))
 
 
 LIKE = 3.0

@@ -15,12 +15,10 @@ from results.criteria.run_view import RunView
 
 
 def judge_windows(measures: MoveMeasures, move: Move, *, late: bool = False) -> list[Finding]:
-    """Judge whether no quota window has more listed bytes than the bound.
+    """Judge whether no quota window has more listed bytes than the bound; one fails even with a gap elsewhere.
 
-    A window over it fails even with a gap elsewhere.
-
-    With `late` the machine may have been so busy that a reading was made long after its instant, though before the
-    next one's: a window may be longer then by up to the longest gap, and is held against what two may have.
+    With `late` a busy machine may have made a reading long after its instant, though before the next one's: a window
+    may be longer then by up to the longest gap, and is held against what two may have.
     """
     return [_window(end, move, 2 if late else 1) for end in informative_directions(measures, move)] or [
         missing_data("throttled-window", "throttled bytes within the bound of any window", measures, ("log.bytes",))
