@@ -4,13 +4,13 @@ Instants are seconds after `move.started`; rates are bytes per second; None is *
 """
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
 
 from results.contract.steps import State
 from results.contract.verdict import Direction
 
 Part = Literal["before", "during", "after"]
-PARTS: tuple[Part, ...] = ("before", "during", "after")
+PARTS: tuple[Part, ...] = get_args(Part)
 ClientKind = Literal["produce", "consume"]
 
 
@@ -81,7 +81,7 @@ class ClientView:
     silence_s: float | None
 
 
-KINDS: tuple[ClientKind, ...] = ("produce", "consume")
+KINDS: tuple[ClientKind, ...] = get_args(ClientKind)
 LAG_SETTLED_S = 1.5
 
 
