@@ -113,12 +113,11 @@ class QuotaBeforeMove(TimelineExpectation):
     key = "quota_before_move"
     series = ("move.started", "throttle.set", "throttle.in_force", "throttle.removed")
 
-    def judge(self, run: ReplayedRun, since_us: int) -> Finding:
+    def judge(self, run: ReplayedRun, _since_us: int) -> Finding:
         """See `TimelineExpectation.judge`; of every move, whenever the entry acted.
 
         Only events of the timeline count: nothing waited for a quota that was there before.
         """
-        del since_us
         moves = run.events("move.started")
         if not moves:
             return self.found("inconclusive", "no move was requested")
@@ -143,9 +142,8 @@ class ThrottleRemoved(TimelineExpectation):
     series = ("throttle.found",)
     unit = "left"
 
-    def judge(self, run: ReplayedRun, since_us: int) -> Finding:
+    def judge(self, run: ReplayedRun, _since_us: int) -> Finding:
         """See `TimelineExpectation.judge`; by what was read at the very end, before anything was restored."""
-        del since_us
         found = run.events("throttle.found")
         if not found:
             return self.found("inconclusive", "the configuration was not read at the end")
@@ -199,9 +197,8 @@ class FullyReplicated(TimelineExpectation):
     series = ("topic.under_replicated",)
     unit = "partitions"
 
-    def judge(self, run: ReplayedRun, since_us: int) -> Finding:
+    def judge(self, run: ReplayedRun, _since_us: int) -> Finding:
         """See `TimelineExpectation.judge`."""
-        del since_us
         topics, missing = run.topics("topic.under_replicated"), 0.0
         for topic in topics:
             last = run.readings("topic.under_replicated", DRIVER, topic)
@@ -380,9 +377,8 @@ class AllAcknowledged(TimelineExpectation):
     series = ("load.done",)
     unit = "missing"
 
-    def judge(self, run: ReplayedRun, since_us: int) -> Finding:
+    def judge(self, run: ReplayedRun, _since_us: int) -> Finding:
         """See `TimelineExpectation.judge`; over the whole load."""
-        del since_us
         loads = [event["detail"] for event in run.events("load.done")]
         sent, acknowledged = (sum(int(each[key]) for each in loads) for key in ("sent", "acknowledged"))
         if not loads or not all(each["sent"] for each in loads):

@@ -45,9 +45,8 @@ class MovesComplete(TimelineExpectation):
     series = ("move.started", "move.cancelled", FOUND)
     unit = "partitions"
 
-    def judge(self, run: ReplayedRun, since_us: int) -> Finding:
+    def judge(self, run: ReplayedRun, _since_us: int) -> Finding:
         """See `TimelineExpectation.judge`; of every move, whenever the entry acted."""
-        del since_us
         found, missing = _found(run)
         if found is None:
             return self.found("inconclusive", missing)
@@ -81,9 +80,8 @@ class IsrExplained(TimelineExpectation):
     series = ("trace.log", "fault.injected", "fault.healed")
     unit = "times"
 
-    def judge(self, run: ReplayedRun, since_us: int) -> Finding:
+    def judge(self, run: ReplayedRun, _since_us: int) -> Finding:
         """See `TimelineExpectation.judge`; over the whole timeline."""
-        del since_us
         if not run.events("trace.log"):
             return self.found("inconclusive", "the metadata log was not read")
         known = disturbances(run)
@@ -120,9 +118,8 @@ class MinIsrEnforced(TimelineExpectation):
     series = ("trace.log", "log.bytes")
     unit = "bytes"
 
-    def judge(self, run: ReplayedRun, since_us: int) -> Finding:
+    def judge(self, run: ReplayedRun, _since_us: int) -> Finding:
         """See `TimelineExpectation.judge`; over the whole timeline."""
-        del since_us
         if not run.events("trace.log"):
             return self.found("inconclusive", "the metadata log was not read")
         known, hosts = disturbances(run), {broker: host for host, broker in run.brokers().items()}
@@ -168,9 +165,8 @@ class ThrottleBound(TimelineExpectation):
     response: Annotated[Bytes, Field(description="The brokers' replica.fetch.response.max.bytes.")]
     fetchers: Annotated[Count, Field(description="The fetchers of one broker: one for each other broker.")]
 
-    def judge(self, run: ReplayedRun, since_us: int) -> Finding:
+    def judge(self, run: ReplayedRun, _since_us: int) -> Finding:
         """See `TimelineExpectation.judge`; over the whole timeline, worst broker."""
-        del since_us
         if not run.events("throttle.set"):
             return self.found("inconclusive", "no throttle was set")
         if not run.events("trace.log"):
@@ -213,9 +209,8 @@ class MetadataReplayed(TimelineExpectation):
     series = (COMPARED,)
     unit = "differences"
 
-    def judge(self, run: ReplayedRun, since_us: int) -> Finding:
+    def judge(self, run: ReplayedRun, _since_us: int) -> Finding:
         """See `TimelineExpectation.judge`; at the end."""
-        del since_us
         compared = run.events(COMPARED)
         if not compared:
             return self.found("inconclusive", "the metadata log was not read")
@@ -244,9 +239,8 @@ class PartitionsSound(TimelineExpectation):
     series = ("trace.log", FOUND)
     unit = "states"
 
-    def judge(self, run: ReplayedRun, since_us: int) -> Finding:
+    def judge(self, run: ReplayedRun, _since_us: int) -> Finding:
         """See `TimelineExpectation.judge`; over the whole timeline."""
-        del since_us
         if not run.events("trace.log"):
             return self.found("inconclusive", "the metadata log was not read")
         wrong, states = [], 0
@@ -278,9 +272,8 @@ class InSyncAtEnd(TimelineExpectation):
     series = (FOUND,)
     unit = "partitions"
 
-    def judge(self, run: ReplayedRun, since_us: int) -> Finding:
+    def judge(self, run: ReplayedRun, _since_us: int) -> Finding:
         """See `TimelineExpectation.judge`; at the end."""
-        del since_us
         return _at_end(self, run, _behind, "every replica is in sync")
 
     def __str__(self) -> str:
@@ -295,9 +288,8 @@ class LogsRemoved(TimelineExpectation):
     series = (FOUND,)
     unit = "logs"
 
-    def judge(self, run: ReplayedRun, since_us: int) -> Finding:
+    def judge(self, run: ReplayedRun, _since_us: int) -> Finding:
         """See `TimelineExpectation.judge`; at the end."""
-        del since_us
         return _at_end(self, run, _logs_left, "each broker keeps the logs of its own replicas alone")
 
     def __str__(self) -> str:
@@ -315,9 +307,8 @@ class PreferredLeaders(TimelineExpectation):
     series = (FOUND, CONVERGED)
     unit = "partitions"
 
-    def judge(self, run: ReplayedRun, since_us: int) -> Finding:
+    def judge(self, run: ReplayedRun, _since_us: int) -> Finding:
         """See `TimelineExpectation.judge`; at the end."""
-        del since_us
         if any(event["detail"].get("in_time") is False for event in run.events(CONVERGED)[-1:]):
             return self.found("inconclusive", "replicas were out of sync when the preferred leaders were elected")
         return _at_end(self, run, _otherwise_led, "each partition is led by its first replica")
