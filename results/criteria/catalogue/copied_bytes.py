@@ -17,7 +17,7 @@ from results.criteria.relocation_measures import (
 )
 
 
-def judge_copied(asked: Relocation, measures: MoveMeasures) -> list[Finding]:
+def judge_copied(asked: Relocation, measures: MoveMeasures) -> Finding:
     """Judge `copied-bytes`: what crossed brokers' NICs is what lay on disks, no more.
 
     Of a log on disk it is no less either.
@@ -53,19 +53,17 @@ def judge_copied(asked: Relocation, measures: MoveMeasures) -> list[Finding]:
                 )
         else:
             verdict = "pass" if low <= observed <= high else "fail"
-    return [
-        finding(
-            "copied-bytes",
-            expected,
-            verdict,
-            why,
-            observed=observed,
-            unit="bytes",
-            power=times_power(high / observed, "the bytes between brokers") if observed and observed > 0 else None,
-            tolerance=f"± {percent(CONSERVATION_TOLERANCE)}, {WRITTEN_S:g} s of what is written, a store reading",
-            series=("nic.rx.bytes", "nic.tx.bytes", "manifest.relocation"),
-        )
-    ]
+    return finding(
+        "copied-bytes",
+        expected,
+        verdict,
+        why,
+        observed=observed,
+        unit="bytes",
+        power=times_power(high / observed, "the bytes between brokers") if observed and observed > 0 else None,
+        tolerance=f"± {percent(CONSERVATION_TOLERANCE)}, {WRITTEN_S:g} s of what is written, a store reading",
+        series=("nic.rx.bytes", "nic.tx.bytes", "manifest.relocation"),
+    )
 
 
 CRITERION: Criterion[MoveMeasures] = Criterion(
@@ -73,7 +71,7 @@ CRITERION: Criterion[MoveMeasures] = Criterion(
     title="What crossed the brokers' NICs",
     section=RATES,
     measure=lambda run: run.measures,
-    judge=lambda run, measures: judge_copied(run.relocation, measures),
+    judge=lambda run, measures: [judge_copied(run.relocation, measures)],
     needs=has_relocation,
     rests_on_preconditions=True,
     excused_by=(NETWORK_CHANGED, NETWORK_MEASURED),

@@ -9,7 +9,7 @@ from results.criteria.quantities import GAP_S
 from results.criteria.relocation_measures import NOTHING
 
 
-def judge_requests(asked: Relocation, measures: MoveMeasures) -> list[Finding]:
+def judge_requests(asked: Relocation, measures: MoveMeasures) -> Finding:
     """Judge `store-requests`: the store's counters were polled all the time; a new broker reads from the store.
 
     Tiered: at least once for each partition, as each segment's leader epochs are an object of their own. AutoMQ: at
@@ -26,17 +26,15 @@ def judge_requests(asked: Relocation, measures: MoveMeasures) -> list[Finding]:
     else:
         verdict = "pass" if sum(read) >= least else "fail"
         why = ", ".join(f"{r.count:g} {r.operation}" for r in found.requests) or "no request at all"
-    return [
-        finding(
-            "store-requests",
-            f"counted all the time; {least} reads or more" if least else "counted all the time",
-            verdict,
-            why,
-            observed=sum(read) if verdict != "inconclusive" else None,
-            unit="reads",
-            series=("s3.requests",),
-        )
-    ]
+    return finding(
+        "store-requests",
+        f"counted all the time; {least} reads or more" if least else "counted all the time",
+        verdict,
+        why,
+        observed=sum(read) if verdict != "inconclusive" else None,
+        unit="reads",
+        series=("s3.requests",),
+    )
 
 
 CRITERION: Criterion[MoveMeasures] = Criterion(
@@ -44,7 +42,7 @@ CRITERION: Criterion[MoveMeasures] = Criterion(
     title="Requests to the object store",
     section=FACTS,
     measure=lambda run: run.measures,
-    judge=lambda run, measures: judge_requests(run.relocation, measures),
+    judge=lambda run, measures: [judge_requests(run.relocation, measures)],
     needs=lambda run: has_relocation(run) and bool(run.relocation.stores),
     catches="A replica that takes its log from a broker instead of the store.",
 )
