@@ -96,7 +96,6 @@ CRITERION: Criterion[MoveMeasures] = Criterion(
     name="bottleneck-as-modelled",
     title="Where the quota is the bottleneck",
     section=RATES,
-    measure=lambda run: run.measures,
     judge=lambda run, measures: (judge_binding_in_steps if run.batched else judge_binding)(measures, run.move),
     rests_on_preconditions=True,
     skips=without_batch_model,

@@ -127,7 +127,6 @@ CRITERION: Criterion[MoveMeasures] = Criterion(
     name="broker-rate-agrees",
     title="Kafka's own byte-rate agrees",
     section=RATES,
-    measure=lambda run: run.measures,
     judge=lambda run, measures: where_sent(judge_kafka(measures, run.move, parts=not run.batched), run),
     rests_on_preconditions=True,
     catches="A broker that measures another rate than the one it sends, for a time, or over another window.",

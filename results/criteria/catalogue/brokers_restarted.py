@@ -34,7 +34,6 @@ CRITERION: Criterion[MoveMeasures] = Criterion(
     name="brokers-restarted",
     title="Every broker restarted",
     section=FACTS,
-    measure=lambda run: run.measures,
     judge=lambda run, measures: [judge_restarts(measures, run.move)],
     catches="A run that does not contain the restarts that it is about.",
 )

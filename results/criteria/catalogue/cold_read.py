@@ -58,7 +58,6 @@ CRITERION: Criterion[MoveMeasures] = Criterion(
     name="cold-read",
     title="The read was cold",
     section=FACTS,
-    measure=lambda run: run.measures,
     judge=lambda run, measures: [judge_cold(run.relocation, measures)],
     needs=has_relocation,
     catches="A cold read that a cache answered.",

@@ -71,7 +71,6 @@ CRITERION: Criterion[MoveMeasures] = Criterion(
     name="control-unthrottled",
     title="Control partitions run unthrottled",
     section=RATES,
-    measure=lambda run: run.measures,
     judge=lambda run, measures: judge_controls(measures, run.move, run.manifest.nics),
     rests_on_preconditions=True,
     catches="A throttle that also holds back partitions that it does not list.",

@@ -70,7 +70,6 @@ CRITERION: Criterion[MoveMeasures] = Criterion(
     name="copied-bytes",
     title="What crossed the brokers' NICs",
     section=RATES,
-    measure=lambda run: run.measures,
     judge=lambda run, measures: [judge_copied(run.relocation, measures)],
     needs=has_relocation,
     rests_on_preconditions=True,

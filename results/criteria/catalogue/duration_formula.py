@@ -64,7 +64,6 @@ CRITERION: Criterion[MoveMeasures] = Criterion(
     name="duration-formula",
     title="As long as log size ÷ NIC",
     section=RATES,
-    measure=lambda run: run.measures,
     judge=lambda run, measures: [judge_formula(run.manifest, run.relocation, measures)],
     # Where the old broker was killed its session has to end first, so the time says nothing about the data.
     needs=lambda run: has_relocation(run) and not old_broker_killed(run),

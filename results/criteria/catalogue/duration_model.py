@@ -129,7 +129,6 @@ CRITERION: Criterion[MoveMeasures] = Criterion(
     name="duration-model",
     title="As long as the model says",
     section=RATES,
-    measure=lambda run: run.measures,
     judge=lambda run, measures: (judge_duration_in_steps if run.batched else judge_duration)(measures, run.move),
     rests_on_preconditions=True,
     skips=without_batch_model,

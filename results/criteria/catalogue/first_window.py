@@ -73,7 +73,6 @@ CRITERION: Criterion[MoveMeasures] = Criterion(
     name="first-window",
     title="The first window as predicted",
     section=RATES,
-    measure=lambda run: run.measures,
     judge=lambda run, measures: _judge(measures, run.move),
     rests_on_preconditions=True,
     skips=in_steps("the first 11 s are of the first batches, however many those are"),

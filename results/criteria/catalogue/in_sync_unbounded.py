@@ -33,7 +33,6 @@ CRITERION: Criterion[MoveMeasures] = Criterion(
     name="in-sync-unbounded",
     title="Replicas in sync are not held back",
     section=FACTS,
-    measure=lambda run: run.measures,
     judge=lambda _run, measures: [judge_in_sync(measures)],
     needs=lambda run: has_move(run) and not run.batched,
     catches="A throttle that holds back replicas in sync.",

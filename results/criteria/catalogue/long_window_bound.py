@@ -55,7 +55,6 @@ CRITERION: Criterion[MoveMeasures] = Criterion(
     name="long-window-bound",
     title="Mean within the bound of a long time",
     section=RATES,
-    measure=lambda run: run.measures,
     judge=lambda run, measures: where_sent(_judge(measures, run.move), run),
     rests_on_preconditions=True,
     catches="A quota that leaks a little in every window.",

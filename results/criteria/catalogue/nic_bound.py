@@ -77,7 +77,6 @@ CRITERION: Criterion[MoveMeasures] = Criterion(
     name="nic-bound",
     title="The NIC is the bottleneck",
     section=RATES,
-    measure=lambda run: run.measures,
     judge=lambda run, measures: judge_nic_bound(measures, run.move, run.manifest.nics),
     rests_on_preconditions=True,
     skips=in_steps("a NIC rests when the steps do"),

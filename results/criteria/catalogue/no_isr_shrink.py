@@ -66,7 +66,6 @@ CRITERION: Criterion[MoveMeasures] = Criterion(
     name="no-isr-shrink",
     title="No replica left the ISR",
     section=FACTS,
-    measure=lambda run: run.measures,
     judge=lambda run, measures: [judge_isr(measures, run.move)],
     rests_on_preconditions=True,
     excused_by=(NETWORK_CHANGED,),

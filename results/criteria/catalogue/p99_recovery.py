@@ -39,7 +39,6 @@ CRITERION: Criterion[MoveMeasures] = Criterion(
     name="p99-recovery",
     title="Acknowledgements as quick as before",
     section=RATES,
-    measure=lambda run: run.measures,
     judge=lambda _run, measures: [judge_back(measures)],
     needs=has_relocation,
     rests_on_preconditions=True,

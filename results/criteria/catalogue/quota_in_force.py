@@ -68,7 +68,6 @@ CRITERION: Criterion[MoveMeasures] = Criterion(
     name="quota-in-force",
     title="The quota was in force all the time",
     section=FACTS,
-    measure=lambda run: run.measures,
     judge=lambda run, measures: [
         _quota(host, [q for q in measures.quotas if q.host == host], measures, run.move) for host in run.move.brokers
     ],

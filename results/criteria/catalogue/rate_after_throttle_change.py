@@ -103,7 +103,6 @@ CRITERION: Criterion[MoveMeasures] = Criterion(
     name="rate-after-throttle-change",
     title="Close to the quota by the second window",
     section=RATES,
-    measure=lambda run: run.measures,
     judge=lambda run, measures: judge_settled(measures, run.move),
     rests_on_preconditions=True,
     skips=in_steps("11 s have as many rests as happen to lie in them: only longer times make up for them"),

@@ -54,7 +54,6 @@ CRITERION: Criterion[MoveMeasures] = Criterion(
     name="s3-seconds",
     title="As many seconds as its requests take",
     section=RATES,
-    measure=lambda run: run.measures,
     judge=lambda run, measures: [judge_seconds(run.manifest, run.relocation, measures)],
     needs=lambda run: has_relocation(run) and run.relocation.storage != "disk" and not old_broker_killed(run),
     rests_on_preconditions=True,

@@ -69,7 +69,6 @@ CRITERION: Criterion[MoveMeasures] = Criterion(
     name="stall-detected",
     title="A stall is detected, and the throttle raised",
     section=FACTS,
-    measure=lambda run: run.measures,
     judge=lambda run, measures: [judge_stuck(measures, _patience_s(run))],
     catches="A move that never ends because its throttle is too low.",
 )

@@ -168,7 +168,6 @@ CRITERION: Criterion[MoveMeasures] = Criterion(
     name="steady-mean",
     title="Steady rate close to the quota",
     section=RATES,
-    measure=lambda run: run.measures,
     judge=lambda run, measures: (judge_steady_in_steps if run.batched else judge_steady)(measures, run.move),
     rests_on_preconditions=True,
     skips=without_batch_model,

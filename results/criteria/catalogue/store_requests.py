@@ -41,7 +41,6 @@ CRITERION: Criterion[MoveMeasures] = Criterion(
     name="store-requests",
     title="Requests to the object store",
     section=FACTS,
-    measure=lambda run: run.measures,
     judge=lambda run, measures: [judge_requests(run.relocation, measures)],
     needs=lambda run: has_relocation(run) and bool(run.relocation.stores),
     catches="A replica that takes its log from a broker instead of the store.",

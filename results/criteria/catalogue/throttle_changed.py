@@ -37,7 +37,6 @@ CRITERION: Criterion[MoveMeasures] = Criterion(
     name="throttle-changed",
     title="Raised and lowered while data moved",
     section=FACTS,
-    measure=lambda run: run.measures,
     judge=lambda _run, measures: [judge_changes(measures)],
     catches="A run that does not contain the change that it is about.",
 )

@@ -82,7 +82,6 @@ CRITERION: Criterion[MoveMeasures] = Criterion(
     name="throttled-window",
     title="Throttled bytes in any quota window",
     section=RATES,
-    measure=lambda run: run.measures,
     judge=lambda run, measures: where_sent(judge_windows(measures, run.move), run),
     rests_on_preconditions=True,
     holds_anyway=_over_for_sure,
