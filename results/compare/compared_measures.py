@@ -110,9 +110,8 @@ def _cpu_per_gb(run: Manifest, measured: MoveMeasures) -> float | None:
 
 def _p99_ms(kind: ClientKind, part: Part) -> Value:
     def value(_run: Manifest, measured: MoveMeasures) -> float | None:
-        views = (view for view in measured.clients if (view.kind, view.part) == (kind, part))
-        p99_us = next((view.p99_us for view in views), None)
-        return None if p99_us is None else p99_us / 1000
+        view = measured.seen_by(kind, part)
+        return None if view is None or view.p99_us is None else view.p99_us / 1000
 
     return value
 
@@ -140,9 +139,7 @@ def _highest_second(run: Manifest, measured: MoveMeasures) -> float | None:
 
 
 def _silence(kind: ClientKind) -> Value:
-    return lambda _run, found: next(
-        (view.silence_s for view in found.clients if (view.kind, view.part) == (kind, "during")), None
-    )
+    return lambda _run, found: view.silence_s if (view := found.seen_by(kind, "during")) else None
 
 
 def _copied_gb(_run: Manifest, measured: MoveMeasures) -> float | None:

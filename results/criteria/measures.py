@@ -467,3 +467,7 @@ class MoveMeasures:
     rests: Rests | None = None
     steps: StepMeasures | None = None
     relocation: RelocationMeasures | None = None
+
+    def seen_by(self, kind: ClientKind, part: Part) -> ClientView | None:
+        """Return what clients of a kind saw in one part of the run; None without such clients."""
+        return next((view for view in self.clients if (view.kind, view.part) == (kind, part)), None)

@@ -67,8 +67,7 @@ def article(manifest: Manifest, asked: Relocation, measures: MoveMeasures) -> li
     """Return the article's table, of this run: names and values."""
     whole, least = formula(manifest, asked, whole=True), formula(manifest, asked, whole=False)
     copied, found = copied_bytes(asked, measures), measures.relocation or NOTHING
-    during = next((v for v in measures.clients if (v.kind, v.part) == ("produce", "during")), None)
-    before = next((v for v in measures.clients if (v.kind, v.part) == ("produce", "before")), None)
+    before, during = measures.seen_by("produce", "before"), measures.seen_by("produce", "during")
     uploaded = uploaded_bytes(asked, measures)
     requests = None if found.requests is None else sum(r.count for r in found.requests)
     return [

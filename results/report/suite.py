@@ -157,11 +157,11 @@ def _against(name: str, predicted_s: float, error: float | None) -> str:
 
 def produce_p99(measures: MoveMeasures) -> SuiteCell:
     """Return what producers waited at most in 99 of 100 cases, before the move and during it."""
-    p99 = {view.part: view.p99_us for view in measures.clients if view.kind == "produce" and view.p99_us is not None}
-    if "during" not in p99:
+    before, during = measures.seen_by("produce", "before"), measures.seen_by("produce", "during")
+    if during is None or during.p99_us is None:
         return SuiteCell(NOTHING)
-    before = f"before {p99['before'] / 1000:.1f} ms" if "before" in p99 else ""
-    return SuiteCell(f"{p99['during'] / 1000:.1f} ms", before)
+    note = f"before {before.p99_us / 1000:.1f} ms" if before is not None and before.p99_us is not None else ""
+    return SuiteCell(f"{during.p99_us / 1000:.1f} ms", note)
 
 
 def _row(case: SuiteCase) -> SuiteRow:
