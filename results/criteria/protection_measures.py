@@ -21,14 +21,17 @@ COUNTED: dict[ClientKind, str] = {"produce": "client.produce.acked", "consume": 
 QUANTILES = (0.5, 0.99, 0.999)
 
 
+def calm_us(run: RunSeries) -> int:
+    """Return from when on the load ran alone before the move: when it was said to, else after the calibration."""
+    return run.event_us("load.before") or run.event_us("calibration.done") or 0
+
+
 def measure_clients(run: RunSeries, started: int, done: int | None) -> tuple[ClientView, ...]:
     """Return what the clients saw before, during and after the move; empty without clients. Without an end: no after.
 
-    *Before* begins when the load was said to be alone, else when the calibration was over: that is load as well.
     *After* ends where the partitions begin to move back.
     """
     views = []
-    begin = run.event_us("load.before") or run.event_us("calibration.done") or 0
     returned = run.event_us("return.started") or 2**62
     for kind in KINDS:
         latency, count = run.of_metric(f"client.{kind}.latency"), run.of_metric(COUNTED[kind])
@@ -36,7 +39,7 @@ def measure_clients(run: RunSeries, started: int, done: int | None) -> tuple[Cli
             continue
         # A second is reported at its end: the move's first second is the last one before, its last one is still during.
         edges: dict[Part, tuple[int, int]] = {
-            "before": (begin + US, started),
+            "before": (calm_us(run) + US, started),
             "during": (started + 1, 2**62 if done is None else done + US),
             "after": (2**62 if done is None else done + US + 1, returned),
         }
@@ -169,9 +172,8 @@ class _Acknowledgements:
 
     def measure(self, window_s: float) -> ClientProtection:
         run, done = self.run, self.run.event_us("move.done")
-        calm = run.event_us("load.before") or run.event_us("calibration.done") or 0
         until = done or run.last_us() or self.started
-        before = self._within((calm, self.started))
+        before = self._within((calm_us(run), self.started))
         limit = self._limit(before)
         late = self._late(limit)
         control = run.event_us("control.started"), run.event_us("control.done")

@@ -24,7 +24,7 @@ from results.criteria.measures import (
     RelocationMeasures,
     StoreRequests,
 )
-from results.criteria.protection_measures import bucket_quantile, bucket_us, measure_clients
+from results.criteria.protection_measures import bucket_quantile, bucket_us, calm_us, measure_clients
 from results.criteria.quantities import GAP_S, QUOTA_WINDOW_S, US
 from results.criteria.series import RunSeries, Series
 from results.criteria.windows import counted, counted_between, longest_gap_s
@@ -44,7 +44,7 @@ def measure_relocation(manifest: Manifest, run: RunSeries) -> MoveMeasures:
     if started is None:
         return MoveMeasures(relocation=NOTHING)
     until = done or run.last_us() or started
-    calm = _calm_us(run)
+    calm = calm_us(run)
     uses = nic_uses(run, manifest.nics, asked.brokers, started, until)
     return MoveMeasures(
         started_us=started,
@@ -54,11 +54,6 @@ def measure_relocation(manifest: Manifest, run: RunSeries) -> MoveMeasures:
         burden=Burden(most_in_flight(run, started, until), uses, None, None),
         relocation=_relocated(run, manifest, asked, calm, started, until),
     )
-
-
-def _calm_us(run: RunSeries) -> int:
-    """Return from when on the load ran alone before the move."""
-    return run.event_us("load.before") or run.event_us("calibration.done") or 0
 
 
 def _relocated(
@@ -111,7 +106,7 @@ def received_by_stores(manifest: Manifest, run: RunSeries) -> tuple[NicTotals, .
     started = run.event_us("move.started")
     if manifest.relocation is None or started is None:
         return ()
-    calm = _calm_us(run)
+    calm = calm_us(run)
     found = []
     for host in manifest.relocation.stores:
         readings = run.nic_bytes(manifest.nics, host, "receive").t
