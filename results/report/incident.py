@@ -21,15 +21,12 @@ BEFORE_S, AFTER_S = 2.0, 3.0
 
 TITLES = {
     "timeline": "It happened as written",
-    "move-done": "The move is done",
-    "quota-before-move": "Quota first, then the move",
     "throttle-removed": "No throttle is left",
     "isr": "In-sync replicas",
     "fully-replicated": "Fully replicated",
     "rate": "Rate",
     "nic-bound": "The NIC's limit",
     "uplink-bound": "The uplink's limit",
-    "records-intact": "Every record is there",
     "produce-latency": "Produce latency",
     "all-acknowledged": "Every record acknowledged",
     "moves-ended": "Reassignments ended as requested",
@@ -39,7 +36,7 @@ TITLES = {
     "logs-removed": "Old logs are deleted",
     "preferred-leaders": "Preferred leaders",
 }
-"""Of expectations; what is not here goes by its name."""
+"""Of expectations; another one has the title of the criterion of that name, or its name."""
 
 Point = tuple[float, float]
 
