@@ -101,12 +101,8 @@ class _Signals:
 
     def points(self, metric: str, host: str, topic: str = "") -> list[Point]:
         """Return the readings on the incident's time; values of one instant are summed."""
-        series = self.run.readings(metric, host, topic or None)
-        return [
-            (self.run.seconds(int(us)), float(value))
-            for us, value in zip(series.t, series.value, strict=True)
-            if self._begin_us <= us <= self._end_us
-        ]
+        series = self.run.readings(metric, host, topic or None).between(self._begin_us, self._end_us)
+        return [(self.run.seconds(int(us)), float(v)) for us, v in zip(series.t, series.value, strict=True)]
 
 
 def steps(events: Sequence[dict[str, Any]]) -> tuple[EntryRow, ...]:
