@@ -94,10 +94,11 @@ def read_unlocked(store: Store, reader: Callable[[], T], *also: type[Exception])
 
     It then fails with FileNotFoundError, or with one of `also`.
     """
+    gone: tuple[type[Exception], ...] = (FileNotFoundError, *also)
     there = paths(store)
     try:
         return reader()
-    except (FileNotFoundError, *also):
+    except gone:
         if paths(store) == there:
             raise
         return reader()
