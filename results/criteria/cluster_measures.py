@@ -19,7 +19,7 @@ from results.criteria.measures import (
     StallMeasures,
 )
 from results.criteria.quantities import DRIVER, PAYLOAD, SECOND_S, US
-from results.criteria.series import RunSeries, by_partition
+from results.criteria.series import RunSeries, Series, by_partition
 from results.criteria.windows import counted, counted_between, longest_gap_s, trailing_mean_max, windows
 
 
@@ -129,17 +129,20 @@ def _nic_use(
     return NicUsage(host, direction, counted(part.value) * PAYLOAD / part.seconds, peak)
 
 
-def _isr(run: RunSeries, least: int, started_us: int, until_us: int) -> tuple[float | None, float | None]:
+def lowest_isr(run: RunSeries) -> Series:
+    """Return the fewest replicas in sync of any polled partition, poll by poll."""
     table = run.of_metric("isr.size").sort_by("us")
-    t, size = table["us"].to_numpy(), table["value"].to_numpy()
-    inside = (t >= started_us) & (t <= until_us)
-    t, size = t[inside], size[inside]
-    if len(t) == 0:
+    t, first = np.unique(table["us"].to_numpy(), return_index=True)
+    size = table["value"].to_numpy()
+    return Series(t, t, np.minimum.reduceat(size, first) if len(t) else size)
+
+
+def _isr(run: RunSeries, least: int, started_us: int, until_us: int) -> tuple[float | None, float | None]:
+    polls = lowest_isr(run).between(started_us, until_us)
+    if len(polls) == 0:
         return None, None
-    looks, first = np.unique(t, return_index=True)
-    lowest = np.minimum.reduceat(size, first)
-    lasts = np.diff(np.append(looks, until_us))
-    return float(np.sum(lasts[lowest < least])) / US, float(np.min(lowest))
+    lasts = np.diff(np.append(polls.t, until_us))
+    return float(np.sum(lasts[polls.value < least])) / US, float(np.min(polls.value))
 
 
 def measure_rests(run: RunSeries, started: int, until: int) -> Rests | None:

@@ -11,12 +11,13 @@ import numpy as np
 import numpy.typing as npt
 
 from results.contract.move import Move, flows_through, recorded_through
+from results.criteria.cluster_measures import lowest_isr
 from results.criteria.measures import KINDS, HostRates, MoveMeasures
 from results.criteria.model import bound_of
 from results.criteria.phase_directions import bottleneck_directions
 from results.criteria.protection_measures import bucket_quantile, bucket_us
 from results.criteria.quantities import DRIVER, GAP_S, SECOND_S, US, rate
-from results.criteria.series import Floats, Micros, RunSeries, Series
+from results.criteria.series import Micros, RunSeries, Series
 from results.report.traffic import KIND_WORDS, latency
 
 EVENT_WORDS = {
@@ -343,24 +344,15 @@ def flights(measures: MoveMeasures, run: RunSeries) -> tuple[StepLine, ...]:
     if measures.started_us is None or not len(listed):
         return ()
     begin, end = measures.started_us, int(listed.t[-1])
-    table = run.of_metric("isr.size").sort_by("us")
-    us, size = table["us"].to_numpy(), table["value"].to_numpy()
-    looks, first = np.unique(us, return_index=True)
-    lowest = np.minimum.reduceat(size, first) if len(first) else size
     lines = (
-        ("Partitions being reassigned", listed.t, listed.value, "at most"),
-        ("Fewest replicas in sync", looks, lowest, "at least"),
+        ("Partitions being reassigned", listed.between(begin, end), "at most"),
+        ("Fewest replicas in sync", lowest_isr(run).between(begin, end), "at least"),
     )
-    return tuple(
-        _steps(title, t, value, begin, end, word)
-        for title, t, value, word in lines
-        if np.any((t >= begin) & (t <= end)) and end > begin
-    )
+    return tuple(_steps(title, line, begin, end, word) for title, line, word in lines if len(line) and end > begin)
 
 
-def _steps(title: str, t: Micros, value: Floats, begin: int, end: int, word: str) -> StepLine:
-    inside = (t >= begin) & (t <= end)
-    t, value = t[inside], value[inside]
+def _steps(title: str, line: Series, begin: int, end: int, word: str) -> StepLine:
+    t, value = line.t, line.value
     most = max(1.0, float(np.max(value)))
 
     def x(us: int) -> float:
