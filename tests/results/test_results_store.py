@@ -200,7 +200,8 @@ def test_the_steps_above_are_all_there_are(tmp_path, data):
 
 KILLED = """
 from results.contract.store import RunData, Store
-from results.contract.schema import Manifest, SAMPLES, EVENTS
+from results.contract.manifest import Manifest
+from results.contract.schema import SAMPLES, EVENTS
 import results.contract.files
 die_writing()
 manifest = Manifest.from_json(Path(sys.argv[2]).read_text())
