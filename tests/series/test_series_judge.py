@@ -244,10 +244,6 @@ def test_more_series_need_more_evidence(noise, calm):
 
 
 def test_the_parts_can_be_replaced(noise, calm):
-    class Never:
-        def decide(self, runs, since, memory, chance, rule):
-            return None
-
     class Last:
         def scores(self, x, prior, back=0):
             return np.full(x.shape[1], 9.0)
@@ -255,11 +251,7 @@ def test_the_parts_can_be_replaced(noise, calm):
         def places(self, x, prior, fine=True):
             return np.full(x.shape[1], 7)
 
-    class Sure:
-        def chances(self, scores, noise):
-            return np.zeros(len(scores))
-
     step = Block.of([stepped(calm, 53, 1.1)])
-    assert Judge(decision=Never()).night(step, noise)[0].change is None
+    assert Judge(decision=lambda *_: None).night(step, noise)[0].change is None
     assert Judge(calculator=Last()).night(step, noise)[0].change.runs == 7
-    assert Judge(significance=Sure()).night(step, noise)[0].chance == 0
+    assert Judge(significance=lambda scores, _noise: np.zeros(len(scores))).night(step, noise)[0].chance == 0
