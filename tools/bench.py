@@ -24,12 +24,20 @@ from results.contract.store import Store
 from results.nights.ingest import ingest
 from results.nights.night import night
 from results.nights.state import NOISE
-from results.nights.values import READ, SUMMARY, summary_table
+from results.nights.values import READ, summarise
 from results.render import table
 from results.spark.session import session
 from tools import generate
 from tools.generate import Spec
 
+SUMMARY = pa.schema(
+    [
+        pa.field("run_id", pa.string(), nullable=False),
+        pa.field("metric", pa.string(), nullable=False),
+        pa.field("count", pa.int64(), nullable=False),
+        *(pa.field(name, pa.float64(), nullable=False) for name in ("mean", "max", "p50", "p99")),
+    ]
+)
 METRICS, SECONDS = 20, 1000
 """Of each generated run: 20 metrics, sampled once a second."""
 NEW_RUNS = 10
@@ -82,10 +90,10 @@ def _samples(spark: SparkSession, scale: float, sizes: Sizes, store: Store) -> I
     count = max(1, round(scale * sizes.rows / (METRICS * SECONDS)))
     _fill(spark, store, range(count))
 
-    def summarise() -> None:
+    def scan() -> None:
         summaries(spark, store).write.format("noop").mode("overwrite").save()
 
-    yield _timed("sample rows summarised", scale, count * METRICS * SECONDS, "rows", summarise)
+    yield _timed("sample rows summarised", scale, count * METRICS * SECONDS, "rows", scan)
     with locked(store):
         ingest(spark, store)
     _fill(spark, store, range(count, count + NEW_RUNS))
@@ -113,21 +121,28 @@ def _fill(spark: SparkSession, store: Store, runs: range) -> None:
     numbers.repartition(tasks).mapInArrow(commit, "run_id string").write.format("noop").mode("overwrite").save()
 
 
+def _summary(run_id: str, samples: pa.Table) -> pa.Table:
+    """Return the four numbers of each metric of a run's samples."""
+    names, counts, numbers = summarise(samples)
+    columns = [[run_id] * len(names), names, counts, *numbers.T]
+    return pa.table([pa.array(c, f.type) for c, f in zip(columns, SUMMARY, strict=True)], schema=SUMMARY)
+
+
 def summaries(spark: SparkSession, store: Store) -> DataFrame:
     """Return every run's metrics in four numbers each: each run is read once, checked against its digest, on some
     worker."""
     location = store.location
 
-    def summarise(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def summarised(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         own = Store.open(location)
         for batch in batches:
             for run_id in batch.column("run_id").to_pylist():
-                yield from summary_table(run_id, own.table(run_id, "samples", READ)).cast(SUMMARY).to_batches()
+                yield from _summary(run_id, own.table(run_id, "samples", READ)).to_batches()
 
     ids = store.runs()
     frame = spark.createDataFrame([(run_id,) for run_id in ids], "run_id string")
     tasks = min(len(ids), 4 * spark.sparkContext.defaultParallelism)
-    return frame.repartitionByRange(tasks, "run_id").mapInArrow(summarise, _SPARK_SUMMARY)
+    return frame.repartitionByRange(tasks, "run_id").mapInArrow(summarised, _SPARK_SUMMARY)
 
 
 def _history(spark: SparkSession, scale: float, sizes: Sizes, store: Store) -> Iterator[Timing]:

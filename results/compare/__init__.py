@@ -3,10 +3,9 @@
 Pure functions of numbers (numpy at most); nothing here knows of testbeds. The maths is in `docs/comparing.md`.
 """
 
-import results.compare.compared_measures  # noqa: F401  (its measures are known by being there)
-from results.compare.canaries import CanaryChange, moved
+from results.compare.canaries import moved
 from results.compare.compared_measures import Measure, find_measure, measures, values_of
-from results.compare.effect import Effect, paired_effect
+from results.compare.effect import paired_effect
 from results.compare.judgement import (
     ComparisonResult,
     ComparisonRule,
@@ -20,11 +19,9 @@ from results.compare.judgement import (
 )
 
 __all__ = [
-    "CanaryChange",
     "ComparisonResult",
     "ComparisonRule",
     "CriterionTally",
-    "Effect",
     "Measure",
     "Pair",
     "PairedComparison",

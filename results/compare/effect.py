@@ -76,8 +76,7 @@ class Effect:
     half_width: float
 
     def detectable(self, threshold: float) -> float:
-        """Return the smallest slowdown, as a fraction, that as many pairs with this spread would call one in 80 % of
-        cases."""
+        """Return the smallest slowdown, as a fraction, that as many such pairs would find in 80 % of cases."""
         return math.expm1(math.log1p(threshold) + POWER_FACTOR * self.half_width)
 
     def pairs_for(self, half_width: float) -> int:
@@ -138,14 +137,12 @@ def effect_of(averages: npt.NDArray[np.float64], n: int, wanted: float = CONFIDE
 
 
 def p_above(averages: npt.NDArray[np.float64], n: int, bound: float) -> float:
-    """Return how likely so high differences are when the true one (a logarithm) is not above `bound`; ties count
-    against."""
+    """Return how likely so high differences are when the true one (a logarithm) is at most `bound`, ties counted."""
     return tail(n, int(np.searchsorted(averages, bound, side="right")))
 
 
 def p_below(averages: npt.NDArray[np.float64], n: int, bound: float) -> float:
-    """Return how likely so low differences are when the true one (a logarithm) is not below `bound`; ties count
-    against."""
+    """Return how likely so low differences are when the true one (a logarithm) is at least `bound`, ties counted."""
     return tail(n, len(averages) - int(np.searchsorted(averages, bound, side="left")))
 
 

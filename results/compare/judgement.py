@@ -20,6 +20,7 @@ from results.compare.effect import (
     paired_effect,
     walsh_averages,
 )
+from results.render import plural
 
 Verdict = Literal["OK", "IMPROVED", "REGRESSED", "NOISY", "ENV-CHANGED", "NO-DATA"]
 EXIT: Mapping[Verdict, int] = {"OK": 0, "IMPROVED": 0, "REGRESSED": 1, "NOISY": 2, "ENV-CHANGED": 2, "NO-DATA": 2}
@@ -126,13 +127,12 @@ def judge_all(
 
 def rank(verdict: str) -> int:
     """Return its place in `WORST_FIRST`: 0 is worst."""
-    return next(place for place, word in enumerate(WORST_FIRST) if word == verdict)
+    return WORST_FIRST.index(verdict)
 
 
 def worst_of(verdicts: Iterable[Verdict], nothing: Verdict = "NO-DATA") -> Verdict:
     """Return the worst of some verdicts; `nothing` when there is none."""
-    found = set(verdicts)
-    return next((verdict for verdict in WORST_FIRST if verdict in found), nothing)
+    return min(verdicts, key=rank, default=nothing)
 
 
 def worst(findings: Sequence[ComparisonResult], others: Sequence[Verdict] = ()) -> Verdict:
@@ -177,15 +177,14 @@ def _too_few(
     lost: int,
     rule: ComparisonRule,
 ) -> ComparisonResult:
-    """Return what is said of too few unmoved pairs: that there are no more, or that the machine changed in the
-    others."""
+    """Return what is said of too few unmoved pairs: there are no more, or the machine changed in the others."""
     complete = len(clean) + len(changes)
     if complete < rule.fewest_pairs:
         without = f"; {lost} of {len(comparison.pairs)} have no value on one side" if lost else ""
-        why = f"{_pairs(complete)}, at least {rule.fewest_pairs} are needed{without}"
+        why = f"{plural(complete, 'pair')}, at least {rule.fewest_pairs} are needed{without}"
         return ComparisonResult(comparison, "NO-DATA", None, why)
     effect = paired_effect(clean, rule.confidence) if clean else None
-    why = f"the machine changed in {len(changes)} of {_pairs(complete)}: {changes[0]}"
+    why = f"the machine changed in {len(changes)} of {plural(complete, 'pair')}: {changes[0]}"
     return ComparisonResult(comparison, "ENV-CHANGED", effect, why)
 
 
@@ -196,7 +195,7 @@ def _finding(
     threshold = comparison.measure.limit(rule.threshold)
     limit, effect = f"{threshold * 100:.3g} %", side.effect
     dropped = sum(1 for pair in comparison.pairs if pair.moved)
-    note = f"; {_pairs(dropped)} left out: the machine changed" if dropped else ""
+    note = f"; {plural(dropped, 'pair')} left out: the machine changed" if dropped else ""
     detectable = effect.detectable(threshold)
     verdict: Verdict
     if side.beyond and worse:
@@ -211,15 +210,14 @@ def _finding(
         verdict, why = "NOISY", f"beyond {limit}, but among so many comparisons luck reaches that, too: more pairs"
     else:
         needed = max(effect.pairs_for(math.log1p(threshold) / 2), effect.pairs + 1)
-        verdict, why = "NOISY", f"the interval holds {limit}; about {_pairs(needed)} would tell"
+        verdict, why = "NOISY", f"the interval holds {limit}; about {plural(needed, 'pair')} would tell"
     return ComparisonResult(
         comparison, verdict, effect, why + note, detectable, p_worse if side.on_worse_side else p_better
     )
 
 
 def adjusted(chances: Sequence[float]) -> list[float]:
-    """Return each chance among all of them (Holm): those at or below a level are rejected, and the chance of any false
-    rejection is at most that level."""
+    """Return each chance among all of them (Holm): to reject those up to a level is wrong with at most that chance."""
     order = sorted(range(len(chances)), key=lambda index: chances[index])
     found = [0.0] * len(chances)
     highest = 0.0
@@ -231,10 +229,6 @@ def adjusted(chances: Sequence[float]) -> list[float]:
 
 def _usable(value: float | None) -> bool:
     return value is not None and 0 < value < math.inf
-
-
-def _pairs(count: int) -> str:
-    return f"{count} pair{'' if count == 1 else 's'}"
 
 
 ANY = "one criterion or another"

@@ -7,7 +7,7 @@ from typing import Any, Literal
 from results.compare.judgement import ANY, ComparisonResult, Verdict, rank, worst_of
 from results.compare.render import COLUMNS, comparison_row
 from results.contract.verdict import Verdict as RunVerdict
-from results.render import NOTHING, JUnitCase, bold, escaped, junit, markdown_table
+from results.render import NOTHING, JUnitCase, bold, escaped, junit, markdown_table, plural
 
 Kind = Literal["once", "paired", "upgrade"]
 """How a scenario is run: once with each version and again where that is in doubt; in pairs; or as an upgrade from a
@@ -127,7 +127,7 @@ def judge_cells(candidate: VersionResult, baselines: Sequence[VersionResult]) ->
         return QualificationVerdict("NO-DATA", (candidate.missing or "it was not run",))
     if not candidate.judged:
         return QualificationVerdict(
-            "NO-DATA", (f"inconclusive in {_runs(len(candidate.ids))}: {', '.join(candidate.ids)}",)
+            "NO-DATA", (f"inconclusive in {plural(len(candidate.ids), 'run')}: {', '.join(candidate.ids)}",)
         )
     found = [_criterion(name, candidate, baselines) for name in candidate.failing]
     if len(candidate.failing) > 1 and worst_of([each.verdict for each in found]) != "REGRESSED":
@@ -158,7 +158,7 @@ def _failed(cell: VersionResult) -> tuple[int, int]:
 def _counted(name: str, counts: tuple[int, int], beside: Mapping[str, tuple[int, int]]) -> QualificationVerdict:
     """Return what it says that something failed so often, of so many runs, and so often beside."""
     bad, of = counts
-    count = f"{name} failed in {bad} of {_runs(of)}"
+    count = f"{name} failed in {bad} of {plural(of, 'run')}"
     others = ", ".join(f"{version} in {b} of {n}" for version, (b, n) in beside.items()) or "there is no baseline"
     seen = {version: counts for version, counts in beside.items() if counts[1]}
     if bad == of and of >= CERTAIN:
@@ -187,16 +187,12 @@ def always_failed(candidate: VersionResult, baselines: Sequence[VersionResult]) 
     No comparison tells of them.
     """
     return {
-        name: f"{name} failed in all {_runs(of)}, as with every baseline: not new, and not fulfilled"
+        name: f"{name} failed in all {plural(of, 'run')}, as with every baseline: not new, and not fulfilled"
         for name, (bad, of) in candidate.failing.items()
         if bad == of >= CERTAIN
         and any(cell.counts(name)[1] for cell in baselines)
         and all(b == n for b, n in (cell.counts(name) for cell in baselines))
     }
-
-
-def _runs(count: int) -> str:
-    return f"{count} run{'' if count == 1 else 's'}"
 
 
 def headline(found: Qualification) -> str:

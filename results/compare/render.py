@@ -1,6 +1,6 @@
 """A comparison as a row: for a terminal's table, a comment, a page. Pure."""
 
-from collections.abc import Sequence
+import statistics
 from dataclasses import dataclass
 
 from results.compare.judgement import ComparisonResult, Verdict
@@ -46,23 +46,18 @@ def comparison_row(finding: ComparisonResult, scenario: str) -> ComparisonRow:
     values = [(pair.baseline, pair.candidate) for pair in comparison.pairs if effect is None or not pair.moved]
     both = [(old, new) for old, new in values if old is not None and new is not None]
     unit = f" {comparison.measure.unit}" if comparison.measure.unit else ""
-    before, after = (_median([pair[side] for pair in both]) for side in (0, 1))
+    before, after = (
+        (f"{statistics.median(values):.4g}{unit}" for values in zip(*both, strict=True)) if both else (NOTHING,) * 2
+    )
     return ComparisonRow(
         finding.verdict,
         scenario,
         comparison.measure.name,
-        NOTHING if before is None else f"{before:.4g}{unit}",
-        NOTHING if after is None else f"{after:.4g}{unit}",
+        before,
+        after,
         NOTHING if effect is None else percent(effect.ratio),
         NOTHING if effect is None else f"{percent(effect.low)} to {percent(effect.high)}",
         NOTHING if finding.adjusted is None else f"{finding.adjusted:.2g}",
         str(len(both) if effect is None else effect.pairs),
         finding.why,
     )
-
-
-def _median(values: Sequence[float]) -> float | None:
-    ordered, half = sorted(values), len(values) // 2
-    if not ordered:
-        return None
-    return ordered[half] if len(ordered) % 2 else (ordered[half - 1] + ordered[half]) / 2

@@ -165,8 +165,7 @@ def import_runs(
 
 
 def _members(source: Path, stream: IO[bytes]) -> Iterator[tuple[PurePosixPath, bytes]]:
-    """Return the archive's files in their order, without files that are no part of an archive. A damaged tar header
-    loses its own file and no other."""
+    """Return the archive's files of runs, in their order. A damaged tar header loses its own file and no other."""
     try:
         # `ignore_zeros` makes tarfile search for the next header behind a damaged one, and behind an archive's end.
         tar = tarfile.open(fileobj=stream, mode="r:", ignore_zeros=True)  # noqa: SIM115

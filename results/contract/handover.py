@@ -4,10 +4,10 @@ Instants are microseconds since the epoch. Logs and the controller's records hav
 """
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
 
 Step = Literal["accepted", "seen", "closed", "elected", "opened", "produced", "fetched"]
-STEPS: tuple[Step, ...] = ("accepted", "seen", "closed", "elected", "opened", "produced", "fetched")
+STEPS: tuple[Step, ...] = get_args(Step)
 TOLD: dict[Step, str] = {
     "accepted": "the controller accepted the command",
     "seen": "a broker saw it",

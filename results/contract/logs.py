@@ -1,10 +1,10 @@
 """Facts of the manifest from the brokers' logs during a run."""
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
 
 Level = Literal["WARN", "ERROR", "FATAL"]
-LEVELS: tuple[Level, ...] = ("WARN", "ERROR", "FATAL")
+LEVELS: tuple[Level, ...] = get_args(Level)
 
 
 @dataclass(frozen=True, slots=True)

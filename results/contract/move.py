@@ -132,8 +132,7 @@ def throttled_through(move: Move, host: str, direction: Direction) -> tuple[Flow
 
 
 def in_sync_through(move: Move, host: str, direction: Direction) -> tuple[Flow, ...]:
-    """Return the flows to followers in sync that the quota of a host records: on the leader's side, or with a
-    wildcard."""
+    """Return the flows to followers in sync that a host's quota records: the leader's, or with a wildcard both."""
     if direction == "receive" and not move.wildcard:
         return ()
     return flows_through(move.flows, "in_sync", host, direction)

@@ -79,6 +79,11 @@ class NetworkRecord:
         return found
 
 
+def payload_rates(nics: Iterable[NicMeasurement]) -> dict[tuple[str, Direction], float | None]:
+    """Return host and direction → the payload rate that its NIC was measured to carry, in bytes/s."""
+    return {(nic.host, nic.direction): nic.payload_bytes_per_s for nic in nics}
+
+
 def ratios_text(nics: Iterable[NicMeasurement]) -> str:
     """Return the lowest and the highest ratio of NICs as text; empty without a ratio."""
     ratios = [nic.ratio for nic in nics if nic.ratio is not None]

@@ -167,8 +167,7 @@ class Catalogue:
         self.files.put(INDEX, (json.dumps(document, indent=1, ensure_ascii=False) + "\n").encode())
 
     def manifest(self, pack: Pack, run_id: str) -> Manifest:
-        """Return a packed run's manifest. Raise FileNotFoundError when the pack is gone, ValueError or OSError when
-        it is damaged."""
+        """Return a packed run's manifest. Raise FileNotFoundError without its pack, else ValueError or OSError."""
         if pack.id not in self._texts:
             path = f"{pack.folder}/{MANIFESTS}"
             texts = conform(self._read_texts(path), _TEXTS, path)

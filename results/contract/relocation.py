@@ -5,12 +5,12 @@ Sizes are bytes, rates are bytes per second, times are seconds.
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
 
 from results.contract.verdict import Direction
 
 Storage = Literal["disk", "tiered", "automq"]
-STORAGES: tuple[Storage, ...] = ("disk", "tiered", "automq")
+STORAGES: tuple[Storage, ...] = get_args(Storage)
 LOCAL_MOST = 0.1
 """The largest share of a tiered log that may lie on disk when a move begins: more, and it is the disk that is seen."""
 

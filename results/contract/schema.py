@@ -1,4 +1,4 @@
-"""The tables of a run: samples, events, criteria. What a run's parts are called is imported from here.
+"""The tables of a run: samples, events, criteria.
 
 Times are UTC with microseconds. `docs/schema.md` says what each metric and event means.
 """
@@ -10,73 +10,7 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 
 from results.contract.aliases import criterion_name
-from results.contract.manifest import (
-    SCHEMA_VERSION,
-    Differences,
-    Done,
-    Expected,
-    Facts,
-    Fetchers,
-    Flow,
-    InForce,
-    LiveAudit,
-    LiveLoad,
-    Load,
-    LoadProcess,
-    Machine,
-    Manifest,
-    ManifestError,
-    Move,
-    NicMeasurement,
-    Records,
-    StoredFile,
-    TopologyRecord,
-    Versions,
-    new_run_id,
-)
-from results.contract.verdict import DIRECTIONS, VERDICTS, Direction, Finding, Power, Verdict, overall
-
-__all__ = [
-    "CRITERIA",
-    "DIRECTIONS",
-    "EVENTS",
-    "SAMPLES",
-    "SCHEMA_VERSION",
-    "VERDICTS",
-    "Differences",
-    "Direction",
-    "Done",
-    "Event",
-    "Expected",
-    "Facts",
-    "Fetchers",
-    "Finding",
-    "Flow",
-    "InForce",
-    "LiveAudit",
-    "LiveLoad",
-    "Load",
-    "LoadProcess",
-    "Machine",
-    "Manifest",
-    "ManifestError",
-    "Move",
-    "NicMeasurement",
-    "Records",
-    "Sample",
-    "StoredFile",
-    "TableError",
-    "TopologyRecord",
-    "Verdict",
-    "Versions",
-    "conform",
-    "criteria_from_table",
-    "criteria_table",
-    "events_table",
-    "new_run_id",
-    "overall",
-    "samples_table",
-]
+from results.contract.verdict import Finding, Power
 
 _TIME = pa.timestamp("us", tz="UTC")
 
@@ -176,20 +110,16 @@ def events_table(events: Iterable[Event]) -> pa.Table:
     return pa.table(columns, schema=EVENTS)
 
 
+_AS_THEY_ARE = ("name", "host", "direction", "expected", "unit", "tolerance", "verdict", "why")
+
+
 def criteria_table(criteria: Iterable[Finding]) -> pa.Table:
     """Return criteria as a table of schema CRITERIA; an observed number and observed words have a column each."""
     rows = list(criteria)
     columns = {
-        "name": [c.name for c in rows],
-        "host": [c.host for c in rows],
-        "direction": [c.direction for c in rows],
-        "expected": [c.expected for c in rows],
+        **{name: [getattr(c, name) for c in rows] for name in _AS_THEY_ARE},
         "observed_number": [None if isinstance(c.observed, str | None) else float(c.observed) for c in rows],
         "observed_text": [c.observed if isinstance(c.observed, str) else None for c in rows],
-        "unit": [c.unit for c in rows],
-        "tolerance": [c.tolerance for c in rows],
-        "verdict": [c.verdict for c in rows],
-        "why": [c.why for c in rows],
         "series": [list(c.series) for c in rows],
         "power_value": [None if c.power is None else float(c.power.value) for c in rows],
         "power_unit": [None if c.power is None else c.power.unit for c in rows],
@@ -214,8 +144,7 @@ def criteria_from_table(table: pa.Table) -> list[Finding]:
 def conform(table: Any, schema: pa.Schema, what: str) -> pa.Table:
     """Return `table` (Arrow, or a pandas DataFrame) with exactly the columns and types of `schema`.
 
-    Raise TableError naming the column that is missing, unknown, of another type, or null where it must not
-    be.
+    Raise TableError naming the column that is missing, unknown, of another type, or null.
     """
     if not isinstance(table, pa.Table):
         table = pa.Table.from_pandas(table, preserve_index=False)

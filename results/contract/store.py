@@ -10,7 +10,7 @@ stores, too, where a rename is not atomic. Compaction moves runs to packs, which
 
 import contextlib
 import hashlib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path, PurePosixPath
@@ -159,8 +159,7 @@ class Store:
         return sorted((set(unpacked) | self.catalogue.places().keys()) - self.catalogue.index().hidden())
 
     def scan(self) -> Scan:
-        """Read all manifests; a corrupt one is named in `problems` and hides no other. A run that goes meanwhile is
-        in neither."""
+        """Read all manifests. `problems` names each corrupt one; a run that goes meanwhile is in neither."""
         manifests: list[Manifest] = []
         problems: list[str] = [problem] if (problem := self.catalogue.problem()) else []
         for run_id in self.runs():
@@ -294,8 +293,7 @@ class Store:
         return StoredFile(path, kind, rows, len(data), hashlib.sha256(data).hexdigest())
 
     def table_of(self, manifest: Manifest, kind: FileKind, columns: Sequence[str] | None = None) -> pa.Table:
-        """Return a table from where this manifest says, or some columns of it. Raise StoreError when it is not as it
-        was stored."""
+        """Return a table, or some columns of it, from where this manifest says. Raise StoreError when it differs."""
         entry = entry_of(manifest, kind)
         if entry is None:
             raise StoreError(f"run {manifest.run_id}: its manifest lists no {kind} file")
@@ -308,8 +306,7 @@ class Store:
             raise StoreError(f"run {manifest.run_id}: {error}") from error
 
     def bytes_of(self, manifest: Manifest, entry: StoredFile) -> bytes:
-        """Return the bytes of a run's file: of any outside a pack, of a report in a pack. Raise StoreError when they
-        differ from those stored."""
+        """Return a run's file that is in no pack, or its report. Raise StoreError when it is not as it was stored."""
         where = f"{self.location}/{entry.path}"
         if entry.packed:
             table = self._packed_rows(manifest, entry, HTML)
@@ -341,10 +338,7 @@ class Store:
         return table
 
     def _check_files(self, manifest: Manifest) -> None:
-        if problems := list(self._damage(manifest)):
-            raise StoreError(f"run {manifest.run_id}: " + "; ".join(problems))
-
-    def _damage(self, manifest: Manifest) -> Iterator[str]:
+        problems = []
         for entry in manifest.files:
             try:
                 if entry.packed and entry.kind != "report":
@@ -352,7 +346,9 @@ class Store:
                 else:
                     self.bytes_of(manifest, entry)
             except StoreError as error:
-                yield str(error)
+                problems.append(str(error))
+        if problems:
+            raise StoreError(f"run {manifest.run_id}: " + "; ".join(problems))
 
 
 def difference(data: bytes, size: int, sha256: str) -> str | None:

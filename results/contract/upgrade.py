@@ -1,7 +1,6 @@
 """Manifests of earlier schema versions, brought to the newest one step at a time.
 
-1   the first. Fields that came later have a default: *not established*. A table's file holds one run and does not say
-    which.
+1   the first. Fields that came later have a default: *not established*. A table's file does not say of which run it is.
 2   a table's file names its run in each row (column `run_id`), so that several runs can share one; `files` say which
     part of a file is the run's (`offset`, `group`).
 3   the manifest names the criteria of its experiment; some criteria have other names (`results.contract.aliases`).
@@ -23,10 +22,7 @@ class UnknownSchemaError(ValueError):
 
 
 def upgraded(document: Mapping[str, Any], newest: int) -> dict[str, Any]:
-    """Return the document as version `newest` writes it.
-
-    Raise UnknownSchemaError when it is newer, or has no version.
-    """
+    """Return the document as version `newest` writes it. Raise UnknownSchemaError when it is newer, or has none."""
     version = document.get("schema")
     if type(version) is not int or not 1 <= version <= newest:
         raise UnknownSchemaError(
@@ -35,13 +31,8 @@ def upgraded(document: Mapping[str, Any], newest: int) -> dict[str, Any]:
         )
     result = dict(document)
     for step in range(version, newest):
-        result = _STEPS[step](result)
-        result["schema"] = step + 1
-    return result
-
-
-def _files_are_whole(document: dict[str, Any]) -> dict[str, Any]:
-    return document  # `offset` and `group` default to a file that is the run's alone
+        result = _STEPS[step](result) if step in _STEPS else result
+    return {**result, "schema": newest}
 
 
 def _names_of_the_glossary(document: dict[str, Any]) -> dict[str, Any]:
@@ -75,8 +66,5 @@ def _renamed(document: Any, names: Mapping[str, str]) -> Any:
     return {names.get(name, name): value for name, value in document.items()}
 
 
-_STEPS: dict[int, Callable[[dict[str, Any]], dict[str, Any]]] = {
-    1: _files_are_whole,
-    2: _names_of_the_glossary,
-}
-"""From version n to n + 1."""
+_STEPS: dict[int, Callable[[dict[str, Any]], dict[str, Any]]] = {2: _names_of_the_glossary}
+"""From version n to n + 1; a step is missing where every difference has a default."""

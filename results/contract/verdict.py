@@ -2,12 +2,12 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
 
 Verdict = Literal["pass", "fail", "inconclusive"]
 Direction = Literal["transmit", "receive"]
-VERDICTS: tuple[Verdict, ...] = ("pass", "fail", "inconclusive")
-DIRECTIONS: tuple[Direction, ...] = ("transmit", "receive")
+VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
+DIRECTIONS: tuple[Direction, ...] = get_args(Direction)
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +44,16 @@ class Finding:
             raise ValueError(f"criterion {self.name!r}: verdict {self.verdict!r} is none of {', '.join(VERDICTS)}")
         if self.verdict == "pass" and self.observed is None:
             raise ValueError(f"criterion {self.name!r}: nothing was observed, so it cannot pass")
+
+    @property
+    def where(self) -> str:
+        """Return the host and the direction as text: `b2 transmit`; empty without them."""
+        return " ".join(word for word in (self.host, self.direction) if word)
+
+    @property
+    def label(self) -> str:
+        """Return the name with the place in brackets, if there is one."""
+        return f"{self.name} ({self.where})" if self.where else self.name
 
 
 def overall(criteria: Iterable[Finding]) -> Verdict:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Generic, Literal, TypeVar
+from typing import Any, Generic, Literal, TypeVar
 
 from results.contract.verdict import Finding
 from results.criteria.run_view import RunView
@@ -63,6 +63,10 @@ def has_move_under_load(run: RunView) -> bool:
     return has_move(run) and has_load(run)
 
 
+def _all_measured(run: RunView) -> Any:
+    return run.measures
+
+
 def _never(_run: RunView) -> str | None:
     return None
 
@@ -88,10 +92,11 @@ class Criterion(Generic[M]):
     """How the report calls it."""
     section: Section
     """Of the report. A precondition that is inconclusive leaves criteria open that rest on it."""
-    measure: Callable[[RunView], M]
     judge: Callable[[RunView, M], Iterable[Finding]]
     catches: str
     """What it would have caught, in one sentence."""
+    measure: Callable[[RunView], M] = _all_measured
+    """What is judged: all that is measured of a move, unless given."""
     smallest: str = "any"
     """The smallest defect that one run finds. A size holds for `kip73-two-node`, fetch=tuned, rate=10MB/s."""
     needs: Callable[[RunView], bool] = has_move

@@ -13,35 +13,6 @@ from results.criteria.quantities import GAP_S
 SENT_AGAIN = "the client sent them again under a new producer epoch, so the brokers could not know that they have them"
 
 
-def finding(
-    name: str,
-    expected: object,
-    verdict: Verdict,
-    why: str,
-    *,
-    observed: float | str | None,
-    series: tuple[str, ...],
-    unit: str = "",
-    tolerance: str = "none",
-    host: str | None = None,
-    direction: Direction | None = None,
-    power: Power | None = None,
-) -> Finding:
-    """Return a criterion.
-
-    What is not given is as it is for most facts: of no host or direction, exact, without a unit.
-    """
-    power = power if verdict == "pass" else None
-    return Finding(name, host, direction, str(expected), observed, unit, tolerance, verdict, why, series, power)
-
-
-def times_power(factor: float | None, words: str) -> Power | None:
-    """Return what would have failed from a factor on, such as *times the bytes*; None when no factor would have."""
-    if factor is None or not math.isfinite(factor) or factor <= 0:
-        return None
-    return Power(factor, "×", f"would have failed from {factor:.3f} × {words} on")
-
-
 class BrokerDirection(Protocol):
     """Whatever is measured of one host in one direction."""
 
@@ -54,42 +25,39 @@ class BrokerDirection(Protocol):
         """Return transmit or receive."""
 
 
-def of_broker_direction(
+def finding(
     name: str,
-    end: BrokerDirection,
     expected: object,
     verdict: Verdict,
     why: str,
     *,
     observed: float | str | None,
-    unit: str,
-    tolerance: str,
-    series: tuple[str, ...] = ("log.bytes",),
+    series: tuple[str, ...],
+    unit: str = "",
+    tolerance: str = "none",
+    of: BrokerDirection | None = None,
+    host: str | None = None,
+    direction: Direction | None = None,
     power: Power | None = None,
 ) -> Finding:
-    """Return a criterion about one host and direction, with a value in a unit and a tolerance; most are of its logs."""
-    return finding(
-        name,
-        expected,
-        verdict,
-        why,
-        observed=observed,
-        unit=unit,
-        tolerance=tolerance,
-        series=series,
-        host=end.host,
-        direction=end.direction,
-        power=power,
-    )
+    """Return a finding of a host and direction (`of` has both), or of neither; exact, without a unit unless given."""
+    if of is not None:
+        host, direction = of.host, of.direction
+    power = power if verdict == "pass" else None
+    return Finding(name, host, direction, str(expected), observed, unit, tolerance, verdict, why, series, power)
+
+
+def times_power(factor: float | None, words: str) -> Power | None:
+    """Return what would have failed from a factor on, such as *times the bytes*; None when no factor would have."""
+    if factor is None or not math.isfinite(factor) or factor <= 0:
+        return None
+    return Power(factor, "×", f"would have failed from {factor:.3f} × {words} on")
 
 
 def not_judged(found: Finding, shaky: Sequence[Finding]) -> Finding:
-    """Return the criterion left open, because those it stands on (one at least) are not firm."""
-    first = shaky[0]
-    where = " ".join(word for word in (first.host, first.direction) if word)
-    why = f"not judged: {first.name} ({where}): {first.why}" if where else f"not judged: {first.name}: {first.why}"
-    if len(shaky) > 1:
-        why += f"; and {len(shaky) - 1} more"
+    """Return the finding left open, because preconditions (one at least) do not hold."""
+    more = f"; and {len(shaky) - 1} more" if len(shaky) > 1 else ""
+    why = f"not judged: {shaky[0].label}: {shaky[0].why}{more}"
     return replace(found, verdict="inconclusive", why=why, power=None)
 
 

@@ -18,7 +18,7 @@ from results.criteria.catalogue.jvm_pauses import judge_jvms
 from results.criteria.criterion import NETWORK_CHANGED, PRECONDITIONS, Criterion
 from results.criteria.findings import finding, not_judged
 from results.criteria.incident import judge_incident
-from results.criteria.measures import MoveMeasures, nothing_measured
+from results.criteria.measures import MoveMeasures
 from results.criteria.run_view import RunView
 from results.criteria.series import RunSeries
 from results.criteria.standstill import METRICS, jvm_measures
@@ -97,9 +97,9 @@ def judge(manifest: Manifest, samples: Any, events: Any) -> Judgement:
     An incident's findings are those of its expectations. Raise ValueError for a run without anything to judge.
     """
     if manifest.failure:
-        return Judgement(judge_failed(manifest, samples, events), nothing_measured())
+        return Judgement(judge_failed(manifest, samples, events), MoveMeasures())
     if manifest.incident is not None:
-        return Judgement(judge_incident(manifest, samples, events), nothing_measured())
+        return Judgement(judge_incident(manifest, samples, events), MoveMeasures())
     run = RunView(manifest, samples, events)
     criteria = criteria_of(run)
     measures = run.measures
@@ -189,7 +189,7 @@ class Changed:
 
 def changes(recorded: Iterable[Finding], again: Iterable[Finding]) -> tuple[Changed, ...]:
     """Return what is judged otherwise than it was recorded, in today's order; then what is not judged any more."""
-    then, now = ({_key(each): each for each in criteria} for criteria in (recorded, again))
+    then, now = ({each.label: each for each in criteria} for criteria in (recorded, again))
     found = []
     for key in dict.fromkeys([*now, *then]):
         before, after = then.get(key), now.get(key)
@@ -198,11 +198,6 @@ def changes(recorded: Iterable[Finding], again: Iterable[Finding]) -> tuple[Chan
             why = after.why if after else before.why if before else ""
             found.append(Changed(key, was, is_now, why))
     return tuple(found)
-
-
-def _key(criterion: Finding) -> str:
-    where = " ".join(word for word in (criterion.host, criterion.direction) if word)
-    return f"{criterion.name} ({where})" if where else criterion.name
 
 
 RUN_COMPLETE = "run-complete"

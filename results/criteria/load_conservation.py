@@ -1,9 +1,7 @@
 """What a NIC counted over a move under load, next to what it had to carry: copies, clients' records, and answers.
 
-A host receives what its logs grow by, whichever broker leads: a follower's copies, and what producers write to it. It
-sends what its broker counts as sent to followers and to consumers. The bytes on the NIC for each byte of a copy come
-from the calibration. Those for each byte of clients come from the time when the load was alone. Against each full frame
-goes an acknowledgement of TCP: one for every second frame (RFC 1122), or fewer when the kernel merges them.
+The overhead of a copied byte comes from the calibration, that of a client's byte from the time when the load was alone.
+Against each full frame goes an acknowledgement of TCP, or fewer: `docs/criteria.md`, *Protected clients*.
 """
 
 from collections.abc import Sequence
@@ -14,7 +12,7 @@ import numpy as np
 from results.contract.manifest import Manifest
 from results.contract.move import Move
 from results.contract.verdict import DIRECTIONS, Direction
-from results.criteria.quantities import PAYLOAD, US
+from results.criteria.quantities import NIC_BYTES, PAYLOAD
 from results.criteria.series import RunSeries, Series
 from results.criteria.windows import counted, counted_between
 
@@ -25,7 +23,6 @@ ACK_MOST = ACK_BYTES / (2 * FRAME_BYTES)
 """The most that acknowledgements add to a NIC: a share of what crosses it the other way."""
 DELETED_S = 1.0
 """A log is read once a second: what came to it after its last reading, before it was deleted, is in no sample."""
-COUNTER: dict[Direction, str] = {"transmit": "nic.tx.bytes", "receive": "nic.rx.bytes"}
 CLIENTS: dict[Direction, str] = {"transmit": "broker.bytes_out", "receive": "broker.bytes_in"}
 REPLICAS: dict[Direction, str] = {
     "transmit": "broker.replication.bytes_out",
@@ -80,7 +77,7 @@ def _overheads(run: RunSeries, move: Move) -> _Overheads | str:
         return "the calibration transfer gave no overhead of the wire"
     if calm is None or started is None:
         return "the load did not run alone before the move"
-    sent = counted_between(run.gauge(COUNTER["transmit"], source), begun, ended)
+    sent = counted_between(run.gauge(NIC_BYTES["transmit"], source), begun, ended)
     replicated = counted_between(run.gauge(REPLICAS["transmit"], source), begun, ended)
     if not sent or not replicated:
         return "the calibration transfer was not counted by its broker"
@@ -88,7 +85,7 @@ def _overheads(run: RunSeries, move: Move) -> _Overheads | str:
     for direction in DIRECTIONS:
         nic, carried = (
             _alone(run, move.brokers, metrics, (calm, started))
-            for metrics in ([COUNTER[direction]], [CLIENTS[direction], REPLICAS[direction]])
+            for metrics in ([NIC_BYTES[direction]], [CLIENTS[direction], REPLICAS[direction]])
         )
         if not nic or not carried:
             return f"{CLIENTS[direction]} or the NICs were not sampled while the load was alone"
@@ -98,29 +95,18 @@ def _overheads(run: RunSeries, move: Move) -> _Overheads | str:
 
 
 def _alone(run: RunSeries, hosts: Sequence[str], metrics: Sequence[str], span: tuple[int, int]) -> float | None:
-    """Return the rate of all counters together within a span, bytes per second.
-
-    The result is None when one of them has no two readings.
-    """
-    total = 0.0
-    for host in hosts:
-        for metric in metrics:
-            series = run.gauge(metric, host)
-            inside = np.flatnonzero((series.t >= span[0]) & (series.t <= span[1]))
-            if len(inside) < 2:
-                return None
-            part = series.cut(int(inside[0]), int(inside[-1]))
-            total += counted(part.value) / ((int(part.t[-1]) - int(part.t[0])) / US)
-    return total
+    """Return the bytes per second of all counters in a span; None when one of them has no two readings."""
+    parts = [run.gauge(metric, host).between(*span) for host in hosts for metric in metrics]
+    return None if any(len(part) < 2 for part in parts) else sum(counted(p.value) / p.seconds for p in parts)
 
 
 def _nic(manifest: Manifest, run: RunSeries, overheads: _Overheads, host: str, direction: Direction) -> LoadedNic:
     other: Direction = "receive" if direction == "transmit" else "transmit"
     devices = {nic.device for nic in manifest.nics if nic.host == host}
-    counters = {way: run.gauge(COUNTER[way], host, devices) for way in DIRECTIONS}
+    counters = {way: run.gauge(NIC_BYTES[way], host, devices) for way in DIRECTIONS}
     span = _readings(run, counters[direction])
     if not devices or span is None:
-        return _unknown(host, direction, f"{COUNTER[direction]} was not sampled from the move's start past its end")
+        return _unknown(host, direction, f"{NIC_BYTES[direction]} was not sampled from the move's start past its end")
     found = [
         counted_between(series, *span)
         for series in (
@@ -147,8 +133,7 @@ def _nic(manifest: Manifest, run: RunSeries, overheads: _Overheads, host: str, d
 
 
 def _readings(run: RunSeries, counter: Series) -> tuple[int, int] | None:
-    """Return the last reading at or before the start of the move, and the first at or after its end and the
-    control's."""
+    """Return the last reading before the move, and the first after its end and the control's."""
     started, done = run.event_us("move.started"), run.event_us("move.done")
     if started is None or done is None:
         return None

@@ -4,13 +4,13 @@ Instants are seconds after `move.started`; rates are bytes per second; None is *
 """
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
 
 from results.contract.steps import State
 from results.contract.verdict import Direction
 
 Part = Literal["before", "during", "after"]
-PARTS: tuple[Part, ...] = ("before", "during", "after")
+PARTS: tuple[Part, ...] = get_args(Part)
 ClientKind = Literal["produce", "consume"]
 
 
@@ -81,7 +81,7 @@ class ClientView:
     silence_s: float | None
 
 
-KINDS: tuple[ClientKind, ...] = ("produce", "consume")
+KINDS: tuple[ClientKind, ...] = get_args(ClientKind)
 LAG_SETTLED_S = 1.5
 
 
@@ -333,8 +333,7 @@ class HostRates:
 
     @property
     def refetched(self) -> float | None:
-        """Return what the broker counted beyond the growth of the logs, as part of that: ends of responses that are
-        fetched again."""
+        """Return what the broker counted beyond the growth of the logs, as a part of that: what is fetched again."""
         return None if self.counted is None else max(0.0, self.counted - 1)
 
     @property
@@ -427,11 +426,11 @@ class ControlTransfer:
 class MachineLoad:
     """The machine's load over the move, fractions of all cores; maxima are means over one quota window."""
 
-    polls: int
-    longest_gap_s: float | None
-    busy_mean: float | None
-    busy_window_max: float | None
-    steal_window_max: float | None
+    polls: int = 0
+    longest_gap_s: float | None = None
+    busy_mean: float | None = None
+    busy_window_max: float | None = None
+    steal_window_max: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -445,16 +444,16 @@ class MoveMeasures:
     whose list was polled.
     """
 
-    started_us: int | None
-    throttled_s: float | None
-    done_s: float | None
-    kip73_s: float
-    kip73_ratio: float | None
-    rates: tuple[HostRates, ...]
-    quotas: tuple[QuotaPolls, ...]
-    conservation: tuple[Conservation, ...]
-    controls: tuple[ControlTransfer, ...]
-    load: MachineLoad
+    started_us: int | None = None
+    throttled_s: float | None = None
+    done_s: float | None = None
+    kip73_s: float = 0.0
+    kip73_ratio: float | None = None
+    rates: tuple[HostRates, ...] = ()
+    quotas: tuple[QuotaPolls, ...] = ()
+    conservation: tuple[Conservation, ...] = ()
+    controls: tuple[ControlTransfer, ...] = ()
+    load: MachineLoad = MachineLoad()
     moved_s: float | None = None
     watched_s: float | None = None
     phases: tuple[PhaseMeasures, ...] = ()
@@ -469,10 +468,6 @@ class MoveMeasures:
     steps: StepMeasures | None = None
     relocation: RelocationMeasures | None = None
 
-
-def nothing_measured(
-    steps: StepMeasures | None = None, relocation: RelocationMeasures | None = None, kip73_s: float = 0.0
-) -> MoveMeasures:
-    """Return the measures of a run in which no move was seen to start."""
-    load = MachineLoad(0, None, None, None, None)
-    return MoveMeasures(None, None, None, kip73_s, None, (), (), (), (), load, steps=steps, relocation=relocation)
+    def seen_by(self, kind: ClientKind, part: Part) -> ClientView | None:
+        """Return what clients of a kind saw in one part of the run; None without such clients."""
+        return next((view for view in self.clients if (view.kind, view.part) == (kind, part)), None)

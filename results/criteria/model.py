@@ -121,9 +121,7 @@ def written_unseen(move: Move, host: str, direction: Direction) -> float:
 
 
 def smooth(move: Move, host: str, direction: Direction) -> str | None:
-    """Return the one follower whose quota meters what passes a host, response by response.
-
-    The result is None where it may be another.
+    """Return the one follower whose quota meters what passes a host, response by response; None: it may be another.
 
     A leader whose window ran before the move sends in bursts when it feeds several followers.
     """

@@ -15,7 +15,6 @@ from results.criteria.measures import (
     PhaseMeasures,
     QuotaPolls,
     Side,
-    nothing_measured,
 )
 from results.criteria.protection_measures import measure_clients
 from results.criteria.quantities import DRIVER, GAP_S, PAYLOAD, SECOND_S, US
@@ -27,10 +26,7 @@ SIDES: tuple[Side, ...] = ("leader", "follower")
 
 
 def measure_move(manifest: Manifest, run: RunSeries) -> MoveMeasures:
-    """Return all measures of the run's move.
-
-    Raise ValueError when the manifest has no move.
-    """
+    """Return all measures of the run's move. Raise ValueError when the manifest has none."""
     if manifest.move is None:
         raise ValueError(f"run {manifest.run_id}: its manifest has no move to measure")
     return _MoveMeasurer(manifest, manifest.move, run).measure()
@@ -48,7 +44,7 @@ class _MoveMeasurer:
     def measure(self) -> MoveMeasures:
         move, started = self.move, self.started
         if started is None:
-            return nothing_measured(kip73_s=move.kip73_seconds)
+            return MoveMeasures(kip73_s=move.kip73_seconds)
         busy = [
             (host, direction)
             for host in move.brokers
@@ -109,16 +105,10 @@ class _MoveMeasurer:
         return min(seen) if seen else None
 
     def _nic(self, host: str, direction: Direction, whole: PhaseSpan, end: int) -> NicPayload:
-        devices = [n.device for n in self.manifest.nics if n.host == host and n.direction == direction]
-        counter = "nic.tx.bytes" if direction == "transmit" else "nic.rx.bytes"
-        series = self.run.gauge(counter, host, devices)
-        begin, until = self.rates.steady_span(end, whole)
-        inside = (series.t >= begin) & (series.t <= until)
-        t, value = series.t[inside], series.value[inside]
-        if not devices or len(t) < 2:
+        part = self.run.nic_bytes(self.manifest.nics, host, direction).between(*self.rates.steady_span(end, whole))
+        if len(part) < 2:
             return NicPayload(host, direction, None, 0.0)
-        seconds = (int(t[-1]) - int(t[0])) / US
-        return NicPayload(host, direction, counted(value) * PAYLOAD / seconds, seconds)
+        return NicPayload(host, direction, counted(part.value) * PAYLOAD / part.seconds, part.seconds)
 
     def _watched_until(self) -> int:
         """Return the instant until which samples must be there: the move's end, else the last sample."""
@@ -139,8 +129,7 @@ class _MoveMeasurer:
     def _polled(
         self, metric: str, host: str, spans: tuple[PhaseSpan, ...], end: int, *, wanted: float | None = None
     ) -> tuple[int, float | None, list[tuple[int, float]]]:
-        """Return how many polls, the longest time without one, and those (instant, value) that differ from what was
-        wanted.
+        """Return how many polls, the longest time without one, and each (instant, value) other than `wanted`.
 
         Without `wanted` that is each phase's quota.
         """
@@ -150,8 +139,8 @@ class _MoveMeasurer:
         different: list[tuple[int, float]] = []
         for span in spans:
             until = min(end, span.end_us) if span.last else span.end_us
-            inside = (series.t >= span.begin_us) & (series.t <= until)
-            t, value = series.t[inside], series.value[inside]
+            inside = series.between(span.begin_us, until)
+            t, value = inside.t, inside.value
             if until - span.begin_us >= GAP_S * US or (span.first and span.last):
                 gaps.append(longest_gap_s(t, span.begin_us, until))
             if not span.last:
@@ -165,12 +154,9 @@ class _MoveMeasurer:
         return polls, max(known) if gaps and len(known) == len(gaps) else None, different
 
     def _conservation(self, host: str, direction: Direction, started: int, end: int) -> Conservation:
-        """Return the conservation over the move and the control transfer, whichever is longer: both must be quiet at
-        the edges."""
+        """Return the conservation over the move and the control transfer: both must be quiet at the edges."""
         begin = min(started, self.run.event_us("control.started") or started)
         until = max(end, self.run.event_us("control.done") or end)
-        devices = [n.device for n in self.manifest.nics if n.host == host and n.direction == direction]
-        counter = "nic.tx.bytes" if direction == "transmit" else "nic.rx.bytes"
         client: float | None = 0.0
         if direction == "receive":
             client = counted_between(self.run.gauge("broker.bytes_in", host), begin, until)
@@ -179,11 +165,10 @@ class _MoveMeasurer:
         for kind in kinds:
             flows = flows_through(self.move.flows, kind, host, direction)
             logs[kind] = growth(self.run.flow_bytes(flows), begin, until) if flows else 0.0
-        nic = counted_between(self.run.gauge(counter, host, devices), begin, until) if devices else None
         return Conservation(
             host=host,
             direction=direction,
-            nic_bytes=nic,
+            nic_bytes=counted_between(self.run.nic_bytes(self.manifest.nics, host, direction), begin, until),
             throttled_bytes=logs["throttled"],
             control_bytes=logs["control"],
             calibration_bytes=logs["calibration"],
@@ -223,9 +208,8 @@ class _MoveMeasurer:
 
 
 def _while_both(control: Series, listed: Series, first: int, last: int) -> tuple[float, float] | None:
-    """Return what the control's and the throttled logs grew by from `first` on, until one of them had all.
+    """Return what the control's and the throttled logs grew by from `first` on, until one had all; None: not known.
 
-    The result is None when that is not known.
     Throttled logs that did not grow in that time have not arrived: they wait.
     """
     arrivals = listed.t[1:][np.diff(listed.value) > 0]

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import groupby
 
 from results.contract.move import Move
 from results.contract.verdict import Direction
@@ -18,11 +19,16 @@ WAIT_S = 0.5
 
 @dataclass(frozen=True, slots=True)
 class PhaseDirection:
-    """One host and direction in one phase, with the words for the phase where there are several."""
+    """One host and direction in one phase; the phase's `number` is 0 where it is the only one."""
 
     rates: HostRates
     phase: PhaseMeasures
-    words: str
+    number: int
+
+    @property
+    def words(self) -> str:
+        """Return the phase as the beginning of a sentence; empty where it is the only one."""
+        return f"phase {self.number}, {rate(self.quota)} from {at(self.phase.begin_s)}: " if self.number else ""
 
     @property
     def quota(self) -> float:
@@ -62,9 +68,14 @@ def phase_directions(measures: MoveMeasures) -> Iterator[PhaseDirection]:
     """Yield every host and direction of every phase."""
     several = len(measures.phases) > 1
     for number, phase in enumerate(measures.phases, 1):
-        words = f"phase {number}, {rate(phase.quota_bytes_per_s)} from {at(phase.begin_s)}: " if several else ""
         for rates in phase.rates:
-            yield PhaseDirection(rates, phase, words)
+            yield PhaseDirection(rates, phase, number if several else 0)
+
+
+def quotas_text(measures: MoveMeasures, move: Move) -> str:
+    """Return the quotas of the phases, one after the other."""
+    rates = [rate(phase.quota_bytes_per_s) for phase in measures.phases] or [rate(move.quota_bytes_per_s)]
+    return ", then ".join(now for now, _same in groupby(rates))
 
 
 def bottleneck_directions(measures: MoveMeasures, move: Move) -> Iterator[PhaseDirection]:
@@ -88,7 +99,7 @@ def informative_directions(measures: MoveMeasures, move: Move) -> list[PhaseDire
 def _silent(end: PhaseDirection, move: Move) -> bool:
     rates, seconds = end.rates, end.phase.end_s - end.phase.begin_s
     unwatched = seconds if rates.longest_gap_s is None else rates.longest_gap_s
-    if not end.words or gap_text(unwatched):
+    if not end.number or gap_text(unwatched):
         return False
     if rates.total_bytes <= 0:
         return True

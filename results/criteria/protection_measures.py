@@ -1,14 +1,12 @@
 """How late acknowledgements were while a throttled move copied, producer by producer, second by second.
 
-Four things happen in such a run, and each second of records that were due belongs to one of them. The load is alone
-(*before*). The throttle holds the copying back (*copying*). Partitions arrive and change their leaders (*arriving*). Or
-an unthrottled transfer, the control, runs as well: that second is not counted. When the same partitions move back
-without a throttle, these seconds are divided in the same way.
+Each second of due records is one of *before* (the load is alone), *copying*, or *arriving* (partitions change their
+leaders). Seconds of the unthrottled control are not counted. The move back, without a throttle, is divided alike.
 """
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -23,14 +21,17 @@ COUNTED: dict[ClientKind, str] = {"produce": "client.produce.acked", "consume": 
 QUANTILES = (0.5, 0.99, 0.999)
 
 
+def calm_us(run: RunSeries) -> int:
+    """Return from when on the load ran alone before the move: when it was said to, else after the calibration."""
+    return run.event_us("load.before") or run.event_us("calibration.done") or 0
+
+
 def measure_clients(run: RunSeries, started: int, done: int | None) -> tuple[ClientView, ...]:
     """Return what the clients saw before, during and after the move; empty without clients. Without an end: no after.
 
-    *Before* begins when the load was said to be alone, else when the calibration was over: that is load as well.
     *After* ends where the partitions begin to move back.
     """
     views = []
-    begin = run.event_us("load.before") or run.event_us("calibration.done") or 0
     returned = run.event_us("return.started") or 2**62
     for kind in KINDS:
         latency, count = run.of_metric(f"client.{kind}.latency"), run.of_metric(COUNTED[kind])
@@ -38,7 +39,7 @@ def measure_clients(run: RunSeries, started: int, done: int | None) -> tuple[Cli
             continue
         # A second is reported at its end: the move's first second is the last one before, its last one is still during.
         edges: dict[Part, tuple[int, int]] = {
-            "before": (begin + US, started),
+            "before": (calm_us(run) + US, started),
             "during": (started + 1, 2**62 if done is None else done + US),
             "after": (2**62 if done is None else done + US + 1, returned),
         }
@@ -48,7 +49,7 @@ def measure_clients(run: RunSeries, started: int, done: int | None) -> tuple[Cli
 
 def _view(kind: ClientKind, part: Part, latency: pa.Table, count: pa.Table, first: int, last: int) -> ClientView:
     rows = _between(latency, first, last)
-    bucket = np.array([_microseconds(label) for label in rows["label"].to_pylist()], np.float64)
+    bucket = bucket_us(rows)
     p50, p99, p999 = (bucket_quantile(bucket, rows["value"].to_numpy(), q) for q in QUANTILES)
     rows_counted = _between(count, first, last)
     silences = [_silence_s(rows_counted, host) for host in sorted(set(rows_counted["host"].to_pylist()))]
@@ -58,8 +59,7 @@ def _view(kind: ClientKind, part: Part, latency: pa.Table, count: pa.Table, firs
 
 
 def bucket_quantile(bucket: Floats, count: Floats, quantile: float) -> float | None:
-    """Return the highest value of the bucket that holds the quantile, of buckets merged by their value; None when
-    empty."""
+    """Return the highest value of the bucket that holds the quantile; None without records."""
     total = float(np.sum(count))
     if total <= 0:
         return None
@@ -87,12 +87,12 @@ def _between(table: pa.Table, first: int, last: int) -> pa.Table:
     return table.filter(pc.and_(pc.greater_equal(table["us"], first), pc.less_equal(table["us"], last)))
 
 
-def _microseconds(label: str | None) -> float:
-    """Return a bucket's highest value. Raise ValueError for a label that is no number."""
+def bucket_us(rows: pa.Table) -> Floats:
+    """Return the highest value of each row's bucket. Raise ValueError for a label that is no number."""
     try:
-        return float(label or "")
-    except ValueError:
-        raise ValueError(f"a latency's label is {label!r}, not the highest value of its bucket in µs") from None
+        return np.array([float(label or "") for label in rows["label"].to_pylist()], np.float64)
+    except ValueError as error:
+        raise ValueError(f"a latency's label is not the highest value of its bucket in µs: {error}") from None
 
 
 LATE_BEFORE = 0.01
@@ -166,15 +166,14 @@ class _Acknowledgements:
         table = run.of_metric("client.produce.latency")
         rows = table.filter(pc.equal(table["host"], client))
         self.due: Micros = rows["us"].to_numpy()
-        self.bucket: Floats = np.array([float(label) for label in rows["label"].to_pylist()], np.float64)
+        self.bucket = bucket_us(rows)
         self.count: Floats = rows["value"].to_numpy()
         self.seconds: Micros = np.unique(self.due)
 
     def measure(self, window_s: float) -> ClientProtection:
         run, done = self.run, self.run.event_us("move.done")
-        calm = run.event_us("load.before") or run.event_us("calibration.done") or 0
         until = done or run.last_us() or self.started
-        before = self._within((calm, self.started))
+        before = self._within((calm_us(run), self.started))
         limit = self._limit(before)
         late = self._late(limit)
         control = run.event_us("control.started"), run.event_us("control.done")
@@ -194,16 +193,8 @@ class _Acknowledgements:
             return found
         span = back[0], back[1]
         arrived = self._arriving("return.in_flight", span, late, window_s)
-        return ClientProtection(
-            found.client,
-            found.limit_us,
-            found.before,
-            found.copying,
-            found.arriving,
-            found.windows,
-            self._sum(self._within(span) & ~arrived, late),
-            self._sum(arrived, late),
-        )
+        back_copying = self._sum(self._within(span) & ~arrived, late)
+        return replace(found, back_copying=back_copying, back_arriving=self._sum(arrived, late))
 
     def _within(self, span: Span) -> Flags:
         """Return the whole seconds of a span."""
@@ -217,8 +208,7 @@ class _Acknowledgements:
         return found
 
     def _limit(self, before: Flags) -> float | None:
-        """Return `P99_BACK` times the highest 99th percentile of any `P99_WINDOW_S` before the move; None with
-        fewer."""
+        """Return `P99_BACK` times the highest 99th percentile of any `P99_WINDOW_S` before; None with fewer."""
         seconds = self.seconds[before]
         found = []
         for end in seconds:
@@ -230,30 +220,23 @@ class _Acknowledgements:
 
     def _late(self, limit: float | None) -> Floats:
         """Return how many records of each second were late."""
-        counts = self.count * (self.bucket > (np.inf if limit is None else limit))
-        return self._by_second(counts)
+        return self._by_second(self.count * (self.bucket > (np.inf if limit is None else limit)))
 
     def _by_second(self, counts: Floats) -> Floats:
         places = np.searchsorted(self.seconds, self.due)
         return np.bincount(places, weights=counts, minlength=len(self.seconds)).astype(np.float64)
 
-    def _total(self) -> Floats:
-        return self._by_second(self.count)
-
     def _arriving(self, metric: str, span: Span, late: Floats, window_s: float) -> Flags:
-        """Return the seconds in which partitions arrive, and those after it until one is as before, a quota window at
-        most.
+        """Return the seconds in which partitions arrive, and those after it until one is as before.
 
-        A poll that lists fewer partitions than the one before it: they arrived in between. Clients notice it while the
-        controller's change is on its way, so the second before belongs to it as well.
+        These are a quota window at most. A poll that lists fewer partitions than the one before it: they arrived in
+        between. Clients notice it while the controller's change is on its way, so the second before counts as well.
         """
-        flying = self.run.gauge(metric, DRIVER)
-        inside = (flying.t >= span[0]) & (flying.t <= span[1] + US)
-        t, value = flying.t[inside], flying.value[inside]
-        fell = np.flatnonzero(np.diff(value) < 0)
-        spans = [(int(t[i]) - US, int(t[i + 1])) for i in fell]
+        flying = self.run.gauge(metric, DRIVER).between(span[0], span[1] + US)
+        fell = np.flatnonzero(np.diff(flying.value) < 0)
+        spans = [(int(flying.t[i]) - US, int(flying.t[i + 1])) for i in fell]
         found = self._touched(spans)
-        ordinary = late <= LATE_BEFORE * self._total()
+        ordinary = late <= LATE_BEFORE * self._by_second(self.count)
         for _begin, end in spans:
             after = np.flatnonzero((self.seconds - US >= end) & (self.seconds <= end + window_s * US))
             for second in after:
@@ -275,7 +258,7 @@ class _Acknowledgements:
 
     def _windows(self, copying: Flags, late: Floats, window_s: float) -> tuple[LateWindow, ...]:
         """Return every window of consecutive seconds of copying: a quota window, or as many as there are together."""
-        total, found, longest = self._total(), list[LateWindow](), int(window_s)
+        total, found, longest = self._by_second(self.count), list[LateWindow](), int(window_s)
         for first, last in _runs(self.seconds, copying):
             length = min(longest, last - first + 1)
             for begin in range(first, last - length + 2):

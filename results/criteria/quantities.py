@@ -1,6 +1,9 @@
 """Constants of measuring, and quantities in the form that the terminal, the store and the report share."""
 
+from collections.abc import Mapping
+
 from results.contract.move import SAMPLE_S, WINDOW_SAMPLES
+from results.contract.verdict import Direction
 
 US = 1_000_000
 """Microseconds in a second."""
@@ -16,6 +19,8 @@ READING_S = 0.05
 """Longest time that one reading of all logs of a host takes: it is a part of the window between two readings."""
 DRIVER = "driver"
 """The host that the samples of the process that runs an experiment name."""
+NIC_BYTES: Mapping[Direction, str] = {"transmit": "nic.tx.bytes", "receive": "nic.rx.bytes"}
+"""The metric that counts what a NIC carried in a direction."""
 
 
 def rate(bytes_per_s: float) -> str:

@@ -8,7 +8,6 @@ the move is done. Windows are judged within one phase.
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
 
 import numpy as np
 
@@ -19,7 +18,7 @@ from results.criteria.model import allowed, bound_of
 from results.criteria.phase_directions import BACKOFF_S
 from results.criteria.quantities import READING_S, SECOND_S, US
 from results.criteria.sensor import predicted
-from results.criteria.series import Floats, Micros, RunEvent, RunSeries, Series
+from results.criteria.series import Floats, RunSeries, Series
 from results.criteria.windows import Windows, counted, longest_gap_s, windows, windows_within
 
 EDGES = (
@@ -66,7 +65,7 @@ def phases(run: RunSeries, move: Move, started_us: int, watched_us: int) -> tupl
 
     for event in edges:
         if event.us < started_us:
-            quota = _rate(event, quota)
+            quota = event.number("rate_bytes_per_s") or quota
             continue
         if event.kind == "throttle.in_force" and not changing:
             continue
@@ -77,7 +76,7 @@ def phases(run: RunSeries, move: Move, started_us: int, watched_us: int) -> tupl
         if event.kind == "throttle.changing":
             changing = True
         elif event.kind == "throttle.in_force":
-            changing, quota = False, _rate(event, quota)
+            changing, quota = False, event.number("rate_bytes_per_s") or quota
         elif event.kind == "broker.leaving":
             down, known = down + 1, False
         elif event.kind == "broker.back":
@@ -86,11 +85,6 @@ def phases(run: RunSeries, move: Move, started_us: int, watched_us: int) -> tupl
     if not ended:
         close(watched_us, last=True)
     return tuple(found)
-
-
-def _rate(event: RunEvent, otherwise: float) -> float:
-    rate = event.detail.get("rate_bytes_per_s")
-    return float(rate) if isinstance(rate, int | float) and not isinstance(rate, bool) else otherwise
 
 
 KAFKA_RATE = {
@@ -152,13 +146,12 @@ class RateMeasurer:
             second_window=second,
             settled_bytes_per_s=float(np.mean(settled.rate)) if len(settled.bytes) else None,
             settled_s=float(settled.start[-1] - settled.start[0]) / US if len(settled.bytes) else 0.0,
-            all=self._all(series, span, host, direction),
+            all=self._opening(series, len(series) - 1, span, host, direction) if len(series) > 1 else None,
         )
 
-    def _all(self, series: Series, span: PhaseSpan, host: str, direction: Direction) -> ByteWindow | None:
-        if len(series) < 2:
-            return None
-        ends, grown = (series.t[:1], series.t[-1:]), series.value[-1:] - series.value[:1]
+    def _opening(self, series: Series, last: int, span: PhaseSpan, host: str, direction: Direction) -> ByteWindow:
+        """Return the window from the beginning of a span to its reading `last`."""
+        ends, grown = (series.t[:1], series.t[last : last + 1]), series.value[last : last + 1] - series.value[:1]
         # What was read before a move began is what there was at its beginning.
         begin = np.array([max(span.begin_us, int(series.oldest[0]))])
         elapsed = (ends[1] - begin) / US
@@ -171,7 +164,7 @@ class RateMeasurer:
         series = self.run.flow_bytes(flows) if flows else None
         if series is None or len(series) == 0:
             return np.zeros(len(found.bytes))
-        return _at(series, found.end) - _at(series, found.start)
+        return series.at(found.end) - series.at(found.start)
 
     def _worst(
         self, judged: Windows, in_sync: Floats, span: PhaseSpan, host: str, direction: Direction
@@ -184,7 +177,7 @@ class RateMeasurer:
             over = judged.bytes - np.array([allowed(bound, float(b)) for b in in_sync])
         return self._window(judged, int(np.argmax(over)), in_sync)
 
-    def _window(self, found: Any, index: int, in_sync: Floats) -> ByteWindow:
+    def _window(self, found: Windows, index: int, in_sync: Floats) -> ByteWindow:
         start_s = (int(found.start[index]) - self.started) / US
         return ByteWindow(float(found.bytes[index]), float(found.elapsed_s[index]), start_s, float(in_sync[index]))
 
@@ -193,14 +186,7 @@ class RateMeasurer:
     ) -> tuple[ByteWindow | None, ByteWindow | None, Windows]:
         """Return the first window, the second, and that with all that begin within a window's time after it."""
         later = int(np.searchsorted(series.t, span.begin_us + round(self.move.window_s * US)))
-        first = None
-        if 0 < later < len(series):
-            ends = series.t[:1], series.t[later : later + 1]
-            grown = series.value[later : later + 1] - series.value[:1]
-            # What was read before a move began is what there was at its beginning.
-            opening = Windows(np.array([span.begin_us]), ends[1], (ends[1] - span.begin_us) / US, grown)
-            in_sync = self._in_sync(Windows(*ends, opening.elapsed_s, grown), host, direction)
-            first = self._window(opening, 0, in_sync)
+        first = self._opening(series, later, span, host, direction) if 0 < later < len(series) else None
         whole = windows(series.cut(later, len(series) - 1), self.move.window_s)
         settled = whole.cut(whole.start < whole.start[:1] + round(self.move.window_s * US))
         second = self._window(settled, 0, self._in_sync(settled, host, direction)) if len(settled.bytes) else None
@@ -258,7 +244,7 @@ class RateMeasurer:
         for flow in (flows, control):
             grown = self.run.flow_bytes(flow) if flow else None
             if grown is not None and len(grown):
-                logs += float(grown.value[-1] - _at(grown, np.array([self.started]))[0])
+                logs += float(grown.value[-1] - grown.at(np.array([self.started]))[0])
         if len(count) < begin + 2 or logs <= 0:
             return None
         return counted(count.value[begin:]) / logs or None
@@ -266,8 +252,7 @@ class RateMeasurer:
     def _kafka(
         self, series: Series, span: PhaseSpan, host: str, direction: Direction, refetched: float
     ) -> SensorReadings:
-        """Return Kafka's byte-rate in the steady part over what its sensor should read of logs that grow so, on
-        average."""
+        """Return Kafka's byte-rate in the steady part over what its sensor should read of such logs, on average."""
         polls = self.run.gauge(KAFKA_RATE[direction], host)
         begin, end = self.steady_span(int(series.t[-1]), span)
         inside, spanned_s = (polls.t >= begin) & (polls.t <= end), self.move.window_s - self.move.sample_s
@@ -277,7 +262,7 @@ class RateMeasurer:
             begin, spanned_s = span.begin_us + round(early_s * US), early_s - self.move.sample_s
             inside = (polls.t >= begin) & (polls.t <= int(series.t[-1]))
         t, readings = polls.t[inside], polls.value[inside]
-        grown = _at(series, t[-1:]) - _at(series, t[:1]) if len(t) > 1 else np.zeros(1)
+        grown = series.at(t[-1:]) - series.at(t[:1]) if len(t) > 1 else np.zeros(1)
         if len(t) < KAFKA_POLLS or grown[0] <= 0:
             return SensorReadings(None, len(t), 0.0, 0.0)
         rate = float(grown[0]) / (int(t[-1] - t[0]) / US)
@@ -368,9 +353,3 @@ def _from_start(series: Series, started: int) -> Series:
         np.concatenate([start, series.oldest]),
         np.concatenate([[0.0], series.value]),
     )
-
-
-def _at(series: Series, instants: Micros) -> Floats:
-    """Return the last value at or before each instant, 0 before the first."""
-    at = np.searchsorted(series.t, instants, side="right") - 1
-    return np.where(at >= 0, series.value[np.maximum(at, 0)], 0.0)

@@ -9,9 +9,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from results.contract.manifest import Manifest
+from results.contract.network import payload_rates
 from results.contract.relocation import Relocation, Sent, formula_seconds
 from results.contract.verdict import DIRECTIONS, Direction
-from results.criteria.cluster_measures import machine_load, most_at_once, nic_use
+from results.criteria.cluster_measures import machine_load, most_in_flight, nic_uses
 from results.criteria.measures import (
     P99_BACK,
     P99_CHANCE,
@@ -22,11 +23,10 @@ from results.criteria.measures import (
     NicTotals,
     RelocationMeasures,
     StoreRequests,
-    nothing_measured,
 )
-from results.criteria.protection_measures import bucket_quantile, measure_clients
+from results.criteria.protection_measures import bucket_quantile, bucket_us, calm_us, measure_clients
 from results.criteria.quantities import GAP_S, QUOTA_WINDOW_S, US
-from results.criteria.series import Floats, RunSeries, Series
+from results.criteria.series import RunSeries, Series
 from results.criteria.windows import counted, counted_between, longest_gap_s
 
 REQUESTS, DEVICE_READ = "s3.requests", "io.read_bytes"
@@ -42,31 +42,18 @@ def measure_relocation(manifest: Manifest, run: RunSeries) -> MoveMeasures:
     asked = manifest.relocation
     started, done = run.event_us("move.started"), run.event_us("move.done")
     if started is None:
-        return nothing_measured(relocation=NOTHING)
+        return MoveMeasures(relocation=NOTHING)
     until = done or run.last_us() or started
-    calm = _calm_us(run)
-    most = [most_at_once(run, metric, started, until) for metric in ("move.listed", "move.in_flight")]
-    uses = tuple(nic_use(run, manifest.nics, host, way, started, until) for host in asked.brokers for way in DIRECTIONS)
+    calm = calm_us(run)
+    uses = nic_uses(run, manifest.nics, asked.brokers, started, until)
     return MoveMeasures(
         started_us=started,
-        throttled_s=None,
         done_s=None if done is None else (done - started) / US,
-        kip73_s=0.0,
-        kip73_ratio=None,
-        rates=(),
-        quotas=(),
-        conservation=(),
-        controls=(),
         load=machine_load(run, started, until, QUOTA_WINDOW_S),
         clients=measure_clients(run, started, done),
-        burden=Burden(next((each for each in most if each is not None), None), uses, None, None),
+        burden=Burden(most_in_flight(run, started, until), uses, None, None),
         relocation=_relocated(run, manifest, asked, calm, started, until),
     )
-
-
-def _calm_us(run: RunSeries) -> int:
-    """Return from when on the load ran alone before the move."""
-    return run.event_us("load.before") or run.event_us("calibration.done") or 0
 
 
 def _relocated(
@@ -91,24 +78,21 @@ def _relocated(
         p99_back_s=p99.back_s,
         p99_never=p99.never,
         device_bytes=_total([run.gauge(DEVICE_READ, host) for host in asked.brokers], *cold),
-        store_bytes=_total([_counter(run, manifest, host, "transmit") for host in asked.stores], *cold),
+        store_bytes=_total([run.nic_bytes(manifest.nics, host, "transmit") for host in asked.stores], *cold),
     )
 
 
 def _nic(
     run: RunSeries, manifest: Manifest, host: str, direction: Direction, calm: int, started: int, until: int
 ) -> NicTotals:
-    series = _counter(run, manifest, host, direction)
+    series = run.nic_bytes(manifest.nics, host, direction)
     if len(series) == 0:
         return NicTotals(host, direction, None, None, None, None)
     after = int(np.searchsorted(series.t, until, side="left"))
     first = max(int(np.searchsorted(series.t, started, side="right")) - 1, 0)
     covered_s = (int(series.t[after]) - int(series.t[first])) / US if after < len(series) else None
-    quiet = np.flatnonzero((series.t >= calm) & (series.t <= started))
-    before = None
-    if len(quiet) > 1:
-        part = series.cut(int(quiet[0]), int(quiet[-1]))
-        before = counted(part.value) / ((int(part.t[-1]) - int(part.t[0])) / US)
+    quiet = series.between(calm, started)
+    before = counted(quiet.value) / quiet.seconds if len(quiet) > 1 else None
     gap_s = longest_gap_s(series.t, started, until)
     following = counted(series.cut(after, after + 1).value) if after + 1 < len(series) else 0.0
     return NicTotals(host, direction, counted_between(series, started, until), covered_s, before, gap_s, following)
@@ -122,10 +106,10 @@ def received_by_stores(manifest: Manifest, run: RunSeries) -> tuple[NicTotals, .
     started = run.event_us("move.started")
     if manifest.relocation is None or started is None:
         return ()
-    calm = _calm_us(run)
+    calm = calm_us(run)
     found = []
     for host in manifest.relocation.stores:
-        readings = _counter(run, manifest, host, "receive").t
+        readings = run.nic_bytes(manifest.nics, host, "receive").t
         if len(readings) > 0 and int(readings[-1]) > started:
             found.append(_nic(run, manifest, host, "receive", calm, started, int(readings[-1])))
     return tuple(found)
@@ -159,13 +143,12 @@ def _requests(
 
 def _longest_ack(latency: pa.Table, started: int, until: int) -> float | None:
     rows = latency.filter(pc.and_(pc.greater(latency["us"], started), pc.less_equal(latency["us"], until + US)))
-    return float(np.max(_buckets(rows))) if rows.num_rows else None
+    return float(np.max(bucket_us(rows))) if rows.num_rows else None
 
 
 @dataclass(frozen=True, slots=True)
 class _Quantiles:
-    """The highest 99th percentile before the move, and when the last window had ended that was above; `never` as in
-    `RelocationMeasures.p99_never`."""
+    """The highest 99th percentile before the move, when it was last above, and `RelocationMeasures.p99_never`."""
 
     before_us: float | None = None
     back_s: float | None = None
@@ -187,7 +170,7 @@ def _p99(latency: pa.Table, calm: int, started: int, settled_s: float, asked_us:
     if rows.num_rows == 0:
         return _Quantiles()
     second = (rows["us"].to_numpy() - started) // US
-    bucket, count = _buckets(rows), rows["value"].to_numpy()
+    bucket, count = bucket_us(rows), rows["value"].to_numpy()
     first, last = int(np.min(second)), int(np.max(second))
     found = {
         end: bucket_quantile(bucket[inside], count[inside], 0.99)
@@ -211,16 +194,6 @@ def _p99(latency: pa.Table, calm: int, started: int, settled_s: float, asked_us:
     apart = [(len(each) + P99_WINDOW_S - 1) // P99_WINDOW_S for each in (before, after)]  # they share no second
     never = bool(after) and all(after) and math.comb(sum(apart), apart[0]) >= 1 / P99_CHANCE
     return _Quantiles(max(before), None if above[-1] == last else float(above[-1] + 1), never)
-
-
-def _buckets(rows: pa.Table) -> Floats:
-    return np.array([float(label) for label in rows["label"].to_pylist()], np.float64)
-
-
-def _counter(run: RunSeries, manifest: Manifest, host: str, direction: Direction) -> Series:
-    """Return the bytes that a host's measured NICs counted; empty where it has none."""
-    devices = [nic.device for nic in manifest.nics if nic.host == host and nic.direction == direction]
-    return run.gauge("nic.tx.bytes" if direction == "transmit" else "nic.rx.bytes", host, devices)
 
 
 def _total(counters: list[Series], begun: int | None, ended: int | None) -> float | None:
@@ -255,9 +228,7 @@ def copied_bytes(asked: Relocation, measures: MoveMeasures) -> float | None:
 
 
 def most_copied_bytes(asked: Relocation, measures: MoveMeasures) -> float | None:
-    """Return NIC bytes that brokers received from anything but the stores, the load's included.
-
-    The result is None when a part is not known.
+    """Return NIC bytes that brokers received from anything but the stores, the load's included; None: not known.
 
     No copy between brokers was larger, however little the load took meanwhile.
     """
@@ -304,21 +275,18 @@ def _beyond_load(signed: Iterable[tuple[int, NicTotals]]) -> float | None:
 
 def formula(manifest: Manifest, asked: Relocation, *, whole: bool) -> float | None:
     """Log size ÷ NIC, with the whole logs or with what lay on disks; None when a part is not known."""
-    carries: dict[tuple[str, Direction], float | None] = {
-        (nic.host, nic.direction): nic.payload_bytes_per_s for nic in manifest.nics
-    }
     sizes: list[tuple[Sent, int]] = []
     for sent in asked.sent:
         found = sent.total_bytes if whole else sent.local_bytes
         if found is None:
             return None
         sizes.append((sent, found))
-    return formula_seconds(sizes, carries)
+    return formula_seconds(sizes, payload_rates(manifest.nics))
 
 
 def nic_share(manifest: Manifest, measures: MoveMeasures) -> float | None:
     """Return the mean of the busiest NIC over the move, as a share of what it was measured to carry."""
-    carries = {(nic.host, nic.direction): nic.payload_bytes_per_s for nic in manifest.nics}
+    carries = payload_rates(manifest.nics)
     found = [
         use.mean_bytes_per_s / rate
         for use in (measures.burden.nics if measures.burden else ())

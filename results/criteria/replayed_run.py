@@ -55,24 +55,19 @@ class ReplayedRun:
         return int(configs.get("min.insync.replicas", 1))
 
     def logs(self, host: str, instants: Micros) -> Iterator[tuple[str, int, Floats]]:
-        """Yield each partition of which a host had a log, with the log's bytes at these instants; 0 without a log."""
-        table = self.series.of_metric("log.bytes")
-        table = table.filter(pc.equal(table["host"], host))
-        frame = zip(*(table[name].to_pylist() for name in ("topic", "partition", "us", "value")), strict=True)
-        place = {int(us): index for index, us in enumerate(instants)}
-        found: dict[tuple[str, int], Floats] = {}
-        for topic, partition, us, value in frame:
-            if us in place:
-                found.setdefault((topic, partition), np.zeros(len(instants)))[place[us]] = value
-        for (topic, partition), sizes in sorted(found.items()):
+        """Yield each partition of which a host had a log, with its bytes at these instants; 0 without one."""
+        for (topic, partition), (t, bytes_) in self.series.logs_of(host).items():
+            here = np.isin(t, instants)
+            sizes = np.zeros(len(instants))
+            sizes[np.searchsorted(instants, t[here])] = bytes_[here]
             yield topic, partition, sizes
 
     def log_between(self, host: str, topic: str, partition: int, begin_us: int, end_us: int) -> tuple[Micros, Floats]:
         """Return the readings of one log on a host between two instants: their times and bytes."""
         nothing = np.zeros(0, np.int64), np.zeros(0)
         t, bytes_ = self.series.logs_of(host).get((topic, partition), nothing)
-        between = (t >= begin_us) & (t <= end_us)
-        return t[between], bytes_[between]
+        log = Series(t, t, bytes_).between(begin_us, end_us)
+        return log.t, log.value
 
     def events(self, *kinds: str, name: str | None = None) -> list[dict[str, Any]]:
         """Return the events of these kinds in order of time, each with `us`, `kind`, `name` and `detail`."""

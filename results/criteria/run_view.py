@@ -7,7 +7,7 @@ from results.contract.aliases import criteria_of_experiment
 from results.contract.manifest import Manifest
 from results.contract.move import Move
 from results.contract.relocation import Relocation
-from results.criteria.measures import MoveMeasures, nothing_measured
+from results.criteria.measures import MoveMeasures
 from results.criteria.move_measures import measure_move
 from results.criteria.relocation_measures import measure_relocation
 from results.criteria.series import RunSeries
@@ -44,7 +44,7 @@ class RunView:
         if self.manifest.relocation is not None:
             return measure_relocation(self.manifest, self.series)
         if self.judged_by_end:
-            return nothing_measured()
+            return MoveMeasures()
         return measure_move(self.manifest, self.series)
 
     @property

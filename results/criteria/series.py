@@ -13,11 +13,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from results.contract.move import Flow
+from results.contract.network import NicMeasurement
 from results.contract.schema import EVENTS, SAMPLES, conform
 from results.contract.untrusted import parse_json
+from results.contract.verdict import Direction
+from results.criteria.quantities import NIC_BYTES, US
 
 Micros = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
+Logs = dict[tuple[str, int], tuple[Micros, Floats]]
+"""Topic and partition → instants and values."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +45,35 @@ class Series:
         part = slice(first, last + 1)
         return Series(self.t[part], self.oldest[part], self.value[part])
 
+    def between(self, start_us: int, end_us: int) -> "Series":
+        """Return the readings from start to end, both included."""
+        first, end = np.searchsorted(self.t, start_us), np.searchsorted(self.t, end_us, side="right")
+        return self.cut(int(first), int(end) - 1)
+
+    def at(self, instants: Micros) -> Floats:
+        """Return the last value at or before each instant; 0 before the first."""
+        return at_instants(self.t, self.value, instants)
+
+    @property
+    def seconds(self) -> float:
+        """Return the time from the first reading to the last."""
+        return (int(self.t[-1]) - int(self.t[0])) / US
+
+
+def at_instants(t: Micros, value: Floats, instants: Micros) -> Floats:
+    """Return the last of these values at or before each instant; 0 before the first."""
+    at = np.searchsorted(t, instants, side="right") - 1
+    return np.where(at >= 0, value[np.maximum(at, 0)], 0.0) if len(t) else np.zeros(len(instants))
+
+
+def by_partition(rows: pa.Table) -> Logs:
+    """Return instants and values of each partition, both in order of time."""
+    rows = rows.sort_by([("topic", "ascending"), ("partition", "ascending"), ("us", "ascending")])
+    t, value = rows["us"].to_numpy(), rows["value"].to_numpy()
+    keys = list(zip(rows["topic"].to_pylist(), rows["partition"].to_pylist(), strict=True))
+    starts = [i for i in range(len(keys)) if i == 0 or keys[i] != keys[i - 1]]
+    return {keys[a]: (t[a:b], value[a:b]) for a, b in zip(starts, [*starts[1:], len(keys)], strict=False)}
+
 
 class RunEvent(NamedTuple):
     """An event; `detail` is empty when it was no JSON object."""
@@ -48,6 +82,11 @@ class RunEvent(NamedTuple):
     kind: str
     host: str | None
     detail: Mapping[str, Any]
+
+    def number(self, name: str) -> float | None:
+        """Return a number of the detail; None for anything else."""
+        value = self.detail.get(name)
+        return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
 
 
 class RunSeries:
@@ -58,7 +97,7 @@ class RunSeries:
         self._samples = table.append_column("us", pc.cast(table["ts"], pa.int64()))
         self._events = conform(events, EVENTS, "events")
         self._metrics: dict[str, pa.Table] = {}
-        self._logs: dict[str, tuple[Micros, dict[tuple[str, int], tuple[Micros, Floats]]]] = {}
+        self._logs: dict[str, Logs] = {}
         self._looked: dict[str, Micros] = {}
         self._led: dict[tuple[str, int], list[tuple[int, str]]] | None = None
 
@@ -103,6 +142,11 @@ class RunSeries:
         value = np.bincount(where, weights=chosen["value"].to_numpy(), minlength=len(instants))
         return Series(instants, instants, value.astype(np.float64))
 
+    def nic_bytes(self, nics: Iterable[NicMeasurement], host: str, direction: Direction) -> Series:
+        """Return what a host's measured NICs counted in a direction; empty where none was measured."""
+        devices = [nic.device for nic in nics if (nic.host, nic.direction) == (host, direction)]
+        return self.gauge(NIC_BYTES[direction], host, devices)
+
     def last_us(self) -> int | None:
         """Return the instant of the last sample of the run."""
         return pc.max(self._samples["us"]).as_py()  # type: ignore[no-any-return]
@@ -123,45 +167,46 @@ class RunSeries:
         oldest = np.min([p.t[i] for p, i in zip(parts, at, strict=True)], axis=0)
         return Series(grid, oldest, np.sum([p.value[i] for p, i in zip(parts, at, strict=True)], axis=0))
 
-    def logs_of(self, host: str) -> Mapping[tuple[str, int], tuple[Micros, Floats]]:
-        """Return instants and bytes of each log of a host, by topic and partition."""
-        return self._host_logs(host)[1]
+    def logs_of(self, host: str) -> Logs:
+        """Return instants and bytes of each log of a host."""
+        if host not in self._logs:
+            table = self.of_metric("log.bytes")
+            self._logs[host] = by_partition(table.filter(pc.equal(table["host"], host)))
+        return self._logs[host]
 
     def looked(self, host: str) -> Micros:
-        """Return the instants at which a host was sampled, with logs or without."""
-        return self._looks(host)
+        """Return when a host was sampled. Without a log there is no reading of one, but its NIC is read as well."""
+        if host not in self._looked:
+            metrics = pa.array(["log.bytes", *NIC_BYTES.values()], pa.string())
+            wanted = pc.and_(pc.is_in(self._samples["metric"], metrics), pc.equal(self._samples["host"], host))
+            self._looked[host] = np.unique(self._samples.filter(wanted)["us"].to_numpy())
+        return self._looked[host]
 
     def logs_grown(self, host: str, first_us: int, last_us: int) -> float:
         """Return what all logs of a host grew by between two instants; a deleted log counts up to its last reading."""
         total = 0.0
-        for t, value in self._host_logs(host)[1].values():
-            first, last = (int(np.searchsorted(t, us, side="right")) - 1 for us in (first_us, last_us))
-            if last >= 0:
-                total += float(value[last]) - (float(value[first]) if first >= 0 else 0.0)
+        for t, value in self.logs_of(host).values():
+            first, last = at_instants(t, value, np.array([first_us, last_us]))
+            total += float(last - first)
         return total
 
     def _at_follower(self, host: str, flows: Sequence[Flow]) -> Series:
-        instants, logs = self._host_logs(host)
-        if len(instants):
-            instants = self._looks(host)
+        logs = self.logs_of(host)
+        instants = self.looked(host) if logs else np.empty(0, np.int64)
         total = np.zeros(len(instants))
         for topic, partition, leader in {(f.topic, p, f.leader) for f in flows for p in f.partitions}:
             if (topic, partition) not in logs:
                 continue
             t, value = logs[topic, partition]
             gone = self._no_more_us(leader, topic, partition)
-            if (
-                gone is not None
-            ):  # another broker leads from here on: what is written now does not come from this leader
+            if gone is not None:  # another broker leads from here on: what is written then comes from that one
                 last = int(np.searchsorted(t, gone))
                 t, value = t[: last + 1], value[: last + 1]
-            at = np.searchsorted(t, instants, side="right") - 1
-            total += np.where(at >= 0, value[np.maximum(at, 0)], 0.0)  # absent before its first reading: no bytes
+            total += at_instants(t, value, instants)  # absent before its first reading: no bytes
         return Series(instants, instants, total)
 
     def _no_more_us(self, leader: str, topic: str, partition: int) -> int | None:
-        """Return from when on the host is known not to lead: its log is gone, or another one was seen to lead after
-        it."""
+        """Return when it was first seen that the host leads no more: its log is gone, or another host leads."""
         ends = self._gone_us(leader, topic, partition), self._lost_us(leader, topic, partition)
         return min((us for us in ends if us is not None), default=None)
 
@@ -178,35 +223,12 @@ class RunSeries:
 
     def _gone_us(self, host: str, topic: str, partition: int) -> int | None:
         """Return when the host was first read without a log that it had had; None while it has it, or never had it."""
-        _, logs = self._host_logs(host)
+        logs = self.logs_of(host)
         if (topic, partition) not in logs:
             return None
-        looks, last = self._looks(host), logs[topic, partition][0][-1]
+        looks, last = self.looked(host), logs[topic, partition][0][-1]
         after = int(np.searchsorted(looks, last, side="right"))
         return int(looks[after]) if after < len(looks) else None
-
-    def _looks(self, host: str) -> Micros:
-        """Return when a host was read. Without a log there is no reading of one, but its NIC is read as well."""
-        if host not in self._looked:
-            metrics = pa.array(["log.bytes", "nic.tx.bytes", "nic.rx.bytes"], pa.string())
-            wanted = pc.and_(pc.is_in(self._samples["metric"], metrics), pc.equal(self._samples["host"], host))
-            self._looked[host] = np.unique(self._samples.filter(wanted)["us"].to_numpy())
-        return self._looked[host]
-
-    def _host_logs(self, host: str) -> tuple[Micros, dict[tuple[str, int], tuple[Micros, Floats]]]:
-        if host not in self._logs:
-            wanted = pc.and_(pc.equal(self._samples["metric"], "log.bytes"), pc.equal(self._samples["host"], host))
-            rows = self._samples.filter(wanted).sort_by(
-                [("topic", "ascending"), ("partition", "ascending"), ("us", "ascending")]
-            )
-            t, value = rows["us"].to_numpy(), rows["value"].to_numpy()
-            topics, partitions = rows["topic"].to_pylist(), rows["partition"].to_pylist()
-            keys = list(zip(topics, partitions, strict=True))
-            starts = [i for i in range(len(keys)) if i == 0 or keys[i] != keys[i - 1]]
-            ends = [*starts[1:], len(keys)] if keys else []
-            logs = {keys[a]: (t[a:b], value[a:b]) for a, b in zip(starts, ends, strict=True)}
-            self._logs[host] = (np.unique(t), logs)
-        return self._logs[host]
 
 
 def _object(text: str) -> Mapping[str, Any]:

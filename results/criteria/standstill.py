@@ -38,8 +38,8 @@ def move_spans(run: RunView) -> list[Span]:
     return [(start, start + round(max(ends) * US) if ends else run.series.last_us() or start)]
 
 
-def highest_share(series: Series, spans: Sequence[Span], over_s: float = OVER_S) -> float | None:
-    """Return the highest share of the time that a counter of seconds counted, over windows of `over_s` or more. Pure.
+def highest_share(series: Series, spans: Sequence[Span]) -> float | None:
+    """Return the highest share of the time that a counter of seconds counted, over windows of `OVER_S` or more.
 
     Windows lie within one span. A shorter span is one window, unless it is shorter than a quota window: then it says
     little. None without such a span. A counter that goes back has begun again with its broker.
@@ -47,7 +47,7 @@ def highest_share(series: Series, spans: Sequence[Span], over_s: float = OVER_S)
     found = []
     for part in (part for span in spans for part in between(series, span)):
         t, total = part.t / US, np.concatenate([[0.0], np.cumsum(np.maximum(np.diff(part.value), 0.0))])
-        last = np.searchsorted(t, t + over_s)
+        last = np.searchsorted(t, t + OVER_S)
         pairs = [(i, int(j)) for i, j in enumerate(last) if j < len(t)]
         if not pairs and t[-1] - t[0] >= QUOTA_WINDOW_S - LOOK_S:
             pairs = [(0, len(t) - 1)]
@@ -57,9 +57,9 @@ def highest_share(series: Series, spans: Sequence[Span], over_s: float = OVER_S)
 
 def between(series: Series, span: Span) -> Iterator[Series]:
     """Yield the readings of a span, if there are two or more."""
-    inside = np.flatnonzero((series.t >= span[0]) & (series.t <= span[1]))
-    if len(inside) > 1:
-        yield series.cut(int(inside[0]), int(inside[-1]))
+    part = series.between(*span)
+    if len(part) > 1:
+        yield part
 
 
 MACHINE = "machine"
@@ -84,14 +84,10 @@ def was_read(run: RunView, metric: str) -> bool:
 
 def pressure(run: RunView, metric: str) -> Pressure:
     """Return the pressure of a run's move."""
-    return _pressure(run.series, metric, move_spans(run))
-
-
-def _pressure(run: RunSeries, metric: str, spans: list[Span]) -> Pressure:
-    series = run.gauge(metric, MACHINE)
+    series, spans = run.series.gauge(metric, MACHINE), move_spans(run)
     gaps = [longest_gap_s(series.t, *span) for span in spans]
     share = highest_share(series, spans)
-    seen = any(((series.t >= begin) & (series.t <= end)).sum() > 1 for begin, end in spans)
+    seen = any(len(series.between(*span)) > 1 for span in spans)
     return Pressure(share, max((gap for gap in gaps if gap is not None), default=None), share is None and seen)
 
 
@@ -175,7 +171,7 @@ def _of_host(run: RunSeries, host: str, spans: Sequence[Span]) -> JvmMeasures:
     gaps = [longest_gap_s(seen.t, *span) for span in spans]
     return JvmMeasures(
         host,
-        readings=sum(int(np.count_nonzero((seen.t >= begin) & (seen.t <= end))) for begin, end in spans),
+        readings=sum(len(seen.between(*span)) for span in spans),
         longest_gap_s=max((gap for gap in gaps if gap is not None), default=None),
         paused=highest_share(paused, spans),
         collecting=highest_share(collecting, spans),

@@ -11,7 +11,7 @@ from typing import Any
 
 from results.contract.manifest import Manifest
 from results.contract.steps import State, asked
-from results.criteria.measures import MoveMeasures, PollAgreement, StepMeasures, StepObservation, nothing_measured
+from results.criteria.measures import MoveMeasures, PollAgreement, StepMeasures, StepObservation
 from results.criteria.series import RunEvent, RunSeries
 
 LOG, DESCRIBED, LISTED = "trace.log", "trace.described", "trace.listed"
@@ -40,7 +40,7 @@ def measure_steps(manifest: Manifest, run: RunSeries) -> MoveMeasures:
         for place, number, e, first, last in asked(manifest.steps.steps)
     )
     polled = tuple(_polled(kind, run.events_of((kind,)), spans) for kind in (DESCRIBED, LISTED))
-    return nothing_measured(steps=StepMeasures(found, polled))
+    return MoveMeasures(steps=StepMeasures(found, polled))
 
 
 def timelines(events: Sequence[RunEvent]) -> Timelines:
@@ -86,19 +86,13 @@ def _polled(kind: str, events: Sequence[RunEvent], spans: Timelines) -> PollAgre
 def _same(kind: str, logged: State, answered: State) -> bool:
     if answered.gone or logged.gone:
         return answered.gone and logged.gone
-    if kind == LISTED:
-        if not answered.adding and not answered.removing:
-            return not logged.adding and not logged.removing
-        return all(
-            set(a) == set(b)
-            for a, b in (
-                (logged.replicas, answered.replicas),
-                (logged.adding, answered.adding),
-                (logged.removing, answered.removing),
-            )
-        )
-    return (
-        set(logged.replicas) == set(answered.replicas)
-        and set(logged.isr) == set(answered.isr)
-        and (logged.leader, logged.leader_epoch) == (answered.leader, answered.leader_epoch)
-    )
+    if kind == DESCRIBED:
+        led = (logged.leader, logged.leader_epoch) == (answered.leader, answered.leader_epoch)
+        return led and _alike(logged, answered, "replicas", "isr")
+    if not answered.adding and not answered.removing:
+        return not logged.adding and not logged.removing
+    return _alike(logged, answered, "replicas", "adding", "removing")
+
+
+def _alike(one: State, other: State, *names: str) -> bool:
+    return all(set(getattr(one, name)) == set(getattr(other, name)) for name in names)

@@ -31,18 +31,17 @@ class Windows:
 
 def windows(series: Series, at_least_s: float) -> Windows:
     """Return every window i..j of `series` with j the first instant at least `at_least_s` after what i contains."""
-    wanted = series.oldest + round(at_least_s * US)
-    j = np.searchsorted(series.t, wanted, side="left")
-    i = np.flatnonzero(j < len(series))
-    j = j[i]
-    elapsed = (series.t[j] - series.oldest[i]) / US
-    return Windows(series.t[i], series.t[j], elapsed, series.value[j] - series.value[i])
+    j = np.searchsorted(series.t, series.oldest + round(at_least_s * US), side="left")
+    return _windows(series, np.flatnonzero(j < len(series)), j)
 
 
 def windows_within(series: Series, at_most_s: float) -> Windows:
     """Return every window i..j of `series` with j the last instant at most `at_most_s` after what i contains."""
     j = np.searchsorted(series.t, series.oldest + round(at_most_s * US), side="right") - 1
-    i = np.flatnonzero(j > np.arange(len(series)))
+    return _windows(series, np.flatnonzero(j > np.arange(len(series))), j)
+
+
+def _windows(series: Series, i: Micros, j: Micros) -> Windows:
     j = j[i]
     elapsed = (series.t[j] - series.oldest[i]) / US
     return Windows(series.t[i], series.t[j], elapsed, series.value[j] - series.value[i])
@@ -71,11 +70,13 @@ def growth(series: Series, start_us: int, end_us: int) -> float | None:
 
     A series that begins after start grew from its first reading on.
     """
-    last = int(np.searchsorted(series.t, end_us, side="left"))
-    if last >= len(series):
-        return None
+    first, last = _around(series, start_us, end_us)
+    return float(series.value[last] - series.value[first]) if last < len(series) else None
+
+
+def _around(series: Series, start_us: int, end_us: int) -> tuple[int, int]:
     first = max(int(np.searchsorted(series.t, start_us, side="right")) - 1, 0)
-    return float(series.value[last] - series.value[first])
+    return first, int(np.searchsorted(series.t, end_us, side="left"))
 
 
 def counted(values: Floats) -> float:
@@ -85,22 +86,17 @@ def counted(values: Floats) -> float:
 
 
 def counted_between(series: Series, start_us: int, end_us: int) -> float | None:
-    """Return what a counter counted from the last reading at or before start to the first at or after end; else
-    None."""
-    last = int(np.searchsorted(series.t, end_us, side="left"))
-    if last >= len(series):
-        return None
-    first = max(int(np.searchsorted(series.t, start_us, side="right")) - 1, 0)
-    return counted(series.cut(first, last).value)
+    """Return the same of a counter, which begins again at 0 with its broker."""
+    first, last = _around(series, start_us, end_us)
+    return counted(series.cut(first, last).value) if last < len(series) else None
 
 
 def trailing_mean_max(
     series: Series, start_us: int, end_us: int, window_s: float, spans: Sequence[tuple[int, int]] = ()
 ) -> float | None:
-    """Return highest mean of the readings of any window inside (start, end]; of all of them when none is that long.
+    """Return the highest mean of a window's readings inside (start, end]; of all of them when none is that long.
 
-    With `spans` (begin and end each) windows are those inside one of them. Made for gauges whose reading tells about
-    the second before it.
+    With `spans` (begin and end each) windows are those inside one of them. A reading tells of the second before it.
     """
     inside = (series.t > start_us) & (series.t <= end_us)
     t, value = series.t[inside], series.value[inside]

@@ -76,27 +76,19 @@ def at_least(now: int, of: int, failures: int, runs: int) -> float:
 BEFORE = 30
 """The number of a canary's readings before a change that are compared with those since."""
 SIGMAS = 4.0
-LIMITS: Mapping[str, tuple[float, float]] = {
-    "canary.nic": (0.03, 0.0),
-    "canary.transfer": (0.05, 0.0),
-    "canary.cpu": (0.10, 0.0),
-    "canary.memory": (1.0, 0.0),
-    "canary.fsync": (1.0, 0.0),
-    "canary.steal": (0.0, 0.02),
+LIMITS: Mapping[str, tuple[float, float, int]] = {
+    "canary.nic": (0.03, 0.0, -1),
+    "canary.transfer": (0.05, 0.0, 1),
+    "canary.cpu": (0.10, 0.0, 1),
+    "canary.memory": (1.0, 0.0, 1),
+    "canary.fsync": (1.0, 0.0, 1),
+    "canary.steal": (0.0, 0.02, 1),
 }
-"""Canary → the change, as a fraction of its level and on its own scale, up to which it does not count."""
-BAD: Mapping[str, int] = {
-    "canary.nic": -1,
-    "canary.transfer": 1,
-    "canary.cpu": 1,
-    "canary.memory": 1,
-    "canary.fsync": 1,
-    "canary.steal": 1,
-}
-"""Canary → where it goes when the machine gets worse. That of others is not known."""
+"""Canary → the change, as a fraction of its level and on its own scale, up to which it does not count; and where it
+goes when the machine gets worse (0: not known)."""
 CANARY_BY_CHANCE = 0.05
 """So many of the windows before may have lain as far off, for a reading to say anything."""
-OTHER_LIMIT = (0.10, 0.0)
+OTHER_LIMIT = (0.10, 0.0, 0)
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -201,10 +193,7 @@ def _edges(states: Sequence[SeriesState]) -> tuple[Ints, Ints]:
 
 
 def _newest(own: Bucket, states: Sequence[SeriesState]) -> dict[int, OpenChange]:
-    """Return the newest change of each series, where no user has acknowledged it.
-
-    A drift may have begun before these runs.
-    """
+    """Return each series' newest change that no user acknowledged; a drift may have begun before these runs."""
     found = {}
     for at, state in enumerate(states):
         newest = state.history.reported[-1] if state.history.reported else None
@@ -283,9 +272,7 @@ def _tonight(bucket: Bucket, canaries: Sequence[int], own: Bucket, at: int, said
     now, before = rows[nights == nights[-1]], rows[nights < nights[-1]][-MOST_RUNS:]
     failed = ""
     if own.metrics[at] == FAILED:
-        names = [
-            str(each) if each else None for each in own.failed.slice(int(own.runs.starts[at]), len(values)).to_pylist()
-        ]
+        names = own.failed.slice(int(own.runs.starts[at]), len(values)).to_pylist()
         earlier, tonight = ([parse_failures(names[row], values[row]) for row in part] for part in (before, now))
         if counted := counting(earlier, tonight):
             ran = sum(not each.isdisjoint(counted) for each in tonight)
@@ -331,18 +318,17 @@ def cause(bucket: Bucket, canaries: Sequence[int], own: Bucket, found: DetectedC
 
 
 def moved(metric: str, old: Floats, new: Floats, effect: float | None = None, *, worse: bool | None = None) -> bool:
-    """Return whether a canary's level changed: by more than its limit or, of a change that shall be explained
-    (`effect`, a fraction), by half as much at least; by more than its readings' own noise explains, and seldom so
-    before.
+    """Return whether a canary's level changed by more than its limit and its readings' own noise, and seldom so before.
 
-    With `worse` it is to explain a change for the worse, or for the better: a better machine makes nothing worse.
+    Of a change to be explained (`effect`, a fraction) half as much is enough. With `worse` it is one for the worse or
+    for the better: a better machine makes nothing worse.
     """
     if len(old) < 3 or not len(new):
         return False
     level, step = float(np.median(old)), float(np.median(new) - np.median(old))
-    if worse is not None and step * BAD.get(metric, 0) * (1 if worse else -1) < 0:
+    fraction, least, bad = LIMITS.get(metric, OTHER_LIMIT)
+    if worse is not None and step * bad * (1 if worse else -1) < 0:
         return False
-    fraction, least = LIMITS.get(metric, OTHER_LIMIT)
     if effect is not None and not least:
         fraction = min(fraction, abs(effect) / 2)
     sigma = 1.4826 * float(np.median(np.abs(old - level)))

@@ -25,14 +25,7 @@ EarlierValues = Mapping[tuple[str, str], Sequence[float]]
 
 def earlier_values(store: Store, scenarios: Collection[str], before: datetime) -> EarlierValues:
     """Return the newest values of these scenarios' runs that began before a time, each in its newest environment."""
-    there = values_table.paths(store)
-    try:
-        return _earlier_values(store, scenarios, before)
-    except FileNotFoundError:
-        # Nothing is locked here: another process that judges may have merged parts.
-        if values_table.paths(store) == there:
-            raise
-        return _earlier_values(store, scenarios, before)
+    return values_table.read_unlocked(store, lambda: _earlier_values(store, scenarios, before))
 
 
 def _earlier_values(store: Store, scenarios: Collection[str], before: datetime) -> EarlierValues:
@@ -53,7 +46,7 @@ def _earlier_values(store: Store, scenarios: Collection[str], before: datetime) 
     return found
 
 
-def in_doubt(value: float, earlier: Sequence[float], rule: ChangeRule | None = None) -> bool:
+def in_doubt(value: float, earlier: Sequence[float]) -> bool:
     """Return whether a value is so far from the earlier ones that more runs must tell whether it is a large change."""
     if len(earlier) < FEWEST_RUNS_TO_JUDGE:
         return False
@@ -62,5 +55,5 @@ def in_doubt(value: float, earlier: Sequence[float], rule: ChangeRule | None = N
     centre = float(np.median(scaled[:-1]))
     spread = np.sort(np.abs(scaled[:-1] - centre))[::-1]
     level = float(np.median(values[:-1]))
-    far = abs(value - level) >= (rule or ChangeRule()).large * abs(level)
+    far = abs(value - level) >= ChangeRule().large * abs(level)
     return far and abs(float(scaled[-1]) - centre) > TIMES * float(spread[len(earlier) // OUTLIERS])

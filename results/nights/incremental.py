@@ -258,8 +258,7 @@ LEARN_FROM = 1000
 
 
 def usual(runs: SeriesRuns) -> Ints:
-    """Return how many runs each series has a night, `MOST` at most: half of the nights on which it has any have no
-    more."""
+    """Return how many runs each series has a night, `MOST` at most: the median of the nights on which it has any."""
     there = np.isfinite(runs.values)
     owner = runs.owner[there]
     begins, counts = of_a_night(owner, night_of(runs.at[there]))

@@ -255,8 +255,7 @@ def _runs(values: DataFrame) -> dict[str, int]:
 def since(
     spark: SparkSession, values: DataFrame, about: list[SeriesInfo], before: Mapping[str, SeriesState]
 ) -> DataFrame:
-    """Return the runs that judging still needs: of a series that was judged before, those of its window and newer
-    ones."""
+    """Return the runs that judging still needs: of a series that was judged before, its window and newer ones."""
     place = f.concat("scenario", "environment").alias("place")
     rows = values.select("series", place, "metric", "better", "at", "run_id", "value", "failed")
     begin = [(each.series, before[each.series].since) for each in about if each.series in before]

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
@@ -44,14 +45,8 @@ def recent_values(
     `include_noisy` and `now` as for `night`.
     """
     wanted = [line.about.series for each in found for line in each.lines]
-    there = values_table.paths(store)
-    try:
-        return _drawn(spark, store, wanted, newest, include_noisy=include_noisy, now=now)
-    except (FileNotFoundError, PySparkException, Py4JError):
-        # Nothing is locked here: another process that judges may have merged parts.
-        if values_table.paths(store) == there:
-            raise
-        return _drawn(spark, store, wanted, newest, include_noisy=include_noisy, now=now)
+    reader = partial(_drawn, spark, store, wanted, newest, include_noisy=include_noisy, now=now)
+    return values_table.read_unlocked(store, reader, PySparkException, Py4JError)
 
 
 def _drawn(
@@ -71,6 +66,7 @@ def _drawn(
 
 
 def _newest(count: int) -> Callable[[pa.Table], pa.Table]:
+    # Spark looks at the annotations of what it is given.
     def newest(rows: pa.Table) -> pa.Table:
         return newest_of(rows, count)
 

@@ -13,6 +13,7 @@ from results.nights.policies import Policies, SeriesPattern
 from results.nights.state import NEVER, SeriesState, SeriesVerdict
 from results.nights.values import FAILED
 from results.nights.verdicts import LISTED, NightVerdict, known, rank, worst_of
+from results.render import plural
 from results.series.calculator import FEWEST_RUNS_TO_JUDGE
 from results.series.history import ReportedChange
 
@@ -272,7 +273,7 @@ def _line(
     measured = _same_night(about.newest_value, last.newest) and (about.newest_value or 0) >= first
     if said.reported is not None and _is_new(state, newest):  # whatever tonight's last run came to
         change, tonight = said.reported.change, said.reported
-        verdict, why = known(said.verdict), said.why or f"{change.kind} over {_runs(change.runs)}"
+        verdict, why = known(said.verdict), said.why or f"{change.kind} over {plural(change.runs, 'run')}"
     else:
         (verdict, why), tonight = _verdict(about, last, elsewhere, said, measured=measured, late=late), None
     history, causes = (state.history.reported, state.causes) if state is not None else ((), {})
@@ -322,10 +323,6 @@ def _environment(before: SeriesInfo, now: SeriesInfo, runs: int) -> str:
     was, is_now = json.loads(before.environment_details), json.loads(now.environment_details)
     different = [f"{name} {was.get(name)} → {is_now[name]}" for name in is_now if was.get(name) != is_now[name]]
     return f"the environment changed: {'; '.join(different)} ({runs} of {FEWEST_RUNS_TO_JUDGE} runs in it)"
-
-
-def _runs(count: int) -> str:
-    return f"{count} run{'' if count == 1 else 's'}"
 
 
 def _named(found: Sequence[ScenarioResult]) -> list[ScenarioResult]:

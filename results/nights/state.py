@@ -12,11 +12,11 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from results.contract.aliases import measure_name
+from results.contract.document import decode
 from results.contract.store import Store, StoreError
 from results.contract.untrusted import parse_json
 from results.nights.retention import HISTORIES
-from results.series.decision import LevelChange
-from results.series.history import Acknowledgement, History, ReportedChange, sealed, unsealed
+from results.series.history import Acknowledgement, History, ReportedChange, history_document, sealed, unsealed
 from results.series.judge import Verdict
 from results.series.noise_estimation import LearnedNoise
 
@@ -25,6 +25,8 @@ NOISE = "series/noise.json"
 NEVER = -(1 << 62)
 EARLIER_FIELDS = {"told": "reported_at"}
 """Field of a verdict in a file of an earlier version → field."""
+_OWN = ("series", "experiment", "metric", "judged", "since", "scenario")
+"""Fields of a series' line besides its history, what was said, and the causes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +69,7 @@ class SeriesState:
 
     def to_json(self) -> str:
         """Return the state as one line, which is one of a `History` as well."""
-        own = {n: getattr(self, n) for n in ("series", "experiment", "metric", "judged", "since", "scenario")}
+        own = {name: getattr(self, name) for name in _OWN}
         said = asdict(self.said)
         return json.dumps({**json.loads(self.history.to_json()), **own, "said": said, "causes": dict(self.causes)})
 
@@ -75,25 +77,10 @@ class SeriesState:
     def from_json(cls, text: str) -> "SeriesState":
         """Read the state back. Raise ValueError, KeyError or TypeError when the line is none."""
         found: dict[str, Any] = parse_json(text)
-        said = {EARLIER_FIELDS.get(name, name): value for name, value in found["said"].items()}
-        reported = said.pop("reported")
-        return cls(
-            series=found["series"],
-            experiment=found["experiment"],
-            metric=measure_name(found["metric"]),
-            judged=found["judged"],
-            since=found["since"],
-            history=History.from_json(text),
-            said=SeriesVerdict(**said, reported=_reported(reported) if reported else None),
-            causes=found["causes"],
-            scenario=found["scenario"],
-        )
-
-
-def _reported(one: Mapping[str, Any]) -> ReportedChange:
-    by = one["acknowledged"]
-    runs = {key: one[key] for key in ("first_bad", "last_good", "found")}
-    return ReportedChange(LevelChange(**one["change"]), **runs, acknowledged=Acknowledgement(**by) if by else None)
+        document = {name: found[name] for name in (*_OWN, "causes")}
+        document["metric"] = measure_name(found["metric"])
+        document["said"] = {EARLIER_FIELDS.get(name, name): value for name, value in found["said"].items()}
+        return decode(cls, {**document, "history": history_document(found)}, "series")
 
 
 def load(store: Store) -> dict[str, SeriesState]:
@@ -118,9 +105,7 @@ def load(store: Store) -> dict[str, SeriesState]:
 
 
 def load_noise(store: Store) -> LearnedNoise | None:
-    """Return what was learned up to the nights that are remembered.
-
-    The result is None when nothing was, or it cannot be read: it is learned again then.
+    """Return what was learned up to the nights that are remembered; None: nothing was, or it cannot be read.
 
     A process that was killed between the two files left the noise of later nights: then what was known before counts.
     """

@@ -26,14 +26,6 @@ from results.criteria.measures import MoveMeasures
 
 READ = ("metric", "value")
 """The columns of the samples that a summary needs."""
-SUMMARY = pa.schema(
-    [
-        pa.field("run_id", pa.string(), nullable=False),
-        pa.field("metric", pa.string(), nullable=False),
-        pa.field("count", pa.int64(), nullable=False),
-        *(pa.field(name, pa.float64(), nullable=False) for name in ("mean", "max", "p50", "p99")),
-    ]
-)
 
 
 def summarise(samples: pa.Table) -> tuple[list[str], npt.NDArray[np.int64], npt.NDArray[np.float64]]:
@@ -64,13 +56,6 @@ def summarise(samples: pa.Table) -> tuple[list[str], npt.NDArray[np.int64], npt.
         ordered[at[0.99]],
     )
     return names, counts.astype(np.int64), np.column_stack(columns)
-
-
-def summary_table(run_id: str, samples: pa.Table) -> pa.Table:
-    """Return the same as a table of schema SUMMARY."""
-    names, counts, numbers = summarise(samples)
-    columns = [[run_id] * len(names), names, counts, *numbers.T]
-    return pa.table([pa.array(c, f.type) for c, f in zip(columns, SUMMARY, strict=True)], schema=SUMMARY)
 
 
 Better = Literal["lower", "higher", "unknown", "canary"]
@@ -120,8 +105,7 @@ class Value:
 
 
 def environment_of(run: Manifest) -> dict[str, Any]:
-    """Return what the class of environment is made of: CPU, cores, kernel, engine, image, NICs as declared and as
-    measured."""
+    """Return what a class of environment is: CPU, cores, kernel, engine, image, NICs as declared and as measured."""
     ratios = [nic.ratio for nic in run.nics]
     if not ratios or None in ratios:
         network = "not measured"

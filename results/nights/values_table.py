@@ -6,7 +6,9 @@ loses nothing and doubles nothing. Small parts are put together now and then. Va
 
 import hashlib
 import io
+from collections.abc import Callable
 from pathlib import PurePosixPath
+from typing import TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -17,6 +19,7 @@ from results.contract.store import Store, StoreError
 from results.contract.tables import COMPRESSION
 from results.nights.values import VALUES
 
+T = TypeVar("T")
 FOLDER = "values"
 MOST_SMALL = 32
 """With more small parts than that, they are put together."""
@@ -84,6 +87,21 @@ def whole(store: Store) -> list[str]:
     Raise FileNotFoundError when one is put together with others meanwhile.
     """
     return [path for path in paths(store) if _whole(path, store.files.read(path))]
+
+
+def read_unlocked(store: Store, reader: Callable[[], T], *also: type[Exception]) -> T:
+    """Return what a reader without the store's lock finds; it reads again where parts were put together meanwhile.
+
+    It then fails with FileNotFoundError, or with one of `also`.
+    """
+    gone: tuple[type[Exception], ...] = (FileNotFoundError, *also)
+    there = paths(store)
+    try:
+        return reader()
+    except gone:
+        if paths(store) == there:
+            raise
+        return reader()
 
 
 def _whole(path: str, data: bytes) -> bool:

@@ -1,34 +1,16 @@
 """What a night says of a series, of a scenario and of itself; worst first, with exit codes. Pure."""
 
 from collections.abc import Iterable, Mapping
-from typing import Literal
+from typing import Literal, get_args
 
 NightVerdict = Literal[
     "FAILED", "BELOW-FLOOR", "REGRESSED", "ENV-CHANGED", "NO-DATA", "NOISY", "MUTED", "LEARNING", "IMPROVED", "OK"
 ]
-WORST_FIRST: tuple[NightVerdict, ...] = (
-    "FAILED",
-    "BELOW-FLOOR",
-    "REGRESSED",
-    "ENV-CHANGED",
-    "NO-DATA",
-    "NOISY",
-    "MUTED",
-    "LEARNING",
-    "IMPROVED",
-    "OK",
-)
+WORST_FIRST: tuple[NightVerdict, ...] = get_args(NightVerdict)
 EXIT: Mapping[NightVerdict, int] = {
-    "FAILED": 1,
-    "BELOW-FLOOR": 1,
-    "REGRESSED": 1,
-    "ENV-CHANGED": 2,
-    "NO-DATA": 2,
-    "NOISY": 2,
-    "MUTED": 0,
-    "LEARNING": 0,
-    "IMPROVED": 0,
-    "OK": 0,
+    **dict.fromkeys(WORST_FIRST, 0),
+    **dict.fromkeys(("FAILED", "BELOW-FLOOR", "REGRESSED"), 1),
+    **dict.fromkeys(("ENV-CHANGED", "NO-DATA", "NOISY"), 2),
 }
 """Verdict → the exit code of a command."""
 LISTED: tuple[NightVerdict, ...] = ("NOISY", "MUTED", "LEARNING")
@@ -42,10 +24,9 @@ def rank(verdict: str) -> int:
 
 def known(word: str) -> NightVerdict:
     """Return the verdict that a word is. Raise ValueError for another word."""
-    for verdict in WORST_FIRST:
-        if verdict == word:
-            return verdict
-    raise ValueError(f"{word!r} is no verdict of a night: expected one of {', '.join(WORST_FIRST)}")
+    if word not in WORST_FIRST:
+        raise ValueError(f"{word!r} is no verdict of a night: expected one of {', '.join(WORST_FIRST)}")
+    return WORST_FIRST[WORST_FIRST.index(word)]
 
 
 def worst_of(verdicts: Iterable[str], nothing: NightVerdict = "NO-DATA") -> NightVerdict:

@@ -5,17 +5,20 @@ Instants are seconds after the move's start, rates bytes per second, latencies m
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import numpy.typing as npt
 
 from results.contract.move import Move, flows_through, recorded_through
+from results.criteria.cluster_measures import lowest_isr
 from results.criteria.measures import KINDS, HostRates, MoveMeasures
 from results.criteria.model import bound_of
-from results.criteria.protection_measures import bucket_quantile
+from results.criteria.phase_directions import bottleneck_directions
+from results.criteria.protection_measures import bucket_quantile, bucket_us
 from results.criteria.quantities import DRIVER, GAP_S, SECOND_S, US, rate
-from results.criteria.series import Floats, Micros, RunSeries, Series
-from results.report.traffic import KIND_WORDS, binding, latency
+from results.criteria.series import Micros, RunSeries, Series
+from results.report.traffic import KIND_WORDS, latency
 
 EVENT_WORDS = {
     "throttle.in_force": "quota in force",
@@ -102,14 +105,15 @@ def charts(move: Move, measures: MoveMeasures, run: RunSeries, summaries: dict[s
     if measures.started_us is None:
         return ()
     axis = _axis(run, measures, measures.started_us)
+    chart = partial(Chart, marks=axis.marks, start=axis.start, stop=axis.stop, window_s=move.window_s)
     one = len(measures.phases) < 2
-    banded = {(end.rates.host, end.rates.direction) for end in binding(measures, move)} if one else set()
+    banded = {(end.rates.host, end.rates.direction) for end in bottleneck_directions(measures, move)} if one else set()
     panels = []
     for rates in measures.rates:
         key, levels = f"{rates.host}-{rates.direction}", _levels(move, measures, rates, axis)
         t, second, window = _curves(run.flow_bytes(recorded_through(move, rates.host, rates.direction)), axis, move)
         panels.append(
-            Chart(
+            chart(
                 key,
                 f"{rates.host} {rates.direction}",
                 summaries.get(key, ""),
@@ -120,12 +124,8 @@ def charts(move: Move, measures: MoveMeasures, run: RunSeries, summaries: dict[s
                     for at, mean in zip(t, window, strict=True)
                 ),
                 _band(move, rates) if (rates.host, rates.direction) in banded else None,
-                axis.marks,
-                axis.start,
-                axis.stop,
-                move.window_s,
-                "throttled",
-                levels,
+                kind="throttled",
+                levels=levels,
             )
         )
     for control in measures.controls:
@@ -134,7 +134,7 @@ def charts(move: Move, measures: MoveMeasures, run: RunSeries, summaries: dict[s
             run.flow_bytes(flows_through(move.flows, "control", control.host, "receive")), axis, move
         )
         panels.append(
-            Chart(
+            chart(
                 key,
                 f"{control.host} receive, control",
                 summaries.get(key, ""),
@@ -142,12 +142,8 @@ def charts(move: Move, measures: MoveMeasures, run: RunSeries, summaries: dict[s
                 second,
                 (None,) * len(t),
                 None,
-                axis.marks,
-                axis.start,
-                axis.stop,
-                move.window_s,
-                "control",
-                (Level(axis.start, axis.stop, move.quota_bytes_per_s, None),),
+                kind="control",
+                levels=(Level(axis.start, axis.stop, move.quota_bytes_per_s, None),),
             )
         )
     return tuple(panels)
@@ -292,7 +288,7 @@ def client_charts(measures: MoveMeasures, run: RunSeries, beside: tuple[Chart, .
         if not table.num_rows:
             continue
         us, count = table["us"].to_numpy(), table["value"].to_numpy()
-        bucket = np.array([float(label) for label in table["label"].to_pylist()])
+        bucket = bucket_us(table)
         rows = []
         for second, here in grouped(us):
             at = (second - measures.started_us) / US
@@ -348,24 +344,15 @@ def flights(measures: MoveMeasures, run: RunSeries) -> tuple[StepLine, ...]:
     if measures.started_us is None or not len(listed):
         return ()
     begin, end = measures.started_us, int(listed.t[-1])
-    table = run.of_metric("isr.size").sort_by("us")
-    us, size = table["us"].to_numpy(), table["value"].to_numpy()
-    looks, first = np.unique(us, return_index=True)
-    lowest = np.minimum.reduceat(size, first) if len(first) else size
     lines = (
-        ("Partitions being reassigned", listed.t, listed.value, "at most"),
-        ("Fewest replicas in sync", looks, lowest, "at least"),
+        ("Partitions being reassigned", listed.between(begin, end), "at most"),
+        ("Fewest replicas in sync", lowest_isr(run).between(begin, end), "at least"),
     )
-    return tuple(
-        _steps(title, t, value, begin, end, word)
-        for title, t, value, word in lines
-        if np.any((t >= begin) & (t <= end)) and end > begin
-    )
+    return tuple(_steps(title, line, begin, end, word) for title, line, word in lines if len(line) and end > begin)
 
 
-def _steps(title: str, t: Micros, value: Floats, begin: int, end: int, word: str) -> StepLine:
-    inside = (t >= begin) & (t <= end)
-    t, value = t[inside], value[inside]
+def _steps(title: str, line: Series, begin: int, end: int, word: str) -> StepLine:
+    t, value = line.t, line.value
     most = max(1.0, float(np.max(value)))
 
     def x(us: int) -> float:

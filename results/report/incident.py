@@ -13,7 +13,7 @@ from results.contract.verdict import Finding
 from results.criteria.quantities import DRIVER, US
 from results.criteria.replayed_run import ReplayedRun
 from results.report import page
-from results.report.charts import grouped
+from results.report.charts import ChartMark, grouped
 
 QUIET_BYTES = 500_000
 """A log that grew by less is left out of the picture."""
@@ -21,15 +21,12 @@ BEFORE_S, AFTER_S = 2.0, 3.0
 
 TITLES = {
     "timeline": "It happened as written",
-    "move-done": "The move is done",
-    "quota-before-move": "Quota first, then the move",
     "throttle-removed": "No throttle is left",
     "isr": "In-sync replicas",
     "fully-replicated": "Fully replicated",
     "rate": "Rate",
     "nic-bound": "The NIC's limit",
     "uplink-bound": "The uplink's limit",
-    "records-intact": "Every record is there",
     "produce-latency": "Produce latency",
     "all-acknowledged": "Every record acknowledged",
     "moves-ended": "Reassignments ended as requested",
@@ -39,7 +36,7 @@ TITLES = {
     "logs-removed": "Old logs are deleted",
     "preferred-leaders": "Preferred leaders",
 }
-"""Of expectations; what is not here goes by its name."""
+"""Of expectations; another one has the title of the criterion of that name, or its name."""
 
 Point = tuple[float, float]
 
@@ -87,14 +84,6 @@ class EntryRow:
         return (self.actual - self.planned) * 1000
 
 
-@dataclass(frozen=True, slots=True)
-class AxisMark:
-    """An entry on the time axis."""
-
-    t: float
-    label: str
-
-
 class _Signals:
     """A run's samples and events on the incident's own time."""
 
@@ -112,12 +101,8 @@ class _Signals:
 
     def points(self, metric: str, host: str, topic: str = "") -> list[Point]:
         """Return the readings on the incident's time; values of one instant are summed."""
-        series = self.run.readings(metric, host, topic or None)
-        return [
-            (self.run.seconds(int(us)), float(value))
-            for us, value in zip(series.t, series.value, strict=True)
-            if self._begin_us <= us <= self._end_us
-        ]
+        series = self.run.readings(metric, host, topic or None).between(self._begin_us, self._end_us)
+        return [(self.run.seconds(int(us)), float(v)) for us, v in zip(series.t, series.value, strict=True)]
 
 
 def steps(events: Sequence[dict[str, Any]]) -> tuple[EntryRow, ...]:
@@ -230,9 +215,9 @@ def render_incident(manifest: Manifest, samples: Any, events: Any, criteria: Seq
     signals = _Signals(manifest, samples, events)
     acted = steps(signals.run.events("incident.entry"))
     panels = _panels(signals)
-    marks = [AxisMark(step.actual, step.name) for step in acted if step.did]
+    marks = [ChartMark(step.actual, step.name) for step in acted if step.did]
     moved = signals.run.events("move.done")
-    marks += [AxisMark(signals.run.seconds(each["us"]), f"{each['name']} moved") for each in moved]
+    marks += [ChartMark(signals.run.seconds(each["us"]), f"{each['name']} moved") for each in moved]
     return {
         "record": record,
         "answer": answer(record, criteria),

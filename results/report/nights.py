@@ -16,6 +16,7 @@ from results.nights.recent_values import RecentValues
 from results.nights.render import summary
 from results.nights.scenarios import ScenarioResult, SeriesResult, worst
 from results.nights.verdicts import WORST_FIRST, NightVerdict
+from results.render import plural
 from results.report.page import Figure
 from results.report.render import embedded, inline, template
 from results.series.history import ReportedChange
@@ -24,16 +25,9 @@ from results.series.judge import direction
 Links = Callable[[str], str | None]
 """A run's id → where its own report is, relative to the page; None when there is none."""
 STATES: Mapping[NightVerdict, str] = {
-    "FAILED": "fail",
-    "BELOW-FLOOR": "fail",
-    "REGRESSED": "fail",
-    "ENV-CHANGED": "inconclusive",
-    "NO-DATA": "inconclusive",
-    "NOISY": "inconclusive",
-    "MUTED": "inconclusive",
-    "LEARNING": "inconclusive",
-    "IMPROVED": "pass",
-    "OK": "pass",
+    **dict.fromkeys(WORST_FIRST, "inconclusive"),
+    **dict.fromkeys(("FAILED", "BELOW-FLOOR", "REGRESSED"), "fail"),
+    **dict.fromkeys(("IMPROVED", "OK"), "pass"),
 }
 WORDS: Mapping[NightVerdict, str] = {
     "FAILED": "Failed",
@@ -86,7 +80,6 @@ def render_nights(
     changes = [
         change_row(each, line, line.tonight, links) for each in found for line in each.lines if line.tonight is not None
     ]
-    old = waiting(found, links)
     others = [_other(each) for each in found if each.verdict not in ("REGRESSED", "IMPROVED", "OK")]
     listed = [
         (STATES[line.verdict], WORDS[line.verdict], f"{line.about.metric}, {each.name}", line.why)
@@ -101,14 +94,11 @@ def render_nights(
         word=WORDS[verdict],
         answer=answer(found),
         figures=_figures(night, found),
-        changes=changes[:MOST_SHOWN],
-        more=max(0, len(changes) - MOST_SHOWN),
-        listed=listed[:MOST_SHOWN],
-        more_listed=max(0, len(listed) - MOST_SHOWN),
-        waiting=old[:MOST_SHOWN],
-        others=others[:MOST_SHOWN],
-        more_others=max(0, len(others) - MOST_SHOWN),
-        more_waiting=max(0, len(old) - MOST_SHOWN),
+        most=MOST_SHOWN,
+        changes=changes,
+        waiting=waiting(found, links),
+        others=others,
+        listed=listed,
         kafka=", ".join(sorted({each.kafka for each in found})),
         problems=night.problems,
         data=embedded(document(found, points, links)),
@@ -123,7 +113,7 @@ def answer(found: Sequence[ScenarioResult]) -> str:
         return "No run has been judged yet."
     counts = [(sum(each.verdict == word for each in found), word) for word in WORST_FIRST]
     parts = [f"{count} {_of(word)}" for count, word in counts if count]
-    return f"Of {len(found)} scenario{'' if len(found) == 1 else 's'}: {', '.join(parts)}."
+    return f"Of {plural(len(found), 'scenario')}: {', '.join(parts)}."
 
 
 def _of(word: NightVerdict) -> str:

@@ -11,10 +11,10 @@ from results.criteria.criterion import FACTS, PRECONDITIONS, RATES
 from results.criteria.judgement import catalogue
 from results.criteria.measures import MoveMeasures
 from results.criteria.model import allowed, bound_of, estimate
+from results.criteria.phase_directions import PhaseDirection, bottleneck_directions, phase_directions, quotas_text
 from results.criteria.quantities import US, percent, rate, size
 from results.criteria.series import RunSeries
 from results.render import NOTHING
-from results.report import traffic
 
 SECTIONS = (RATES, FACTS, PRECONDITIONS)
 EVENTS_SHOWN, EVENT_SHOWN = 40, 2000
@@ -82,13 +82,12 @@ def sections(criteria: Sequence[Finding]) -> tuple[Section, ...]:
 
 def row(c: Finding) -> Row:
     """Return a finding as the table shows it."""
-    where = " ".join(w for w in (c.host, c.direction) if w)
     return Row(
         c.verdict,
         WORDS[c.verdict],
         title_of(c),
         c.name,
-        where,
+        c.where,
         c.expected,
         observed(c),
         c.tolerance,
@@ -123,7 +122,7 @@ def question(manifest: Manifest, move: Move, measures: MoveMeasures) -> str:
     settings = "tuned fetch settings" if move.fetch == "tuned" else "Kafka's default fetch settings"
     versions = " and ".join(sorted(set(manifest.versions.kafka.values())))
     return (
-        f"Does Kafka {versions} keep to a replication quota of {traffic.quotas(move, measures)} while {partitions} "
+        f"Does Kafka {versions} keep to a replication quota of {quotas_text(measures, move)} while {partitions} "
         f"partitions move from {ways} with {settings}?"
     )
 
@@ -138,10 +137,9 @@ def answer(criteria: Sequence[Finding], measures: MoveMeasures, move: Move) -> s
         return NOTHING_JUDGED
     causes = [c for c in wrong if not c.why.startswith("not judged")] or wrong
     first = causes[0]
-    where = " ".join(w for w in (first.host, first.direction) if w)
     opening = "No" if verdict == "fail" else "Cannot say"
     title = title_of(first)
-    at = f" ({where})" if where else ""
+    at = f" ({first.where})" if first.where else ""
     subject = title if title[:2].isupper() else title[0].lower() + title[1:]
     text = f"{opening}: {subject}{at} \N{EN DASH} {first.why}"
     if verdict == "fail":
@@ -153,45 +151,46 @@ def answer(criteria: Sequence[Finding], measures: MoveMeasures, move: Move) -> s
 
 
 def _figures(measures: MoveMeasures, move: Move) -> str:
-    highest = [(share, end) for end in traffic.ends(measures, move) if (share := _highest(end)) is not None]
-    steady = [
-        mean / end.quota_bytes_per_s
-        for end in traffic.binding(measures, move)
-        if (mean := end.rates.steady_bytes_per_s) is not None
-    ]
+    highest, steady = _highest(measures), _slowest(measures, move)
     parts = []
     if highest:
-        share, top = max(highest, key=lambda found: found[0])
+        share, top = highest
         text = f"the highest {move.window_s:g} s window was {percent(share)}"
-        bound = bound_of(move, top.rates.host, top.rates.direction, top.quota_bytes_per_s)
+        bound = bound_of(move, top.rates.host, top.rates.direction, top.quota)
         if bound is not None and top.rates.worst_window is not None:
             bound = allowed(bound, top.rates.worst_window.in_sync_bytes)
-        most = f", where the bound allows {percent(bound / move.window_s / top.quota_bytes_per_s)}" if bound else ""
+        most = f", where the bound allows {percent(bound / move.window_s / top.quota)}" if bound else ""
         parts.append(f"{text} of the quota{most}")
     if steady:
-        parts.append(f"the steady rate was {percent(min(steady))} of the quota")
+        parts.append(f"the steady rate was {percent(steady[0])} of the quota")
     return "; ".join(parts) or "every criterion passed"
 
 
-def _highest(end: traffic.PhaseRates) -> float | None:
-    highest = end.rates.highest_window_bytes_per_s
-    return None if not highest else highest / end.quota_bytes_per_s
+def _highest(measures: MoveMeasures) -> tuple[float, PhaseDirection] | None:
+    """Return the highest window's rate as a share of its quota, and where it was."""
+    found = [(h / end.quota, end) for end in phase_directions(measures) if (h := end.rates.highest_window_bytes_per_s)]
+    return max(found, key=lambda each: each[0], default=None)
+
+
+def _slowest(measures: MoveMeasures, move: Move) -> tuple[float, PhaseDirection] | None:
+    """Return the lowest steady rate as a share of its quota, of where the quota is to bind, and where it was."""
+    ends = bottleneck_directions(measures, move)
+    found = [(mean / end.quota, end) for end in ends if (mean := end.rates.steady_bytes_per_s)]
+    return min(found, key=lambda each: each[0], default=None)
 
 
 def figures(manifest: Manifest, measures: MoveMeasures, move: Move) -> tuple[Figure, ...]:
     """Return the few numbers that one remembers."""
     found = []
-    highest = [(share, end) for end in traffic.ends(measures, move) if (share := _highest(end)) is not None]
-    if highest:
-        share, top = max(highest, key=lambda each: each[0])
+    if highest := _highest(measures):
+        share, top = highest
         note = rate(top.rates.highest_window_bytes_per_s or 0.0)
         found.append(Figure(f"Highest {move.window_s:g} s window", f"{share * 100:.1f}", "% of quota", note))
-    steady = [(mean, end) for end in traffic.binding(measures, move) if (mean := end.rates.steady_bytes_per_s)]
-    if steady:
-        mean, at = min(steady, key=lambda each: each[0] / each[1].quota_bytes_per_s)
+    if steady := _slowest(measures, move):
+        share, at = steady
         seconds = at.rates.steady.seconds if at.rates.steady else 0.0
-        of_quota = f"{mean / at.quota_bytes_per_s * 100:.1f}"
-        found.append(Figure("Steady rate", of_quota, "% of quota", f"{rate(mean)} over {seconds:.0f} s"))
+        note = f"{rate(share * at.quota)} over {seconds:.0f} s"
+        found.append(Figure("Steady rate", f"{share * 100:.1f}", "% of quota", note))
     moved = measures.moved_s or measures.throttled_s
     if moved:
         if move.model_seconds:
@@ -211,18 +210,18 @@ def figures(manifest: Manifest, measures: MoveMeasures, move: Move) -> tuple[Fig
     return tuple(found)
 
 
-def measured_rows(measures: MoveMeasures, move: Move) -> list[tuple[str, ...]]:
+def measured_rows(measures: MoveMeasures) -> list[tuple[str, ...]]:
     """Return, per host, direction and phase, the figures in which throttles are compared, as fractions of the quota."""
     rows: list[tuple[str, ...]] = []
-    for end in traffic.ends(measures, move):
+    for end in phase_directions(measures):
         r, steady = end.rates, end.rates.steady
 
-        def of_quota(value: float | None, quota: float = end.quota_bytes_per_s) -> str:
+        def of_quota(value: float | None, quota: float = end.quota) -> str:
             return NOTHING if value is None else f"{value / quota:.3f}"
 
         rows.append(
             (
-                f"{r.host} {r.direction}" + (f", {end.phase}" if end.phase else ""),
+                f"{r.host} {r.direction}" + (f", phase {end.number}" if end.number else ""),
                 size(r.total_bytes),
                 of_quota(r.steady_bytes_per_s),
                 of_quota(r.highest_window_bytes_per_s),

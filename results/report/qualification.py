@@ -4,7 +4,7 @@ Style is inlined and the picture is SVG; nothing is loaded from anywhere. Runs' 
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from results.compare.judgement import ComparisonResult, Verdict
@@ -120,7 +120,9 @@ def render_qualification(found: Qualification, environment: QualificationEnviron
         word=WORDS[found.verdict],
         answer=answer(found),
         figures=figures(found, environment),
-        reasons=[(STATES[row.said.verdict], WORDS[row.said.verdict], row) for row in _with_reasons(found)],
+        reasons=[
+            (STATES[row.said.verdict], WORDS[row.said.verdict], row) for row in found.worst_first if row.said.reasons
+        ],
         sections=sections(found, link),
         measured=comparisons(found, widest),
         scale=f"{widest * 100:.0f} %",
@@ -170,10 +172,6 @@ def _worsening(finding: ComparisonResult) -> float:
         return -math.inf
     change = math.log(finding.effect.ratio)
     return change if finding.comparison.measure.better == "lower" else -change
-
-
-def _with_reasons(found: Qualification) -> Sequence[ScenarioQualification]:
-    return [row for row in found.worst_first if row.said.reasons]
 
 
 def sections(found: Qualification, link: Links) -> tuple[QualificationSection, ...]:

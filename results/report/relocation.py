@@ -67,8 +67,7 @@ def article(manifest: Manifest, asked: Relocation, measures: MoveMeasures) -> li
     """Return the article's table, of this run: names and values."""
     whole, least = formula(manifest, asked, whole=True), formula(manifest, asked, whole=False)
     copied, found = copied_bytes(asked, measures), measures.relocation or NOTHING
-    during = next((v for v in measures.clients if (v.kind, v.part) == ("produce", "during")), None)
-    before = next((v for v in measures.clients if (v.kind, v.part) == ("produce", "before")), None)
+    before, during = measures.seen_by("produce", "before"), measures.seen_by("produce", "during")
     uploaded = uploaded_bytes(asked, measures)
     requests = None if found.requests is None else sum(r.count for r in found.requests)
     return [
@@ -128,8 +127,10 @@ def _calm_s(member: Membership) -> float:
 
 
 def _balanced_s(asked: Relocation, measures: MoveMeasures) -> float | None:
-    """Return the seconds from the command to add a broker until the move was done, or of a move that removes one until
-    it was gone. The wait for a calm machine does not count."""
+    """Return the seconds from the command to add or remove a broker until the move was done, or the broker gone.
+
+    The wait for a calm machine does not count.
+    """
     member, started = asked.membership, measures.started_us
     if member is None or started is None or measures.done_s is None:
         return None

@@ -83,7 +83,7 @@ def render(
         answer=page.answer(criteria, measures, move),
         figures=page.figures(manifest, measures, move),
         left_out=skipped(manifest),
-        measured=page.measured_rows(measures, move),
+        measured=page.measured_rows(measures),
         charts=panels,
         latencies=latencies,
         phases=traffic.phase_rows(measures),
@@ -98,6 +98,13 @@ def render(
         style=inline("vendor/uPlot.min.css") + inline("templates/report.css"),
         script=_script("report.js"),
     )
+
+
+def render_live(name: str) -> str:
+    """Return the page of the live view of the testbed `name`. It asks its own server for new readings once a second."""
+    style = inline("vendor/uPlot.min.css") + inline("templates/report.css") + inline("templates/live.css")
+    script = Markup("\n").join(inline(part) for part in ("vendor/uPlot.iife.min.js", "templates/live.js"))
+    return template("live.html.j2").render(name=name, style=style, script=script)
 
 
 def _short_page(run: RunSeries, question: str, answer: str, shared: Mapping[str, Any]) -> str:

@@ -61,8 +61,7 @@ def answer(criteria: Sequence[Finding]) -> str:
 
 
 def lanes(record: StepsRecord, run: RunSeries) -> tuple[Lane, ...]:
-    """Return the states in the controller's log of each partition that a step looks at, from a moment before the
-    first."""
+    """Return the states, in the controller's log, of each partition that a step looks at."""
     looked_at = {(e.topic, e.partition) for step in record.steps for e in step.expectations}
     begun = [step.from_us for step in record.steps if step.from_us is not None]
     ended = [step.to_us for step in record.steps if step.to_us is not None]

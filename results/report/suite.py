@@ -1,11 +1,10 @@
 """A suite of runs as one HTML page: a row for each case. Style is inlined; the runs' own reports are linked."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from results.contract.manifest import Manifest, Move
 from results.criteria import Judgement
-from results.criteria.measures import HostRates, MoveMeasures
+from results.criteria.measures import MoveMeasures
 from results.criteria.model import estimate, worst
 from results.criteria.quantities import rate, size
 from results.render import NOTHING
@@ -110,10 +109,7 @@ def answer(page: SuitePage) -> str:
 
 
 def share_of_quota(move: Move, measures: MoveMeasures) -> SuiteCell:
-    """Return the steady rate over the quota where the model says that the quota binds.
-
-    With several quotas, return the rate over each.
-    """
+    """Return the steady rate over the quota, or over each of several, where the model says that the quota binds."""
     where = _binding(move, measures)
     if where is None:
         return SuiteCell(NOTHING, "no steady part")
@@ -121,7 +117,7 @@ def share_of_quota(move: Move, measures: MoveMeasures) -> SuiteCell:
     phases = [(phase.quota_bytes_per_s, phase.rates) for phase in measures.phases]
     found = []
     for quota, rates in phases or [(move.quota_bytes_per_s, measures.rates)]:
-        mine = _at(rates, host, direction)
+        mine = next((each for each in rates if (each.host, each.direction) == where), None)
         if mine is not None and mine.steady_bytes_per_s is not None:
             found.append((mine.steady_bytes_per_s / quota, quota))
     if not found:
@@ -138,10 +134,6 @@ def _binding(move: Move, measures: MoveMeasures) -> tuple[str, str] | None:
         return bound.host, bound.direction
     carried = max(measures.rates, key=lambda each: each.total_bytes, default=None)
     return None if carried is None else (carried.host, carried.direction)
-
-
-def _at(rates: Sequence[HostRates], host: str, direction: str) -> HostRates | None:
-    return next((each for each in rates if (each.host, each.direction) == (host, direction)), None)
 
 
 def time_to_move(move: Move, measures: MoveMeasures) -> SuiteCell:
@@ -165,18 +157,17 @@ def _against(name: str, predicted_s: float, error: float | None) -> str:
 
 def produce_p99(measures: MoveMeasures) -> SuiteCell:
     """Return what producers waited at most in 99 of 100 cases, before the move and during it."""
-    p99 = {view.part: view.p99_us for view in measures.clients if view.kind == "produce" and view.p99_us is not None}
-    if "during" not in p99:
+    before, during = measures.seen_by("produce", "before"), measures.seen_by("produce", "during")
+    if during is None or during.p99_us is None:
         return SuiteCell(NOTHING)
-    before = f"before {p99['before'] / 1000:.1f} ms" if "before" in p99 else ""
-    return SuiteCell(f"{p99['during'] / 1000:.1f} ms", before)
+    note = f"before {before.p99_us / 1000:.1f} ms" if before is not None and before.p99_us is not None else ""
+    return SuiteCell(f"{during.p99_us / 1000:.1f} ms", note)
 
 
 def _row(case: SuiteCase) -> SuiteRow:
     nothing = SuiteCell(NOTHING)
     move = case.run.move if case.run else None
     measures = case.judgement.measures if case.judgement else None
-    known = move is not None and measures is not None
     parameters = case.run.parameters if case.run else {}
     hidden = (*HIDDEN, *(OF_STEPS if parameters.get("mode") == "unbatched" else ()))
     settings = ", ".join(f"{name} {_setting(name, value)}" for name, value in parameters.items() if name not in hidden)
@@ -185,8 +176,8 @@ def _row(case: SuiteCase) -> SuiteRow:
         ICONS.get(case.ending, case.ending),
         WORDS[case.ending],
         settings,
-        share_of_quota(move, measures) if known and move and measures else nothing,
-        time_to_move(move, measures) if known and move and measures else nothing,
+        share_of_quota(move, measures) if move and measures else nothing,
+        time_to_move(move, measures) if move and measures else nothing,
         produce_p99(measures) if measures else nothing,
     )
 

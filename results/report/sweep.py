@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from results.render import NOTHING
 from results.report import tradeoff
 from results.report.render import inline, template
-from results.report.tradeoff import SizeScaling, formula_picture, growths
+from results.report.tradeoff import Combination, SizeScaling, formula_picture, growths
 
 OBSERVED, LOWEST, HIGHEST, BOUND = "steady-mean", "lowest-11s", "highest-11s", "quota-bound-11s"
 DRAWN = frozenset({OBSERVED, LOWEST, HIGHEST, BOUND})
@@ -19,17 +19,6 @@ SHAPES = ("circle", "square", "diamond", "triangle", "ring", "cross")
 WIDTH, HEIGHT, LEFT, TOP, BELOW = 960.0, 400.0, 56.0, 14.0, 52.0
 STEP_PX = 26.0
 """Between two points of one group at most."""
-
-
-@dataclass(frozen=True, slots=True)
-class Combination:
-    """One combination of settings: `values` are those of the axes, in their order; `runs` counts verdicts."""
-
-    label: str
-    values: tuple[str, ...]
-    runs: Mapping[str, int]
-    medians: Mapping[str, float]
-    ranges: Mapping[str, tuple[float, float]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,7 +159,7 @@ def tradeoffs(page: SweepPage) -> tuple[tradeoff.Tradeoff, ...]:
 
 def growth(page: SweepPage) -> tuple[SizeScaling, ...]:
     """Return how the move's time grows with its size, where sizes were an axis. Pure."""
-    return growths(page.axes, [(each.values, each) for each in page.combinations])
+    return growths(page.axes, page.combinations)
 
 
 def _ticks(drawn: Sequence[Combination]) -> list[float]:

@@ -6,7 +6,8 @@ Of an unthrottled move the time is drawn against its log size ÷ NIC: a bar for 
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from statistics import linear_regression
+from typing import Literal
 
 TIME = "move-seconds"
 BURDENS = ("nic-max-1s", "highest-1s", "produce-p99", "in-flight")
@@ -16,20 +17,18 @@ CHARACTER, LINE, ASIDE, MARK = 7.0, 14.0, 10.0, 6.0
 """About how wide a character of a label is, how high a line, how far from its mark it begins, half a mark's width."""
 
 
-class CombinationValues(Protocol):
-    """A combination: medians, and the lowest and highest value of its runs, by measure."""
+@dataclass(frozen=True, slots=True)
+class Combination:
+    """One combination of settings: `values` are those of the axes, in their order; `runs` counts verdicts.
 
-    @property
-    def label(self) -> str:
-        """Return what it is called."""
+    `medians` and `ranges` (lowest and highest of its runs) are by measure.
+    """
 
-    @property
-    def medians(self) -> Mapping[str, float]:
-        """Measure → median."""
-
-    @property
-    def ranges(self) -> Mapping[str, tuple[float, float]]:
-        """Measure → lowest and highest."""
+    label: str
+    values: tuple[str, ...]
+    runs: Mapping[str, int]
+    medians: Mapping[str, float]
+    ranges: Mapping[str, tuple[float, float]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +66,7 @@ class Tradeoff:
     up: tuple[tuple[float, str], ...]
 
 
-def tradeoff(found: Sequence[CombinationValues], measure: str, unit: str) -> Tradeoff | None:
+def tradeoff(found: Sequence[Combination], measure: str, unit: str) -> Tradeoff | None:
     """Return the picture of one measure against the time; None where fewer than two combinations have both."""
     known = [each for each in found if TIME in each.medians and measure in each.medians]
     if len(known) < 2:
@@ -159,7 +158,7 @@ class FormulaPicture:
     left: float
 
 
-def formula_picture(found: Sequence[CombinationValues]) -> FormulaPicture | None:
+def formula_picture(found: Sequence[Combination]) -> FormulaPicture | None:
     """Return the picture; None where nothing has both a time and a formula."""
     known = [each for each in found if TIME in each.medians and FORMULA in each.medians]
     if not known:
@@ -211,33 +210,30 @@ class SizeScaling:
         return f"{self.of or 'all'}: {self.word}, {text}; {self.sizes} sizes"
 
 
-def growths(axes: Sequence[str], found: Sequence[tuple[Sequence[str], CombinationValues]]) -> tuple[SizeScaling, ...]:
-    """Return one scaling for each group of combinations (values of the axes, what was measured) that differ in their
-    size alone."""
+def growths(axes: Sequence[str], found: Sequence[Combination]) -> tuple[SizeScaling, ...]:
+    """Return how the time grows with the size, for each group of combinations that differ in their size alone."""
     if SIZE not in axes:
         return ()
     at = list(axes).index(SIZE)
-    groups: dict[str, list[CombinationValues]] = {}
-    for values, measured in found:
-        if TIME in measured.medians and FORMULA in measured.medians:
-            others = [f"{a}={v}" for i, (a, v) in enumerate(zip(axes, values, strict=True)) if i != at]
-            groups.setdefault(" ".join(others), []).append(measured)
+    groups: dict[str, list[Combination]] = {}
+    for each in found:
+        if TIME in each.medians and FORMULA in each.medians:
+            others = [f"{a}={v}" for i, (a, v) in enumerate(zip(axes, each.values, strict=True)) if i != at]
+            groups.setdefault(" ".join(others), []).append(each)
     known = (_growth(name, sorted(each, key=_formula)) for name, each in groups.items())
     return tuple(each for each in known if each is not None)
 
 
-def _growth(of: str, found: Sequence[CombinationValues]) -> SizeScaling | None:
+def _growth(of: str, found: Sequence[Combination]) -> SizeScaling | None:
     smallest, largest = found[0], found[-1]
     wide = _formula(largest) - _formula(smallest)
     if _formula(largest) < APART * _formula(smallest) or wide <= 0:
         return None
-    x, y = [_formula(each) for each in found], [each.medians[TIME] for each in found]
-    mean_x, mean_y = sum(x) / len(x), sum(y) / len(y)
-    slope = sum((a - mean_x) * (b - mean_y) for a, b in zip(x, y, strict=True)) / sum((a - mean_x) ** 2 for a in x)
+    slope = linear_regression([_formula(each) for each in found], [each.medians[TIME] for each in found]).slope
     low = (largest.ranges[TIME][0] - smallest.ranges[TIME][1]) / wide
     high = (largest.ranges[TIME][1] - smallest.ranges[TIME][0]) / wide
     return SizeScaling(of, len(found), slope, min(low, slope), max(high, slope))
 
 
-def _formula(measured: CombinationValues) -> float:
+def _formula(measured: Combination) -> float:
     return measured.medians[FORMULA]

@@ -1,45 +1,15 @@
 """What the report says of a move's phases, of the model of its traffic, of its load and of what clients saw."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from results.contract.manifest import LiveLoad, Manifest, Move
 from results.contract.verdict import Direction
-from results.criteria.measures import ClientView, HostRates, MoveMeasures
+from results.criteria.measures import ClientView, MoveMeasures
 from results.criteria.model import bottlenecks, expected_of
 from results.criteria.quantities import rate, size
 from results.render import NOTHING
 
 KIND_WORDS = {"produce": "Produce", "consume": "Fetch"}
-
-
-@dataclass(frozen=True, slots=True)
-class PhaseRates:
-    """Rates of one host and direction under one quota; `phase` is empty when the move had but one."""
-
-    rates: HostRates
-    quota_bytes_per_s: float
-    phase: str
-
-
-def ends(measures: MoveMeasures, move: Move) -> list[PhaseRates]:
-    """Return all ends in all phases; of measures without phases those of the whole move."""
-    several = len(measures.phases) > 1
-    found = [
-        PhaseRates(rates, phase.quota_bytes_per_s, f"phase {number}" if several else "")
-        for number, phase in enumerate(measures.phases, 1)
-        for rates in phase.rates
-    ]
-    return found or [PhaseRates(rates, move.quota_bytes_per_s, "") for rates in measures.rates]
-
-
-def binding(measures: MoveMeasures, move: Move) -> list[PhaseRates]:
-    """Return the ends whose quota is expected to bind; all of them without a model."""
-    return [
-        end
-        for end in ends(measures, move)
-        if not move.expected or (end.rates.host, end.rates.direction) in bottlenecks(move, end.quota_bytes_per_s)
-    ]
 
 
 def phase_rows(measures: MoveMeasures) -> list[tuple[str, ...]]:
@@ -56,14 +26,13 @@ def phase_rows(measures: MoveMeasures) -> list[tuple[str, ...]]:
 
 
 def expected_rows(measures: MoveMeasures, move: Move) -> list[tuple[str, ...]]:
-    """Return what each end had to carry, what is left there for catching up, by the model and by KIP-73, and what it
-    was.
+    """Return what each end had to carry, what is left there for catching up, by the model and by KIP-73, and what was.
 
     Of the quota that the move began with; observed in the steady part, keep-up taken off as declared.
     """
     quota = move.quota_bytes_per_s
     rows: list[tuple[str, ...]] = []
-    for rates in measures.phases[0].rates if measures.phases else measures.rates:
+    for rates in measures.phases[0].rates if measures.phases else ():
         expected = expected_of(move, rates.host, rates.direction)
         if expected is None:
             continue
@@ -159,9 +128,3 @@ def load_rows(live: LiveLoad | None) -> list[tuple[str, ...]]:
         )
         for process in live.processes
     ]
-
-
-def quotas(move: Move, measures: MoveMeasures) -> str:
-    """Return the quotas that the move had, in words."""
-    found = [phase.quota_bytes_per_s for phase in measures.phases] or [move.quota_bytes_per_s]
-    return ", then ".join(rate(quota) for i, quota in enumerate(found) if i == 0 or quota != found[i - 1])

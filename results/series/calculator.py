@@ -63,13 +63,11 @@ class Calculator(Protocol):
     """Scores standardised runs `x` (a column a series, newest last)."""
 
     def scores(self, x: Floats, prior: Prior, back: int = 0) -> Floats:
-        """Return how clearly each series changed, as of `back` nights ago; 0 is not at all. Any scale that grows is
-        valid."""
+        """Return how clearly each series changed, as of `back` nights ago, on any scale; 0 is not at all."""
         ...
 
     def places(self, x: Floats, prior: Prior, fine: bool = True) -> Ints:
-        """Return how many of the newest runs each series has since the change that is likeliest; roughly when not
-        `fine`."""
+        """Return how many runs each series has since its likeliest change; roughly when not `fine`."""
         ...
 
 
@@ -108,7 +106,6 @@ def to_normal(t2: Floats, dof: Floats) -> Floats:
     return np.asarray((8 * dof + 1) / (8 * dof + 3) * np.sqrt(dof * np.log1p(t2 / dof)))
 
 
-@dataclass(frozen=True, slots=True)
 class StepScan:
     """The calculator described above."""
 

@@ -117,8 +117,7 @@ class ChangePoint:
 
 @dataclass(frozen=True, slots=True)
 class SeriesChanges:
-    """What one history shows: `runs` in all, `used` of them with a value, and the changes in the order of their
-    reports."""
+    """What one history shows: `runs` in all, `used` of them with a value, and the changes as they were reported."""
 
     runs: int
     used: int
@@ -200,17 +199,11 @@ def _several(
 
 
 def _teacher(noise: Noise | None, seed: int, share: float) -> Callable[[int, Block], Noise]:
-    if noise is None:
-        return learned_as_it_grows(seed, share)
-    known = noise
-    return lambda _night, _block: known
+    return learned_as_it_grows(seed, share) if noise is None else lambda _night, _block: noise
 
 
 def _point(found: ReplayedChange, there: Ints, better: Better | None) -> ChangePoint:
-    """Return the change point.
-
-    `there` are the positions of the series' values; a change counts those, from the newest of its night back.
-    """
+    """Return the change point; `there` are the positions of the series' values, which a change counts back."""
     change = found.change
     first = int(np.searchsorted(there, found.night, side="right")) - change.runs
     return ChangePoint(
@@ -232,8 +225,7 @@ def _ways(better: Better | Mapping[str, Better] | None, names: Sequence[str]) ->
     """Return which way is better for each series."""
     each: list[Better | None]
     if isinstance(better, Mapping):
-        unknown = [name for name in better if name not in names]
-        if unknown:
+        if unknown := [name for name in better if name not in names]:
             existing = f"there are: {', '.join(map(repr, names)) or 'none'}"
             raise ValueError(f"better: there is no series {', '.join(map(repr, unknown))}; {existing}")
         each = [better.get(name) for name in names]

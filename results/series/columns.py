@@ -20,8 +20,7 @@ _FORMS = "a list of numbers, an object of lists (name → numbers), or a list of
 
 
 class ColumnsError(ValueError):
-    """A file that is no history. The message names file, line (or index) and column, the content, and the expected
-    content."""
+    """A file that is no history. The message names file, line (or index), column, what is there, what is expected."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,8 +232,7 @@ def _bad_cell(cells: _Cells, name: str, bad: Mapping[int, str], more: str = "") 
 
 
 def _runs(cells: _Cells, columns: Mapping[str, Sequence[object]]) -> int:
-    """Return the number of runs. Raise ColumnsError when lists of a JSON object differ in length: the runs are then
-    unknown."""
+    """Return the number of runs. Raise ColumnsError when lists of a JSON object differ in length."""
     lengths = {name: len(column) for name, column in columns.items()}
     first, runs = next(iter(lengths.items()))
     for name, length in lengths.items():

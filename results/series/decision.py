@@ -1,8 +1,9 @@
 """Whether a clear score is a change to report, its kind (step or drift), and what later runs make of it. Pure."""
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Literal, Protocol
+from typing import Literal
 
 import numpy as np
 
@@ -62,17 +63,8 @@ class LevelChange:
         return (self.low / abs(self.before), self.high / abs(self.before)) if self.before else None
 
 
-class Decision(Protocol):
-    """Looks at a series whose chance is small enough."""
-
-    def decide(self, runs: Floats, since: int, memory: float, chance: float, rule: ChangeRule) -> LevelChange | None:
-        """Return the change in `runs` (oldest first), the `since` newest of which are after it.
-
-        The result is None when there is no change.
-        """
-        ...
-
-
+Decision = Callable[[Floats, int, float, float, ChangeRule], LevelChange | None]
+"""Runs (oldest first), how many of the newest are after the change, memory, chance, rule → the change; None: none."""
 MARGIN = 2.0
 """One must be e² times as likely as the other to be called it."""
 SLOPE = 8
@@ -82,35 +74,31 @@ FEWEST_KNOWN = 5
 """From so many newest runs on a change whose own interval holds 0 is none: they scatter more than those before did."""
 
 
-class StepOrDrift:
-    """A change needs most runs of both its sides on their own side of the middle, and an interval that does not hold 0;
-    a drift fits better than any step."""
+def step_or_drift(runs: Floats, since: int, memory: float, chance: float, rule: ChangeRule) -> LevelChange | None:
+    """Return the change in `runs`, of which the `since` newest are after it; see `Decision`.
 
-    def decide(self, runs: Floats, since: int, memory: float, chance: float, rule: ChangeRule) -> LevelChange | None:
-        """See `Decision`."""
-        old, new = runs[:-since], runs[-since:]
-        before, after = float(np.median(old)), float(np.median(new))
-        if not (_mostly(new, old) and _mostly(old, new)):
-            return None
-        if abs(after - before) < rule.least * abs(before):
-            return None
-        kind, begun = kinds(runs, since, memory)
-        if begun is not None:
-            level, end, error = begun.level, begun.end, begun.error
-            half = TWO_SIDED * error
-            found = LevelChange("drift", begun.runs, level, end, end - level - half, end - level + half, chance)
-        else:
-            half = half_width(old, new, memory)
-            found = LevelChange(kind, since, before, after, after - before - half, after - before + half, chance)
-        # The scatter of three or four runs is not known; that of more runs is in their own interval.
-        return None if since >= FEWEST_KNOWN and found.low <= 0 <= found.high else found
+    A change needs most runs of both its sides on their own side of the middle, and an interval that does not hold 0. A
+    drift fits better than any step.
+    """
+    old, new = runs[:-since], runs[-since:]
+    before, after = float(np.median(old)), float(np.median(new))
+    if not (_mostly(new, old) and _mostly(old, new)) or abs(after - before) < rule.least * abs(before):
+        return None
+    kind, begun = kinds(runs, since, memory)
+    if begun is not None:
+        before, after, half, since_begun = begun.level, begun.end, TWO_SIDED * begun.error, begun.runs
+    else:
+        half, since_begun = half_width(old, new, memory), since
+    step = after - before
+    found = LevelChange(kind, since_begun, before, after, step - half, step + half, chance)
+    # The scatter of three or four runs is not known; that of more runs is in their own interval.
+    return None if since >= FEWEST_KNOWN and found.low <= 0 <= found.high else found
 
 
 def _mostly(some: Floats, others: Floats) -> bool:
-    """Return whether more than half of `some` are nearer to their own mean than to the others' median: one wild run is
-    no level.
+    """Return whether more than half of `some` are nearer to their own mean than to the others' median.
 
-    Nor does it hide one: outliers are held in before the mean is taken, as they are where scores come from.
+    So one wild run is no level. Nor does it hide one: outliers are held in before the mean is taken.
     """
     own, other = float(np.mean(held(some))), float(np.median(others))
     beyond = (some - (own + other) / 2) * math.copysign(1.0, own - other) > 0
@@ -118,16 +106,14 @@ def _mostly(some: Floats, others: Floats) -> bool:
 
 
 def held(some: Floats) -> Floats:
-    """Return the runs of one level, outliers held in: one that is a hundred times as high moves their mean by
-    little."""
+    """Return the runs of one level, outliers held in: one that is far too high moves their mean by little."""
     standard = standardise(some[:, None])
     scale = float(standard.scale[0])
     return float(standard.centre[0]) + scale * standard.x[:, 0] if scale > 0 else some
 
 
 def half_width(old: Floats, new: Floats, memory: float) -> float:
-    """Return half the width of the 95 % interval of the difference of two levels: Welch's, outliers held in, memory
-    counted."""
+    """Return half the width of Welch's 95 % interval of a difference of levels, outliers held in, memory counted."""
     errors, each = [], []
     for side in (old, new):
         standard = standardise(side[:, None])
@@ -186,8 +172,7 @@ def settled(before: Floats, after: Floats, memory: float = 0.0) -> Kind:
 
 
 def ramp(x: Floats, memory: float, shortest: int = SLOPE) -> tuple[int, tuple[float, float, float, float]]:
-    """Return the drift that explains x best: how many runs it takes, `shortest` or more, and how it fits (see
-    `fitted`)."""
+    """Return the drift that explains x best: how many runs it takes, `shortest` or more, and its `fitted`."""
     n = len(x)
     at = np.arange(n)
     ramps = {k: fitted(x, np.clip((at - (n - 1 - k)) / k, 0, 1), memory) for k in range(shortest, n)}
@@ -228,9 +213,7 @@ def with_kind(change: LevelChange, runs: Floats, since: int, memory: float) -> L
 def continued_drift(
     earlier: LevelChange, runs: Floats, since: int, change: LevelChange, memory: float
 ) -> LevelChange | None:
-    """Return the `earlier` change as it stands by now, where `change` is only more of it: a drift goes on.
-
-    The result is None when it is new.
+    """Return the `earlier` change as it stands by now, where `change` is only more of it: a drift goes on. None: new.
 
     Both have the same direction. One drift that begins with the earlier change, or before it, explains all runs better
     than a step for each does. One that began before these runs (`since` is the number of all, or more) goes on
@@ -269,8 +252,7 @@ def _in_parts(runs: Floats, cuts: list[int]) -> tuple[Floats, float, float]:
 
 
 def _two_steps(x: Floats, first: int, second: int | None, memory: float) -> float:
-    """Return what is left over by a step near `first` and one near `second` (None: anywhere after it), where they fit
-    best.
+    """Return what is left over by a step near `first` and one near `second` (None: anywhere after), as they fit best.
 
     Where too few runs lie before the first, it is what the second alone leaves over.
     """

@@ -6,10 +6,11 @@ level. The change is open until a user acknowledges it with a reason.
 
 import hashlib
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
+from results.contract.document import decode
 from results.series.decision import LevelChange
 
 
@@ -68,33 +69,24 @@ class History:
     @classmethod
     def from_json(cls, text: str) -> "History":
         """Read a history back. Raise ValueError when the version is not known."""
-        found: dict[str, Any] = json.loads(text)
-        if found.get("version") != 1:
-            raise ValueError(f"history of version {found.get('version')}: expected 1")
-        reported = []
-        for one in found["reported"]:
-            by = one["acknowledged"]
-            rest = {key: one[key] for key in ("first_bad", "last_good", "found")}
-            reported.append(
-                ReportedChange(LevelChange(**one["change"]), **rest, acknowledged=Acknowledgement(**by) if by else None)
-            )
-        return cls(found["baseline"], tuple(reported))
+        return decode(cls, history_document(json.loads(text)), "history")
+
+
+def history_document(found: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the part of a stored line that is a history. Raise ValueError when its version is not known."""
+    if found.get("version") != 1:
+        raise ValueError(f"history of version {found.get('version')}: expected 1")
+    return {name: found[name] for name in ("baseline", "reported")}
 
 
 def sealed(lines: Iterable[str]) -> bytes:
-    """Return a file of histories, one a line.
-
-    A first line says how many follow and their digest, so that a file that was cut is known to be one, wherever it was
-    cut.
-    """
+    """Return a file of histories, one a line; its first line says how many follow, and their digest."""
     body = "".join(f"{line}\n" for line in lines).encode()
     return json.dumps(_seal(body)).encode() + b"\n" + body
 
 
 def unsealed(data: bytes) -> list[tuple[int, str]]:
-    """Return a file's histories, each with the number of its line.
-
-    Raise ValueError when they are not as they were written.
+    """Return a file's histories, each with the number of its line. Raise ValueError when the file was cut or changed.
 
     Files of earlier versions have no first line of that kind: their lines are read as they are.
     """

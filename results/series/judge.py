@@ -1,33 +1,25 @@
 """A night's judgement of many series: calculator, significance and decision put together. Pure."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import Literal, Protocol
+from typing import Literal
 
 import numpy as np
 
 from results.series.block import Block, Floats, Ints
 from results.series.calculator import FEWEST_AFTER, FEWEST_RUNS_TO_JUDGE, Calculator, Prior, StepScan, of_mean
-from results.series.decision import ChangeRule, Decision, LevelChange, StepOrDrift
+from results.series.decision import ChangeRule, Decision, LevelChange, step_or_drift
 from results.series.noise import Noise, prior_of
 from results.series.noise_estimation import FEW_SERIES, prepare
 from results.series.separation import separation
 
-
-class Significance(Protocol):
-    """Conversion of scores to chances."""
-
-    def chances(self, scores: Floats, noise: Noise) -> Floats:
-        """Return the chance that one series first reaches its score in one night in which nothing happens; for each."""
-        ...
+Significance = Callable[[Floats, Noise], Floats]
+"""Scores, noise → the chance of each that one series first reaches it in one night in which nothing happens."""
 
 
-class Shuffled:
-    """Significance by how often the store's own series reach a score when their runs are shuffled."""
-
-    def chances(self, scores: Floats, noise: Noise) -> Floats:
-        """See `Significance`."""
-        return noise.tail.chance(scores)
+def shuffled(scores: Floats, noise: Noise) -> Floats:
+    """Return the chances by how often the store's own series reach a score when their runs are shuffled."""
+    return noise.tail.chance(scores)
 
 
 Better = Literal["lower", "higher", "unknown"]
@@ -61,8 +53,8 @@ class Judge:
 
     rule: ChangeRule = field(default_factory=ChangeRule)
     calculator: Calculator = field(default_factory=StepScan)
-    significance: Significance = field(default_factory=Shuffled)
-    decision: Decision = field(default_factory=StepOrDrift)
+    significance: Significance = shuffled
+    decision: Decision = step_or_drift
 
     def look(self, block: Block, noise: Noise, family: int | None = None) -> "Iterator[Scores]":
         """Return the scores of the block, length by length.
@@ -78,7 +70,7 @@ class Judge:
             memory = noise.memory.likely(group.memory, group.runs)
             prior = prior_of(group.standard, memory, group.variance, noise.spread)
             scores = self.calculator.scores(group.standard.x, prior)
-            scanned = np.minimum(tonight * self.significance.chances(scores, noise) / SCAN_SHARE, 1.0)
+            scanned = np.minimum(tonight * self.significance(scores, noise) / SCAN_SHARE, 1.0)
             large = np.minimum(tonight * separation(values, memory) / (1 - SCAN_SHARE), 1.0)
             detectable = _detectable(values, group.standard.scale, group.variance, memory, limit)
             yield Scores(members, values, group.standard.x, prior, scores, scanned, large, detectable)
@@ -94,7 +86,7 @@ class Judge:
             memory, chance = float(look.prior.memory[i]), float(look.chances[i])
             change = None
             if look.scanned[i] <= self.rule.night:
-                change = self.decision.decide(look.values[:, i], place, memory, chance, self.rule)
+                change = self.decision(look.values[:, i], place, memory, chance, self.rule)
             if change is None and look.large[i] <= self.rule.night:
                 change = self._large(look.values[:, i], memory, chance)
             if change is not None:
@@ -102,7 +94,7 @@ class Judge:
         return found
 
     def _large(self, runs: Floats, memory: float, chance: float) -> LevelChange | None:
-        change = self.decision.decide(runs, FEWEST_AFTER, memory, chance, self.rule)
+        change = self.decision(runs, FEWEST_AFTER, memory, chance, self.rule)
         far = change is not None and abs(change.after - change.before) >= self.rule.large * abs(change.before)
         return change if far else None
 
@@ -127,11 +119,10 @@ class Scores:
         """Return the smaller adjusted p of the two tests, which counts both of them."""
         return np.minimum(self.scanned, self.large)
 
-    def judgement(self, place: int, change: LevelChange | None) -> SeriesJudgement:
-        """Return the judgement of the series at this place of `members`, with its change."""
-        level = float(self.detectable[place])
-        scores = float(self.scores[place]), float(self.chances[place])
-        return SeriesJudgement(len(self.values), *scores, level if np.isfinite(level) else None, change)
+    def judgement(self, i: int, change: LevelChange | None) -> SeriesJudgement:
+        """Return what is said of one series, and of the change that is reported of it."""
+        level = float(self.detectable[i]) if np.isfinite(self.detectable[i]) else None
+        return SeriesJudgement(len(self.values), float(self.scores[i]), float(self.chances[i]), level, change)
 
 
 def _detectable(values: Floats, scale: Floats, variance: Floats, memory: Floats, limit: float) -> Floats:

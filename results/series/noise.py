@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from results.contract.document import decode
 from results.series.block import Bools, Floats, Ints, Standard
 from results.series.calculator import Prior
 
@@ -33,8 +34,7 @@ SPLIT_WITH = 0.3
 
 
 def autocorrelations(x: Floats, places: Ints) -> Floats:
-    """Return each series' correlation of neighbours, the means before and after `places` newest runs taken off,
-    corrected."""
+    """Return each series' correlation of neighbours, corrected; means before and after `places` newest runs are off."""
     n, column = len(x), np.arange(x.shape[1])
     m = n - places
     upto = np.cumsum(x, axis=0)
@@ -93,8 +93,7 @@ def _fits(found: Floats, counts: Ints) -> Floats:
 
 
 def pooled(found: Floats, counts: Ints) -> Autocorrelation:
-    """Return what all series of a store say together: the shares that explain their figures best (a mixture's
-    likeliest)."""
+    """Return what all series of a store say together: the shares that explain their figures best."""
     fits = _fits(found, counts)
     shares = np.array(USUAL)
     for _ in range(ROUNDS):
@@ -189,16 +188,14 @@ class Noise:
     series: int
 
     def after(self, before: "Noise") -> "Noise":
-        """Return this noise, just learned, with the luck of its shuffles evened out: half of the curve is that of
-        before.
+        """Return this noise, just learned, with a curve halfway to that of before: shuffles have luck.
 
         A curve that jumps up and down lets scores through that neither would let through alone.
         """
         return replace(self, tail=self.tail.between(before.tail))
 
     def stricter(self, before: "Noise", night: float) -> "Noise":
-        """Return this noise, learned of series that have grown since, but with the curve of before when that asks for
-        more.
+        """Return this noise, learned of series that have grown, with the curve of before when that asks for more.
 
         Of ten runs there are few orders, so that the curve of a young store's first nights is the least certain.
         """
@@ -216,15 +213,10 @@ class Noise:
         Earlier versions may have learned a curve that is too low; it is lifted here.
         """
         found: dict[str, Any] = json.loads(text)
-        if found.get("version") != 1:
-            raise ValueError(f"noise of version {found.get('version')}: expected 1; learn it again")
-        tail = found["tail"]
-        return cls(
-            Autocorrelation(tuple(found["memory"]["shares"])),
-            Spread(**found["spread"]),
-            at_least_normal(Tail(tuple(tail["chances"]), tail["at"], tail["by"])),
-            found["series"],
-        )
+        if (version := found.pop("version", None)) != 1:
+            raise ValueError(f"noise of version {version}: expected 1; learn it again")
+        noise = decode(cls, found, "noise")
+        return replace(noise, tail=at_least_normal(noise.tail))
 
 
 LIKE = 3.0

@@ -83,17 +83,13 @@ def steps(x: Floats, split: npt.NDArray[np.int64]) -> Floats:
     return np.asarray(np.where(newest, after, before))
 
 
-def learn(
-    block: Block, seed: int, night: float = 0.05, calculator: Calculator | None = None, each: Ints | None = None
-) -> Noise:
-    """Return the noise of a store from its series' newest runs.
-
-    `night` is the share of nights with a false alarm, at most.
+def learn(block: Block, seed: int, night: float = 0.05, each: Ints | None = None) -> Noise:
+    """Return the noise of a store from its series' newest runs; `night` is the most nights with a false alarm.
 
     `each` is how many runs a night each series has (None: one): so many lie between two looks. Raise ValueError when
     no series has `FEWEST_RUNS_TO_JUDGE` runs.
     """
-    scan = calculator or StepScan()
+    scan = StepScan()
     parts = list(_alike(block, each))
     groups = [prepare(values, scan) for _, values in parts]
     count = sum(len(group.memory) for group in groups)
@@ -182,8 +178,7 @@ def _fast(values: Floats) -> Any:
 
 
 def _drawn(chances: Floats) -> Floats:
-    """Return for each series (a column) `DRAWN` memories, each of `GRID` as often as `chances` (a row for each)
-    says."""
+    """Return for each series (a column) `DRAWN` memories, each of `GRID` as often as its row of `chances` says."""
     upto = np.cumsum(chances, axis=0)[:-1]
     at = ((np.arange(DRAWN) + 0.5) / DRAWN)[:, None, None]
     return np.asarray(np.array(GRID)[np.sum(at > upto, axis=1)])
@@ -193,8 +188,7 @@ DRAWN = 128
 
 
 def _spread(groups: "list[Prepared]") -> Spread:
-    """Return how alike the series' variances are, as that many runs' worth of knowledge (an inverse χ² prior's
-    weight)."""
+    """Return how alike the series' variances are, in runs' worth of knowledge: an inverse χ² prior's weight."""
     logs, errors = [], []
     for group in groups:
         factor, fits = relative(group.standard)
@@ -263,15 +257,13 @@ class LearnedNoise:
 
 
 def typical_length(block: Block) -> float:
-    """Return the median of the series that are learned from: where most have not begun, all would be as short each
-    night."""
+    """Return the median length of the series that are learned from, which have begun."""
     begun = block.counts[block.counts >= FEWEST_RUNS_TO_JUDGE]
     return float(np.median(begun)) if len(begun) else 0.0
 
 
 def due(known: LearnedNoise | None, night: float, length: float) -> bool:
-    """Return whether it is time to learn again: after `AGAIN` nights, or when series of that `length` have grown
-    enough."""
+    """Return whether it is time to learn again: after `AGAIN` nights, or when series have grown to that `length`."""
     return known is None or night - known.night >= AGAIN or _grown(known, length)
 
 
@@ -296,8 +288,7 @@ def learned_for(
 
 
 def learned_as_it_grows(seed: int, rule_night: float, each: int = 1) -> Callable[[int, Block], Noise]:
-    """Return what `replay` asks for its noise: it learns from the values of the first night, again after `AGAIN` nights
-    and as the series grow, and gives the same in between.
+    """Return what `replay` asks for its noise: it learns on the first night, and again when it is `due`.
 
     `rule_night` is `Rule.night`; a series has `each` runs a night; each call begins a history of its own.
     """

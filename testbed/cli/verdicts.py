@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 from results.contract.defect import DefectRecord, in_words
-from results.contract.schema import Finding
+from results.contract.verdict import Finding
 from results.criteria.judgement import skipped_lines
 from results.render import document
 from testbed.experiments.reports import RunFigure

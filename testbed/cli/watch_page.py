@@ -10,7 +10,7 @@ from dataclasses import asdict
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
-from results.report.live import render_live
+from results.report.render import render_live
 from testbed.errors import UsageError
 from testbed.runner.watch import Watch
 

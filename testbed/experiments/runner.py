@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from results.contract.manifest import DefectRecord, new_run_id
-from results.contract.schema import Finding, Verdict, events_table, samples_table
+from results.contract.schema import events_table, samples_table
 from results.contract.store import RunData, Store
+from results.contract.verdict import Finding, Verdict
 from results.criteria import Judgement, judge
 from results.criteria.judgement import Skipped, rates_failed, skipped
 from results.spark.recompute import recompute

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from results.contract.incident import IncidentRecord, TimelineEntry
 from results.contract.manifest import Facts, NicMeasurement, Records, new_run_id
-from results.contract.schema import Finding, Verdict
+from results.contract.verdict import Finding, Verdict
 from results.criteria.incident import deviation
 from testbed.defects.parse import by_host
 from testbed.errors import TestbedError, UsageError

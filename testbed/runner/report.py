@@ -5,7 +5,8 @@ from pathlib import Path
 
 from results.compare import find_measure
 from results.contract import durable
-from results.report.sweep import Combination, SweepPage, render_sweep
+from results.report.sweep import SweepPage, render_sweep
+from results.report.tradeoff import Combination
 from testbed.paths import reports_dir
 from testbed.runner.campaign import Campaign
 from testbed.runner.named_comparisons import COMMAND, named_comparisons

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 import pytest
 
-from results.contract.schema import new_run_id
+from results.contract.manifest import new_run_id
 from results.contract.store import Store, StoreError
 from results.spark.objects import hadoop_version, s3_settings
 from results.spark.recompute import recompute

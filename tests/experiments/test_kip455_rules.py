@@ -17,7 +17,7 @@ from testbed.kafka.types import TopicPartition
 from tests.experiments.kip455_cluster import TOPIC, take
 from tests.experiments.test_kip455 import NAMES, scenario
 from tests.fakes.kraft_log import KraftLog
-from tests.results.stepped import anything
+from tests.results.synthetic import plain_run
 
 IN_MEMORY = [name for name in NAMES if name != "kip455-override-failover"]
 
@@ -37,7 +37,7 @@ def run(found: Kip455Scenario, name="kip455-example"):
     there = {tp: kraft.partitions([tp.topic])[tp] for tp in kraft.now}
     assert differences(history, there, [TOPIC]) == []
     manifest = replace(
-        anything(),
+        plain_run().manifest,
         experiment=name,
         move=None,
         facts=Facts(logs=(HostLog("b1"),)),

@@ -2,7 +2,8 @@
 
 import pytest
 
-from results.contract.schema import Records, Sample
+from results.contract.manifest import Records
+from results.contract.schema import Sample
 from results.criteria import judge
 from results.criteria.expectations import EXPECTATIONS
 from results.criteria.incident import deviation

@@ -5,7 +5,8 @@ from dataclasses import replace
 import pytest
 
 from results.contract.logs import HostLog, LogFinding
-from results.contract.schema import Records, Sample
+from results.contract.manifest import Records
+from results.contract.schema import Sample
 from results.criteria import judge
 from results.criteria.incident import deviation
 from testbed.incidents.read import loads

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from results.contract.manifest import IncidentRecord, Manifest
-from results.contract.schema import Event, Records, Sample, events_table, samples_table
+from results.contract.manifest import IncidentRecord, Manifest, Records
+from results.contract.schema import Event, Sample, events_table, samples_table
 from results.contract.store import RunData, Store
 from results.contract.verdict import Finding, overall
 from results.criteria import judge

@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from results.nights.bucket import BAD, LIMITS, iso, judge_bucket, learn_from, micros, moved
+from results.nights.bucket import iso, judge_bucket, learn_from, micros, moved
 from results.nights.incremental import DAY_US
 from results.nights.state import NEVER, SeriesState
 from results.nights.values import FAILED
@@ -290,7 +290,6 @@ def test_a_canary_moves_beyond_its_limit_and_its_noise(metric, old, new, did):
 )
 def test_a_worse_machine_explains_what_got_worse_and_a_better_one_what_got_better(metric, good, bad):
     """As `testbed.runner.canary` reads them; the lowest NIC and stolen time are a run's own."""
-    assert BAD.keys() == LIMITS.keys()
     old, new = np.array([good] * 10), np.array([bad] * 3)
     assert moved(metric, old, new, 0.1, worse=True)
     assert not moved(metric, old, new, -0.1, worse=False)

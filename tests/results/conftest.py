@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator
 import pytest
 from pyspark.sql import SparkSession
 
+from results.contract.store import RunData
 from results.spark.session import session
 from tests.results.synthetic import Options, SyntheticRun, synthetic_run
 
@@ -22,6 +23,12 @@ def make_run() -> Callable[..., SyntheticRun]:
         return _MADE[wanted]
 
     return make
+
+
+@pytest.fixture(scope="session")
+def data(make_run) -> RunData:
+    """A small run, to be committed."""
+    return make_run(log_bytes=20e6, partitions=3).data()
 
 
 @pytest.fixture(scope="session")

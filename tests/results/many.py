@@ -2,14 +2,27 @@
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from pathlib import PurePosixPath
 
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
+from pyarrow import fs
 
+from results.contract.files import Files
 from results.contract.manifest import new_run_id
 from results.contract.store import RunData, Store
 
 START = datetime(2026, 9, 1, 3, tzinfo=UTC)
+
+
+def local(path):
+    return Store.open(path)
+
+
+def objects(path):
+    """A store among objects, which are files here."""
+    path.mkdir()
+    return Store(Files(fs.SubTreeFileSystem(str(path), fs.LocalFileSystem()), PurePosixPath("bucket/prefix")), "mem://")
 
 
 def some_runs(data: RunData, count: int, experiment: str = "kip73-two-node", every: timedelta = timedelta(days=4)):

@@ -10,20 +10,11 @@ import numpy as np
 
 from results.contract.live import LiveAudit, LiveLoad, LoadProcess
 from results.contract.logs import HostLog
-from results.contract.schema import (
-    Event,
-    Expected,
-    Fetchers,
-    Flow,
-    NicMeasurement,
-    Sample,
-    events_table,
-    new_run_id,
-    samples_table,
-)
+from results.contract.manifest import Expected, Fetchers, Flow, NicMeasurement, new_run_id
+from results.contract.schema import Event, Sample, events_table, samples_table
 from tests.results.flowing import SHARE, Flowing, Group, Scene
 from tests.results.sensed import Sensed
-from tests.results.synthetic import EPOCH, LINE_BPS, PAYLOAD, F, SyntheticRun, synthetic_run
+from tests.results.synthetic import EPOCH, LINE_BPS, PAYLOAD, F, SyntheticRun, plain_run, us
 
 CONTROL_BYTES, CONTROL_RATE, CONTROL_FROM_S = 120e6, 30e6, 2.0
 
@@ -42,7 +33,7 @@ class Simulator:
         gap = self.scene.gap
         if metric in self.scene.without or (gap is not None and gap[0] == host and gap[1] <= t < gap[2]):
             return
-        self.samples.append(Sample(_us(t), host, metric, float(value), **where))
+        self.samples.append(Sample(us(t), host, metric, float(value), **where))
 
     def instants(self, offset: float, step: float = 1.0) -> list[float]:
         grid = np.arange(self.before_s + offset, self.after_s, step)
@@ -195,7 +186,7 @@ class Simulator:
             at, seconds = scene.stuck
             rows.append((at, "move.stuck", None, {"lag": 1.0, "seconds": seconds}))
             rows.append((at + 0.001, "move.raised", None, {"rate_bytes_per_s": scene.quotas[-1][1]}))
-        return [Event(_us(t), kind, "", host, detail) for t, kind, host, detail in rows]
+        return [Event(us(t), kind, "", host, detail) for t, kind, host, detail in rows]
 
     def run(self) -> SyntheticRun:
         for number, host in enumerate(self.scene.brokers):
@@ -205,7 +196,7 @@ class Simulator:
         return SyntheticRun(self.manifest(), samples_table(self.samples), events_table(self.events()))
 
     def manifest(self) -> Any:
-        scene, plain = self.scene, _plain().manifest
+        scene, plain = self.scene, plain_run().manifest
         assert plain.move is not None
         inbound = sum(group.inbound for group in scene.groups)
         expected = _expected(scene)
@@ -290,19 +281,6 @@ def _expected(scene: Scene) -> tuple[Expected, ...]:
     return tuple(Expected(h, way, int(b), k) for (h, way), (b, k) in carried.items())  # type: ignore[arg-type]
 
 
-_PLAIN: list[SyntheticRun] = []
-
-
-def _plain() -> SyntheticRun:
-    if not _PLAIN:
-        _PLAIN.append(synthetic_run())
-    return _PLAIN[0]
-
-
 def simulate(scene: Scene) -> SyntheticRun:
     """The run of a scene."""
     return Simulator(scene).run()
-
-
-def _us(t: float) -> int:
-    return round(EPOCH.timestamp() * 1e6) + round(t * 1e6)

@@ -1,16 +1,14 @@
 """A run of a move without a throttle, in memory: two brokers and a store whose NICs count what is said here."""
 
 from dataclasses import dataclass, replace
-from functools import cache
 
 from results.contract.live import LiveAudit, LiveLoad, LoadProcess
 from results.contract.logs import HostLog
 from results.contract.manifest import Differences, Done, Facts, NicMeasurement, Records, new_run_id
 from results.contract.relocation import ColdRead, Relocation, Sent
 from results.contract.schema import Event, Sample, events_table, samples_table
-from tests.results.synthetic import EPOCH, synthetic_run
+from tests.results.synthetic import EPOCH, plain_run, us
 
-ZERO = round(EPOCH.timestamp() * 1e6)
 NIC_BPS = 200_000_000
 PAYLOAD = NIC_BPS * 1448 / 1514 / 8
 BROKERS, STORES = ("b1", "b2"), ("s1",)
@@ -48,15 +46,6 @@ class Told:
     busy: float = 0.3
 
 
-def us(seconds):
-    return ZERO + round(seconds * 1e6)
-
-
-@cache
-def anything():
-    return synthetic_run().manifest
-
-
 def progress(told, t):
     """How much of the move has happened by then, 0 to 1."""
     return min(1.0, max(0.0, t / told.seconds))
@@ -66,7 +55,7 @@ def relocated(token="reloc0", experiment="s3-reassign", told=None):
     """Manifest, samples and events."""
     told = told or Told()
     manifest = replace(
-        anything(),
+        plain_run().manifest,
         run_id=new_run_id(experiment, EPOCH, token),
         experiment=experiment,
         parameters={"storage": told.storage},

@@ -1,16 +1,14 @@
 """A run of steps in memory: KIP-455's example as KRaft has it, and what can be wrong with it."""
 
 from dataclasses import replace
-from functools import cache
 
 from results.contract.logs import HostLog
 from results.contract.manifest import Facts, new_run_id
 from results.contract.schema import Event, Sample, events_table, samples_table
 from results.contract.steps import Expectation, RequiredState, StepRecord, StepsRecord
-from tests.results.synthetic import EPOCH, synthetic_run
+from tests.results.synthetic import EPOCH, plain_run, us
 
 TOPIC = "kip455"
-ZERO = round(EPOCH.timestamp() * 1e6)
 ORIGINAL = {"replicas": [1, 2, 3], "adding": [], "removing": [], "isr": [1, 2, 3], "leader": 1, "leader_epoch": 0}
 MOVING = {**ORIGINAL, "replicas": [4, 3, 2, 1], "adding": [4], "removing": [1]}
 DONE = {"replicas": [4, 3, 2], "adding": [], "removing": [], "isr": [3, 2, 4], "leader": 4, "leader_epoch": 1}
@@ -25,10 +23,6 @@ EXPECTED = (
     ),
     Expectation("done", "end", TOPIC, 0, RequiredState(order=(4, 3, 2), isr=(2, 3, 4), leaders=(4,))),
 )
-
-
-def us(seconds):
-    return ZERO + round(seconds * 1e6)
 
 
 def log(seconds, offset, state, partition=0):
@@ -53,16 +47,10 @@ POLLED = tuple(
 STEP = StepRecord("asked", "partition 0: to [4, 3, 2]", us(1.0015), us(5), "accepted", "accepted", (BEFORE, *EXPECTED))
 
 
-@cache
-def anything():
-    """The manifest of some run, for all that steps say nothing of."""
-    return synthetic_run().manifest
-
-
 def stepped(events=(*LOGGED, *POLLED), steps=(STEP,), token="steps0", equal=True, problem="", logs=LOGS):
     """Manifest, samples and events."""
     manifest = replace(
-        anything(),
+        plain_run().manifest,
         run_id=new_run_id("kip455-example", EPOCH, token),
         experiment="kip455-example",
         move=None,
@@ -70,7 +58,7 @@ def stepped(events=(*LOGGED, *POLLED), steps=(STEP,), token="steps0", equal=True
         facts=Facts(logs=logs),
         steps=StepsRecord((TOPIC,), tuple(steps), equal, () if equal else ("kip455-0: ISR",), problem),
     )
-    return manifest, samples_table([Sample(ZERO, "machine", "cpu.busy", 0.1)]), events_table(events)
+    return manifest, samples_table([Sample(us(0), "machine", "cpu.busy", 0.1)]), events_table(events)
 
 
 VARIANTS = {

@@ -7,17 +7,15 @@ the same options always give the same run.
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
-from functools import cached_property, lru_cache
+from functools import cache, cached_property, lru_cache
 
 import numpy as np
 import pyarrow as pa
 
 from results.contract.logs import HostLog
-from results.contract.move import SAMPLE_S, WINDOW_SAMPLES
-from results.contract.schema import (
+from results.contract.manifest import (
     Differences,
     Done,
-    Event,
     Facts,
     Fetchers,
     Flow,
@@ -28,13 +26,12 @@ from results.contract.schema import (
     Move,
     NicMeasurement,
     Records,
-    Sample,
     TopologyRecord,
     Versions,
-    events_table,
     new_run_id,
-    samples_table,
 )
+from results.contract.move import SAMPLE_S, WINDOW_SAMPLES
+from results.contract.schema import Event, Sample, events_table, samples_table
 from results.contract.store import RunData
 from results.criteria import Judgement, judge
 from tests.results.sensed import Sensed
@@ -167,7 +164,7 @@ class _Generator:
         if gap is not None and gap[0] == host and gap[1] <= t < gap[2]:
             return
         if metric not in self.o.without_metrics:
-            self.samples.append(Sample(_us(t), host, metric, float(value), **where))  # type: ignore[arg-type]
+            self.samples.append(Sample(us(t), host, metric, float(value), **where))  # type: ignore[arg-type]
 
     def instants(self, offset: float, step: float = 1.0) -> list[float]:
         grid = np.arange(FIRST_S + offset, self.end_s + AFTER_S, step)
@@ -255,7 +252,7 @@ class _Generator:
             (end + 0.9, "move.done", "", {}),
             (end + 1.7, "throttle.restored", "", {}),
         ]
-        return events_table([Event(_us(t), kind, name, None, detail) for t, kind, name, detail in rows])
+        return events_table([Event(us(t), kind, name, None, detail) for t, kind, name, detail in rows])
 
     def manifest(self) -> Manifest:
         o = self.o
@@ -324,5 +321,11 @@ class _Generator:
         )
 
 
-def _us(t: float) -> int:
+def us(t: float) -> int:
     return EPOCH_US + round(t * 1e6)
+
+
+@cache
+def plain_run() -> SyntheticRun:
+    """The run without options, for all that a test says nothing of."""
+    return synthetic_run()

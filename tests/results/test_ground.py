@@ -8,14 +8,11 @@ import pytest
 from results.contract.logs import HostLog, LogFinding
 from results.contract.schema import Sample, samples_table
 from results.criteria.judgement import noisy
-from tests.results.synthetic import EPOCH
+from tests.results.judged import verdicts
+from tests.results.synthetic import us
 
 RATES = ("steady-mean", "duration-model", "nic-conservation", "broker-rate-agrees")
 NAMES = ("memory-pressure", "disk-pressure", "clock-steady")
-
-
-def us(second):
-    return round((EPOCH.timestamp() + second) * 1e6)
 
 
 def with_samples(run, metric, value, host="machine", until=70):
@@ -25,10 +22,6 @@ def with_samples(run, metric, value, host="machine", until=70):
 
 def found(judgement):
     return {(c.name, c.host): c for c in judgement.criteria if c.name in NAMES}
-
-
-def rates(judgement):
-    return {c.verdict for c in judgement.criteria if c.name in RATES}
 
 
 def test_runs_without_these_readings_have_no_such_criteria(make_run):
@@ -45,7 +38,7 @@ def test_a_machine_whose_tasks_wait_is_named_and_one_whose_tasks_do_not_passes(m
     assert found(calm)[name, "machine"].why == f"tasks waited for {what} for at most 1.0 % of any 33 s"
     waiting = with_samples(make_run(), metric, lambda t: 40 + 4.0 * (t > 20)).judged()
     assert found(waiting)[name, "machine"].why == f"for 12.1 % of 33 s every task waited for {what}, brokers too"
-    assert rates(waiting) == {"inconclusive"}
+    assert verdicts(waiting, *RATES) == {"inconclusive"}
     assert noisy(waiting)
     silent = with_samples(make_run(), metric, lambda t: 40, until=20).judged()
     assert "no sample for" in found(silent)[name, "machine"].why
@@ -83,7 +76,7 @@ def test_a_clock_that_jumps_leaves_rates_open_and_is_named(make_run, offset, why
     run = with_samples(make_run(), "clock.offset", lambda _t: 1.7e9)
     judgement = with_samples(run, "clock.offset", offset, host="b2").judged()
     assert {key: c.why for key, c in found(judgement).items()} == {("clock-steady", "b2"): why}
-    assert rates(judgement) == {"inconclusive"}
+    assert verdicts(judgement, *RATES) == {"inconclusive"}
     assert noisy(judgement)
 
 

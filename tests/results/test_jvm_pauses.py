@@ -11,15 +11,12 @@ from results.contract.schema import Sample, samples_table
 from results.criteria import judge
 from results.criteria.series import Series
 from results.criteria.standstill import highest_share
-from tests.results.synthetic import EPOCH
+from tests.results.judged import verdicts
+from tests.results.synthetic import us
 
 MB = 1_000_000
 OLD_MB = 358
 RATES = ("steady-mean", "duration-model", "nic-conservation", "broker-rate-agrees")
-
-
-def us(second):
-    return round((EPOCH.timestamp() + second) * 1e6)
 
 
 def with_jvm(run, paused=lambda t: 0.001 * t, full=lambda _t: 0, left=lambda _t: 60, hosts=("b1", "b2"), until=70):
@@ -39,10 +36,6 @@ def with_jvm(run, paused=lambda t: 0.001 * t, full=lambda _t: 0, left=lambda _t:
 
 def pauses(judgement):
     return {c.host: c for c in judgement.criteria if c.name == "jvm-pauses"}
-
-
-def rates(judgement):
-    return {c.verdict for c in judgement.criteria if c.name in RATES}
 
 
 def test_a_run_that_did_not_read_its_jvms_has_no_such_criterion(make_run):
@@ -88,7 +81,7 @@ def test_a_broker_that_collects_all_the_time_is_named_with_the_likely_cause(make
     assert found.verdict == "inconclusive"
     assert found.why.startswith("it stood still for 30.0 % of 33 s, 30.0 % in collections; ")
     assert f" full collections: {cause}" in found.why
-    assert rates(judgement) == {"inconclusive"}
+    assert verdicts(judgement, *RATES) == {"inconclusive"}
     assert pauses(judgement)["b1"].why == "its JVM was not read during the move"
 
 

@@ -8,6 +8,7 @@ from results.contract.manifest import Done, Manifest
 from results.contract.network import LinkDifference, NetworkRecord, NicMeasurement, ShapingReading
 from results.criteria import judge
 from results.criteria.judgement import noisy, rates_failed
+from tests.results.judged import verdicts
 from tests.results.synthetic import LINE_BPS
 
 SLOW = LinkDifference("b2", "data0", "receive", "rate is 60mbit; declared is 400mbit")
@@ -30,10 +31,6 @@ def judged(run, *readings, again=()):
 
 def unchanged(judgement):
     return [c for c in judgement.criteria if c.name == "nic-unchanged"]
-
-
-def rates(judgement):
-    return {c.verdict for c in judgement.criteria if c.name in RATES}
 
 
 def test_a_run_without_readings_has_no_such_criterion(make_run):
@@ -71,7 +68,7 @@ def test_a_nic_that_changed_leaves_rates_open_and_is_named(make_run, readings, w
     judgement = judged(make_run(real_quota=7e6), *readings)  # as slow as a NIC makes it
     (found,) = unchanged(judgement)
     assert (found.host, found.direction, found.verdict, found.why) == ("b2", "receive", "inconclusive", why)
-    assert rates(judgement) == {"inconclusive"}
+    assert verdicts(judgement, *RATES) == {"inconclusive"}
     assert f"not judged: nic-unchanged (b2 receive): {why}" in {c.why for c in judgement.criteria}
 
 
@@ -91,10 +88,10 @@ def test_a_nic_that_carries_less_after_the_run_leaves_rates_open_with_every_read
     judgement = judged(run, *both, again=(after(0.15, 0.15, 0.149),))
     (found,) = unchanged(judgement)
     assert found.why == ("b2 data0 receive: after the run it carried 0.150, 0.150, 0.149 of its declared payload rate")
-    assert rates(judgement) == {"inconclusive"}
+    assert verdicts(judgement, *RATES) == {"inconclusive"}
     judgement = judged(run, *both, again=(after(0.9, 0.998),))
     assert unchanged(judgement)[0].why.endswith("0.998 to 0.998 of the declared rate, in at most 2 readings")
-    assert "fail" in rates(judgement)
+    assert "fail" in verdicts(judgement, *RATES)
 
 
 def test_a_move_that_a_changed_network_delays_is_not_blamed_and_one_on_a_busy_machine_is(make_run):

@@ -22,11 +22,6 @@ from tests.dying import killed_at
 from tests.results.many import contents, filled, some_runs
 
 
-@pytest.fixture(scope="module")
-def data(make_run):
-    return make_run(log_bytes=20e6, partitions=3).data()
-
-
 @pytest.fixture
 def source(tmp_path, data):
     return filled(Store.open(tmp_path / "source"), some_runs(data, 4))

@@ -132,7 +132,7 @@ def test_replicas_in_sync_are_not_held_back_by_a_throttle_below_what_they_take()
     quotas = ((0.0, 10e6), (10.0, 1e6), (20.0, 10e6))
 
     def verdict(run):
-        [found] = judge_in_sync(judge(run.manifest, run.samples, run.events).measures)
+        found = judge_in_sync(judge(run.manifest, run.samples, run.events).measures)
         return found.verdict, found.why
 
     above, why = verdict(simulate(one_to_two(4e6, quotas=quotas)))

@@ -12,36 +12,20 @@ import threading
 import time
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from pathlib import PurePosixPath
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from pyarrow import fs
 
-from results.contract.files import Files, LocalFiles
+from results.contract.files import LocalFiles
 from results.contract.maintenance import POLL_S, compact, locked
 from results.contract.schema import SAMPLES
 from results.contract.store import Store, StoreError
 from results.contract.tables import same
 from tests.dying import killed_at
-from tests.results.many import contents, filled, some_runs
+from tests.results.many import contents, filled, local, objects, some_runs
 
 NOW = timedelta(0)
-
-
-@pytest.fixture(scope="module")
-def data(make_run):
-    return make_run(log_bytes=20e6, partitions=3).data()
-
-
-def local(path):
-    return Store.open(path)
-
-
-def objects(path):
-    path.mkdir()
-    return Store(Files(fs.SubTreeFileSystem(str(path), fs.LocalFileSystem()), PurePosixPath("bucket/prefix")), "mem://")
 
 
 def names(store, folder):

@@ -9,23 +9,12 @@ import pytest
 
 from results.contract.aliases import EXPERIMENTS, FAMILIES
 from results.contract.logs import HostLog, LogFinding
-from results.contract.schema import Differences, Done, Facts, Fetchers, Records
+from results.contract.manifest import Differences, Done, Facts, Fetchers, Records
 from results.criteria import UnknownExperimentError, judge
 from results.criteria.judgement import catalogue
+from tests.results.judged import named, not_passed, verdicts
 
 RATES = {"throttled-window", "steady-mean", "control-unthrottled", "broker-rate-agrees", "nic-conservation"}
-
-
-def named(judgement, name):
-    return [c for c in judgement.criteria if c.name == name]
-
-
-def verdicts(judgement, *names):
-    return {c.verdict for c in judgement.criteria if c.name in names}
-
-
-def not_passed(judgement):
-    return {c.name for c in judgement.criteria if c.verdict != "pass"}
 
 
 def test_a_good_run_passes(make_run):

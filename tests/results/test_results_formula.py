@@ -53,7 +53,7 @@ STORED = (sized("tiered", "300MB", 2.0, 6.4), sized("tiered", "3GB", 3.0, 64.0, 
 
 
 def test_flat_and_linear_are_told_apart_by_how_the_formula_grows():
-    disk, tiered = growths(("storage", "size"), [(each.values, each) for each in (*DISK, *STORED)])
+    disk, tiered = growths(("storage", "size"), (*DISK, *STORED))
     assert (disk.of, disk.word, disk.sizes) == ("storage=disk", "linear", 3)
     assert disk.slope == pytest.approx(1.06, abs=0.01)
     assert (tiered.of, tiered.word) == ("storage=tiered", "flat")
@@ -65,13 +65,13 @@ def test_flat_and_linear_are_told_apart_by_how_the_formula_grows():
 
 def test_what_scatters_is_neither_and_of_sizes_that_are_alike_nothing_is_told():
     wild = (STORED[0], sized("tiered", "3GB", 8.0, 64.0, 2.0, 30.0))
-    (found,) = growths(("storage", "size"), [(each.values, each) for each in wild])
+    (found,) = growths(("storage", "size"), wild)
     assert found.word == "neither flat nor by the formula"
     alike = (STORED[0], sized("tiered", "310MB", 2.0, 6.6))
-    assert growths(("storage", "size"), [(each.values, each) for each in alike]) == ()
-    assert growths(("storage",), [(("disk",), DISK[0])]) == ()
+    assert growths(("storage", "size"), alike) == ()
+    assert growths(("storage",), DISK[:1]) == ()
     unknown = Combination("a", ("disk", "1GB"), {}, {}, {})
-    assert growths(("storage", "size"), [(unknown.values, unknown)]) == ()
+    assert growths(("storage", "size"), [unknown]) == ()
 
 
 def test_growth_is_on_the_page():

@@ -5,13 +5,15 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from results.contract.schema import Event, Flow, Sample, events_table, samples_table
+from results.contract.manifest import Flow
+from results.contract.schema import Event, Sample, events_table, samples_table
 from results.criteria.catalogue.nic_conservation import CRITERION, judge_loaded
 from results.criteria.load_conservation import measure_loaded_nics
 from results.criteria.run_view import RunView
 from results.criteria.series import RunSeries
-from tests.results.moves import _us, simulate
+from tests.results.moves import simulate
 from tests.results.scenes import two_node
+from tests.results.synthetic import us
 
 COPIED, CLIENT, ACK = 1.05, 1.11, 0.01
 CALIBRATED, MOVED, WRITTEN = 64e6, 200e6, 0.5e6
@@ -22,7 +24,7 @@ MANIFEST = replace(
     move=replace(PLAIN.manifest.move, nic_bytes_per_log_byte=COPIED, flows=(*PLAIN.manifest.move.flows, CALIBRATION)),
 )
 EVENTS = [
-    Event(_us(at), kind)
+    Event(us(at), kind)
     for at, kind in (
         (-18.0, "calibration.started"),
         (-16.0, "calibration.done"),
@@ -55,13 +57,13 @@ def samples(*, unlogged=0.0, doubled=0.0, stop_s=40.0, without=()):
             for metric, value in rows.items():
                 if metric not in without:
                     label = "data0" if metric.startswith("nic") else None
-                    found.append(Sample(_us(t), host, metric, float(int(value)), label=label))
+                    found.append(Sample(us(t), host, metric, float(int(value)), label=label))
             logs = {"kip73": 5e7 + written} if host == "b1" else {}
             if host == "b2":
                 logs = {"kip73": moved * (1 - unlogged)} if t > 0 else {}
                 logs |= {"calibration": calibrated} if t > -18 else {}
             found += [
-                Sample(_us(t), host, "log.bytes", float(int(size)), topic=topic, partition=0)
+                Sample(us(t), host, "log.bytes", float(int(size)), topic=topic, partition=0)
                 for topic, size in logs.items()
             ]
     return samples_table(found)

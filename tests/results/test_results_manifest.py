@@ -3,21 +3,18 @@ from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
 
+from results.contract.manifest import Manifest, ManifestError, new_run_id
 from results.contract.schema import (
     CRITERIA,
     SAMPLES,
-    Finding,
-    Manifest,
-    ManifestError,
     Sample,
     TableError,
     conform,
     criteria_from_table,
     criteria_table,
-    new_run_id,
-    overall,
     samples_table,
 )
+from results.contract.verdict import Finding, overall
 from results.criteria import judge
 
 

@@ -8,7 +8,8 @@ import pytest
 
 from results.compare.compared_measures import values_of
 from results.contract.live import LiveLoad
-from results.contract.schema import Event, Expected, Manifest, NicMeasurement, events_table
+from results.contract.manifest import Expected, Manifest, NicMeasurement
+from results.contract.schema import Event, events_table
 from results.criteria import judge
 from results.criteria.catalogue.control_unthrottled import judge_controls
 from results.criteria.catalogue.rate_after_throttle_change import judge_settled
@@ -16,21 +17,10 @@ from results.criteria.catalogue.throttled_window import judge_windows
 from results.criteria.measures import ByteWindow
 from results.criteria.model import bound_of, estimate
 from results.report.page import _figures, figures
-from tests.results.moves import _us, simulate
+from tests.results.judged import named, verdicts
+from tests.results.moves import simulate
 from tests.results.scenes import bounce, live_change, mixed, one_to_two, stuck, two_node, two_to_one
-from tests.results.synthetic import MIB
-
-
-def named(judgement, name):
-    return [c for c in judgement.criteria if c.name == name]
-
-
-def verdicts(judgement, *names):
-    return {c.verdict for c in judgement.criteria if c.name in names}
-
-
-def not_passed(judgement):
-    return {c.name for c in judgement.criteria if c.verdict != "pass"}
+from tests.results.synthetic import MIB, us
 
 
 def rejudged(run, *, facts=None, **move):
@@ -293,7 +283,7 @@ def test_windows_across_a_restart_are_not_judged_nor_what_leaders_unknown_send()
 
 def added(run, *told):
     """A run of which more is told, each (seconds after the start, kind, host)."""
-    more = events_table([Event(_us(t), kind, "", host, {}) for t, kind, host in told])
+    more = events_table([Event(us(t), kind, "", host, {}) for t, kind, host in told])
     events = pa.concat_tables([run.events, more])
     return judge(run.manifest, run.samples, events)
 
@@ -322,7 +312,7 @@ def test_a_live_change_is_one_only_when_the_throttle_was_raised_and_lowered():
 
 def test_a_poll_that_was_answered_after_a_change_is_not_held_against_the_quota_before():
     run = simulate(live_change())
-    edge = _us(26.0 - 0.01)
+    edge = us(26.0 - 0.01)
     polls = [r for r in run.samples.to_pylist() if r["metric"] == "quota.leader.rate" and r["host"] == "b1"]
     last = max(r["ts"] for r in polls if r["ts"].timestamp() * 1e6 < edge)
     metric, ts = run.samples["metric"].to_pylist(), run.samples["ts"].to_pylist()
@@ -339,8 +329,8 @@ def test_a_phase_too_short_to_be_polled_in_is_no_gap():
     run = simulate(brief)
     polled = [s["ts"].timestamp() * 1e6 for s in run.samples.to_pylist() if s["metric"] == "quota.leader.rate"]
     inside = pc.and_(
-        pc.greater(run.samples["ts"], pa.scalar(_us(52.3), pa.timestamp("us", "UTC"))),
-        pc.less(run.samples["ts"], pa.scalar(_us(52.72), pa.timestamp("us", "UTC"))),
+        pc.greater(run.samples["ts"], pa.scalar(us(52.3), pa.timestamp("us", "UTC"))),
+        pc.less(run.samples["ts"], pa.scalar(us(52.72), pa.timestamp("us", "UTC"))),
     )
     dropped = pc.and_(inside, pc.starts_with(run.samples["metric"], "quota."))
     judgement = judge(run.manifest, run.samples.filter(pc.invert(dropped)), run.events)

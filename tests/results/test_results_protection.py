@@ -11,16 +11,16 @@ from results.criteria import judge
 from results.criteria.catalogue.clients_protected import allowed_share, busy_s, response_s, rest_s
 from results.criteria.protection_measures import measure_protection
 from results.criteria.series import RunSeries
-from tests.results.moves import _us, simulate
+from tests.results.moves import simulate
 from tests.results.scenes import one_to_two, two_node
-from tests.results.synthetic import MIB
+from tests.results.synthetic import MIB, us
 
 RUN = simulate(two_node(0.5e6, size=300e6))
 DONE_S = (
     RUN.manifest.move
     and (
         pc.min(pc.cast(RUN.events.filter(pc.equal(RUN.events["kind"], "move.done"))["ts"], pa.int64())).as_py()
-        - _us(0.0)
+        - us(0.0)
     )
     / 1e6
 )
@@ -34,7 +34,7 @@ def told(due_s, slow_ms, slow_share):
     slow = round(PER_SECOND * slow_share)
     rest = PER_SECOND - slow
     for ms, count in ((90, rest - rest // 20), (104, rest // 20), (slow_ms, slow)):
-        yield Sample(_us(due_s), "producer-1", "client.produce.latency", float(count), label=str(1000 * ms))
+        yield Sample(us(due_s), "producer-1", "client.produce.latency", float(count), label=str(1000 * ms))
 
 
 def clients(*, copying=(90, 0.0), stall=None, arriving=(600, 0.3), back=(90, 0.0), back_arriving=(300, 0.3)):
@@ -58,13 +58,13 @@ def clients(*, copying=(90, 0.0), stall=None, arriving=(600, 0.3), back=(90, 0.0
                 pair = stall[2]
         found += told(due_s, *pair)
     for at, left in ((0.3, 6), (ARRIVE_S - 0.3, 6), (ARRIVE_S + 0.2, 3), (DONE_S - 0.1, 0)):
-        found.append(Sample(_us(at), "driver", "move.in_flight", float(left)))
+        found.append(Sample(us(at), "driver", "move.in_flight", float(left)))
     for at, left in ((BACK_S + 0.1, 6), (BACK_S + 3.0, 6), (BACK_S + 3.1, 2), (BACK_S + 3.9, 0)):
-        found.append(Sample(_us(at), "driver", "return.in_flight", float(left)))
+        found.append(Sample(us(at), "driver", "return.in_flight", float(left)))
     return found
 
 
-RETURNED = (Event(_us(BACK_S), "return.started"), Event(_us(BACK_S + 4.0), "return.done"))
+RETURNED = (Event(us(BACK_S), "return.started"), Event(us(BACK_S + 4.0), "return.done"))
 
 
 def run_of(samples, events=RETURNED):
@@ -99,7 +99,7 @@ def test_seconds_are_before_copying_or_arriving_and_so_they_are_when_it_moves_ba
 
 
 def test_a_second_of_the_unthrottled_control_is_not_of_copying():
-    control = (Event(_us(5.0), "control.started"), Event(_us(7.0), "control.done"))
+    control = (Event(us(5.0), "control.started"), Event(us(7.0), "control.done"))
     slow = clients(stall=(5, 2, (3000, 0.9)))
     assert judged(slow).verdict == "fail"
     assert judged(slow, (*RETURNED, *control)).verdict == "pass"
@@ -154,7 +154,7 @@ def test_without_the_move_back_arrivals_are_not_judged_and_nothing_passes():
 
 
 def test_without_enough_before_nothing_is_said():
-    late = [s for s in clients() if s.metric != "client.produce.latency" or s.ts_us > _us(-4.0)]
+    late = [s for s in clients() if s.metric != "client.produce.latency" or s.ts_us > us(-4.0)]
     found = judged(late)
     assert found.verdict == "inconclusive" and "too few acknowledgements were seen before the move" in found.why
 

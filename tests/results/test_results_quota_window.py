@@ -6,7 +6,8 @@ from itertools import pairwise
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
-from results.contract.schema import Event, Fetchers, Flow, Sample, events_table, samples_table
+from results.contract.manifest import Fetchers, Flow
+from results.contract.schema import Event, Sample, events_table, samples_table
 from results.criteria import judge
 from tests.results.synthetic import synthetic_run
 

@@ -13,7 +13,8 @@ import pytest
 
 from results.contract.defect import DefectRecord
 from results.contract.logs import HostLog, LogFinding
-from results.contract.schema import Records, Sample, samples_table
+from results.contract.manifest import Records
+from results.contract.schema import Sample, samples_table
 from results.report import render
 from results.report.page import answer, figures, question, tidy
 from results.report.render import embedded

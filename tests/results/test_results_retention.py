@@ -17,11 +17,6 @@ CHANGE = LevelChange("step", 3, 10.0, 9.0, -1.2, -0.8, 0.001)
 TODAY = START + timedelta(days=40)
 
 
-@pytest.fixture(scope="module")
-def data(make_run):
-    return make_run(log_bytes=20e6, partitions=3).data()
-
-
 @pytest.fixture(params=[False, True], ids=["loose", "packed"])
 def store(request, tmp_path, data):
     made = filled(Store.open(tmp_path), [*some_runs(data, 10), *some_runs(data, 3, "kip73-bootstrap")])

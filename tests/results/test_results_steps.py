@@ -9,7 +9,8 @@ from results.contract.manifest import Manifest
 from results.contract.steps import RequiredState, State
 from results.criteria import judge
 from results.report import render
-from tests.results.stepped import LOGGED, POLLED, STEP, VARIANTS, log, stepped, us
+from tests.results.stepped import LOGGED, POLLED, STEP, VARIANTS, log, stepped
+from tests.results.synthetic import us
 
 
 def verdicts(**variant):

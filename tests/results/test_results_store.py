@@ -4,15 +4,15 @@ import os
 import signal
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from pathlib import PurePosixPath
 
 import pytest
-from pyarrow import fs
 
-from results.contract.files import Files, LocalFiles
-from results.contract.schema import EVENTS, SAMPLES, new_run_id
+from results.contract.files import LocalFiles
+from results.contract.manifest import new_run_id
+from results.contract.schema import EVENTS, SAMPLES
 from results.contract.store import RunData, Store, StoreError
 from tests.dying import killed_at
+from tests.results.many import local, objects
 
 
 @pytest.fixture(scope="module")
@@ -23,15 +23,6 @@ def data(make_run):
 
 def renamed(data, token):
     return replace(data, manifest=replace(data.manifest, run_id=new_run_id("kip73-two-node", token=token)))
-
-
-def local(path):
-    return Store.open(path)
-
-
-def objects(path):
-    path.mkdir()
-    return Store(Files(fs.SubTreeFileSystem(str(path), fs.LocalFileSystem()), PurePosixPath("bucket/prefix")), "mem://")
 
 
 @pytest.mark.parametrize("make", [local, objects])
@@ -209,7 +200,8 @@ def test_the_steps_above_are_all_there_are(tmp_path, data):
 
 KILLED = """
 from results.contract.store import RunData, Store
-from results.contract.schema import Manifest, SAMPLES, EVENTS
+from results.contract.manifest import Manifest
+from results.contract.schema import SAMPLES, EVENTS
 import results.contract.files
 die_writing()
 manifest = Manifest.from_json(Path(sys.argv[2]).read_text())

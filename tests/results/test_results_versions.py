@@ -10,7 +10,8 @@ import pytest
 
 from results.contract.archive import export_runs, import_runs
 from results.contract.maintenance import compact
-from results.contract.schema import EVENTS, SAMPLES, SCHEMA_VERSION
+from results.contract.manifest import SCHEMA_VERSION
+from results.contract.schema import EVENTS, SAMPLES
 from results.contract.store import Store
 from results.contract.upgrade import UnknownSchemaError, upgraded
 from results.criteria import judge

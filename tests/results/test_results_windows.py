@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from results.contract.schema import EVENTS, Flow, Sample, samples_table
+from results.contract.manifest import Flow
+from results.contract.schema import EVENTS, Sample, samples_table
 from results.criteria.model import window_bound
 from results.criteria.quantities import US
 from results.criteria.series import RunSeries, Series

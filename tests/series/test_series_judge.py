@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from results.series.block import MOST_RUNS, Block, present
 from results.series.calculator import FEWEST_AFTER, FEWEST_RUNS_TO_JUDGE
 from results.series.changes import replay
-from results.series.decision import FEWEST_KNOWN, ChangeRule, StepOrDrift, settled
+from results.series.decision import FEWEST_KNOWN, ChangeRule, settled, step_or_drift
 from results.series.judge import Judge, verdict
 from tests.series.judging import judge_night
 
@@ -130,7 +130,7 @@ def test_runs_that_only_scatter_more_are_no_change():
     old = (100 + 3 * np.random.default_rng(4).standard_normal(50)).tolist()
     wild = [80.0, 119.0, 84.0, 117.0, 109.0, 121.0, 82.0, 116.0]
     near = [108.0, 119.0, 110.0, 117.0, 109.0, 121.0, 111.0, 116.0]
-    decide = lambda new: StepOrDrift().decide(np.array([*old, *new]), len(new), 0.0, 0.001, ChangeRule())  # noqa: E731
+    decide = lambda new: step_or_drift(np.array([*old, *new]), len(new), 0.0, 0.001, ChangeRule())  # noqa: E731
     assert decide(wild) is None
     change = decide(near)
     assert change is not None and change.low > 0
@@ -245,10 +245,6 @@ def test_more_series_need_more_evidence(noise, calm):
 
 
 def test_the_parts_can_be_replaced(noise, calm):
-    class Never:
-        def decide(self, runs, since, memory, chance, rule):
-            return None
-
     class Last:
         def scores(self, x, prior, back=0):
             return np.full(x.shape[1], 9.0)
@@ -256,11 +252,8 @@ def test_the_parts_can_be_replaced(noise, calm):
         def places(self, x, prior, fine=True):
             return np.full(x.shape[1], 7)
 
-    class Sure:
-        def chances(self, scores, noise):
-            return np.zeros(len(scores))
-
     step = Block.of([stepped(calm, 53, 1.1)])
-    assert judge_night(Judge(decision=Never()), step, noise)[0].change is None
+    assert judge_night(Judge(decision=lambda *_: None), step, noise)[0].change is None
     assert judge_night(Judge(calculator=Last()), step, noise)[0].change.runs == 7
-    assert judge_night(Judge(significance=Sure()), step, noise)[0].chance == 0
+    sure = Judge(significance=lambda scores, _noise: np.zeros(len(scores)))
+    assert judge_night(sure, step, noise)[0].chance == 0

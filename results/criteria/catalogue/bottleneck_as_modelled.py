@@ -3,7 +3,7 @@
 from results.contract.move import Move
 from results.contract.verdict import Finding, Verdict
 from results.criteria.batching import open_in_steps, without_batch_model
-from results.criteria.criterion import RATES, Criterion, has_move
+from results.criteria.criterion import RATES, Criterion
 from results.criteria.findings import finding, gap_text, times_power
 from results.criteria.measures import MoveMeasures
 from results.criteria.model import TIE, bottlenecks
@@ -96,9 +96,7 @@ CRITERION: Criterion[MoveMeasures] = Criterion(
     name="bottleneck-as-modelled",
     title="Where the quota is the bottleneck",
     section=RATES,
-    measure=lambda run: run.measures,
     judge=lambda run, measures: (judge_binding_in_steps if run.batched else judge_binding)(measures, run.move),
-    needs=has_move,
     rests_on_preconditions=True,
     skips=without_batch_model,
     catches="A quota that is enforced on the wrong side.",

@@ -5,8 +5,8 @@ import math
 from results.contract.move import Move
 from results.contract.verdict import Finding, Verdict
 from results.criteria.batching import where_sent
-from results.criteria.criterion import RATES, Criterion, has_move
-from results.criteria.findings import gap_text, missing_data, of_broker_direction, times_power
+from results.criteria.criterion import RATES, Criterion
+from results.criteria.findings import finding, gap_text, missing_data, times_power
 from results.criteria.measures import HostRates, MoveMeasures, SensorPart
 from results.criteria.model import responses, written_unseen
 from results.criteria.phase_directions import BACKOFF_S, WAIT_S, bottleneck_directions
@@ -95,12 +95,12 @@ def _kafka(rates: HostRates, move: Move, parts: bool) -> Finding:
         wrong = _wrong_part(rates, move, more, less) if parts else ""
         verdict = "pass" if -within <= ratio - 1 <= above and not wrong else "fail"
         why += f"; {wrong}" if wrong else ""
-    return of_broker_direction(
+    return finding(
         "broker-rate-agrees",
-        rates,
         "Kafka's own byte-rate = its sensor's reading of the log growth",
         verdict,
         why,
+        of=rates,
         observed=ratio,
         unit="of the prediction",
         tolerance=f"- {percent(within)}, + {percent(above)}" if ratio is not None else "none",
@@ -127,9 +127,7 @@ CRITERION: Criterion[MoveMeasures] = Criterion(
     name="broker-rate-agrees",
     title="Kafka's own byte-rate agrees",
     section=RATES,
-    measure=lambda run: run.measures,
     judge=lambda run, measures: where_sent(judge_kafka(measures, run.move, parts=not run.batched), run),
-    needs=has_move,
     rests_on_preconditions=True,
     catches="A broker that measures another rate than the one it sends, for a time, or over another window.",
     smallest="2 % of the bytes, on either side",

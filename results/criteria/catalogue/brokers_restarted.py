@@ -2,12 +2,12 @@
 
 from results.contract.move import Move
 from results.contract.verdict import Finding, Verdict
-from results.criteria.criterion import FACTS, Criterion, has_move
+from results.criteria.criterion import FACTS, Criterion
 from results.criteria.findings import finding
 from results.criteria.measures import MoveMeasures
 
 
-def judge_restarts(measures: MoveMeasures, move: Move) -> list[Finding]:
+def judge_restarts(measures: MoveMeasures, move: Move) -> Finding:
     """Judge whether every broker was restarted during the move, and came back."""
     stayed = [host for host in move.brokers if host not in measures.left]
     away = [host for host in measures.left if host not in measures.back]
@@ -20,24 +20,20 @@ def judge_restarts(measures: MoveMeasures, move: Move) -> list[Finding]:
         why = f"not seen to come back during the move: {', '.join(away)}"
     else:
         verdict, why = "pass", f"restarted and back: {', '.join(measures.back)}"
-    return [
-        finding(
-            "brokers-restarted",
-            "every broker left and came back during the move",
-            verdict,
-            why,
-            observed=", ".join(measures.left) or None,
-            series=("events",),
-        )
-    ]
+    return finding(
+        "brokers-restarted",
+        "every broker left and came back during the move",
+        verdict,
+        why,
+        observed=", ".join(measures.left) or None,
+        series=("events",),
+    )
 
 
 CRITERION: Criterion[MoveMeasures] = Criterion(
     name="brokers-restarted",
     title="Every broker restarted",
     section=FACTS,
-    measure=lambda run: run.measures,
-    judge=lambda run, measures: judge_restarts(measures, run.move),
-    needs=has_move,
+    judge=lambda run, measures: [judge_restarts(measures, run.move)],
     catches="A run that does not contain the restarts that it is about.",
 )

@@ -1,23 +1,8 @@
 """No acknowledgement waits longer under the throttle than without it, beyond the throttle's own grain: KIP-73's goal.
 
-Three things are judged of each producer, against the time before the move, in which the load was alone.
-
-*Copying*, the longest wait: acknowledgements come as before. One sample of Kafka's quota sensor is allowed on top: what
-is held back for less is within its grain. So is one response at the rate of the NIC: a follower fetches what it has in
-sync together with what it copies, so a record waits for the response that is on its way.
-
-*Copying*, how many are late: in a quota window the throttle lets pass at most the window's bound
-(docs/throttle-bound.md). At the rate of the NIC these bytes take a share of the window. Only in that share may copying
-delay an acknowledgement, and in the time of the response that is on its way at the end; in the rest it is as late as
-before, where 1 % lies above the 99th percentile. In fewer consecutive seconds than a window the same bytes may pass:
-they are a larger share of it.
-
-*Arriving*, the longest wait: where partitions arrive, leaders change, and clients wait under any throttle. The
-reference is the move of the same partitions back, without a throttle, in the same run. What a partition still lacks
-may wait while the throttle rests, and an acknowledgement with it; the longest rest is allowed as well. A follower's
-throttle rests for what a response of each fetcher is worth. A leader that had followers before the move has sent them a
-window's bytes already: its throttle lets pass a window's bytes at once, and rests until they have expired. A producer
-that arrivals without a throttle do not make late writes to partitions that do not arrive, and must not notice them.
+Of each producer three things are judged against the time before the move: the longest wait while data is copied, the
+share of late acknowledgements in a quota window of it, and the longest wait where partitions arrive. The reference of
+that is the move back without a throttle. `docs/criteria.md` derives what is allowed under *Protected clients*.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -169,8 +154,7 @@ def _seen(client: ClientProtection) -> str:
 
 
 def _evidence(move: Move, load: MachineLoad) -> str:
-    """Return what a wait may come from: what a response is worth, how long the throttle rests, how busy the machine
-    was."""
+    """Return what a wait may come from: the worth of a response, how long the throttle rests, a busy machine."""
     text = f"a response of each fetcher is worth {response_s(move):.1f} s of the throttle"
     text += f", which rests {rest_s(move):.1f} s"
     return text + ("" if load.busy_mean is None else f", the CPU was {percent(load.busy_mean)} busy")

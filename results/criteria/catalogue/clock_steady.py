@@ -9,7 +9,6 @@ from results.contract.verdict import Finding
 from results.criteria.criterion import PRECONDITIONS, Criterion, has_any_move
 from results.criteria.findings import finding
 from results.criteria.quantities import READING_S, US
-from results.criteria.run_view import RunView
 from results.criteria.series import RunSeries
 
 NAME, METRIC = "clock-steady", "clock.offset"
@@ -63,17 +62,13 @@ def _jumped(clock: ClockMeasures) -> Finding:
     )
 
 
-def _read(run: RunView) -> bool:
-    return has_any_move(run) and len(run.series.of_metric(METRIC)) > 0
-
-
 CRITERION: Criterion[list[ClockMeasures]] = Criterion(
     name=NAME,
     title="Clocks not set",
     section=PRECONDITIONS,
     measure=lambda run: clocks(run.series),
     judge=lambda _run, found: judge_clocks(found),
-    needs=_read,
+    needs=lambda run: has_any_move(run) and len(run.series.of_metric(METRIC)) > 0,
     by_name=False,
     catches="A clock that jumps while data moves.",
 )

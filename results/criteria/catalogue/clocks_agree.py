@@ -7,7 +7,6 @@ from results.contract.verdict import Finding
 from results.criteria.criterion import PRECONDITIONS, Criterion, has_any_move
 from results.criteria.findings import finding
 from results.criteria.quantities import READING_S
-from results.criteria.run_view import RunView
 
 NAME = "clocks-agree"
 BOUND_S = READING_S
@@ -40,17 +39,13 @@ def _wrong(reading: ClockReading) -> Finding:
     return finding(NAME, EXPECTED, "inconclusive", why, observed=reading.most_s, unit="s", series=("manifest.clocks",))
 
 
-def _several_machines(run: RunView) -> bool:
-    return has_any_move(run) and bool(run.manifest.clocks)
-
-
 CRITERION: Criterion[Sequence[ClockReading]] = Criterion(
     name=NAME,
     title="Clocks of the machines agree",
     section=PRECONDITIONS,
     measure=lambda run: run.manifest.clocks,
     judge=lambda _run, readings: judge_agreement(readings),
-    needs=_several_machines,
+    needs=lambda run: has_any_move(run) and bool(run.manifest.clocks),
     by_name=False,
     catches="Machines whose clocks are not synchronised.",
 )

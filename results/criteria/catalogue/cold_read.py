@@ -1,6 +1,5 @@
 """Nine tenths of what a consumer of cold data got came from a device or the store."""
 
-from results.contract.manifest import Manifest
 from results.contract.relocation import ColdRead, Relocation
 from results.contract.verdict import Finding, Verdict
 from results.criteria.criterion import FACTS, Criterion, has_relocation
@@ -23,7 +22,7 @@ def read_bytes(asked: Relocation, cold: ColdRead, measures: MoveMeasures) -> flo
     return found.store_bytes
 
 
-def judge_cold(_manifest: Manifest, asked: Relocation, measures: MoveMeasures) -> list[Finding]:
+def judge_cold(asked: Relocation, measures: MoveMeasures) -> Finding:
     """Judge `cold-read`: at least nine tenths of what a consumer got came from a device or the store.
 
     Where less did a cache was measured: that is no finding, and leaves it open.
@@ -44,25 +43,22 @@ def judge_cold(_manifest: Manifest, asked: Relocation, measures: MoveMeasures) -
             verdict = "pass"
         else:
             why += ": a cache was measured"
-    return [
-        finding(
-            "cold-read",
-            expected,
-            verdict,
-            why,
-            observed=share,
-            unit="fraction",
-            series=("io.read_bytes", "nic.tx.bytes", "manifest.relocation"),
-        )
-    ]
+    return finding(
+        "cold-read",
+        expected,
+        verdict,
+        why,
+        observed=share,
+        unit="fraction",
+        series=("io.read_bytes", "nic.tx.bytes", "manifest.relocation"),
+    )
 
 
 CRITERION: Criterion[MoveMeasures] = Criterion(
     name="cold-read",
     title="The read was cold",
     section=FACTS,
-    measure=lambda run: run.measures,
-    judge=lambda run, measures: judge_cold(run.manifest, run.relocation, measures),
+    judge=lambda run, measures: [judge_cold(run.relocation, measures)],
     needs=has_relocation,
     catches="A cold read that a cache answered.",
 )

@@ -12,20 +12,12 @@ SECONDS, CPU_SECONDS = "command.seconds", "command.cpu_seconds"
 """The samples of a command that ended well: seconds by the clock, and CPU seconds of it and its children."""
 
 
-def judge_command(run: RunView) -> list[Finding]:
+def judge_command(run: RunView) -> Finding:
     """Return the finding: pass when the command ended well, and within its limit if it has one."""
     ended = run.series.events_of((ENDED,))
     if not ended:
-        return [
-            finding(
-                NAME,
-                "exit code 0",
-                "inconclusive",
-                "the command was not seen to end",
-                observed=None,
-                series=("events",),
-            )
-        ]
+        why = "the command was not seen to end"
+        return finding(NAME, "exit code 0", "inconclusive", why, observed=None, series=("events",))
     detail = ended[-1].detail
     seconds, limit_s = float(detail["seconds"]), detail["limit_s"]
     allowed = "exit code 0" if limit_s is None else f"exit code 0 within {limit_s:g} s"
@@ -35,7 +27,7 @@ def judge_command(run: RunView) -> list[Finding]:
         why, observed = f"it took {seconds:.1f} s", seconds
     well = not detail["exit_code"] and (limit_s is None or seconds <= limit_s)
     verdict: Verdict = "pass" if well else "fail"
-    return [finding(NAME, allowed, verdict, why, observed=observed, unit="s", series=("events",))]
+    return finding(NAME, allowed, verdict, why, observed=observed, unit="s", series=("events",))
 
 
 CRITERION: Criterion[RunView] = Criterion(
@@ -43,7 +35,7 @@ CRITERION: Criterion[RunView] = Criterion(
     title="The command ends well, and within its limit",
     section=FACTS,
     measure=lambda run: run,
-    judge=lambda _run, measures: judge_command(measures),
+    judge=lambda _run, measures: [judge_command(measures)],
     needs=lambda run: NAME in (run.criteria or ()),
     catches="A version of the testbed whose own commands fail, or became slower than they are promised to be.",
 )

@@ -1,7 +1,7 @@
 """Every broker and topic setting is as before the move."""
 
 from results.contract.manifest import Differences
-from results.criteria.criterion import FACTS, Criterion, has_move
+from results.criteria.criterion import FACTS, Criterion
 from results.criteria.findings import difference_finding
 
 CRITERION: Criterion[Differences | None] = Criterion(
@@ -12,7 +12,6 @@ CRITERION: Criterion[Differences | None] = Criterion(
     judge=lambda _run, found: [
         difference_finding("config-restored", "every broker and topic setting as before the move", found, "restored")
     ],
-    needs=has_move,
     by_name=False,
     catches="A throttle that stays after the move.",
 )

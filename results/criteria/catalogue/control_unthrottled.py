@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from results.contract.manifest import NicMeasurement
 from results.contract.move import Move
 from results.contract.verdict import Finding, Verdict
-from results.criteria.criterion import RATES, Criterion, has_move
+from results.criteria.criterion import RATES, Criterion
 from results.criteria.findings import finding, gap_text, missing_data, times_power
 from results.criteria.measures import ControlTransfer, MoveMeasures
 from results.criteria.quantities import rate, size
@@ -71,9 +71,7 @@ CRITERION: Criterion[MoveMeasures] = Criterion(
     name="control-unthrottled",
     title="Control partitions run unthrottled",
     section=RATES,
-    measure=lambda run: run.measures,
     judge=lambda run, measures: judge_controls(measures, run.move, run.manifest.nics),
-    needs=has_move,
     rests_on_preconditions=True,
     catches="A throttle that also holds back partitions that it does not list.",
     smallest="a pace below twice that of throttled partitions",

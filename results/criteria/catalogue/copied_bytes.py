@@ -1,6 +1,5 @@
 """What crossed the brokers' NICs is what lay on disks, no more; of a log on disk no less either."""
 
-from results.contract.manifest import Manifest
 from results.contract.relocation import Relocation
 from results.contract.verdict import Finding, Verdict
 from results.criteria.catalogue.nic_conservation import CONSERVATION_TOLERANCE
@@ -18,7 +17,7 @@ from results.criteria.relocation_measures import (
 )
 
 
-def judge_copied(_manifest: Manifest, asked: Relocation, measures: MoveMeasures) -> list[Finding]:
+def judge_copied(asked: Relocation, measures: MoveMeasures) -> Finding:
     """Judge `copied-bytes`: what crossed brokers' NICs is what lay on disks, no more.
 
     Of a log on disk it is no less either.
@@ -54,27 +53,24 @@ def judge_copied(_manifest: Manifest, asked: Relocation, measures: MoveMeasures)
                 )
         else:
             verdict = "pass" if low <= observed <= high else "fail"
-    return [
-        finding(
-            "copied-bytes",
-            expected,
-            verdict,
-            why,
-            observed=observed,
-            unit="bytes",
-            power=times_power(high / observed, "the bytes between brokers") if observed and observed > 0 else None,
-            tolerance=f"± {percent(CONSERVATION_TOLERANCE)}, {WRITTEN_S:g} s of what is written, a store reading",
-            series=("nic.rx.bytes", "nic.tx.bytes", "manifest.relocation"),
-        )
-    ]
+    return finding(
+        "copied-bytes",
+        expected,
+        verdict,
+        why,
+        observed=observed,
+        unit="bytes",
+        power=times_power(high / observed, "the bytes between brokers") if observed and observed > 0 else None,
+        tolerance=f"± {percent(CONSERVATION_TOLERANCE)}, {WRITTEN_S:g} s of what is written, a store reading",
+        series=("nic.rx.bytes", "nic.tx.bytes", "manifest.relocation"),
+    )
 
 
 CRITERION: Criterion[MoveMeasures] = Criterion(
     name="copied-bytes",
     title="What crossed the brokers' NICs",
     section=RATES,
-    measure=lambda run: run.measures,
-    judge=lambda run, measures: judge_copied(run.manifest, run.relocation, measures),
+    judge=lambda run, measures: [judge_copied(run.relocation, measures)],
     needs=has_relocation,
     rests_on_preconditions=True,
     excused_by=(NETWORK_CHANGED, NETWORK_MEASURED),

@@ -14,7 +14,7 @@ NIC_FULL = 0.85
 """From this mean share of its busiest NIC on a move is called bound by it: below it something else took the time."""
 
 
-def judge_formula(manifest: Manifest, asked: Relocation, measures: MoveMeasures) -> list[Finding]:
+def judge_formula(manifest: Manifest, asked: Relocation, measures: MoveMeasures) -> Finding:
     """Judge `duration-formula`: on disk as long as the formula, when the NIC binds; in S3 less than the formula's time.
 
     Nothing is sooner than what lay on disks can have crossed the NIC.
@@ -47,27 +47,24 @@ def judge_formula(manifest: Manifest, asked: Relocation, measures: MoveMeasures)
             expected = f"{least:.1f} s or more, and less than {whole:.1f} s"
             verdict = "pass" if low <= seconds < whole else "fail"
             why = times
-    return [
-        finding(
-            "duration-formula",
-            expected,
-            verdict,
-            why,
-            observed=seconds,
-            unit="s",
-            power=times_power(seconds / low, "as fast") if seconds and low else None,
-            tolerance=f"- {percent(CONSERVATION_TOLERANCE)}",
-            series=("events", "manifest.nics", "manifest.relocation"),
-        )
-    ]
+    return finding(
+        "duration-formula",
+        expected,
+        verdict,
+        why,
+        observed=seconds,
+        unit="s",
+        power=times_power(seconds / low, "as fast") if seconds and low else None,
+        tolerance=f"- {percent(CONSERVATION_TOLERANCE)}",
+        series=("events", "manifest.nics", "manifest.relocation"),
+    )
 
 
 CRITERION: Criterion[MoveMeasures] = Criterion(
     name="duration-formula",
     title="As long as log size ÷ NIC",
     section=RATES,
-    measure=lambda run: run.measures,
-    judge=lambda run, measures: judge_formula(run.manifest, run.relocation, measures),
+    judge=lambda run, measures: [judge_formula(run.manifest, run.relocation, measures)],
     # Where the old broker was killed its session has to end first, so the time says nothing about the data.
     needs=lambda run: has_relocation(run) and not old_broker_killed(run),
     rests_on_preconditions=True,

@@ -5,7 +5,7 @@ import math
 from results.contract.move import Move
 from results.contract.verdict import Finding, Power, Verdict
 from results.criteria.batching import copying_s, kept, open_in_steps, why_not, without_batch_model
-from results.criteria.criterion import RATES, Criterion, has_move
+from results.criteria.criterion import RATES, Criterion
 from results.criteria.findings import finding
 from results.criteria.measures import LISTED_METRIC, MoveMeasures
 from results.criteria.quantities import percent
@@ -61,8 +61,7 @@ def not_done(measures: MoveMeasures, predicted_s: float) -> tuple[Verdict, float
 
 
 def too_short(model_s: float, move: Move) -> str | None:
-    """Return why the quota does not tell how long a move takes: it holds over its window, and this one ends within
-    it."""
+    """Return why the quota does not tell how long a move takes: it holds over its window, and no shorter."""
     if model_s >= move.window_s:
         return None
     return f"the model says {model_s:.1f} s: the quota holds over {move.window_s:g} s, not over less"
@@ -86,8 +85,7 @@ def _power(observed: float | None, most: float = 1.0) -> Power | None:
 
 
 def judge_duration_in_steps(measures: MoveMeasures, move: Move) -> list[Finding]:
-    """Judge whether the move took at least what the quota asks for, and at most that and what its rests take of the
-    quota."""
+    """Judge whether the move took what the quota asks for at least; at most also what its rests take of the quota."""
     if move.fetch != "tuned":
         return []
     least_s, moved_s, rests = move.model_seconds, measures.moved_s, measures.rests
@@ -131,9 +129,7 @@ CRITERION: Criterion[MoveMeasures] = Criterion(
     name="duration-model",
     title="As long as the model says",
     section=RATES,
-    measure=lambda run: run.measures,
     judge=lambda run, measures: (judge_duration_in_steps if run.batched else judge_duration)(measures, run.move),
-    needs=has_move,
     rests_on_preconditions=True,
     skips=without_batch_model,
     catches="A move that is slower than its bytes and its quota explain.",

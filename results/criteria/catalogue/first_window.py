@@ -3,8 +3,8 @@
 from results.contract.move import Move
 from results.contract.verdict import Finding, Verdict
 from results.criteria.batching import in_steps
-from results.criteria.criterion import RATES, Criterion, has_move
-from results.criteria.findings import gap_text, missing_data, of_broker_direction, times_power
+from results.criteria.criterion import RATES, Criterion
+from results.criteria.findings import finding, gap_text, missing_data, times_power
 from results.criteria.measures import HostRates, MoveMeasures
 from results.criteria.model import responses
 from results.criteria.phase_directions import BACKOFF_S, PhaseDirection, phase_directions
@@ -14,8 +14,7 @@ FIRST_LEAST = 0.9
 """Part of what the first window has at least: the replicas' logs have to be made first, some tenths of a second."""
 
 
-def judge_first(measures: MoveMeasures, move: Move) -> list[Finding]:
-    """Judge whether what the first window carries is predicted by the size of a response against quota × window."""
+def _judge(measures: MoveMeasures, move: Move) -> list[Finding]:
     return [_first(end, move) for end in phase_directions(measures) if end.phase is measures.phases[0]] or [
         missing_data("first-window", "the first window as predicted", measures, ("log.bytes",))
     ]
@@ -56,16 +55,17 @@ def _first(end: PhaseDirection, move: Move) -> Finding:
             f"one response per fetcher is {size(burst)}, {larger} than quota × {seconds:.2f} s, {size(in_window)}; "
             f"that time had {first.bytes / in_window:.3f} of quota × time"
         )
-    return of_broker_direction(
+    return finding(
         "first-window",
-        rates,
         f"{size(least)} to {size(most)} in the first {seconds:.2f} s",
         verdict,
         why,
+        of=rates,
         observed=first.bytes if first else rates.total_bytes if verdict == "fail" else None,
         unit="bytes",
         power=times_power(most / first.bytes, "the bytes of the first window") if first and first.bytes else None,
         tolerance=f"{FIRST_LEAST:g} of the larger of response and quota × window, up to their sum",
+        series=("log.bytes",),
     )
 
 
@@ -73,9 +73,7 @@ CRITERION: Criterion[MoveMeasures] = Criterion(
     name="first-window",
     title="The first window as predicted",
     section=RATES,
-    measure=lambda run: run.measures,
-    judge=lambda run, measures: judge_first(measures, run.move),
-    needs=has_move,
+    judge=lambda run, measures: _judge(measures, run.move),
     rests_on_preconditions=True,
     skips=in_steps("the first 11 s are of the first batches, however many those are"),
     catches="A first burst of another size than the fetch settings explain.",

@@ -28,10 +28,7 @@ def durations_s(seen: HandoverRecord, step: Step) -> list[float]:
 
 
 def partitions_per_s(seen: HandoverRecord) -> float | None:
-    """Return partitions handed over a second: from the command until the last one was opened and led.
-
-    The result is None when one was not.
-    """
+    """Return partitions handed over a second, from the command until the last was opened and led; None: one was not."""
     ends: list[int] = []
     for each in seen.partitions:
         elected, opened = each.at("elected"), each.at("opened")
@@ -136,8 +133,7 @@ def _shutdown(seen: HandoverRecord) -> Finding:
 
 
 def longest_pause(seen: HandoverRecord) -> tuple[float, str] | None:
-    """Return the longest time between two acknowledgements of one partition, in seconds, and which; None: not all
-    known."""
+    """Return the longest time between two acknowledgements of one partition, in seconds, and which; None: not known."""
     gaps = [(each.longest_gap_s, str(each)) for each in seen.partitions if each.longest_gap_s is not None]
     return max(gaps) if gaps and len(gaps) == len(seen.partitions) else None
 

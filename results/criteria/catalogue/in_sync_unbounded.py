@@ -7,9 +7,8 @@ from results.criteria.measures import MoveMeasures
 from results.criteria.quantities import rate
 
 
-def judge_in_sync(measures: MoveMeasures) -> list[Finding]:
-    """Judge whether a throttle below what is written times the replicas in sync holds none of them back: they go on as
-    before."""
+def judge_in_sync(measures: MoveMeasures) -> Finding:
+    """Judge whether a throttle below what is written times the replicas in sync holds none of these back."""
     lowest = min(measures.phases, key=lambda phase: phase.quota_bytes_per_s, default=None)
     verdict: Verdict = "inconclusive"
     observed: float | None = None
@@ -25,19 +24,16 @@ def judge_in_sync(measures: MoveMeasures) -> list[Finding]:
             verdict = "pass" if observed > 1 else "fail"
             why = f"{host} sent {rate(sent[host])} of listed bytes under a quota of {rate(lowest.quota_bytes_per_s)}"
     expected = "replicas in sync take more than a throttle that is below what is written to them"
-    return [
-        finding(
-            "in-sync-unbounded", expected, verdict, why, observed=observed, unit="of the quota", series=("log.bytes",)
-        )
-    ]
+    return finding(
+        "in-sync-unbounded", expected, verdict, why, observed=observed, unit="of the quota", series=("log.bytes",)
+    )
 
 
 CRITERION: Criterion[MoveMeasures] = Criterion(
     name="in-sync-unbounded",
     title="Replicas in sync are not held back",
     section=FACTS,
-    measure=lambda run: run.measures,
-    judge=lambda _run, measures: judge_in_sync(measures),
+    judge=lambda _run, measures: [judge_in_sync(measures)],
     needs=lambda run: has_move(run) and not run.batched,
     catches="A throttle that holds back replicas in sync.",
 )

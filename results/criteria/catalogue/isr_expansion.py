@@ -10,11 +10,11 @@ from results.contract.verdict import Finding, Verdict
 from results.criteria.criterion import FACTS, Criterion, has_move
 from results.criteria.findings import finding, gap_text
 from results.criteria.model import responses
-from results.criteria.quantities import READING_S, US
+from results.criteria.quantities import DRIVER, READING_S, US
 from results.criteria.run_view import RunView
 from results.criteria.windows import longest_gap_s
 
-NAME, DRIVER = "isr-expansion", "driver"
+NAME = "isr-expansion"
 FETCH_S = 1.5
 """Kafka's defaults: a fetch waits up to 0.5 s at the leader, after up to 1 s of the follower's own pause."""
 POLL_S = 0.5

@@ -11,11 +11,11 @@ import numpy as np
 
 from results.contract.move import Flow, Move
 from results.contract.verdict import Finding, Power, Verdict
-from results.criteria.criterion import RATES, Criterion, has_move
+from results.criteria.criterion import RATES, Criterion
 from results.criteria.findings import finding, gap_text
 from results.criteria.quantities import US, at, size
 from results.criteria.run_view import RunView
-from results.criteria.series import Floats, Micros, RunSeries
+from results.criteria.series import RunSeries, at_instants
 from results.criteria.windows import longest_gap_s
 
 OTHERS = 3
@@ -61,9 +61,10 @@ def _lead(run: RunSeries, flows: list[Flow], started: int, done: int) -> Lead | 
     looks = looks[(looks > started) & (looks <= done)]
     if not places or not len(looks):
         return None
-    sizes = np.array([_at(originals[place], np.array([started]))[0] for place in places])
+    nothing = np.empty(0, np.int64), np.empty(0)
+    sizes = np.array([at_instants(*originals[place], np.array([started]))[0] for place in places])
     # What is written to a partition once it is copied is no lead.
-    copied = np.array([_at(copies.get(place), looks) for place in places])
+    copied = np.array([at_instants(*copies.get(place, nothing), looks) for place in places])
     copied = np.minimum(copied, sizes[:, None])
     open_ = copied < sizes[:, None]
     judged = np.count_nonzero(open_, axis=0) >= OTHERS
@@ -87,15 +88,6 @@ def _lead(run: RunSeries, flows: list[Flow], started: int, done: int) -> Lead | 
     )
 
 
-def _at(log: tuple[Micros, Floats] | None, instants: Micros) -> Floats:
-    """Return the last size at or before each instant; 0 before the first, and of a log that never was."""
-    if log is None:
-        return np.zeros(len(instants))
-    t, value = log
-    at = np.searchsorted(t, instants, side="right") - 1
-    return np.where(at >= 0, value[np.maximum(at, 0)], 0.0)
-
-
 TURNS = 3
 """Responses by which one partition may lead: one of its turn, one because the first responses reorder the partitions
 (those without data go to the end, too), and one because a turn may be shared by the end of another log."""
@@ -103,43 +95,36 @@ TURNS = 3
 
 def judge_leads(leads: tuple[Lead, ...], move: Move) -> list[Finding]:
     """Judge whether no listed partition leads the median of those still copied by more than three responses."""
-    if not leads:
-        why = "no partition's log was seen to grow, or too few at the same time"
-        return [_finding("inconclusive", why, None, move, None)]
-    return [_judged(lead, move) for lead in leads]
+    return [_judged(lead, move) for lead in leads or (None,)]
 
 
-def _judged(lead: Lead, move: Move) -> Finding:
+def _judged(lead: Lead | None, move: Move) -> Finding:
     verdict: Verdict = "inconclusive"
-    why = f"{lead.partition} was {size(lead.bytes)} ahead of the median of {lead.partitions} at {at(lead.at_s)}"
-    if lead.bytes > TURNS * move.response_max_bytes:
-        verdict = "fail"
-    elif gap := gap_text(lead.longest_gap_s):
+    least = TURNS * move.response_max_bytes
+    if lead is None:
+        why = "no partition's log was seen to grow, or too few at the same time"
+    elif lead.bytes <= least and (gap := gap_text(lead.longest_gap_s)):
         why = gap
     else:
-        verdict = "pass"
-    return _finding(verdict, why, lead.bytes, move, lead)
-
-
-def _finding(verdict: Verdict, why: str, observed: float | None, move: Move, lead: Lead | None) -> Finding:
+        verdict = "fail" if lead.bytes > least else "pass"
+        why = f"{lead.partition} was {size(lead.bytes)} ahead of the median of {lead.partitions} at {at(lead.at_s)}"
     return finding(
         "listed-partitions-throttled",
-        f"no listed partition leads the others by more than {TURNS} responses, {size(TURNS * move.response_max_bytes)}",
+        f"no listed partition leads the others by more than {TURNS} responses, {size(least)}",
         verdict,
         why,
-        observed=observed,
+        observed=lead.bytes if lead else None,
         unit="bytes",
         host=lead.follower if lead else None,
         direction="receive" if lead else None,
         tolerance="none beyond the turns",
-        power=_power(lead, move) if lead else None,
+        power=_power(lead, least) if lead else None,
         series=("log.bytes",),
     )
 
 
-def _power(lead: Lead, move: Move) -> Power | None:
+def _power(lead: Lead, least: int) -> Power | None:
     """Return the power: a partition that is copied whole at once leads by its size, while most others have nothing."""
-    least = TURNS * move.response_max_bytes
     if lead.largest <= least:
         return None
     text = f"would have failed from {size(least)} on that one partition is ahead; the largest has {size(lead.largest)}"
@@ -175,8 +160,6 @@ CRITERION: Criterion[tuple[Lead, ...]] = Criterion(
     section=RATES,
     measure=lambda run: measure_leads(run.series, run.move),
     judge=lambda run, leads: judge_leads(leads, run.move),
-    needs=has_move,
-    rests_on_preconditions=False,
     skips=_skips,
     catches="A listed partition that the throttle does not hold back.",
     smallest="one partition of more than three responses",

@@ -8,8 +8,7 @@ from results.criteria.quantities import rate
 
 
 def judge_load_held(live: LiveLoad | None) -> list[Finding]:
-    """Judge whether each process of the load kept its declared rate: if not, what the move did is not known to be under
-    that load."""
+    """Judge whether each process of the load kept its declared rate: else it is not known what the move was under."""
     if live is None or not live.processes:
         why = "the run did not establish what its load did"
         return [_held(None, "inconclusive", None, why, "the declared rate, whatever the brokers do")]

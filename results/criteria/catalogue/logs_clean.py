@@ -11,12 +11,10 @@ SHOWN, SHOWN_CHARACTERS = 3, 120
 
 
 def judge_logs(logs: Sequence[HostLog] | None, brokers: Sequence[str]) -> list[Finding]:
-    """Judge `logs-clean` for each broker, and for every other host whose log was watched.
+    """Judge the log of each broker, and of every other host that was watched.
 
-    The allow-list `testbed/probes/log-allowlist.yaml` names the lines that are harmless, each with its reason.
-
-    ERROR and FATAL fail; WARN is attached and passes; a log that was not read whole is inconclusive, unless what was
-    read of it fails already.
+    ERROR and FATAL fail, unless `testbed/probes/log-allowlist.yaml` names them; WARN is attached and passes. A log that
+    was not read whole is inconclusive, unless what was read of it fails already.
     """
     if logs is None:
         return [_criterion(host, "inconclusive", None, "the run did not watch the brokers' logs") for host in brokers]

@@ -3,16 +3,15 @@
 from results.contract.move import Move
 from results.contract.verdict import Finding, Verdict
 from results.criteria.batching import where_sent
-from results.criteria.criterion import RATES, Criterion, has_move
-from results.criteria.findings import gap_text, missing_data, of_broker_direction, times_power
+from results.criteria.criterion import RATES, Criterion
+from results.criteria.findings import finding, gap_text, missing_data, times_power
 from results.criteria.measures import MoveMeasures
 from results.criteria.model import allowed
 from results.criteria.phase_directions import PhaseDirection, informative_directions
 from results.criteria.quantities import size
 
 
-def judge_mean(measures: MoveMeasures, move: Move) -> list[Finding]:
-    """Judge whether the mean of each phase is within what its quota promises of a time of any length."""
+def _judge(measures: MoveMeasures, move: Move) -> list[Finding]:
     return [_mean(end, move) for end in informative_directions(measures, move)] or [
         missing_data("long-window-bound", "the mean within the bound of a long time", measures, ("log.bytes",))
     ]
@@ -38,16 +37,17 @@ def _mean(end: PhaseDirection, move: Move) -> Finding:
             why = gap
         else:
             verdict = "pass"
-    return of_broker_direction(
+    return finding(
         "long-window-bound",
-        rates,
         f"{end.words}at most {size(most)} in all" if most else f"{end.words}within the bound of a long time",
         verdict,
         why,
+        of=rates,
         observed=found.bytes if found else None,
         unit="bytes",
         tolerance="none beyond the bound",
         power=times_power(most / found.bytes, "the bytes of that time") if most and found and found.bytes else None,
+        series=("log.bytes",),
     )
 
 
@@ -55,9 +55,7 @@ CRITERION: Criterion[MoveMeasures] = Criterion(
     name="long-window-bound",
     title="Mean within the bound of a long time",
     section=RATES,
-    measure=lambda run: run.measures,
-    judge=lambda run, measures: where_sent(judge_mean(measures, run.move), run),
-    needs=has_move,
+    judge=lambda run, measures: where_sent(_judge(measures, run.move), run),
     rests_on_preconditions=True,
     catches="A quota that leaks a little in every window.",
     smallest="4 % more over the whole move",

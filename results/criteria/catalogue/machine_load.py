@@ -1,10 +1,10 @@
 """The machine was busy and robbed of CPU time no more than a rate can stand."""
 
 from results.contract.verdict import Finding, Verdict
-from results.criteria.criterion import PRECONDITIONS, Criterion, has_any_move
+from results.criteria.criterion import PRECONDITIONS, Criterion, has_any_move, has_move
+from results.criteria.findings import finding
 from results.criteria.measures import MachineLoad
 from results.criteria.quantities import GAP_S, QUOTA_WINDOW_S, percent
-from results.criteria.run_view import RunView
 
 BUSY_HIGHEST, STEAL_HIGHEST = 0.85, 0.05
 
@@ -25,22 +25,16 @@ def machine_idle(load: MachineLoad, window_s: float) -> Finding:
     else:
         verdict = "pass"
         why = f"at most {percent(busy)} busy and {percent(steal)} stolen over any {window}"
-    return Finding(
-        name="machine-load",
-        host="machine",
-        direction=None,
-        expected=f"at most {percent(BUSY_HIGHEST)} busy, {percent(STEAL_HIGHEST)} stolen over any {window}",
+    return finding(
+        "machine-load",
+        f"at most {percent(BUSY_HIGHEST)} busy, {percent(STEAL_HIGHEST)} stolen over any {window}",
+        verdict,
+        why,
         observed=busy,
         unit="fraction",
-        tolerance="none",
-        verdict=verdict,
-        why=why,
+        host="machine",
         series=("cpu.busy", "cpu.steal"),
     )
-
-
-def _window_s(run: RunView) -> float:
-    return QUOTA_WINDOW_S if run.manifest.move is None else run.move.window_s
 
 
 CRITERION: Criterion[MachineLoad] = Criterion(
@@ -48,7 +42,7 @@ CRITERION: Criterion[MachineLoad] = Criterion(
     title="Machine idle enough",
     section=PRECONDITIONS,
     measure=lambda run: run.measures.load,
-    judge=lambda run, load: [machine_idle(load, _window_s(run))],
+    judge=lambda run, load: [machine_idle(load, run.move.window_s if has_move(run) else QUOTA_WINDOW_S)],
     needs=has_any_move,
     by_name=False,
     catches="A machine that slows the brokers down.",

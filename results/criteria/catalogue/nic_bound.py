@@ -8,8 +8,8 @@ from results.contract.move import Expected, Move
 from results.contract.verdict import Finding, Verdict
 from results.criteria.batching import in_steps
 from results.criteria.catalogue.nic_measured import NIC_HIGHEST, NIC_LOWEST
-from results.criteria.criterion import RATES, Criterion, has_move
-from results.criteria.findings import finding, gap_text, of_broker_direction, times_power
+from results.criteria.criterion import RATES, Criterion
+from results.criteria.findings import finding, gap_text, times_power
 from results.criteria.measures import HostRates, MoveMeasures, NicPayload
 from results.criteria.model import TIE
 from results.criteria.quantities import rate
@@ -19,11 +19,11 @@ QUOTA_LEAST = 0.95
 
 
 def judge_nic_bound(measures: MoveMeasures, move: Move, nics: Sequence[NicMeasurement]) -> list[Finding]:
-    """Judge whether, where a quota lies above what a NIC carries, the slowest NIC's rate is seen, and the quota is not
-    reached."""
+    """Judge whether, under a quota above what a NIC carries, the slowest NIC's rate is seen and not the quota's."""
     needs = {(e.host, e.direction): _nic_seconds(e, nics) for e in move.expected if e.bytes}
     ends = {end for end, seconds in needs.items() if seconds >= (1 - TIE) * max(needs.values())}
-    found = [_nic_bound(n, _rates_of(n, measures), move, nics) for n in measures.nics if (n.host, n.direction) in ends]
+    rates = {(r.host, r.direction): r for r in measures.rates}
+    found = [_nic_bound(n, rates.get(end), move, nics) for n in measures.nics if (end := (n.host, n.direction)) in ends]
     if found:
         return found
     why = "no move.started was recorded" if measures.started_us is None else "the model names no busiest NIC"
@@ -35,10 +35,6 @@ def _nic_seconds(expected: Expected, nics: Sequence[NicMeasurement]) -> float:
     measured = [n.payload_bytes_per_s for n in nics if (n.host, n.direction) == (expected.host, expected.direction)]
     known = sum(p for p in measured if p is not None)
     return expected.bytes / known if known > 0 and None not in measured else math.inf
-
-
-def _rates_of(nic: NicPayload, measures: MoveMeasures) -> HostRates | None:
-    return next((r for r in measures.rates if (r.host, r.direction) == (nic.host, nic.direction)), None)
 
 
 def _nic_bound(nic: NicPayload, rates: HostRates | None, move: Move, nics: Sequence[NicMeasurement]) -> Finding:
@@ -63,12 +59,12 @@ def _nic_bound(nic: NicPayload, rates: HostRates | None, move: Move, nics: Seque
             f"{bound} bound: {rate(carried)} of payload is {observed:.3f} of what the NIC was measured to carry, "
             f"listed bytes are {of_quota:.3f} of the quota"
         )
-    return of_broker_direction(
+    return finding(
         "nic-bound",
-        nic,
         "the payload rate that was measured before the move" + (f", {rate(sum(known))}" if known else ""),
         verdict,
         why,
+        of=nic,
         observed=observed,
         unit="of the NIC",
         power=times_power(NIC_LOWEST / observed, "that rate, or less,") if observed else None,
@@ -81,9 +77,7 @@ CRITERION: Criterion[MoveMeasures] = Criterion(
     name="nic-bound",
     title="The NIC is the bottleneck",
     section=RATES,
-    measure=lambda run: run.measures,
     judge=lambda run, measures: judge_nic_bound(measures, run.move, run.manifest.nics),
-    needs=has_move,
     rests_on_preconditions=True,
     skips=in_steps("a NIC rests when the steps do"),
     catches="A quota that holds back a move although it lies above the NIC.",

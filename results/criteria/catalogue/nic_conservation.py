@@ -7,8 +7,8 @@ from collections.abc import Sequence
 
 from results.contract.move import Move
 from results.contract.verdict import Finding, Verdict
-from results.criteria.criterion import RATES, Criterion, has_move
-from results.criteria.findings import missing_data, of_broker_direction, times_power
+from results.criteria.criterion import RATES, Criterion
+from results.criteria.findings import finding, missing_data, times_power
 from results.criteria.load_conservation import COPY_TOLERANCE, LoadedNic, measure_loaded_nics
 from results.criteria.measures import Conservation, MoveMeasures
 from results.criteria.quantities import percent, size
@@ -51,12 +51,12 @@ def _conservation(found: Conservation, move: Move) -> Finding:
         observed = found.nic_bytes / (logs * overhead)
         verdict = "pass" if abs(observed - 1) <= CONSERVATION_TOLERANCE else "fail"
         why = f"NIC {size(found.nic_bytes)}; logs {size(logs)} with f = {overhead:.4f} make {size(logs * overhead)}"
-    return of_broker_direction(
+    return finding(
         "nic-conservation",
-        found,
         "NIC bytes = (throttled + control + client) with overhead f",
         verdict,
         why,
+        of=found,
         observed=observed,
         unit="of logs with f",
         tolerance=f"± {percent(CONSERVATION_TOLERANCE)}",
@@ -70,8 +70,7 @@ def _conservation(found: Conservation, move: Move) -> Finding:
 
 
 def judge_loaded(nics: Sequence[LoadedNic]) -> list[Finding]:
-    """Judge whether what each NIC counted is what brokers copied and what clients wrote and read, with the overhead of
-    each."""
+    """Judge whether each NIC counted what brokers copied and clients wrote and read, with the overhead of each."""
     return [_loaded(nic) for nic in nics]
 
 
@@ -89,12 +88,12 @@ def _loaded(nic: LoadedNic) -> Finding:
             f"NIC {size(nic.nic_bytes)}; {size(nic.copied_bytes)} of copies and {size(nic.client_bytes)} of clients "
             f"make {size(nic.expected_bytes)} ± {size(nic.slack_bytes)}"
         )
-    return of_broker_direction(
+    return finding(
         "nic-conservation",
-        nic,
         "NIC bytes = copies + clients, each with its overhead",
         verdict,
         why,
+        of=nic,
         observed=observed,
         unit="of copies and clients",
         power=None if not observed else times_power((1 + nic.slack_bytes / nic.expected_bytes) / observed, "the bytes"),
@@ -126,7 +125,6 @@ CRITERION: Criterion[MoveMeasures | tuple[LoadedNic, ...]] = Criterion(
     section=RATES,
     measure=_measured,
     judge=_judged,
-    needs=has_move,
     rests_on_preconditions=True,
     catches="Bytes that cross the network and reach no log.",
     smallest="4 % more bytes",

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from results.contract.manifest import NicMeasurement
 from results.contract.verdict import DIRECTIONS, Direction, Finding, Verdict
 from results.criteria.criterion import PRECONDITIONS, Criterion, has_any_move
+from results.criteria.findings import finding
 from results.criteria.quantities import PAYLOAD, rate
 from results.criteria.run_view import RunView
 
@@ -36,16 +37,16 @@ def _nic(nics: tuple[NicMeasurement, ...], host: str, direction: Direction) -> F
     if found:
         declared_bps = found[0].declared_bps
         expected = f"{rate(declared_bps * PAYLOAD / 8)} payload ({declared_bps / 1e6:g} Mbit/s)"
-    return Finding(
-        name="nic-measured",
-        host=host,
-        direction=direction,
-        expected=expected,
+    return finding(
+        "nic-measured",
+        expected,
+        verdict,
+        why,
         observed=observed,
         unit="of declared",
         tolerance=f"{NIC_LOWEST} to {NIC_HIGHEST}",
-        verdict=verdict,
-        why=why,
+        host=host,
+        direction=direction,
         series=("manifest.nics",),
     )
 

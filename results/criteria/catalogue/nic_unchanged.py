@@ -18,12 +18,10 @@ SHOWN = 2
 def nics_unchanged(network: NetworkRecord) -> list[Finding]:
     """Return one finding for each link that differed from its declaration; one for all links when none did."""
     found = [_changed(readings) for readings in network.different().values()]
-    found += [_slower(nic) for nic in network.nics_after if nic.ratio is None or not _as_declared(nic.ratio)]
+    found += [
+        _slower(nic) for nic in network.nics_after if nic.ratio is None or not NIC_LOWEST <= nic.ratio <= NIC_HIGHEST
+    ]
     return found or [_unchanged(network)]
-
-
-def _as_declared(ratio: float) -> bool:
-    return NIC_LOWEST <= ratio <= NIC_HIGHEST
 
 
 def _unchanged(network: NetworkRecord) -> Finding:
@@ -67,10 +65,6 @@ def _inconclusive(place: str, direction: Direction | None, observed: str, why: s
     )
 
 
-def _read_back(run: RunView) -> bool:
-    return has_any_move(run) and run.manifest.network is not None
-
-
 def _record(run: RunView) -> NetworkRecord:
     if run.manifest.network is None:
         raise ValueError(f"run {run.manifest.run_id}: its manifest has no readings of the network")
@@ -83,7 +77,7 @@ CRITERION: Criterion[NetworkRecord] = Criterion(
     section=PRECONDITIONS,
     measure=_record,
     judge=lambda _run, network: nics_unchanged(network),
-    needs=_read_back,
+    needs=lambda run: has_any_move(run) and run.manifest.network is not None,
     by_name=False,
     catches="A NIC that becomes slower or faster while data moves.",
 )

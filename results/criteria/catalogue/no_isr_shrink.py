@@ -2,15 +2,14 @@
 
 from results.contract.move import RECORDED, Move
 from results.contract.verdict import Finding, Verdict
-from results.criteria.criterion import FACTS, NETWORK_CHANGED, Criterion, has_move
+from results.criteria.criterion import FACTS, NETWORK_CHANGED, Criterion
 from results.criteria.findings import finding
 from results.criteria.measures import IsrMeasures, MoveMeasures
 from results.criteria.quantities import GAP_S, at
 
 
-def judge_isr(measures: MoveMeasures, move: Move) -> list[Finding]:
-    """Judge whether nothing that was in sync before the move left the ISR: by the brokers' own counts, and on any
-    look."""
+def judge_isr(measures: MoveMeasures, move: Move) -> Finding:
+    """Judge whether no replica left the ISR since the move began: by the brokers' own counts, and at any poll."""
     isr = measures.isr
     # Where each partition has one replica and no client writes, the brokers' own counts say everything.
     watched = move.inbound_bytes_per_s > 0 or any(f.kind == "in_sync" for f in move.flows)
@@ -36,17 +35,15 @@ def judge_isr(measures: MoveMeasures, move: Move) -> list[Finding]:
         why = "no ISR shrank on any broker"
         if isr.partitions:
             why += f"; {isr.partitions} partitions were polled {isr.polls} times or more"
-    return [
-        finding(
-            "no-isr-shrink",
-            "no replica that was in sync leaves the ISR",
-            verdict,
-            why,
-            observed=observed,
-            unit="shrinks",
-            series=("broker.isr_shrinks", "isr.size"),
-        )
-    ]
+    return finding(
+        "no-isr-shrink",
+        "no replica that was in sync leaves the ISR",
+        verdict,
+        why,
+        observed=observed,
+        unit="shrinks",
+        series=("broker.isr_shrinks", "isr.size"),
+    )
 
 
 def _isr_unseen(isr: IsrMeasures, listed: int | None) -> str | None:
@@ -69,9 +66,7 @@ CRITERION: Criterion[MoveMeasures] = Criterion(
     name="no-isr-shrink",
     title="No replica left the ISR",
     section=FACTS,
-    measure=lambda run: run.measures,
-    judge=lambda run, measures: judge_isr(measures, run.move),
-    needs=has_move,
+    judge=lambda run, measures: [judge_isr(measures, run.move)],
     rests_on_preconditions=True,
     excused_by=(NETWORK_CHANGED,),
     catches="A move that starves replicas in sync.",

@@ -3,8 +3,6 @@
 It fails where every window of the first 20 s after the move is above, and so many were watched that chance is unlikely.
 """
 
-from results.contract.manifest import Manifest
-from results.contract.relocation import Relocation
 from results.contract.verdict import Finding, Verdict
 from results.criteria.criterion import RATES, Criterion, has_relocation
 from results.criteria.findings import finding
@@ -12,7 +10,7 @@ from results.criteria.measures import P99_BACK, P99_WITHIN_S, MoveMeasures
 from results.criteria.relocation_measures import NOTHING
 
 
-def judge_back(_manifest: Manifest, _asked: Relocation, measures: MoveMeasures) -> list[Finding]:
+def judge_back(measures: MoveMeasures) -> Finding:
     """Judge `p99-recovery`: the 99th percentile of acknowledgements is seen to be again what it was before."""
     found = measures.relocation or NOTHING
     most = f"{P99_BACK * (found.p99_before_us or 0.0) / 1000:.1f} ms"
@@ -26,25 +24,22 @@ def judge_back(_manifest: Manifest, _asked: Relocation, measures: MoveMeasures) 
         verdict, why = "pass", f"no more above {most}, {P99_BACK:g} times the highest before the move"
     if found.p99_never:
         verdict, why = "fail", f"above {most} in every 5 s of the {P99_WITHIN_S} s after the move"
-    return [
-        finding(
-            "p99-recovery",
-            f"at most {P99_BACK:g} times the highest before the move, within {P99_WITHIN_S} s of its end",
-            verdict,
-            why,
-            observed=found.p99_back_s,
-            unit="s",
-            series=("client.produce.latency",),
-        )
-    ]
+    return finding(
+        "p99-recovery",
+        f"at most {P99_BACK:g} times the highest before the move, within {P99_WITHIN_S} s of its end",
+        verdict,
+        why,
+        observed=found.p99_back_s,
+        unit="s",
+        series=("client.produce.latency",),
+    )
 
 
 CRITERION: Criterion[MoveMeasures] = Criterion(
     name="p99-recovery",
     title="Acknowledgements as quick as before",
     section=RATES,
-    measure=lambda run: run.measures,
-    judge=lambda run, measures: judge_back(run.manifest, run.relocation, measures),
+    judge=lambda _run, measures: [judge_back(measures)],
     needs=has_relocation,
     rests_on_preconditions=True,
     catches="A cluster that stays slow after the move.",

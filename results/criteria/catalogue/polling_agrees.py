@@ -35,7 +35,6 @@ CRITERION: Criterion[MoveMeasures] = Criterion(
     name="polling-agrees",
     title="Clients were told what the controller decided",
     section=FACTS,
-    measure=lambda run: run.measures,
     judge=_agreements,
     needs=has_steps,
     catches="An Admin answer that the controller never decided.",

@@ -2,7 +2,7 @@
 
 from results.contract.manifest import InForce
 from results.contract.verdict import Finding
-from results.criteria.criterion import FACTS, Criterion, has_move
+from results.criteria.criterion import FACTS, Criterion
 from results.criteria.findings import fact_finding
 
 
@@ -19,7 +19,6 @@ CRITERION: Criterion[InForce | None] = Criterion(
     section=FACTS,
     measure=lambda run: run.manifest.facts.in_force,
     judge=lambda _run, in_force: [judge_order(in_force)],
-    needs=has_move,
     by_name=False,
     catches="A move whose first bytes no quota holds back.",
 )

@@ -2,17 +2,13 @@
 
 from results.contract.move import Move
 from results.contract.verdict import Finding, Verdict
-from results.criteria.criterion import FACTS, Criterion, has_move
+from results.criteria.criterion import FACTS, Criterion
 from results.criteria.findings import finding
 from results.criteria.measures import MoveMeasures, QuotaPolls
+from results.criteria.phase_directions import quotas_text
 from results.criteria.quantities import GAP_S, at, rate
 
 POLL_EVERY_S = 2.0
-
-
-def judge_quotas(measures: MoveMeasures, move: Move) -> list[Finding]:
-    """Judge whether each broker describes its quotas, at every poll of the move, as the quota that was asked for."""
-    return [_quota(host, [q for q in measures.quotas if q.host == host], measures, move) for host in move.brokers]
 
 
 def _quota(host: str, sides: list[QuotaPolls], measures: MoveMeasures, move: Move) -> Finding:
@@ -28,7 +24,7 @@ def _quota(host: str, sides: list[QuotaPolls], measures: MoveMeasures, move: Mov
         for q in sides
         if q.unlisted
     ]
-    asked = _asked(measures, move)
+    asked = quotas_text(measures, move)
     verdict: Verdict = "inconclusive"
     observed: str | None = None
     if wrong or lacking:
@@ -56,12 +52,6 @@ def _quota(host: str, sides: list[QuotaPolls], measures: MoveMeasures, move: Mov
     )
 
 
-def _asked(measures: MoveMeasures, move: Move) -> str:
-    """Return the quotas of the phases, one after the other."""
-    rates = [rate(phase.quota_bytes_per_s) for phase in measures.phases] or [rate(move.quota_bytes_per_s)]
-    return ", then ".join(now for i, now in enumerate(rates) if i == 0 or now != rates[i - 1])
-
-
 def _too_few(sides: list[QuotaPolls], measures: MoveMeasures) -> str | None:
     seconds = measures.throttled_s
     if seconds is None:
@@ -78,9 +68,9 @@ CRITERION: Criterion[MoveMeasures] = Criterion(
     name="quota-in-force",
     title="The quota was in force all the time",
     section=FACTS,
-    measure=lambda run: run.measures,
-    judge=lambda run, measures: judge_quotas(measures, run.move),
-    needs=has_move,
+    judge=lambda run, measures: [
+        _quota(host, [q for q in measures.quotas if q.host == host], measures, run.move) for host in run.move.brokers
+    ],
     by_name=False,
     catches="A broker on which the quota was set late, or reset.",
 )

@@ -3,8 +3,8 @@
 from results.contract.move import Move
 from results.contract.verdict import Finding, Power, Verdict
 from results.criteria.batching import in_steps
-from results.criteria.criterion import RATES, Criterion, has_move
-from results.criteria.findings import gap_text, missing_data, of_broker_direction, times_power
+from results.criteria.criterion import RATES, Criterion
+from results.criteria.findings import finding, gap_text, missing_data, times_power
 from results.criteria.measures import MoveMeasures
 from results.criteria.model import responses
 from results.criteria.phase_directions import PhaseDirection, bottleneck_directions, default_lowest
@@ -75,18 +75,19 @@ def _settled(end: PhaseDirection, move: Move) -> Finding:
         if verdict == "fail" and uneven and rates.settled_s < move.window_s - LOOK_S:
             verdict = "inconclusive"
             why += f"; it came in bursts, whose mean takes three windows of {move.window_s:g} s"
-    return of_broker_direction(
+    return finding(
         "rate-after-throttle-change",
-        rates,
         f"{end.words}from the second {move.window_s:g} s on at {rate(end.quota)}",
         verdict,
         why,
+        of=rates,
         observed=observed,
         unit="of quota",
         power=_power(observed, lowest, default),
         tolerance=f"at least {lowest:.2f}"
         if default
         else f"{lowest:.2f} to {1 + SETTLED_TOLERANCE:.2f}{', in bursts' if uneven else ''}",
+        series=("log.bytes",),
     )
 
 
@@ -102,9 +103,7 @@ CRITERION: Criterion[MoveMeasures] = Criterion(
     name="rate-after-throttle-change",
     title="Close to the quota by the second window",
     section=RATES,
-    measure=lambda run: run.measures,
     judge=lambda run, measures: judge_settled(measures, run.move),
-    needs=has_move,
     rests_on_preconditions=True,
     skips=in_steps("11 s have as many rests as happen to lie in them: only longer times make up for them"),
     catches="A changed throttle that takes effect late, or not at all.",

@@ -3,7 +3,7 @@
 from results.contract.move import BatchingPolls, Move
 from results.contract.verdict import Finding
 from results.criteria.batching import batching_finding, polled_finding
-from results.criteria.criterion import FACTS, Criterion, has_move
+from results.criteria.criterion import FACTS, Criterion
 from results.criteria.run_view import MODES
 
 
@@ -40,6 +40,5 @@ CRITERION: Criterion[BatchingPolls | None] = Criterion(
     section=FACTS,
     measure=lambda run: run.manifest.facts.batching,
     judge=lambda run, steps: judge_fetching(steps, run.move),
-    needs=has_move,
     catches="A batched move that adds more replicas at once than R.",
 )

@@ -23,10 +23,8 @@ def most_seconds(asked: Relocation, local_s: float) -> float:
     return BASE_S + REQUESTS * REQUEST_S * asked.partitions + local_s
 
 
-def judge_seconds(manifest: Manifest, asked: Relocation, measures: MoveMeasures) -> list[Finding]:
+def judge_seconds(manifest: Manifest, asked: Relocation, measures: MoveMeasures) -> Finding:
     """Judge `s3-seconds`: the move takes at most as long as its requests and what lay on disks."""
-    if asked.storage == "disk":
-        return []
     seconds, local_s = measures.done_s, formula(manifest, asked, whole=False)
     verdict: Verdict = "inconclusive"
     expected, most = "requests × latency + what lay on disks ÷ NIC", None
@@ -40,26 +38,23 @@ def judge_seconds(manifest: Manifest, asked: Relocation, measures: MoveMeasures)
         verdict = "pass" if seconds <= most else "fail"
         parts = f"{REQUESTS * asked.partitions} requests of {REQUEST_S:g} s, {local_s:.1f} s of what lay on disks"
         why = f"{seconds:.1f} s; {parts}, and {BASE_S:g} s without data"
-    return [
-        finding(
-            "s3-seconds",
-            expected,
-            verdict,
-            why,
-            observed=seconds,
-            unit="s",
-            power=times_power(most / seconds, "as long") if seconds and most else None,
-            series=("events", "manifest.nics", "manifest.relocation"),
-        )
-    ]
+    return finding(
+        "s3-seconds",
+        expected,
+        verdict,
+        why,
+        observed=seconds,
+        unit="s",
+        power=times_power(most / seconds, "as long") if seconds and most else None,
+        series=("events", "manifest.nics", "manifest.relocation"),
+    )
 
 
 CRITERION: Criterion[MoveMeasures] = Criterion(
     name="s3-seconds",
     title="As many seconds as its requests take",
     section=RATES,
-    measure=lambda run: run.measures,
-    judge=lambda run, measures: judge_seconds(run.manifest, run.relocation, measures),
+    judge=lambda run, measures: [judge_seconds(run.manifest, run.relocation, measures)],
     needs=lambda run: has_relocation(run) and run.relocation.storage != "disk" and not old_broker_killed(run),
     rests_on_preconditions=True,
     catches="A move in S3 that waits for something else than its requests.",

@@ -95,7 +95,6 @@ CRITERION: Criterion[MoveMeasures] = Criterion(
     name="scenario-steps",
     title="Answers and states of KIP-455's steps",
     section=FACTS,
-    measure=lambda run: run.measures,
     judge=lambda run, measures: judge_steps(run.manifest, measures),
     needs=has_steps,
     catches="A reassignment API that answers or acts otherwise than KIP-455 says.",

@@ -1,7 +1,7 @@
 """A throttle below the inbound rate is noticed in time, raised, and the move completes."""
 
 from results.contract.verdict import Finding, Verdict
-from results.criteria.criterion import FACTS, Criterion, has_move
+from results.criteria.criterion import FACTS, Criterion
 from results.criteria.findings import finding
 from results.criteria.measures import MoveMeasures, StallMeasures
 from results.criteria.quantities import at, rate
@@ -11,7 +11,7 @@ NOTICE_S = 3.0
 """How much longer than it says a move may have been stuck when that is noticed."""
 
 
-def judge_stuck(measures: MoveMeasures, patience_s: float | None) -> list[Finding]:
+def judge_stuck(measures: MoveMeasures, patience_s: float | None) -> Finding:
     """Judge whether a throttle below what comes in is noticed, no sooner than the lag has really stopped falling, and
     raised.
 
@@ -41,16 +41,14 @@ def judge_stuck(measures: MoveMeasures, patience_s: float | None) -> list[Findin
             verdict = "pass"
             to = f" to {rate(stuck.raised_to)}" if stuck.raised_to is not None else ""
             why = f"{lag}; raised{to} at {at(stuck.raised_s)}, done at {at(done_s)}"
-    return [
-        finding(
-            "stall-detected",
-            "noticed once the lag has stopped falling; raised; done",
-            verdict,
-            why,
-            observed=observed,
-            series=("move.lag", "events"),
-        )
-    ]
+    return finding(
+        "stall-detected",
+        "noticed once the lag has stopped falling; raised; done",
+        verdict,
+        why,
+        observed=observed,
+        series=("move.lag", "events"),
+    )
 
 
 def _late(stuck: StallMeasures, patience_s: float | None) -> str | None:
@@ -71,8 +69,6 @@ CRITERION: Criterion[MoveMeasures] = Criterion(
     name="stall-detected",
     title="A stall is detected, and the throttle raised",
     section=FACTS,
-    measure=lambda run: run.measures,
-    judge=lambda run, measures: judge_stuck(measures, _patience_s(run)),
-    needs=has_move,
+    judge=lambda run, measures: [judge_stuck(measures, _patience_s(run))],
     catches="A move that never ends because its throttle is too low.",
 )

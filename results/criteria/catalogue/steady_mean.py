@@ -8,8 +8,8 @@ from results.contract.move import Move
 from results.contract.verdict import Direction, Finding, Verdict
 from results.criteria.batching import kept, open_in_steps, why_not, without_batch_model
 from results.criteria.catalogue.broker_rate_agrees import unknown_s
-from results.criteria.criterion import RATES, Criterion, has_move
-from results.criteria.findings import gap_text, missing_data, of_broker_direction, times_power
+from results.criteria.criterion import RATES, Criterion
+from results.criteria.findings import finding, gap_text, missing_data, times_power
 from results.criteria.measures import MoveMeasures
 from results.criteria.model import allowed, carrying_all, fresh_ends, raced, responses, smooth, written_unseen
 from results.criteria.phase_directions import PhaseDirection, bottleneck_directions, default_lowest
@@ -115,16 +115,17 @@ def _steady(end: PhaseDirection, move: Move, kept: float) -> Finding:
             verdict, why = "fail", f"{why}; {above}"
     interval = f"{found.least:.3f} to {found.most:.4f}" if found else f"{STEADY_LOWEST} to {STEADY_HIGHEST}"
     words = ", with the pauses of Kafka's own settings" if move.fetch == "default" else ""
-    return of_broker_direction(
+    return finding(
         "steady-mean",
-        rates,
         f"{end.words}{interval} of {rate(end.quota)}{words}",
         verdict,
         why,
+        of=rates,
         observed=observed,
         unit="of quota",
         tolerance=interval,
         power=times_power(found.most / observed, "what passed, on both sides") if found and observed else None,
+        series=("log.bytes",),
     )
 
 
@@ -167,9 +168,7 @@ CRITERION: Criterion[MoveMeasures] = Criterion(
     name="steady-mean",
     title="Steady rate close to the quota",
     section=RATES,
-    measure=lambda run: run.measures,
     judge=lambda run, measures: (judge_steady_in_steps if run.batched else judge_steady)(measures, run.move),
-    needs=has_move,
     rests_on_preconditions=True,
     skips=without_batch_model,
     catches="A throttle that wastes a part of its quota, or exceeds it for long.",

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from results.contract.verdict import Finding, Verdict
-from results.criteria.criterion import FACTS, Criterion, has_move
+from results.criteria.criterion import FACTS, Criterion
 from results.criteria.findings import finding
 from results.criteria.planned_steps import PLANNED, PlannedSteps, measure_steps_taken
 from results.criteria.step_measures import LOG
@@ -51,7 +51,6 @@ CRITERION: Criterion[PlannedSteps] = Criterion(
     section=FACTS,
     measure=lambda run: measure_steps_taken(run.series),
     judge=lambda _run, steps: judge_steps_taken(steps),
-    needs=has_move,
     by_name=False,
     catches="A driver that takes other steps than KIP-435's rules give, or a controller that carries out others.",
 )

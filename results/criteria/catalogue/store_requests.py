@@ -1,6 +1,5 @@
 """The store was asked all the time; a new broker reads from it what its partitions need."""
 
-from results.contract.manifest import Manifest
 from results.contract.relocation import Relocation
 from results.contract.verdict import Finding, Verdict
 from results.criteria.criterion import FACTS, Criterion, has_relocation
@@ -10,48 +9,39 @@ from results.criteria.quantities import GAP_S
 from results.criteria.relocation_measures import NOTHING
 
 
-def judge_requests(_manifest: Manifest, asked: Relocation, measures: MoveMeasures) -> list[Finding]:
+def judge_requests(asked: Relocation, measures: MoveMeasures) -> Finding:
     """Judge `store-requests`: the store's counters were polled all the time; a new broker reads from the store.
 
     Tiered: at least once for each partition, as each segment's leader epochs are an object of their own. AutoMQ: at
     least once, as an object of AutoMQ has blocks of many partitions.
     """
-    if not asked.stores:
-        return []
     found = measures.relocation or NOTHING
-    reads = None if found.requests is None else sum(r.count for r in found.requests if _reads(r.operation))
+    read = [r.count for r in found.requests or () if r.operation.lower().startswith(("get", "head"))]
     verdict: Verdict = "inconclusive"
     least = {"disk": 0, "tiered": asked.partitions}.get(asked.storage, 1)
-    if found.requests is None or reads is None or found.requests_gap_s is None:
+    if found.requests is None or found.requests_gap_s is None:
         why = "the store's requests were not counted from the move's start past its end"
     elif found.requests_gap_s > GAP_S:
         why = f"the store was not asked for its requests for {found.requests_gap_s:.1f} s"
     else:
-        verdict = "pass" if reads >= least else "fail"
+        verdict = "pass" if sum(read) >= least else "fail"
         why = ", ".join(f"{r.count:g} {r.operation}" for r in found.requests) or "no request at all"
-    return [
-        finding(
-            "store-requests",
-            f"counted all the time; {least} reads or more" if least else "counted all the time",
-            verdict,
-            why,
-            observed=reads if verdict != "inconclusive" else None,
-            unit="reads",
-            series=("s3.requests",),
-        )
-    ]
-
-
-def _reads(operation: str) -> bool:
-    return operation.lower().startswith(("get", "head"))
+    return finding(
+        "store-requests",
+        f"counted all the time; {least} reads or more" if least else "counted all the time",
+        verdict,
+        why,
+        observed=sum(read) if verdict != "inconclusive" else None,
+        unit="reads",
+        series=("s3.requests",),
+    )
 
 
 CRITERION: Criterion[MoveMeasures] = Criterion(
     name="store-requests",
     title="Requests to the object store",
     section=FACTS,
-    measure=lambda run: run.measures,
-    judge=lambda run, measures: judge_requests(run.manifest, run.relocation, measures),
+    judge=lambda run, measures: [judge_requests(run.relocation, measures)],
     needs=lambda run: has_relocation(run) and bool(run.relocation.stores),
     catches="A replica that takes its log from a broker instead of the store.",
 )

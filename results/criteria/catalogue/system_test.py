@@ -12,7 +12,7 @@ DURATION = "system_test.seconds"
 """The sample with the duration of a test that passed."""
 
 
-def judge_test(run: RunView) -> list[Finding]:
+def judge_test(run: RunView) -> Finding:
     """Return the finding: ducktape's PASS is a pass, its FAIL and FLAKY fail, and without an end nothing is known."""
     ended = run.series.events_of((ENDED,))
     detail = ended[-1].detail if ended else {}
@@ -25,7 +25,7 @@ def judge_test(run: RunView) -> list[Finding]:
         verdict, why = "fail", f"{'it passed only when repeated: ' if status == 'FLAKY' else ''}{first}"
     else:
         why = f"ducktape reports {status}" if status else "ducktape reports no end of it"
-    return [finding(NAME, "PASS", verdict, why, observed=status or None, series=("events",))]
+    return finding(NAME, "PASS", verdict, why, observed=status or None, series=("events",))
 
 
 CRITERION: Criterion[RunView] = Criterion(
@@ -33,7 +33,7 @@ CRITERION: Criterion[RunView] = Criterion(
     title="Apache's system test passes",
     section=FACTS,
     measure=lambda run: run,
-    judge=lambda _run, measures: judge_test(measures),
+    judge=lambda _run, measures: [judge_test(measures)],
     needs=lambda run: NAME in (run.criteria or ()),
     catches="A release, or a machine, on which a test of Apache Kafka's own fails.",
 )

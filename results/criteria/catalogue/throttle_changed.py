@@ -3,14 +3,14 @@
 from itertools import pairwise
 
 from results.contract.verdict import Finding, Verdict
-from results.criteria.criterion import FACTS, Criterion, has_move
+from results.criteria.criterion import FACTS, Criterion
 from results.criteria.findings import finding
 from results.criteria.measures import MoveMeasures
 from results.criteria.quantities import rate
 
 
-def judge_changes(measures: MoveMeasures) -> list[Finding]:
-    """Judge whether the throttle was raised and lowered; a phase begins only once every broker shows the new rate."""
+def judge_changes(measures: MoveMeasures) -> Finding:
+    """Judge by the phases: one begins only once every broker shows the new rate."""
     quotas = [phase.quota_bytes_per_s for phase in measures.phases]
     steps = list(pairwise(quotas))
     seen = ", then ".join(rate(quota) for quota in quotas)
@@ -23,24 +23,20 @@ def judge_changes(measures: MoveMeasures) -> list[Finding]:
         why = f"no lowered throttle was seen in force while data moved, only {seen}"
     else:
         verdict, why = "pass", f"{len(quotas)} phases: {seen}"
-    return [
-        finding(
-            "throttle-changed",
-            "raised and lowered, each seen in force on every broker while data moved",
-            verdict,
-            why,
-            observed=seen or None,
-            series=("events",),
-        )
-    ]
+    return finding(
+        "throttle-changed",
+        "raised and lowered, each seen in force on every broker while data moved",
+        verdict,
+        why,
+        observed=seen or None,
+        series=("events",),
+    )
 
 
 CRITERION: Criterion[MoveMeasures] = Criterion(
     name="throttle-changed",
     title="Raised and lowered while data moved",
     section=FACTS,
-    measure=lambda run: run.measures,
-    judge=lambda _run, measures: judge_changes(measures),
-    needs=has_move,
+    judge=lambda _run, measures: [judge_changes(measures)],
     catches="A run that does not contain the change that it is about.",
 )

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from results.contract.move import Move
 from results.contract.verdict import Finding, Verdict
 from results.criteria.batching import where_sent
-from results.criteria.criterion import RATES, Criterion, has_move
-from results.criteria.findings import gap_text, missing_data, of_broker_direction, times_power
+from results.criteria.criterion import RATES, Criterion
+from results.criteria.findings import finding, gap_text, missing_data, times_power
 from results.criteria.measures import MoveMeasures
 from results.criteria.model import allowed, bound_of, written_past
 from results.criteria.phase_directions import PhaseDirection, informative_directions
@@ -15,12 +15,10 @@ from results.criteria.run_view import RunView
 
 
 def judge_windows(measures: MoveMeasures, move: Move, *, late: bool = False) -> list[Finding]:
-    """Judge whether no quota window has more listed bytes than the bound.
+    """Judge whether no quota window has more listed bytes than the bound; one fails even with a gap elsewhere.
 
-    A window over it fails even with a gap elsewhere.
-
-    With `late` the machine may have been so busy that a reading was made long after its instant, though before the
-    next one's: a window may be longer then by up to the longest gap, and is held against what two may have.
+    With `late` a busy machine may have made a reading long after its instant, though before the next one's: a window
+    may be longer then by up to the longest gap, and is held against what two may have.
     """
     return [_window(end, move, 2 if late else 1) for end in informative_directions(measures, move)] or [
         missing_data("throttled-window", "throttled bytes within the bound of any window", measures, ("log.bytes",))
@@ -52,23 +50,24 @@ def _window(end: PhaseDirection, move: Move, windows: int) -> Finding:
             why = f"{gap}: a burst may hide in it"
         elif highest is None and (early := end.too_much(move)):
             verdict, why = "fail", early
-        elif highest is None and not (end.words and end.phase.end_s - end.phase.begin_s >= move.window_s):
+        elif highest is None and not (end.number and end.phase.end_s - end.phase.begin_s >= move.window_s):
             # Of a phase the readings at its edges lie inside: one of just a window has readings of a little less.
-            why = f"the {'phase' if end.words else 'move'} took less than {move.window_s:g} s"
+            why = f"the {'phase' if end.number else 'move'} took less than {move.window_s:g} s"
         else:
             verdict = "pass"
     within = f"at most {size(most)} in any {move.window_s:g} s" if most else "within the bound of any window"
     within += ", a busy machine's late readings allowed for" if windows > 1 else ""
-    return of_broker_direction(
+    return finding(
         "throttled-window",
-        rates,
         end.words + within,
         verdict,
         why,
+        of=rates,
         observed=worst.bytes if worst else None,
         unit="bytes",
         tolerance="none beyond the bound",
         power=times_power(most / worst.bytes, "the bytes of the worst window") if most and worst else None,
+        series=("log.bytes",),
     )
 
 
@@ -83,9 +82,7 @@ CRITERION: Criterion[MoveMeasures] = Criterion(
     name="throttled-window",
     title="Throttled bytes in any quota window",
     section=RATES,
-    measure=lambda run: run.measures,
     judge=lambda run, measures: where_sent(judge_windows(measures, run.move), run),
-    needs=has_move,
     rests_on_preconditions=True,
     holds_anyway=_over_for_sure,
     catches="A quota that is not enforced, or a burst beyond one response per fetcher.",

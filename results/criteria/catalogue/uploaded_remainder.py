@@ -94,7 +94,7 @@ def most_uploaded(block: float, written_bytes_per_s: float, covered_s: float) ->
     return BLOCKS * block + COPIES * written_bytes_per_s * (covered_s + WRITTEN_S)
 
 
-def judge_upload(asked: Relocation, found: Upload) -> list[Finding]:
+def judge_upload(asked: Relocation, found: Upload) -> Finding:
     """Judge `uploaded-remainder`: stores receive the load, twice, and two blocks of each old broker's log."""
     verdict: Verdict = "inconclusive"
     expected, most, observed = "the load, twice, and what the old broker's log had left", None, None
@@ -122,19 +122,17 @@ def judge_upload(asked: Relocation, found: Upload) -> list[Finding]:
             why += f", too little beside a bound of {size(most)}"
         else:
             verdict = "pass"
-    return [
-        finding(
-            "uploaded-remainder",
-            expected,
-            verdict,
-            why,
-            observed=observed,
-            unit="bytes",
-            power=times_power(most / observed, "the bytes that the store received") if most and observed else None,
-            tolerance=f"{percent(CONSERVATION_TOLERANCE)}, and {WRITTEN_S:g} s of what is written",
-            series=("nic.rx.bytes", "manifest.relocation", "manifest.topology"),
-        )
-    ]
+    return finding(
+        "uploaded-remainder",
+        expected,
+        verdict,
+        why,
+        observed=observed,
+        unit="bytes",
+        power=times_power(most / observed, "the bytes that the store received") if most and observed else None,
+        tolerance=f"{percent(CONSERVATION_TOLERANCE)}, and {WRITTEN_S:g} s of what is written",
+        series=("nic.rx.bytes", "manifest.relocation", "manifest.topology"),
+    )
 
 
 CRITERION: Criterion[Upload] = Criterion(
@@ -142,7 +140,7 @@ CRITERION: Criterion[Upload] = Criterion(
     title="What the object store received around a handover",
     section=RATES,
     measure=measure_upload,
-    judge=lambda run, found: judge_upload(run.relocation, found),
+    judge=lambda run, found: [judge_upload(run.relocation, found)],
     needs=lambda run: has_relocation(run) and run.relocation.storage == "automq" and not old_broker_killed(run),
     rests_on_preconditions=True,
     catches="A handover that uploads again what objects already have.",

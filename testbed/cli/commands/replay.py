@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from typing import Any
 
-    from results.contract.schema import Verdict
+    from results.contract.verdict import Verdict
     from testbed.incidents.model import Incident, IncidentFile, ScheduledEntry
     from testbed.incidents.replay import ReplayResult
 
