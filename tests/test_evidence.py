@@ -2,7 +2,7 @@
 
 from results.contract.verdict import Finding
 from results.criteria.judgement import catalogue
-from tools.evidence import PAGE, Demonstration, add, load, page, rows_of
+from tools.evidence import ROWS, Demonstration, add, load, page, rows_of
 
 
 def finding(name, verdict="fail", why="it was so", host=None):
@@ -15,7 +15,7 @@ def test_every_criterion_has_a_run_in_which_it_did_not_hold():
 
 
 def test_the_page_is_written_from_the_rows():
-    assert PAGE.read_text() == page(load())
+    assert ROWS.with_suffix(".md").read_text() == page(load())
 
 
 def test_a_row_for_each_criterion_that_did_not_hold():
