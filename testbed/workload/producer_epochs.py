@@ -20,12 +20,12 @@ NO_PRODUCER = -1
 SEQUENCES = 1 << 31
 """After the last sequence number comes 0."""
 
-ReadBatches = Callable[[str, int], "Sequence[Batch]"]
+ReadBatches = Callable[[str, int], "Sequence[ProducerBatch]"]
 """Returns the batches of a topic's partition, in the order of their offsets; raises `TestbedError`."""
 
 
 @dataclass(frozen=True, slots=True)
-class Batch:
+class ProducerBatch:
     """One batch of records of an idempotent producer, as its header says."""
 
     producer: int
@@ -39,7 +39,7 @@ class Batch:
         return (self.last_sequence - self.first_sequence) % SEQUENCES + 1
 
 
-def parse_batches(lines: Iterable[str]) -> list[Batch]:
+def parse_batches(lines: Iterable[str]) -> list[ProducerBatch]:
     """Return the batches of idempotent producers that the dump of a log has; markers of transactions are none."""
     found = []
     for line in lines:
@@ -49,7 +49,7 @@ def parse_batches(lines: Iterable[str]) -> list[Batch]:
         header = dict(zip(words[::2], words[1::2], strict=False))
         if header.get("isControl:") != "true" and int(header["producerId:"]) != NO_PRODUCER:
             found.append(
-                Batch(
+                ProducerBatch(
                     int(header["producerId:"]),
                     int(header["producerEpoch:"]),
                     int(header["baseSequence:"]),
@@ -59,7 +59,7 @@ def parse_batches(lines: Iterable[str]) -> list[Batch]:
     return found
 
 
-def appended_once(batches: Iterable[Batch]) -> bool:
+def appended_once(batches: Iterable[ProducerBatch]) -> bool:
     """Return whether each batch of a producer and epoch follows the one before it, without a gap or an overlap."""
     expected: dict[tuple[int, int], int] = {}
     for batch in batches:
@@ -70,7 +70,7 @@ def appended_once(batches: Iterable[Batch]) -> bool:
     return True
 
 
-def sent_again(batches: Sequence[Batch], repeats: int) -> bool:
+def sent_again(batches: Sequence[ProducerBatch], repeats: int) -> bool:
     """Return whether a client that began a new epoch explains that `repeats` records are there twice or late.
 
     It does when the broker appended each batch once, and the later epochs have at least so many records.
@@ -86,7 +86,7 @@ def sent_again(batches: Sequence[Batch], repeats: int) -> bool:
 def reader(testbed: Testbed, admin: Admin) -> ReadBatches:
     """Return a function that reads the batches of a partition from its leader's log."""
 
-    def read(topic: str, partition: int) -> Sequence[Batch]:
+    def read(topic: str, partition: int) -> Sequence[ProducerBatch]:
         [leader] = [state.leader for tp, state in admin.partitions([topic]).items() if tp.partition == partition]
         names = [host.name for host in testbed.topology.brokers if host.node_id == leader]
         if not names:

@@ -7,6 +7,7 @@ import pytest
 
 from results.contract.logs import HostLog, LogFinding
 from results.contract.schema import Sample, samples_table
+from results.criteria.catalogue.logs_clean import SLOW_EVENT
 from results.criteria.judgement import noisy
 from tests.results.judged import verdicts
 from tests.results.synthetic import us
@@ -85,13 +86,28 @@ def test_a_jump_that_is_set_back_is_a_jump(make_run):
     assert found(run.judged())["clock-steady", "machine"].verdict == "inconclusive"
 
 
-def test_an_error_that_a_controller_logs_by_a_clock_that_was_set_is_not_kafkas(make_run):
-    slow = LogFinding("b2", 0, "ERROR", "kafka.EventPerformanceMonitor", "Exceptionally slow controller event", 1)
+SLOW = LogFinding("b2", 0, "ERROR", SLOW_EVENT, "Exceptionally slow controller event", 1)
+OTHER = LogFinding("b2", 0, "ERROR", "kafka.server.ReplicaManager", "Error processing append operation", 1)
+SET = ("clock.offset", lambda t: 1.7e9 + 2.0 * (t >= 20))
+WAITING = ("pressure.io", lambda t: 40 + 4.0 * (t > 20))
+
+
+@pytest.mark.parametrize(
+    ("logged", "unfit", "verdict"),
+    [
+        ((SLOW,), None, "fail"),
+        ((SLOW,), SET, "inconclusive"),
+        ((SLOW,), WAITING, "inconclusive"),
+        ((OTHER,), SET, "inconclusive"),
+        ((OTHER,), WAITING, "fail"),
+        ((SLOW, OTHER), WAITING, "fail"),
+    ],
+)
+def test_a_slow_event_of_a_controller_is_not_kafkas_where_clock_or_machine_are_unfit(make_run, logged, unfit, verdict):
     run = make_run()
-    logs = (HostLog("b1"), HostLog("b2", findings=(slow,)))
+    logs = (HostLog("b1"), HostLog("b2", findings=logged))
     run = replace(run, manifest=replace(run.manifest, facts=replace(run.manifest.facts, logs=logs)))
+    if unfit:
+        run = with_samples(run, *unfit)
     said = {c.host: c.verdict for c in run.judged().criteria if c.name == "logs-clean"}
-    assert said == {"b1": "pass", "b2": "fail"}
-    set_forward = with_samples(run, "clock.offset", lambda t: 1.7e9 + 2.0 * (t >= 20))
-    said = {c.host: c.verdict for c in set_forward.judged().criteria if c.name == "logs-clean"}
-    assert said == {"b1": "pass", "b2": "inconclusive"}
+    assert said == {"b1": "pass", "b2": verdict}

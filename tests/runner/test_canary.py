@@ -6,6 +6,7 @@ import pytest
 
 from testbed.errors import TestbedError
 from testbed.hosts.host import CommandResult
+from testbed.probes.machine import LoadReading
 from testbed.runner import canary
 from testbed.runner import canary as module
 from testbed.runner.canary import cpu_s, ends, ideal_bytes_per_s, memory_s, transfer
@@ -81,7 +82,8 @@ def test_the_network_is_looked_at_between_brokers_of_one_rack_if_there_are_such(
 def test_the_memory_canary_writes_what_may_be_written_and_no_longer_than_it_may(monkeypatch):
     monkeypatch.setattr(canary, "MEMORY_BYTES", 64 * canary.MIB)
     assert 0.001 < memory_s() < 60
-    monkeypatch.setattr(canary, "available_bytes", lambda: 8 * canary.MIB)
+    free = LoadReading(0, 0, 0, {"memory.available": 8.0 * canary.MIB})
+    monkeypatch.setattr(LoadReading, "here", lambda: free)
     instants = iter([0.0, 1.0, 3.0, 4.0, 5.0, 6.0])
     monkeypatch.setattr(canary.time, "perf_counter", lambda: next(instants))
     assert memory_s() == 4.0 / 2 * 1024

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from testbed.network import apply, kernel
+from testbed.network import apply, kernel, namespaces
 from testbed.network.kernel import effective_capabilities
 from testbed.setup.check import CheckFinding
 from testbed.setup.checks import engine, machine, packages, software
@@ -127,7 +127,8 @@ def test_routes_are_read_where_ip_is_in_no_folder_of_the_users_path(
     program.write_text('#!/bin/sh\necho \'[{"dst": "198.0.0.0/8"}]\'\n')
     program.chmod(0o755)
     monkeypatch.setenv("PATH", "/no/such/folder")
-    monkeypatch.setattr(distribution, "SYSTEM_FOLDERS", (str(tmp_path),))
+    for module in (distribution, namespaces):
+        monkeypatch.setattr(module, "SYSTEM_FOLDERS", (str(tmp_path),))
     assert "a route to 198.0.0.0/8" in machine.Addresses().probe().what
     assert apply.machine_networks() == ["198.0.0.0/8"]
 

@@ -25,4 +25,4 @@ def test_the_image_has_a_jdk_and_a_user_and_the_node_image_is_as_it_was(tmp_path
     assert RECIPE.digest != NODE.digest
     command = build_command(tmp_path, (), RECIPE)
     assert any("useradd" in word for word in command)
-    assert not any("useradd" in word for word in build_command(tmp_path, ()))
+    assert not any("useradd" in word for word in build_command(tmp_path, (), NODE))

@@ -7,7 +7,7 @@ import pytest
 from testbed.errors import TestbedError
 from testbed.workload import preload
 from testbed.workload.audit import Ledger
-from testbed.workload.producer_epochs import SEQUENCES, Batch, appended_once, parse_batches, sent_again
+from testbed.workload.producer_epochs import SEQUENCES, ProducerBatch, appended_once, parse_batches, sent_again
 from testbed.workload.records import Payloads, Recipe, WrittenRecords
 
 # As Kafka 4.3.1 printed them: a record of epoch 0 at offset 2016, and again in the first batch of epoch 1.
@@ -20,7 +20,7 @@ baseOffset: 2016 lastOffset: 2016 count: 1 baseSequence: 16 lastSequence: 16 pro
 baseOffset: 2017 lastOffset: 2024 count: 8 baseSequence: 0 lastSequence: 7 producerId: 1002 producerEpoch: 1 partitionLeaderEpoch: 2 isTransactional: false isControl: false deleteHorizonMs: OptionalLong.empty position: 4 CreateTime: 1795646772662 size: 1094 magic: 2 compresscodec: none crc: 4 isvalid: true
 baseOffset: 2025 lastOffset: 2025 count: 1 baseSequence: -1 lastSequence: -1 producerId: 1002 producerEpoch: 1 partitionLeaderEpoch: 2 isTransactional: true isControl: true deleteHorizonMs: OptionalLong.empty position: 5 CreateTime: 1795646772662 size: 78 magic: 2 compresscodec: none crc: 5 isvalid: true
 """  # noqa: E501 - lines of the tool
-BATCHES = [Batch(1002, 0, 15, 15), Batch(1002, 0, 16, 16), Batch(1002, 1, 0, 7)]
+BATCHES = [ProducerBatch(1002, 0, 15, 15), ProducerBatch(1002, 0, 16, 16), ProducerBatch(1002, 1, 0, 7)]
 
 
 def test_a_dump_has_the_batches_of_idempotent_producers_alone():
@@ -49,7 +49,7 @@ def test_a_new_epoch_explains_nothing_where_the_broker_did_not_keep_an_order(wro
 
 
 def test_sequence_numbers_begin_again_after_the_last():
-    batches = [Batch(1, 0, SEQUENCES - 2, 0), Batch(1, 0, 1, 4)]
+    batches = [ProducerBatch(1, 0, SEQUENCES - 2, 0), ProducerBatch(1, 0, 1, 4)]
     assert [batch.records for batch in batches] == [3, 4]
     assert appended_once(batches)
 
