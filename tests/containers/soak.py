@@ -25,6 +25,8 @@ from testbed.workload.workload import Workload
 PARTITIONS, RECORDS, RECORD_BYTES = 6, 2000, 1024
 THROTTLE, PRODUCED = 4_000_000, 200_000.0
 FAULT_S, MOVE_S, AUDIT_S = 2.0, 120.0, 60.0
+DELETED_S = 60.0
+"""`file.delete.delay.ms`, Kafka's default: for so long a deleted topic's logs stay on the disk."""
 FAULTS = (
     "nic-rate host=b2 rate=50mbit",
     "broker-stall host=b3 pause=500ms every=1s",
@@ -191,6 +193,17 @@ def growth(values: Sequence[float]) -> float:
     third = max(1, len(values) // 3)
     before, after = values[-2 * third : -third] or values[:1], values[-third:]
     return max(0.0, statistics.median(after) / max(1, statistics.median(before)) - 1)
+
+
+def disk_per_round(usage: Sequence[Usage]) -> list[float]:
+    """Return the brokers' disk divided by the rounds whose logs are still there: those that ended in `DELETED_S`.
+
+    How many these are depends on how fast the machine is, and that changes within two hours.
+    """
+    return [
+        each.brokers_disk_bytes / sum(each.at_s - DELETED_S < other.at_s <= each.at_s for other in usage)
+        for each in usage
+    ]
 
 
 def write_csv(usage: Iterable[Usage], path: Path) -> None:

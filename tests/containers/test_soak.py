@@ -13,7 +13,7 @@ from testbed.provision.resources import remove
 from testbed.provision.testbed import Testbed
 from testbed.throttle.journal import JournalFolder
 from testbed.topology.find import find
-from tests.containers.soak import Round, Soak, Usage, growth, plot, write_csv
+from tests.containers.soak import Round, Soak, Usage, disk_per_round, growth, plot, write_csv
 
 MINUTES = float(os.environ.get("TESTBED_SOAK_MINUTES", "120"))
 OUT = os.environ.get("TESTBED_SOAK_OUT")
@@ -37,6 +37,14 @@ def test_a_leak_is_growth_and_noise_is_none():
     assert growth([100, 140, 150, 149, 151, 150, 152, 149, 150]) < GROWTH
     assert growth([100 + 10 * n for n in range(12)]) > GROWTH
     assert growth([100]) == 0
+
+
+def test_the_disk_is_that_of_the_rounds_that_it_still_has():
+    slow = [usage(n, at_s=30.0 * n, brokers_disk_bytes=200) for n in range(20)]
+    fast = [usage(n, at_s=600 + 15.0 * n, brokers_disk_bytes=400) for n in range(20)]
+    assert growth(disk_per_round([*slow, *fast])) < GROWTH
+    leaking = [usage(n, at_s=30.0 * n, brokers_disk_bytes=200 + 5 * n) for n in range(40)]
+    assert growth(disk_per_round(leaking)) > GROWTH
 
 
 def test_the_plot_has_a_line_for_each_quantity(tmp_path):
@@ -84,7 +92,8 @@ def test_memory_handles_and_disk_stay_flat_and_no_record_is_lost(own_state, engi
     assert [problem for each in soak.rounds for problem in each.problems()] == []
     # The first round imports, connects and warms up.
     settled = soak.usage[1:]
-    for name in ("driver_rss_bytes", "driver_handles", "driver_threads", "brokers_handles", "brokers_disk_bytes"):
-        values = [getattr(each, name) for each in settled]
-        assert growth(values) <= GROWTH, (name, values)
+    flat = ("driver_rss_bytes", "driver_handles", "driver_threads", "brokers_rss_bytes", "brokers_handles")
+    values = {name: [getattr(each, name) for each in settled] for name in flat}
+    values["brokers_disk_bytes per round"] = disk_per_round(settled)
+    assert {name: growth(each) for name, each in values.items() if growth(each) > GROWTH} == {}
     assert {each.containers for each in settled} == {4}
