@@ -22,6 +22,8 @@ from testbed.provision.testbed import Testbed
 
 _SCHEMA = 1
 _ACTIVE, _HEALED, _DAMAGED, _RESTORED = ".json", ".healed", ".damaged", ".restored"
+HEALED_MOST = 500
+"""Healed faults that a testbed's state keeps: many more than one run injects, and a soak's state stays bounded."""
 F = TypeVar("F", bound=Fault)
 H = TypeVar("H", bound=HostFault)
 
@@ -85,10 +87,12 @@ class FaultJournal:
         self._write(replace(entry, healing=True))
 
     def healed(self, entry: FaultEntry) -> None:
-        """Record that the fault is healed; its entry stays as a record."""
+        """Record that the fault is healed; its entry stays as a record, until there are `HEALED_MOST` newer ones."""
         path = self._path(entry.id)
         if path.exists():
             path.replace(path.with_suffix(_HEALED))
+            for old in self._files(_HEALED)[:-HEALED_MOST]:
+                old.unlink(missing_ok=True)
             durable.sync(self._folder)
 
     def entries(self) -> tuple[FaultEntry, ...]:
@@ -96,7 +100,7 @@ class FaultJournal:
         return self._all(_ACTIVE)
 
     def history(self) -> tuple[FaultEntry, ...]:
-        """Return every fault, also the healed ones, oldest first. Raise `FaultJournalError` when one is unreadable."""
+        """Return all faults and the last healed ones, oldest first. Raise `FaultJournalError` when one is unreadable."""
         return self._all(_ACTIVE, _HEALED)
 
     def set_aside_damaged(self) -> list[Path]:

@@ -5,6 +5,7 @@ import pytest
 from testbed.errors import TestbedError
 from testbed.faults import Faults, parse_fault
 from testbed.faults import faults as module
+from testbed.faults import journal as journals
 from testbed.faults.catalogue.broker_restart import BrokerRestart
 from testbed.faults.journal import FaultJournal, FaultJournalError, active
 from testbed.faults.network import NetworkFault
@@ -29,6 +30,16 @@ def test_an_id_is_never_used_twice(one):
     journal.healed(first)
     assert journal.add(BrokerRestart("b1"), None).id == first.id + 1
     assert (states.folder("one") / "faults" / "1.healed").exists()
+
+
+def test_the_last_healed_faults_stay_and_the_others_go(one, monkeypatch):
+    monkeypatch.setattr(journals, "HEALED_MOST", 2)
+    journal = FaultJournal("one")
+    kept = journal.add(BrokerRestart("b1"), None)
+    for _ in range(4):
+        journal.healed(journal.add(BrokerRestart("b1"), None))
+    assert [entry.id for entry in journal.history()] == [kept.id, 4, 5]
+    assert journal.add(BrokerRestart("b1"), None).id == 6
 
 
 def test_what_is_being_healed_is_listed_but_not_active(one):
