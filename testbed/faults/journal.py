@@ -100,7 +100,7 @@ class FaultJournal:
         return self._all(_ACTIVE)
 
     def history(self) -> tuple[FaultEntry, ...]:
-        """Return all faults and the last healed ones, oldest first. Raise `FaultJournalError` when one is unreadable."""
+        """Return all faults and the last healed ones, oldest first. Raise `FaultJournalError` for an unreadable one."""
         return self._all(_ACTIVE, _HEALED)
 
     def set_aside_damaged(self) -> list[Path]:

@@ -17,7 +17,7 @@ from testbed.objectstore.server import DATA_DIR, PID_FILE
 from testbed.owner import Owner
 from testbed.provision import state as states
 from testbed.topology import loads
-from testbed.wait import wait_for
+from testbed.wait import wait_for, wait_until
 from tests.provision.states import make
 
 DEAD = Owner(1, 0, "another boot")
@@ -146,7 +146,8 @@ def state(testbed):
 
 def as_declared(testbed):
     host = testbed.host
-    assert state(testbed) == "S"
+    # A process that has just started runs before it sleeps.
+    wait_until(lambda: state(testbed) == "S", 10, 0.02, "the server to run and wait")
     assert host.exists(FORMAT) and not host.exists(stores.FILLER)
     assert pulses(testbed.objectstore.server("s1"), PID_FILE, None).pid() is None
     assert Faults(testbed).list() == ()

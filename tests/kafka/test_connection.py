@@ -49,7 +49,7 @@ def test_any_broker_means_another_one_when_one_refuses(brokers, connection, monk
     connection.send("describe", request(), None)
     # The client, too, learns the brokers anew when it finds one dead, and may choose again after the answer.
     assert (chosen[0], 1 in chosen, brokers[0].asked) == (2, True, 1)
-    assert time.monotonic() - begun < 1.0
+    assert time.monotonic() - begun < TIMEOUT_S  # it did not wait for an answer of the dead one
 
 
 def test_one_given_broker_that_refuses_is_told_at_once_and_by_its_address(brokers, connection):
