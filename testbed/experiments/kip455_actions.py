@@ -19,6 +19,7 @@ from testbed.probes.recorder import Recorder
 from testbed.provision.testbed import Testbed
 from testbed.throttle.journal import JournalFolder
 from testbed.throttle.throttle import Throttle
+from testbed.topology.host import names_by_id
 from testbed.units import format_byte_rate
 
 Replicas = tuple[int, ...]
@@ -30,7 +31,7 @@ class ScenarioCluster:
 
     def __init__(self, testbed: Testbed, admin: Admin, recorder: Recorder, topic: str) -> None:
         self.testbed, self.admin, self.recorder, self.topic = testbed, admin, recorder, topic
-        self.hosts = {host.node_id: host.name for host in testbed.topology.brokers if host.node_id is not None}
+        self.hosts = names_by_id(testbed.topology.brokers)
         self.throttle = Throttle(admin, JournalFolder(), recorder.event)
         self.kinds: set[str] = set()
         """The kinds of the injected faults."""

@@ -36,7 +36,7 @@ from testbed.throttle.journal import JournalFolder
 from testbed.throttle.throttle import Throttle
 from testbed.tiered.remote import RemoteLog
 from testbed.tiered.topics import wait_local
-from testbed.topology.host import DeclaredHost
+from testbed.topology.host import DeclaredHost, node_ids
 from testbed.topology.model import Topology
 from testbed.wait import wait_for
 from testbed.workload.audit import Audit
@@ -86,7 +86,7 @@ class MoveEnvironment:
         self.testbed, self.recorder = context.testbed, context.recorder
         topology = self.testbed.topology
         brokers = (*topology.brokers, *setup.joining)
-        self.ids = {host.name: host.node_id for host in brokers if host.node_id is not None}
+        self.ids = node_ids(brokers)
         token, seed = context.run_id[-6:], int.from_bytes(context.run_id.encode()[-4:])
         self.layout = setup.layout.named(token)
         self.fills = fills(self.layout.groups, seed)

@@ -21,6 +21,7 @@ from testbed.reassignment.metadata_log import Registration, read_history
 from testbed.reassignment.plan import Plan
 from testbed.reassignment.progress import MoveProgress
 from testbed.throttle.journal import JournalFolder
+from testbed.topology.host import names_by_id
 from testbed.wait import WaitTimeout, wait_for
 from testbed.workload.records import WrittenRecords
 
@@ -124,7 +125,7 @@ def watched_move(
     """
     with ExitStack() as stack:
         admin = stack.enter_context(testbed.admin())
-        hosts = {host.node_id: host.name for host in testbed.topology.brokers if host.node_id is not None}
+        hosts = names_by_id(testbed.topology.brokers)
         watch = HandoverWatch(testbed)
         watch.start()
         probe = Probe(testbed.bootstrap, list(plan.targets), seed)

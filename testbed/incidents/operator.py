@@ -31,6 +31,7 @@ from testbed.throttle.configs import (
 )
 from testbed.throttle.journal import JournalFolder, ThrottleJournal
 from testbed.throttle.recovery import restore
+from testbed.topology.host import node_ids
 from testbed.topology.model import Topology
 from testbed.wait import WaitTimeout, wait_for
 
@@ -60,7 +61,7 @@ def affected_brokers(fault: Fault, topology: Topology) -> list[int]:
     """Return the ids of the brokers that a fault's parameters name, as hosts or by their rack; all when none. Pure."""
     given = {each.name: getattr(fault, each.name) for each in parameters(type(fault))}
     words = {word for value in given.values() for word in (value if isinstance(value, tuple) else (value,))}
-    ids = {host.name: host.node_id for host in topology.brokers if host.node_id is not None}
+    ids = node_ids(topology.brokers)
     named = [broker for host, broker in ids.items() if host in words or topology.host(host).rack in words]
     # A cut affects both sides; of a fault that names no broker the testbed cannot tell.
     return sorted(ids.values()) if not named or "peers" in given else named
@@ -179,7 +180,7 @@ class ClusterOperator:
     ) -> None:
         self._testbed, self._admin, self._topics = testbed, admin, topics
         self._poll, self._event = poll, event
-        self._ids = {host.name: host.node_id for host in testbed.topology.brokers if host.node_id is not None}
+        self._ids = node_ids(testbed.topology.brokers)
         self._throttle = OperatorThrottle(admin, JournalFolder(), event)
         self._faults = Faults(testbed)
         self._injected: dict[int, Fault] = {}

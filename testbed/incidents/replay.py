@@ -35,6 +35,7 @@ from testbed.probes.machine import machine_probe
 from testbed.probes.recorder import Poller, now_us
 from testbed.provision.testbed import Testbed
 from testbed.signals import TerminationGuard, deferred_signals
+from testbed.topology.host import node_ids
 from testbed.workload.outcome import WorkloadResult
 from testbed.workload.preload import audit, preload
 from testbed.workload.producer_epochs import reader
@@ -212,7 +213,7 @@ class IncidentScenario:
         self._testbed, self._recorder = context.testbed, context.recorder
         topics = incident.state.topics
         self._topics = tuple(topics)
-        self._ids = {host.name: host.node_id for host in self._testbed.topology.brokers if host.node_id is not None}
+        self._ids = node_ids(self._testbed.topology.brokers)
         self._fills = [
             Fill(name, range(topic.partitions), topic.records_per_partition, Recipe(topic.record_size, seed + number))
             for number, (name, topic) in enumerate(topics.items())

@@ -23,6 +23,7 @@ from testbed.reassignment.monitor import Monitor
 from testbed.reassignment.stall import PATIENCE_S
 from testbed.software.jvm import AGENT_PORT
 from testbed.throttle.configs import FOLLOWER_RATE, LEADER_RATE, RATES
+from testbed.topology.host import names_by_id
 from testbed.units import format_byte_rate
 
 INTERVAL_S = 1.0
@@ -221,7 +222,7 @@ class Watch:
 
     def _cluster(self) -> ObservedCluster:
         live = {broker.id for broker in self._admin.cluster().brokers}
-        names = {broker.node_id: broker.name for broker in self._testbed.topology.brokers}
+        names = names_by_id(self._testbed.topology.brokers)
         serving = [name for broker, name in names.items() if broker in live]
         quotas: dict[tuple[str, str], str | None] = {}
         for broker, name in names.items():

@@ -14,6 +14,7 @@ from testcontainers.core.container import DockerContainer
 from testbed.api import UserTestbed
 from testbed.errors import TestbedError, UsageError
 from testbed.topology import Topology
+from testbed.topology.host import names_by_id
 
 
 class ShapedHost(DockerContainer):
@@ -118,7 +119,7 @@ class ShapedKafka:
 
     def broker(self, node_id: int) -> ShapedHost:
         """Return the host of a broker. Raise `UsageError` when no broker has that id."""
-        brokers = {host.node_id: host.name for host in self.testbed.topology.brokers}
+        brokers = names_by_id(self.testbed.topology.brokers)
         if node_id not in brokers:
             known = ", ".join(str(each) for each in brokers)
             raise UsageError(f"{self.testbed.topology.name} has no broker {node_id}; its brokers are {known}")

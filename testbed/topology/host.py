@@ -1,6 +1,6 @@
 """Hosts of a topology, and the software that runs on them. Immutable values."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from types import MappingProxyType
@@ -109,3 +109,13 @@ class DeclaredHost:
     def is_controller(self) -> bool:
         """Return whether it votes in the metadata quorum."""
         return self.role in (Role.CONTROLLER, Role.BOTH)
+
+
+def node_ids(hosts: Iterable[DeclaredHost]) -> dict[str, int]:
+    """Return the node id of each of these hosts that runs Kafka, by the host's name."""
+    return {host.name: host.node_id for host in hosts if host.node_id is not None}
+
+
+def names_by_id(hosts: Iterable[DeclaredHost]) -> dict[int, str]:
+    """Return the name of each of these hosts that runs Kafka, by its node id."""
+    return {node_id: name for name, node_id in node_ids(hosts).items()}

@@ -227,7 +227,7 @@ def _audits(processes: Sequence[ProcessResult], audit: Audit) -> tuple[LiveAudit
                     # A refused record that exists counts as corrupt: it was never acknowledged.
                     one.corrupt + one.refused_found,
                     process.spec.exactly_once,
-                    (*one.first, *(process.new_epochs if one.sent_again else ())),
+                    (*(process.new_epochs if one.sent_again else ()), *one.first),
                     one.sent_again,
                 )
             )

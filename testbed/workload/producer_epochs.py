@@ -14,7 +14,9 @@ from testbed.hosts import Shell
 from testbed.kafka.admin import Admin
 from testbed.kafka.log_dump import dump
 from testbed.kafka.node import DATA_DIR
+from testbed.kafka.types import TopicPartition
 from testbed.provision.testbed import Testbed
+from testbed.topology.host import names_by_id
 
 NO_PRODUCER = -1
 SEQUENCES = 1 << 31
@@ -87,11 +89,11 @@ def reader(testbed: Testbed, admin: Admin) -> ReadBatches:
     """Return a function that reads the batches of a partition from its leader's log."""
 
     def read(topic: str, partition: int) -> Sequence[ProducerBatch]:
-        [leader] = [state.leader for tp, state in admin.partitions([topic]).items() if tp.partition == partition]
-        names = [host.name for host in testbed.topology.brokers if host.node_id == leader]
-        if not names:
+        leader = admin.partitions([topic])[TopicPartition(topic, partition)].leader
+        names = names_by_id(testbed.topology.brokers)
+        if leader not in names:
             raise TestbedError(f"{topic}-{partition}: its leader, {leader}, is no broker of testbed {testbed.name}")
-        return parse_batches(_dump_log(testbed.hosts[names[0]], f"{DATA_DIR}/{topic}-{partition}"))
+        return parse_batches(_dump_log(testbed.hosts[names[leader]], f"{DATA_DIR}/{topic}-{partition}"))
 
     return read
 

@@ -33,14 +33,23 @@ def bomb(levels: int) -> str:
         ("- a\n- b\n", "t.yaml:1:1: found a list, not a mapping; a topology starts with name: and hosts:"),
         ("two-brokers", "t.yaml:1:1: found only two-brokers, not a mapping; a topology starts with name: and hosts:"),
         ("name: t\n---\nname: u\n", "t.yaml:2:1: a second document starts here (---); allowed: one topology in a file"),
-        ("name: t\nhosts:\n\tb1: {}\n", "t.yaml:3:1: not valid YAML: a tab where YAML allows only spaces; indent with spaces"),
-        ("name: [t\nhosts: 1", "t.yaml:2:6: not valid YAML: expected ',' or ']', but got ':' (while parsing a flow sequence)"),
+        (
+            "name: t\nhosts:\n\tb1: {}\n",
+            "t.yaml:3:1: not valid YAML: a tab where YAML allows only spaces; indent with spaces",
+        ),
+        (
+            "name: [t\nhosts: 1",
+            "t.yaml:2:6: not valid YAML: expected ',' or ']', but got ':' (while parsing a flow sequence)",
+        ),
         ("name: 'ab\n", "t.yaml:2:1: not valid YAML: found unexpected end of stream (while scanning a quoted scalar)"),
         ("name: *x\n", "t.yaml:1:7: not valid YAML: found undefined alias 'x'; define it with &name first"),
         ("name: a\0b", "t.yaml:1:8: the character U+0000 is not text; a topology is a YAML file in UTF-8"),
         ("a: 1\nb: \x1b[31m", "t.yaml:2:4: the character U+001B is not text; a topology is a YAML file in UTF-8"),
         ("name: \ud800", "t.yaml:1:7: the character U+D800 is not text; a topology is a YAML file in UTF-8"),
-        ("name: !!python/object/apply:os.system [id]", "t.yaml:1:7: the tag !!python/object/apply:os.system is not used here; write the plain value, in quotes if it is text"),
+        (
+            "name: !!python/object/apply:os.system [id]",
+            "t.yaml:1:7: the tag !!python/object/apply:os.system is not used here; write the plain value, in quotes if it is text",
+        ),
         ("name: !x y", "t.yaml:1:7: the tag !x is not used here; write the plain value, in quotes if it is text"),
         ("[" * 100_000, "t.yaml:1:33: nested deeper than 32 levels; a topology is a page of text"),
         ("{a: " * 5000, "t.yaml:1:129: nested deeper than 32 levels; a topology is a page of text"),
@@ -54,7 +63,7 @@ def bomb(levels: int) -> str:
         ("%YAML 9" + "9" * 5000 + ".1\n---\na: 1", None),
     ],
     ids=lambda text: repr(text)[:30],
-)  # fmt: skip
+)
 def test_texts_that_cannot_be_read(text: str, line: str | None) -> None:
     started = time.monotonic()
     with pytest.raises(TopologyError) as refused:
@@ -147,14 +156,78 @@ def test_things_that_are_no_files(tmp_path: Path) -> None:
 
 # Text that is likely to come close to a topology: words of the format and bits of YAML, in any order.
 WORDS = st.sampled_from(
-    ["name", "hosts", "racks", "kafka", "version", "properties", "defaults", "roles", "nic", "rate", "tx_rate", "burst",
-     "delay", "loss", "nics", "disk", "uplink", "role", "rack", "node_id", "broker", "both", "controller", "client",
-     "b1", "b2", "r1", "4.3.1", "4.3", "400mbit", "400", "1MB", "true", "null", "~", "node.id", "a.b"]
-)  # fmt: skip
+    [
+        "name",
+        "hosts",
+        "racks",
+        "kafka",
+        "version",
+        "properties",
+        "defaults",
+        "roles",
+        "nic",
+        "rate",
+        "tx_rate",
+        "burst",
+        "delay",
+        "loss",
+        "nics",
+        "disk",
+        "uplink",
+        "role",
+        "rack",
+        "node_id",
+        "broker",
+        "both",
+        "controller",
+        "client",
+        "b1",
+        "b2",
+        "r1",
+        "4.3.1",
+        "4.3",
+        "400mbit",
+        "400",
+        "1MB",
+        "true",
+        "null",
+        "~",
+        "node.id",
+        "a.b",
+    ]
+)
 MARKS = st.sampled_from(
-    ["\n", "\n  ", "\n    ", ": ", ":\n  ", ", ", "{", "}", "[", "]", "- ", "&a ", "*a", "'", '"', "#", "---\n",
-     "!!str ", "<<: ", "\t", "|", ">", "? ", "%", "\\", "\r\n", "\0", "é"]
-)  # fmt: skip
+    [
+        "\n",
+        "\n  ",
+        "\n    ",
+        ": ",
+        ":\n  ",
+        ", ",
+        "{",
+        "}",
+        "[",
+        "]",
+        "- ",
+        "&a ",
+        "*a",
+        "'",
+        '"',
+        "#",
+        "---\n",
+        "!!str ",
+        "<<: ",
+        "\t",
+        "|",
+        ">",
+        "? ",
+        "%",
+        "\\",
+        "\r\n",
+        "\0",
+        "é",
+    ]
+)
 NEARLY_YAML = st.lists(st.one_of(WORDS, MARKS), max_size=60).map("".join)
 
 

@@ -1,4 +1,3 @@
-# ruff: noqa: E501 - messages are written as they are printed
 """Several machines in a topology: where each host is placed, what is refused, and what a document tells."""
 
 from dataclasses import replace
@@ -75,17 +74,33 @@ def test_a_document_has_the_machines_and_the_places_and_gives_the_same_topology(
 @pytest.mark.parametrize(
     ("there", "instead", "told"),
     [
-        ("SHA256:47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU", "SHA256:x", "machines.there.host_key: SHA256:x is no host key"),
-        ("b1: {role: broker}", "b1: {role: broker, machine: her}", "hosts.b1.machine: there is no machine her; allowed: here or there; did you mean here?"),
-        ("engine: local", "engine: remote", "machines.here.engine: remote is no engine; allowed: local, or ssh://user@host:port"),
+        (
+            "SHA256:47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU",
+            "SHA256:x",
+            "machines.there.host_key: SHA256:x is no host key",
+        ),
+        (
+            "b1: {role: broker}",
+            "b1: {role: broker, machine: her}",
+            "hosts.b1.machine: there is no machine her; allowed: here or there; did you mean here?",
+        ),
+        (
+            "engine: local",
+            "engine: remote",
+            "machines.here.engine: remote is no engine; allowed: local, or ssh://user@host:port",
+        ),
         ("engine: local", "engine: tcp://10.0.0.9:2375", "tcp://10.0.0.9:2375 is no engine"),
         ("engine: local", "engine: ssh://root@10.0.0.5:2222", "there.engine: 10.0.0.5:2222 is here already"),
         ("2222", "70000", "has no such port; allowed: 1 to 65535"),
         ("10.1.0.5", "somewhere", "machines.there.address: somewhere is no IPv4 address"),
-        ("b2: {role: broker}", "b2: {role: broker, disk: {size: 1GB}}", "hosts.b2.disk: a disk of a size cannot be made on another machine (there)"),
+        (
+            "b2: {role: broker}",
+            "b2: {role: broker, disk: {size: 1GB}}",
+            "hosts.b2.disk: a disk of a size cannot be made on another machine (there)",
+        ),
         ("kafka:", "mtu: 9000\nkafka:", "9000 is no MTU of NICs; allowed: 1280 to 1500 bytes"),
     ],
-)  # fmt: skip
+)
 def test_a_mistake_is_refused_with_its_place(there, instead, told):
     with pytest.raises(TopologyError) as refused:
         loads(TEXT.replace(there, instead, 1), "t.yaml")

@@ -7,8 +7,6 @@ from results.contract.verdict import Finding, Verdict
 from results.criteria.criterion import FACTS, Criterion, has_load
 from results.criteria.findings import SENT_AGAIN, finding
 
-SHOWN = 10
-
 
 def judge_live_records(live: LiveLoad | None) -> list[Finding]:
     """Judge whether no acknowledged record is lost or changed; an idempotent producer's are there once, in order."""
@@ -34,7 +32,7 @@ def _audit(audit: LiveAudit) -> Finding:
         verdict = "inconclusive"
         why += f"; {SENT_AGAIN}"
     if audit.first:
-        why += ": " + ", ".join(audit.first[:SHOWN])
+        why += ": " + ", ".join(audit.first[:5])
     return _live(audit.name, verdict, float(wrong), why, exactly_once=audit.exactly_once)
 
 
