@@ -4,33 +4,27 @@
 of the cluster (`cluster.found`) and the metadata log (`trace.log`, `trace.compared`).
 """
 
-import itertools
-from collections.abc import Callable, Iterator, Mapping
-from typing import Annotated, Any
+from collections.abc import Callable, Mapping
+from typing import Any
 
 import numpy as np
-from pydantic import Field
 
 from results.contract.verdict import Finding
-from results.criteria.quantities import QUOTA_WINDOW_S, US, size
+from results.criteria.quantities import US, size
 from results.criteria.replay_events import (
+    CLOCK_SKEW,
     Disturbance,
-    PartitionTrace,
-    ThrottleSpans,
     TracedState,
     disturbances,
     traces,
     unhealed,
 )
 from results.criteria.replayed_run import ReplayedRun
-from results.criteria.series import Series
-from results.criteria.timeline_expectation import Bytes, Count, TimelineExpectation
-from results.criteria.windows import windows_within
+from results.criteria.throttle_bound import ThrottleBound
+from results.criteria.timeline_expectation import TimelineExpectation
 
 FOUND, COMPARED, CONVERGED = "cluster.found", "trace.compared", "replicas.converged"
 SHOWN = 3
-QUOTA_S = QUOTA_WINDOW_S + 1
-"""Seconds of the quota that a window may hold; derived in docs/throttle-bound.md."""
 ALTERS_MOVES = "reassignment-alter"
 """The kind of fault after which a partition may have other replicas than the operator requested."""
 APPLIED_S = 1.0
@@ -138,54 +132,6 @@ class MinIsrEnforced(TimelineExpectation):
         if wrong:
             return self.found("fail", _first(wrong), grown)
         return self.found("pass", f"{judged} times under min.insync.replicas, without a new record", 0)
-
-
-class ThrottleBound(TimelineExpectation):
-    """No 11 s bring a broker more bytes for throttled replicas out of sync than the bound of docs/throttle-bound.md.
-
-    Windows in which a broker was restarted, killed or paused, or another client changed the rate, are not judged.
-    """
-
-    key = "throttle_bound"
-    statement = "throttled bytes within the bound of any 11 s"
-    timed = True
-    shaped = False
-    evidence = True
-    series = ("log.bytes", "throttle.set", "throttle.in_force")
-    unit = "of the bound"
-
-    response: Annotated[Bytes, Field(description="The brokers' replica.fetch.response.max.bytes.")]
-    fetchers: Annotated[Count, Field(description="The fetchers of one broker: one for each other broker.")]
-
-    def judge(self, run: ReplayedRun, _since_us: int) -> Finding:
-        """See `TimelineExpectation.judge`; over the whole timeline, worst broker."""
-        if not run.events("throttle.set"):
-            return self.found("inconclusive", "no throttle was set")
-        if not run.events("trace.log"):
-            return self.found("inconclusive", "the metadata log was not read")
-        record = run.manifest.incident
-        assert record is not None
-        shares = [(share, f"{host}: {why}") for host in record.brokers for share, why in self._shares(run, host)]
-        if not shares:
-            return self.found("inconclusive", "no byte came to a throttled replica that was out of sync")
-        worst, why = max(shares)
-        if worst > 1:
-            return self.found("fail", why, round(worst, 3))
-        gaps = [gap for host in record.brokers if (gap := run.gap(run.readings("nic.rx.bytes", host), run.started_us))]
-        return self.found("inconclusive" if gaps else "pass", gaps[0] if gaps else why, round(worst, 3))
-
-    def _shares(self, run: ReplayedRun, host: str) -> Iterator[tuple[float, str]]:
-        """Yield each window's bytes on a host as a share of its bound, and both in words."""
-        spans, known = ThrottleSpans(run), disturbances(run)
-        grown = throttled_growth(run, host, spans)
-        found = windows_within(grown, QUOTA_WINDOW_S)
-        for start, end, bytes_ in zip(found.start, found.end, found.bytes, strict=True):
-            quota = spans.highest(run.broker_id(host), int(start), int(end))
-            if bytes_ <= 0 or quota is None or any(each.resets_quota(int(start), int(end)) for each in known):
-                continue
-            bound = quota * QUOTA_S + self.fetchers * self.response
-            at = run.seconds(int(start))
-            yield float(bytes_) / bound, f"{size(float(bytes_))} in the 11 s from {at:+.1f} s, bound {size(bound)}"
 
 
 class MetadataReplayed(TimelineExpectation):
@@ -328,27 +274,6 @@ def placements(run: ReplayedRun) -> tuple[Mapping[str, Placement], frozenset[str
     return expected, frozenset(unknown)
 
 
-def throttled_growth(run: ReplayedRun, host: str, spans: ThrottleSpans) -> Series:
-    """Return the cumulative growth of a host's throttled logs whose replica is out of sync, at each reading."""
-    broker = run.broker_id(host)
-    t = run.readings("nic.rx.bytes", host).t
-    total = np.zeros(len(t))
-    by_name: Mapping[str, PartitionTrace] = {trace.name: trace for trace in traces(run)}
-    for topic, partition, sizes in run.logs(host, t):
-        trace = by_name.get(f"{topic}-{partition}")
-        if trace is None:
-            continue
-        held = np.array(
-            [
-                spans.holds(topic, partition, broker, int(a), int(b)) and trace.out_of_sync(broker, int(a), int(b))
-                for a, b in itertools.pairwise(t)
-            ],
-            dtype=bool,
-        )
-        total[1:] += np.where(held, np.maximum(np.diff(sizes), 0), 0)
-    return Series(t, t, np.cumsum(total))
-
-
 def _found(run: ReplayedRun) -> tuple[Mapping[str, Any] | None, str]:
     """Return what was found at the end, or None and why there is nothing."""
     events = run.events(FOUND)
@@ -396,7 +321,7 @@ def _behind(state: Mapping[str, Any]) -> list[str]:
 def _hides(each: Disturbance, leader: int, begin_us: int, end_us: int) -> bool:
     """Return whether a disturbance may keep a leader from the metadata between two instants, or shift their times."""
     overlaps = each.begin_us - APPLIED_S * US <= end_us and begin_us <= each.end_us + APPLIED_S * US
-    return overlaps and (leader in each.brokers or each.kind == "clock-skew")
+    return overlaps and (leader in each.brokers or each.kind == CLOCK_SKEW)
 
 
 def _unsound(state: TracedState) -> str:

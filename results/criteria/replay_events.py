@@ -1,9 +1,8 @@
-"""What was in force when in a replay, from its events: faults, restarts, throttles, states of partitions."""
+"""What was in force when in a replay, from its events: faults, restarts, states of partitions."""
 
 from bisect import bisect_right
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
-from typing import Any
 
 from results.criteria.quantities import US
 from results.criteria.replayed_run import ReplayedRun
@@ -13,8 +12,13 @@ BEFORE_S, AFTER_S = 1.0, 12.0
 FOREVER = 2**62
 SETTLED_S = 2.0
 """Seconds after a disturbance from which a broker counts its quota as usual."""
-KEEPS_QUOTA = ("nic-rate", "uplink-rate", "nic-cut", "nic-down", "uplink-cut", "cpu-limit")
+KEEPS_QUOTA = (
+    *("nic-rate", "nic-cut", "nic-down", "nic-impair", "uplink-rate", "uplink-cut", "cpu-limit", "disk-slow"),
+    "client-stampede",
+)
 """Kinds after which a broker still knows what its quota counted."""
+CLOCK_SKEW = "clock-skew"
+"""A kind that concerns every broker: the times of the metadata log are the controller's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,8 +30,12 @@ class Disturbance:
     end_us: int
     brokers: frozenset[int]
 
-    def resets_quota(self, begin_us: int, end_us: int) -> bool:
-        """Return whether a broker may have lost what its quota counted between two instants, or had another rate."""
+    def resets_quota(self, broker: int, begin_us: int, end_us: int) -> bool:
+        """Return whether the broker may have lost what its quota counted between two instants, or had another rate."""
+        return (broker in self.brokers or self.kind == CLOCK_SKEW) and self.unsettles(begin_us, end_us)
+
+    def unsettles(self, begin_us: int, end_us: int) -> bool:
+        """Return whether leaders or quotas may have changed by it between two instants, on any broker."""
         before_us, after_us = self.begin_us - BEFORE_S * US, self.end_us + SETTLED_S * US
         return self.kind not in KEEPS_QUOTA and before_us <= end_us and begin_us <= after_us
 
@@ -59,104 +67,6 @@ def disturbances(run: ReplayedRun) -> list[Disturbance]:
             found.append(Disturbance(what, begun_us, us, brokers))
     ends = [Disturbance(what, begun_us, FOREVER, brokers) for what, begun_us, brokers in running.values()]
     return sorted([*found, *ends], key=lambda each: each.begin_us)
-
-
-SETTLE_S = 2.0
-"""Seconds before and after a change within which a broker may apply either setting."""
-RATE, LIST = "follower.replication.throttled.rate", "follower.replication.throttled.replicas"
-REMOVED, UNKNOWN = "", "?"
-
-
-@dataclass(frozen=True, slots=True)
-class _Change:
-    """A change of a key: requested and confirmed (µs since the epoch), and the value from then on."""
-
-    begin_us: int
-    end_us: int
-    value: str
-
-
-@dataclass(slots=True)
-class _Setting:
-    """The changes of a key in order. Before the first one the key is not set."""
-
-    changes: list[_Change] = field(default_factory=list)
-
-    def during(self, begin_us: int, end_us: int) -> set[str]:
-        """Return every value that may have been in force at some time between two instants."""
-        margin = round(SETTLE_S * US)
-        found = {REMOVED}
-        for change in self.changes:
-            if change.begin_us - margin > end_us:
-                break
-            found = {change.value} if change.end_us + margin <= begin_us else {*found, change.value}
-        return found
-
-
-class ThrottleSpans:
-    """The follower's rate of each broker, and the list of each topic, over the timeline.
-
-    A change that was requested and not confirmed leaves its keys unknown.
-    """
-
-    def __init__(self, run: ReplayedRun) -> None:
-        self._settings: dict[str, _Setting] = {}
-        requested: tuple[int, Mapping[str, Any]] | None = None
-        for event in run.events("throttle.setting", "throttle.set", "throttle.removing", "throttle.removed"):
-            us, detail = event["us"], event["detail"]
-            if event["kind"] in ("throttle.setting", "throttle.removing"):
-                self._unconfirmed(requested)
-                requested = us, detail
-            else:
-                begin_us = us if requested is None else requested[0]
-                requested = None
-                for resource, value in _values(detail):
-                    self._add(resource, _Change(begin_us, us, value))
-        self._unconfirmed(requested)
-
-    def holds(self, topic: str, partition: int, broker: int, begin_us: int, end_us: int) -> bool:
-        """Return whether a replica was throttled all the time between two instants, whatever a broker applied late."""
-        rates = self._during(f"broker {broker}", begin_us, end_us)
-        lists = self._during(f"topic {topic}", begin_us, end_us)
-        known = rates.isdisjoint({REMOVED, UNKNOWN})
-        return known and all(listed(value, partition, broker) for value in lists)
-
-    def highest(self, broker: int, begin_us: int, end_us: int) -> int | None:
-        """Return the highest rate that may have been in force between two instants, in bytes/s.
-
-        Return None when no rate was, or when it is unknown.
-        """
-        found = self._during(f"broker {broker}", begin_us, end_us) - {REMOVED}
-        return None if UNKNOWN in found else max(map(int, found), default=None)
-
-    def _unconfirmed(self, requested: tuple[int, Mapping[str, Any]] | None) -> None:
-        if requested is not None:
-            us, detail = requested
-            for resource, _value in _values(detail):
-                self._add(resource, _Change(us, us, UNKNOWN))
-
-    def _add(self, resource: str, change: _Change) -> None:
-        self._settings.setdefault(resource, _Setting()).changes.append(change)
-
-    def _during(self, resource: str, begin_us: int, end_us: int) -> set[str]:
-        return self._settings.get(resource, _Setting()).during(begin_us, end_us)
-
-
-def _values(detail: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Yield each resource of a change with its value: of its rate for a broker, of its list for a topic."""
-    if "brokers" in detail:
-        yield from ((f"broker {broker}", REMOVED) for broker in detail["brokers"])
-        yield from ((f"topic {topic}", REMOVED) for topic in detail["topics"])
-        return
-    for resource, keys in detail.items():
-        key = RATE if resource.startswith("broker ") else LIST
-        if key in keys:
-            yield resource, keys[key]
-
-
-def listed(value: str, partition: int, broker: int) -> bool:
-    """Return whether a list of throttled replicas names this replica; `*` names every one."""
-    return value == "*" or f"{partition}:{broker}" in value.split(",")
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,11 +116,23 @@ class PartitionTrace:
         place = bisect_right(self.states, us, key=lambda state: state.us)
         return self.states[place - 1] if place else None
 
-    def out_of_sync(self, broker: int, begin_us: int, end_us: int) -> bool:
-        """Return whether a broker was a replica out of sync at both instants and in no state between them in sync."""
+    def copied_since(self, broker: int, begin_us: int, end_us: int) -> int | None:
+        """Return from when on a broker was a replica out of sync, of the time between two instants, up to its end.
+
+        That is the first of them for one that was a replica before, and later for one that was added meanwhile.
+        Return None when it was in sync in any state, or is no replica at the end.
+        """
         seen = [state for state in self.states if begin_us < state.us <= end_us]
         states = [state for state in (self.at(begin_us), *seen) if state is not None]
-        return bool(states) and broker in states[-1].replicas and all(broker not in state.isr for state in states)
+        if not states or broker not in states[-1].replicas or any(broker in state.isr for state in states):
+            return None
+        return max(begin_us, next(state.us for state in states if broker in state.replicas))
+
+    def led_by(self, broker: int, begin_us: int, end_us: int) -> bool:
+        """Return whether a broker led in every state between two instants."""
+        first = self.at(begin_us)
+        states = [*([first] if first else []), *(state for state in self.states if begin_us < state.us <= end_us)]
+        return bool(states) and all(state.leader == broker for state in states)
 
     def falls(self, begin_us: int, end_us: int) -> Iterator[IsrFall]:
         """Yield each fall of the in-sync replicas between two instants."""

@@ -21,7 +21,14 @@ PATH = f"/opt/testbed/{LIBRARY}"
 def variables(offset_us: int) -> list[str]:
     """Return the words before a command whose wall clock is offset. Pure."""
     offset = f"{offset_us / 1e6:+f}s"
-    return ["env", f"LD_PRELOAD={PATH}", f"FAKETIME={offset}", "DONT_FAKE_MONOTONIC=1", "NO_FAKE_STAT=1"]
+    return [
+        "env",
+        f"LD_PRELOAD={PATH}",
+        f"FAKETIME={offset}",
+        "FAKETIME_DONT_FAKE_MONOTONIC=1",
+        "FAKETIME_FORCE_MONOTONIC_FIX=0",
+        "NO_FAKE_STAT=1",
+    ]
 
 
 def loaded(testbed: Testbed, host: str) -> int | None:

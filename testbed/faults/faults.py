@@ -15,6 +15,7 @@ from testbed.faults.network import settle as settle_network
 from testbed.faults.parameters import is_here
 from testbed.faults.parse import as_text
 from testbed.faults.processes import settle as settle_process
+from testbed.faults.processes import start_kafka, stop_kafka
 from testbed.faults.stores import settle as settle_store
 from testbed.owner import Owner
 from testbed.provision import state as states
@@ -105,6 +106,16 @@ class Faults:
         finally:
             with self._lock():
                 self._heal([entry for entry in self.list() if entry.id == entry_id])
+
+    def restart(self, host: str) -> None:
+        """Stop Kafka on a host and start it, as an operator does: also one that a fault holds down.
+
+        Kafka keeps the clock that a fault gives it. The call waits for a change of faults that is under way: two starts
+        at once leave a process that the host's PID file does not name.
+        """
+        with self._lock():
+            stop_kafka(self._testbed, host)
+            start_kafka(self._testbed, host)
 
     # ---- the steps; the lock is held
 

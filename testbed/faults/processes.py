@@ -129,8 +129,7 @@ def settle(testbed: Testbed, host: str) -> None:
         return
     seen = look(node)
     if seen is None:
-        offset = offset_us(testbed, host)
-        start(node.prefixed(clocks.variables(offset)) if offset else node)
+        start_kafka(testbed, host)
     if held is Hold.PAUSED and not (seen and seen.paused):
         node.signal("STOP")
     elif held is Hold.RUNNING:
@@ -144,13 +143,24 @@ def offset_us(testbed: Testbed, host: str) -> int:
 
 def restart(testbed: Testbed, host: str) -> None:
     """Stop Kafka, and start it as the active faults require, unless one holds it down."""
+    stop_kafka(testbed, host)
+    settle(testbed, host)
+
+
+def stop_kafka(testbed: Testbed, host: str) -> None:
+    """Stop Kafka, if its process exists."""
     node = testbed.node(host)
     seen = look(node)
     if seen is not None and seen.paused:
         node.kill()  # a frozen process does not handle a request to end
     elif seen is not None:
         node.stop(timeout_s=STOP_S)
-    settle(testbed, host)
+
+
+def start_kafka(testbed: Testbed, host: str) -> None:
+    """Start Kafka with the clock that the active faults require."""
+    node, offset = testbed.node(host), offset_us(testbed, host)
+    start(node.prefixed(clocks.variables(offset)) if offset else node)
 
 
 def pulses(server: Daemon, pid_file: str, pulse_us: tuple[int, int] | None) -> Daemon:

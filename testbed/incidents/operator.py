@@ -250,11 +250,8 @@ class ClusterOperator:
 
     def restart(self, host: str) -> None:
         """Stop Kafka if it runs, start it, and wait until the broker is unfenced."""
-        node = self._testbed.node(host)
         self._event("broker.restarting", host, {"brokers": [self._ids[host]]}, host)
-        if node.pid() is not None:
-            node.stop()
-        node.start()
+        self._faults.restart(host)
         wait_for(lambda: silent(self._testbed, [host]), lambda found: not found, SERVING_S, 0.2, f"{host} to serve")
         self._event("broker.serving", host, {}, host)
 

@@ -247,7 +247,46 @@ REMOVED = {"brokers": [1, 2, 3], "topics": ["orders"]}
 )
 def test_throttle_bound(bytes_per_s, events, expected):
     found = run(FULL, ADDING, JOINED, *events, samples=copied(bytes_per_s))
-    assert verdict("throttle_bound", found, response="1MiB", fetchers=2) == expected
+    assert verdict("throttle_bound", found, **BOUND) == expected
+
+
+BOUND = {"response": "1MiB", "fetchers": 2}
+LEADER_RATE = "leader.replication.throttled.rate"
+
+
+def test_bytes_of_the_move_s_first_moment_count():
+    """A partition that the quota ignores is copied before the first reading, at the pace of the NIC."""
+    start = [*throttle(4, 1_000_000), event(4.3, "throttle.in_force", "", brokers=[1, 2, 3])]
+    samples = [Sample(at(t), host, "nic.rx.bytes", 0.0) for host in BROKERS for t in range(-1, 32)]
+    samples += [Sample(at(t), "b3", "log.bytes", 20_000_000.0, "orders", 0) for t in range(5, 32)]
+    adding = state(4.4, [3, 1, 2], [1, 2], adding=[3])
+    assert verdict("throttle_bound", run(FULL, adding, JOINED, *start, samples=samples), **BOUND) == "fail"
+    before = state(4.1, [3, 1, 2], [1, 2], adding=[3])  # the copy may have begun before the throttle was in force
+    found = run(FULL, before, JOINED, *start, samples=samples)
+    assert verdict("throttle_bound", found, **BOUND) == "inconclusive"
+
+
+@pytest.mark.parametrize(("host", "expected"), [("b2", "fail"), ("b3", "pass")])
+def test_another_broker_s_restart_leaves_the_quota(host, expected):
+    restart = [event(9, "broker.restarting", host, brokers=[IDS[host]]), event(10, "broker.serving", host)]
+    found = run(FULL, ADDING, JOINED, *throttle(1, 1_000_000), *restart, samples=copied(3_000_000, until=18))
+    assert verdict("throttle_bound", found, **BOUND) == expected
+
+
+@pytest.mark.parametrize(("leader", "expected"), [(1, "fail"), (2, "inconclusive")])
+def test_a_leader_that_sends_to_several(leader, expected):
+    """Each follower receives less than its bound; the leader sends more than its own."""
+    detail = {"topic orders": {LIST.replace("follower", "leader"): "0:1"}, "broker 1": {LEADER_RATE: "1000000"}}
+    events = [event(1, "throttle.setting", "", **detail), event(1.2, "throttle.set", "", **detail)]
+    adding = state(1, [3, 2, 1], [1], adding=[3, 2], leader=leader)
+    samples = [Sample(at(t), host, "nic.rx.bytes", 0.0) for host in BROKERS for t in range(-1, 32)]
+    samples += [
+        Sample(at(t), host, "log.bytes", float(max(0, t - 5) * 1_200_000), "orders", 0)
+        for host in ("b2", "b3")
+        for t in range(4, 30)
+    ]
+    found = run(adding, *events, samples=samples)
+    assert verdict("throttle_bound", found, **BOUND) == expected
 
 
 @pytest.mark.parametrize(

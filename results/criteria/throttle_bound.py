@@ -1,0 +1,243 @@
+"""The throttle's bound of any 11 s, on both sides of a copy, in a replay whose throttle changes at any time.
+
+docs/throttle-bound.md derives the bounds. A log's growth counts where its replica is surely throttled.
+"""
+
+import itertools
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Annotated, Any, Literal, get_args
+
+import numpy as np
+from pydantic import Field
+
+from results.contract.verdict import Finding
+from results.criteria.quantities import QUOTA_WINDOW_S, US, size
+from results.criteria.replay_events import Disturbance, PartitionTrace, disturbances, traces
+from results.criteria.replayed_run import ReplayedRun
+from results.criteria.series import Series, at_instants
+from results.criteria.timeline_expectation import Bytes, Count, TimelineExpectation
+from results.criteria.windows import windows_within
+
+EARLY_S = 0.2
+"""Seconds before a change was requested in which a reading's clock may already show it."""
+SETTLE_S = 2.0
+"""Seconds after a change within which a broker may apply either setting, unless every broker reported it before."""
+REMOVED, UNKNOWN = "", "?"
+Side = Literal["follower", "leader"]
+SIDES: tuple[Side, ...] = get_args(Side)
+
+
+@dataclass(frozen=True, slots=True)
+class _Change:
+    """A change of a key: requested, and in force on every broker (µs since the epoch); the value from then on."""
+
+    begin_us: int
+    end_us: int
+    value: str
+
+
+@dataclass(slots=True)
+class _Setting:
+    """The changes of a key in order. Before the first one the key is not set."""
+
+    changes: list[_Change] = field(default_factory=list)
+
+    def during(self, begin_us: int, end_us: int) -> set[str]:
+        """Return every value that may have been in force at some time between two instants."""
+        found = {REMOVED}
+        for change in self.changes:
+            if change.begin_us - EARLY_S * US > end_us:
+                break
+            found = {change.value} if change.end_us <= begin_us else {*found, change.value}
+        return found
+
+
+class ThrottleSpans:
+    """One side's rate of each broker, and its list of each topic, over the timeline.
+
+    A change that was requested and not confirmed leaves its keys unknown.
+    """
+
+    def __init__(self, run: ReplayedRun, side: Side) -> None:
+        self._rate, self._list = f"{side}.replication.throttled.rate", f"{side}.replication.throttled.replicas"
+        self._settings: dict[str, _Setting] = {}
+        reported = [event["us"] for event in run.events("throttle.in_force")]
+        requests = run.events("throttle.setting", "throttle.removing")
+        requested: tuple[int, Mapping[str, Any]] | None = None
+        for event in run.events("throttle.setting", "throttle.set", "throttle.removing", "throttle.removed"):
+            us, detail = event["us"], event["detail"]
+            if event["kind"] in ("throttle.setting", "throttle.removing"):
+                self._unconfirmed(requested)
+                requested = us, detail
+                continue
+            begin_us = us if requested is None else requested[0]
+            requested = None
+            # A report is about the last change before it: while one action waits, no other one sets a throttle.
+            next_us = next((each["us"] for each in requests if each["us"] > us), run.ended_us)
+            in_force = [report for report in reported if us <= report <= next_us]
+            end_us = min([us + round(SETTLE_S * US), *in_force])
+            for resource, value in self._values(detail):
+                self._add(resource, _Change(begin_us, end_us, value))
+        self._unconfirmed(requested)
+
+    def holds(self, topic: str, partition: int, broker: int, begin_us: int, end_us: int) -> bool:
+        """Return whether a replica was throttled all the time between two instants, whatever a broker applied late."""
+        rates = self._during(f"broker {broker}", begin_us, end_us)
+        lists = self._during(f"topic {topic}", begin_us, end_us)
+        known = rates.isdisjoint({REMOVED, UNKNOWN})
+        return known and all(listed(value, partition, broker) for value in lists)
+
+    def highest(self, broker: int, begin_us: int, end_us: int) -> int | None:
+        """Return the highest rate that may have been in force between two instants, in bytes/s.
+
+        Return None when no rate was, or when it is unknown.
+        """
+        found = self._during(f"broker {broker}", begin_us, end_us) - {REMOVED}
+        return None if UNKNOWN in found else max(map(int, found), default=None)
+
+    def _unconfirmed(self, requested: tuple[int, Mapping[str, Any]] | None) -> None:
+        if requested is not None:
+            us, detail = requested
+            for resource, _value in self._values(detail):
+                self._add(resource, _Change(us, us, UNKNOWN))
+
+    def _add(self, resource: str, change: _Change) -> None:
+        self._settings.setdefault(resource, _Setting()).changes.append(change)
+
+    def _during(self, resource: str, begin_us: int, end_us: int) -> set[str]:
+        return self._settings.get(resource, _Setting()).during(begin_us, end_us)
+
+    def _values(self, detail: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+        """Yield each resource of a change with its value: of its rate for a broker, of its list for a topic."""
+        if "brokers" in detail:
+            yield from ((f"broker {broker}", REMOVED) for broker in detail["brokers"])
+            yield from ((f"topic {topic}", REMOVED) for topic in detail["topics"])
+            return
+        for resource, keys in detail.items():
+            key = self._rate if resource.startswith("broker ") else self._list
+            if key in keys:
+                yield resource, keys[key]
+
+
+def listed(value: str, partition: int, broker: int) -> bool:
+    """Return whether a list of throttled replicas names this replica; `*` names every one."""
+    return value == "*" or f"{partition}:{broker}" in value.split(",")
+
+
+class ThrottleBound(TimelineExpectation):
+    """In no 11 s a broker receives or sends more bytes of throttled replicas than the bound of docs/throttle-bound.md.
+
+    The bytes are those of replicas out of sync.
+    Windows in which the broker was restarted, killed or paused, or another client changed its rate, are not judged.
+    While that happens to another broker, no bytes count.
+    """
+
+    key = "throttle_bound"
+    statement = "throttled bytes within the bound of any 11 s"
+    timed = True
+    shaped = False
+    evidence = True
+    series = ("log.bytes", "throttle.set", "throttle.in_force")
+    unit = "of the bound"
+
+    response: Annotated[Bytes, Field(description="The brokers' replica.fetch.response.max.bytes.")]
+    fetchers: Annotated[Count, Field(description="The fetchers of one broker: one for each other broker.")]
+
+    def judge(self, run: ReplayedRun, _since_us: int) -> Finding:
+        """See `TimelineExpectation.judge`; over the whole timeline, worst broker and side."""
+        if not run.events("throttle.set"):
+            return self.found("inconclusive", "no throttle was set")
+        if not run.events("trace.log"):
+            return self.found("inconclusive", "the metadata log was not read")
+        record = run.manifest.incident
+        assert record is not None
+        shares = [share for side in SIDES for share in self._shares(run, side, record.brokers)]
+        if not shares:
+            return self.found(
+                "inconclusive", "no byte came to a throttled replica out of sync in 11 s without a restart"
+            )
+        worst, why = max(shares)
+        if worst > 1:
+            return self.found("fail", why, round(worst, 3))
+        gaps = [gap for host in record.brokers if (gap := run.gap(run.readings("nic.rx.bytes", host), run.started_us))]
+        return self.found("inconclusive" if gaps else "pass", gaps[0] if gaps else why, round(worst, 3))
+
+    def _shares(self, run: ReplayedRun, side: Side, hosts: list[str]) -> Iterator[tuple[float, str]]:
+        """Yield each window's bytes on each host as a share of its bound, and both in words."""
+        spans, known = ThrottleSpans(run, side), disturbances(run)
+        word = "received" if side == "follower" else "sent"
+        for host in hosts:
+            broker = run.broker_id(host)
+            grown = _received(run, host, spans, known) if side == "follower" else _sent(run, host, hosts, spans, known)
+            found = windows_within(grown, QUOTA_WINDOW_S)
+            for start, end, bytes_ in zip(found.start, found.end, found.bytes, strict=True):
+                begin_us, end_us = int(start), int(end)
+                quota = spans.highest(broker, begin_us, end_us)
+                if bytes_ <= 0 or quota is None or any(each.resets_quota(broker, begin_us, end_us) for each in known):
+                    continue
+                bound = self._bound(side, quota)
+                yield (
+                    float(bytes_) / bound,
+                    f"{host} {word} {size(float(bytes_))} in the 11 s from {run.seconds(begin_us):+.1f} s, "
+                    f"bound {size(bound)}",
+                )
+
+    def _bound(self, side: Side, quota: int) -> float:
+        """Return the most bytes of any 11 s at a rate (bytes/s)."""
+        if side == "follower":
+            return quota * (QUOTA_WINDOW_S + 1) + self.fetchers * self.response
+        return quota * QUOTA_WINDOW_S + (2 * self.fetchers - 1) * self.response + max(quota, self.response)
+
+
+def _received(run: ReplayedRun, host: str, spans: ThrottleSpans, known: list[Disturbance]) -> Series:
+    """Return the cumulative growth of a host's throttled logs whose replica is out of sync, at each reading."""
+    broker = run.broker_id(host)
+    return _growth(run, host, known, lambda trace, since, until: spans.holds(*_id(trace), broker, since, until))
+
+
+def _sent(run: ReplayedRun, leader: str, hosts: list[str], spans: ThrottleSpans, known: list[Disturbance]) -> Series:
+    """Return the cumulative growth of the logs that a leader sends to replicas out of sync, throttled on its side."""
+    broker = run.broker_id(leader)
+
+    def counts(trace: PartitionTrace, since_us: int, until_us: int) -> bool:
+        return trace.led_by(broker, since_us, until_us) and spans.holds(*_id(trace), broker, since_us, until_us)
+
+    parts = [_growth(run, host, known, counts) for host in hosts if host != leader]
+    parts = [part for part in parts if len(part)]
+    if not parts:
+        nothing = np.zeros(0, np.int64)
+        return Series(nothing, nothing, np.zeros(0))
+    instants = np.unique(np.concatenate([part.t for part in parts]))
+    instants = instants[instants >= max(int(part.t[0]) for part in parts)]
+    value = np.sum([part.at(instants) for part in parts], axis=0)
+    last = [at_instants(part.t, part.t.astype(np.float64), instants) for part in parts]
+    return Series(instants, np.min(last, axis=0).astype(np.int64), value)
+
+
+def _growth(
+    run: ReplayedRun, host: str, known: list[Disturbance], counts: Callable[[PartitionTrace, int, int], bool]
+) -> Series:
+    """Return the cumulative growth of the logs of a host's replicas out of sync at each reading, as far as it counts.
+
+    `counts` decides by a partition's trace for each time between two readings in which the replica was out of sync.
+    """
+    broker, t = run.broker_id(host), run.readings("nic.rx.bytes", host).t
+    total = np.zeros(len(t))
+    calm = [not any(each.unsettles(int(a), int(b)) for each in known) for a, b in itertools.pairwise(t)]
+    by_name: Mapping[str, PartitionTrace] = {trace.name: trace for trace in traces(run)}
+    for topic, partition, sizes in run.logs(host, t):
+        trace = by_name.get(f"{topic}-{partition}")
+        if trace is None:
+            continue
+        more = np.maximum(np.diff(sizes), 0)
+        for number in np.flatnonzero(more):
+            begin_us, end_us = int(t[number]), int(t[number + 1])
+            since_us = trace.copied_since(broker, begin_us, end_us)
+            if calm[number] and since_us is not None and counts(trace, since_us, end_us):
+                total[number + 1] += more[number]
+    return Series(t, t, np.cumsum(total))
+
+
+def _id(trace: PartitionTrace) -> tuple[str, int]:
+    return trace.topic, trace.partition
