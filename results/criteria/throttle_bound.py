@@ -4,7 +4,7 @@ docs/throttle-bound.md derives the bounds. A log's growth counts where its repli
 """
 
 import itertools
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal, get_args
 
@@ -163,7 +163,7 @@ class ThrottleBound(TimelineExpectation):
         gaps = [gap for host in record.brokers if (gap := run.gap(run.readings("nic.rx.bytes", host), run.started_us))]
         return self.found("inconclusive" if gaps else "pass", gaps[0] if gaps else why, round(worst, 3))
 
-    def _shares(self, run: ReplayedRun, side: Side, hosts: list[str]) -> Iterator[tuple[float, str]]:
+    def _shares(self, run: ReplayedRun, side: Side, hosts: Sequence[str]) -> Iterator[tuple[float, str]]:
         """Yield each window's bytes on each host as a share of its bound, and both in words."""
         spans, known = ThrottleSpans(run, side), disturbances(run)
         word = "received" if side == "follower" else "sent"
@@ -196,7 +196,7 @@ def _received(run: ReplayedRun, host: str, spans: ThrottleSpans, known: list[Dis
     return _growth(run, host, known, lambda trace, since, until: spans.holds(*_id(trace), broker, since, until))
 
 
-def _sent(run: ReplayedRun, leader: str, hosts: list[str], spans: ThrottleSpans, known: list[Disturbance]) -> Series:
+def _sent(run: ReplayedRun, leader: str, hosts: Sequence[str], spans: ThrottleSpans, known: list[Disturbance]) -> Series:
     """Return the cumulative growth of the logs that a leader sends to replicas out of sync, throttled on its side."""
     broker = run.broker_id(leader)
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
 from results.contract import durable
-from results.criteria.replay_events import listed as list_names
+from results.criteria.throttle_bound import listed as list_names
 from testbed.errors import TestbedError, UsageError
 from testbed.incidents.forms import TOPIC
 from testbed.kafka.admin import Admin
