@@ -116,22 +116,14 @@ class PartitionTrace:
         place = bisect_right(self.states, us, key=lambda state: state.us)
         return self.states[place - 1] if place else None
 
-    def copied_since(self, broker: int, begin_us: int, end_us: int) -> int | None:
-        """Return from when on a broker was a replica out of sync, of the time between two instants, up to its end.
-
-        That is the first of them for one that was a replica before, and later for one that was added meanwhile.
-        Return None when it was in sync in any state, or is no replica at the end.
-        """
+    def between(self, begin_us: int, end_us: int) -> list[TracedState]:
+        """Return the state at the first of two instants, if there is one, and each later one up to the second."""
         seen = [state for state in self.states if begin_us < state.us <= end_us]
-        states = [state for state in (self.at(begin_us), *seen) if state is not None]
-        if not states or broker not in states[-1].replicas or any(broker in state.isr for state in states):
-            return None
-        return max(begin_us, next(state.us for state in states if broker in state.replicas))
+        return [state for state in (self.at(begin_us), *seen) if state is not None]
 
     def led_by(self, broker: int, begin_us: int, end_us: int) -> bool:
         """Return whether a broker led in every state between two instants."""
-        first = self.at(begin_us)
-        states = [*([first] if first else []), *(state for state in self.states if begin_us < state.us <= end_us)]
+        states = self.between(begin_us, end_us)
         return bool(states) and all(state.leader == broker for state in states)
 
     def falls(self, begin_us: int, end_us: int) -> Iterator[IsrFall]:

@@ -23,6 +23,8 @@ EARLY_S = 0.2
 """Seconds before a change was requested in which a reading's clock may already show it."""
 SETTLE_S = 2.0
 """Seconds after a change within which a broker may apply either setting, unless every broker reported it before."""
+LOOK_S = 1.5
+"""Seconds before and after a reading within which another host was read."""
 REMOVED, UNKNOWN = "", "?"
 Side = Literal["follower", "leader"]
 SIDES: tuple[Side, ...] = get_args(Side)
@@ -191,19 +193,21 @@ class ThrottleBound(TimelineExpectation):
 
 
 def _received(run: ReplayedRun, host: str, spans: ThrottleSpans, known: list[Disturbance]) -> Series:
-    """Return the cumulative growth of a host's throttled logs whose replica is out of sync, at each reading."""
+    """Return the cumulative bytes that a host's throttled replicas copied, at each reading."""
     broker = run.broker_id(host)
-    return _growth(run, host, known, lambda trace, since, until: spans.holds(*_id(trace), broker, since, until))
+    return _copied(run, host, known, lambda trace, since, until: spans.holds(*_id(trace), broker, since, until))
 
 
-def _sent(run: ReplayedRun, leader: str, hosts: Sequence[str], spans: ThrottleSpans, known: list[Disturbance]) -> Series:
-    """Return the cumulative growth of the logs that a leader sends to replicas out of sync, throttled on its side."""
+def _sent(
+    run: ReplayedRun, leader: str, hosts: Sequence[str], spans: ThrottleSpans, known: list[Disturbance]
+) -> Series:
+    """Return the cumulative bytes that replicas copied from a leader that is throttled, at each reading."""
     broker = run.broker_id(leader)
 
     def counts(trace: PartitionTrace, since_us: int, until_us: int) -> bool:
         return trace.led_by(broker, since_us, until_us) and spans.holds(*_id(trace), broker, since_us, until_us)
 
-    parts = [_growth(run, host, known, counts) for host in hosts if host != leader]
+    parts = [_copied(run, host, known, counts) for host in hosts if host != leader]
     parts = [part for part in parts if len(part)]
     if not parts:
         nothing = np.zeros(0, np.int64)
@@ -215,12 +219,12 @@ def _sent(run: ReplayedRun, leader: str, hosts: Sequence[str], spans: ThrottleSp
     return Series(instants, np.min(last, axis=0).astype(np.int64), value)
 
 
-def _growth(
+def _copied(
     run: ReplayedRun, host: str, known: list[Disturbance], counts: Callable[[PartitionTrace, int, int], bool]
 ) -> Series:
-    """Return the cumulative growth of the logs of a host's replicas out of sync at each reading, as far as it counts.
+    """Return the cumulative bytes that a host's replicas copied while they were out of sync, at each reading.
 
-    `counts` decides by a partition's trace for each time between two readings in which the replica was out of sync.
+    `counts` decides by a partition's trace for the time of each growth between two readings.
     """
     broker, t = run.broker_id(host), run.readings("nic.rx.bytes", host).t
     total = np.zeros(len(t))
@@ -232,11 +236,39 @@ def _growth(
             continue
         more = np.maximum(np.diff(sizes), 0)
         for number in np.flatnonzero(more):
-            begin_us, end_us = int(t[number]), int(t[number + 1])
-            since_us = trace.copied_since(broker, begin_us, end_us)
-            if calm[number] and since_us is not None and counts(trace, since_us, end_us):
-                total[number + 1] += more[number]
+            span = _out_of_sync(trace, broker, int(t[number]), int(t[number + 1]))
+            if calm[number] and span is not None and counts(trace, *span):
+                in_sync = span[1] < int(t[number + 1])
+                written = _written(run, trace, host, int(t[number]), int(t[number + 1])) if in_sync else 0.0
+                total[number + 1] += max(more[number] - written, 0.0)
     return Series(t, t, np.cumsum(total))
+
+
+def _out_of_sync(trace: PartitionTrace, broker: int, begin_us: int, end_us: int) -> tuple[int, int] | None:
+    """Return from when to when, of the time between two instants, a broker was a replica out of sync.
+
+    It may be added after the first instant, and join the in-sync replicas before the second one. Return None when it
+    was in sync before it was out of sync, or is no replica at the end.
+    """
+    states = trace.between(begin_us, end_us)
+    if not states or broker not in states[-1].replicas:
+        return None
+    since_us = max(begin_us, next(state.us for state in states if broker in state.replicas))
+    joined = next((number for number, state in enumerate(states) if broker in state.isr), len(states))
+    if joined == 0 or not all(broker in state.isr for state in states[joined:]):
+        return None
+    return since_us, states[joined].us if joined < len(states) else end_us
+
+
+def _written(run: ReplayedRun, trace: PartitionTrace, copy: str, begin_us: int, end_us: int) -> float:
+    """Return the most that another host's log of the partition grew around two instants: what was written meanwhile."""
+    margin = round(LOOK_S * US)
+    grown = [0.0]
+    for host in run.brokers():
+        if host != copy:
+            _t, bytes_ = run.log_between(host, *_id(trace), begin_us - margin, end_us + margin)
+            grown.append(float(np.maximum(np.diff(bytes_), 0).sum()))
+    return max(grown)
 
 
 def _id(trace: PartitionTrace) -> tuple[str, int]:

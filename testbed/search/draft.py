@@ -5,7 +5,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from results.criteria.expectations import RecordsIntact, ThrottleRemoved
-from results.criteria.invariants import INVARIANTS, ThrottleBound
+from results.criteria.invariants import INVARIANTS
+from results.criteria.throttle_bound import ThrottleBound
 from results.criteria.timeline_expectation import TimelineExpectation
 from testbed.incidents.forms import format_seconds
 from testbed.kafka.node import FETCH_TUNED

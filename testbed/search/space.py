@@ -33,17 +33,18 @@ PROCESS_WEIGHT = 3
 """So often comes a fault of a broker's process for one of another kind: more of a broker's state depends on it."""
 # The ranges. A list is drawn from evenly; a value that is listed twice comes twice as often.
 PARTITIONS = (2, 4, 6)
-KILOBYTES = (8_000, 16_000, 24_000, 32_000)
+KILOBYTES = (8_000, 24_000, 32_000, 48_000)
 REPLICAS = (1, 1, 2, 2, 2, 2, 2, 3)
 LOAD_KB_PER_S = (0, 200, 400, 800)
 ORDER_SHARE = 0.1
 RESIZED_SHARE = 0.3
 """Of the moves, those that give a topic one replica more or one less."""
-MOVE_S: Sequence[float | None] = (None, 3.0, 6.0, 12.0, 30.0, 30.0, 60.0)
+MOVE_S: Sequence[float | None] = (None, 6.0, 20.0, 30.0, 30.0, 60.0, 60.0)
 """How long the throttle makes the copy of a filled topic take; None: no throttle.
 
-Only a copy that takes longer than a quota window shows a throttle that does not hold: the bound of 11 s is less than
-all of its bytes. The calm removes the throttle, so that a long copy ends, too.
+A broker that has not copied for a while lets 12 s of the rate through at once, so a copy of 6 s ends within a second.
+Only a longer one shows a throttle that does not hold: the bound of 11 s is less than all of its bytes. The calm
+removes the throttle, so that a long copy ends, too.
 """
 RATE_KB_PER_S = (250, 500, 1000, 4000, 16_000)
 MORE_STEPS = (1, 2, 2, 3)

@@ -1,7 +1,10 @@
+import threading
+
 import pytest
 
 from testbed.faults import Faults, parse_fault
 from testbed.faults.catalogue.broker_restart import BrokerRestart
+from testbed.provision import state as states
 
 
 def test_a_broker_that_was_paused_when_it_was_killed_is_paused_again(one, faults):
@@ -64,3 +67,23 @@ def test_a_broker_that_is_stalled_is_stalled_after_a_restart_too(one, faults):
     faults.add(parse_fault("broker-restart host=b2"))
     after = one.kernel.changes[one.kernel.changes.index("start b2") :]
     assert "start /run/kafka-pulses.pid on b2" in after
+
+
+def test_an_operator_s_restart_waits_for_a_fault_that_acts(one, faults):
+    """Two starts at once leave a process that the PID file does not name."""
+    with states.lock("one.faults"):
+        restarting = threading.Thread(target=faults.restart, args=("b2",))
+        restarting.start()
+        restarting.join(0.2)
+        assert restarting.is_alive()
+        assert one.kernel.changes == []
+    restarting.join(10)
+    assert one.kernel.changes[-1] == "start b2"
+
+
+def test_an_operator_s_restart_starts_a_killed_broker(one, faults):
+    faults.add(parse_fault("broker-kill host=b2"))
+    faults.restart("b2")
+    assert one.nodes["b2"].state == "S"
+    faults.clear()
+    assert one.kernel.changes.count("start b2") == 1

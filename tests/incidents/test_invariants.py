@@ -266,6 +266,16 @@ def test_bytes_of_the_move_s_first_moment_count():
     assert verdict("throttle_bound", found, **BOUND) == "inconclusive"
 
 
+@pytest.mark.parametrize(("written", "expected"), [(0, "fail"), (19_000_000, "pass")])
+def test_a_copy_that_is_in_sync_by_the_next_reading_counts_less_what_was_written(written, expected):
+    start = [*throttle(1, 1_000_000), event(1.3, "throttle.in_force", "", brokers=[1, 2, 3])]
+    states = [state(4.1, [3, 1, 2], [1, 2], adding=[3]), state(4.8, [3, 1], [3, 1], leader=3)]
+    samples = [Sample(at(t), host, "nic.rx.bytes", 0.0) for host in BROKERS for t in range(-1, 32)]
+    samples += [Sample(at(t), "b3", "log.bytes", 20_000_000.0, "orders", 0) for t in range(5, 32)]
+    samples += [Sample(at(t), "b1", "log.bytes", float(written * (t > 4)), "orders", 0) for t in range(-1, 32)]
+    assert verdict("throttle_bound", run(FULL, *states, *start, samples=samples), **BOUND) == expected
+
+
 @pytest.mark.parametrize(("host", "expected"), [("b2", "fail"), ("b3", "pass")])
 def test_another_broker_s_restart_leaves_the_quota(host, expected):
     restart = [event(9, "broker.restarting", host, brokers=[IDS[host]]), event(10, "broker.serving", host)]
