@@ -56,7 +56,8 @@ def disturbances(run: ReplayedRun) -> list[Disturbance]:
     found: list[Disturbance] = []
     running: dict[str, tuple[str, int, frozenset[int]]] = {}
     ends_of_faults = ("fault.healed", "fault.refused")
-    for event in run.events("fault.injecting", *ends_of_faults, "broker.restarting", "broker.serving"):
+    ends_of_restarts = ("broker.serving", "broker.not_serving")
+    for event in run.events("fault.injecting", *ends_of_faults, "broker.restarting", *ends_of_restarts):
         kind, us, detail = event["kind"], event["us"], event["detail"]
         starts = kind in ("fault.injecting", "broker.restarting")
         name = f"restart {event['name']}" if kind.startswith("broker.") else str(detail.get("fault", ""))

@@ -251,9 +251,13 @@ class ClusterOperator:
     def restart(self, host: str) -> None:
         """Stop Kafka if it runs, start it, and wait until the broker is unfenced."""
         self._event("broker.restarting", host, {"brokers": [self._ids[host]]}, host)
-        self._faults.restart(host)
-        wait_for(lambda: silent(self._testbed, [host]), lambda found: not found, SERVING_S, 0.2, f"{host} to serve")
-        self._event("broker.serving", host, {}, host)
+        ended = "broker.not_serving"  # such as one that a fault kills meanwhile
+        try:
+            self._faults.restart(host)
+            wait_for(lambda: silent(self._testbed, [host]), lambda found: not found, SERVING_S, 0.2, f"{host} to serve")
+            ended = "broker.serving"
+        finally:
+            self._event(ended, host, {}, host)
 
     def elect_preferred(self, topics: tuple[str, ...]) -> None:
         """Elect the preferred leaders of these topics (none: all of the incident's)."""

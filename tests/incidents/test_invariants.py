@@ -170,6 +170,13 @@ def test_brokers_that_describe_an_unsound_partition():
     assert verdict("partitions_sound", run(FULL, cluster([3, 1], isr=[3, 1, 2]), UNHEALED)) == "pass"
 
 
+def test_a_restart_that_failed_has_ended():
+    """A fault killed the broker while it restarted, and its heal started it again."""
+    failed = [event(9, "broker.restarting", "b2", brokers=[2]), event(12, "broker.not_serving", "b2")]
+    assert verdict("moves_ended", run(MOVE, *failed, cluster([3, 1]))) == "pass"
+    assert verdict("moves_ended", run(MOVE, failed[0], cluster([3, 1]))) == "inconclusive"
+
+
 def test_in_sync_at_end():
     assert verdict("in_sync_at_end", run(cluster([3, 1]))) == "pass"
     assert verdict("in_sync_at_end", run(cluster([3, 1], isr=[3]))) == "fail"
