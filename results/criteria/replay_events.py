@@ -10,6 +10,8 @@ from results.criteria.replayed_run import ReplayedRun
 BEFORE_S, AFTER_S = 1.0, 12.0
 """Seconds around a disturbance that it explains: a broker is fenced after its session, a follower after its lag."""
 FOREVER = 2**62
+EARLY_S = 0.2
+"""Seconds by which a reading may already show what the replay's clock puts after it."""
 SETTLED_S = 2.0
 """Seconds after a disturbance from which a broker counts its quota as usual."""
 KEEPS_QUOTA = (
@@ -36,7 +38,7 @@ class Disturbance:
 
     def unsettles(self, begin_us: int, end_us: int) -> bool:
         """Return whether leaders or quotas may have changed by it between two instants, on any broker."""
-        before_us, after_us = self.begin_us - BEFORE_S * US, self.end_us + SETTLED_S * US
+        before_us, after_us = self.begin_us - EARLY_S * US, self.end_us + SETTLED_S * US
         return self.kind not in KEEPS_QUOTA and before_us <= end_us and begin_us <= after_us
 
     def explains(self, us: int, brokers: Collection[int]) -> bool:

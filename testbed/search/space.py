@@ -47,7 +47,7 @@ Only a longer one shows a throttle that does not hold: the bound of 11 s is less
 removes the throttle, so that a long copy ends, too.
 """
 RATE_KB_PER_S = (250, 500, 1000, 4000, 16_000)
-MORE_STEPS = (1, 2, 2, 3)
+MORE_STEPS = (0, 1, 1, 2, 2, 3)
 FAULT_SHARE = 0.5
 MOVES_BEGIN_S = 1.0
 RESTARTED_S = 8.0

@@ -241,7 +241,8 @@ REMOVED = {"brokers": [1, 2, 3], "topics": ["orders"]}
             ],
             "fail",
         ),
-        (3_000_000, [*throttle(1, 1_000_000), event(9, "broker.restarting", "b3", brokers=[3])], "inconclusive"),
+        (2_000_000, [*throttle(1, 1_000_000), event(9, "broker.restarting", "b3", brokers=[3])], "pass"),
+        (8_000_000, [*throttle(1, 1_000_000), event(9, "broker.restarting", "b3", brokers=[3])], "fail"),
         (
             3_000_000,
             [
