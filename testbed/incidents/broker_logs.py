@@ -30,6 +30,10 @@ _ASSIGNMENTS = (
         r"LeaderAndIsrPartitionState\(topicName='(?P<topic>[^']*)', partitionIndex=(?P<partition>\d+), (?P<fields>.*)"
     ),
     re.compile(
+        r"state change for (?P<tp>\S+-\d+) with topic id \S+, partition registration "
+        r"PartitionRegistration\((?P<fields>.*)"
+    ),
+    re.compile(
         r"Leader (?P<tp>\S+-\d+) with topic id "
         r".*adding replicas (?P<adding>\[[\d, ]*\]) and removing replicas (?P<removing>\[[\d, ]*\])"
     ),
