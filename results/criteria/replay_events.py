@@ -2,7 +2,7 @@
 
 from bisect import bisect_right
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from results.criteria.quantities import US
 from results.criteria.replayed_run import ReplayedRun
@@ -25,12 +25,16 @@ CLOCK_SKEW = "clock-skew"
 
 @dataclass(frozen=True, slots=True)
 class Disturbance:
-    """A fault or a restart: from when to when (µs since the epoch), and the ids of the brokers that it affects."""
+    """A fault or a restart: from when to when (µs since the epoch), and the ids of the brokers that it affects.
+
+    `controller`: it affects a controller, which then fences brokers whose heartbeats it missed.
+    """
 
     kind: str
     begin_us: int
     end_us: int
     brokers: frozenset[int]
+    controller: bool = False
 
     def resets_quota(self, broker: int, begin_us: int, end_us: int) -> bool:
         """Return whether the broker may have lost what its quota counted between two instants, or had another rate."""
@@ -44,7 +48,7 @@ class Disturbance:
     def explains(self, us: int, brokers: Collection[int]) -> bool:
         """Return whether it explains what happened to one of these brokers at an instant."""
         during = self.begin_us - BEFORE_S * US <= us <= self.end_us + AFTER_S * US
-        return during and not self.brokers.isdisjoint(brokers)
+        return during and (self.controller or not self.brokers.isdisjoint(brokers))
 
 
 def unhealed(run: ReplayedRun, us: int) -> str:
@@ -56,20 +60,18 @@ def unhealed(run: ReplayedRun, us: int) -> str:
 def disturbances(run: ReplayedRun) -> list[Disturbance]:
     """Return every disturbance of the timeline, in order; one that was not healed lasts for ever."""
     found: list[Disturbance] = []
-    running: dict[str, tuple[str, int, frozenset[int]]] = {}
+    running: dict[str, Disturbance] = {}
     ends_of_faults = ("fault.healed", "fault.refused")
     ends_of_restarts = ("broker.serving", "broker.not_serving")
     for event in run.events("fault.injecting", *ends_of_faults, "broker.restarting", *ends_of_restarts):
         kind, us, detail = event["kind"], event["us"], event["detail"]
-        starts = kind in ("fault.injecting", "broker.restarting")
         name = f"restart {event['name']}" if kind.startswith("broker.") else str(detail.get("fault", ""))
-        if starts:
-            running.setdefault(name, (name.split(" ")[0], us, frozenset(detail.get("brokers", ()))))
+        if kind in ("fault.injecting", "broker.restarting"):
+            what, brokers = name.split(" ")[0], frozenset(detail.get("brokers", ()))
+            running.setdefault(name, Disturbance(what, us, FOREVER, brokers, bool(detail.get("controller"))))
         elif name in running:
-            what, begun_us, brokers = running.pop(name)
-            found.append(Disturbance(what, begun_us, us, brokers))
-    ends = [Disturbance(what, begun_us, FOREVER, brokers) for what, begun_us, brokers in running.values()]
-    return sorted([*found, *ends], key=lambda each: each.begin_us)
+            found.append(replace(running.pop(name), end_us=us))
+    return sorted([*found, *running.values()], key=lambda each: each.begin_us)
 
 
 @dataclass(frozen=True, slots=True)

@@ -57,14 +57,19 @@ def lists_for(
     return wanted
 
 
-def affected_brokers(fault: Fault, topology: Topology) -> list[int]:
-    """Return the ids of the brokers that a fault's parameters name, as hosts or by their rack; all when none. Pure."""
+def affected_nodes(fault: Fault, topology: Topology) -> dict[str, Any]:
+    """Return what a fault affects, by the hosts and racks that its parameters name. Pure.
+
+    `brokers` are the ids of the brokers, all when none is named. `controller` says whether a controller is named.
+    """
     given = {each.name: getattr(fault, each.name) for each in parameters(type(fault))}
     words = {word for value in given.values() for word in (value if isinstance(value, tuple) else (value,))}
+    hosts = [host for host in topology.hosts if host.name in words or host.rack in words]
     ids = node_ids(topology.brokers)
-    named = [broker for host, broker in ids.items() if host in words or topology.host(host).rack in words]
+    named = [ids[host.name] for host in hosts if host.name in ids]
     # A cut affects both sides; of a fault that names no broker the testbed cannot tell.
-    return sorted(ids.values()) if not named or "peers" in given else named
+    brokers = sorted(ids.values()) if not named or "peers" in given else named
+    return {"brokers": brokers, "controller": any(host.is_controller for host in hosts)}
 
 
 class OperatorThrottle:
@@ -250,7 +255,8 @@ class ClusterOperator:
 
     def restart(self, host: str) -> None:
         """Stop Kafka if it runs, start it, and wait until the broker is unfenced."""
-        self._event("broker.restarting", host, {"brokers": [self._ids[host]]}, host)
+        controller = self._testbed.topology.host(host).is_controller
+        self._event("broker.restarting", host, {"brokers": [self._ids[host]], "controller": controller}, host)
         ended = "broker.not_serving"  # such as one that a fault kills meanwhile
         try:
             self._faults.restart(host)
@@ -382,8 +388,8 @@ class ClusterOperator:
             wait_for(strays, lambda found: not found, DELETED_S, LOOK_S, "old logs to be deleted")
 
     def _affected(self, fault: Fault) -> dict[str, Any]:
-        """Return a fault's text and the brokers that it affects: those of the hosts or the rack that it names."""
-        return {"fault": as_text(fault), "brokers": affected_brokers(fault, self._testbed.topology)}
+        """Return a fault's text, and what it affects."""
+        return {"fault": as_text(fault), **affected_nodes(fault, self._testbed.topology)}
 
     def record_throttle_left(self) -> None:
         """Record the remains of a throttle on any broker and topic."""

@@ -95,6 +95,11 @@ FALL = state(10, [1, 2], [1])
         ([FULL], "pass"),
         ([FULL, event(5, "fault.injecting", "", **PAUSE), FALL], "pass"),
         ([FULL, event(5, "fault.injecting", "", fault="broker-pause host=b3", brokers=[3]), FALL], "fail"),
+        # A controller that stood still fences brokers whose heartbeats it missed.
+        (
+            [FULL, event(5, "fault.injecting", "", fault="broker-pause host=b3", brokers=[3], controller=True), FALL],
+            "pass",
+        ),
         # The leader's trouble explains it as well as the follower's.
         ([FULL, event(5, "fault.injecting", "", fault="nic-down host=b1", brokers=[1]), FALL], "pass"),
         (

@@ -9,7 +9,7 @@ from results.criteria.expectations import QuotaBeforeMove
 from testbed.errors import TestbedError
 from testbed.faults.parse import parse_fault
 from testbed.incidents.cluster_poll import ClusterPoll
-from testbed.incidents.operator import ClusterOperator, affected_brokers
+from testbed.incidents.operator import ClusterOperator, affected_nodes
 from testbed.kafka.errors import UnreachableError
 from testbed.kafka.types import ConfigResource, TopicPartition
 from testbed.probes.recorder import Recorder
@@ -127,14 +127,16 @@ def test_what_cannot_be_put_back_is_told_and_the_rest_is_put_back_all_the_same(s
     ],
 )
 def test_a_fault_affects_the_brokers_that_it_names(text, brokers):
-    assert affected_brokers(parse_fault(text), find("three-brokers")) == brokers
+    """b1 is the controller as well."""
+    found = affected_nodes(parse_fault(text), find("three-brokers"))
+    assert found == {"brokers": brokers, "controller": "b1" in text}
 
 
 def test_a_fault_of_a_rack_affects_its_brokers():
     topology = find("two-racks-narrow-uplink")
     rack = next(iter(topology.uplinks))
     inside = [host.node_id for host in topology.brokers if host.rack == rack]
-    assert affected_brokers(parse_fault(f"uplink-cut rack={rack}"), topology) == inside
+    assert affected_nodes(parse_fault(f"uplink-cut rack={rack}"), topology)["brokers"] == inside
 
 
 def test_converging_says_what_is_missing_and_elects_the_preferred_leaders(scene):
