@@ -19,6 +19,12 @@ def escaped(text: str) -> str:
     return text.replace("%%", "%").replace("|", "\\|").replace("\n", " ")
 
 
+def sentence(text: str) -> str:
+    """Return a summary as a sentence. A name at its begin stays as it is."""
+    first = text.partition(" ")[0]
+    return f"{text if '-' in first else text[:1].upper() + text[1:]}."
+
+
 def table(head: tuple[str, ...], rows: Iterator[tuple[str, ...]]) -> list[str]:
     """Return a Markdown table, or nothing when it has no rows."""
     lines = [f"| {' | '.join(row)} |" for row in rows]
@@ -53,10 +59,10 @@ def _options(parser: argparse.ArgumentParser) -> Iterator[tuple[str, ...]]:
 
 
 def _command(parser: argparse.ArgumentParser, summary: str, level: int) -> Iterator[str]:
-    yield from (f"{'#' * level} {parser.prog}", "", f"{escaped(summary)}.", "")
+    yield from (f"{'#' * level} {parser.prog}", "", sentence(escaped(summary)), "")
     yield from table(("argument", "meaning"), _options(parser))
     if parser.epilog:
-        yield from (escaped(parser.epilog), "")
+        yield from (parser.epilog.replace("\n", " "), "")
     for _name, text, each in _subparsers(parser):
         yield from _command(each, text, level + 1)
 
@@ -70,7 +76,7 @@ def command_page() -> str:
 
 
 def _experiment(experiment: Experiment) -> Iterator[str]:
-    yield from (f"## {experiment.name}", "", f"{escaped(experiment.summary)}.", "")
+    yield from (f"## {experiment.name}", "", sentence(escaped(experiment.summary)), "")
     yield from (f"Topology: [{experiment.topology}](../../topologies/{experiment.topology}.yaml).", "")
     rows = ((f"`{p.name}`", f"`{p.default}`" if p.default else "", escaped(p.help)) for p in experiment.parameters)
     yield from table(("parameter", "default", "meaning"), rows)
@@ -113,7 +119,7 @@ def criterion_page() -> str:
         lines += table(("criterion", "in the report", "finds", "the smallest", "judged in"), rows)
     move = "*The smallest*: what one run finds; of a throttled move, `kip73-two-node` with tuned fetches at 10 MB/s."
     lines += [move, "Each finding that passed states its own: `power` in `testbed run --json`.", ""]
-    lines += ["*Judged in experiments*: in those that name the criterion. *All*: in every run that has what it needs."]
+    lines += ["*Judged in experiments*: where the experiment names it. *All*: in every run that has what it needs."]
     return "\n".join(lines).rstrip() + "\n"
 
 

@@ -30,8 +30,8 @@ def _overview(known: Sequence[Command]) -> str:
     return (
         f"testbed {__version__}: did this change make moving data worse?\n\n"
         f"usage: testbed COMMAND …      (testbed COMMAND --help says more)\n\n{listed}\n\n"
-        "exit codes: 0 pass, 1 fail, 2 inconclusive; 64 wrong usage, 69 something needed is missing,\n"
-        "70 it could not be done"
+        "Exit codes: 0 pass, 1 fail, 2 inconclusive; 64 wrong usage, 69 the machine lacks something,\n"
+        "70 the command could not be done, 130 interrupted"
     )
 
 

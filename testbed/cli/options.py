@@ -26,47 +26,54 @@ def add_defects(parser: argparse.ArgumentParser) -> None:
         parser,
         "--defect",
         "NAME[@HOST,…][:key=value,…]",
-        "break the brokers on purpose (may be repeated; `testbed defects` lists them)",
+        "break the brokers on purpose; `testbed defects` lists the defects; repeatable",
     )
 
 
 def add_formats(parser: argparse.ArgumentParser) -> None:
     """Add `--json` and `--markdown`, of which a user may give one."""
     output = parser.add_mutually_exclusive_group()
-    output.add_argument("--json", action="store_true", help="one JSON document on standard output")
-    output.add_argument("--markdown", action="store_true", help="Markdown tables, as for a pull request's comment")
+    output.add_argument("--json", action="store_true", help="print one JSON document")
+    output.add_argument(
+        "--markdown", action="store_true", help="print Markdown tables, such as for a pull request's comment"
+    )
 
 
 def add_campaign(parser: argparse.ArgumentParser, what: str, budget: str) -> None:
     """Add the options of a campaign of runs, all None by default. `what` names the campaign, `budget` is an example."""
-    parser.add_argument("--profile", help="smoke, ci (default) or release")
-    parser.add_argument("--seed", type=int, metavar="N", help="draws the order of the runs (default: 1)")
+    parser.add_argument("--profile", metavar="PROFILE", help="smoke, ci or release (default: ci)")
+    parser.add_argument("--seed", type=int, metavar="N", help="seed of the order of the runs (default: 1)")
     parser.add_argument(
-        "--budget", metavar="TIME", help=f"begin nothing that would not be done in this time, as {budget}"
+        "--budget", metavar="TIME", help=f"begin no run that would end after this time, such as {budget}"
     )
-    parser.add_argument("--resume", metavar="ID", help=f"go on with an interrupted {what}; repeats nothing")
+    parser.add_argument("--resume", metavar="ID", help=f"continue an interrupted {what}; repeats no run")
     parser.add_argument("--store", metavar="URI", help="the result store (default: under the XDG data folder)")
 
 
-def add_comparison(parser: argparse.ArgumentParser, what: str = "series", budget: str = "30m") -> None:
+def add_comparison(parser: argparse.ArgumentParser, what: str = "campaign", budget: str = "30m") -> None:
     """Add the options of a campaign that compares. The options that choose the runs are None or empty by default."""
     add_campaign(parser, what, budget)
-    add_repeatable(parser, "--measure", "NAME", "compare only these")
-    parser.add_argument("--threshold", type=float, metavar="PERCENT", help="a change that counts (default: 3)")
-    parser.add_argument("--all", action="store_true", help="make every run, also when the answer is known before")
+    add_repeatable(parser, "--measure", "NAME", "compare only this measure; repeatable")
+    parser.add_argument(
+        "--threshold", type=float, metavar="PERCENT", help="the smallest change that counts (default: 3)"
+    )
+    parser.add_argument("--all", action="store_true", help="make every run, even when fewer decide")
     add_formats(parser)
 
 
 def add_cluster(parser: argparse.ArgumentParser) -> None:
     """Add the options of a command that connects to a running cluster."""
-    parser.add_argument("--bootstrap", metavar="HOST:PORT,…", required=True, help="the cluster")
+    parser.add_argument("--bootstrap", metavar="HOST:PORT,…", required=True, help="brokers of the cluster")
     add_command_config(parser)
 
 
 def add_command_config(parser: argparse.ArgumentParser) -> None:
     """Add the connection options, for a command that knows the cluster's address."""
     parser.add_argument(
-        "--command-config", metavar="FILE", type=Path, help="properties of a Java client: TLS, SASL (docs/operating.md)"
+        "--command-config",
+        metavar="FILE",
+        type=Path,
+        help="properties of a Java client for TLS and SASL (docs/operating.md)",
     )
 
 

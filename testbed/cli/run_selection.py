@@ -20,11 +20,17 @@ MOST_DAYS = 36_500
 
 def add_choice(parser: argparse.ArgumentParser) -> None:
     """Add `--experiment`, `--version`, `--verdict` and `--since`; a run has to match all given options."""
-    parser.add_argument("--experiment", metavar="NAME", action="append", help="of this experiment (may be repeated)")
-    parser.add_argument("--version", metavar="KAFKA", help="with a broker of this Kafka version, as 4.3 or 4.3.1")
-    parser.add_argument("--verdict", choices=VERDICTS, action="append", help="with this verdict (may be repeated)")
     parser.add_argument(
-        "--since", metavar="WHEN", help="started since then, as 2026-11-01, 2026-11-01T18:00Z, 36h or 14d"
+        "--experiment", metavar="NAME", action="append", help="only runs of this experiment; repeatable"
+    )
+    parser.add_argument(
+        "--version", metavar="VERSION", help="only runs with a broker of this version, such as 4.3 or 4.3.1"
+    )
+    parser.add_argument("--verdict", choices=VERDICTS, action="append", help="only runs with this verdict; repeatable")
+    parser.add_argument(
+        "--since",
+        metavar="WHEN",
+        help="only runs that started since, such as 2026-11-01, 2026-11-01T18:00Z, 36h or 14d",
     )
 
 

@@ -154,7 +154,7 @@ def parameters(
             "fetch", fetch, one_of("tuned", "default"), "tuned: a smooth follower; default: Kafka's own settings"
         ),
         Parameter(
-            "preload", preload, above_zero(parse_duration), "how long the move should take: as many bytes are moved"
+            "preload", preload, above_zero(parse_duration), "how long the move should take; decides how many bytes move"
         ),
         Parameter("partitions", str(PARTITIONS), whole(2, 10_000), "how many partitions move"),
         Parameter(
@@ -170,7 +170,7 @@ def parameters(
 def inbound(default: str = "3MB/s") -> Parameter:
     """Return the parameter of the inbound rate of the moving partitions."""
     return Parameter(
-        "inbound", default, or_none(parse_byte_rate), "what is written to the moving partitions meanwhile, or none"
+        "inbound", default, or_none(parse_byte_rate), "what producers write to the moving partitions, or none"
     )
 
 

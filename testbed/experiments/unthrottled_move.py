@@ -205,7 +205,7 @@ def parameters(*more: Parameter, partitions: str = "10") -> list[Parameter]:
     return [
         storage_parameter(),
         Parameter(
-            "size", "300MB", above_zero(parse_size), "what is written before the move, into all partitions that move"
+            "size", "300MB", above_zero(parse_size), "bytes of all partitions that move, written before the move"
         ),
         Parameter("partitions", partitions, whole(1, 2000), "how many partitions there are"),
         inbound("500kB/s"),

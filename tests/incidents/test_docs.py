@@ -1,4 +1,7 @@
-"""docs/incidents.md is current: its example loads, and it names every field, action and expectation."""
+"""docs/incidents.md is current: its example loads, and it names every field, action and expectation.
+
+docs/incident-library.md has every ready incident.
+"""
 
 import re
 from pathlib import Path
@@ -11,6 +14,7 @@ from testbed.incidents.triggers import TriggerForm
 
 ROOT = Path(__file__).parents[2]
 TEXT = (ROOT / "docs" / "incidents.md").read_text(encoding="utf-8")
+LIBRARY = (ROOT / "docs" / "incident-library.md").read_text(encoding="utf-8")
 
 
 def test_its_example_loads():
@@ -21,10 +25,11 @@ def test_its_example_loads():
     assert file.broken.state.throttle is not None
 
 
-def test_it_names_every_ready_incident_with_what_it_fails():
+def test_the_library_has_every_ready_incident_with_what_it_fails():
     for name in ready_incidents():
         fails = ", ".join(f"`{each}`" for each in find(name).broken.expected_failures)
-        assert re.search(rf"^\| `{name}` \|.*\| {fails} \|$", TEXT, re.MULTILINE), name
+        assert re.search(rf"^\| \[`{name}`\]\(#{name}\) \|.*\| {fails} \|$", LIBRARY, re.MULTILINE), name
+        assert f"\n### {name}\n" in LIBRARY, name
 
 
 def test_it_names_every_field():

@@ -12,14 +12,15 @@ if TYPE_CHECKING:
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("figures", nargs="*", metavar="FIGURE", help="only these (default: all; `--list` prints them)")
-    parser.add_argument("--list", action="store_true", help="print the figures, and play none")
-    parser.add_argument("--repeats", metavar="N", type=int, default=3, help="plays of each figure (default 3)")
-    parser.add_argument("--store", metavar="URI", help="where the plays are kept (default: a store of their own)")
-    parser.add_argument("--json", action="store_true", help="one JSON document on standard output")
+    parser.add_argument("figures", nargs="*", metavar="FIGURE", help="only these; `--list` prints them (default: all)")
+    parser.add_argument("--list", action="store_true", help="print the figures and their commands; play none")
+    parser.add_argument("--repeats", metavar="N", type=int, default=3, help="plays of each figure (default: 3)")
+    parser.add_argument("--store", metavar="URI", help="the store of the plays (default: a store of their own)")
+    parser.add_argument("--json", action="store_true", help="print one JSON document")
     parser.epilog = (
+        "Example: `testbed bench up-two-brokers demo`.\n"
         "`testbed results judge --store STORE --report FILE` draws each figure over its plays, with commits.\n"
-        "exit codes: 0 every command ended well within its limit, 1 one did not"
+        "Exit codes: 0 every command succeeded within its limit, 1 one did not."
     )
 
 

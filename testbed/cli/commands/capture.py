@@ -1,4 +1,4 @@
-"""An incident's file from a running cluster, or from files of one."""
+"""Capture a cluster, or files of one, as an incident that replays."""
 
 import argparse
 import re
@@ -21,8 +21,8 @@ MEASURED = "10s"
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("name", help="the incident's name: small letters, digits, -")
-    parser.add_argument("--bootstrap", metavar="HOST:PORT,…", help="the cluster; or give --from")
+    parser.add_argument("name", metavar="INCIDENT", help="the incident's name: small letters, digits, -")
+    parser.add_argument("--bootstrap", metavar="HOST:PORT,…", help="brokers of the cluster; or give --from")
     parser.add_argument(
         "--from",
         dest="files",
@@ -30,25 +30,35 @@ def configure(parser: argparse.ArgumentParser) -> None:
         default=[],
         metavar="PATH",
         type=Path,
-        help="outputs of Kafka's tools and logs, in place of --bootstrap: a file or a folder; repeatable",
+        help="outputs of Kafka's tools and logs instead of --bootstrap: a file or a folder; repeatable",
     )
     add_command_config(parser)
-    parser.add_argument("--out", metavar="FOLDER", type=Path, help="a new folder for both files (default: NAME)")
-    add_repeatable(parser, "--topic", "TOPIC", "this one alone; repeatable")
+    parser.add_argument("--out", metavar="DIR", type=Path, help="a new folder for both files (default: INCIDENT)")
+    add_repeatable(parser, "--topic", "TOPIC", "only this topic (default: all that move); repeatable")
     parser.add_argument(
-        "--plan", metavar="FILE", type=Path, help="a plan instead of what runs, as for kafka-reassign-partitions"
+        "--plan", metavar="FILE", type=Path, help="a plan, as for kafka-reassign-partitions, instead of what runs"
     )
-    parser.add_argument("--measure", metavar="TIME", help=f"how long rates are measured (default {MEASURED})")
-    parser.add_argument("--nic", metavar="RATE", default="400mbit", help="of each host's NIC (default 400mbit)")
-    parser.add_argument("--scale-down", metavar="N,SIZE", help="at most so many brokers and bytes, as 3,1GB")
+    parser.add_argument("--measure", metavar="TIME", help=f"how long to measure rates (default: {MEASURED})")
+    parser.add_argument("--nic", metavar="RATE", default="400mbit", help="rate of each host's NIC (default: 400mbit)")
+    parser.add_argument("--scale-down", metavar="N,SIZE", help="most brokers and bytes, such as 3,1GB")
     parser.add_argument(
-        "--rates", metavar="FACTOR", type=float, default=1.0, help="with --scale-down: for all rates (1)"
+        "--rates",
+        metavar="FACTOR",
+        type=float,
+        default=1.0,
+        help="with --scale-down: the factor of all rates (default: 1)",
     )
-    parser.add_argument("--kafka", metavar="VERSION", help="the release that the replay runs (default: the newest)")
     parser.add_argument(
-        "--anonymise", action="store_true", help="other names of topics and racks, always the same ones"
+        "--kafka", metavar="VERSION", help="the release that the replay runs (default: the newest known)"
     )
-    parser.epilog = "It reads, and changes nothing. `testbed replay FOLDER/incident.yaml` plays the capture."
+    parser.add_argument(
+        "--anonymise", action="store_true", help="replace the names of topics and racks, each always by the same one"
+    )
+    parser.epilog = (
+        "The command only reads from the cluster. `testbed replay DIR/incident.yaml` plays the capture.\n"
+        "Example: `testbed capture our-incident --bootstrap kafka:9092 --plan plan.json --scale-down 3,1GB`.\n"
+        "Exit code: 0 the files are written."
+    )
 
 
 def run(args: argparse.Namespace) -> int:

@@ -1,4 +1,4 @@
-"""Compare variants in interleaved pairs: better, worse, or cannot tell."""
+"""Compare variants in interleaved pairs: better, worse, or undecided."""
 
 import argparse
 from pathlib import Path
@@ -9,20 +9,25 @@ from testbed.errors import UsageError
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--experiment", metavar="NAME", default=None, help="which (default: kip73-two-node)")
-    add_repeatable(parser, "--kafka", "VERSION", "a Kafka; the first is the old")
+    parser.add_argument("--experiment", metavar="NAME", default=None, help="the experiment (default: kip73-two-node)")
+    add_repeatable(
+        parser, "--kafka", "VERSION", "a release, a tarball or a build's path; the first is the baseline; repeatable"
+    )
     add_repeatable(
         parser,
         "--variant",
         "'LABEL: NAME=VALUE …'",
-        "a variant: settings, kafka=…, topology=…, defect=…; the first is the baseline",
+        "a variant: settings, kafka=…, topology=…, defect=…; the first is the baseline; repeatable",
     )
-    add_repeatable(parser, "--set", "NAME=VALUE", "a setting of all variants")
-    parser.add_argument("--topology", help="instead of the experiment's own")
+    add_repeatable(parser, "--set", "NAME=VALUE", "a setting of all variants; repeatable")
+    parser.add_argument("--topology", metavar="TOPOLOGY", help="a topology instead of the experiment's own")
     parser.add_argument("--pairs", type=int, metavar="N", help="runs of each variant (default: 10)")
     add_comparison(parser)
-    parser.add_argument("--junit", metavar="FILE", type=Path, help="write JUnit's XML there, too")
-    parser.epilog = "exit codes: 0 OK or IMPROVED, 1 REGRESSED, 2 NOISY, ENV-CHANGED or NO-DATA"
+    parser.add_argument("--junit", metavar="FILE", type=Path, help="also write JUnit's XML to this file")
+    parser.epilog = (
+        "Example: `testbed compare --kafka 4.2.1 --kafka 4.3.1 --pairs 10`.\n"
+        "Exit codes: 0 OK or IMPROVED, 1 REGRESSED, 2 NOISY, ENV-CHANGED or NO-DATA."
+    )
 
 
 def run(args: argparse.Namespace) -> int:

@@ -1,4 +1,4 @@
-"""Print what a shell needs to complete this program's command lines.
+"""Print the code with which a shell completes this program's command lines.
 
 The shell calls the program, which answers with words for the line so far. Names of testbeds, topologies, experiments
 and incidents are those of the moment.
@@ -20,9 +20,9 @@ SHELLS = ("bash", "zsh", "fish")
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("shell", choices=SHELLS, help="the shell that evaluates the code")
     parser.epilog = (
-        'bash: eval "$(testbed completion bash)"\n'
-        'zsh:  eval "$(testbed completion zsh)"\n'
-        "fish: testbed completion fish | source"
+        'In bash: `eval "$(testbed completion bash)"`.\n'
+        'In zsh: `eval "$(testbed completion zsh)"`.\n'
+        "In fish: `testbed completion fish | source`."
     )
 
 

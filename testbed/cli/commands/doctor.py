@@ -1,4 +1,4 @@
-"""Check what this machine needs, and mend it."""
+"""Check what this machine needs, and install what is missing."""
 
 import argparse
 
@@ -6,9 +6,10 @@ import argparse
 def configure(parser: argparse.ArgumentParser) -> None:
     from testbed.setup.doctor import WITH
 
-    parser.add_argument("--fix", action="store_true", help="mend what can be mended")
-    parser.add_argument("--json", action="store_true", help="one JSON document")
+    parser.add_argument("--fix", action="store_true", help="install and make what a program can")
+    parser.add_argument("--json", action="store_true", help="print one JSON document")
     parser.add_argument("--with", dest="more", action="append", default=[], metavar="NAME", help=WITH)
+    parser.epilog = "Exit codes: 0 nothing is missing, 1 something is."
 
 
 def run(args: argparse.Namespace) -> int:

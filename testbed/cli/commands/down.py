@@ -6,8 +6,8 @@ from testbed.errors import UsageError
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("name", nargs="?", help="the testbed")
-    parser.add_argument("--all", action="store_true", help="every testbed made from this state folder")
+    parser.add_argument("name", nargs="?", help="a testbed")
+    parser.add_argument("--all", action="store_true", help="remove every testbed of this state folder")
 
 
 def run(args: argparse.Namespace) -> int:

@@ -11,9 +11,11 @@ from testbed.errors import UsageError
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.usage = "testbed exec [NAME] HOST -- CMD …"
     parser.add_argument(
-        "words", nargs=argparse.REMAINDER, help="[NAME] HOST -- CMD …; NAME may be left out when one testbed is up"
+        "words",
+        nargs=argparse.REMAINDER,
+        help="[NAME] HOST -- CMD …; the testbed's NAME may be left out when one is up",
     )
-    parser.epilog = "The exit code is the command's."
+    parser.epilog = "Example: `testbed exec b1 -- ss -ltn`.\nExit code: that of CMD."
 
 
 def run(args: argparse.Namespace) -> int:

@@ -6,7 +6,7 @@ from results.render import table
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("name", nargs="?", help="print this one's parameters")
+    parser.add_argument("name", nargs="?", metavar="EXPERIMENT", help="print the parameters of this one")
 
 
 def run(args: argparse.Namespace) -> int:

@@ -1,4 +1,4 @@
-"""Print a testbed as the cluster file of another tool: ducktape."""
+"""Print a testbed as the cluster file of another tool."""
 
 import argparse
 import json
@@ -6,8 +6,10 @@ from contextlib import closing
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("format", choices=["ducktape-cluster"], help="ducktape-cluster: a file for --cluster-file")
-    parser.add_argument("name", help="the testbed; it is up")
+    parser.add_argument(
+        "format", choices=["ducktape-cluster"], help="a file for ducktape's --cluster-file, with its JsonCluster"
+    )
+    parser.add_argument("name", help="a testbed that is up")
 
 
 def run(args: argparse.Namespace) -> int:

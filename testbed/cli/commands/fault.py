@@ -1,4 +1,4 @@
-"""What goes wrong on purpose: add, list, clear, kinds."""
+"""Add, list and clear faults: failures on purpose."""
 
 import argparse
 import time
@@ -13,19 +13,24 @@ if TYPE_CHECKING:
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
+    parser.epilog = "Example: `testbed fault add three-brokers nic-rate host=b2 rate=50mbit`."
     actions = parser.add_subparsers(dest="action", required=True, parser_class=Parser)
-    add = actions.add_parser("add", help="put a fault in, and see that it takes effect; it stays until it is cleared")
-    add.add_argument("name", help="the testbed")
-    add.add_argument("fault", nargs="+", help="such as: nic-rate host=b2 rate=50mbit; several one after the other")
-    listed = actions.add_parser("list", help="the active faults of a testbed")
-    listed.add_argument("name", help="the testbed")
-    listed.add_argument("--json", action="store_true", help="one JSON document")
-    clear = actions.add_parser("clear", help="heal faults: back to what the topology declares")
-    clear.add_argument("name", help="the testbed")
-    clear.add_argument("id", nargs="?", type=int, help="of one fault; left out: all but those of runs that go on")
-    kinds = actions.add_parser("kinds", help="every kind of fault, its parameters, and why one cannot be had here")
-    kinds.add_argument("name", nargs="?", help="a testbed or a topology: also what it lacks for a fault")
-    kinds.add_argument("--json", action="store_true", help="one JSON document")
+    add = actions.add_parser("add", help="cause a fault, and verify its effect; it stays until a user clears it")
+    add.add_argument("name", help="a testbed that is up")
+    add.add_argument("fault", nargs="+", help="kind and parameters, such as nic-rate host=b2 rate=50mbit; repeatable")
+    listed = actions.add_parser("list", help="list the active faults of a testbed")
+    listed.add_argument("name", help="a testbed that is up")
+    listed.add_argument("--json", action="store_true", help="print one JSON document")
+    clear = actions.add_parser("clear", help="heal faults, back to what the topology declares")
+    clear.add_argument("name", help="a testbed that is up")
+    clear.add_argument(
+        "id", nargs="?", type=int, help="the id of one fault (default: all, except faults of running processes)"
+    )
+    kinds = actions.add_parser(
+        "kinds", help="list every kind of fault, its parameters, and what this machine lacks for it"
+    )
+    kinds.add_argument("name", nargs="?", help="a testbed or a topology: also what it lacks for each fault")
+    kinds.add_argument("--json", action="store_true", help="print one JSON document")
 
 
 def run(args: argparse.Namespace) -> int:

@@ -1,4 +1,4 @@
-"""Remove what interrupted commands left behind, and put back what dead runs had changed."""
+"""Remove what interrupted commands left behind, and restore what dead runs had changed."""
 
 import argparse
 
@@ -7,7 +7,7 @@ from testbed.paths import reports_dir
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--dry-run", action="store_true", help="only say what would be done")
+    parser.add_argument("--dry-run", action="store_true", help="print what the command would do; change nothing")
 
 
 def run(args: argparse.Namespace) -> int:

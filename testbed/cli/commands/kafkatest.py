@@ -15,34 +15,43 @@ if TYPE_CHECKING:
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("checkout", help="a checkout of Apache Kafka's sources")
+    parser.add_argument("checkout", metavar="CHECKOUT", help="a checkout of Apache Kafka's sources")
     parser.add_argument(
         "tests", nargs="*", metavar="TEST", help="a file or folder, or FILE::CLASS.METHOD (default: every test)"
     )
     parser.add_argument(
-        "--kafka", metavar="VERSION", help="the build under test: a release or a build's path (default: the checkout's)"
+        "--kafka",
+        metavar="VERSION",
+        help="the build under test: a release, a tarball or a build's path (default: the checkout's)",
     )
-    parser.add_argument("--hosts", metavar="N", type=int, help="how many hosts (default: as many as a test needs)")
-    parser.add_argument("--nic", metavar="RATE", default="1gbit", help="of each host's NIC, both ways (default 1gbit)")
-    parser.add_argument("--parameters", metavar="JSON", help="only with these arguments of a test, as for ducktape")
-    add_repeatable(parser, "--exclude", "TEST", "not this one; repeatable")
+    parser.add_argument("--hosts", metavar="N", type=int, help="number of hosts (default: as many as a test needs)")
+    parser.add_argument(
+        "--nic", metavar="RATE", default="1gbit", help="rate of each host's NIC in both directions (default: 1gbit)"
+    )
+    parser.add_argument("--parameters", metavar="JSON", help="only tests with these arguments, as for ducktape")
+    add_repeatable(parser, "--exclude", "TEST", "leave this test out; repeatable")
     parser.add_argument("--globals", metavar="JSON", help="ducktape's globals, which the tests read")
     parser.add_argument("--repeat", metavar="N", type=int, help="run each test N times")
-    parser.add_argument("--max-parallel", metavar="N", type=int, default=1, help="tests at the same time (default 1)")
+    parser.add_argument("--max-parallel", metavar="N", type=int, default=1, help="tests at the same time (default: 1)")
     parser.add_argument("--python", metavar="PATH", help="the Python for the tests' own environment")
     parser.add_argument(
         "--jvm",
         choices=["light", "kafka"],
         default="light",
-        help="flags of Kafka's JVMs: light (default) for few cores, or kafka, the scripts' own",
+        help="flags of Kafka's JVMs: light for few cores, or kafka, the scripts' own (default: light)",
     )
-    parser.add_argument("--name", help="what to call the testbed (default: a new name)")
-    parser.add_argument("--keep", action="store_true", help="leave the hosts up; `testbed down` removes them")
-    parser.add_argument("--plan", action="store_true", help="say what would run, and make nothing but caches")
+    parser.add_argument("--name", metavar="NAME", help="the testbed's name (default: a new one)")
+    parser.add_argument(
+        "--keep", action="store_true", help="leave the hosts up at the end; `testbed down` removes them"
+    )
+    parser.add_argument("--plan", action="store_true", help="print what would run; make nothing but caches")
     parser.add_argument("--store", metavar="URI", help="the result store (default: under the XDG data folder)")
-    parser.add_argument("--out", metavar="DIR", help="ducktape's results and output go here; new or empty")
-    parser.add_argument("--json", action="store_true", help="one JSON document on standard output")
-    parser.epilog = "exit codes: 0 every test passed, 1 one failed or was not done, 2 one cannot run here"
+    parser.add_argument("--out", metavar="DIR", help="a new or empty folder for ducktape's results and output")
+    parser.add_argument("--json", action="store_true", help="print one JSON document")
+    parser.epilog = (
+        "Example: `testbed kafkatest ~/kafka throttling_test --nic 400mbit`.\n"
+        "Exit codes: 0 every test passed, 1 one failed or was not done, 2 one cannot run here."
+    )
 
 
 def run(args: argparse.Namespace) -> int:

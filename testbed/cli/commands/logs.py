@@ -1,4 +1,4 @@
-"""The end of the log of a host's server: Kafka, or the object store."""
+"""Print the end of the log of a host's server: Kafka, or the object store."""
 
 import argparse
 import sys
@@ -9,9 +9,9 @@ from testbed.errors import UsageError
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    parser.usage = "testbed logs [-n LINES] [NAME] HOST"
-    parser.add_argument("where", nargs="+", help="[NAME] HOST; NAME may be left out when one testbed is up")
-    parser.add_argument("-n", "--lines", type=int, default=100, help="how many lines from the end (default 100)")
+    parser.usage = "testbed logs [-n N] [NAME] HOST"
+    parser.add_argument("where", nargs="+", help="[NAME] HOST; the testbed's NAME may be left out when one is up")
+    parser.add_argument("-n", "--lines", metavar="N", type=int, default=100, help="number of lines (default: 100)")
 
 
 def run(args: argparse.Namespace) -> int:

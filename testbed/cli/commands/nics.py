@@ -1,4 +1,4 @@
-"""Measure every NIC and every shaped uplink of a testbed, 2 s each way."""
+"""Measure every NIC and every shaped uplink of a testbed, 2 s in each direction."""
 
 import argparse
 from dataclasses import asdict
@@ -12,8 +12,9 @@ if TYPE_CHECKING:
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("name", help="the testbed")
-    parser.add_argument("--json", action="store_true", help="one JSON document")
+    parser.add_argument("name", help="a testbed that is up")
+    parser.add_argument("--json", action="store_true", help="print one JSON document")
+    parser.epilog = "Exit codes: 0 every rate is as declared, 2 one is not."
 
 
 def run(args: argparse.Namespace) -> int:

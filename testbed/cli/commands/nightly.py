@@ -1,4 +1,4 @@
-"""Run a suite's cases, judge the store, write report and JUnit."""
+"""Run a suite's scenarios, judge the store, write report and JUnit file."""
 
 import argparse
 from pathlib import Path
@@ -8,33 +8,42 @@ from testbed.cli.output import require_writable, timed_progress
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--suite", help="whose cases are run (default: kip73)")
-    add_repeatable(parser, "--case", "NAME", "only this one (may be repeated)")
+    parser.add_argument("--suite", metavar="SUITE", help="the suite; `testbed suite` lists them (default: kip73)")
+    add_repeatable(parser, "--case", "NAME", "only this scenario; repeatable")
     parser.add_argument(
-        "--kafka", metavar="VERSION", help="a version, a tarball or a built tree (default: the topologies')"
+        "--kafka", metavar="VERSION", help="a release, a tarball or a build's path (default: the topologies')"
     )
     parser.add_argument(
         "--repeats",
         metavar="N",
         type=int,
-        help="run each case so often, to begin a history (default: once, and twice more if that run is in doubt)",
+        help="runs of each scenario, to begin a history (default: one, and two more if it is in doubt)",
     )
     add_campaign(parser, "night", "2h")
     parser.add_argument(
-        "--out", metavar="DIR", type=Path, help="where report and JUnit go (default: in the folder of reports)"
+        "--out",
+        metavar="DIR",
+        type=Path,
+        help="the folder of report and JUnit file (default: under the XDG data folder)",
     )
     parser.add_argument(
-        "--junit", metavar="FILE", type=Path, help="write JUnit's XML there (default: in the report's folder)"
+        "--junit",
+        metavar="FILE",
+        type=Path,
+        help="write JUnit's XML to this file (default: in the folder of the report)",
     )
-    parser.add_argument("--master", default="local[*]", metavar="URL", help="Spark's master (local[*])")
-    parser.add_argument("--memory", default="2g", metavar="SIZE", help="the JVM's heap, as Spark writes it (2g)")
+    parser.add_argument("--master", default="local[*]", metavar="URL", help="Spark's master (default: local[*])")
+    parser.add_argument("--memory", default="2g", metavar="SIZE", help="heap of Spark's JVM (default: 2g)")
     add_formats(parser)
     parser.add_argument(
-        "--include-noisy", action="store_true", help="count runs that only other work on the machine made inconclusive"
+        "--include-noisy",
+        action="store_true",
+        help="also count runs that only other work on the machine made inconclusive",
     )
     parser.epilog = (
-        "exit codes: 0 OK, IMPROVED, LEARNING or MUTED; 1 FAILED, BELOW-FLOOR or REGRESSED;\n"
-        "2 ENV-CHANGED, NO-DATA, NOISY, or a case that was not run; 1 goes before 2"
+        "Example: `testbed nightly --suite brief --budget 1h`.\n"
+        "Exit codes: 0 OK, IMPROVED, LEARNING or MUTED; 1 FAILED, BELOW-FLOOR or REGRESSED;\n"
+        "2 ENV-CHANGED, NO-DATA, NOISY, or a scenario that was not run. 1 goes before 2."
     )
 
 

@@ -1,10 +1,10 @@
-"""Print what would be made; needs neither root nor an engine."""
+"""Print what `up` would make; needs neither root nor an engine."""
 
 import argparse
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("topology", help="a topology file, or the name of a ready one")
+    parser.add_argument("topology", metavar="TOPOLOGY", help="a topology file, or the name of a ready one")
 
 
 def run(args: argparse.Namespace) -> int:

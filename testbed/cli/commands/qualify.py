@@ -1,4 +1,4 @@
-"""Hold a release against others: every scenario, performance, upgrades."""
+"""Qualify a release against others: scenarios, incidents, upgrades, performance."""
 
 import argparse
 import sys
@@ -18,37 +18,47 @@ if TYPE_CHECKING:
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--kafka", metavar="CANDIDATE", help="a version, a tarball, a built tree or an imported build")
     parser.add_argument(
-        "--against", metavar="BASELINE", nargs="+", action="extend", default=[], help="the same; one or several"
+        "--kafka", metavar="CANDIDATE", help="the release: a version, a tarball, a build's path or an imported build"
+    )
+    parser.add_argument(
+        "--against",
+        metavar="BASELINE",
+        nargs="+",
+        action="extend",
+        default=[],
+        help="a release to compare with, in the same forms; one or several",
     )
     add_repeatable(
-        parser, "--suite", "SUITE", f"run the cases of this suite (may be repeated; default: {', '.join(SUITES)})"
+        parser, "--suite", "SUITE", f"run the scenarios of this suite (default: {', '.join(SUITES)}); repeatable"
     )
     add_repeatable(
         parser,
         "--scenario",
-        "SUITE/CASE",
-        "run only this case, or this upgrade or downgrade by its name in the report (may be repeated)",
+        "SUITE/NAME",
+        "run only this scenario, or this upgrade or downgrade by its name in the report; repeatable",
     )
     pairs = parser.add_mutually_exclusive_group()
     pairs.add_argument(
         "--paired",
-        metavar="SUITE/CASE",
+        metavar="SUITE/NAME",
         action="append",
-        help="compare performance in this one (may be repeated; default: three of kip73)",
+        help="compare performance in this scenario (default: three of kip73); repeatable",
     )
     pairs.add_argument("--no-pairs", action="store_true", help="compare no performance")
-    parser.add_argument("--pairs", type=int, metavar="N", help="runs of each version there (default: 10)")
-    parser.add_argument("--no-upgrade", action="store_true", help="leave the rolling upgrades and downgrades out")
+    parser.add_argument("--pairs", type=int, metavar="N", help="runs of each version in a comparison (default: 10)")
+    parser.add_argument("--no-upgrade", action="store_true", help="play no rolling upgrade or downgrade")
     add_comparison(parser, "qualification", "6h")
     parser.add_argument(
-        "--out", metavar="DIR", type=Path, help="where the page goes (default: in the folder of reports)"
+        "--out", metavar="DIR", type=Path, help="the folder of the page (default: under the XDG data folder)"
     )
     parser.add_argument(
-        "--junit", metavar="FILE", type=Path, help="write JUnit's XML there (default: in the page's folder)"
+        "--junit", metavar="FILE", type=Path, help="write JUnit's XML to this file (default: in the folder of the page)"
     )
-    parser.epilog = "exit codes: 0 OK or IMPROVED, 1 REGRESSED, 2 NOISY, ENV-CHANGED, NO-DATA, or not all was run"
+    parser.epilog = (
+        "Example: `testbed qualify --kafka 4.3.1 --against 4.2.1 --budget 8h`.\n"
+        "Exit codes: 0 OK or IMPROVED, 1 REGRESSED, 2 NOISY, ENV-CHANGED, NO-DATA, or not all was run."
+    )
 
 
 def run(args: argparse.Namespace) -> int:

@@ -1,4 +1,4 @@
-"""Of any cluster: plan, execute, status, cancel … a reassignment."""
+"""Plan, execute, follow and cancel reassignments on any cluster."""
 
 import argparse
 from pathlib import Path
@@ -9,63 +9,88 @@ from testbed.errors import UsageError
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
+    parser.epilog = "Example: `testbed reassign execute --plan plan.json --throttle 20MB/s --bootstrap kafka:9092`."
     actions = parser.add_subparsers(dest="action", required=True, parser_class=Parser)
-    plan = actions.add_parser("plan", help="make a plan that copies as little as it can, and say what it costs")
+    plan = actions.add_parser("plan", help="make the plan that copies least, and print what it copies")
     goal = plan.add_mutually_exclusive_group(required=True)
-    goal.add_argument("--add-brokers", metavar="ID,…", type=_ids, help="give these their share")
-    goal.add_argument("--drain", metavar="ID,…", type=_ids, help="everything off these")
-    goal.add_argument("--replication-factor", metavar="N", type=int, help="so many replicas for each partition")
-    goal.add_argument("--spread", action="store_true", help="over all racks and brokers evenly")
-    plan.add_argument("--topics", metavar="NAME,…", type=_names, help="only these (default: all but internal ones)")
-    plan.add_argument("--out", metavar="FILE", type=Path, help="write it there instead of to standard output")
-    execute = actions.add_parser("execute", help="carry a plan out, to its end")
-    execute.add_argument("--plan", metavar="FILE", type=Path, required=True, help="as for kafka-reassign-partitions")
-    execute.add_argument("--throttle", metavar="RATE", help="KIP-73's, as 10MB/s, in force before the first step")
+    goal.add_argument("--add-brokers", metavar="ID,…", type=_ids, help="give these brokers their share")
+    goal.add_argument("--drain", metavar="ID,…", type=_ids, help="move every replica off these brokers")
+    goal.add_argument("--replication-factor", metavar="N", type=int, help="give each partition this number of replicas")
+    goal.add_argument("--spread", action="store_true", help="spread replicas evenly over racks and brokers")
+    plan.add_argument(
+        "--topics", metavar="NAME,…", type=_names, help="only these topics (default: all except internal ones)"
+    )
+    plan.add_argument("--out", metavar="FILE", type=Path, help="write the plan to this file (default: standard output)")
+    execute = actions.add_parser("execute", help="execute a plan, and follow it to its end")
     execute.add_argument(
-        "--additional", action="store_true", help="in addition to running reassignments; the throttle stays as it is"
+        "--plan", metavar="FILE", type=Path, required=True, help="the plan, as for kafka-reassign-partitions"
     )
-    execute.add_argument("--incremental", action="store_true", help="refill places as they become free (KIP-1335)")
-    listing = actions.add_parser("list", help="what the controller lists as being reassigned (KIP-455)")
-    listing.add_argument("--topics", metavar="NAME,…", type=_names, help="only of these")
-    status = actions.add_parser("status", help="each partition of what `execute` moves: target, step, and why it waits")
-    change = actions.add_parser("set", help="other limits, another throttle; from the next step on")
-    change.add_argument("--throttle", metavar="RATE", help="as 10MB/s; `none` takes it away")
-    pause = actions.add_parser("pause", help="start no further step")
-    resume = actions.add_parser("resume", help="go on with what was paused, or what a dead process left")
-    cancel = actions.add_parser("cancel", help="stop, and print the plan of what was not moved")
+    execute.add_argument(
+        "--throttle", metavar="RATE", help="KIP-73's throttle, such as 10MB/s, in force before the first step"
+    )
+    execute.add_argument(
+        "--additional", action="store_true", help="also while other reassignments run; leaves the throttle as it is"
+    )
+    execute.add_argument(
+        "--incremental", action="store_true", help="begin the next step as soon as one ends (KIP-1335)"
+    )
+    listing = actions.add_parser("list", help="list the running reassignments (KIP-455)")
+    listing.add_argument("--topics", metavar="NAME,…", type=_names, help="only these topics")
+    status = actions.add_parser(
+        "status", help="show each partition that `execute` moves: target, step, and why it waits"
+    )
+    change = actions.add_parser("set", help="change limits and throttle, from the next step on")
+    change.add_argument("--throttle", metavar="RATE", help="the throttle, such as 10MB/s; `none` removes it")
+    pause = actions.add_parser("pause", help="begin no further step")
+    resume = actions.add_parser("resume", help="continue what was paused, or what a dead process left")
+    cancel = actions.add_parser("cancel", help="cancel, and print the plan of what did not move")
     which = cancel.add_mutually_exclusive_group()
-    which.add_argument("--all", action="store_true", help="every running reassignment, also those of other tools")
+    which.add_argument("--all", action="store_true", help="every running reassignment, also of other tools")
     which.add_argument(
-        "--partitions", metavar="TOPIC-N,…", type=_partitions, help="only these, also those of other tools"
+        "--partitions", metavar="TOPIC-N,…", type=_partitions, help="only these partitions, also of other tools"
     )
-    verify = actions.add_parser("verify", help="whether a plan has arrived; exit code 1 when not; changes nothing")
-    verify.add_argument("--plan", metavar="FILE", type=Path, required=True, help="as for kafka-reassign-partitions")
+    verify = actions.add_parser(
+        "verify", help="check whether a plan is done; exit code 1 when it is not; changes nothing"
+    )
+    verify.add_argument(
+        "--plan", metavar="FILE", type=Path, required=True, help="the plan, as for kafka-reassign-partitions"
+    )
     for action in (plan, execute, listing, status, change, pause, resume, cancel, verify):
         add_cluster(action)
     for action in (execute, change):
         _add_limits(action)
     for action in (execute, resume):
         action.add_argument(
-            "--reassignment-poll-interval-ms", metavar="MS", type=_positive, default=500, help="from look to look (500)"
+            "--reassignment-poll-interval-ms",
+            metavar="MS",
+            type=_positive,
+            default=500,
+            help="time between two polls (default: 500)",
         )
     for action in (listing, status, verify):
-        action.add_argument("--json", action="store_true", help="JSON on standard output")
-    recover = actions.add_parser("recover", help="put back the configuration that a dead command left changed")
+        action.add_argument("--json", action="store_true", help="print one JSON document")
+    recover = actions.add_parser("recover", help="restore the configuration that a dead command left changed")
     recover.add_argument(
-        "--forget", action="store_true", help="drop what cannot be put back: the clusters of it are gone for good"
+        "--forget", action="store_true", help="forget what cannot be restored, because its cluster no longer exists"
     )
     add_command_config(recover)
 
 
 def _add_limits(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "--reassignment-batch-size", metavar="P", type=int, help="partitions in flight (KIP-1335); 0: all at once"
+        "--reassignment-batch-size", metavar="P", type=int, help="most partitions in flight (KIP-1335); 0: all at once"
     )
-    parser.add_argument("--replicas", metavar="R", type=int, help="new replicas in one step of a partition; 0: all")
-    parser.add_argument("--leaders", metavar="L", type=int, help="leader movements in flight; 0: no limit")
-    parser.add_argument("--per-broker", metavar="N", type=int, help="replicas copied to one broker; 0: no limit")
     parser.add_argument(
-        "--starts", metavar="S", type=int, help="with --incremental: copies that begin in one turn; 0: no limit"
+        "--replicas", metavar="R", type=int, help="most replicas that a step adds to a partition; 0: all"
+    )
+    parser.add_argument(
+        "--leaders", metavar="L", type=int, help="most steps in flight that move the preferred leader; 0: no limit"
+    )
+    parser.add_argument(
+        "--per-broker", metavar="N", type=int, help="most replicas that are copied to one broker; 0: no limit"
+    )
+    parser.add_argument(
+        "--starts", metavar="S", type=int, help="with --incremental: most copies that begin in one turn; 0: no limit"
     )
 
 

@@ -1,4 +1,4 @@
-"""Replay an incident and judge what was expected."""
+"""Replay an incident and judge its expectations."""
 
 import argparse
 from dataclasses import asdict, replace
@@ -20,19 +20,24 @@ if TYPE_CHECKING:
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("incident", help="an incident's file, or the name of a ready one")
+    parser.add_argument("incident", metavar="INCIDENT", help="an incident's file, or the name of a ready one")
+    parser.add_argument("--variant", choices=("broken", "fixed"), help="the mistake, or its remedy (default: broken)")
+    parser.add_argument("--seed", metavar="N", type=int, default=0, help="seed of the records' contents (default: 0)")
+    add_repeatable(parser, "--set", "NAME=VALUE", "a parameter of the file; repeatable")
     parser.add_argument(
-        "--variant", choices=("broken", "fixed"), help="what went wrong (default), or what would have been right"
+        "--kafka", metavar="VERSION", help="a release, a tarball or a build's path, instead of the file's"
     )
-    parser.add_argument("--seed", type=int, default=0, help="of the records' contents; entries act by the clock alone")
-    add_repeatable(parser, "--set", "NAME=VALUE", "another value of a parameter; repeatable")
-    parser.add_argument("--kafka", metavar="VERSION", help="a release, or the path of a build, in place of the file's")
-    parser.add_argument("--repeat", type=int, default=1, metavar="N", help="replay so often, each with its own verdict")
-    parser.add_argument("--on", metavar="NAME", help="a testbed that is up with the incident's topology; left up")
+    parser.add_argument(
+        "--repeat", type=int, default=1, metavar="N", help="number of replays, each with its own verdict (default: 1)"
+    )
+    parser.add_argument("--on", metavar="NAME", help="a testbed that is up with the incident's topology; it stays up")
     parser.add_argument("--store", metavar="URI", help="the result store (default: under the XDG data folder)")
-    parser.add_argument("--json", action="store_true", help="one JSON document on standard output")
-    parser.add_argument("--dry-run", action="store_true", help="print what would happen when; needs no engine")
-    parser.epilog = "exit codes: 0 every expectation is met, 1 one is not in a replay, 2 a replay could not be judged"
+    parser.add_argument("--json", action="store_true", help="print one JSON document")
+    parser.add_argument("--dry-run", action="store_true", help="print the timeline and play nothing; needs no engine")
+    parser.epilog = (
+        "Example: `testbed replay move-before-quota --variant fixed`.\n"
+        "Exit codes: 0 every expectation was met, 1 one was not met, 2 one could not be judged."
+    )
 
 
 def _varied(words: list[str]) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""List, show, verify, carry, compact and judge the runs of a store."""
+"""List, show, report, export, import, maintain and judge the runs of a store."""
 
 import argparse
 from pathlib import Path
@@ -12,38 +12,42 @@ from testbed.units import parse_size
 
 def configure(parser: argparse.ArgumentParser) -> None:
     actions = parser.add_subparsers(dest="action", required=True, parser_class=Parser)
-    listing = actions.add_parser("list", help="the runs; exit code 1 when one cannot be read")
-    listing.add_argument("--json", action="store_true", help="JSON on standard output")
-    show = actions.add_parser("show", help="one run's criteria, as they were judged when it was recorded")
-    show.add_argument("--json", action="store_true", help="JSON on standard output")
-    report = actions.add_parser("report", help="write a run's report again, by the rules of today")
-    verify = actions.add_parser("verify", help="check every file against its digest; exit code 1 when one differs")
-    verify.add_argument(
-        "--quarantine", action="store_true", help="move damaged runs out of the way, to the aside folder"
+    listing = actions.add_parser("list", help="list the runs; exit code 1 when one cannot be read")
+    listing.add_argument("--json", action="store_true", help="print one JSON document")
+    show = actions.add_parser("show", help="show a run's criteria, as they were judged when it was recorded")
+    show.add_argument("--json", action="store_true", help="print one JSON document")
+    report = actions.add_parser("report", help="judge a run by today's rules, and write its report again")
+    verify = actions.add_parser("verify", help="compare every file with its digest; exit code 1 when one differs")
+    verify.add_argument("--quarantine", action="store_true", help="move damaged runs to the folder `aside`")
+    export = actions.add_parser(
+        "export", help="write an archive of the named or selected runs; exit code 1 when one is left out"
     )
-    export = actions.add_parser("export", help="write one archive of runs: those named, or all that fit the options")
-    export.add_argument("run", nargs="*", metavar="RUN", help="a run's id")
-    export.add_argument("--to", metavar="FILE", type=Path, required=True, help="the archive, a tar file")
+    export.add_argument("run", nargs="*", metavar="RUN", help="the id of a run")
+    export.add_argument("--to", metavar="FILE", type=Path, required=True, help="the archive to write, a tar file")
     for action in (listing, export):
         add_choice(action)
-    importing = actions.add_parser("import", help="put the runs of archives into the store, each once")
-    importing.add_argument("archive", nargs="+", metavar="FILE", type=Path, help="as written by export")
-    compact = actions.add_parser("compact", help="make few larger files of many small ones, while others read")
-    compact.add_argument("--target", metavar="SIZE", default="128MiB", help="about how large a pack gets (128MiB)")
-    retain = actions.add_parser("retain", help="drop old runs, but none that a baseline rests on")
+    importing = actions.add_parser(
+        "import", help="add the runs of archives to the store, each once; exit code 1 when one is left out"
+    )
+    importing.add_argument("archive", nargs="+", metavar="FILE", type=Path, help="an archive that `export` wrote")
+    compact = actions.add_parser("compact", help="rewrite many small files as few larger ones, while others read")
+    compact.add_argument(
+        "--target", metavar="SIZE", default="128MiB", help="about the size of a pack (default: 128MiB)"
+    )
+    retain = actions.add_parser("retain", help="drop old runs, except the ones that a reported change names")
     retain.add_argument("--newest", metavar="N", type=int, help="keep the newest N of each experiment")
     retain.add_argument(
-        "--max-age", metavar="AGE", help="keep what is younger, as 90d; with --newest, either is enough"
+        "--max-age", metavar="AGE", help="keep younger runs, such as 90d; with --newest, either is enough"
     )
-    add_repeatable(retain, "--keep", "RUN", "keep this one, too (may be repeated)")
-    retain.add_argument("--dry-run", action="store_true", help="only print what would go")
+    add_repeatable(retain, "--keep", "RUN", "also keep this run; repeatable")
+    retain.add_argument("--dry-run", action="store_true", help="print the runs that would go; change nothing")
     for action in (compact, retain):
         action.add_argument(
-            "--grace", metavar="AGE", default="24h", help="keep replaced files for readers so long (24h)"
+            "--grace", metavar="AGE", default="24h", help="how long replaced files stay for readers (default: 24h)"
         )
     for action in (show, report, verify):
         what = "all" if action is verify else "the newest"
-        action.add_argument("run", nargs="?", metavar="RUN", help=f"a run's id (default: {what})")
+        action.add_argument("run", nargs="?", metavar="RUN", help=f"the id of a run (default: {what})")
     nights = _configure_nights(actions)
     _configure_changes(actions)
     for action in (listing, show, report, verify, export, importing, compact, retain, *nights):
@@ -51,54 +55,64 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def _configure_nights(actions: "argparse._SubParsersAction[Parser]") -> tuple[Parser, ...]:
-    judge = actions.add_parser("judge", help="has anything changed? A line a scenario, from all runs of the store")
-    judge.add_argument("--experiment", metavar="NAME", action="append", help="report only these (may be repeated)")
+    judge = actions.add_parser(
+        "judge", help="judge all runs of the store: has anything changed? Prints a line for each scenario"
+    )
+    judge.add_argument("--experiment", metavar="NAME", action="append", help="report only this experiment; repeatable")
     add_formats(judge)
-    judge.add_argument("--junit", metavar="FILE", type=Path, help="write JUnit's XML there, too")
-    judge.add_argument("--report", metavar="FILE", type=Path, help="write the history as an HTML page there, too")
+    judge.add_argument("--junit", metavar="FILE", type=Path, help="also write JUnit's XML to this file")
     judge.add_argument(
-        "--include-noisy", action="store_true", help="count runs that only other work on the machine made inconclusive"
+        "--report", metavar="FILE", type=Path, help="also write the history as an HTML page to this file"
+    )
+    judge.add_argument(
+        "--include-noisy",
+        action="store_true",
+        help="also count runs that only other work on the machine made inconclusive",
     )
     judge.epilog = NIGHT_CODES
-    ack = actions.add_parser("ack", help="a change is known: say why; it is the new baseline")
+    ack = actions.add_parser("ack", help="acknowledge a change: it becomes the new baseline")
     ack.add_argument(
-        "series", nargs="+", metavar="SERIES", help="an id that judge prints, EXPERIMENT or EXPERIMENT:METRIC"
+        "series", nargs="+", metavar="SERIES", help="an id that `judge` prints, EXPERIMENT or EXPERIMENT:METRIC"
     )
-    ack.add_argument("--reason", metavar="TEXT", required=True, help="why the change is as it is")
+    ack.add_argument("--reason", metavar="TEXT", required=True, help="why the change is accepted")
     ack.add_argument("--run", metavar="RUN", help="only the change that begins with this run")
-    ack.add_argument("--by", metavar="NAME", help="who says so (default: you)")
-    judge.add_argument("--master", default="local[*]", metavar="URL", help="Spark's master (local[*])")
-    judge.add_argument("--memory", metavar="SIZE", help="the JVM's heap, as Spark writes it (2g)")
+    ack.add_argument("--by", metavar="NAME", help="who says so (default: your user name)")
+    judge.add_argument("--master", default="local[*]", metavar="URL", help="Spark's master (default: local[*])")
+    judge.add_argument("--memory", metavar="SIZE", help="heap of Spark's JVM (default: 2g)")
     return judge, ack, *_configure_policies(actions)
 
 
 NIGHT_CODES = (
-    "exit codes: 0 OK, IMPROVED, LEARNING or MUTED; 1 FAILED, BELOW-FLOOR or REGRESSED;\n"
-    "2 ENV-CHANGED, NO-DATA or NOISY; 1 goes before 2"
+    "Exit codes: 0 OK, IMPROVED, LEARNING or MUTED; 1 FAILED, BELOW-FLOOR or REGRESSED;\n"
+    "2 ENV-CHANGED, NO-DATA or NOISY. 1 goes before 2."
 )
 
 
 def _configure_policies(actions: "argparse._SubParsersAction[Parser]") -> tuple[Parser, Parser]:
-    mute = actions.add_parser("mute", help="series colour no night until a date; without SERIES: what is muted")
-    mute.add_argument("--reason", metavar="TEXT", help="why")
-    mute.add_argument("--until", metavar="WHEN", help="a date, a time, or an age from now, as 2026-12-24 or 14d")
-    mute.add_argument("--by", metavar="NAME", help="who says so (default: you)")
-    floor = actions.add_parser("floor", help="a value beyond this fails the night at once; without SERIES: all floors")
-    floor.add_argument("--never-above", metavar="VALUE", type=float, help="in the measure's unit")
-    floor.add_argument("--never-below", metavar="VALUE", type=float, help="in the measure's unit")
+    mute = actions.add_parser(
+        "mute", help="mute series: they decide no night until a date; without SERIES: list the mutes"
+    )
+    mute.add_argument("--reason", metavar="TEXT", help="why the series is muted")
+    mute.add_argument(
+        "--until", metavar="WHEN", help="a date, a time, or a duration from now, such as 2026-12-24 or 14d"
+    )
+    mute.add_argument("--by", metavar="NAME", help="who says so (default: your user name)")
+    floor = actions.add_parser("floor", help="set a limit that no run may exceed; without SERIES: list the floors")
+    floor.add_argument("--never-above", metavar="VALUE", type=float, help="the highest value, in the measure's unit")
+    floor.add_argument("--never-below", metavar="VALUE", type=float, help="the lowest value, in the measure's unit")
     for parser, what in ((mute, "mute"), (floor, "floor")):
         parser.add_argument(
             "series",
             nargs="*",
             metavar="SERIES",
-            help="EXPERIMENT:METRIC, 'EXPERIMENT NAME=VALUE:METRIC', or an id that judge prints",
+            help="EXPERIMENT:METRIC, 'EXPERIMENT NAME=VALUE:METRIC', or an id that `judge` prints",
         )
         parser.add_argument("--remove", action="store_true", help=f"remove this {what}")
     return mute, floor
 
 
 def _configure_changes(actions: "argparse._SubParsersAction[Parser]") -> None:
-    changes = actions.add_parser("changes", help="the change points of any history: CSV, TSV or JSON files, no store")
+    changes = actions.add_parser("changes", help="find the change points of any history in CSV, TSV or JSON files")
     changes.add_argument(
         "file",
         nargs="+",
@@ -106,14 +120,17 @@ def _configure_changes(actions: "argparse._SubParsersAction[Parser]") -> None:
         type=Path,
         help="CSV or TSV with a header; JSON: numbers, lists by name, or records",
     )
-    changes.add_argument("--time", metavar="COLUMN", help="labels the runs; numbers or ISO dates sort them, too")
-    add_repeatable(changes, "--column", "NAME", "judge this series (may be repeated; default: every column of numbers)")
-    changes.add_argument("--better", choices=("lower", "higher"), help="which way is better, of all series")
-    changes.add_argument("--seed", type=int, default=1, metavar="N", help="draws the shuffles (default: 1)")
-    changes.add_argument("--json", action="store_true", help="JSON on standard output")
+    changes.add_argument(
+        "--time", metavar="COLUMN", help="the column with the runs' labels; numbers and ISO dates also sort the runs"
+    )
+    add_repeatable(changes, "--column", "NAME", "judge only this column (default: every column of numbers); repeatable")
+    changes.add_argument("--better", choices=("lower", "higher"), help="the direction in which all series are better")
+    changes.add_argument("--seed", type=int, default=1, metavar="N", help="seed of the shuffles (default: 1)")
+    changes.add_argument("--json", action="store_true", help="print one JSON document")
     changes.epilog = (
-        "Each file is judged from its first run to its last, as though each had been a night. Exit codes: 0 that was\n"
-        "done, whatever was found (it judges nothing of tonight; `results judge` does); 2 no series has values enough"
+        "Example: `testbed results changes history.csv --time date --better lower`.\n"
+        "The command judges each run of a file in its turn, and nothing of tonight; `results judge` does that.\n"
+        "Exit codes: 0 the files were judged, whatever was found; 2 no series has ten values."
     )
 
 

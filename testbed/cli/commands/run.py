@@ -7,21 +7,30 @@ from testbed.cli.output import timed_progress
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("experiment", help="its name, or a comparison's; `testbed experiments` lists them")
-    add_repeatable(parser, "--set", "NAME=VALUE", "a parameter; may be repeated")
-    parser.add_argument("--profile", default="ci", help="smoke, ci (default) or release")
-    parser.add_argument("--on", metavar="NAME", help="a testbed that is up; left up afterwards")
-    parser.add_argument("--topology", help="a topology to bring up for the run, instead of the experiment's own")
-    parser.add_argument("--kafka", metavar="VERSION", help="run this Kafka: a release, or the path of a build")
+    parser.add_argument(
+        "experiment", metavar="EXPERIMENT", help="an experiment or a comparison; `testbed experiments` lists them"
+    )
+    add_repeatable(parser, "--set", "NAME=VALUE", "a parameter; repeatable")
+    parser.add_argument("--profile", metavar="PROFILE", default="ci", help="smoke, ci or release (default: ci)")
+    parser.add_argument("--on", metavar="NAME", help="a testbed that is up; it stays up")
+    parser.add_argument("--topology", metavar="TOPOLOGY", help="a topology instead of the experiment's own")
+    parser.add_argument(
+        "--kafka", metavar="VERSION", help="a release, a tarball or a build's path (default: the topology's)"
+    )
     add_defects(parser)
     parser.add_argument("--store", metavar="URI", help="the result store (default: under the XDG data folder)")
-    parser.add_argument("--confirm", action="store_true", help="have Spark judge the run again, from the store")
-    parser.add_argument("--json", action="store_true", help="one JSON document on standard output")
+    parser.add_argument("--confirm", action="store_true", help="let Spark judge the run again, from the store")
+    parser.add_argument("--json", action="store_true", help="print one JSON document")
     parser.add_argument("--repeats", type=int, metavar="N", help="of a comparison: runs of each variant")
-    parser.add_argument("--seed", type=int, help="of a comparison: draws the order of the runs (default: 1)")
-    parser.add_argument("--budget", metavar="TIME", help="of a comparison: begin nothing that would not be done in it")
-    parser.add_argument("--resume", metavar="ID", help="go on with an interrupted comparison; repeats nothing")
-    parser.epilog = "exit codes: 0 pass, 1 fail, 2 inconclusive"
+    parser.add_argument(
+        "--seed", metavar="N", type=int, help="of a comparison: seed of the order of the runs (default: 1)"
+    )
+    parser.add_argument("--budget", metavar="TIME", help="of a comparison: begin no run that would end after this time")
+    parser.add_argument("--resume", metavar="ID", help="continue an interrupted comparison; repeats no run")
+    parser.epilog = (
+        "Example: `testbed run kip73-two-node --set rate=5MB/s`.\n"
+        "Exit codes: 0 pass, 1 fail, 2 inconclusive; of a comparison: of the worst run."
+    )
 
 
 def run(args: argparse.Namespace) -> int:

@@ -20,17 +20,22 @@ OF_A_NEW_ONE = ("topology", "seed", "kafka", "out")
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--topology", metavar="NAME", help="a ready topology or a file (default: three-brokers)")
+    parser.add_argument("--topology", metavar="TOPOLOGY", help="a ready topology or a file (default: three-brokers)")
     parser.add_argument("--budget", metavar="TIME", default="2h", help="how long to search (default: 2h)")
-    parser.add_argument("--seed", type=int, metavar="N", help="draws the incidents (default: 1)")
-    parser.add_argument("--kafka", metavar="VERSION", help="a release, or the path of a build")
+    parser.add_argument("--seed", type=int, metavar="N", help="seed of the drawn incidents (default: 1)")
+    parser.add_argument(
+        "--kafka", metavar="VERSION", help="a release, a tarball or a build's path (default: the topology's)"
+    )
     add_defects(parser)
-    parser.add_argument("--out", metavar="FOLDER", type=Path, help="a new folder for the search (default: search-SEED)")
-    parser.add_argument("--resume", metavar="FOLDER", type=Path, help="go on with this search; repeats no try")
-    parser.add_argument("--findings", type=int, metavar="N", help="end after so many found incidents")
-    parser.add_argument("--tries", type=int, metavar="N", help="end after so many drawn incidents")
-    parser.add_argument("--json", action="store_true", help="one JSON document on standard output")
-    parser.epilog = "exit codes: 0 no invariant failed, 1 incidents were found, 2 no try could be judged"
+    parser.add_argument("--out", metavar="DIR", type=Path, help="a new folder for the search (default: search-SEED)")
+    parser.add_argument("--resume", metavar="DIR", type=Path, help="continue this search; repeats no try")
+    parser.add_argument("--findings", type=int, metavar="N", help="end after this number of found incidents")
+    parser.add_argument("--tries", type=int, metavar="N", help="end after this number of drawn incidents")
+    parser.add_argument("--json", action="store_true", help="print one JSON document")
+    parser.epilog = (
+        "Example: `testbed search --topology six-brokers --seed 7 --budget 8h`.\n"
+        "Exit codes: 0 no invariant failed, 1 incidents were found, 2 no try could be judged."
+    )
 
 
 def run(args: argparse.Namespace) -> int:

@@ -1,4 +1,4 @@
-"""Play every defect on real brokers: what is found, and what is not."""
+"""Play every defect on real brokers, and print which ones the criteria find."""
 
 import argparse
 from pathlib import Path
@@ -22,34 +22,40 @@ def configure(parser: argparse.ArgumentParser) -> None:
         parser,
         "--defect",
         "NAME[@HOST,…][:key=value,…]",
-        "only this one (may be repeated; a name alone: each of its sizes; A+B: both at once)",
+        "only this defect; a name alone means each of its sizes, A+B both at once; repeatable",
     )
     parser.add_argument(
         "--by",
         choices=WAYS,
-        help="by one run (default), by the suite brief, by pairs, by nights of brief, or as a qualification's scenario",
+        help="what must find it: one run, suite brief, pairs, nights of brief, or a qualification (default: run)",
     )
-    add_repeatable(parser, "--case", "NAME", "of the suite brief: only this one (may be repeated)")
+    add_repeatable(parser, "--case", "NAME", "of suite brief: only this scenario; repeatable")
     parser.add_argument(
         "--repeats",
         type=int,
         metavar="N",
-        help="plays of each defect (default: 1), pairs (8), nights (3), or runs of each version (3)",
+        help="plays of each defect, pairs, nights, or runs of each version (default: 1, 8, 3, 3)",
     )
     parser.add_argument(
-        "--healthy", type=int, metavar="N", help="plays of healthy brokers for each experiment (default: as --repeats)"
+        "--healthy",
+        type=int,
+        metavar="N",
+        help="plays of healthy brokers for each experiment (default: that of --repeats)",
     )
-    parser.add_argument("--history", type=int, metavar="N", help="of nights: healthy ones before (default: 10)")
-    parser.add_argument("--kafka", metavar="VERSION", help="a release, or the path of a build")
-    parser.add_argument("--seed", type=int, metavar="N", help="draws the order of the runs (default: 1)")
-    parser.add_argument("--budget", metavar="TIME", help="begin nothing that would not be done in this time, as 2h")
-    parser.add_argument("--resume", metavar="ID", help="go on with an interrupted self-test; repeats nothing")
-    parser.add_argument("--store", metavar="URI", help="where its runs go (default: a store of self-tests alone)")
-    parser.add_argument("--out", metavar="FILE.md", type=Path, help="write the table there, as Markdown")
-    parser.add_argument("--json", action="store_true", help="one JSON document on standard output")
+    parser.add_argument("--history", type=int, metavar="N", help="healthy nights before the broken ones (default: 10)")
+    parser.add_argument(
+        "--kafka", metavar="VERSION", help="a release, a tarball or a build's path (default: the topologies')"
+    )
+    parser.add_argument("--seed", type=int, metavar="N", help="seed of the order of the runs (default: 1)")
+    parser.add_argument("--budget", metavar="TIME", help="begin no run that would end after this time, such as 2h")
+    parser.add_argument("--resume", metavar="ID", help="continue an interrupted self-test; repeats no run")
+    parser.add_argument("--store", metavar="URI", help="the store of the runs (default: a store of self-tests alone)")
+    parser.add_argument("--out", metavar="FILE", type=Path, help="also write the table as Markdown to this file")
+    parser.add_argument("--json", action="store_true", help="print one JSON document")
     parser.epilog = (
-        "exit codes: 0 every defect was found and healthy brokers gave no alarm, 1 a defect was missed or there was "
-        "an alarm, 2 it is not known"
+        "Example: `testbed selftest --defect leader-throttle-leak --repeats 5`.\n"
+        "Exit codes: 0 every defect was found and healthy brokers gave no alarm, 1 a defect was missed or there was\n"
+        "an alarm, 2 it is not known."
     )
 
 

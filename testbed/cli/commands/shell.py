@@ -1,4 +1,4 @@
-"""A prompt into a testbed; or a shell on a host."""
+"""Open a prompt into a testbed, or a shell on a host."""
 
 import argparse
 
@@ -9,12 +9,12 @@ from testbed.suggestions import did_you_mean
 
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.usage = "testbed shell [NAME] [HOST]"
-    parser.add_argument("where", nargs="*", help="[NAME] [HOST]; NAME may be left out when one testbed is up")
+    parser.add_argument("where", nargs="*", help="[NAME] [HOST]; the testbed's NAME may be left out when one is up")
     parser.epilog = (
-        "Without HOST: a prompt that knows hosts, links, topics, moves and faults; `help` lists its commands.\n"
+        "Without HOST: a prompt with hosts, links, topics, moves and faults; `help` lists its commands.\n"
         "With HOST: a root shell on that host. One word is a testbed if one has that name, otherwise a host.\n"
-        "Commands may be piped in, too. A script of the prompt ends at its first failure, whose exit code it has;\n"
-        "the exit code of a host's shell is the shell's."
+        "The standard input may be a script. A script of the prompt ends at its first failure.\n"
+        "Exit code: that of the failed line, or of the host's shell."
     )
 
 

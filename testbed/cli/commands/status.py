@@ -1,4 +1,4 @@
-"""What runs on each host, which faults are active, whether the network is as declared."""
+"""Show what runs on each host, the active faults, and where the network differs from its declaration."""
 
 import argparse
 
@@ -7,8 +7,9 @@ from testbed.errors import TestbedError
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("name", help="the testbed")
-    parser.add_argument("--json", action="store_true", help="one JSON document")
+    parser.add_argument("name", help="a testbed")
+    parser.add_argument("--json", action="store_true", help="print one JSON document")
+    parser.epilog = "Exit codes: 0 everything is as declared, 1 something differs."
 
 
 def run(args: argparse.Namespace) -> int:

@@ -1,4 +1,4 @@
-"""Run a suite of experiments through ducktape."""
+"""Run the scenarios of a suite through ducktape."""
 
 import argparse
 from dataclasses import asdict
@@ -14,21 +14,26 @@ if TYPE_CHECKING:
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("suite", nargs="?", help="its name; without one the suites there are, and their cases")
-    parser.add_argument("--profile", default="ci", help="smoke, ci (default) or release")
-    add_repeatable(parser, "--only", "CASE", "this case; may be repeated")
-    parser.add_argument("--kafka", metavar="VERSION", help="run this Kafka: a release, or the path of a build")
+    parser.add_argument("suite", nargs="?", metavar="SUITE", help="the suite (default: list the suites and scenarios)")
+    parser.add_argument("--profile", metavar="PROFILE", default="ci", help="smoke, ci or release (default: ci)")
+    add_repeatable(parser, "--only", "NAME", "only this scenario; repeatable")
+    parser.add_argument(
+        "--kafka", metavar="VERSION", help="a release, a tarball or a build's path (default: the topologies')"
+    )
     parser.add_argument("--store", metavar="URI", help="the result store (default: under the XDG data folder)")
-    parser.add_argument("--out", metavar="DIR", help="report, JUnit file and evidence go here; new or empty")
+    parser.add_argument("--out", metavar="DIR", help="a new or empty folder for report, JUnit file and evidence")
     parser.add_argument(
         "--retry-noisy",
         metavar="N",
         type=int,
         default=0,
-        help="run a case again, N times at most, that only the machine made inconclusive (default 0)",
+        help="repeats of a scenario that only the machine made inconclusive (default: 0)",
     )
-    parser.add_argument("--json", action="store_true", help="one JSON document on standard output")
-    parser.epilog = "exit codes: 0 every case passed, 1 one failed or was not done, 2 one was inconclusive"
+    parser.add_argument("--json", action="store_true", help="print one JSON document")
+    parser.epilog = (
+        "Example: `testbed suite kip73 --profile smoke`.\n"
+        "Exit codes: 0 every scenario passed, 1 one failed or was not done, 2 one was inconclusive."
+    )
 
 
 def run(args: argparse.Namespace) -> int:

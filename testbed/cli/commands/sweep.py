@@ -7,15 +7,18 @@ from testbed.errors import UsageError
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("experiment", nargs="?", help="its name; may be left out with --resume")
-    add_repeatable(parser, "--set", "NAME=VALUE,…", "a parameter's values; each is combined with each of the others")
-    parser.add_argument("--repeats", type=int, metavar="N", help="runs of each combination (default: 1)")
-    parser.add_argument("--topology", help="instead of the experiment's own")
-    parser.add_argument(
-        "--kafka", metavar="VERSION,…", help="run this Kafka release, or each of several with each combination"
+    parser.add_argument("experiment", nargs="?", metavar="EXPERIMENT", help="the experiment; not needed with --resume")
+    add_repeatable(
+        parser, "--set", "NAME=VALUE,…", "values of a parameter, combined with those of the others; repeatable"
     )
+    parser.add_argument("--repeats", type=int, metavar="N", help="runs of each combination (default: 1)")
+    parser.add_argument("--topology", metavar="TOPOLOGY", help="a topology instead of the experiment's own")
+    parser.add_argument("--kafka", metavar="VERSION,…", help="one or several releases, tarballs or builds' paths")
     add_comparison(parser)
-    parser.epilog = "exit codes: 0 every run passed, 1 one failed, 2 one was inconclusive or could not be made"
+    parser.epilog = (
+        "Example: `testbed sweep kip73-two-node --set rate=5MB/s,10MB/s --kafka 3.9.2,4.3.1`.\n"
+        "Exit codes: 0 every run passed, 1 one failed, 2 one was inconclusive or could not be made."
+    )
 
 
 def run(args: argparse.Namespace) -> int:

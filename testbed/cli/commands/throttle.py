@@ -1,4 +1,4 @@
-"""Of any cluster: estimate, watch, status, clear."""
+"""Estimate, watch, show and clear throttles on any cluster."""
 
 import argparse
 import json
@@ -22,31 +22,42 @@ if TYPE_CHECKING:
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
+    parser.epilog = "Example: `testbed throttle estimate --plan plan.json --deadline 2h --bootstrap kafka:9092`."
     actions = parser.add_subparsers(dest="action", required=True, parser_class=Parser)
-    estimate = actions.add_parser("estimate", help="the throttle that a plan needs; exit code 1 when it cannot be met")
-    add_cluster(estimate)
-    estimate.add_argument("--plan", metavar="FILE", type=Path, required=True, help="as for kafka-reassign-partitions")
-    goal = estimate.add_mutually_exclusive_group(required=True)
-    goal.add_argument("--deadline", metavar="TIME", help="to be done in, as 2h")
-    goal.add_argument("--share", metavar="PERCENT", help="of the NIC, as 30%%; needs --nic")
-    goal.add_argument("--rate", metavar="RATE", help="how long with this throttle, as 10MB/s")
-    estimate.add_argument("--nic", metavar="RATE", help="of each broker's NIC, as 1gbit")
-    estimate.add_argument("--measure", metavar="TIME", default="10s", help="how long to watch what is written (10s)")
-    watch = actions.add_parser("watch", help="follow what is being reassigned to its end")
-    add_cluster(watch)
-    watch.add_argument("--auto-raise", metavar="MAX", help="raise the throttle when stuck, up to this, as 50MB/s")
-    watch.add_argument("--patience", metavar="TIME", help="no progress for so long is stuck (60s)")
-    watch.add_argument("--interval", metavar="TIME", default="2s", help="from look to look (2s)")
-    watch.add_argument(
-        "--once", action="store_true", help="read twice, an interval apart, print the second reading, and end"
+    estimate = actions.add_parser(
+        "estimate", help="compute the throttle that a plan needs; exit code 1 when none is enough"
     )
-    status = actions.add_parser("status", help="who is throttled, at which rate, and by which lists")
+    add_cluster(estimate)
+    estimate.add_argument(
+        "--plan", metavar="FILE", type=Path, required=True, help="the plan, as for kafka-reassign-partitions"
+    )
+    goal = estimate.add_mutually_exclusive_group(required=True)
+    goal.add_argument("--deadline", metavar="TIME", help="the time in which the move shall be done, such as 2h")
+    goal.add_argument("--share", metavar="PERCENT", help="the share of each NIC, such as 30%%; needs --nic")
+    goal.add_argument("--rate", metavar="RATE", help="the throttle, such as 10MB/s: how long does the move take?")
+    estimate.add_argument("--nic", metavar="RATE", help="rate of each broker's NIC, such as 1gbit")
+    estimate.add_argument(
+        "--measure", metavar="TIME", default="10s", help="how long to measure what producers write (default: 10s)"
+    )
+    watch = actions.add_parser(
+        "watch", help="follow the running reassignments to their end; exit code 1 when the throttle is too low"
+    )
+    add_cluster(watch)
+    watch.add_argument(
+        "--auto-raise", metavar="MAX", help="raise the throttle of a stuck move up to this, such as 50MB/s"
+    )
+    watch.add_argument(
+        "--patience", metavar="TIME", help="the time without progress after which a move is stuck (default: 60s)"
+    )
+    watch.add_argument("--interval", metavar="TIME", default="2s", help="time between two polls (default: 2s)")
+    watch.add_argument("--once", action="store_true", help="poll twice, print the second poll, and end")
+    status = actions.add_parser("status", help="show the throttle rates of brokers and the lists of topics")
     add_cluster(status)
-    clear = actions.add_parser("clear", help="delete every throttle, also those of other tools")
+    clear = actions.add_parser("clear", help="remove every throttle, also of other tools")
     add_cluster(clear)
-    clear.add_argument("--yes", action="store_true", help="also while something is moving; do not ask")
+    clear.add_argument("--yes", action="store_true", help="do not ask, even while something moves")
     for action in (estimate, watch, status, clear):
-        action.add_argument("--json", action="store_true", help="JSON on standard output; watch: a line for each look")
+        action.add_argument("--json", action="store_true", help="print one JSON document; watch: a line for each poll")
 
 
 def run(args: argparse.Namespace) -> int:

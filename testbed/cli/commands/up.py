@@ -1,4 +1,4 @@
-"""Bring a topology up: shaped, unfenced, serving."""
+"""Bring a topology up: shaped NICs, and brokers that serve."""
 
 import argparse
 
@@ -7,10 +7,15 @@ from testbed.cli.output import timed_progress
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("topology", help="a topology file, or the name of a ready one")
-    parser.add_argument("--name", help="what to call the testbed (default: the topology's name)")
-    parser.add_argument("--kafka", metavar="VERSION", help="run this Kafka on every host: a release or a build's path")
+    parser.add_argument("topology", metavar="TOPOLOGY", help="a topology file, or the name of a ready one")
+    parser.add_argument("--name", metavar="NAME", help="the testbed's name (default: the topology's)")
+    parser.add_argument(
+        "--kafka",
+        metavar="VERSION",
+        help="a release, a tarball or a build's path for every host (default: the topology's)",
+    )
     add_defects(parser)
+    parser.epilog = "Example: `testbed up three-brokers --name mine --kafka 4.2.1`."
 
 
 def run(args: argparse.Namespace) -> int:

@@ -1,4 +1,4 @@
-"""Bring a running testbed to another Kafka, one node after the other."""
+"""Restart a running testbed with another Kafka, one node after the other."""
 
 import argparse
 
@@ -7,11 +7,12 @@ from testbed.cli.output import timed_progress
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("name", help="the testbed")
-    parser.add_argument("--to", metavar="VERSION", required=True, help="a release, or the path of a tarball or folder")
-    parser.add_argument("--hosts", metavar="HOST,…", help="only these (default: all that run Kafka)")
-    parser.add_argument("--finalize", action="store_true", help="switch the new release's features on afterwards")
-    parser.add_argument("--json", action="store_true", help="one JSON document on standard output")
+    parser.add_argument("name", help="a testbed that is up")
+    parser.add_argument("--to", metavar="VERSION", required=True, help="a release, a tarball or a build's path")
+    parser.add_argument("--hosts", metavar="HOST,…", help="only these hosts (default: all that run Kafka)")
+    parser.add_argument("--finalize", action="store_true", help="finalize the new release's features at the end")
+    parser.add_argument("--json", action="store_true", help="print one JSON document")
+    parser.epilog = "Example: `testbed upgrade mine --to 4.3.1 --hosts b2`."
 
 
 def run(args: argparse.Namespace) -> int:

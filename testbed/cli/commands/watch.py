@@ -1,4 +1,4 @@
-"""Rates against quotas, progress, replicas in sync and latency of a testbed, live."""
+"""Show rates against quotas, progress, in-sync replicas and latency of a testbed, live."""
 
 import argparse
 import json
@@ -14,12 +14,14 @@ if TYPE_CHECKING:
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("name", nargs="?", help="the testbed; it may be left out when one is up")
-    parser.add_argument("--for", dest="time", metavar="TIME", help="end after this time, as 30s")
+    parser.add_argument("name", nargs="?", help="a testbed that is up; it may be left out when there is one")
+    parser.add_argument("--for", dest="time", metavar="TIME", help="end after this time, such as 30s")
     form = parser.add_mutually_exclusive_group()
-    form.add_argument("--json", action="store_true", help="one JSON document a second, each in one line")
-    form.add_argument("--web", action="store_true", help="a page for a browser on this machine")
-    parser.add_argument("--port", type=int, default=0, help="with --web: its port (default: a free one)")
+    form.add_argument("--json", action="store_true", help="print one JSON document a second, each in one line")
+    form.add_argument("--web", action="store_true", help="serve a page for a browser on this machine")
+    parser.add_argument(
+        "--port", metavar="N", type=int, default=0, help="with --web: the page's port (default: a free one)"
+    )
     parser.epilog = "The view changes nothing. Without a terminal it prints the table once a second. Ctrl-C ends it."
 
 

@@ -116,7 +116,7 @@ EXPERIMENT = unthrottled_experiment(
     topology="s3",
     automq_topology="automq",
     parameters=parameters(
-        Parameter("read", "300MB", above_zero(parse_size), "what is read from the beginning, and does not move")
+        Parameter("read", "300MB", above_zero(parse_size), "what the consumer reads, from a topic that does not move")
     ),
     layout=layout,
     activities=lambda settings: [ColdConsumer, *handover_timing(settings)],

@@ -43,7 +43,7 @@ EXPERIMENT = throttled_experiment(
     brokers=2,
     parameters=parameters(
         *load(),
-        Parameter("raised", "10MB/s", above_zero(parse_byte_rate), "the throttle once the move is seen to be stuck"),
+        Parameter("raised", "10MB/s", above_zero(parse_byte_rate), "the throttle after the stall"),
         Parameter(
             "patience", "15s", above_zero(parse_duration), "how long the lag may not fall before that is called stuck"
         ),
