@@ -71,18 +71,39 @@ def sync(path: Path) -> None:
 
 
 @contextlib.contextmanager
-def lock(path: Path, *, wait: bool = True) -> Iterator[None]:
-    """Hold the exclusive lock on `path`, which is made when absent, for the block.
+def lock(path: Path, *, wait: bool = True, remove: bool = False) -> Iterator[None]:
+    """Hold the exclusive lock on `path`, which is made when absent, for the block; then remove the file if asked.
 
     Raise BlockingIOError when another process or thread holds it and `wait` is false.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    # A descriptor for each holder: flock() then also separates threads of one process.
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    descriptor = _locked(path, wait=wait)
     try:
-        lock_descriptor(descriptor, wait=wait)
         yield
     finally:
+        try:
+            if remove:  # while it is locked: only the holder removes the file
+                path.unlink(missing_ok=True)
+        finally:
+            os.close(descriptor)
+
+
+def _locked(path: Path, *, wait: bool) -> int:
+    """Return a descriptor of the file at `path`, locked.
+
+    The holder before may have removed the file after it was opened here: a lock on that one excludes no other process.
+    """
+    while True:
+        # A descriptor for each holder: flock() then also separates threads of one process.
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        try:
+            lock_descriptor(descriptor, wait=wait)
+            with contextlib.suppress(FileNotFoundError):
+                if os.path.samestat(os.fstat(descriptor), path.stat()):
+                    return descriptor
+        except BaseException:
+            os.close(descriptor)
+            raise
         os.close(descriptor)
 
 

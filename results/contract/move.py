@@ -48,6 +48,19 @@ class Flow:
 
 
 @dataclass(frozen=True, slots=True)
+class RoundTrip:
+    """The delay that the topology declares from a leader's host to a follower's host and back, in seconds.
+
+    `bytes` is the most that one of the follower's fetchers receives in this time.
+    """
+
+    leader: str
+    follower: str
+    seconds: float
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True)
 class Expected:
     """What the model says that one host's quota has to carry in one direction: bytes that catch up, and the rate
     at which the listed partitions keep being written to meanwhile, times the listed replicas it goes to."""
@@ -77,7 +90,7 @@ class Move:
     `inbound_bytes_per_s` is the highest rate at which any broker was declared to be produced to (KIP-73's
     max(BytesInPerSec)). With `nic_bound` the quota lies above what the NICs carry, on purpose. With `wildcard` the
     throttle lists every replica: what keeps up is recorded by its follower as well. `min_insync` is the listed topics'
-    `min.insync.replicas`.
+    `min.insync.replicas`. `round_trips` has the pairs of hosts between which the topology declares a delay.
     """
 
     quota_bytes_per_s: float
@@ -102,6 +115,7 @@ class Move:
     wildcard: bool = False
     min_insync: int = 1
     batches_s: tuple[float, ...] = ()
+    round_trips: tuple[RoundTrip, ...] = ()
 
     def __post_init__(self) -> None:
         for name in ("quota_bytes_per_s", "response_max_bytes", "window_samples", "sample_s"):

@@ -21,7 +21,7 @@ from results.contract.document import DocumentError, decode, encode
 from results.contract.files import Files
 from results.contract.manifest import FileKind, Manifest
 from results.contract.schema import conform
-from results.contract.tables import COMPRESSION, RUN_ID, check_size
+from results.contract.tables import COMPRESSION, RUN_ID, USE_THREADS, check_size
 from results.contract.untrusted import parse_json
 
 INDEX = "index/index.json"
@@ -180,9 +180,9 @@ class Catalogue:
         return located(manifest, pack)
 
     def _read_texts(self, path: str) -> pa.Table:
-        with pq.ParquetFile(BytesIO(self.files.read(path)), page_checksum_verification=True) as file:
+        with pq.ParquetFile(pa.BufferReader(self.files.read(path)), page_checksum_verification=True) as file:
             check_size(file.metadata, range(file.num_row_groups), path)
-            return file.read()
+            return file.read(use_threads=USE_THREADS)
 
     def rows(self, path: str, run_id: str, columns: Sequence[str]) -> pa.Table | None:
         """Return some columns of a run's rows of a pack's file; None when it has no rows there.
@@ -201,7 +201,7 @@ class Catalogue:
             check_size(footer, [groups[run_id]], path)
             file = pq.ParquetFile(source, metadata=footer, pre_buffer=True, page_checksum_verification=True)
             # A column that the file lacks is no error: it was written before there was one.
-            return file.read_row_group(groups[run_id], columns=[RUN_ID.name, *columns])
+            return file.read_row_group(groups[run_id], columns=[RUN_ID.name, *columns], use_threads=USE_THREADS)
 
     def put_pack(self, pack: Pack, tables: Mapping[str, "PackTable"], texts: Mapping[str, str]) -> None:
         """Write a pack's files, the manifests last; no index names it yet."""

@@ -25,6 +25,11 @@ def stored_form(run_id: str, table: pa.Table) -> pa.Table:
     return table.add_column(0, RUN_ID, pa.repeat(run_id, table.num_rows)).combine_chunks()
 
 
+USE_THREADS = False
+"""A thread of Arrow's that holds a Python object when Python ends waits for the GIL. Python then ends that thread, and
+C++ ends the process: *terminate called without an active exception*. So files are read in the calling thread."""
+
+
 def to_parquet(run_id: str, table: pa.Table) -> bytes:
     """Return a file of one run, a single row group."""
     sink = io.BytesIO()
@@ -40,9 +45,9 @@ def from_parquet(
     Raise TableError when it is no such file.
     """
     try:
-        with pq.ParquetFile(io.BytesIO(data)) as file:
+        with pq.ParquetFile(pa.BufferReader(data)) as file:
             check_size(file.metadata, range(file.num_row_groups), what)
-            table = file.read(columns=None if columns is None else [RUN_ID.name, *columns])
+            table = file.read(columns=None if columns is None else [RUN_ID.name, *columns], use_threads=USE_THREADS)
             table.validate(full=True)
     except TableError:
         raise

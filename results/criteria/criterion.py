@@ -110,6 +110,9 @@ class Criterion(Generic[M]):
     excuse what Kafka itself makes busy. Empty: every precondition leaves every finding open."""
     holds_anyway: Callable[[RunView, Sequence[Finding]], Sequence[Finding | None]] = _nothing
     """For each finding, in order: what holds although these preconditions do not, or None. Empty: nothing does."""
+    spared: Callable[[RunView], Iterable[Finding]] | None = None
+    """The findings as if the time had not passed in which the machine was unfit (`RunView.unfit`). None: what is judged
+    is no wait of some seconds. A failure by that time alone is left open."""
     skips: Callable[[RunView], str | None] = _never
     """Why nothing can be said of a run although it has what the criterion needs; None when something can."""
 

@@ -60,13 +60,13 @@ class MoveDone(TimelineExpectation):
             if event["name"] in requested and event["us"] >= requested[event["name"]]
         }
         missing = ", ".join(sorted(requested.keys() - done.keys()))
-        watched_s = (run.ended_us - since_us) / US
+        watched_s = run.lasted_s(since_us, run.ended_us)
         if missing and watched_s < self.within:
             why = f"{missing} not done, but watched for only {watched_s:.1f} s"
             return self.found("inconclusive", why, "not done")
         if missing:
             return self.found("fail", f"{missing} not done after {watched_s:.1f} s", "not done")
-        took_s = round((max(done.values()) - since_us) / US, 3)
+        took_s = round(run.lasted_s(since_us, max(done.values())), 3)
         why = f"{', '.join(sorted(requested))} done {took_s:.1f} s after the entry"
         return self.found("pass" if took_s <= self.within else "fail", why, took_s)
 
@@ -97,11 +97,11 @@ class ReassignmentCompleted(TimelineExpectation):
             return self.found("inconclusive", gap)
         if not listed.any():
             return self.found("inconclusive", "no poll saw the reassignment listed")
-        watched_s = (run.ended_us - since_us) / US
+        watched_s = run.lasted_s(since_us, run.ended_us)
         if listed[-1]:
             why = f"{polls.value[-1]:g} partitions still listed after {watched_s:.1f} s"
             return self.found("fail" if watched_s >= self.within else "inconclusive", why, "listed")
-        took_s = round((int(polls.t[np.flatnonzero(listed)[-1] + 1]) - since_us) / US, 3)
+        took_s = round(run.lasted_s(since_us, int(polls.t[np.flatnonzero(listed)[-1] + 1])), 3)
         why = f"none listed {took_s:.1f} s after the entry"
         return self.found("pass" if took_s <= self.within else "fail", why, took_s)
 

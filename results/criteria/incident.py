@@ -13,7 +13,7 @@ from results.contract.manifest import Manifest
 from results.contract.verdict import Finding
 from results.criteria.catalogue.clock_steady import clocks, judge_clocks
 from results.criteria.catalogue.clocks_agree import judge_agreement
-from results.criteria.catalogue.logs_clean import judge_logs
+from results.criteria.catalogue.logs_clean import certain, judge_logs, without_slow_events
 from results.criteria.catalogue.machine_load import machine_idle
 from results.criteria.catalogue.nic_measured import nics_as_declared
 from results.criteria.catalogue.nic_unchanged import nics_unchanged
@@ -23,6 +23,7 @@ from results.criteria.findings import finding, not_judged
 from results.criteria.quantities import QUOTA_WINDOW_S, US
 from results.criteria.replayed_run import ReplayedRun
 from results.criteria.timeline_expectation import TimelineExpectation
+from results.criteria.unfit import left_open, with_unfit_load
 
 LATE_S = 0.1
 """An entry with a fixed time that acts later than this did not happen as the file says."""
@@ -68,7 +69,9 @@ def _judge_replay(run: ReplayedRun, record: IncidentRecord) -> tuple[Finding, ..
         needed = (conditions if expectation.shaped else machine) if expectation.timed else []
         unsound = [each for each in needed if each.verdict == "inconclusive"]
         expected.append(not_judged(judged, unsound) if unsound else judged)
-    logs = judge_logs(run.manifest.facts.logs, list(record.brokers))
+    logs = _judged_logs(run, record, [each for each in machine if each.verdict == "inconclusive"])
+    if run.unfit:
+        conditions = with_unfit_load(conditions, [*expected, *logs], run.unfit.finding(run.started_us))
     return (timeline, *expected, *logs, *conditions)
 
 
@@ -114,6 +117,27 @@ def deviation(record: IncidentRecord, criteria: Sequence[Finding]) -> str | None
     return "; ".join(found) or None
 
 
+def _judged_logs(run: ReplayedRun, record: IncidentRecord, unsound: list[Finding]) -> list[Finding]:
+    """Return `logs-clean` of each host; what a machine that was not as it should be may have caused is left open."""
+    logs, brokers = run.manifest.facts.logs, list(record.brokers)
+    found = judge_logs(logs, brokers)
+    if unsound:
+        known = certain(logs, brokers, unsound)
+        return [sure or not_judged(each, unsound) for each, sure in zip(found, known, strict=True)]
+    if run.unfit:
+        return left_open(found, judge_logs(without_slow_events(logs, run.unfit), brokers), run.unfit, run.started_us)
+    return found
+
+
+def _judged(expectation: TimelineExpectation, run: ReplayedRun, since_us: int) -> Finding:
+    """Return the finding; one that fails by the time alone in which the machine was unfit is left open."""
+    found = expectation.judge(run, since_us)
+    if not expectation.timed or found.verdict != "fail" or not run.unfit:
+        return found
+    (judged,) = left_open([found], [expectation.judge(run.sparing(), since_us)], run.unfit, run.started_us)
+    return judged
+
+
 def _expected(run: ReplayedRun, record: IncidentRecord) -> list[tuple[TimelineExpectation, Finding]]:
     acted = {event["name"]: event["detail"]["actual_s"] for event in run.events("incident.entry")}
     found = []
@@ -123,7 +147,7 @@ def _expected(run: ReplayedRun, record: IncidentRecord) -> list[tuple[TimelineEx
             expectation = EXPECTATIONS[key].model_validate(parameters)
             if entry.name in acted:
                 since_us = run.started_us + round(acted[entry.name] * US)
-                found.append((expectation, expectation.judge(run, since_us)))
+                found.append((expectation, _judged(expectation, run, since_us)))
             else:
                 why = f"{entry.name} never acted: its trigger did not come"
                 missing = expectation.found("inconclusive", why, series=("incident.entry",))

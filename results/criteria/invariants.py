@@ -115,7 +115,8 @@ class MinIsrEnforced(TimelineExpectation):
         for trace in traces(run):
             least = run.least_in_sync(trace.topic)
             for state, until_us in trace.spans(run.ended_us):
-                begin_us, end_us = max(state.us, run.started_us) + round(APPLIED_S * US), min(until_us, run.ended_us)
+                begin_us = run.spares.later(max(state.us, run.started_us), APPLIED_S)
+                end_us = min(until_us, run.ended_us)
                 if not 0 < len(state.isr) < least or state.leader not in hosts or end_us <= begin_us:
                     continue
                 if any(_hides(each, state.leader, begin_us, end_us) for each in known):

@@ -22,6 +22,7 @@ from results.criteria.measures import MoveMeasures
 from results.criteria.run_view import RunView
 from results.criteria.series import RunSeries
 from results.criteria.standstill import METRICS, jvm_measures
+from results.criteria.unfit import left_open, with_unfit_load
 
 MACHINE_CRITERIA = (
     "nic-measured",
@@ -117,11 +118,15 @@ def judge(manifest: Manifest, samples: Any, events: Any) -> Judgement:
         if criterion.section != PRECONDITIONS and criterion.needs(run) and criterion.skips(run) is None
         for finding in _findings(criterion, run, shaky)
     ]
+    if run.unfit:
+        preconditions = with_unfit_load(preconditions, found, run.unfit.finding(measures.started_us or 0))
     return Judgement((*found, *preconditions), measures)
 
 
 def _findings(criterion: Criterion[Any], run: RunView, shaky: Sequence[Finding]) -> list[Finding]:
     found = criterion.findings(run)
+    if criterion.spared is not None and run.unfit and not shaky:
+        return left_open(found, criterion.spared(run), run.unfit, run.measures.started_us or 0)
     if not shaky or not criterion.rests_on_preconditions:
         return found
     if criterion.excused_by:

@@ -9,6 +9,7 @@ from results.contract.verdict import Direction
 from results.criteria.findings import gap_text
 from results.criteria.measures import HostRates, MoveMeasures, PhaseMeasures
 from results.criteria.model import allowed, bottlenecks, bound_of, long_bound
+from results.criteria.pace import slower_than_quota
 from results.criteria.quantities import READING_S, at, rate, size
 
 BACKOFF_S = 1.0
@@ -44,6 +45,10 @@ class PhaseDirection:
     def begins(self) -> bool:
         """Return whether the phase begins with the move: its sensors have recorded nothing before."""
         return self.phase.begin_s == 0
+
+    def slower_than_quota(self, move: Move) -> str:
+        """Return why the declared delays keep the rate below the quota; empty where they do not."""
+        return slower_than_quota(move, self.rates.host, self.rates.direction, self.quota)
 
     def long_bound(self, move: Move) -> float | None:
         """Return most bytes of the whole phase; None when its time or its fetchers are not known."""

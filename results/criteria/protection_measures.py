@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 from results.criteria.measures import KINDS, P99_BACK, P99_WINDOW_S, PARTS, ClientKind, ClientView, Part
 from results.criteria.quantities import DRIVER, US
 from results.criteria.series import Floats, Micros, RunSeries
+from results.criteria.unfit import ALWAYS_FIT, UnfitTime
 
 COUNTED: dict[ClientKind, str] = {"produce": "client.produce.acked", "consume": "client.consume.records"}
 QUANTILES = (0.5, 0.99, 0.999)
@@ -149,24 +150,28 @@ class ClientProtection:
     back_arriving: Lateness | None = None
 
 
-def measure_protection(run: RunSeries, window_s: float) -> tuple[ClientProtection, ...]:
-    """Return each producer's lateness; empty when no move was seen to start, or nothing was acknowledged."""
+def measure_protection(run: RunSeries, window_s: float, unfit: UnfitTime = ALWAYS_FIT) -> tuple[ClientProtection, ...]:
+    """Return each producer's lateness; empty when no move was seen to start, or nothing was acknowledged.
+
+    From the start of the move on `unfit` time is no part of a wait.
+    """
     started = run.event_us("move.started")
     if started is None:
         return ()
     clients = sorted(set(run.of_metric("client.produce.latency")["host"].to_pylist()))
-    return tuple(_Acknowledgements(run, client, started).measure(window_s) for client in clients)
+    return tuple(_Acknowledgements(run, client, started, unfit).measure(window_s) for client in clients)
 
 
 class _Acknowledgements:
     """One producer's latencies: bucket and count of each sample, by the end of the second in which records were due."""
 
-    def __init__(self, run: RunSeries, client: str, started: int) -> None:
+    def __init__(self, run: RunSeries, client: str, started: int, unfit: UnfitTime) -> None:
         self.run, self.client, self.started = run, client, started
         table = run.of_metric("client.produce.latency")
         rows = table.filter(pc.equal(table["host"], client))
         self.due: Micros = rows["us"].to_numpy()
-        self.bucket = bucket_us(rows)
+        waits = bucket_us(rows)
+        self.bucket = np.where(self.due > started, unfit.spare(self.due - US, waits), waits)
         self.count: Floats = rows["value"].to_numpy()
         self.seconds: Micros = np.unique(self.due)
 

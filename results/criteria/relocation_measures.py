@@ -27,6 +27,7 @@ from results.criteria.measures import (
 from results.criteria.protection_measures import bucket_quantile, bucket_us, calm_us, measure_clients
 from results.criteria.quantities import GAP_S, QUOTA_WINDOW_S, US
 from results.criteria.series import RunSeries, Series
+from results.criteria.unfit import ALWAYS_FIT, UnfitTime
 from results.criteria.windows import counted, counted_between, longest_gap_s
 
 REQUESTS, DEVICE_READ = "s3.requests", "io.read_bytes"
@@ -35,8 +36,11 @@ WRITTEN_S = 1.0
 NOTHING = RelocationMeasures((), None, None, None, None, None)
 
 
-def measure_relocation(manifest: Manifest, run: RunSeries) -> MoveMeasures:
-    """Return all measures of the run. Raise ValueError when its manifest has no relocation."""
+def measure_relocation(manifest: Manifest, run: RunSeries, unfit: UnfitTime = ALWAYS_FIT) -> MoveMeasures:
+    """Return all measures of the run. Raise ValueError when its manifest has no relocation.
+
+    After the move `unfit` time is no part of a wait.
+    """
     if manifest.relocation is None:
         raise ValueError(f"run {manifest.run_id}: its manifest has no relocation to measure")
     asked = manifest.relocation
@@ -52,19 +56,19 @@ def measure_relocation(manifest: Manifest, run: RunSeries) -> MoveMeasures:
         load=machine_load(run, started, until, QUOTA_WINDOW_S),
         clients=measure_clients(run, started, done),
         burden=Burden(most_in_flight(run, started, until), uses, None, None),
-        relocation=_relocated(run, manifest, asked, calm, started, until),
+        relocation=_relocated(run, manifest, asked, calm, started, until, unfit),
     )
 
 
 def _relocated(
-    run: RunSeries, manifest: Manifest, asked: Relocation, calm: int, started: int, until: int
+    run: RunSeries, manifest: Manifest, asked: Relocation, calm: int, started: int, until: int, unfit: UnfitTime
 ) -> RelocationMeasures:
     requests, gap_s = _requests(run, asked, started, until)
     cold = run.event_us("cold.started"), run.event_us("cold.done")
     longest_us = _longest_ack(run.of_metric("client.produce.latency"), started, until)
     settled_s = (until - started + (longest_us or 0.0)) / US
     latency = run.of_metric("client.produce.latency")
-    p99 = _p99(latency, calm, started, settled_s, _asked_us(asked) or started)
+    p99 = _p99(latency, calm, started, settled_s, _asked_us(asked) or started, unfit)
     return RelocationMeasures(
         nics=tuple(
             _nic(run, manifest, host, way, calm, started, until)
@@ -161,16 +165,17 @@ def _asked_us(asked: Relocation) -> int | None:
     return member.asked_us if member is not None and member.change == "joined" else None
 
 
-def _p99(latency: pa.Table, calm: int, started: int, settled_s: float, asked_us: int) -> _Quantiles:
+def _p99(latency: pa.Table, calm: int, started: int, settled_s: float, asked_us: int, unfit: UnfitTime) -> _Quantiles:
     """Compare windows of acknowledgements before the move and after it; none was due before `settled_s` any more.
 
-    A window before the move ends before `asked_us`.
+    A window before the move ends before `asked_us`. Of the waits after the move `unfit` time is no part.
     """
     rows = latency.filter(pc.greater_equal(latency["us"], calm + US))
     if rows.num_rows == 0:
         return _Quantiles()
-    second = (rows["us"].to_numpy() - started) // US
-    bucket, count = bucket_us(rows), rows["value"].to_numpy()
+    due, waits, count = rows["us"].to_numpy(), bucket_us(rows), rows["value"].to_numpy()
+    second = (due - started) // US
+    bucket = np.where(due > started, unfit.spare(due - US, waits), waits)
     first, last = int(np.min(second)), int(np.max(second))
     found = {
         end: bucket_quantile(bucket[inside], count[inside], 0.99)

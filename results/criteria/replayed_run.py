@@ -1,5 +1,6 @@
 """A replayed incident as it lies in a store: its samples and events on the timeline's own time."""
 
+import copy
 import json
 from collections.abc import Iterator, Mapping
 from functools import cached_property
@@ -13,6 +14,7 @@ from results.contract.manifest import Manifest
 from results.contract.schema import EVENTS, conform
 from results.criteria.quantities import GAP_S, US
 from results.criteria.series import Floats, Micros, RunSeries, Series
+from results.criteria.unfit import ALWAYS_FIT, UnfitTime, unfit_time
 from results.criteria.windows import longest_gap_s
 
 
@@ -22,12 +24,29 @@ class ReplayedRun:
     def __init__(self, manifest: Manifest, samples: Any, events: Any) -> None:
         self.manifest = manifest
         self.series = RunSeries(samples, events)
+        self.spares = ALWAYS_FIT
+        """The time that is no part of a wait."""
         self._events = conform(events, EVENTS, "events")
         started, ended = self.events("incident.started"), self.events("incident.ended")
         if not started or not ended:
             raise ValueError(f"run {manifest.run_id}: its events have no beginning and end of a timeline")
         self.started_us: int = started[0]["us"]
         self.ended_us: int = ended[-1]["us"]
+
+    @cached_property
+    def unfit(self) -> UnfitTime:
+        """Return when the machine was unfit during the timeline, and brokers were not the cause."""
+        return unfit_time(self.series, self.manifest.machine.cores).between(self.started_us, self.ended_us)
+
+    def sparing(self) -> "ReplayedRun":
+        """Return the run as if the time had not passed in which the machine was unfit."""
+        spared = copy.copy(self)
+        spared.spares = self.unfit
+        return spared
+
+    def lasted_s(self, begin_us: int, end_us: int) -> float:
+        """Return the time from one instant to another, as far as it counts."""
+        return (end_us - begin_us) / US - self.spares.seconds(begin_us, end_us)
 
     @cached_property
     def _by_kind(self) -> Mapping[str, list[dict[str, Any]]]:
@@ -103,6 +122,10 @@ class ReplayedRun:
 
         The producer counts the records of a second in buckets. Runs of an earlier version have a sample each.
         """
+        due, latency_s = self._waits()
+        return due, self.spares.spare(due, latency_s * US) / US if self.spares else latency_s
+
+    def _waits(self) -> tuple[Micros, Floats]:
         single = self.series.of_metric("load.latency")
         if len(single):
             return single["us"].to_numpy(), single["value"].to_numpy()

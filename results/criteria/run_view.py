@@ -12,6 +12,7 @@ from results.criteria.move_measures import measure_move
 from results.criteria.relocation_measures import measure_relocation
 from results.criteria.series import RunSeries
 from results.criteria.step_measures import measure_steps
+from results.criteria.unfit import UnfitTime, unfit_time
 
 MODES = ("batched", "incremental")
 """What `mode` is of a move that is carried out in steps."""
@@ -35,6 +36,12 @@ class RunView:
     def series(self) -> RunSeries:
         """Return the samples and events by metric and host."""
         return RunSeries(self._samples, self._events)
+
+    @cached_property
+    def unfit(self) -> UnfitTime:
+        """Return when the machine was unfit from the move on, and brokers were not the cause."""
+        spans = unfit_time(self.series, self.manifest.machine.cores)
+        return spans.between(self.measures.started_us or 0, self.series.last_us() or 0)
 
     @cached_property
     def measures(self) -> MoveMeasures:

@@ -1,6 +1,5 @@
 """What the runs of some scenarios came to before tonight, for a runner that asks whether tonight's run is like them."""
 
-import io
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
@@ -11,6 +10,7 @@ import pyarrow.parquet as pq
 
 from results.contract.aliases import measure_name
 from results.contract.store import Store
+from results.contract.tables import USE_THREADS
 from results.nights import values_table
 from results.series.block import MOST_RUNS
 from results.series.calculator import FEWEST_RUNS_TO_JUDGE
@@ -33,7 +33,8 @@ def _earlier_values(store: Store, scenarios: Collection[str], before: datetime) 
     columns = ["scenario", "environment", "metric", "at", "run_id", "value", "noisy"]
     rows: dict[tuple[str, str], dict[str, tuple[datetime, str, float]]] = defaultdict(dict)
     for path in values_table.whole(store) if scenarios else ():
-        table = pq.read_table(io.BytesIO(store.files.read(path)), filters=wanted)
+        source = pa.BufferReader(store.files.read(path))
+        table = pq.read_table(source, filters=wanted, use_threads=USE_THREADS)
         for row in values_table.of_today(table).select(columns).to_pylist():
             if row["value"] is not None and not row["noisy"]:
                 own = rows[row["scenario"], measure_name(row["metric"])]

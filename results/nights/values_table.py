@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 
 from results.contract.aliases import VALUES_COLUMNS
 from results.contract.store import Store, StoreError
-from results.contract.tables import COMPRESSION
+from results.contract.tables import COMPRESSION, USE_THREADS
 from results.nights.values import VALUES
 
 T = TypeVar("T")
@@ -53,7 +53,7 @@ def read(store: Store, path: str) -> pa.Table:
     data = store.files.read(path)
     if not _whole(path, data):
         raise StoreError(f"{store.location}/{path} is damaged: its bytes are not those of its name")
-    return of_today(pq.read_table(io.BytesIO(data)))
+    return of_today(pq.read_table(pa.BufferReader(data), use_threads=USE_THREADS))
 
 
 def of_today(table: pa.Table) -> pa.Table:

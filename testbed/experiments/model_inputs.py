@@ -2,9 +2,11 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 
+from results.contract.move import RoundTrip
 from results.contract.schema import Event, Sample
 from testbed.experiments.layout import Layout
 from testbed.kafka.types import TopicPartition
+from testbed.probes.brokers import sampled_nic
 from testbed.throttle.duration import Share
 from testbed.throttle.quota_window import (
     BURST_BYTES_PER_S,
@@ -13,6 +15,8 @@ from testbed.throttle.quota_window import (
     seconds_changing,
     seconds_in_bursts,
 )
+from testbed.topology.links import Link
+from testbed.topology.model import Topology
 
 _US = 1e6
 
@@ -93,6 +97,36 @@ def predicted_seconds(
         at = sent_at(layout, hosts[share.broker], share, throttle)
         found.append(share.seconds(throttle) if at is None else seconds_in_bursts(share, throttle, at, window.period_s))
     return max(found)
+
+
+SOCKET_HOLDS = 2
+"""The kernel makes a socket's buffer twice as large as it is asked to."""
+
+
+def round_trips(
+    topology: Topology, layout: Layout, response_max_bytes: int, buffers: Mapping[str, int]
+) -> tuple[RoundTrip, ...]:
+    """Return the round trips of throttled copies between hosts for which the topology declares a delay.
+
+    `buffers` has the bytes of the sockets with which followers fetch, where they are not the kernel's choice.
+    """
+    pairs = {(group.leader, follower) for group in layout.throttled for follower in group.adding}
+    found = []
+    for leader, follower in sorted(pairs):
+        seconds = round_trip_s(topology, leader, follower)
+        if seconds > 0:
+            held = SOCKET_HOLDS * buffers.get(follower, response_max_bytes)
+            found.append(RoundTrip(leader, follower, seconds, min(response_max_bytes, held)))
+    return tuple(found)
+
+
+def round_trip_s(topology: Topology, one: str, other: str) -> float:
+    """Return the delay of a frame from one host to another and of one back, as declared: of NICs and of uplinks."""
+    hosts = topology.host(one), topology.host(other)
+    links: list[Link] = [sampled_nic(host) for host in hosts]
+    if hosts[0].rack != hosts[1].rack:
+        links += [topology.uplinks[host.rack] for host in hosts if host.rack in topology.uplinks]
+    return sum(side.impairment.delay_us for link in links for side in link.sides) / _US
 
 
 def conversion_factor(

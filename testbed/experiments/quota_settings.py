@@ -11,8 +11,15 @@ from testbed.topology.model import Topology
 
 FETCHERS = "num.replica.fetchers"
 RESPONSE = "replica.fetch.response.max.bytes"
+BUFFER = "replica.socket.receive.buffer.bytes"
 SAMPLES, SAMPLE = "replication.quota.window.num", "replication.quota.window.size.seconds"
-DEFAULTS: Mapping[str, int] = {FETCHERS: 1, RESPONSE: 10_485_760, SAMPLES: WINDOW_SAMPLES, SAMPLE: SAMPLE_S}
+DEFAULTS: Mapping[str, int] = {
+    FETCHERS: 1,
+    RESPONSE: 10_485_760,
+    BUFFER: 65_536,
+    SAMPLES: WINDOW_SAMPLES,
+    SAMPLE: SAMPLE_S,
+}
 """Kafka's defaults."""
 COMMON: Mapping[str, str] = {
     RESPONSE: "the bound of a window has one response of each fetcher",
@@ -26,9 +33,13 @@ Values = Mapping[str, Mapping[str, str]]
 
 @dataclass(frozen=True, slots=True)
 class QuotaSettings:
-    """The fetchers of each host as a follower, and what all brokers have alike."""
+    """The fetchers of each host as a follower, and what all brokers have alike.
+
+    `buffers` has the bytes of the socket with which each host fetches; a host without an entry has the kernel's.
+    """
 
     fetchers: Mapping[str, int]
+    buffers: Mapping[str, int]
     response_max_bytes: int
     window: WindowSettings
 
@@ -47,6 +58,7 @@ def quota_settings(values: Values) -> QuotaSettings:
     common = found[first]
     return QuotaSettings(
         {host: each[FETCHERS] for host, each in found.items()},
+        {host: each[BUFFER] for host, each in found.items() if each[BUFFER] > 0},
         common[RESPONSE],
         WindowSettings(common[SAMPLES], float(common[SAMPLE])),
     )
@@ -66,6 +78,9 @@ def _numbers(host: str, given: Mapping[str, str]) -> dict[str, int]:
     found = dict(DEFAULTS)
     for key, text in given.items():
         if key in DEFAULTS:
+            if (key, text) == (BUFFER, "-1"):
+                found[key] = -1
+                continue
             if not text.isdecimal() or int(text) < 1:
                 raise UsageError(f"{host}: {key} is {text!r}; it must be a whole number above 0")
             found[key] = int(text)

@@ -30,7 +30,7 @@ from testbed.experiments.experiment import (
 from testbed.experiments.layout import RECORD_BYTES, Layout, carried, expected, fetchers, kip73_estimate, most_replicas
 from testbed.experiments.load_shape import load_shape, shape_parameters, with_shape
 from testbed.experiments.mid_move_actions import MidMoveAction
-from testbed.experiments.model_inputs import inbound_rates, instant, predicted_seconds, throttles
+from testbed.experiments.model_inputs import inbound_rates, instant, predicted_seconds, round_trips, throttles
 from testbed.experiments.move_driver import UNTHROTTLED_LOOK_S
 from testbed.experiments.move_environment import MoveEnvironment, MoveSetup
 from testbed.experiments.quota_settings import QuotaSettings, declared, in_force, quota_settings
@@ -398,4 +398,5 @@ def _move_record(run: ReassignmentRun, sizes: LogSizes, factor: float | None, qu
         wildcard=layout.wildcard,
         min_insync=layout.min_insync,
         batches_s=() if why else model.batches_s(sizes, in_turn),
+        round_trips=round_trips(run.testbed.topology, layout, quota.response_max_bytes, quota.buffers),
     )

@@ -148,8 +148,8 @@ class Faults:
         before = [entry for entry in entries if not entry.fault.asks_brokers]
         healed = _heal_each(self._testbed, before, problems)
         mine = {entry.id for entry in entries}
-        # A fault whose earlier heal failed hinders all the same.
-        if before and not any(each.fault.hinders and each.id not in mine for each in self.list()):
+        # A fault whose earlier heal failed hinders all the same. An operator may restart a broker that is to be asked.
+        if entries and not any(each.fault.hinders and each.id not in mine for each in self.list()):
             try:
                 self._testbed.wait_serving(timeout_s=SERVING_S)
             except TestbedError as error:

@@ -75,6 +75,9 @@ class UplinkFault(NetworkFault):
     def check(self, topology: Topology) -> None:
         """See `Fault.check`."""
         known_rack(topology, self.rack)
+        _racks_end, cores_end = uplink(topology, self.rack)
+        if not topology.exists and cores_end not in fabric_devices(topology):
+            raise UsageError(f"rack {self.rack} has hosts on several machines: it has no single uplink")
 
 
 @dataclass(frozen=True, slots=True)

@@ -104,13 +104,19 @@ def look(daemon: Daemon) -> ProcessState | None:
 
 
 def require_running(testbed: Testbed, host: str) -> ProcessState:
-    """Return the process of `host`. Raise `TestbedError` when it does not run, or is paused."""
-    seen = look(testbed.node(host))
+    """Return the process of `host`. Raise `TestbedError` when it does not run, or is paused and not just stalled."""
+    node = testbed.node(host)
+    seen = look(node)
     if seen is None:
         raise TestbedError(f"Kafka on {host} does not run{_because(testbed, host)}")
-    if seen.paused:
+    if seen.paused and not _stalled(node):
         raise TestbedError(f"Kafka on {host} is paused{_because(testbed, host)}")
     return seen
+
+
+def _stalled(node: Daemon) -> bool:
+    """Return whether Kafka is stopped and continued again and again: a stop that is seen now ends by itself."""
+    return pulses(node, PID_FILE, None).pid() is not None
 
 
 def _because(testbed: Testbed, host: str) -> str:
@@ -151,7 +157,7 @@ def stop_kafka(testbed: Testbed, host: str) -> None:
     """Stop Kafka, if its process exists."""
     node = testbed.node(host)
     seen = look(node)
-    if seen is not None and seen.paused:
+    if seen is not None and seen.paused and not _stalled(node):
         node.kill()  # a frozen process does not handle a request to end
     elif seen is not None:
         node.stop(timeout_s=STOP_S)

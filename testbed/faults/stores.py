@@ -74,19 +74,25 @@ class StoreFault(HostFault):
         settle(testbed, self.host)
 
     def heal(self, testbed: Testbed) -> None:
-        """See `Fault.heal`: the server runs again, and is ready unless another fault prevents it."""
+        """See `Fault.heal`: the server runs again, and is ready unless another fault prevents it.
+
+        Of several servers each then serves what came without this one. The server's own report that it is ready does
+        not prove this: with its own drives alone it answers that there is no such object.
+        """
+        store, last = testbed.objectstore, not active(testbed.name, StoreFault)
+        marked = last and store.mark(without=self.host)
         super().heal(testbed)
-        if not active(testbed.name, StoreFault):
-            testbed.objectstore.wait_ready(timeout_s=READY_S)
-            if self.fills or self.offline:
-                # The server checks its drives once a second.
-                wait_for(
-                    testbed.objectstore.refusal,
-                    lambda why: not why,
-                    timeout_s=READY_S,
-                    interval_s=0.2,
-                    what=f"the object store to take an object after {self.kind}",
-                )
+        if not last:
+            return
+        store.wait_ready(timeout_s=READY_S)
+        if marked:
+            what = f"each server of the object store to serve an object that came without {self.host}"
+            wait_for(store.unmarked, lambda found: not found, READY_S, 0.2, what)
+            store.remove_mark()
+        if self.fills or self.offline:
+            # The server checks its drives once a second.
+            what = f"the object store to take an object after {self.kind}"
+            wait_for(store.refusal, lambda why: not why, READY_S, 0.2, what)
 
 
 def require_running(testbed: Testbed, host: str) -> ProcessState:

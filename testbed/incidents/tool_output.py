@@ -65,7 +65,7 @@ class DescribedPartition:
         cls, tp: TopicPartition, replicas: tuple[int, ...], running: Reassignment | None, place: SourceLine
     ) -> "DescribedPartition":
         """Return the description of a partition of which neither the leader nor the ISR is known."""
-        return cls(PartitionState(tp, None, 0, replicas, (), ()), running, place)
+        return cls(PartitionState(tp, None, 0, replicas, ()), running, place)
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,7 +182,7 @@ def _partition(columns: Mapping[str, str], place: SourceLine) -> DescribedPartit
     adding, removing = (broker_ids(columns.get(f"{which} Replicas", "")) for which in ("Adding", "Removing"))
     if strangers := {*adding, *removing} - {*replicas}:
         raise ValueError(f"{tp}: brokers {sorted(strangers)} are added or removed, and are no replicas")
-    state = PartitionState(tp, leader, 0, replicas, isr, broker_ids(columns.get("Offline", "")))
+    state = PartitionState(tp, leader, 0, replicas, isr)
     return DescribedPartition(state, Reassignment(replicas, adding, removing) if adding or removing else None, place)
 
 

@@ -191,7 +191,6 @@ class Admin:
                     p.get("leader_epoch", -1),
                     tuple(p["replica_nodes"]),
                     tuple(p["isr_nodes"]),
-                    tuple(p.get("offline_replicas") or ()),
                     "" if topic.get("topic_id") in _NO_ID else topic["topic_id"],
                 )
         return dict(sorted(found.items()))
@@ -402,7 +401,7 @@ class Admin:
                         continue
                     for p in topic["partitions"]:
                         tp = TopicPartition(topic["name"], p["partition_index"])
-                        log = ReplicaLog(p["partition_size"], p["offset_lag"], p["is_future_key"])
+                        log = ReplicaLog(p["partition_size"], p["is_future_key"])
                         if tp not in replicas or replicas[tp].is_future:
                             replicas[tp] = log
         if failed is not None:
@@ -416,11 +415,7 @@ class Admin:
 
 def _live_brokers(described: Mapping[str, Any]) -> tuple[BrokerInfo, ...]:
     """Return the brokers of an answer of DescribeCluster that are not fenced, by id."""
-    brokers = (
-        BrokerInfo(b["broker_id"], b["host"], b["port"], b["rack"])
-        for b in described["brokers"]
-        if not b.get("is_fenced", False)
-    )
+    brokers = (BrokerInfo(b["broker_id"], b["rack"]) for b in described["brokers"] if not b.get("is_fenced", False))
     return tuple(sorted(brokers, key=lambda broker: broker.id))
 
 

@@ -18,11 +18,9 @@ class TopicPartition:
 
 @dataclass(frozen=True, slots=True)
 class BrokerInfo:
-    """A registered, unfenced broker and where it listens."""
+    """A registered, unfenced broker."""
 
     id: int
-    host: str
-    port: int
     rack: str | None
 
 
@@ -46,7 +44,6 @@ class PartitionState:
     leader_epoch: int
     replicas: tuple[int, ...]
     isr: tuple[int, ...]
-    offline: tuple[int, ...]
     topic_id: str = ""
 
 
@@ -111,7 +108,6 @@ class ReplicaLog:
     """One replica's log on one broker. ``is_future``: the broker is copying it to another log directory."""
 
     size_bytes: int
-    offset_lag: int
     is_future: bool
 
 

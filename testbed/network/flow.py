@@ -81,8 +81,25 @@ def payload_rate(source: FlowEnd, target: FlowEnd, flow: FlowSettings, port: int
     if result.exit_status != 0:
         raise CommandFailed(source.shell.name, result)
     try:
-        received = float(json.loads(result.stdout)["end"]["sum_received"]["bits_per_second"]) / 8
-    except (KeyError, ValueError) as error:
-        raise TestbedError(f"{source.shell.name}: iperf3's answer was not understood: {error}") from error
+        received = received_bytes_per_s(result.stdout)
+    except ValueError as error:
+        raise TestbedError(f"the flow from {source.shell.name} to {target.shell.name} has no rate: {error}") from error
     smaller = FULL_MTU - flow.mtu
     return received * ((DATAGRAM_FRAME_BYTES - smaller) / (FRAME_BYTES - smaller) if flow.offered_bps else 1)
+
+
+def received_bytes_per_s(report: str) -> float:
+    """Return the payload bytes/s that the receiver of a flow counted, of iperf3's JSON. Pure.
+
+    Raise `ValueError` for a report without that count: on a busy machine iperf3 may end before the receiver reported.
+    """
+    try:
+        parsed = json.loads(report)
+    except ValueError as error:
+        raise ValueError(f"iperf3's report is no JSON ({error}): {report.strip()[-200:]!r}") from error
+    try:
+        return float(parsed["end"]["sum_received"]["bits_per_second"]) / 8
+    except (KeyError, TypeError) as error:
+        said = parsed.get("error") if isinstance(parsed, dict) else None
+        why = f"iperf3 said: {said}" if said else "the machine may be too busy"
+        raise ValueError(f"iperf3's report has no count of the receiver (end.sum_received); {why}") from error

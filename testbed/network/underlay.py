@@ -4,9 +4,10 @@ The path from one machine to another is measured between the fabrics, over VXLAN
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from functools import partial
 
 from testbed.errors import TestbedError
 from testbed.hosts import Shell
@@ -102,16 +103,32 @@ class PathRate:
 def measure_paths(
     topology: Topology, plan: AddressPlan, fabrics: Mapping[str, Shell], overlay: Overlay
 ) -> tuple[PathRate, ...]:
-    """Measure each path between machines and return the rates; 3 s each, up to three times while it is narrower."""
-    found = []
-    for need in path_needs(topology):
-        best = PathRate(need, 0.0)
-        for _ in range(TRIES):
-            if not best.as_declared:
-                carried = _carried(topology, plan, fabrics, overlay, need)
-                best = max(best, PathRate(need, carried), key=lambda rate: rate.carried_bps)
-        found.append(best)
-    return tuple(found)
+    """Measure each path between machines and return the rates; 3 s each, up to three times while it is narrower.
+
+    Raise `TestbedError` when no measurement of a path succeeded.
+    """
+    return tuple(
+        widest(need, partial(_carried, topology, plan, fabrics, overlay, need)) for need in path_needs(topology)
+    )
+
+
+def widest(need: PathNeed, carried: Callable[[], float], tries: int = TRIES) -> PathRate:
+    """Return the best of so many measurements of a path, the first one that is as declared.
+
+    A measurement that fails is made again. Raise its `TestbedError` when none succeeded.
+    """
+    best = PathRate(need, 0.0)
+    failed: TestbedError | None = None
+    for _ in range(tries):
+        try:
+            best = max(best, PathRate(need, carried()), key=lambda rate: rate.carried_bps)
+        except TestbedError as error:
+            failed = error
+        if best.as_declared:
+            return best
+    if not best.carried_bps and failed is not None:
+        raise failed
+    return best
 
 
 def require_paths(rates: Sequence[PathRate]) -> None:

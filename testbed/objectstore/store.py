@@ -145,6 +145,33 @@ class ObjectStore:
                 return str(error)
         return ""
 
+    def mark(self, without: str) -> bool:
+        """Store an object through another server than `without`. Return whether one of the others accepted it."""
+        return any(self._status_at(host, "put_object", Body=b"") == 200 for host in self.names if host != without)
+
+    def unmarked(self) -> dict[str, int]:
+        """Return host → the status with which its server refuses the object of `mark`, 0 without an answer.
+
+        A server that is back says 404 until it reaches the others: its own drives lack what came without it.
+        """
+        found = {host: self._status_at(host, "get_object") for host in self.names}
+        return {host: status for host, status in found.items() if status != 200}
+
+    def remove_mark(self) -> None:
+        """Remove the object of `mark`."""
+        self._status_at(self.names[0], "delete_object")
+
+    def _status_at(self, host: str, operation: str, **more: bytes) -> int:
+        """Return the status of one request for the object of `mark` to one server; 0 without an answer."""
+        from botocore.exceptions import BotoCoreError
+
+        endpoint = self.endpoints[self.names.index(host)]
+        with closing(self.client(endpoint=endpoint, attempts=1, timeout_s=ASK_S)) as client:
+            try:
+                return _status(lambda: getattr(client, operation)(Bucket=TIERED, Key="a-test-of-all-servers", **more))
+            except BotoCoreError:
+                return 0
+
     def wait_ready(self, *, timeout_s: float = START_S) -> None:
         """Wait until every server is ready. Raise an error at once when one has died."""
 

@@ -202,8 +202,19 @@ def jvm_values(counters: dict[str, Any]) -> list[Value]:
     return found
 
 
+def cpu_seconds(proc: str, pid: str) -> float:
+    """Return the CPU time of a process since its start, in seconds. Raise `OSError` when it has ended."""
+    with open("%s/%s/stat" % (proc, pid)) as file:
+        # Its name, in brackets, may contain anything. User and system time are the 14th and the 15th field.
+        fields = file.read().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
 def jvm_metrics(folder: str = "/tmp", proc: str = "/proc") -> list[Value]:
-    """Return `jvm_values` of this host's broker; an empty list without one. A JVM that was killed leaves its file."""
+    """Return `jvm_values` of this host's broker and its CPU time; an empty list without one.
+
+    A JVM that was killed leaves its file.
+    """
     for path in pathlib.Path(folder).glob("hsperfdata_*/*"):
         try:
             with open("%s/%s/comm" % (proc, path.name)) as file:
@@ -211,8 +222,8 @@ def jvm_metrics(folder: str = "/tmp", proc: str = "/proc") -> list[Value]:
                     continue
             counters = performance_counters(path.read_bytes())
             if counters.get("sun.rt.javaCommand", "").split(" ")[0] == MAIN_CLASS:
-                return jvm_values(counters)
-        except (OSError, ValueError, KeyError, struct.error):
+                return [*jvm_values(counters), ["jvm.cpu.seconds", None, None, None, cpu_seconds(proc, path.name)]]
+        except (OSError, ValueError, LookupError, struct.error):
             continue  # it has ended, or it has just begun
     return []
 

@@ -7,12 +7,13 @@ from ipaddress import IPv4Address
 from testbed.errors import TestbedError
 from testbed.hosts import Shell, SshHost
 from testbed.hosts.host_keys import verified
-from testbed.network.kernel import try_kind
+from testbed.network.kernel import TRIALS, try_kind
 from testbed.network.namespaces import MachineShell
 from testbed.network.overlay import HERE, Overlay, machines_of, resolve_mtu
 from testbed.network.underlay import PathTooNarrow, interface_to
 from testbed.provision.containers import Engine
 from testbed.provision.engines import EngineGroup, on_each, remote_engine
+from testbed.provision.machine import Need, refusals
 from testbed.provision.state import TestbedState, engine_addresses
 from testbed.software.image import ImageRef
 from testbed.topology import load_document
@@ -63,7 +64,7 @@ def require_machines(topology: Topology, group: EngineGroup) -> Overlay:
     """
     if said := try_kind("vxlan"):
         raise MachineNotReady(f"this machine's kernel makes no VXLAN device ({said}); `modprobe vxlan` loads it")
-    on_each(group.shells, lambda name: _require(name, group.shells[name], group.members[name]))
+    on_each(group.shells, lambda name: _require(topology, name, group.shells[name], group.members[name]))
     _require_several({name: str(engine.info()["ID"]) for name, engine in group.members.items()})
     declared = {machine.name if not machine.is_local else HERE: machine.address for machine in topology.machines}
     shells: Mapping[str, Shell] = {HERE: MachineShell(), **group.shells}
@@ -107,7 +108,15 @@ def _reached_at(shell: SshHost) -> str:
 _TRIAL = "unshare --net sh -c 'ip link add t0 type vxlan id 1 dstport 4789 && ip link add t1 type bridge' 2>&1"
 
 
-def _require(name: str, shell: SshHost, engine: Engine) -> None:
+_NETEM = f"unshare --net sh -c '{TRIALS['netem']}' 2>&1"
+
+
+def _no_netem(shell: Shell) -> str:
+    said = shell.run(_NETEM, check=False).stdout.strip()
+    return f"its kernel has no netem ({said.splitlines()[0]}); `modprobe sch_netem` loads it there" if said else ""
+
+
+def _require(topology: Topology, name: str, shell: Shell, engine: Engine) -> None:
     lacks = []
     tests = "; ".join(f"command -v {program} >/dev/null || echo {program}" for program in PROGRAMS)
     words = shell.run(f"id -u; {tests}").stdout.split()
@@ -121,7 +130,8 @@ def _require(name: str, shell: SshHost, engine: Engine) -> None:
         )
     else:
         try:
-            engine.info()
+            cpus = int(engine.info()["NCPU"])
+            lacks += refusals(topology, name, cpus, {Need.NETEM: lambda: _no_netem(shell)})
         except TestbedError as error:
             lacks.append(str(error))
     if lacks:

@@ -14,6 +14,7 @@ from enum import StrEnum
 from pathlib import Path
 
 from testbed.errors import TestbedError
+from testbed.network.fabric import switches
 from testbed.network.kernel import try_kind
 from testbed.network.namespaces import run_program, run_program_as_root
 from testbed.network.overlay import HERE
@@ -45,11 +46,13 @@ class MachineLacks(TestbedError):
     """The machine's kernel or programs lack a feature that the topology needs."""
 
 
-def asked_for(topology: Topology) -> dict[Need, tuple[str, ...]]:
-    """Return the features that the topology needs, each with the hosts that need it. Pure."""
-    links: list[tuple[str, Link]] = [(f"{host.name} ({nic.name})", nic) for host in topology.hosts for nic in host.nics]
-    links += [(f"rack {rack} (uplink)", uplink) for rack, uplink in topology.uplinks.items()]
-    disks = [(host.name, host.disk) for host in topology.hosts if host.disk is not None]
+def asked_for(topology: Topology, machine: str = HERE) -> dict[Need, tuple[str, ...]]:
+    """Return the features that the topology needs of a machine, each with the hosts that need it. Pure."""
+    hosts = [host for host in topology.hosts if topology.remote_machine_of(host) == machine]
+    racks = {each.rack for each in switches(topology) if each.machine == machine}
+    links: list[tuple[str, Link]] = [(f"{host.name} ({nic.name})", nic) for host in hosts for nic in host.nics]
+    links += [(f"rack {rack} (uplink)", uplink) for rack, uplink in topology.uplinks.items() if rack in racks]
+    disks = [(host.name, host.disk) for host in hosts if host.disk is not None]
     found = {
         Need.NETEM: tuple(who for who, link in links if link.tx_impairment or link.rx_impairment),
         Need.DISK: tuple(who for who, _disk in disks),
@@ -96,20 +99,28 @@ MACHINE_PROBES: Mapping[Need, Callable[[], str]] = {
 
 
 def require_machine(topology: Topology, probes: Mapping[Need, Callable[[], str]] = MACHINE_PROBES) -> None:
-    """Raise `MachineLacks`, which names every missing feature and the hosts that need it."""
-    there = os.cpu_count() or 1
+    """Raise `MachineLacks`, which names every feature that this machine lacks and the hosts that need it."""
+    if refused := refusals(topology, HERE, os.cpu_count() or 1, probes):
+        raise MachineLacks(f"{topology.name} cannot be brought up on this machine:\n  " + "\n  ".join(refused))
+
+
+def refusals(topology: Topology, machine: str, cpus: int, probes: Mapping[Need, Callable[[], str]]) -> list[str]:
+    """Return every feature that the topology needs of a machine and the machine lacks, with the hosts that need it.
+
+    A machine other than this one makes no disks: a topology that asks it for one is refused when it is read.
+    """
+    where, which = ("here", "this machine") if machine == HERE else ("there", "it")
     refused = [
-        f"{host.cpus:g} CPUs cannot be had here, asked for by {host.name}: this machine has {there}"
+        f"{host.cpus:g} CPUs cannot be had {where}, asked for by {host.name}: {which} has {cpus}"
         for host in topology.hosts
-        if host.cpus is not None and host.cpus > there
+        if topology.remote_machine_of(host) == machine and host.cpus is not None and host.cpus > cpus
     ]
     refused += [
-        f"{need.value} cannot be had here, asked for by {', '.join(who)}: {why}"
-        for need, who in asked_for(topology).items()
+        f"{need.value} cannot be had {where}, asked for by {', '.join(who)}: {why}"
+        for need, who in asked_for(topology, machine).items()
         if (why := probes[need]())
     ]
-    if refused:
-        raise MachineLacks(f"{topology.name} cannot be brought up on this machine:\n  " + "\n  ".join(refused))
+    return refused
 
 
 def require_cpus(engine: Engine, testbed: str, hosts: Iterable[DeclaredHost]) -> None:

@@ -74,7 +74,7 @@ def joining_brokers(topology: Topology, count: int) -> tuple[DeclaredHost, ...]:
 def add_host(testbed: "Testbed", host: DeclaredHost, step: Step, progress: "Progress") -> None:
     """See `Testbed.add_host`."""
     _require_can_join(testbed, host)
-    with _changing(testbed):
+    with changing(testbed):
         _require_can_join(testbed, host)
         before = testbed.state
         changed = testbed.topology.with_host(host)
@@ -107,7 +107,7 @@ def add_host(testbed: "Testbed", host: DeclaredHost, step: Step, progress: "Prog
 def remove_host(testbed: "Testbed", name: str, step: Step, progress: "Progress") -> None:
     """See `Testbed.remove_host`."""
     _require_can_leave(testbed, name)
-    with _changing(testbed):
+    with changing(testbed):
         host = _require_can_leave(testbed, name)
         topology = testbed.topology
         if host.node_id is not None:
@@ -134,8 +134,11 @@ def remove_host(testbed: "Testbed", name: str, step: Step, progress: "Progress")
 
 
 @contextmanager
-def _changing(testbed: "Testbed") -> Iterator[None]:
-    """Lock a testbed for a change of its hosts. First take over what other commands changed since it was attached."""
+def changing(testbed: "Testbed") -> Iterator[None]:
+    """Lock a testbed for a change of its hosts or their software.
+
+    First take over what other commands changed since it was attached.
+    """
     with states.lock(testbed.name):
         saved = states.load(testbed.name)
         if saved is None:

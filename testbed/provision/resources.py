@@ -172,7 +172,7 @@ def _needed_no_more(state: TestbedState) -> str:
 
 
 def collect_garbage(engine: Engine, *, dry_run: bool) -> Iterator[str]:
-    """Remove every testbed that is garbage; return a line for each."""
+    """Remove every testbed that is garbage, and the files of unheld locks; return a line for each testbed."""
     on_machines = garbage_on_machines()
     yield from _collected(engine, garbage_on_machines, dry_run=dry_run)
     yield from _collected(engine, lambda: garbage(engine), without=on_machines, dry_run=dry_run)
@@ -183,6 +183,8 @@ def collect_garbage(engine: Engine, *, dry_run: bool) -> Iterator[str]:
         if not dry_run:
             engine.remove_container(container.id)
         yield f"a container ({container.role}) of a dead command: {'would be ' if dry_run else ''}removed"
+    if not dry_run:
+        states.remove_unheld_locks()
 
 
 def _collected(

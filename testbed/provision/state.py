@@ -240,18 +240,30 @@ def names() -> list[str]:
 def lock(name: str, *, wait: bool = False) -> Iterator[None]:
     """Lock `name` for one change. Raise an error when another process holds the lock, unless `wait`.
 
-    The kernel releases the lock when its process ends, however it ends.
+    The kernel releases the lock when its process ends, however it ends. The file disappears with the change: each run
+    has a testbed of its own name.
     """
-    path = state_dir() / "locks" / f"{name}.lock"
+    path = _locks() / f"{name}.lock"
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     with contextlib.ExitStack() as held:
         try:
-            held.enter_context(durable.lock(path, wait=wait))
+            held.enter_context(durable.lock(path, wait=wait, remove=True))
         except BlockingIOError as error:
             raise TestbedError(
                 f"another command is changing `{name}` right now (lock {path}); wait for it or stop it"
             ) from error
         yield
+
+
+def remove_unheld_locks() -> None:
+    """Remove the files of locks whose holders were killed."""
+    for path in _locks().glob("*.lock"):
+        with contextlib.suppress(BlockingIOError), durable.lock(path, wait=False, remove=True):
+            pass
+
+
+def _locks() -> Path:
+    return state_dir() / "locks"
 
 
 def ssh_hosts(

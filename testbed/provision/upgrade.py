@@ -12,7 +12,7 @@ from testbed.errors import TestbedError, UsageError
 from testbed.kafka.connection import Connection
 from testbed.kafka.errors import KafkaError
 from testbed.kafka.health import Health, health
-from testbed.provision import state as states
+from testbed.provision.membership import changing
 from testbed.provision.serving import configure, require_breakable, silence
 from testbed.provision.software import KafkaSoftware
 from testbed.provision.testbed import Testbed
@@ -66,8 +66,9 @@ def rolling_upgrade(
     Raise `UsageError` for unknown hosts. Raise `TestbedError` when the release cannot join the cluster, the cluster
     is not whole before the upgrade, or when a node does not come back (the error has the end of its log).
     """
-    wanted = _wanted(testbed, hosts)
-    with states.lock(testbed.name):
+    _wanted(testbed, hosts)
+    with changing(testbed):
+        wanted = _wanted(testbed, hosts)
         progress(f"preparing {to}")
         target = testbed.software.kafka(to)
         testbed.copy_software(target)

@@ -14,11 +14,14 @@ from testbed.network.transfers import MEASURE_S
 from testbed.provision.containers import Engine
 from testbed.provision.resources import remove
 from testbed.provision.testbed import Testbed
+from testbed.software.automq import VARIABLE as AUTOMQ
 from testbed.topology.find import find
 
 ROOT = Path(__file__).parents[2]
 THREE = f"ci-three-{os.environ.get('PYTEST_XDIST_WORKER', 'gw0')}"
 """The name of the testbed `three`: each worker of pytest-xdist has its own."""
+needs_automq = pytest.mark.skipif(not os.environ.get(AUTOMQ), reason="not run: no distribution supplied")
+"""What is played on a real AutoMQ is skipped where the user has named none."""
 LAST_TRY = "TESTBED_LAST_TRY"
 """Set where nobody runs again what fails: a test that the machine did not let measure is told as inconclusive then."""
 

@@ -1,7 +1,5 @@
 """A real AutoMQ, where TESTBED_AUTOMQ names one."""
 
-import os
-
 import pytest
 
 from results.contract.verdict import overall
@@ -13,15 +11,12 @@ from testbed.probes.recorder import now_us
 from testbed.provision.resources import remove
 from testbed.provision.testbed import Testbed
 from testbed.reassignment.plan import Plan
-from testbed.software.automq import VARIABLE
 from testbed.topology import load_document
 from testbed.workload.preload import audit, preload
 from testbed.workload.records import Fill, Recipe
+from tests.containers.conftest import needs_automq
 
-pytestmark = [
-    pytest.mark.containers,
-    pytest.mark.skipif(not os.environ.get(VARIABLE), reason="not run: no distribution supplied"),
-]
+pytestmark = [pytest.mark.containers, needs_automq]
 NAME = "ci-automq-real"
 
 

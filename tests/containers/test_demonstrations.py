@@ -33,11 +33,10 @@ from testbed.provision.cgroups import CGROUPS, ContainerCgroup
 from testbed.provision.testbed import Testbed
 from testbed.reassignment.metadata_log import MetadataHistory
 from testbed.reassignment.plan import Plan
-from testbed.software.automq import VARIABLE
 from testbed.throttle.configs import FOLLOWER_RATE, LEADER_RATE
 from testbed.throttle.recovery import _Restore
 from testbed.wait import wait_for, wait_until
-from tests.containers.conftest import cli, measured
+from tests.containers.conftest import cli, measured, needs_automq
 from tools.evidence import ROWS, Demonstration, add, rows_of
 
 pytestmark = [pytest.mark.containers, pytest.mark.nightly, pytest.mark.alone]
@@ -625,10 +624,14 @@ def meanwhile(act: Act | None) -> Iterator[None]:
         raise failed[0]
 
 
-@pytest.mark.parametrize("case", CASES, ids=str)
+@pytest.mark.parametrize(
+    "case",
+    [
+        pytest.param(case, id=str(case), marks=needs_automq if "storage=automq" in case.request.settings else ())
+        for case in CASES
+    ],
+)
 def test_a_criterion_does_not_hold_for_the_reason_it_exists_for(case, monkeypatch, tmp_path):
-    if "storage=automq" in case.request.settings and not os.environ.get(VARIABLE):
-        pytest.skip("not run: no distribution supplied")
     store = str(tmp_path / "store")
     try:
         with monkeypatch.context() as patched, meanwhile(case.act):

@@ -16,7 +16,7 @@ TP, OTHER = TopicPartition("t", 0), TopicPartition("t", 1)
 
 
 def state(tp, replicas, leader=None, isr=None):
-    return PartitionState(tp, leader or replicas[0], 0, tuple(replicas), tuple(isr or replicas), ())
+    return PartitionState(tp, leader or replicas[0], 0, tuple(replicas), tuple(isr or replicas))
 
 
 def listing(target, adding=(), removing=()):

@@ -39,6 +39,15 @@ def test_at_once_it_takes_as_long_as_asked_for(profile):
     assert predicted == pytest.approx(chosen["preload"], rel=0.5)
 
 
+@pytest.mark.parametrize("experiment", kip435.EXPERIMENTS, ids=lambda each: each.name)
+def test_a_smaller_profile_moves_no_more_at_no_higher_rate(experiment):
+    chosen = [settings(experiment, profile=profile) for profile in ("smoke", "ci", "release")]
+    for name in ("rate", "preload"):
+        sizes = [each[name] for each in chosen]
+        assert sizes == sorted(sizes), name
+    assert chosen[0] != chosen[2]
+
+
 def test_four_replicas_moved_whole_are_eight_of_which_seven_follow():
     found = led_by_one(settings(RF4), HOSTS)
     listed = [flow for flow in flows(found) if flow.kind in ("throttled", "in_sync")]

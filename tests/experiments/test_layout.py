@@ -139,7 +139,7 @@ def test_an_empty_broker_is_sent_everything_though_nothing_moves():
 def test_the_scene_is_what_the_reassignment_makes_of_it():
     found = two_to_one(SETTINGS, THREE)
     states = {
-        TopicPartition(topic, p): PartitionState(TopicPartition(topic, p), r[0], 0, tuple(r), tuple(r), ())
+        TopicPartition(topic, p): PartitionState(TopicPartition(topic, p), r[0], 0, tuple(r), tuple(r))
         for topic, partitions in assignment(found.throttled, IDS).items()
         for p, r in partitions.items()
     }
@@ -161,7 +161,7 @@ def test_the_scene_is_what_the_reassignment_makes_of_it():
 def test_what_does_not_lie_as_the_scene_has_it_is_said(state, said):
     tp = TopicPartition("t", 0)
     group = PartitionGroup("t", range(1), ("A", "B"), ("C", "B"))
-    states = {} if state is None else {tp: PartitionState(tp, state[0], 0, state[1], state[2], ())}
+    states = {} if state is None else {tp: PartitionState(tp, state[0], 0, state[1], state[2])}
     [wrong] = misplaced([group], states, IDS)
     assert said in wrong
 

@@ -1,11 +1,13 @@
 import pytest
 
+from results.contract.move import RoundTrip
 from results.contract.schema import Event, Sample
 from testbed.experiments.layout import Layout, PartitionGroup
 from testbed.experiments.load import load_specs
-from testbed.experiments.model_inputs import conversion_factor, inbound_rates, throttles
+from testbed.experiments.model_inputs import conversion_factor, inbound_rates, round_trip_s, round_trips, throttles
 from testbed.experiments.move_environment import preloaded
 from testbed.kafka.types import TopicPartition
+from testbed.topology import loads
 from testbed.workload.audit import Audit, ProducerAudit
 
 TP, S = TopicPartition("t", 0), 1_000_000
@@ -115,3 +117,44 @@ def test_a_transfer_that_no_sample_encloses_has_no_factor():
 
 def test_nothing_transferred_is_not_a_factor():
     assert factor([(1, 0.0, 0.0), (2, 0.0, 0.0), (3, 0.0, 0.0)], 1.5, 2.5) is None
+
+
+FAR = loads("""
+name: far
+kafka: {version: 4.3.1}
+racks:
+  r1: {uplink: {rate: 200mbit, delay: 2ms}}
+  r2: {}
+defaults: {nic: {rate: 400mbit}}
+hosts:
+  b1: {role: both, rack: r1, nic: {delay: 10ms, rx_delay: 1ms}}
+  b2: {role: broker, rack: r1}
+  b3: {role: broker, rack: r2, nic: {delay: 5ms}}
+  b4: {role: broker, rack: r2}
+""")
+
+
+def test_a_round_trip_has_the_declared_delays_of_both_nics_and_of_the_uplinks_between_racks():
+    assert round_trip_s(FAR, "b1", "b2") == pytest.approx(0.011)
+    assert round_trip_s(FAR, "b1", "b3") == round_trip_s(FAR, "b3", "b1") == pytest.approx(0.018)
+    assert round_trip_s(FAR, "b2", "b4") == pytest.approx(0.002)
+    assert round_trip_s(FAR, "b3", "b4") == pytest.approx(0.005)
+
+
+def test_only_copies_over_a_declared_delay_have_one_with_what_their_sockets_hold():
+    groups = (
+        PartitionGroup("t", range(2), ("b2",), ("b4", "b3"), 1),
+        PartitionGroup("u", range(2), ("b1", "b2"), ("b3", "b2"), 1),
+    )
+    far = Layout(groups, calibration=groups[0])
+    assert round_trips(FAR, far, 1 << 20, {"b3": 65_536}) == (
+        RoundTrip("b1", "b3", pytest.approx(0.018), 131_072),
+        RoundTrip("b2", "b3", pytest.approx(0.007), 131_072),
+        RoundTrip("b2", "b4", pytest.approx(0.002), 1 << 20),
+    )
+    near = loads(
+        "{name: near, kafka: {version: 4.3.1}, defaults: {nic: {rate: 400mbit}},"
+        " hosts: {b1: {role: both}, b2: {role: broker}}}"
+    )
+    alone = Layout((PartitionGroup("t", range(2), ("b1",), ("b2",), 1),), calibration=groups[0])
+    assert round_trips(near, alone, 1 << 20, {}) == ()

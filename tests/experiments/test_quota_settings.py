@@ -29,6 +29,13 @@ def test_each_host_has_its_own_fetchers():
     assert found.fetchers == {"b1": 1, "b2": 4}
 
 
+def test_each_host_fetches_with_its_own_sockets():
+    key = "replica.socket.receive.buffer.bytes"
+    found = quota_settings(declared(topology(b1={key: "-1"}, b2={key: "1048576"}), {}))
+    assert found.buffers == {"b2": 1 << 20}
+    assert quota_settings({"b1": {}}).buffers == {"b1": 65_536}
+
+
 def test_a_window_that_all_brokers_have_is_the_runs():
     both = {"replication.quota.window.num": "6", "replication.quota.window.size.seconds": "2"}
     assert quota_settings(declared(topology(b1=both, b2=both), {})).window == WindowSettings(6, 2.0)

@@ -14,7 +14,7 @@ T0, T1, T2 = GROUP.tps()
 
 
 def state(tp, leader, replicas, isr):
-    return PartitionState(tp, leader, 0, replicas, isr, ())
+    return PartitionState(tp, leader, 0, replicas, isr)
 
 
 @pytest.fixture

@@ -71,9 +71,9 @@ def test_the_log_is_noted_at_its_own_times_and_its_removals_too():
 
 def test_the_log_s_end_is_held_against_describe_topics():
     now = {A: registration(7)}
-    described = PartitionState(A, 1, 0, (1, 2, 3), (1, 2, 3), ())
+    described = PartitionState(A, 1, 0, (1, 2, 3), (1, 2, 3))
     assert differences(MetadataHistory((), now), {A: described}, ["t"]) == []
-    other = PartitionState(A, 2, 4, (1, 2, 3), (2, 3), ())
+    other = PartitionState(A, 2, 4, (1, 2, 3), (2, 3))
     assert differences(MetadataHistory((), now), {A: other}, ["t"]) == [
         "t-0: ISR (1, 2, 3) in the log, (2, 3) described",
         "t-0: leader 1 in the log, 2 described",

@@ -60,11 +60,11 @@ class FakeAdmin:
 
     def cluster(self) -> ClusterInfo:
         self._note("cluster")
-        return ClusterInfo(self.cluster_id, 1, tuple(BrokerInfo(b, "fake", 9092 + b, None) for b in self.broker_ids))
+        return ClusterInfo(self.cluster_id, 1, tuple(BrokerInfo(b, None) for b in self.broker_ids))
 
     def brokers(self) -> tuple[BrokerInfo, ...]:
         self._note("brokers")
-        return tuple(BrokerInfo(b, "fake", 9092 + b, None) for b in self.broker_ids)
+        return tuple(BrokerInfo(b, None) for b in self.broker_ids)
 
     def topics(self) -> tuple[str, ...]:
         self._note("topics")
@@ -79,7 +79,6 @@ class FakeAdmin:
                 0,
                 replicas,
                 tuple(b for b in replicas if b not in self.isr_lacks),
-                (),
                 self.topic_ids.get(tp.topic, f"id of {tp.topic}"),
             )
             for tp, replicas in self.assignment.items()
@@ -167,7 +166,7 @@ class FakeAdmin:
             self.stale_logs.clear()
         return {
             broker: {
-                tp: ReplicaLog(self.size_of(broker, tp), 0, False)
+                tp: ReplicaLog(self.size_of(broker, tp), False)
                 for tp in self.assignment
                 if broker in self.assignment[tp] or broker in self.stale_logs.get(tp, ())
             }

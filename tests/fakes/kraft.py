@@ -90,9 +90,7 @@ class Controller:
                 if p.adding or p.removing
             },
             {
-                tp: PartitionState(
-                    tp, p.leader, 0, p.replicas, tuple(sorted(p.isr)), (), self.topic_ids.get(tp.topic, "")
-                )
+                tp: PartitionState(tp, p.leader, 0, p.replicas, tuple(sorted(p.isr)), self.topic_ids.get(tp.topic, ""))
                 for tp, p in self.partitions.items()
             },
             frozenset(self.live),
@@ -118,9 +116,7 @@ class KraftAdmin(FakeAdmin):
 
     def cluster(self) -> ClusterInfo:
         self._note("cluster")
-        return ClusterInfo(
-            self.cluster_id, 1, tuple(BrokerInfo(b, "fake", 9092 + b, None) for b in sorted(self.controller.live))
-        )
+        return ClusterInfo(self.cluster_id, 1, tuple(BrokerInfo(b, None) for b in sorted(self.controller.live)))
 
     def partitions(self, topics: Sequence[str]) -> dict[TopicPartition, PartitionState]:
         self._note("partitions", tuple(topics))
@@ -160,7 +156,7 @@ class KraftAdmin(FakeAdmin):
         self._note("log_dirs", tuple(brokers))
         return {
             broker: {
-                tp: ReplicaLog(1, 0, False)
+                tp: ReplicaLog(1, False)
                 for tp, p in self.controller.partitions.items()
                 if broker in p.replicas and (topics is None or tp.topic in topics)
             }

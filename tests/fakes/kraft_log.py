@@ -103,7 +103,7 @@ class KraftLog(FakeAdmin):
     # ---- as an Admin client
 
     def cluster(self) -> ClusterInfo:
-        return ClusterInfo("fake", 1, tuple(BrokerInfo(b, "fake", 9092 + b, None) for b in sorted(self.live)))
+        return ClusterInfo("fake", 1, tuple(BrokerInfo(b, None) for b in sorted(self.live)))
 
     def create_topic(self, name: str, assignment: Mapping[int, Sequence[int]]) -> None:
         self.make(name, assignment)
@@ -125,7 +125,7 @@ class KraftLog(FakeAdmin):
         if {*topics} - {tp.topic for tp in self.now}:
             raise KafkaError("describe topics", "UNKNOWN_TOPIC_OR_PARTITION")
         return {
-            tp: PartitionState(tp, p.leader, p.leader_epoch, p.replicas, p.isr, ())
+            tp: PartitionState(tp, p.leader, p.leader_epoch, p.replicas, p.isr)
             for tp, p in list(self.now.items())  # a recorder's thread asks meanwhile
             if tp.topic in topics
         }

@@ -1,10 +1,14 @@
+import os
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 
 from testbed.errors import TestbedError
 from testbed.faults import Faults, parse_fault
+from testbed.hosts import CommandResult
 from testbed.provision.cgroups import ContainerCgroup
+from testbed.topology import loads
 from tests.faults.fakes import THREE, FakeTestbed
 
 
@@ -57,3 +61,21 @@ def test_what_a_host_has_by_its_topology_comes_back_after_the_fault():
     assert one.engine.limits == {"id-b2": 0.25}
     faults.clear(fault)
     assert one.engine.limits == {"id-b2": 0.5}
+
+
+def test_a_host_on_another_machine_has_the_cpus_of_that_machine():
+    """The machine of the command may have more of them, or fewer."""
+    two = loads(
+        "{name: two, machines: {here: {engine: local}, m1: {engine: 'ssh://h1'}}, kafka: {version: 4.3.1},"
+        " defaults: {nic: {rate: 400mbit}},"
+        " hosts: {b1: {role: both, machine: here}, b2: {role: broker, machine: m1}}}"
+    )
+    here, there = os.cpu_count(), os.cpu_count() + 6
+    b2 = SimpleNamespace(run=lambda command: CommandResult(" ".join(command), 0, f"{there}\n", "", 0.0))
+    testbed = SimpleNamespace(topology=two, hosts={"b2": b2})
+    on_b2 = parse_fault(f"cpu-limit host=b2 cpus={here + 1}")
+    assert on_b2.prepare(testbed) is on_b2
+    with pytest.raises(TestbedError, match=f"cpus={there} would limit nothing: the machine of b2 has {there}"):
+        parse_fault(f"cpu-limit host=b2 cpus={there}").prepare(testbed)
+    with pytest.raises(TestbedError, match=f"would limit nothing: this machine has {here}"):
+        parse_fault(f"cpu-limit host=b1 cpus={here + 1}").prepare(testbed)

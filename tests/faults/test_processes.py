@@ -87,3 +87,24 @@ def test_an_operator_s_restart_starts_a_killed_broker(one, faults):
     assert one.nodes["b2"].state == "S"
     faults.clear()
     assert one.kernel.changes.count("start b2") == 1
+
+
+STALL = "broker-stall host=b2 pause=20ms every=100ms"
+
+
+def test_a_stalled_broker_that_is_paused_is_not_continued_by_the_stall(one, faults):
+    faults.add(parse_fault(STALL))
+    b2 = one.nodes["b2"]
+    paused = faults.add(parse_fault("broker-pause host=b2"))
+    assert b2.state == "T" and b2.host.daemons == {}
+    faults.clear(paused)
+    assert [*b2.host.daemons] == ["/run/kafka-pulses.pid"]
+
+
+@pytest.mark.parametrize("text", ["broker-term host=b2", "broker-pause host=b2", "broker-restart host=b2", STALL])
+def test_a_broker_that_stands_still_in_its_stall_is_no_paused_one(one, faults, text):
+    faults.add(parse_fault(STALL))
+    one.nodes["b2"].state = "T"
+    one.kernel.changes.clear()
+    faults.add(parse_fault(text))
+    assert "SIGKILL b2" not in one.kernel.changes  # a restart is controlled

@@ -70,6 +70,26 @@ hosts: {b1: {role: both, machine: there}, b2: {role: broker, machine: here}, s1:
 """)
 
 
+WIDE = loads("""
+name: wide
+machines: {here: {engine: local}, there: {engine: "ssh://root@10.0.0.5"}}
+racks: {r1: {}, r2: {}}
+kafka: {version: 4.3.1}
+defaults: {nic: {rate: 400mbit}}
+hosts:
+  b1: {role: both, rack: r1, machine: here}
+  b2: {role: broker, rack: r1, machine: there}
+  b3: {role: broker, rack: r2, machine: here}
+""")
+
+
+@pytest.mark.parametrize("text", ["uplink-cut rack=r1", "uplink-rate rack=r1 rate=50mbit"])
+def test_a_rack_on_several_machines_has_no_uplink_for_a_fault(text):
+    with pytest.raises(UsageError, match="^rack r1 has hosts on several machines: it has no single uplink"):
+        parse_fault(text).check(WIDE)
+    parse_fault(text.replace("r1", "r2")).check(WIDE)
+
+
 @pytest.mark.parametrize("topology", [LAB, SPREAD], ids=["exists", "another engine"])
 @pytest.mark.parametrize("text", ["memory-limit host=b1 memory=900MiB", "objectstore-errors host=s1 operations=put"])
 def test_the_kernel_of_another_machine_is_not_changed(topology, text):

@@ -81,6 +81,8 @@ class FakeStore:
         self.host = host
         self.waited = 0
         self.refused = []
+        self.others, self.behind, self.events = 0, 0, []
+        """How many other servers there are, and for how many looks this one does not reach them once it is back."""
 
     def server(self, host):
         assert host == "s1"
@@ -95,6 +97,19 @@ class FakeStore:
     def refusal(self):
         self.refused.append("503" if self.ask() == 503 else "507" if self.host.exists(stores.FILLER) else "")
         return self.refused[-1]
+
+    def mark(self, without):
+        assert without == "s1"
+        self.events.append(f"marked {'without' if self.silence('s1') else 'with'} s1")
+        return self.others > 0
+
+    def unmarked(self):
+        self.behind -= 1
+        self.events.append("behind" if self.behind >= 0 else "served")
+        return {"s1": 404} if self.behind >= 0 else {}
+
+    def remove_mark(self):
+        self.events.append("removed")
 
     def wait_ready(self, *, timeout_s):
         assert self.silence("s1") == ""
@@ -186,6 +201,27 @@ def test_it_takes_effect_and_is_healed(up, text):
         text.split()[0].removeprefix("objectstore-"), []
     )
     assert (up.objectstore.server("s1").pid() == before) == (text.split()[0] not in EACH[0] + EACH[1])
+
+
+def test_one_of_several_servers_is_healed_when_it_serves_what_came_without_it(up):
+    up.objectstore.others, up.objectstore.behind = 2, 2
+    with Faults(up).injected(parse_fault(EACH[0])):
+        pass
+    assert up.objectstore.events == ["marked without s1", "behind", "behind", "served", "removed"]
+    as_declared(up)
+
+
+def test_one_that_never_reaches_the_others_is_named_after_a_bound(up, monkeypatch):
+    monkeypatch.setattr(stores, "READY_S", 0.3)
+    up.objectstore.others, up.objectstore.behind = 2, 10**6
+    faults = Faults(up)
+    faults.add(parse_fault(EACH[0]))
+    told = r"each server of the object store to serve an object that came without s1; last seen: {'s1': 404}"
+    with pytest.raises(TestbedError, match=told):
+        faults.clear()
+    up.objectstore.behind = 0
+    faults.clear()
+    as_declared(up)
 
 
 def test_a_server_on_a_machine_that_exists_is_healed_without_this_machines_kernel(up, monkeypatch):

@@ -96,7 +96,7 @@ def test_a_broker_that_hangs_is_left_out_and_asked_once(admin):
 
 
 def test_a_log_dir_that_is_offline_hides_its_replicas_alone(admin):
-    kept = {tp("orders", 0): ReplicaLog(700, 0, False)}
+    kept = {tp("orders", 0): ReplicaLog(700, False)}
     error = LogDirError("describe the log folders of broker 2, /disk2", "KAFKA_STORAGE_ERROR", {2: kept})
     admin.hook = raising("log_dirs", error, (2,))
     found = capture(admin, measure_s=0.01)

@@ -91,7 +91,7 @@ def test_a_look_says_what_is_left(throttle):
 
 
 def state(tp, replicas, isr, leader=1):
-    return PartitionState(tp, leader, 0, replicas, isr, ())
+    return PartitionState(tp, leader, 0, replicas, isr)
 
 
 def test_the_share_of_a_move_is_in_bytes():

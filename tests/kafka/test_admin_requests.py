@@ -150,13 +150,13 @@ def test_log_folders_that_may_not_be_seen_are_an_error_and_not_none(connection: 
 
 
 def test_a_log_folder_that_is_offline_is_an_error_that_has_the_other_folders(connection: type[StubConnection]) -> None:
-    there = {"partition_index": 0, "partition_size": 9, "offset_lag": 0, "is_future_key": False}
+    there = {"partition_index": 0, "partition_size": 9, "is_future_key": False}
     offline = {"error_code": 56, "log_dir": "/disk1", "topics": []}
     whole = {"error_code": 0, "log_dir": "/disk2", "topics": [{"name": "t", "partitions": [there]}]}
     connection.response = {"error_code": 0, "results": [offline, whole]}
     with pytest.raises(LogDirError, match=r"log folders of broker 7, /disk1: KAFKA_STORAGE_ERROR") as caught:
         Admin("b").log_dirs([7])
-    assert caught.value.found == {7: {TopicPartition("t", 0): ReplicaLog(9, 0, False)}}
+    assert caught.value.found == {7: {TopicPartition("t", 0): ReplicaLog(9, False)}}
 
 
 def test_brokers_are_listed_without_a_quorum(connection: type[StubConnection], monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,12 +1,15 @@
 """The fabrics of several machines, and the links between them."""
 
+import pytest
+
+from testbed.errors import TestbedError
 from testbed.network.addresses import AddressPlan
 from testbed.network.apply import FABRIC, compare_links, link_ends
 from testbed.network.fabric import fabric_devices, shaped_devices, switches, wire
 from testbed.network.measure import transfers
 from testbed.network.overlay import Overlay, path_needs, resolve_mtu
 from testbed.network.shape import payload_bytes_per_s
-from testbed.network.underlay import PathRate
+from testbed.network.underlay import PathRate, widest
 from testbed.topology import loads
 
 TEXT = """
@@ -126,3 +129,23 @@ def test_a_narrow_path_names_the_nics():
 def test_payload_of_smaller_frames():
     assert payload_bytes_per_s(8e6) == 1e6 * 1448 / 1514
     assert payload_bytes_per_s(8e6, 1450) == 1e6 * 1398 / 1464
+
+
+def answers(*found):
+    left = list(found)
+
+    def carried():
+        answer = left.pop(0)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    return carried
+
+
+def test_a_measurement_of_a_path_that_fails_is_made_again():
+    need = path_needs(TOPOLOGY)[0]
+    assert widest(need, answers(TestbedError("no rate"), 100e6, 399e6)).carried_bps == 399e6
+    assert widest(need, answers(100e6, TestbedError("no rate"), 90e6)).carried_bps == 100e6
+    with pytest.raises(TestbedError, match="no rate 3"):
+        widest(need, answers(*(TestbedError(f"no rate {number}") for number in (1, 2, 3))))

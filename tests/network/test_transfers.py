@@ -1,7 +1,11 @@
+import json
 from types import SimpleNamespace
 
+import pytest
+
+from testbed.errors import TestbedError
 from testbed.hosts import CommandResult
-from testbed.network.flow import FlowEnd, FlowSettings, send
+from testbed.network.flow import FlowEnd, FlowSettings, payload_rate, received_bytes_per_s, send
 from testbed.network.transfers import FABRIC, transfers
 from testbed.topology import loads
 
@@ -92,3 +96,32 @@ def test_iperf3_gets_whole_seconds_and_no_fewer_than_asked_for():
     end = FlowEnd(SimpleNamespace(name="b1", run=run), "198.19.0.11", "data0")
     send(end, end, 5201, FlowSettings(2.4))
     assert asked[0][asked[0].index("-t") + 1] == "3"
+
+
+BUSY = json.dumps({"start": {}, "intervals": [], "end": {"streams": []}})
+
+
+def reporting(report):
+    """An end of a flow whose iperf3 prints this report and ends with status 0."""
+    return SimpleNamespace(name="b1", run=lambda command, **_settings: CommandResult(str(command), 0, report, "", 0.0))
+
+
+def test_the_rate_of_a_flow_is_what_its_receiver_counted():
+    assert received_bytes_per_s(json.dumps({"end": {"sum_received": {"bits_per_second": 8e6}}})) == 1e6
+
+
+@pytest.mark.parametrize(
+    ("report", "why"),
+    [
+        (BUSY, r"no count of the receiver \(end.sum_received\); the machine may be too busy"),
+        (json.dumps({"end": {"sum_received": None}}), "no count of the receiver"),
+        (json.dumps([]), "no count of the receiver"),
+        (json.dumps({"end": {}, "error": "control socket has closed"}), "iperf3 said: control socket has closed"),
+        ("", "is no JSON"),
+    ],
+)
+def test_a_report_without_the_receivers_count_is_an_error_of_one_line_that_names_both_ends(report, why):
+    end = FlowEnd(reporting(report), "198.19.0.1", "data0")
+    with pytest.raises(TestbedError, match=f"^the flow from b1 to b1 has no rate: iperf3's report .*{why}") as failed:
+        payload_rate(end, end, FlowSettings(2.0))
+    assert "\n" not in str(failed.value)

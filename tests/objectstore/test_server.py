@@ -4,6 +4,7 @@ import http.server
 import threading
 
 import pytest
+from botocore.exceptions import ClientError
 
 from testbed.errors import TestbedError
 from testbed.network.addresses import AddressPlan
@@ -132,6 +133,43 @@ def test_a_server_that_lacks_drives_or_does_not_answer_is_not_ready(monkeypatch)
         assert store.silence("s1") == ""
         listening.shutdown()
     assert "refused" in store.silence("s1")
+
+
+class OneObject:
+    """A client of one endpoint of a store of several servers; `statuses` has what each endpoint answers a get with."""
+
+    def __init__(self, endpoint, statuses, asked):
+        self.endpoint, self.statuses, self.asked = endpoint, statuses, asked
+
+    def put_object(self, **_what):
+        self.asked.append(f"put {self.endpoint}")
+
+    def delete_object(self, **_what):
+        self.asked.append(f"delete {self.endpoint}")
+
+    def get_object(self, **_what):
+        status = self.statuses.get(self.endpoint, 200)
+        if status != 200:
+            raise ClientError({"Error": {"Code": "x"}, "ResponseMetadata": {"HTTPStatusCode": status}}, "GetObject")
+
+    def close(self):
+        pass
+
+
+def test_each_server_is_asked_for_what_another_one_stored(monkeypatch):
+    three, asked = topology(3), []
+    store = ObjectStore(three, plan(three), {}, KEYS)
+    first, second, _third = store.endpoints
+    statuses = {first: 404}
+    monkeypatch.setattr(store, "client", lambda endpoint, **_settings: OneObject(endpoint, statuses, asked))
+    assert store.mark(without="s1")
+    assert store.unmarked() == {"s1": 404}
+    statuses.clear()
+    assert store.unmarked() == {}
+    store.remove_mark()
+    assert asked == [f"put {second}", f"delete {first}"]
+    one = topology(1)
+    assert not ObjectStore(one, plan(one), {}, KEYS).mark(without="s1")
 
 
 def test_only_its_own_hosts_are_servers():

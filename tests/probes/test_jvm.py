@@ -1,5 +1,6 @@
 """The agent reads a broker's pauses, collections and heap from the file that its JVM keeps."""
 
+import os
 import shutil
 import subprocess
 import time
@@ -10,6 +11,7 @@ from testbed.probes import agent
 from testbed.wait import wait_for
 from tests.probes.jvm_file import performance_data
 
+TICKS = os.sysconf("SC_CLK_TCK")
 BROKER = {
     "sun.os.hrt.frequency": 1_000_000_000,
     "sun.rt.javaCommand": "kafka.Kafka /etc/server.properties",
@@ -33,6 +35,10 @@ def host(tmp_path):
     def add(pid, data, command="java"):
         (tmp_path / "proc" / pid).mkdir(parents=True)
         (tmp_path / "proc" / pid / "comm").write_text(command + "\n")
+        times = f"{3 * TICKS} {TICKS // 2} 9 9"  # in user mode, in the kernel, and of ended children
+        (tmp_path / "proc" / pid / "stat").write_text(
+            f"{pid} (a) (name) S 1 12 12 0 -1 4194560 900 0 5 0 {times} 20 0\n"
+        )
         (tmp_path / "hsperfdata_root").mkdir(exist_ok=True)
         (tmp_path / "hsperfdata_root" / pid).write_bytes(data)
 
@@ -55,6 +61,7 @@ def test_a_brokers_counters_in_seconds_and_bytes(host):
         ["jvm.collections", None, None, "full", 2],
         ["jvm.old.used", None, None, None, 159_181_800],
         ["jvm.old.max", None, None, None, 357_957_632],
+        ["jvm.cpu.seconds", None, None, None, 3.5],
     ]
 
 
@@ -78,6 +85,7 @@ def test_what_a_jvm_does_not_count_is_left_out(host):
         *["jvm.collection.seconds", "jvm.collections"] * 2,
         "jvm.old.used",
         "jvm.old.max",
+        "jvm.cpu.seconds",
     ]
 
 

@@ -13,6 +13,7 @@ from testbed.owner import Owner
 from testbed.provision import state as states
 from testbed.provision.liveness import why_not_whole
 from testbed.provision.membership import add_host, joining, joining_brokers, remove_host
+from testbed.provision.upgrade import rolling_upgrade
 from testbed.topology import TopologyError, load_document
 from testbed.topology.find import find
 from testbed.topology.host import Role
@@ -136,6 +137,23 @@ def test_what_another_command_changed_since_is_taken_over_before_a_host_leaves(t
     states.forget("one")
     with pytest.raises(TestbedError, match="testbed one was removed by another command"):
         add_host(stale, joining(S3, "b3", "b1"), print, print)
+
+
+def test_an_upgrade_does_not_bring_back_a_host_that_has_left_since_it_was_attached(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    kafka = {"b1": "4.2.1", "b2": "4.2.1"}
+    stale = SimpleNamespace(name="one", topology=S3, state=make("one", topology=S3.to_document(), kafka=kafka))
+    states.save(make("one", topology=S3.without_host("b2").to_document(), kafka={"b1": "4.2.1"}))
+
+    def become(state):
+        stale.state, stale.topology = state, load_document(dict(state.topology))
+
+    stale.become = become
+    with pytest.raises(UsageError, match="b2 cannot be upgraded; hosts of one that run Kafka: b1"):
+        rolling_upgrade(stale, "4.3.1", ["b2"])
+    states.forget("one")
+    with pytest.raises(TestbedError, match="testbed one was removed by another command"):
+        rolling_upgrade(stale, "4.3.1")
 
 
 def test_addresses_of_removed_hosts_are_not_given_out_without_end():

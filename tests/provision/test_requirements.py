@@ -1,10 +1,14 @@
 """What a topology asks of the machine is looked for before anything is made, and the refusal names who asks."""
 
+from types import SimpleNamespace
+
 import pytest
 
 from testbed.errors import TestbedError
+from testbed.hosts import CommandResult
 from testbed.provision import machine
-from testbed.provision.machine import MachineLacks, Need, asked_for, require_machine
+from testbed.provision.fleet import MachineNotReady, _require
+from testbed.provision.machine import MachineLacks, Need, asked_for, refusals, require_machine
 from testbed.provision.plan_text import describe
 from testbed.provision.testbed import Testbed
 from testbed.software.distribution import Distribution
@@ -49,6 +53,48 @@ def test_all_that_is_missing_is_told_at_once():
         "  delay, jitter and loss cannot be had here, asked for by b1 (data0), rack right (uplink): no netem",
         "  a disk's bandwidth cannot be had here, asked for by b1: too old",
     ]
+
+
+TWO = """
+name: two
+machines: {here: {engine: local}, m1: {engine: "ssh://h1"}}
+kafka: {version: 4.3.1}
+defaults: {nic: {rate: 400mbit}}
+hosts:
+  b1: {role: both, machine: here, nic: {delay: 1ms}, cpus: 2}
+  b2: {role: broker, machine: m1, nic: {delay: 5ms}, cpus: 300}
+"""
+
+
+def test_each_machine_is_asked_for_what_its_own_hosts_need(monkeypatch):
+    monkeypatch.setattr(machine.os, "cpu_count", lambda: 2)
+    two = loads(TWO)
+    assert asked_for(two) == {Need.NETEM: ("b1 (data0)",)}
+    require_machine(two, {Need.NETEM: lambda: ""})
+    assert refusals(two, "m1", 300, {Need.NETEM: lambda: ""}) == []
+    assert refusals(two, "m1", 299, {Need.NETEM: lambda: "no netem"}) == [
+        "300 CPUs cannot be had there, asked for by b2: it has 299",
+        "delay, jitter and loss cannot be had there, asked for by b2 (data0): no netem",
+    ]
+
+
+@pytest.mark.parametrize(("said", "cpus"), [("", 512), ("Error: Specified qdisc kind is unknown.\n", 64)])
+def test_another_machine_that_cannot_have_a_host_is_refused_before_anything_is_made(said, cpus):
+    def run(command, **_settings):
+        out = "0\n" if command.startswith("id -u") else said if "netem" in command else ""
+        return CommandResult(command, 0, out, "", 0.0)
+
+    asked = loads(TWO), "m1", SimpleNamespace(run=run), SimpleNamespace(info=lambda: {"NCPU": cpus})
+    if not said:
+        _require(*asked)
+        return
+    with pytest.raises(MachineNotReady) as refused:
+        _require(*asked)
+    assert str(refused.value) == (
+        "machine m1 cannot have hosts: 300 CPUs cannot be had there, asked for by b2: it has 64; "
+        "delay, jitter and loss cannot be had there, asked for by b2 (data0): "
+        "its kernel has no netem (Error: Specified qdisc kind is unknown.); `modprobe sch_netem` loads it there"
+    )
 
 
 def test_nothing_is_made_when_something_is_missing(monkeypatch):

@@ -62,6 +62,17 @@ def test_a_lock_ends_with_its_process():
         pass
 
 
+def test_no_file_of_a_lock_stays_but_one_that_is_held(tmp_path):
+    with states.lock("run-1"), states.lock("run-1.faults", wait=True):
+        pass
+    locks = states.state_dir() / "locks"
+    assert list(locks.iterdir()) == []
+    (locks / "run-2.lock").touch()  # its holder was killed
+    with states.lock("one"):
+        states.remove_unheld_locks()
+        assert [path.name for path in locks.iterdir()] == ["one.lock"]
+
+
 def test_an_owner_is_written_as_a_label_and_read_back():
     me = Owner.this_process()
     assert me.alive()

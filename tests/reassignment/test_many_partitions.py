@@ -42,7 +42,7 @@ class Connection:
         return self
 
     def to_dict(self) -> dict[str, Any]:
-        log = {"partition_index": 0, "partition_size": 1, "offset_lag": 0, "is_future_key": False}
+        log = {"partition_index": 0, "partition_size": 1, "is_future_key": False}
         topics = [{"name": topic, "partitions": [log]} for topic in TOPICS]
         return {"error_code": 0, "results": [{"error_code": 0, "topics": topics}]}
 

@@ -18,7 +18,7 @@ MOVE = PartitionMove.between(TP, (1, 2), (3, 2))
     [
         (LogDirError("describe", "KAFKA_STORAGE_ERROR", {1: {}}), []),
         (
-            LogDirError("describe", "KAFKA_STORAGE_ERROR", {1: {TP: ReplicaLog(1, 0, False)}}),
+            LogDirError("describe", "KAFKA_STORAGE_ERROR", {1: {TP: ReplicaLog(1, False)}}),
             ["orders-0: the old replica on broker 1 is still there"],
         ),
         (

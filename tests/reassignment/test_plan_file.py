@@ -12,7 +12,7 @@ from testbed.reassignment.plan_file import load_plan, plan_from_json
 
 
 def _state(tp: TopicPartition, *replicas: int) -> PartitionState:
-    return PartitionState(tp, replicas[0], 0, replicas, replicas, ())
+    return PartitionState(tp, replicas[0], 0, replicas, replicas)
 
 
 def test_reads_and_writes_the_format_of_kafka_reassign_partitions() -> None:

@@ -225,7 +225,7 @@ def test_a_log_folder_that_is_offline_is_told_once_and_the_watching_goes_on(jour
 
     def hook(call: str, args: tuple[object, ...]) -> None:
         if call == "log_dirs" and args == ((1,),):
-            others = {1: {T0: ReplicaLog(round(cluster.whole), 0, False)}}
+            others = {1: {T0: ReplicaLog(round(cluster.whole), False)}}
             raise LogDirError("describe the log folders of broker 1, /disk1", "KAFKA_STORAGE_ERROR", others)
 
     cluster.hook = hook

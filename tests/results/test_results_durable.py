@@ -3,7 +3,9 @@
 import os
 import subprocess
 import sys
+import threading
 from io import FileIO
+from types import SimpleNamespace
 
 import pytest
 
@@ -67,6 +69,58 @@ def test_a_lock_is_exclusive_and_ends_with_its_holder(tmp_path):
     assert subprocess.run([sys.executable, "-c", code, path], cwd=ROOT, check=False).returncode == -9
     with durable.lock(path, wait=False):
         pass
+
+
+def test_a_lock_that_is_removed_leaves_no_file_and_excludes_those_who_had_opened_it(tmp_path):
+    path, order = tmp_path / "lock", []
+    opened = threading.Event()
+
+    def second():
+        with durable.lock(path, remove=True):
+            order.append(("second", path.exists()))
+
+    def open_first(*args):
+        opened.set()
+        return os.open(*args)
+
+    waiting = threading.Thread(target=second)
+    with durable.lock(path, remove=True), pytest.MonkeyPatch.context() as patch:
+        patch.setattr(durable, "os", SimpleNamespace(**{**vars(os), "open": open_first}))
+        waiting.start()
+        opened.wait(10)
+        order.append(("first", path.exists()))
+    waiting.join(10)
+    assert order == [("first", True), ("second", True)]
+    assert not path.exists()
+
+
+def test_many_holders_of_a_lock_that_is_removed_are_one_at_a_time(tmp_path):
+    path, inside, most = tmp_path / "lock", [], []
+
+    def hold():
+        for _ in range(50):
+            with durable.lock(path, remove=True):
+                inside.append(1)
+                most.append(len(inside))
+                inside.pop()
+
+    threads = [threading.Thread(target=hold) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert (len(most), max(most)) == (400, 1)
+    assert not path.exists()
+
+
+def test_a_lock_is_removed_after_an_error_and_by_its_holder_alone(tmp_path):
+    path = tmp_path / "lock"
+    with pytest.raises(ZeroDivisionError), durable.lock(path, remove=True):
+        raise ZeroDivisionError
+    assert not path.exists()
+    with durable.lock(path), pytest.raises(BlockingIOError), durable.lock(path, wait=False, remove=True):
+        pass
+    assert path.exists()
 
 
 def test_it_needs_the_standard_library_alone():

@@ -2,6 +2,8 @@ import errno
 import json
 import os
 import signal
+import subprocess
+import sys
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
@@ -11,7 +13,7 @@ from results.contract.files import LocalFiles
 from results.contract.manifest import new_run_id
 from results.contract.schema import EVENTS, SAMPLES
 from results.contract.store import RunData, Store, StoreError
-from tests.dying import killed_at
+from tests.dying import ROOT, killed_at
 from tests.results.many import local, objects
 
 
@@ -47,6 +49,26 @@ def test_a_run_is_read_as_it_was_committed(tmp_path, data, make):
     assert store.criteria(run_id) == data.criteria
     assert store.report(run_id) == data.report_html
     store.verify(run_id)
+
+
+READER = """
+import os, sys
+from results.contract.store import Store
+store = Store.open(sys.argv[1])
+[run] = store.runs()
+threads = len(os.listdir("/proc/self/task"))
+assert store.samples(run).num_rows and store.events(run).num_rows and store.criteria(run)
+print(len(os.listdir("/proc/self/task")) - threads)
+"""
+
+
+def test_a_run_is_read_without_threads_that_python_would_end_at_its_exit(tmp_path, data):
+    """Such a thread ended a process with *terminate called without an active exception*."""
+    Store.open(tmp_path).commit(data)
+    read = subprocess.run(
+        [sys.executable, "-c", READER, tmp_path], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    assert read.stdout == "0\n"
 
 
 @pytest.mark.parametrize("make", [local, objects])

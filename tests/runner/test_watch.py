@@ -18,7 +18,7 @@ def tp(number):
 
 
 def state(number, leader=1, isr=(1, 2)):
-    return PartitionState(tp(number), leader, 0, (1, 2), isr, ())
+    return PartitionState(tp(number), leader, 0, (1, 2), isr)
 
 
 def test_every_kind_of_change_is_one_sentence():

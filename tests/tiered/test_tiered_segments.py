@@ -1,5 +1,8 @@
 """The metadata of remote logs, and the store held against it."""
 
+import re
+from pathlib import Path
+
 import pytest
 
 from testbed.errors import TestbedError, UsageError
@@ -105,3 +108,11 @@ def test_a_tiered_topics_configuration():
     for wrong in ({"segment_bytes": 1000}, {"local_bytes": 0}):
         with pytest.raises(UsageError):
             tiered_topic(**wrong)
+
+
+def test_the_java_sources_name_files_that_exist():
+    root = Path(__file__).parents[2]
+    sources = [path.read_text() for path in (root / "testbed/tiered/java").rglob("*.java")]
+    named = {name for source in sources for name in re.findall(r"testbed/[\w/]+\.py", source)}
+    assert "testbed/tiered/segments.py" in named
+    assert [name for name in sorted(named) if not (root / name).is_file()] == []

@@ -198,6 +198,9 @@ CRITERION: Criterion[tuple[ClientProtection, ...]] = Criterion(
     section=RATES,
     measure=lambda run: measure_protection(run.series, run.move.window_s),
     judge=lambda run, clients: judge_protection(clients, run.move, run.manifest.nics, run.measures.load),
+    spared=lambda run: judge_protection(
+        measure_protection(run.series, run.move.window_s, run.unfit), run.move, run.manifest.nics, run.measures.load
+    ),
     needs=has_move_under_load,
     rests_on_preconditions=True,
     catches="A throttle under which clients wait: for the copying, or for what the throttle itself holds back.",

@@ -8,6 +8,7 @@ from results.criteria.batching import copying_s, kept, open_in_steps, why_not, w
 from results.criteria.criterion import RATES, Criterion
 from results.criteria.findings import finding
 from results.criteria.measures import LISTED_METRIC, MoveMeasures
+from results.criteria.pace import slower_move
 from results.criteria.quantities import percent
 
 DURATION_TOLERANCE = 0.10
@@ -27,7 +28,7 @@ def judge_duration(measures: MoveMeasures, move: Move) -> list[Finding]:
         why = f"there is no prediction: {move.model_why or 'the run did not say why'}"
     elif not math.isfinite(model_s) or model_s <= 0:
         why = "the model says that the move never ends"
-    elif short := too_short(model_s, move):
+    elif short := too_short(model_s, move) or slower_move(move):
         why = short
     elif moved_s is None or measures.done_s is None:
         verdict, observed, why = not_done(measures, model_s)
@@ -94,8 +95,8 @@ def judge_duration_in_steps(measures: MoveMeasures, move: Move) -> list[Finding]
     if least_s is None or not math.isfinite(move.batches_s[-1]):
         why = "the model says that the move never ends"
     elif why is None:
-        why = too_short(least_s, move)
-    if why is not None or rests is None or least_s is None:
+        why = too_short(least_s, move) or slower_move(move)
+    if why or rests is None or least_s is None:
         return [open_in_steps("duration-model", expected, why or "the list of reassignments was not polled")]
     most_s = max(least_s, move.batches_s[-1] / kept(move, rests))
     verdict: Verdict = "inconclusive"

@@ -55,6 +55,8 @@ def _first(end: PhaseDirection, move: Move) -> Finding:
             f"one response per fetcher is {size(burst)}, {larger} than quota × {seconds:.2f} s, {size(in_window)}; "
             f"that time had {first.bytes / in_window:.3f} of quota × time"
         )
+        if first.bytes < least and (slower := end.slower_than_quota(move)):
+            verdict, why = "inconclusive", f"{slower}; {why}"
     return finding(
         "first-window",
         f"{size(least)} to {size(most)} in the first {seconds:.2f} s",

@@ -12,6 +12,7 @@ from results.criteria.findings import finding, gap_text
 from results.criteria.model import responses
 from results.criteria.quantities import DRIVER, READING_S, US
 from results.criteria.run_view import RunView
+from results.criteria.unfit import ALWAYS_FIT, UnfitTime
 from results.criteria.windows import longest_gap_s
 
 NAME = "isr-expansion"
@@ -50,7 +51,8 @@ def allowed_s(move: Move) -> float:
     return exceeded / move.quota_bytes_per_s + FETCH_S + POLL_S + CONTROLLER_S
 
 
-def _measure(run: RunView) -> IsrExpansion:
+def _measure(run: RunView, unfit: UnfitTime = ALWAYS_FIT) -> IsrExpansion:
+    """Return the measures; `unfit` time is no part of the time until the move is done."""
     flows = [flow for flow in run.move.flows if flow.kind == "throttled"]
     logs, polls = run.series.flow_bytes(flows), run.series.gauge("move.in_flight", DRIVER)
     grew, moving = np.flatnonzero(np.diff(logs.value) > 0), np.flatnonzero(polls.value > 0)
@@ -58,7 +60,7 @@ def _measure(run: RunView) -> IsrExpansion:
         return IsrExpansion(None, None, allowed_s(run.move))
     last_us, done_us = int(logs.t[grew[-1] + 1]), int(polls.t[moving[-1] + 1])
     gap_s = longest_gap_s(logs.t, last_us, max(last_us, done_us))
-    late_s, most_s = (done_us - last_us) / US, allowed_s(run.move)
+    late_s, most_s = (done_us - last_us) / US - unfit.seconds(last_us, done_us), allowed_s(run.move)
     if run.manifest.parameters.get("add") != "yes":
         return IsrExpansion(late_s, gap_s, most_s)
     read_us, host = max(_read_before(run, flows))
@@ -110,6 +112,7 @@ CRITERION: Criterion[IsrExpansion] = Criterion(
     section=FACTS,
     measure=_measure,
     judge=_judge,
+    spared=lambda run: _judge(run, _measure(run, run.unfit)),
     needs=_needed,
     by_name=False,
     rests_on_preconditions=True,

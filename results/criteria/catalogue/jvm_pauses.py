@@ -1,12 +1,12 @@
 """No broker stood still long enough to lower a rate by more than a rate may be lower, nor was its heap full."""
 
 from results.contract.verdict import Finding, Verdict
-from results.criteria.catalogue.machine_load import STEAL_HIGHEST
 from results.criteria.criterion import PRECONDITIONS, Criterion, has_any_move, killed_hosts
 from results.criteria.findings import finding, gap_text
 from results.criteria.quantities import percent, size
 from results.criteria.run_view import RunView
 from results.criteria.standstill import METRICS, MOST, OVER_S, JvmMeasures, jvm_measures, jvms_were_read, move_spans
+from results.criteria.unfit import STEAL_HIGHEST
 
 LEFT_HIGHEST = 0.9
 """Chosen: where every full collection leaves more of the old generation, the next one comes ten times as soon as in an

@@ -1,16 +1,21 @@
 """The brokers logged nothing at WARN or above that nothing explains."""
 
+import re
 from collections.abc import Sequence
+from dataclasses import replace
 
 from results.contract.logs import LEVELS, HostLog, LogFinding
 from results.contract.verdict import Finding, Verdict
 from results.criteria.criterion import CLOCK_STEADY, FACTS, Criterion
 from results.criteria.findings import finding
-from results.criteria.run_view import RunView
+from results.criteria.quantities import US
+from results.criteria.unfit import UnfitTime
 
 SHOWN, SHOWN_CHARACTERS = 3, 120
 SLOW_EVENT = "org.apache.kafka.controller.EventPerformanceMonitor"
 """Logs an ERROR for each event of a controller that lasted for 2 s and more, by the machine's clock."""
+SLOW_S = 2.0
+_TOOK = re.compile(r" took (\d+) ms")
 SLOW_MACHINE = frozenset({CLOCK_STEADY, "machine-load", "memory-pressure", "disk-pressure"})
 """The preconditions without which an event may last so long, whatever the controller does."""
 
@@ -45,15 +50,29 @@ def _judge(host: str, log: HostLog) -> Finding:
     return _criterion(host, "pass", observed, text or "every line at WARN or above is a known one, or there is none")
 
 
-def _holds_anyway(run: RunView, shaky: Sequence[Finding]) -> list[Finding | None]:
+def certain(logs: Sequence[HostLog] | None, brokers: Sequence[str], shaky: Sequence[Finding]) -> list[Finding | None]:
     """Return each finding, or None where the clock or the machine may have caused it."""
     names = {each.name for each in shaky}
-    slow = {log.host for log in run.manifest.facts.logs or () if _only_slow_events(log)}
-    found = judge_logs(run.manifest.facts.logs, run.brokers)
+    slow = {log.host for log in logs or () if _only_slow_events(log)}
     return [
         None if each.verdict == "fail" and names & (SLOW_MACHINE if each.host in slow else {CLOCK_STEADY}) else each
-        for each in found
+        for each in judge_logs(logs, brokers)
     ]
+
+
+def without_slow_events(logs: Sequence[HostLog] | None, unfit: UnfitTime) -> list[HostLog] | None:
+    """Return the logs without events of a controller that are slow by the time alone in which the machine was unfit."""
+    if logs is None:
+        return None
+    return [replace(log, findings=tuple(each for each in log.findings if not _slow_by(each, unfit))) for log in logs]
+
+
+def _slow_by(line: LogFinding, unfit: UnfitTime) -> bool:
+    took = _TOOK.search(line.text)
+    if line.logger != SLOW_EVENT or line.count > 1 or took is None:  # of several the time of the first is known
+        return False
+    took_us = int(took[1]) * 1000
+    return took_us / US - unfit.seconds(line.ts_us - took_us, line.ts_us) < SLOW_S
 
 
 def _only_slow_events(log: HostLog) -> bool:
@@ -93,6 +112,7 @@ CRITERION: Criterion[tuple[HostLog, ...] | None] = Criterion(
     needs=lambda _run: True,
     by_name=False,
     rests_on_preconditions=True,
-    holds_anyway=_holds_anyway,
+    holds_anyway=lambda run, shaky: certain(run.manifest.facts.logs, run.brokers, shaky),
+    spared=lambda run: judge_logs(without_slow_events(run.manifest.facts.logs, run.unfit), run.brokers),
     catches="An error that a broker logs and no measure shows.",
 )

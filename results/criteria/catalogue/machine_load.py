@@ -5,8 +5,7 @@ from results.criteria.criterion import PRECONDITIONS, Criterion, has_any_move, h
 from results.criteria.findings import finding
 from results.criteria.measures import MachineLoad
 from results.criteria.quantities import GAP_S, QUOTA_WINDOW_S, percent
-
-BUSY_HIGHEST, STEAL_HIGHEST = 0.85, 0.05
+from results.criteria.unfit import BUSY_HIGHEST, MACHINE_LOAD, STEAL_HIGHEST
 
 
 def machine_idle(load: MachineLoad, window_s: float) -> Finding:
@@ -26,7 +25,7 @@ def machine_idle(load: MachineLoad, window_s: float) -> Finding:
         verdict = "pass"
         why = f"at most {percent(busy)} busy and {percent(steal)} stolen over any {window}"
     return finding(
-        "machine-load",
+        MACHINE_LOAD,
         f"at most {percent(BUSY_HIGHEST)} busy, {percent(STEAL_HIGHEST)} stolen over any {window}",
         verdict,
         why,
@@ -38,7 +37,7 @@ def machine_idle(load: MachineLoad, window_s: float) -> Finding:
 
 
 CRITERION: Criterion[MachineLoad] = Criterion(
-    name="machine-load",
+    name=MACHINE_LOAD,
     title="Machine idle enough",
     section=PRECONDITIONS,
     measure=lambda run: run.measures.load,

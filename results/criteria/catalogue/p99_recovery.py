@@ -7,7 +7,7 @@ from results.contract.verdict import Finding, Verdict
 from results.criteria.criterion import RATES, Criterion, has_relocation
 from results.criteria.findings import finding
 from results.criteria.measures import P99_BACK, P99_WITHIN_S, MoveMeasures
-from results.criteria.relocation_measures import NOTHING
+from results.criteria.relocation_measures import NOTHING, measure_relocation
 
 
 def judge_back(measures: MoveMeasures) -> Finding:
@@ -40,6 +40,7 @@ CRITERION: Criterion[MoveMeasures] = Criterion(
     title="Acknowledgements as quick as before",
     section=RATES,
     judge=lambda _run, measures: [judge_back(measures)],
+    spared=lambda run: [judge_back(measure_relocation(run.manifest, run.series, run.unfit))],
     needs=has_relocation,
     rests_on_preconditions=True,
     catches="A cluster that stays slow after the move.",

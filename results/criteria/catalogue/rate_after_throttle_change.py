@@ -72,6 +72,8 @@ def _settled(end: PhaseDirection, move: Move) -> Finding:
             f"{rate(settled)} over {second.elapsed_s:.2f} s from {at(second.start_s)} to "
             f"{at(second.start_s + rates.settled_s)} on average is {observed:.3f} of the quota"
         )
+        if observed < lowest and (slower := end.slower_than_quota(move)):
+            verdict, why = "inconclusive", f"{slower}; {why}"
         if verdict == "fail" and uneven and rates.settled_s < move.window_s - LOOK_S:
             verdict = "inconclusive"
             why += f"; it came in bursts, whose mean takes three windows of {move.window_s:g} s"

@@ -109,6 +109,8 @@ def _steady(end: PhaseDirection, move: Move, kept: float) -> Finding:
     else:
         verdict = "pass" if found.least <= observed <= found.most else "fail"
         why = f"{rate(observed * end.quota)} over {found.seconds:.1f} s is {observed:.3f} of the quota"
+        if observed < found.least and (slower := end.slower_than_quota(move)):
+            verdict, why = "inconclusive", f"{slower}; {why}"
         if rates.refetched:
             why += f"; {percent(rates.refetched)} more were fetched and count, too"
         if above := _above(end, move):

@@ -21,7 +21,7 @@ from testbed.experiments.experiment import Hosts, Parameter, Settings, SuiteScen
 from testbed.experiments.kip73_layouts import led_by_one, whole_move
 from testbed.experiments.mid_move_actions import LiveChange, MidMoveAction
 from testbed.experiments.reassignment_run import monitored_run
-from testbed.experiments.throttled_move import MODES, limit, load, parameters, throttled_experiment
+from testbed.experiments.throttled_move import MODES, RELEASE, limit, load, parameters, throttled_experiment
 from testbed.units import format_byte_rate, parse_byte_rate, parse_duration
 
 
@@ -60,6 +60,7 @@ EXPERIMENTS = (
         ),
         layout=whole_move,
         make=monitored_run,
+        profiles={"smoke": {"preload": "10s"}, "release": RELEASE},
         criteria=("no-isr-shrink", "replicas-fetching", "live-records"),
         suites=SuiteScenario("kip435", ("release",), "example-r", 15).over("replicas", "1", "2", "none"),
     ),

@@ -15,10 +15,6 @@ class BrokerPause(ProcessFault):
     summary: ClassVar[str] = "Kafka on a host is frozen (SIGSTOP): connected, and silent"
     holds: ClassVar[Hold] = Hold.PAUSED
 
-    def apply(self, testbed: Testbed) -> None:
-        """See `Fault.apply`."""
-        testbed.node(self.host).signal("STOP")
-
     def verify(self, testbed: Testbed) -> str | None:
         """See `Fault.verify`."""
         seen = look(testbed.node(self.host))

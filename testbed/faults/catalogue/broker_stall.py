@@ -1,11 +1,11 @@
 """Kafka frozen again and again, as by long pauses of the garbage collector."""
 
 from dataclasses import dataclass
-from typing import ClassVar, Self
+from typing import ClassVar
 
 from testbed.faults.fault import parameter
 from testbed.faults.parameters import refuse_pauses, show_ms, whole_ms
-from testbed.faults.processes import ProcessFault, look, pulses
+from testbed.faults.processes import ProcessFault, pulses
 from testbed.kafka.node import PID_FILE
 from testbed.provision.testbed import Testbed
 from testbed.topology.model import Topology
@@ -32,11 +32,6 @@ class BrokerStall(ProcessFault):
         """See `Fault.check`."""
         super().check(topology)
         refuse_pauses(self.pause, self.every, MAX_US)
-
-    def prepare(self, testbed: Testbed) -> Self:
-        """See `Fault.prepare`. Kafka that another fault stalls may be in a pause now."""
-        node = testbed.node(self.host)
-        return self if look(node) and pulses(node, PID_FILE, None).pid() else super().prepare(testbed)
 
     def verify(self, testbed: Testbed) -> str | None:
         """See `Fault.verify`: the kernel reported Kafka's process as stopped after the last signal."""

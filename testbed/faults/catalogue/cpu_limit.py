@@ -7,7 +7,7 @@ from typing import ClassVar, Self
 from testbed.errors import TestbedError, UsageError
 from testbed.faults.fault import HostFault, parameter
 from testbed.faults.journal import active_on
-from testbed.faults.parameters import cpus
+from testbed.faults.parameters import cpus, is_here
 from testbed.provision.containers import HostContainer
 from testbed.provision.machine import limit_in_force
 from testbed.provision.testbed import Testbed
@@ -31,10 +31,9 @@ class CpuLimit(HostFault):
 
     def prepare(self, testbed: Testbed) -> Self:
         """See `Fault.prepare`."""
-        declared, there = testbed.topology.host(self.host).cpus, os.cpu_count() or 1
-        if self.cpus >= (declared or there):
-            has = f"{self.host} has {declared:g}" if declared else f"this machine has {there}"
-            raise TestbedError(f"cpus={self.cpus:g} would limit nothing: {has}")
+        who, has = _most(testbed, self.host)
+        if self.cpus >= has:
+            raise TestbedError(f"cpus={self.cpus:g} would limit nothing: {who} has {has:g}")
         return self
 
     def settle(self, testbed: Testbed) -> None:
@@ -53,6 +52,15 @@ class CpuLimit(HostFault):
         super().heal(testbed)
         if still := self.verify(testbed):
             raise TestbedError(still)
+
+
+def _most(testbed: Testbed, host: str) -> tuple[str, float]:
+    """Return how many CPUs a host has without the fault, and in words who says it: its topology, or its machine."""
+    if declared := testbed.topology.host(host).cpus:
+        return host, declared
+    if is_here(testbed.topology, host):
+        return "this machine", os.cpu_count() or 1
+    return f"the machine of {host}", int(testbed.hosts[host].run(["nproc", "--all"]).stdout)
 
 
 def wanted(testbed: Testbed, host: str) -> float | None:

@@ -3,9 +3,7 @@
 from dataclasses import dataclass
 from typing import ClassVar
 
-from testbed.errors import UsageError
 from testbed.faults.network import UplinkFault, arrives, uplink
-from testbed.network.fabric import fabric_devices
 from testbed.provision.testbed import Testbed
 from testbed.topology.model import Topology
 
@@ -16,13 +14,6 @@ class UplinkCut(UplinkFault):
 
     kind: ClassVar[str] = "uplink-cut"
     summary: ClassVar[str] = "a rack's uplink has no link: the rack is on its own"
-
-    def check(self, topology: Topology) -> None:
-        """See `Fault.check`."""
-        super().check(topology)
-        _racks_end, cores_end = uplink(topology, self.rack)
-        if cores_end not in fabric_devices(topology):
-            raise UsageError(f"rack {self.rack} has hosts on several machines: it has no single uplink to cut")
 
     def down(self, topology: Topology) -> frozenset[str]:
         """See `NetworkFault.down`."""

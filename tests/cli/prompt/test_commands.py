@@ -107,8 +107,8 @@ def test_records_are_spread_evenly_and_none_is_left_out(count, expected):
 def test_topics_and_partitions_are_rows():
     tps = [TopicPartition("t", p) for p in (0, 1)]
     states = {
-        tps[0]: PartitionState(tps[0], 1, 0, (1, 2), (1, 2), ()),
-        tps[1]: PartitionState(tps[1], None, 0, (2, 3, 1), (2,), ()),
+        tps[0]: PartitionState(tps[0], 1, 0, (1, 2), (1, 2)),
+        tps[1]: PartitionState(tps[1], None, 0, (2, 3, 1), (2,)),
     }
     listed = {tps[1]: Reassignment((2, 3, 1), (3,), (1,))}
     assert topic_rows(states, listed, {tps[0]: 5_000_000}) == [("t", 2, "2,3", "1:1 none:1", "5MB", 1, 1)]

@@ -12,7 +12,7 @@ import org.apache.kafka.server.log.remote.storage.RemoteStorageManager.IndexType
  * The objects of one segment: <code>PREFIX TOPIC-TOPICID/PARTITION/BASEOFFSET-SEGMENTID.SUFFIX</code>.
  *
  * <p>A key follows from the segment's metadata alone, so nothing has to be listed in order to read or to delete it; and
- * who lists a bucket can tell by the segment's id what belongs together (testbed/tiered/objects.py reads it so).
+ * who lists a bucket can tell by the segment's id what belongs together (testbed/tiered/segments.py reads it so).
  */
 final class Keys {
     private static final Map<IndexType, String> SUFFIXES = new EnumMap<>(Map.of(

@@ -65,6 +65,8 @@ final class RangedStream extends InputStream {
             return 0;
         }
         while (position <= end) {
+            String why = "the body ended early";
+            IOException cause = null;
             try {
                 if (piece == null) {
                     open();
@@ -79,13 +81,14 @@ final class RangedStream extends InputStream {
                     }
                     return count;
                 }
-                failed("the body ended early", null);
             } catch (IOException error) {
-                failed("the body broke off", error);
+                why = "the body broke off";
+                cause = error;
             } catch (SdkException error) {
                 // With its own attempts behind it; what follows is for the caller to decide.
                 throw new IOException(told("cannot be read"), error);
             }
+            failed(why, cause);
         }
         return -1;
     }
