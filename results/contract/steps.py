@@ -109,7 +109,7 @@ class StepRecord:
     """A step as it was taken: from when it was asked for until its end was seen (or the driver stopped waiting).
 
     `from_us` is None for a step that was never taken, `why` says why. `answer` is *accepted*, or the errors by the
-    protocol's names.
+    protocol's names. `within_s` is the time in which a healthy cluster comes to the step's end; None: no time is known.
     """
 
     name: str
@@ -120,6 +120,7 @@ class StepRecord:
     wanted_answer: str
     expectations: tuple[Expectation, ...]
     why: str = ""
+    within_s: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -81,6 +81,9 @@ NETWORK_MEASURED = "nic-measured"
 """The precondition that does not hold when a NIC is slower than declared, or carries another tenant's traffic."""
 CLOCK_STEADY = "clock-steady"
 """The precondition that does not hold when a clock was set during the run."""
+UNCERTAIN_BYTES = frozenset({CLOCK_STEADY, "clocks-agree", "load-rate-sustained"})
+"""The preconditions without which too many bytes in a time prove nothing: a broker keeps its quota by its wall clock,
+and does not hold back what producers write in bursts to replicas that have caught up."""
 
 
 @dataclass(frozen=True, slots=True)

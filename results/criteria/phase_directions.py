@@ -50,12 +50,15 @@ class PhaseDirection:
         """Return why the declared delays keep the rate below the quota; empty where they do not."""
         return slower_than_quota(move, self.rates.host, self.rates.direction, self.quota)
 
-    def long_bound(self, move: Move) -> float | None:
-        """Return most bytes of the whole phase; None when its time or its fetchers are not known."""
+    def long_bound(self, move: Move, late_s: float = 0.0) -> float | None:
+        """Return most bytes of the whole phase; None when its time or its fetchers are not known.
+
+        The last reading may have been made `late_s` after its instant.
+        """
         found = self.rates.all
         if found is None:
             return None
-        seconds = found.elapsed_s + READING_S
+        seconds = found.elapsed_s + READING_S + late_s
         return long_bound(move, self.rates.host, self.rates.direction, self.quota, seconds, fresh=self.begins)
 
     def too_much(self, move: Move) -> str | None:

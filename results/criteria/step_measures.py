@@ -1,7 +1,7 @@
 """Measures of a run of steps, from its trace: which of the expected states were in force, and when.
 
 Events: `trace.log` (a state of the controller's log), `trace.described` and `trace.listed` (as an Admin client was
-told). What they hold stands in docs/schema.md.
+told), `trace.logs` (the replicas' logs on the brokers). What they hold stands in docs/schema.md.
 """
 
 from collections import defaultdict
@@ -15,11 +15,12 @@ from results.criteria.measures import MoveMeasures, PollAgreement, StepMeasures,
 from results.criteria.series import RunEvent, RunSeries
 
 LOG, DESCRIBED, LISTED = "trace.log", "trace.described", "trace.listed"
+LOGS = "trace.logs"
 FOREVER_US = 2**62
 
 
 @dataclass(frozen=True, slots=True)
-class _Span:
+class StateSpan:
     """A state and its time: from `begin` up to, but not including, `end`."""
 
     begin: int
@@ -27,7 +28,7 @@ class _Span:
     state: State
 
 
-Timelines = Mapping[tuple[str, int], Sequence[_Span]]
+Timelines = Mapping[tuple[str, int], Sequence[StateSpan]]
 
 
 def measure_steps(manifest: Manifest, run: RunSeries) -> MoveMeasures:
@@ -52,7 +53,7 @@ def timelines(events: Sequence[RunEvent]) -> Timelines:
     for key, changes in by_partition.items():
         changes.sort(key=lambda event: event.detail["offset"])
         ends = [event.us for event in changes[1:]] + [FOREVER_US]
-        found[key] = [_Span(c.us, end, state_of(c.detail)) for c, end in zip(changes, ends, strict=True)]
+        found[key] = [StateSpan(c.us, end, state_of(c.detail)) for c, end in zip(changes, ends, strict=True)]
     return found
 
 
@@ -66,7 +67,7 @@ def state_of(detail: Mapping[str, Any]) -> State:
 
 
 def _found(
-    place: int, number: int, spans: Sequence[_Span], met: Callable[[State], bool], first: int, last: int
+    place: int, number: int, spans: Sequence[StateSpan], met: Callable[[State], bool], first: int, last: int
 ) -> StepObservation:
     inside = [span for span in spans if span.begin <= last and span.end > first]
     us = min((max(span.begin, first) for span in inside if met(span.state)), default=None)

@@ -5,9 +5,10 @@ one topic. Partition 0 is the default.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from results.contract.steps import ACCEPTED, RequiredState, When, numbers
+from results.criteria.catalogue.isr_expansion import CONTROLLER_S, FETCH_S, POLL_S
 from testbed.faults import Faults
 from testbed.faults.catalogue.broker_kill import BrokerKill
 from testbed.faults.catalogue.controller_failover import active_controller
@@ -23,7 +24,14 @@ from testbed.topology.host import names_by_id
 from testbed.units import format_byte_rate
 
 Replicas = tuple[int, ...]
+LogSizes = dict[int, dict[int, int]]
+"""Broker → partition → bytes."""
 _RELEASED_BYTES_PER_S = 200_000_000
+DECIDED_S = CONTROLLER_S + POLL_S
+"""Seconds until every client knows what the controller decides by itself: two requests to it, and one poll."""
+COPIED_S = DECIDED_S + FETCH_S + CONTROLLER_S
+"""Seconds beyond the copying until a move that nothing holds back is known to be complete: its request, or that of
+another throttle, one fetch and one poll, and the leader's request to the controller."""
 
 
 class ScenarioCluster:
@@ -46,6 +54,16 @@ class ScenarioCluster:
         self.kinds.add(fault.kind)
         self._faults.append(Faults(self.testbed).add(fault))
 
+    @property
+    def whole(self) -> bool:
+        """Return whether no injected fault is left."""
+        return not self._faults
+
+    def log_sizes(self) -> LogSizes:
+        """Return the bytes of each of the topic's logs on each broker. Raise `KafkaError`."""
+        found = self.admin.log_dirs(list(self.hosts), [self.topic])
+        return {broker: {tp.partition: log.size_bytes for tp, log in logs.items()} for broker, logs in found.items()}
+
     def heal(self) -> None:
         """Heal all injected faults and wait until every broker serves."""
         while self._faults:
@@ -55,10 +73,24 @@ class ScenarioCluster:
 
 @dataclass(frozen=True, slots=True)
 class ScenarioAction:
-    """One action on the cluster, described in a few words. `do` raises `KafkaError` when the cluster refuses it."""
+    """One action on the cluster, described in a few words. `do` raises `KafkaError` when the cluster refuses it.
+
+    `within_s` is the time in which a healthy cluster carries it out, in seconds; None: no time is known. What it
+    `copies` takes its time on the NICs in addition.
+    """
 
     text: str
     do: Callable[[ScenarioCluster], object]
+    within_s: float | None = None
+    copies: bool = False
+
+    def untimed(self) -> "ScenarioAction":
+        """Return the action without a time: a fault, or thousands of partitions, decide how long it takes."""
+        return replace(self, within_s=None)
+
+    def copying(self) -> "ScenarioAction":
+        """Return the action with the time of a move that nothing holds back."""
+        return replace(self, within_s=COPIED_S, copies=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,6 +182,7 @@ def reassign_all(targets: Mapping[int, Replicas | None]) -> ScenarioAction:
     return ScenarioAction(
         "; ".join(parts),
         lambda on: on.admin.alter_reassignments({on.tp(p): target for p, target in targets.items()}),
+        DECIDED_S,
     )
 
 
@@ -171,7 +204,9 @@ def kill_broker(broker: int) -> ScenarioAction:
 def add_partitions(*replicas: Replicas) -> ScenarioAction:
     """Return the addition of partitions to the topic, each with its replicas."""
     return ScenarioAction(
-        f"add partitions {', '.join(map(numbers, replicas))}", lambda on: on.admin.add_partitions(on.topic, replicas)
+        f"add partitions {', '.join(map(numbers, replicas))}",
+        lambda on: on.admin.add_partitions(on.topic, replicas),
+        DECIDED_S,
     )
 
 
@@ -186,16 +221,19 @@ def _kill_controller(on: ScenarioCluster) -> None:
 REASSIGN_UNKNOWN_TOPIC = ScenarioAction(
     "partition 0 of a topic that does not exist: to [1]",
     lambda on: on.admin.alter_reassignments({TopicPartition(f"{on.topic}-unknown", 0): [1]}),
+    DECIDED_S,
 )
 RELEASE_THROTTLE = ScenarioAction(
     f"throttle {format_byte_rate(_RELEASED_BYTES_PER_S)}",
     lambda on: on.throttle.change_rate(_RELEASED_BYTES_PER_S, timeout_s=30.0),
-)
+).copying()
 KILL_CONTROLLER = ScenarioAction("kill the active controller", _kill_controller)
 """The kill of the active controller's node, without a wait. No controller is active afterwards."""
 START_BROKERS = ScenarioAction("start what was killed", ScenarioCluster.heal)
-DELETE_TOPIC = ScenarioAction("delete the topic", lambda on: on.admin.delete_topic(on.topic))
-ELECT_PREFERRED_LEADER = ScenarioAction("elect the preferred leader", lambda on: on.admin.elect_preferred([on.tp(0)]))
+DELETE_TOPIC = ScenarioAction("delete the topic", lambda on: on.admin.delete_topic(on.topic), DECIDED_S)
+ELECT_PREFERRED_LEADER = ScenarioAction(
+    "elect the preferred leader", lambda on: on.admin.elect_preferred([on.tp(0)]), DECIDED_S
+)
 NO_ACTION = ScenarioAction("look", lambda _on: None)
 """No action: the step only observes."""
 

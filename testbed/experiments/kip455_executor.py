@@ -13,15 +13,19 @@ from typing import Any, Self
 
 from results.contract.manifest import Facts
 from results.contract.steps import ACCEPTED, LINGER_US, Expectation, StepRecord, StepsRecord
+from results.criteria.step_measures import LOGS
 from testbed.errors import TestbedError, UsageError
 from testbed.experiments.criteria import STEPS
 from testbed.experiments.experiment import Context, Experiment, ExperimentResult, Settings, SuiteScenario
-from testbed.experiments.kip455_actions import Replicas, ScenarioCluster, ScenarioStep, answer_of
+from testbed.experiments.kip455_actions import LogSizes, Replicas, ScenarioCluster, ScenarioStep, answer_of
 from testbed.experiments.kip455_trace import POLL_S, Trace, readable
 from testbed.kafka.cancellation import cancel_running
 from testbed.kafka.capabilities import ON_DISK
 from testbed.kafka.errors import KafkaError
 from testbed.kafka.node import FETCH_TUNED
+from testbed.kafka.partitions import existing_partitions
+from testbed.network.shape import payload_bytes_per_s
+from testbed.probes.brokers import sampled_bps
 from testbed.probes.logwatch import LogWatch, during, new_replicas
 from testbed.probes.machine import machine_probe
 from testbed.probes.recorder import now_us
@@ -32,6 +36,8 @@ from testbed.workload.records import Fill, Recipe
 
 RECORD_BYTES = 4096
 TRACE_TIMEOUT_S = 3.0
+DELETED_S = 10.0
+"""The longest wait until every broker has deleted the logs of removed replicas. It takes some tenths of a second."""
 SIX, DEDICATED = "six-brokers", "controllers"
 _LOOK_S = 0.05
 
@@ -53,10 +59,13 @@ class Kip455Scenario:
 
 
 class Kip455Executor:
-    """The executor of one scenario on a testbed. At the end of its block it undoes every change to the testbed."""
+    """The executor of one scenario on a testbed. At the end of its block it undoes every change to the testbed.
 
-    def __init__(self, context: Context, scenario: Kip455Scenario) -> None:
-        self._context, self._scenario = context, scenario
+    `copy_s` is how long the bytes of the scenario keep a NIC busy, in seconds.
+    """
+
+    def __init__(self, context: Context, scenario: Kip455Scenario, copy_s: float = 0.0) -> None:
+        self._context, self._scenario, self._copy_s = context, scenario, copy_s
         self.topic = f"kip455-{context.run_id[-6:]}"
         self._stack = ExitStack()
 
@@ -126,6 +135,8 @@ class Kip455Executor:
             except WaitTimeout as error:
                 why = f"after {step.timeout_s:g} s: {'; '.join(error.last_seen)}"
             ended_us = now_us()
+            if self.cluster.whole:
+                self._record_logs(self.cluster.log_sizes)
             _next_batch()
         return self._record(step, begun_us, ended_us, answer, why)
 
@@ -133,7 +144,10 @@ class Kip455Executor:
         expectations = tuple(
             Expectation(each.name, each.when, self.topic, each.partition, each.wanted, each.kip) for each in step.expect
         )
-        return StepRecord(step.name, step.action.text, from_us, to_us, answer, step.answer, expectations, why)
+        action, within_s = step.action, None
+        if action.within_s is not None:
+            within_s = round(step.settle_s + action.within_s + (self._copy_s if action.copies else 0.0), 3)
+        return StepRecord(step.name, action.text, from_us, to_us, answer, step.answer, expectations, why, within_s)
 
     def _missing(self, step: ScenarioStep, begun_us: int, begun_s: float) -> list[str]:
         missing = []
@@ -148,9 +162,34 @@ class Kip455Executor:
         return missing
 
     def settle(self) -> None:
-        """Undo all changes before the trace is read from the log: no fault, no move, no throttle."""
+        """Undo all changes before the trace is read from the log: no fault, no move, no throttle.
+
+        Then wait until each broker has the logs of its replicas and no other logs.
+        """
         for undo in self._undo():
             undo()
+        self._record_logs(self._settled_logs)
+
+    def _settled_logs(self) -> LogSizes:
+        try:
+            return wait_for(self.cluster.log_sizes, self._placed, DELETED_S, _LOOK_S, "the logs of the replicas alone")
+        except WaitTimeout as error:
+            found: LogSizes = error.last_seen
+            return found
+
+    def _placed(self, sizes: LogSizes) -> bool:
+        """Return whether each broker has the logs of its replicas and no other logs."""
+        there = existing_partitions(self.cluster.admin, [self.topic])
+        replicas = {(broker, tp.partition) for tp, state in there.items() for broker in state.replicas}
+        return {(broker, partition) for broker, logs in sizes.items() for partition in logs} == replicas
+
+    def _record_logs(self, read: Callable[[], LogSizes]) -> None:
+        """Record the sizes of all logs as an event, or why they could not be read."""
+        try:
+            found: dict[str, Any] = {"sizes": read()}
+        except KafkaError as error:
+            found = {"problem": str(error)}
+        self._context.recorder.event(LOGS, self.topic, {"topic": self.topic, **found})
 
     def _undo(self) -> tuple[Callable[[], object], ...]:
         return self.cluster.heal, self._cancel, self.cluster.throttle.restore
@@ -159,10 +198,16 @@ class Kip455Executor:
         cancel_running(self.cluster.admin, self.cluster.admin.reassignments([self.topic]))
 
 
+def copy_seconds(scenario: Kip455Scenario, topology: Topology) -> float:
+    """Return how long the slowest NIC needs for the bytes of all replicas: one leader may send all of them."""
+    line = payload_bytes_per_s(min(rate for host in topology.brokers for rate in sampled_bps(host)))
+    return scenario.bytes * sum(map(len, scenario.partitions)) / line
+
+
 def run_scenario(context: Context, scenario: Kip455Scenario) -> ExperimentResult:
     """Take a scenario's steps, read the log and return the result. The record of a step says why it failed."""
     recorder = context.recorder
-    with Kip455Executor(context, scenario) as executor:
+    with Kip455Executor(context, scenario, copy_seconds(scenario, context.testbed.topology)) as executor:
         watch = LogWatch(context.testbed)
         watch.start()
         recorder.poll("machine", 1.0, machine_probe(context.testbed.machine_shells))

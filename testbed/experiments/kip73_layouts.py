@@ -127,6 +127,16 @@ def two_to_one(settings: Settings, hosts: Hosts) -> Layout:
     return _in_halves(settings, hosts, ((a, b), (c, b)), ((b, a), (c, a)))
 
 
+def swap(settings: Settings, hosts: Hosts) -> Layout:
+    """Return half of the partitions (A) → (B) and half (B) → (A): each broker sends and receives at the same time."""
+    a, b = hosts
+    groups = [
+        PartitionGroup("kip73", half, (old,), (new,), 1)
+        for half, (old, new) in zip(parts(int(number(settings, "partitions")), 2), ((a, b), (b, a)), strict=True)
+    ]
+    return lasting(settings, throttled_layout(groups, a, b))
+
+
 def half_to_half(settings: Settings, hosts: Hosts) -> Layout:
     """Return partitions with one replica, each moved from a host of the first half to its counterpart of the other.
 

@@ -583,6 +583,9 @@ CASES = (
         RunRequest("kip435-rf4", ("phase=30s", "preload=60s"), defects=("throttle-holds-in-sync",)),
     ),
     Case(("move-done",), "defect `log-not-deleted`", replace(SHORT, defects=("log-not-deleted",))),
+    # The leader adds broker 4 to the ISR 10 s late: the move is complete as late.
+    Case(("steps-in-time",), "defect `late-isr`", replace(STEPS, defects=("late-isr",))),
+    Case(("logs-as-placed",), "defect `log-not-deleted`", replace(STEPS, defects=("log-not-deleted",))),
     Case(("trace-whole",), "the last record of the trace is missing", STEPS, patch=history_without_its_last),
     Case(("polling-agrees",), "answers name a leader epoch that never was", STEPS, patch=epochs_ahead),
     Case(("epochs-ascend",), "the trace has descending epochs", STEPS, patch=epochs_lowered),

@@ -24,8 +24,11 @@ class KilledBrokers:
         self.live.add(self.down.pop())
 
 
-def take(scenario, admin, kill, live):
-    """Return the records of the steps, and the recorder. `kill` kills one of the `live` brokers 1 to 6."""
+def take(scenario, admin, kill, live, *, settled=False):
+    """Return the records of the steps, and the recorder. `kill` kills one of the `live` brokers 1 to 6.
+
+    With `settled` all is undone, and the logs are awaited, before the recorder stops, as in a run.
+    """
     recorder = Recorder()
     testbed = SimpleNamespace(
         topology=SimpleNamespace(brokers=[SimpleNamespace(name=f"b{i}", node_id=i) for i in range(1, 7)]),
@@ -37,5 +40,7 @@ def take(scenario, admin, kill, live):
     with Kip455Executor(context, scenario) as executor:
         executor.prepare()
         records = executor.walk()
+        if settled:
+            executor.settle()
         recorder.stop()
     return records, recorder

@@ -4,7 +4,21 @@ import pytest
 
 from testbed.errors import UsageError
 from testbed.experiments.experiment import experiments, find_experiment
-from testbed.experiments.kip455_actions import answer_of, cancel, moving, reassign, reassign_all, step, still
+from testbed.experiments.kip455_actions import (
+    COPIED_S,
+    DECIDED_S,
+    RELEASE_THROTTLE,
+    START_BROKERS,
+    answer_of,
+    cancel,
+    kill_broker,
+    moving,
+    reassign,
+    reassign_all,
+    step,
+    still,
+)
+from testbed.experiments.kip455_executor import copy_seconds
 from testbed.kafka.errors import KafkaError, ReassignmentError
 from testbed.kafka.types import TopicPartition
 from testbed.topology.find import find
@@ -59,3 +73,15 @@ def test_errors_are_answers_by_partition():
     errors = {TopicPartition("t", 3): "B", TopicPartition("t", 1): "A", TopicPartition("t", 0): "B"}
     assert answer_of(ReassignmentError("alter", errors, 5)) == "A for 1; B for 0, 3"
     assert answer_of(KafkaError("delete", "TOPIC_AUTHORIZATION_FAILED")) == "TOPIC_AUTHORIZATION_FAILED"
+
+
+def test_what_the_controller_decides_has_a_time_and_a_fault_has_none():
+    assert (DECIDED_S, COPIED_S) == (1.5, 4.0)
+    assert [each.within_s for each in (reassign(4, 2, 3), cancel(), RELEASE_THROTTLE)] == [1.5, 1.5, 4.0]
+    assert {kill_broker(4).within_s, START_BROKERS.within_s, reassign(3).untimed().within_s} == {None}
+    assert reassign(3, 4, 5).copying().copies and not reassign(3, 4, 5).copies
+
+
+def test_the_bytes_of_all_replicas_take_their_time_on_one_nic():
+    assert copy_seconds(scenario("kip455-example"), find("six-brokers")) == pytest.approx(0.251, abs=0.001)
+    assert copy_seconds(scenario("kip455-many"), find("six-brokers")) == 0

@@ -31,7 +31,7 @@ def run(found: Kip455Scenario, name="kip455-example"):
     """Take the steps and judge them; settling times are left out."""
     kraft = KraftLog(range(1, 7))
     steps = [replace(each, settle_s=min(each.settle_s, 0.2), timeout_s=2.0) for each in found.steps]
-    records, recorder = take(replace(found, steps=steps, bytes=0), kraft, kraft.kill, kraft.live)
+    records, recorder = take(replace(found, steps=steps, bytes=0), kraft, kraft.kill, kraft.live, settled=True)
     history = kraft.history()
     events: list[Event] = [*recorder.events(), *log_events(history, [TOPIC])]
     there = {tp: kraft.partitions([tp.topic])[tp] for tp in kraft.now}
@@ -68,8 +68,19 @@ def test_the_failover_s_moves_are_as_the_rules_have_it_without_one():
     assert {c.verdict for c in judgement.criteria} == {"pass"}
 
 
+def test_a_log_that_a_cancellation_leaves_is_found(monkeypatch):
+    monkeypatch.setattr(executor_module, "DELETED_S", 0.1)
+    monkeypatch.setattr(KraftLog, "_logs", lambda self, broker: [tp for tp in self.now if broker in (1, 2, 3, 4)])
+    judgement, _kraft = run(scenario("kip455-cancel"), "kip455-cancel")
+    [found] = [c for c in judgement.criteria if c.verdict == "fail"]
+    assert (found.name, found.why) == (
+        "logs-as-placed",
+        "broker 4 has a log of partition 0, which has replicas on 1, 2, 3",
+    )
+
+
 def test_another_end_is_found_out():
     found = Kip455Scenario([step("asked", reassign(4, 2, 3), None, end("done", still((2, 3, 4), ordered=True)))])
     judgement, kraft = run(replace(found, hold_bytes_per_s=None))
-    assert [c.name for c in judgement.criteria if c.verdict == "fail"] == ["1-asked.done"]
+    assert [c.name for c in judgement.criteria if c.verdict == "fail"] == ["1-asked.done", "steps-in-time"]
     assert kraft.now[TopicPartition(TOPIC, 0)].replicas == (4, 2, 3)

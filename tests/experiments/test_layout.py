@@ -3,7 +3,15 @@ import pytest
 from results.contract.move import Expected, Fetchers
 from testbed.errors import UsageError
 from testbed.experiments.experiment import experiments, find_experiment, read_settings
-from testbed.experiments.kip73_layouts import one_of_two, one_to_two, sized_for, throttled_layout, two_node, two_to_one
+from testbed.experiments.kip73_layouts import (
+    one_of_two,
+    one_to_two,
+    sized_for,
+    swap,
+    throttled_layout,
+    two_node,
+    two_to_one,
+)
 from testbed.experiments.layout import (
     PartitionGroup,
     assignment,
@@ -98,6 +106,15 @@ def test_two_to_one_is_led_by_both_and_bound_by_the_receiver():
     assert fetchers(found, dict.fromkeys(IDS, 1)) == {"A": Fetchers(2, 0), "B": Fetchers(2, 0), "C": Fetchers(0, 2)}
     share = bottleneck(carried(found, IDS), 10 * MB)
     assert (share.broker, share.direction, share.bytes) == (3, "receive", 520 * MB)
+
+
+def test_a_swap_binds_both_brokers_in_both_directions():
+    found = swap(SETTINGS, TWO)
+    assert of_kind(found, "throttled") == [("A", "B", (0, 1)), ("B", "A", (2, 3))]
+    half = (520 * MB, 0.0)
+    assert sorted(told(found)) == sorted((host, way, *half) for host in TWO for way in ("transmit", "receive"))
+    assert fetchers(found, {"A": 1, "B": 1}) == {"A": Fetchers(1, 1), "B": Fetchers(1, 1)}
+    assert predicted_seconds(found, IDS, carried(found, IDS), [(0.0, 10e6)]) == pytest.approx(52)
 
 
 def test_two_to_one_while_producing_leaves_the_receiver_quota_minus_inbound():

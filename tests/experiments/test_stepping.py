@@ -70,6 +70,7 @@ def test_a_move_held_open_by_a_dead_broker_ends_when_it_is_back(taken):
     assert [record.why for record in records] == [""] * 5
     assert [record.answer for record in records] == ["accepted"] * 5  # the fake controller minds nothing
     assert records[2].to_us - records[2].from_us >= 300_000
+    assert [record.within_s for record in records] == [None, 1.5, 1.8, None, 1.5]
     assert [e.topic for e in records[1].expectations] == [TOPIC] * 2
     assert all(a.to_us <= b.from_us for a, b in itertools.pairwise(records))
     assert controller.live == {1, 2, 3, 4, 5, 6}

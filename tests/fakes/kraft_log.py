@@ -10,7 +10,15 @@ from dataclasses import replace
 from typing import Any
 
 from testbed.kafka.errors import KafkaError, ReassignmentError
-from testbed.kafka.types import BrokerInfo, ClusterInfo, ConfigResource, PartitionState, Reassignment, TopicPartition
+from testbed.kafka.types import (
+    BrokerInfo,
+    ClusterInfo,
+    ConfigResource,
+    PartitionState,
+    Reassignment,
+    ReplicaLog,
+    TopicPartition,
+)
 from testbed.reassignment.metadata_log import MetadataHistory, Registration, Removal
 from testbed.throttle.configs import EVERY_BROKER, FOLLOWER_RATE
 from tests.fakes.admin import FakeAdmin
@@ -129,6 +137,17 @@ class KraftLog(FakeAdmin):
             for tp, p in list(self.now.items())  # a recorder's thread asks meanwhile
             if tp.topic in topics
         }
+
+    def log_dirs(
+        self, brokers: Sequence[int], topics: Sequence[str] | None = None
+    ) -> dict[int, dict[TopicPartition, ReplicaLog]]:
+        return {
+            broker: {tp: ReplicaLog(self.size_of(broker, tp), 0, False) for tp in self._logs(broker)}
+            for broker in brokers
+        }
+
+    def _logs(self, broker: int) -> list[TopicPartition]:
+        return [tp for tp, p in list(self.now.items()) if broker in p.replicas or broker in self.stale_logs.get(tp, ())]
 
     def reassignments(self, topics: Sequence[str] | None = None) -> dict[TopicPartition, Reassignment]:
         self.tick()

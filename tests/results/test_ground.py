@@ -81,6 +81,22 @@ def test_a_clock_that_jumps_leaves_rates_open_and_is_named(make_run, offset, why
     assert noisy(judgement)
 
 
+@pytest.mark.parametrize(("leak", "verdict"), [(1.2, "fail"), (1.08, "fail"), (1.05, "inconclusive")])
+def test_a_busy_machine_does_not_excuse_more_bytes_than_the_quota_allows_of_the_whole_time(make_run, leak, verdict):
+    """A slow machine lets fewer bytes pass. Its last reading may be a second late: 2 % of this move."""
+    judgement = make_run(cpu_busy=0.95, real_quota=leak * 10e6).judged()
+    assert verdicts(judgement, "long-window-bound") == {verdict}
+    assert verdicts(judgement, *RATES) == {"inconclusive"}
+
+
+def test_bytes_over_any_bound_are_not_kafkas_where_a_clock_was_set(make_run):
+    """A broker keeps its quota by its wall clock: one that is set ahead forgets what was sent."""
+    run = make_run(real_quota=25e6)
+    assert verdicts(run.judged(), "throttled-window", "long-window-bound") == {"fail"}
+    set_ahead = with_samples(run, "clock.offset", lambda t: 1.7e9 + 2.0 * (t >= 10))
+    assert verdicts(set_ahead.judged(), "throttled-window", "long-window-bound") == {"inconclusive"}
+
+
 def test_a_jump_that_is_set_back_is_a_jump(make_run):
     run = with_samples(make_run(), "clock.offset", lambda t: 1.7e9 + 0.5 * (20 <= t < 25))
     assert found(run.judged())["clock-steady", "machine"].verdict == "inconclusive"

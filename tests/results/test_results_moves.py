@@ -12,6 +12,7 @@ from results.contract.manifest import Expected, Manifest, NicMeasurement
 from results.contract.schema import Event, events_table
 from results.criteria import judge
 from results.criteria.catalogue.control_unthrottled import judge_controls
+from results.criteria.catalogue.duration_model import judge_duration
 from results.criteria.catalogue.rate_after_throttle_change import judge_settled
 from results.criteria.catalogue.throttled_window import judge_windows
 from results.criteria.measures import ByteWindow
@@ -346,6 +347,22 @@ def test_a_control_beside_listed_partitions_that_do_not_grow_passes():
     assert found.verdict == "pass" and found.observed > 1e6
 
 
+@pytest.mark.parametrize(
+    ("carried", "verdict", "why"),
+    [(1.4, "inconclusive", "2 partitions beside 4 throttled ones"), (5.0, "fail", "the control")],
+)
+def test_a_control_is_blamed_only_where_the_nic_leaves_it_more(carried, verdict, why):
+    """Of as many partitions each gets as much as a throttled one when the NIC carries 1.4 times the quota."""
+    run = simulate(two_node())
+    (control,), move = run.judged().measures.controls, run.manifest.move
+    few = [replace(flow, partitions=(0, 1, 2, 3)) if flow.kind == "throttled" else flow for flow in move.flows]
+    alike = replace(control, with_throttled_bytes=2 * control.beside_throttled_bytes)
+    nics = [replace(nic, payload_bytes_per_s=carried * move.quota_bytes_per_s) for nic in run.manifest.nics]
+    measures = replace(run.judged().measures, controls=(alike,))
+    (found,) = judge_controls(measures, replace(move, flows=tuple(few)), nics)
+    assert found.verdict == verdict and why in found.why
+
+
 @pytest.mark.parametrize("without", [("cpu.busy",), ("cpu.steal",)])
 def test_a_removed_throttle_cannot_hide_behind_the_load_it_makes(without):
     gone = tuple((host, 25.0, 999.0, 45e6) for host in ("b1", "b2"))
@@ -465,6 +482,18 @@ def test_a_move_that_ends_within_the_quotas_window_has_no_duration(model_s, verd
     (duration,) = named(rejudged(simulate(two_node()), model_seconds=model_s), "duration-model")
     assert duration.verdict == verdict
     assert ("the quota holds over 11 s, not over less" in duration.why) == (verdict == "inconclusive")
+
+
+@pytest.mark.parametrize(
+    ("model_s", "moved_s", "verdict"),
+    [(12.0, 13.9, "pass"), (12.0, 14.1, "fail"), (12.0, 10.7, "fail"), (30.0, 32.9, "pass"), (30.0, 33.1, "fail")],
+)
+def test_the_edges_of_a_short_move_are_no_slowness(model_s, moved_s, verdict):
+    """A healthy move begins up to a second late, and its end is known to a reading: 1.8 s are 15 % of 12 s."""
+    run = simulate(two_node())
+    measures = replace(run.judged().measures, moved_s=moved_s)
+    (duration,) = judge_duration(measures, replace(run.manifest.move, model_seconds=model_s))
+    assert duration.verdict == verdict
 
 
 def test_another_broker_than_the_models_fails():

@@ -43,8 +43,12 @@ def _control(control: ControlTransfer, move: Move, nics: tuple[NicMeasurement, .
         each = alone / unlisted
         observed = each / max(throttled, 1.0)  # of throttled ones that did not advance at all: as if by one byte
         why = f"{size(each)} a control partition; {size(throttled)} a throttled one in the same time"
+        # What the NIC leaves beside the quota is all that the unlisted partitions can have of it.
+        room = (payload / move.quota_bytes_per_s - 1) * listed / unlisted
         if observed > CONTROL_LEAST:
             verdict = "pass"
+        elif room <= CONTROL_ROOM * CONTROL_LEAST:
+            why = f"the NIC carries {rate(payload)}: {unlisted} partitions beside {listed} throttled ones get no more"
         elif gap := gap_text(control.longest_gap_s):
             why = gap
         else:

@@ -43,7 +43,7 @@ EXPERIMENTS = (
             step("five-down", kill_broker(5)),
             step(
                 "asked",
-                reassign(3, 4, 5),
+                reassign(3, 4, 5).copying(),
                 still((1, 2, 3), ordered=True, leaders=(1,)),
                 seen("moving", moving(_ADDED, _REMOVED, _STAYS), kip="I: [1, 2, 3], AR: [4, 5], RR: [1, 2]"),
                 end("four-in-sync", _FOUR_IN_SYNC, kip="I: [1, 2, 3, 4], AR: [4, 5], RR: [1, 2]"),
@@ -132,13 +132,14 @@ EXPERIMENTS = (
             step("nothing-left", cancel(), answer="NO_REASSIGNMENT_IN_PROGRESS for 0"),
         ],
     ),
-    # The user requests the same target again during the move. Nothing changes.
+    # The user requests the same target again during the move. Nothing changes, and the copy goes on: the first step
+    # lasts until broker 4 has the first response.
     kip455_experiment(
         "kip455-override-same",
         "the same target again",
         order=8,
         steps=[
-            step("asked", reassign(4, 2, 3), still((1, 2, 3), leaders=(1,)), end("moving", _EXCHANGE)),
+            step("asked", reassign(4, 2, 3), still((1, 2, 3), leaders=(1,)), end("moving", _EXCHANGE), settle_s=1.5),
             step(
                 "again",
                 reassign(4, 2, 3),
@@ -166,7 +167,7 @@ EXPERIMENTS = (
             step("controller-down", KILL_CONTROLLER),
             step(
                 "overridden",
-                reassign(3),
+                reassign(3).untimed(),
                 _FAILOVER_FIRST,
                 end("moving", _FAILOVER_SECOND, kip="2 leaves R at once: R {1, 3}, AR {3}, RR {1}"),
                 timeout_s=40.0,

@@ -2,7 +2,7 @@
 
 from testbed.experiments.criteria import PROTECTED, RATES
 from testbed.experiments.experiment import SuiteScenario
-from testbed.experiments.kip73_layouts import one_to_two, two_node, two_to_one
+from testbed.experiments.kip73_layouts import one_to_two, swap, two_node, two_to_one
 from testbed.experiments.throttled_move import (
     ADD,
     BRIEF,
@@ -77,6 +77,22 @@ EXPERIMENTS = (
             SuiteScenario("brief", ("ci",), "under-load", 4, (*BRIEF, "inbound=500kB/s")),
         ),
         criteria=(*RATES, "no-isr-shrink", *PROTECTED),
+    ),
+    # Two brokers give each other half of the partitions. Elsewhere a broker sends or receives. Here it does both, as in
+    # most rebalances, and has a quota for each: with one quota for both the move would take twice as long. A NIC sends
+    # TCP's acknowledgements of what it receives beside the data, so its bytes are not compared with the logs.
+    throttled_experiment(
+        "kip73-swap",
+        "two brokers exchange their partitions: each has a quota for what it sends, and one for what it receives",
+        brokers=2,
+        parameters=parameters(rate="5MB/s"),
+        layout=swap,
+        suites=(
+            SuiteScenario("kip73", ("ci",), "swap", 15, BRIEF),
+            *SuiteScenario("kip73", ("release",), "swap", 15).over("fetch", "tuned", "default"),
+            *SuiteScenario("kip435", ("release",), "swap", 16).over("mode", *MODES),
+        ),
+        criteria=[name for name in RATES if name != "nic-conservation"],
     ),
     # KIP-73's third scenario: three brokers, r = 2, data moves from one broker to the other two. A leads all
     # partitions; half move (A, B) → (C, B), half (A, C) → (B, C). Followers copy from the leader: A sends all bytes, B

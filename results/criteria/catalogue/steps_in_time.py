@@ -1,0 +1,109 @@
+"""Each step of a KIP-455 scenario comes to its end in the time that a healthy cluster needs, and no more.
+
+The controller decides a reassignment, a cancellation and an election by itself, in one event. Brokers and clients learn
+of it at once. So a step is late by what the controller, the leader or a broker waits for.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from results.contract.steps import StepRecord
+from results.contract.verdict import Finding, Power, Verdict
+from results.criteria.catalogue.machine_load import BUSY_HIGHEST, STEAL_HIGHEST
+from results.criteria.criterion import FACTS, Criterion, has_steps
+from results.criteria.findings import finding
+from results.criteria.quantities import US, percent
+from results.criteria.run_view import RunView
+from results.criteria.series import RunSeries
+from results.criteria.standstill import MACHINE, MOST
+
+NAME = "steps-in-time"
+READING_S = 1.0
+"""A reading of the machine's load is of the second before it."""
+
+
+@dataclass(frozen=True, slots=True)
+class TimedStep:
+    """A step with its time and the most that it may take, in seconds; `machine` says what may have slowed it down."""
+
+    name: str
+    took_s: float
+    within_s: float
+    machine: str
+
+    @property
+    def late(self) -> bool:
+        """Return whether it took longer than it may."""
+        return self.took_s > self.within_s
+
+    def __str__(self) -> str:
+        excuse = f" ({self.machine})" if self.machine else ""
+        return f"{self.name} took {self.took_s:.2f} s of {self.within_s:.1f} s{excuse}"
+
+
+def _measure(run: RunView) -> tuple[TimedStep, ...]:
+    steps = run.manifest.steps.steps if run.manifest.steps else ()
+    return tuple(_timed(run.series, steps))
+
+
+def _timed(series: RunSeries, steps: tuple[StepRecord, ...]) -> Iterator[TimedStep]:
+    for number, step in enumerate(steps, 1):
+        if step.within_s is not None and step.from_us is not None and step.to_us is not None:
+            took_s = (step.to_us - step.from_us) / US
+            machine = _slow(series, step.from_us, step.to_us) if took_s > step.within_s else ""
+            yield TimedStep(f"{number}-{step.name}", took_s, step.within_s, machine)
+
+
+def _slow(series: RunSeries, from_us: int, to_us: int) -> str:
+    """Return what is said of a machine that may have slowed a step down; empty where it was idle enough."""
+    until = to_us + round(READING_S * US)
+    for metric, most, words in (("cpu.busy", BUSY_HIGHEST, "busy"), ("cpu.steal", STEAL_HIGHEST, "stolen")):
+        share = series.gauge(metric, MACHINE).between(from_us, until)
+        if metric == "cpu.busy" and not len(share):
+            return "the machine's load was not sampled"
+        if len(share) and (mean := float(np.mean(share.value))) > most:
+            return f"the CPU was {percent(mean)} {words}"
+    for metric, words in (("pressure.memory", "memory"), ("pressure.io", "a disk")):
+        waited = series.gauge(metric, MACHINE).between(from_us, until)
+        if len(waited) > 1 and (stood := float(waited.value[-1] - waited.value[0]) / waited.seconds) > MOST:
+            return f"for {percent(stood)} of the time every task waited for {words}"
+    return ""
+
+
+def _judge(_run: RunView, steps: tuple[TimedStep, ...]) -> list[Finding]:
+    """Return the finding of all steps that have a time; none for a run from before steps had one."""
+    if not steps:
+        return []
+    late = [step for step in steps if step.late]
+    certain = [step for step in late if not step.machine]
+    verdict: Verdict = "fail" if certain else "inconclusive" if late else "pass"
+    nearest = max(steps, key=lambda step: step.took_s - step.within_s)
+    least_s = max(0.0, nearest.within_s - nearest.took_s)
+    return [
+        finding(
+            NAME,
+            "each step comes to its end in the time of its requests, and of what it copies",
+            verdict,
+            "; ".join(map(str, certain or late or [nearest])),
+            observed=nearest.took_s,
+            unit="s",
+            tolerance=f"{nearest.within_s:.1f} s",
+            power=Power(least_s, "s", f"would have failed from {least_s:.2f} s more on"),
+            series=("manifest.steps",),
+        )
+    ]
+
+
+CRITERION: Criterion[tuple[TimedStep, ...]] = Criterion(
+    name=NAME,
+    title="Each step in its time",
+    section=FACTS,
+    measure=_measure,
+    judge=_judge,
+    needs=has_steps,
+    by_name=False,
+    catches="A controller that decides late, or a broker that learns late of what was decided.",
+    smallest="1.5 s for a decision, 4 s for a move",
+)
