@@ -214,9 +214,18 @@ def test_each_record_has_one_of_its_producers_keys():
     assert "2 of producer-1 corrupt (another key), first at [4:" in account_of(found, envelope=keyed).complaints[0]
 
 
-def test_a_time_that_the_broker_gave_says_nothing_and_neither_does_a_value_without_one():
+def test_times_that_the_broker_gave_say_nothing_unless_they_are_among_others():
     found = sealed(range(20))
     found.times_ms = [BROKER_TIME] * 20
+    assert account_of(found).corrupt == 0
+    found = sealed(range(20))
+    found.times_ms[3] = BROKER_TIME
+    told = "first at [3: at offset 3, the broker's time, not 1700000000126]"
+    assert account_of(found).complaints == (f"t-0: 1 of producer-1 corrupt (another timestamp), {told}",)
+
+
+def test_a_value_without_a_time_has_any():
+    found = sealed(range(20))
     found.values[3], found.times_ms[3] = PAYLOADS.record(0, 3, ONE, 0), 99
     assert account_of(found).corrupt == 0
 
