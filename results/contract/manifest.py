@@ -128,10 +128,15 @@ class Records:
     duplicated: int
     corrupt: int
     digest_mismatches: tuple[str, ...] = ()
+    """The replicas in sync whose log is not their leader's, in words."""
     reordered: int = 0
     """Found after a later record of the same partition; 0 also in manifests that did not count them."""
     sent_again: int = 0
     """Those of both that the client sent again under a new producer epoch; 0 also in manifests that did not ask."""
+    first: tuple[str, ...] = ()
+    """Some of what is wrong, in words; empty also in manifests that did not name it."""
+    uncompared: str = ""
+    """Why the logs of replicas could not be compared; empty if they were, or need not be."""
 
 
 @dataclass(frozen=True, slots=True)

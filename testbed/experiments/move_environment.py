@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from operator import not_
 
@@ -43,6 +43,7 @@ from testbed.workload.audit import Audit
 from testbed.workload.preload import BATCH_BYTES, SHARED_BATCH_BYTES, audit, preload
 from testbed.workload.producer_epochs import reader
 from testbed.workload.records import Fill, WrittenRecords
+from testbed.workload.replica_logs import replica_differences
 
 REPLICATED_S = 120.0
 CALIBRATION_S = 60.0
@@ -316,7 +317,18 @@ class MoveEnvironment:
         found = audit(self.testbed.driver_bootstrap, self.fills, written, batches=reader(self.testbed, self.admin))
         if found.complaints:
             self.recorder.event("note", "what the audit found", {"first": list(found.complaints)})
-        return preloaded(found), None if load is None else load.live(found)
+        return self._with_replicas(preloaded(found)), None if load is None else load.live(found)
+
+    def _with_replicas(self, records: Records) -> Records:
+        """Return the account with the replicas whose logs differ; unchanged where brokers' disks have no whole logs."""
+        if self.setup.storage != "disk":
+            return records
+        self.context.progress("comparing the logs of all replicas")
+        try:
+            unlike = replica_differences(self.testbed, self.admin, self.layout.topics)
+        except TestbedError as error:
+            return replace(records, uncompared=" ".join(str(error).split()))
+        return replace(records, digest_mismatches=unlike)
 
 
 def preloaded(found: Audit) -> Records:
@@ -334,4 +346,5 @@ def preloaded(found: Audit) -> Records:
         duplicated=sum(each.duplicated for each in before),
         corrupt=sum(each.corrupt for each in before) + unknown,
         reordered=sum(each.reordered for each in before),
+        first=(*(line for each in before for line in each.first), *found.of_none)[:SHOWN],
     )

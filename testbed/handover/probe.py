@@ -115,9 +115,11 @@ class Probe:
                         kind: tuple((begin, end) for p, begin, end in news[kind] if p == partition)
                         for kind in ("refused", "doubtful")
                     }
-                    settled = outbox.settled[partition]
+                    settled, refused, doubtful = outbox.settled[partition], spans["refused"], spans["doubtful"]
                     found.append(
-                        WrittenRecords(FIRST_PRODUCER + number, NAME, topic, partition, settled, sent, **spans)
+                        WrittenRecords(
+                            FIRST_PRODUCER + number, NAME, topic, partition, settled, sent, refused, doubtful
+                        )
                     )
             return tuple(found)
 

@@ -72,8 +72,7 @@ class _Consuming:
             return
         now = now_us()
         self.records += len(values)
-        due = read_headers(values)["due_us"].tolist()
-        for each in due:
+        for each in read_headers(values)["time_us"].tolist():
             if each > 0:
                 self.times.append(each)
                 self.times.append(now)

@@ -7,7 +7,7 @@ from typing import Any
 from results.contract.live import LiveAudit, LiveLoad, LoadProcess
 from results.contract.schema import Sample
 from testbed.workload.audit import Audit
-from testbed.workload.records import Span, WrittenRecords
+from testbed.workload.records import AckedRun, Span, WrittenRecords
 from testbed.workload.spec import ConsumerSpec, ProducerSpec, Spec
 
 LATEST_S = 1.0
@@ -35,6 +35,7 @@ class ProcessReports:
     _settled: dict[int, int] = field(default_factory=dict)
     _refused: dict[int, list[Span]] = field(default_factory=dict)
     _doubtful: dict[int, list[Span]] = field(default_factory=dict)
+    _acked_at: dict[int, list[AckedRun]] = field(default_factory=dict)
 
     def hear(self, said: Mapping[str, Any]) -> None:
         """Add one report of the process."""
@@ -43,6 +44,10 @@ class ProcessReports:
         for found, key in ((self._refused, "refused"), (self._doubtful, "doubtful")):
             for partition, begin, end in said.get(key, ()):
                 found.setdefault(partition, []).append((begin, end))
+        for partition, begin, end, shift in said.get("acked_at", ()):
+            runs = self._acked_at.setdefault(partition, [])
+            goes_on = runs and runs[-1][1:] == (begin, shift)
+            runs.append((runs.pop()[0] if goes_on else begin, end, shift))
         self.error = self.error or str(said.get("error") or "")
         self.new_epochs = tuple(said.get("new_epochs", self.new_epochs))
         if "t" in said:
@@ -68,6 +73,9 @@ class ProcessReports:
                 sent.get(partition),
                 tuple(self._refused.get(partition, ())),
                 tuple(self._doubtful.get(partition, ())),
+                acked_at=tuple(self._acked_at.get(partition, ())),
+                envelope=self.spec.envelope,
+                transactional=self.spec.transaction_s is not None,
             )
             for partition in self.spec.partitions
         )

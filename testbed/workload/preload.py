@@ -5,14 +5,30 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Literal, Self
 
-from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, Producer, TopicPartition
+from confluent_kafka import (
+    OFFSET_BEGINNING,
+    TIMESTAMP_LOG_APPEND_TIME,
+    Consumer,
+    KafkaError,
+    KafkaException,
+    Producer,
+    TopicPartition,
+)
 from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-defined]
 
 from testbed.errors import TestbedError
 from testbed.wait import wait_for
 from testbed.workload.audit import Audit, Ledger
 from testbed.workload.producer_epochs import ReadBatches, sent_again
-from testbed.workload.records import Fill, WrittenRecords
+from testbed.workload.records import (
+    BROKER_TIME,
+    PRELOADED,
+    Fill,
+    Payloads,
+    ReadRecords,
+    WrittenRecords,
+    timestamp_ms,
+)
 
 LED_S, LOG_S, LOOK_S = 30.0, 0.02, 0.2
 """A leader answers once it has made the partition's log, which takes milliseconds: with 10,000 partitions, minutes."""
@@ -73,7 +89,7 @@ def _chunks(producers: Sequence[Producer], fills: Sequence[Fill], delivered: Cal
             for partition in fill.partitions:
                 producer = producers[partition % CONNECTIONS]
                 for place in range(begin, min(begin + chunk, fill.records_per_partition)):
-                    _produce(producer, fill.topic, partition, payloads.record(partition, place), delivered)
+                    _produce(producer, fill, payloads, partition, place, delivered)
             yield
 
 
@@ -129,10 +145,23 @@ def _wait_led(bootstrap: Sequence[str], fills: Sequence[Fill], timeout_s: float)
     wait_for(refusal, lambda why: not why, timeout_s, LOOK_S, "preload: every partition's leader to answer")
 
 
-def _produce(producer: Any, topic: str, partition: int, value: bytes, delivered: Callable[..., None]) -> None:
+def _produce(
+    producer: Any, fill: Fill, payloads: Payloads, partition: int, place: int, delivered: Callable[..., None]
+) -> None:
+    # Negative: a consumer of the load must not take the record's age for a latency.
+    time_us = -time.time_ns() // 1000
+    value = payloads.record(partition, place, fill.producer, time_us)
     while True:
         try:
-            producer.produce(topic, value, partition=partition, on_delivery=delivered)
+            producer.produce(
+                fill.topic,
+                value,
+                PRELOADED.key(partition, place),
+                partition,
+                delivered,
+                timestamp=timestamp_ms(time_us),
+                headers=PRELOADED.headers(place),
+            )
         except BufferError:
             producer.poll(0.1)  # the queue is full: serve deliveries until it has capacity
         else:
@@ -145,6 +174,8 @@ AT_ONCE_BYTES = 2 << 20
 """The bytes that a consumer requests at once. A broker discards a read from an object store after half a second
 (`remote.fetch.max.wait.ms`), and the consumer asks again: 20 MiB over 200 Mbit/s never arrived."""
 PATIENCE_S = 60.0
+MEETINGS = 3
+"""A client meets a refused batch twice if it is the last one of a response, and again and again if nothing follows."""
 _AT_ONCE = 2000
 _LOOK_S = 0.2
 _SETTINGS: Mapping[str, str | int | bool] = {
@@ -216,7 +247,8 @@ class _Readers:
         self._ledger = ledger
         partitions = ledger.partitions()
         self.left = set(partitions)
-        self._next_offset: dict[Where, int] = {}
+        self._broken: dict[Where, list[int]] = {}
+        """The offsets of the batches that the client refused, as often as it met them."""
         shares = [partitions[number::READERS] for number in range(READERS)]
         self._shares = [(Consumer(dict(settings)), set(share)) for share in shares if share]
 
@@ -235,22 +267,47 @@ class _Readers:
         records = ends = 0
         busy = [(consumer, share) for consumer, share in self._shares if share & self.left]
         for consumer, _share in busy:
-            values: dict[Where, list[bytes | None]] = {}
+            found: dict[Where, list[Any]] = {}
             for message in consumer.consume(_AT_ONCE, timeout=_LOOK_S / len(busy)):
                 error = message.error()
                 where = (str(message.topic()), int(message.partition() or 0))
                 if error is None:
                     records += 1
-                    # A client may deliver an offset again after a leader change: that is one record in the log.
-                    offset = int(message.offset() or 0)
-                    if offset >= self._next_offset.get(where, 0):
-                        self._next_offset[where] = offset + 1
-                        values.setdefault(where, []).append(message.value())
+                    found.setdefault(where, []).append(message)
+                elif error.code() == KafkaError._BAD_MSG:
+                    ends += self._is_end(where, int(message.offset() or 0), error.str())
                 elif error.code() == KafkaError._PARTITION_EOF:
                     ends += where in self.left
                     self.left.discard(where)
                 elif not error.retriable():
                     raise TestbedError(f"audit: {where[0]}-{where[1]}: {error.str()}")
-            for (topic, partition), found in values.items():
-                self._ledger.add(topic, partition, found)
+            for (topic, partition), messages in found.items():
+                self._ledger.add(topic, partition, _records(messages))
         return records, ends
+
+    def _is_end(self, where: Where, offset: int, why: str) -> bool:
+        """Add a batch that the client refused; return whether nothing of its partition can be read after it.
+
+        The client goes on to the next batch, if there is one. After the last batch it meets the same batch again.
+        """
+        met = self._broken.setdefault(where, [])
+        if offset not in met:
+            self._ledger.add_unreadable(*where, offset, why)
+        met.append(offset)
+        if where not in self.left or met.count(offset) < MEETINGS:
+            return False
+        self.left.discard(where)
+        return True
+
+
+def _records(messages: Sequence[Any]) -> ReadRecords:
+    return ReadRecords(
+        [message.offset() for message in messages],
+        [message.value() for message in messages],
+        [message.key() for message in messages],
+        [message.headers() for message in messages],
+        [
+            BROKER_TIME if kind == TIMESTAMP_LOG_APPEND_TIME else time_ms
+            for kind, time_ms in [message.timestamp() for message in messages]
+        ],
+    )

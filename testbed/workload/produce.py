@@ -13,7 +13,7 @@ from confluent_kafka import KafkaError, KafkaException, Producer
 
 from results.contract.document import decode
 from testbed.workload.child import Orders, Reporter, now_us, run
-from testbed.workload.records import Payloads, Recipe, identity, spans
+from testbed.workload.records import Payloads, Recipe, identity, spans, timestamp_ms
 from testbed.workload.spec import ProducerSpec, Schedule, schedule
 
 
@@ -29,6 +29,7 @@ class Outbox:
     refused: int = 0
     in_doubt: int = 0
     _early: dict[int, set[int]] = field(default_factory=dict)
+    _acked_at: dict[int, list[list[int]]] = field(default_factory=dict)
     _refused: list[tuple[int, int]] = field(default_factory=list)
     _doubtful: list[tuple[int, int]] = field(default_factory=list)
     _changed: set[int] = field(default_factory=set)
@@ -36,9 +37,17 @@ class Outbox:
     def __post_init__(self) -> None:
         self.settled = dict.fromkeys(self.sent, 0)
 
-    def ack(self, partition: int, place: int) -> None:
-        """Record that a record was acknowledged."""
+    def ack(self, partition: int, place: int, offset: int | None = None) -> None:
+        """Record that a record was acknowledged, at an offset if it is known."""
         self.acked += 1
+        # After a repeated request a broker may not know the offsets of its batch any more. librdkafka then counts from
+        # -1 on. No true offset is lower than the place, unless records before it were refused: those go unchecked.
+        if offset is not None and offset >= place:
+            runs = self._acked_at.setdefault(partition, [])
+            if runs and runs[-1][1:] == [place, offset - place]:
+                runs[-1][1] += 1
+            else:
+                runs.append([place, place + 1, offset - place])
         self._settle(partition, place)
 
     def refuse(self, partition: int, place: int) -> None:
@@ -84,10 +93,12 @@ class Outbox:
             "settled": [(partition, self.settled[partition]) for partition in sorted(self._changed)],
             "refused": _by_partition(self._refused),
             "doubtful": _by_partition(self._doubtful),
+            "acked_at": [(partition, *run) for partition, runs in self._acked_at.items() for run in runs],
         }
         self._changed.clear()
         self._refused.clear()
         self._doubtful.clear()
+        self._acked_at.clear()
         return found
 
 
@@ -139,13 +150,14 @@ class EpochLog(logging.Handler):
 class _Producing:
     def __init__(self, spec: ProducerSpec, orders: Orders, reporter: Reporter) -> None:
         self.spec, self.orders, self.reporter = spec, orders, reporter
+        self.envelope = spec.envelope
         self.schedule: Schedule = schedule(spec, orders.seed)
         self.payloads = {
             size: Payloads(Recipe(size, orders.seed, spec.redundancy)) for size in set(self.schedule.sizes)
         }
         self.outbox = Outbox(dict.fromkeys(spec.partitions, 0))
         self.times: list[int] = []
-        self.uncommitted: list[tuple[int, int, int]] = []
+        self.uncommitted: list[tuple[int, int, int, int | None]] = []
         self.number = self.warm = 0
         self.late_us = 0
         self.error = ""
@@ -166,7 +178,7 @@ class _Producing:
             self.client.init_transactions(READY_S)
             self.client.begin_transaction()
         for partition in self.spec.partitions:
-            self.send(partition, self.schedule.sizes[0], 0)
+            self.send(partition, self.schedule.sizes[0], -now_us())
             self.warm += 1
         deadline = time.monotonic() + READY_S
         while self.unheard() and time.monotonic() < deadline and not self.orders.stopping.is_set():
@@ -189,15 +201,21 @@ class _Producing:
         """Return the number of records without a delivery report."""
         return self.outbox.waiting - len(self.uncommitted)
 
-    def send(self, partition: int, size: int, due_us: int) -> bool:
+    def send(self, partition: int, size: int, time_us: int) -> bool:
         """Hand a record over to the client; return False, and change nothing, when the buffer is full."""
         outbox = self.outbox
         place = outbox.sent[partition]
-        value = self.payloads[size].record(partition, place, self.orders.producer, due_us)
-        keys = self.spec.keys
-        key = b"%d-%d" % (partition, place % max(1, keys // len(self.spec.partitions))) if keys else None
+        value = self.payloads[size].record(partition, place, self.orders.producer, time_us)
         try:
-            self.client_of[partition].produce(self.spec.topic, value, key, partition, self.delivered)
+            self.client_of[partition].produce(
+                self.spec.topic,
+                value,
+                self.envelope.key(partition, place),
+                partition,
+                self.delivered,
+                timestamp=timestamp_ms(time_us),
+                headers=self.envelope.headers(place),
+            )
         except BufferError:
             return False
         except KafkaException as error:
@@ -211,18 +229,18 @@ class _Producing:
 
     def delivered(self, error: KafkaError | None, message: Any) -> None:
         """Take librdkafka's delivery report of one record."""
-        partition, _producer, place, due_us = identity(message.value())
+        partition, _producer, place, time_us = identity(message.value())
         if self.spec.transaction_s is not None:
             # Also for a failed record: its transaction will be aborted.
-            self.uncommitted.append((partition, place, due_us))
+            self.uncommitted.append((partition, place, time_us, message.offset() if error is None else None))
             if error is not None:
                 self.heard_error(error)
             return
-        if due_us:
-            self.times.append(due_us)
+        if time_us > 0:
+            self.times.append(time_us)
             self.times.append(now_us())
         if error is None:
-            self.outbox.ack(partition, place)
+            self.outbox.ack(partition, place, message.offset())
             return
         self.heard_error(error)
         if error.code() in REFUSALS:
@@ -241,7 +259,7 @@ class _Producing:
 
     def commit(self, *, begin: bool) -> None:
         """End the transaction: its records are then acknowledged, or refused if it had to be aborted."""
-        settle = self.outbox.ack
+        not_committed = None
         deadline = time.monotonic() + self.spec.give_up_s
         try:
             self.client.flush(self.spec.give_up_s)
@@ -249,15 +267,18 @@ class _Producing:
         except KafkaException as error:
             failure = error.args[0]
             self.heard_error(failure)
-            settle = self.outbox.doubt
+            not_committed = self.outbox.doubt
             if failure.txn_requires_abort():
                 self.client.abort_transaction(max(_LINGER_AFTER_S, deadline - time.monotonic()))
-                settle = self.outbox.refuse
+                not_committed = self.outbox.refuse
         now = now_us()
-        for partition, place, due_us in self.uncommitted:
-            settle(partition, place)
-            if due_us:
-                self.times += (due_us, now)
+        for partition, place, time_us, offset in self.uncommitted:
+            if not_committed is None:
+                self.outbox.ack(partition, place, offset)
+            else:
+                not_committed(partition, place)
+            if time_us > 0:
+                self.times += (time_us, now)
         self.uncommitted.clear()
         if begin and not self.orders.stopping.is_set():
             self.client.begin_transaction()

@@ -93,11 +93,13 @@ def reader(testbed: Testbed, admin: Admin) -> ReadBatches:
         names = names_by_id(testbed.topology.brokers)
         if leader not in names:
             raise TestbedError(f"{topic}-{partition}: its leader, {leader}, is no broker of testbed {testbed.name}")
-        return parse_batches(_dump_log(testbed.hosts[names[leader]], f"{DATA_DIR}/{topic}-{partition}"))
+        return parse_batches(dump_log(testbed.hosts[names[leader]], f"{topic}-{partition}"))
 
     return read
 
 
-def _dump_log(host: Shell, folder: str) -> list[str]:
+def dump_log(host: Shell, partition: str) -> list[str]:
+    """Return the dump of all segments of a partition on a broker's host. Raise `TestbedError` on failure."""
+    folder = f"{DATA_DIR}/{partition}"
     names = sorted(name for name in host.run(["ls", folder]).stdout.split() if name.endswith(".log"))
     return dump(host, [f"{folder}/{name}" for name in names])

@@ -1,14 +1,16 @@
-"""Distinguishable records: each carries its partition, its producer, its place, and a checksum. Pure.
+"""Distinguishable records: each carries its partition, its producer, its place, its time, and a checksum. Pure.
 
 A *place* counts a producer's records of one partition: 0, 1, … without gaps. The payload is incompressible (unless a
-recipe asks for redundancy) and changes from place to place, so that no layer can compress it.
+recipe asks for redundancy) and changes from place to place, so that no layer can compress it. A record's envelope (its
+key, its headers and its timestamp) follows from its value, so the audit can compute it again.
 """
 
 import random
 import struct
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import TypeVar
 from zlib import crc32
 
 import numpy as np
@@ -25,7 +27,7 @@ _HEADER = np.dtype(
         ("partition", ">u4"),
         ("producer", ">u4"),
         ("place", ">u8"),
-        ("due_us", ">i8"),
+        ("time_us", ">i8"),
     ]
 )
 _POOL_BYTES = 1 << 20
@@ -33,9 +35,18 @@ _CUTS_BYTES = 4 << 20
 _MOST_CUTS = 4096
 _BLOCK_BYTES = 64
 
-PRELOAD = 0
-"""The producer of records written before a run's load; a load's producers are 1, 2, …"""
+_FIRST_PRELOAD = 1 << 31
+"""A load's producers are 1, 2, …; those of records written before it begin here."""
+MARKED = 7
+"""One record in so many has a header, and also a key if its producer has no keys. It is a prime, so that in batches of
+any size each position is marked in its turn."""
+HEADER = "place"
+"""The name of a marked record's header. Its value is the record's place."""
+BROKER_TIME = -(1 << 62)
+"""In place of the timestamp of a record in a topic with LogAppendTime, which no producer knows."""
 
+RecordHeaders = list[tuple[str, str | bytes | None]]
+_Part = TypeVar("_Part")
 Ints = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
 
@@ -46,6 +57,9 @@ class Flaw(StrEnum):
     NOT_OURS = "not a record of the testbed"
     CHECKSUM = "its checksum does not match"
     WRONG_PARTITION = "a record of another partition"
+    TIME = "another timestamp"
+    KEY = "another key"
+    HEADERS = "other headers"
 
 
 class Payloads:
@@ -58,10 +72,13 @@ class Payloads:
         begins = (cut * max(7919, size | 1) % (len(pool) - size) for cut in range(count))
         self._cuts = [(part, crc32(part)) for part in (pool[begin : begin + size] for begin in begins)]
 
-    def record(self, partition: int, place: int, producer: int = PRELOAD, due_us: int = 0) -> bytes:
-        """Return the record at `place` of `producer` in `partition`; `due_us` is its due time, 0 if it has none."""
+    def record(self, partition: int, place: int, producer: int, time_us: int = 0) -> bytes:
+        """Return the value of the record at `place` of `producer` in `partition`.
+
+        `time_us` is when it is due. A negative one is when it was written: it has no latency. 0: it has no time.
+        """
         payload, checksum = self._cuts[(place + 97 * partition) % len(self._cuts)]
-        identity = _IDENTITY.pack(partition, producer, place, due_us)
+        identity = _IDENTITY.pack(partition, producer, place, time_us)
         return _FRONT.pack(_MAGIC, crc32(identity, checksum)) + identity + payload
 
 
@@ -93,19 +110,97 @@ class Recipe:
 
 
 def identity(value: bytes) -> tuple[int, int, int, int]:
-    """Return partition, producer, place and due time (µs) of a valid record, without a check."""
+    """Return partition, producer, place and time (µs; see `Payloads.record`) of a valid record, without a check."""
     return _IDENTITY.unpack_from(value, _FRONT.size)
+
+
+def timestamp_ms(time_us: int) -> int:
+    """Return a record's timestamp (Kafka's CreateTime) from the time in its value."""
+    return abs(time_us) // 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Envelope:
+    """The rule by which a producer gives its records keys and headers.
+
+    With `keys` each record has one of so many keys of its partition. Without, the marked records have one.
+    """
+
+    keys: int = 0
+
+    def key(self, partition: int, place: int) -> bytes | None:
+        """Return the key of a record."""
+        if self.keys:
+            return b"%d-%d" % (partition, place % self.keys)
+        return b"%d-%d" % (partition, place) if place % MARKED == 0 else None
+
+    @staticmethod
+    def headers(place: int) -> RecordHeaders | None:
+        """Return the headers of a record."""
+        return [(HEADER, b"%d" % place)] if place % MARKED == 0 else None
+
+    def all_keys(self, partition: int, places: Ints) -> list[bytes | None]:
+        """Return the keys of many records."""
+        wanted = np.arange(len(places)) if self.keys else _marked(places)
+        return _sparse(places, wanted, lambda place: self.key(partition, place))
+
+    def all_headers(self, places: Ints) -> list[RecordHeaders | None]:
+        """Return the headers of many records."""
+        return _sparse(places, _marked(places), self.headers)
+
+
+def _marked(places: Ints) -> Ints:
+    return np.flatnonzero(places % MARKED == 0)
+
+
+def _sparse(places: Ints, wanted: Ints, give: Callable[[int], _Part | None]) -> list[_Part | None]:
+    """Return what `give` gives the wanted ones of the places, and None for the others."""
+    found: list[_Part | None] = [None] * len(places)
+    for at, place in zip(wanted.tolist(), places[wanted].tolist(), strict=True):
+        found[at] = give(place)
+    return found
+
+
+PRELOADED = Envelope()
+"""The rule of a fill's records."""
+
+
+@dataclass(slots=True)
+class ReadRecords:
+    """Records that a consumer read from one partition, part by part, in the order in which they came."""
+
+    offsets: list[int] = field(default_factory=list)
+    values: list[bytes | None] = field(default_factory=list)
+    keys: list[bytes | None] = field(default_factory=list)
+    headers: list[object] = field(default_factory=list)
+    times_ms: list[int] = field(default_factory=list)
+    """Timestamps; `BROKER_TIME` where the broker set it."""
+
+    def add(self, offset: int, value: bytes | None, key: bytes | None, headers: object, time_ms: int) -> None:
+        """Add the next record, with its parts as the client gives them."""
+        self.offsets.append(offset)
+        self.values.append(value)
+        self.keys.append(key)
+        self.headers.append(headers)
+        self.times_ms.append(time_ms)
+
+    def only(self, numbers: Ints) -> "ReadRecords":
+        """Return the records of these numbers."""
+        found = ReadRecords()
+        for n in numbers.tolist():
+            found.add(self.offsets[n], self.values[n], self.keys[n], self.headers[n], self.times_ms[n])
+        return found
 
 
 @dataclass(frozen=True, slots=True)
 class Headers:
-    """The headers of many records of one partition, in their order. A flawed record's header may hold any value."""
+    """What the values of many records of one partition begin with, in order. A flawed value may begin with anything."""
 
     producers: Ints
     places: Ints
-    due_us: Ints
+    times_us: Ints
     flaws: dict[int, Flaw]
-    """A mask of the flawed records."""
+    """The flawed records by their number."""
 
     def sound(self) -> Flags:
         """Return a mask of the records without a flaw."""
@@ -136,9 +231,46 @@ def inspect(values: Sequence[bytes | None], partition: int) -> Headers:
         changed = Flaw.CHECKSUM if broken[number] else Flaw.WRONG_PARTITION
         flaws[int(number)] = Flaw.NOT_OURS if foreign[number] else changed
     return Headers(
-        heads["producer"].astype(np.int64), heads["place"].astype(np.int64), heads["due_us"].astype(np.int64), flaws
+        heads["producer"].astype(np.int64), heads["place"].astype(np.int64), heads["time_us"].astype(np.int64), flaws
     )
 
+
+@dataclass(frozen=True, slots=True)
+class EnvelopeFlaw:
+    """A difference between a record's envelope and the one that its producer gave it; `detail` has both."""
+
+    number: int
+    flaw: Flaw
+    detail: str
+
+
+def compare_envelopes(
+    envelope: Envelope, found: ReadRecords, heads: Headers, partition: int, numbers: Ints
+) -> list[EnvelopeFlaw]:
+    """Return what differs in the records of these numbers, which are sound and of one producer."""
+    flaws = []
+    times = np.array(found.times_ms, np.int64)[numbers]
+    expected_ms = np.abs(heads.times_us[numbers]) // 1000
+    # The topic's configuration says who sets the time: the broker that of all records, or of none.
+    if not (times == BROKER_TIME).all():
+        for at in np.flatnonzero((times != expected_ms) & (expected_ms != 0)).tolist():
+            time = "the broker's time" if times[at] == BROKER_TIME else f"{times[at]} ms"
+            flaws.append(EnvelopeFlaw(int(numbers[at]), Flaw.TIME, f"{time}, not {expected_ms[at]}"))
+    places, wanted = heads.places[numbers], numbers.tolist()
+    parts: tuple[tuple[Flaw, Sequence[object], Sequence[object]], ...] = (
+        (Flaw.KEY, found.keys, envelope.all_keys(partition, places)),
+        (Flaw.HEADERS, found.headers, envelope.all_headers(places)),
+    )
+    for flaw, all_seen, expected in parts:
+        seen = [all_seen[number] for number in wanted]
+        if seen != expected:
+            both = zip(wanted, seen, expected, strict=True)
+            flaws += [EnvelopeFlaw(number, flaw, f"{one}, not {other}") for number, one, other in both if one != other]
+    return flaws
+
+
+AckedRun = tuple[int, int, int]
+"""Places from the first up to, but excluding, the second; the third is what each acknowledged offset has more."""
 
 Span = tuple[int, int]
 """Places from the first up to, but excluding, the second."""
@@ -167,7 +299,8 @@ class WrittenRecords:
     Every place below `settled` has an outcome: acknowledged, unless `refused` or `doubtful` holds it. `refused`: a
     broker or the client refused it, or its transaction was aborted. `doubtful`: no answer, so the log may hold it or
     not. All places from `settled` up to `sent` are in doubt; `sent` is None if the producer died and its progress is
-    unknown.
+    unknown. `acked_at` has the offsets that the broker acknowledged, as far as they are known. `envelope` is None if
+    keys, headers and timestamps do not follow from the values. A `transactional` producer's log also has markers.
     """
 
     producer: int
@@ -178,6 +311,9 @@ class WrittenRecords:
     sent: int | None
     refused: tuple[Span, ...] = ()
     doubtful: tuple[Span, ...] = ()
+    acked_at: tuple[AckedRun, ...] = ()
+    envelope: Envelope | None = None
+    transactional: bool = False
 
     @property
     def acked(self) -> int:
@@ -192,7 +328,7 @@ class WrittenRecords:
 
 @dataclass(frozen=True, slots=True)
 class Fill:
-    """The content of a topic before a load: the same number of records in each partition."""
+    """The content of a topic before a load: the same number of records in each partition, from offset 0 on."""
 
     topic: str
     partitions: Sequence[int]
@@ -204,7 +340,24 @@ class Fill:
         """Return the bytes of all records' values."""
         return len(self.partitions) * self.records_per_partition * self.recipe.record_bytes
 
+    @property
+    def producer(self) -> int:
+        """Return the producer of these records: one for each topic, so that a record of another topic is noticed."""
+        return _FIRST_PRELOAD | crc32(self.topic.encode()) >> 1
+
     def written(self) -> list[WrittenRecords]:
         """Return the records that the audit should find."""
         count = self.records_per_partition
-        return [WrittenRecords(PRELOAD, "preload", self.topic, p, settled=count, sent=count) for p in self.partitions]
+        return [
+            WrittenRecords(
+                self.producer,
+                "preload",
+                self.topic,
+                partition,
+                settled=count,
+                sent=count,
+                acked_at=((0, count, 0),) if count else (),
+                envelope=PRELOADED,
+            )
+            for partition in self.partitions
+        ]

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from testbed.errors import UsageError
 from testbed.workload.connections import BATCH_BYTES
-from testbed.workload.records import HEADER_BYTES
+from testbed.workload.records import HEADER_BYTES, Envelope
 
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 
@@ -83,6 +83,11 @@ class ProducerSpec:
     def exactly_once(self) -> bool:
         """Return whether the brokers must keep no record twice or out of order."""
         return self.idempotence or self.transaction_s is not None
+
+    @property
+    def envelope(self) -> Envelope:
+        """Return the rule of the records' keys and headers."""
+        return Envelope(max(1, self.keys // len(self.partitions)) if self.keys else 0)
 
     def problems(self) -> list[str]:
         """Return one line for each mistake."""

@@ -96,7 +96,7 @@ def one_by_one(testbed, fill):
     payloads = fill.recipe.payloads()
     for place in range(fill.records_per_partition):
         for partition in fill.partitions:
-            value = payloads.record(partition, place)
+            value = payloads.record(partition, place, fill.producer)
             producer.produce(fill.topic, value, partition=partition, timestamp=1_700_000_000_000 + 1000 * place)
         assert producer.flush(30) == 0
 

@@ -8,11 +8,14 @@ from collections import defaultdict
 import pytest
 
 from testbed.kafka.node import DATA_DIR
+from testbed.kafka.types import TopicPartition
 from testbed.provision.resources import remove
 from testbed.provision.testbed import Testbed
 from testbed.topology import loads
-from testbed.wait import wait_for
-from testbed.workload.preload import audit
+from testbed.wait import wait_for, wait_until
+from testbed.workload.preload import audit, preload
+from testbed.workload.records import Fill, Recipe
+from testbed.workload.replica_logs import replica_differences
 from testbed.workload.spec import ConsumerSpec, ProducerSpec
 from testbed.workload.workload import Workload
 from tests.containers.conftest import ROOT
@@ -122,8 +125,44 @@ def test_one_record_removed_from_a_log_is_named(cluster):
     cluster.wait_serving()
 
     found = audit(cluster.bootstrap, [], result.written, patience_s=30)
-    assert found.complaints == ("cut-0: 1 of producer-1 lost, first at [17]",)
-    assert (found.lost, found.duplicated, found.reordered, found.corrupt) == (1, 0, 0, 0)
+    assert found.complaints == (
+        "cut-0: 1 of producer-1 lost, first at [17]",
+        "cut-0: 1 of the log's offsets corrupt (a gap), first at [18, not 17]",
+    )
+    assert (found.lost, found.duplicated, found.reordered, found.corrupt) == (1, 0, 0, 1)
+
+
+FLIP = """
+import os, sys
+path = os.path.join(sys.argv[1], "0" * 20 + ".log")
+with open(path, "r+b") as file:
+    file.seek(os.path.getsize(path) // 2)
+    byte = file.read(1)[0]
+    file.seek(-1, os.SEEK_CUR)
+    file.write(bytes([byte ^ 1]))
+"""
+
+
+def test_a_follower_with_another_log_than_its_leader_is_named(cluster):
+    """No consumer reads it: the audit finds every record."""
+    ids = {host.name: host.node_id for host in cluster.topology.brokers}
+    tp, fill = TopicPartition("unlike", 0), Fill("unlike", [0], 40, Recipe(1024, 3))
+    with cluster.admin() as admin:
+        admin.create_topic("unlike", {0: [ids["b1"], ids["b2"]]}, {})
+        preload(cluster.bootstrap, [fill])
+        assert replica_differences(cluster, admin, ["unlike"]) == ()
+
+        node = cluster.node("b2")
+        node.stop(timeout_s=60)
+        cluster.hosts["b2"].run(["python3", "-c", FLIP, f"{DATA_DIR}/{tp}"])
+        node.start()
+        cluster.wait_serving()
+        wait_until(lambda: len(admin.partitions(["unlike"])[tp].isr) == 2, 30, 0.2, "b2 to be in sync")
+
+        found = audit(cluster.bootstrap, [fill], patience_s=30)
+        assert (found.found, found.complaints) == (40, ())
+        (line,) = replica_differences(cluster, admin, ["unlike"], timeout_s=1)
+    assert line.startswith("unlike-0: the log on b2 is not that of its leader, b1, at offset ")
 
 
 @pytest.mark.nightly

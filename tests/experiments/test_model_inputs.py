@@ -1,11 +1,16 @@
+from types import SimpleNamespace
+
 import pytest
 
+from results.contract.manifest import Records
 from results.contract.move import RoundTrip
 from results.contract.schema import Event, Sample
+from testbed.errors import TestbedError
+from testbed.experiments import move_environment
 from testbed.experiments.layout import Layout, PartitionGroup
 from testbed.experiments.load import load_specs
 from testbed.experiments.model_inputs import conversion_factor, inbound_rates, round_trip_s, round_trips, throttles
-from testbed.experiments.move_environment import preloaded
+from testbed.experiments.move_environment import MoveEnvironment, preloaded
 from testbed.kafka.types import TopicPartition
 from testbed.topology import loads
 from testbed.workload.audit import Audit, ProducerAudit
@@ -82,8 +87,41 @@ def account(name, **counts):
 
 def test_records_written_before_the_move_are_accounted_for_apart_from_the_loads():
     producers = (account("preload", lost=2, found=8), account("producer-1", corrupt=3))
-    records = preloaded(Audit(20, 18, 2, 0, 4, (), producers=producers))
+    records = preloaded(Audit(20, 18, 2, 0, 4, (), producers=producers, of_none=("t-0: a gap",)))
     assert (records.expected, records.found, records.lost, records.corrupt) == (10, 8, 2, 1)
+    assert records.first == ("t-0: a gap",)
+
+
+@pytest.mark.parametrize(
+    ("storage", "compared", "expected"),
+    [
+        ("disk", lambda *_: ("t-0: b2 has another",), {"digest_mismatches": ("t-0: b2 has another",)}),
+        ("disk", lambda *_: (), {}),
+        ("tiered", lambda *_: ("t-0: b2 has another",), {}),
+        ("automq", lambda *_: ("t-0: b2 has another",), {}),
+    ],
+)
+def test_replicas_are_compared_where_their_disks_have_whole_logs(monkeypatch, storage, compared, expected):
+    assert replicas_of(monkeypatch, storage, compared) == Records(9, 9, 0, 0, 0, **expected)
+
+
+def test_replicas_that_could_not_be_compared_leave_it_open(monkeypatch):
+    def refuse(*_):
+        raise TestbedError("b2: no\nsuch host")
+
+    assert replicas_of(monkeypatch, "disk", refuse).uncompared == "b2: no such host"
+
+
+def replicas_of(monkeypatch, storage, compared):
+    monkeypatch.setattr(move_environment, "replica_differences", compared)
+    environment = SimpleNamespace(
+        setup=SimpleNamespace(storage=storage),
+        context=SimpleNamespace(progress=lambda _text: None),
+        layout=SimpleNamespace(topics=("t",)),
+        testbed=None,
+        admin=None,
+    )
+    return MoveEnvironment._with_replicas(environment, Records(9, 9, 0, 0, 0))
 
 
 def samples(*rows):

@@ -1,6 +1,7 @@
 """The audit is held against a plain account of the same records, one by one."""
 
 import random
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -8,7 +9,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from testbed.workload.audit import Ledger, RecordTally
-from testbed.workload.records import Fill, Recipe, WrittenRecords, spans
+from testbed.workload.records import (
+    BROKER_TIME,
+    MARKED,
+    Envelope,
+    Fill,
+    ReadRecords,
+    Recipe,
+    WrittenRecords,
+    spans,
+    timestamp_ms,
+)
 
 PAYLOADS = Recipe(48, 3).payloads()
 ONE, TWO = 1, 2
@@ -23,10 +34,36 @@ def records(places, producer=ONE, partition=0):
     return [PAYLOADS.record(partition, place, producer) for place in places]
 
 
+def bare(values, first=0):
+    """Return values as records without an envelope, at offsets without a gap."""
+    count = len(values)
+    return ReadRecords([*range(first, first + count)], values, [None] * count, [None] * count, [BROKER_TIME] * count)
+
+
 def audited(account, values, chunk=1000):
     ledger = Ledger(account)
     for begin in range(0, len(values), chunk):
-        ledger.add("t", 0, values[begin : begin + chunk])
+        ledger.add("t", 0, bare(values[begin : begin + chunk], begin))
+    return ledger.result()
+
+
+TIME_US = 1_700_000_000_123_456
+
+
+def sealed(places, producer=ONE, envelope=Envelope()):  # noqa: B008 - frozen
+    """Return records with their envelopes, each at the offset that is its place."""
+    found = ReadRecords()
+    for place in places:
+        time_us = TIME_US + 1000 * place
+        value = PAYLOADS.record(0, place, producer, time_us)
+        found.add(place, value, envelope.key(0, place), envelope.headers(place), timestamp_ms(time_us))
+    return found
+
+
+def account_of(found, **more):
+    more = {"settled": 20, "envelope": Envelope(), "acked_at": ((0, 20, 0),)} | more
+    ledger = Ledger([written(**more)])
+    ledger.add("t", 0, found)
     return ledger.result()
 
 
@@ -149,6 +186,118 @@ def test_what_was_refused_must_not_be_there():
     assert found.complaints == ("t-0: 1 of producer-1 refused and yet there, first at [2]",)
 
 
+@pytest.mark.parametrize(
+    ("part", "number", "changed", "told"),
+    [
+        ("times_ms", 3, 7, "another timestamp), first at [3: at offset 3, 7 ms, not 1700000000126]"),
+        ("times_ms", 3, -1, "another timestamp), first at [3: at offset 3, -1 ms, not 1700000000126]"),
+        ("keys", MARKED, None, "another key), first at [7: at offset 7, None, not b'0-7']"),
+        ("keys", 3, b"0-7", "another key), first at [3: at offset 3, b'0-7', not None]"),
+        ("headers", 0, None, "other headers), first at [0: at offset 0, None, not [('place', b'0')]]"),
+        ("headers", 3, [("x", b"")], "other headers), first at [3: at offset 3, [('x', b'')], not None]"),
+    ],
+)
+def test_a_changed_envelope_is_named_with_what_the_producer_gave(part, number, changed, told):
+    found = sealed(range(20))
+    getattr(found, part)[number] = changed
+    audit = account_of(found)
+    assert (audit.lost, audit.found, audit.corrupt) == (0, 20, 1)
+    assert audit.complaints == (f"t-0: 1 of producer-1 corrupt ({told}",)
+    assert account_of(found, envelope=None).corrupt == 0
+
+
+def test_each_record_has_one_of_its_producers_keys():
+    keyed = Envelope(keys=3)
+    found = sealed(range(20), envelope=keyed)
+    assert account_of(found, envelope=keyed).corrupt == 0
+    found.keys[4], found.keys[5] = found.keys[5], found.keys[4]
+    assert "2 of producer-1 corrupt (another key), first at [4:" in account_of(found, envelope=keyed).complaints[0]
+
+
+def test_times_that_the_broker_gave_say_nothing_unless_they_are_among_others():
+    found = sealed(range(20))
+    found.times_ms = [BROKER_TIME] * 20
+    assert account_of(found).corrupt == 0
+    found = sealed(range(20))
+    found.times_ms[3] = BROKER_TIME
+    told = "first at [3: at offset 3, the broker's time, not 1700000000126]"
+    assert account_of(found).complaints == (f"t-0: 1 of producer-1 corrupt (another timestamp), {told}",)
+
+
+def test_a_value_without_a_time_has_any():
+    found = sealed(range(20))
+    found.values[3], found.times_ms[3] = PAYLOADS.record(0, 3, ONE, 0), 99
+    assert account_of(found).corrupt == 0
+
+
+def test_a_value_changed_together_with_its_checksum_is_another_time():
+    found = sealed(range(20))
+    found.values[3] = PAYLOADS.record(0, 3, ONE, TIME_US)
+    assert account_of(found).complaints[0].startswith("t-0: 1 of producer-1 corrupt (another timestamp)")
+
+
+def test_a_record_at_another_offset_than_acknowledged_is_named():
+    found = sealed(range(20))
+    found.offsets = [*range(15), *range(16, 21)]
+    audit = account_of(found)
+    assert audit.corrupt == 6
+    assert audit.complaints == (
+        "t-0: 5 of producer-1 corrupt (at another offset than acknowledged), first at [15: at offset 16, not 15, "
+        "16: at offset 17, not 16, 17: at offset 18, not 17, 18: at offset 19, not 18, 19: at offset 20, not 19]",
+        "t-0: 1 of the log's offsets corrupt (a gap), first at [16, not 15]",
+    )
+    assert account_of(found, acked_at=()).corrupt == 1
+
+
+@pytest.mark.parametrize("chunk", [1, 5, 100])
+def test_a_record_that_was_sent_again_is_at_the_acknowledged_offset_too(chunk):
+    places = [*range(8), *range(4, 20)]
+    values = records(places)
+    one = written(settled=20, acked_at=((0, 4, 0), (4, 20, 4)))
+    found = audited([one], values, chunk)
+    assert (found.duplicated, found.corrupt) == (4, 0)
+    first = written(settled=20, acked_at=((0, 8, 0), (8, 20, 4)))
+    assert (audited([first], values, chunk).duplicated, audited([first], values, chunk).corrupt) == (4, 0)
+
+
+def test_a_transaction_has_markers_between_its_records_and_a_log_without_transactions_has_no_gap():
+    found = sealed(range(20))
+    found.offsets = [place + place // 5 for place in range(20)]
+    acked_at = tuple((begin, begin + 5, begin // 5) for begin in (0, 5, 10, 15))
+    assert account_of(found, acked_at=acked_at, transactional=True).corrupt == 0
+    assert account_of(found, acked_at=acked_at).complaints == (
+        "t-0: 3 of the log's offsets corrupt (a gap), first at [6, not 5, 12, not 11, 18, not 17]",
+    )
+
+
+def test_a_gap_between_two_reads_is_a_gap_and_a_log_may_begin_later():
+    ledger = Ledger([written(settled=4)])
+    for first, places in ((5, [0, 1]), (8, [2, 3])):
+        ledger.add("t", 0, bare(records(places), first))
+    assert ledger.result().of_none == ("t-0: 1 of the log's offsets corrupt (a gap), first at [8, not 7]",)
+
+
+def test_an_offset_that_comes_again_has_a_record_that_was_read():
+    ledger = Ledger([written(settled=3)])
+    ledger.add("t", 0, bare(records([0, 1, 2])))
+    ledger.add("t", 0, bare(records([1, 2]), 1))
+    ledger.add("t", 0, bare([b"another", *records([0], TWO)], 1))
+    found = ledger.result()
+    assert (found.found, found.duplicated, found.corrupt) == (3, 0, 2)
+    assert found.complaints == ("t-0: 2 of the log's offsets corrupt (twice, for different records), first at [1, 2]",)
+
+
+def test_preloaded_records_of_another_topic_are_named_by_it():
+    one, other = (Fill(topic, [0], 3, Recipe(48, 3)) for topic in ("t", "other"))
+    ledger = Ledger([*one.written(), *other.written()])
+    ledger.add("t", 0, bare(records(range(3), other.producer)))
+    found = ledger.result()
+    assert (found.lost, found.corrupt) == (6, 3)
+    assert found.complaints[-1] == (
+        "t-0: 3 of an unknown producer corrupt (of preload of other, which wrote nothing here), first at [0, 1, 2]"
+    )
+
+
 def test_a_partition_nobody_read_is_wholly_lost():
     fill = Fill("t", [0], 3, Recipe(48, 3))
     assert audited(fill.written(), []).complaints == ("t-0: 3 of preload lost, first at [0, 1, 2]",)
@@ -156,7 +305,8 @@ def test_a_partition_nobody_read_is_wholly_lost():
 
 def test_preloaded_and_live_records_are_told_apart():
     fill = Fill("t", [0], 2, Recipe(48, 3))
-    found = audited([*fill.written(), written(settled=2)], [*records([0, 1], 0), *records([0, 1])])
+    before = [replace(each, envelope=None) for each in fill.written()]
+    found = audited([*before, written(settled=2)], [*records([0, 1], fill.producer), *records([0, 1])])
     assert [(each.name, each.found, each.lost) for each in found.producers] == [("preload", 2, 0), ("producer-1", 2, 0)]
 
 
@@ -178,9 +328,9 @@ def test_one_flaw_among_a_hundred_thousand_is_named(flaw):
     else:
         tally.add_flawed(77_777, "spoiled")
     for begin in range(0, len(places), 2000):
-        tally.add(places[begin : begin + 2000])
+        tally.add(places[begin : begin + 2000], np.arange(begin, min(begin + 2000, len(places))))
     found = tally.result()
     assert (found.lost, found.duplicated, found.reordered, found.corrupt) == tuple(
         int(flaw == each) for each in ("lose", "repeat", "swap", "spoil")
     )
-    assert "first at [77777]" in found.first[0]
+    assert "first at [77777" in found.first[0]

@@ -11,18 +11,27 @@ ROOT = Path(__file__).parents[2]
 ACCOUNT = """
 import pathlib, re, time
 from testbed.workload.audit import Ledger
-from testbed.workload.records import Recipe, WrittenRecords
+from testbed.workload.records import Envelope, ReadRecords, Recipe, WrittenRecords
 
 PARTITIONS, EACH, CHUNK = 10, {each}, 2000
-payloads = Recipe(1024, 1).payloads()
-ledger = Ledger(WrittenRecords(1, "producer-1", "t", p, settled=EACH, sent=EACH) for p in range(PARTITIONS))
+payloads, envelope = Recipe(1024, 1).payloads(), Envelope()
+ledger = Ledger(
+    WrittenRecords(
+        1, "producer-1", "t", p, settled=EACH, sent=EACH, acked_at=((0, EACH, 0),) if p != 7 else (), envelope=envelope
+    )
+    for p in range(PARTITIONS)
+)
 spent_s = 0.0
 for begin in range(0, EACH, CHUNK):
     for partition in range(PARTITIONS):
         places = [p for p in range(begin, begin + CHUNK) if (partition, p) != (7, EACH - 3)]
-        values = [payloads.record(partition, place, 1, 1) for place in places]
+        values = [payloads.record(partition, place, 1, 1000) for place in places]
+        keys = [envelope.key(partition, place) for place in places]
+        headers = [envelope.headers(place) for place in places]
+        first = places[0]
+        found = ReadRecords([*range(first, first + len(places))], values, keys, headers, [1] * len(places))
         began = time.perf_counter()
-        ledger.add("t", partition, values)
+        ledger.add("t", partition, found)
         spent_s += time.perf_counter() - began
 began = time.perf_counter()
 found = ledger.result()

@@ -5,10 +5,15 @@ from hypothesis import strategies as st
 
 from testbed.workload.outcome import ProcessReports
 from testbed.workload.produce import Outbox
-from testbed.workload.records import WrittenRecords, count, spans
+from testbed.workload.records import Envelope, WrittenRecords, count, spans
 from testbed.workload.spec import ProducerSpec
 
 SPEC = ProducerSpec("producer-1", "t", (0, 1), 1000.0)
+
+
+def offset_of(partition, place):
+    """Return an offset as if another producer had written before, and once in between."""
+    return place + 3 + (7 if place > 20 else 0) + partition
 
 
 def told(outbox, heard, **more):
@@ -28,7 +33,10 @@ def test_what_a_parent_heard_is_what_became_of_each_record(outcomes, seed):
     answered = [key for key, outcome in fates.items() if outcome != "n"]
     rng.shuffle(answered)
     for key in answered:
-        {"a": outbox.ack, "r": outbox.refuse, "d": outbox.doubt}[fates[key]](*key)
+        if fates[key] == "a":
+            outbox.ack(*key, offset_of(*key))
+        else:
+            {"r": outbox.refuse, "d": outbox.doubt}[fates[key]](*key)
         if rng.random() < 0.2:
             told(outbox, heard)
     assert outbox.waiting == list(fates.values()).count("n")
@@ -41,6 +49,8 @@ def test_what_a_parent_heard_is_what_became_of_each_record(outcomes, seed):
         assert sorted(p for b, e in written.refused for p in range(b, e)) == [p for p, o in mine.items() if o == "r"]
         assert sorted(p for b, e in written.doubtful for p in range(b, e)) == [p for p, o in mine.items() if o in "dn"]
         assert (written.producer, written.acked) == (7, list(mine.values()).count("a"))
+        at = {place: place + shift for begin, end, shift in written.acked_at for place in range(begin, end)}
+        assert at == {place: offset_of(partition, place) for place, outcome in mine.items() if outcome == "a"}
 
 
 def test_of_a_dead_producer_only_what_it_told_is_settled():
@@ -49,8 +59,8 @@ def test_of_a_dead_producer_only_what_it_told_is_settled():
     told(outbox, heard)
     outbox.ack(0, 1)  # it died before it could tell
     assert heard.written() == (
-        WrittenRecords(1, "producer-1", "t", 0, settled=1, sent=None),
-        WrittenRecords(1, "producer-1", "t", 1, settled=0, sent=None),
+        WrittenRecords(1, "producer-1", "t", 0, settled=1, sent=None, envelope=Envelope()),
+        WrittenRecords(1, "producer-1", "t", 1, settled=0, sent=None, envelope=Envelope()),
     )
     result = heard.result()
     assert not result.held
@@ -61,3 +71,22 @@ def test_places_become_spans():
     assert spans([5, 3, 4, 9]) == ((3, 6), (9, 10))
     assert count(spans([5, 3, 4, 9])) == 4
     assert spans([]) == ()
+
+
+def test_offsets_without_a_gap_are_one_run_also_over_reports():
+    outbox, heard = Outbox({0: 0}), ProcessReports(SPEC, 1)
+    for place in range(9):
+        outbox.sent[0] += 1
+        outbox.ack(0, place, 100 + place)
+        if place % 3 == 2:
+            told(outbox, heard)
+    assert heard.written()[0].acked_at == ((0, 9, 100),)
+
+
+def test_an_offset_that_the_broker_did_not_know_is_no_offset():
+    """After a repeated request librdkafka counts from -1 on."""
+    outbox, heard = Outbox({0: 4, 1: 0}), ProcessReports(SPEC, 1)
+    for place, offset in enumerate((None, -1, 0, 1)):
+        outbox.ack(0, place, offset)
+    told(outbox, heard)
+    assert (heard.written()[0].settled, heard.written()[0].acked_at) == (4, ())

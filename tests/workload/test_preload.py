@@ -79,7 +79,7 @@ class RefusingProducer:
     def __init__(self, _settings):
         self.waiting = []
 
-    def produce(self, topic, _value, partition, on_delivery):
+    def produce(self, topic, _value, _key, partition, on_delivery, *, timestamp, headers):
         self.topics.append(topic)
         self.waiting.append((on_delivery, SimpleNamespace(topic=lambda: topic, partition=lambda: partition)))
 

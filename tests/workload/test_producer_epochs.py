@@ -8,7 +8,7 @@ from testbed.errors import TestbedError
 from testbed.workload import preload
 from testbed.workload.audit import Ledger
 from testbed.workload.producer_epochs import SEQUENCES, ProducerBatch, appended_once, parse_batches, sent_again
-from testbed.workload.records import Payloads, Recipe, WrittenRecords
+from testbed.workload.records import BROKER_TIME, Payloads, ReadRecords, Recipe, WrittenRecords
 
 # As Kafka 4.3.1 printed them: a record of epoch 0 at offset 2016, and again in the first batch of epoch 1.
 DUMPED = """\
@@ -57,7 +57,10 @@ def test_sequence_numbers_begin_again_after_the_last():
 def ledger_with_a_record_twice():
     recipe = Recipe(100, 7)
     ledger = Ledger([WrittenRecords(1, "producer-1", "t", 0, 3, 3)])
-    ledger.add("t", 0, [recipe_record(recipe, place) for place in (0, 1, 2, 2)])
+    found = ReadRecords()
+    for offset, place in enumerate((0, 1, 2, 2)):
+        found.add(offset, recipe_record(recipe, place), None, None, BROKER_TIME)
+    ledger.add("t", 0, found)
     return ledger
 
 

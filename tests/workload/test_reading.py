@@ -3,11 +3,11 @@
 from typing import ClassVar
 
 import pytest
-from confluent_kafka import KafkaError
+from confluent_kafka import TIMESTAMP_CREATE_TIME, TIMESTAMP_LOG_APPEND_TIME, KafkaError
 
 from testbed.errors import TestbedError
 from testbed.workload import preload
-from testbed.workload.records import Fill, Payloads, Recipe
+from testbed.workload.records import PRELOADED, Fill, Payloads, Recipe, identity, timestamp_ms
 
 RECIPE = Recipe(1024, 1)
 FILL = Fill("t", range(6), 10, RECIPE)
@@ -31,8 +31,21 @@ class Message:
     def offset(self):
         return self._offset
 
+    def key(self):
+        return PRELOADED.key(self._partition, identity(self._value)[2])
+
+    def headers(self):
+        return PRELOADED.headers(identity(self._value)[2])
+
+    def timestamp(self):
+        return TIMESTAMP_CREATE_TIME, timestamp_ms(identity(self._value)[3])
+
     def error(self):
         return self._error
+
+
+def record(partition, place):
+    return PAYLOADS.record(partition, place, FILL.producer, -1_700_000_000_000_000 - place)
 
 
 class FakeConsumer:
@@ -51,9 +64,7 @@ class FakeConsumer:
         for partition in self.partitions:
             if partition not in self.stuck:
                 places = range(FILL.records_per_partition)
-                self.messages += [
-                    Message(partition, PAYLOADS.record(partition, place), offset=place) for place in places
-                ]
+                self.messages += [Message(partition, record(partition, place), offset=place) for place in places]
                 self.messages.append(Message(partition, error=self.failing or END))
 
     def consume(self, _most, timeout):
@@ -89,7 +100,7 @@ def test_an_offset_that_a_client_delivers_again_is_one_record_and_a_second_offse
 
     def assign_and_repeat(consumer, partitions):
         assign(consumer, partitions)
-        again = [Message(0, PAYLOADS.record(0, place), offset=at) for place, at in zip((8, 9), offsets, strict=True)]
+        again = [Message(0, record(0, place), offset=at) for place, at in zip((8, 9), offsets, strict=True)]
         ends = [n for n, each in enumerate(consumer.messages) if each.partition() == 0 and each.error() is END]
         for end in ends:
             consumer.messages[end:end] = again
@@ -118,3 +129,43 @@ def test_an_error_that_stays_is_told_with_its_partition(consumers):
     consumers.failing = KafkaError(KafkaError.TOPIC_AUTHORIZATION_FAILED)
     with pytest.raises(TestbedError, match=r"audit: t-0: .*authorization failed"):
         preload.audit(["b1:9092"], [FILL])
+
+
+def test_a_timestamp_of_the_producer_is_held_against_its_value_and_one_of_the_broker_is_not(consumers, monkeypatch):
+    kinds = {0: TIMESTAMP_LOG_APPEND_TIME, 1: TIMESTAMP_CREATE_TIME}
+    monkeypatch.setattr(Message, "timestamp", lambda self: (kinds.get(self._partition, 0), 5))
+    found = preload.audit(["b1:9092"], [Fill("t", range(2), 10, RECIPE)])
+    assert (found.lost, found.corrupt) == (0, 10)
+    assert found.complaints[0].startswith(
+        "t-1: 10 of preload corrupt (another timestamp), first at [0: at offset 0, 5 ms"
+    )
+
+
+@pytest.mark.parametrize("after", [True, False])
+def test_a_batch_that_the_client_cannot_read_is_corrupt_and_the_next_ones_are_read(consumers, monkeypatch, after):
+    """librdkafka goes on after a batch with a wrong checksum; after the last one it meets the same batch again."""
+    spoiled = KafkaError(KafkaError._BAD_MSG, "MessageSet at offset 4 failed CRC32C check")
+    assign, consume = FakeConsumer.assign, FakeConsumer.consume
+
+    def assign_with_a_spoiled_batch(consumer, partitions):
+        assign(consumer, partitions)
+        of_4 = [each for each in consumer.messages if each.partition() == 4]
+        if of_4:
+            at = consumer.messages.index(of_4[4])
+            rest = of_4[7:] if after else []
+            consumer.messages[at : at + 7] = [Message(4, error=spoiled, offset=4), *rest]
+
+    def consume_for_ever(consumer, most, timeout):
+        given = consume(consumer, most, timeout)
+        if not given and 4 in consumer.partitions and not after:
+            return [Message(4, error=spoiled, offset=4)]
+        return given
+
+    monkeypatch.setattr(FakeConsumer, "assign", assign_with_a_spoiled_batch)
+    monkeypatch.setattr(FakeConsumer, "consume", consume_for_ever)
+    found = preload.audit(["b1:9092"], [FILL], patience_s=5.0)
+    assert (found.expected, found.found) == (60, 57 if after else 54)
+    assert (
+        "t-4: 1 of the log's offsets corrupt (unreadable), first at [4: MessageSet at offset 4 failed CRC32C check]"
+        in (found.of_none)
+    )

@@ -1,4 +1,4 @@
-"""Every preloaded record is there once, unchanged, in the order in which it was written.
+"""Every preloaded record is there once, unchanged, in order, at its offset, and on all replicas in sync alike.
 
 A follower appends the leader's batches as they are. So the copy of a log without writes has no fewer bytes than the
 leader's log, and never becomes smaller. What it has in addition are records that are read back.
@@ -65,12 +65,12 @@ def judge_records(found: CopiedRecords) -> Finding:
     records, unlike = found.records, found.unlike
     verdict: Verdict = "inconclusive"
     observed: float | None = None
+    wrong = 0 if records is None else _wrong(records)
     if records is None:
         why = "the records were not read back"
-    elif records.expected <= 0:
+    elif records.expected <= 0 and not wrong:
         why = "no record was preloaded, so none could be lost"
     else:
-        wrong = records.lost + records.duplicated + records.corrupt + records.reordered + len(records.digest_mismatches)
         short = records.found < records.expected and records.lost == 0
         observed = float(wrong)
         verdict = "pass" if wrong == 0 and not short else "fail"
@@ -83,18 +83,27 @@ def judge_records(found: CopiedRecords) -> Finding:
             why += f"; {records.reordered} after a later record"
         if records.digest_mismatches:
             why += ": " + ", ".join(records.digest_mismatches[:5])
+        if records.first:
+            why += "; " + "; ".join(records.first[:SHOWN])
+        if records.uncompared:
+            verdict = "inconclusive" if verdict == "pass" else verdict
+            why += f"; the replicas' logs were not compared: {records.uncompared}"
     if unlike:
         verdict = "fail"
         why += f"; {len(unlike)} copies lack bytes: " + "; ".join(unlike[:SHOWN])
     return finding(
         "records-intact",
-        "every preloaded record once, unchanged, in order; copies as large as the leaders' logs",
+        "every preloaded record once, unchanged, in order, on all replicas; copies as large as the leaders' logs",
         verdict,
         why,
         observed=observed,
         unit="wrong",
         series=("manifest.facts.records", "log.bytes"),
     )
+
+
+def _wrong(records: Records) -> int:
+    return records.lost + records.duplicated + records.corrupt + records.reordered + len(records.digest_mismatches)
 
 
 CRITERION: Criterion[CopiedRecords] = Criterion(
@@ -105,5 +114,5 @@ CRITERION: Criterion[CopiedRecords] = Criterion(
     judge=lambda _run, found: [judge_records(found)],
     needs=has_any_move,
     by_name=False,
-    catches="A move that loses, doubles, changes or reorders a record, or copies a log in part.",
+    catches="A move that loses, doubles, changes or reorders a record, or copies a log in part or differently.",
 )

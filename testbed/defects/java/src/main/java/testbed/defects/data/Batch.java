@@ -1,5 +1,6 @@
 package testbed.defects.data;
 
+import java.io.ByteArrayOutputStream;
 import java.nio.ByteBuffer;
 import java.util.ArrayList;
 import java.util.List;
@@ -15,6 +16,8 @@ record Batch(ByteBuffer bytes, int at, int size) {
     private static final int CRC = 17;
     private static final int ATTRIBUTES = 21;
     private static final int LAST_OFFSET_DELTA = 23;
+    private static final int BASE_TIMESTAMP = 27;
+    private static final int MAX_TIMESTAMP = 35;
     private static final int PRODUCER_ID = 43;
     private static final int PRODUCER_EPOCH = 51;
     private static final int BASE_SEQUENCE = 53;
@@ -97,6 +100,38 @@ record Batch(ByteBuffer bytes, int at, int size) {
         bytes.putShort(at + PRODUCER_EPOCH, (short) -1);
         bytes.putInt(at + BASE_SEQUENCE, -1);
         return sealed();
+    }
+
+    /** Moves the timestamps of all records. */
+    Batch addTime(long ms) {
+        bytes.putLong(at + BASE_TIMESTAMP, bytes.getLong(at + BASE_TIMESTAMP) + ms);
+        bytes.putLong(at + MAX_TIMESTAMP, bytes.getLong(at + MAX_TIMESTAMP) + ms);
+        return sealed();
+    }
+
+    /** Returns the records; none of a compressed batch. */
+    List<Entry> entries() {
+        List<Entry> entries = new ArrayList<>();
+        if (!isCompressed() && !isControl()) {
+            Varints in = new Varints(bytes, at + RECORDS);
+            for (int each = 0; each < bytes.getInt(at + COUNT); each++) {
+                entries.add(Entry.read(in));
+            }
+        }
+        return entries;
+    }
+
+    /** Returns the batch with other records, as many as it has, in bytes of its own. */
+    Batch with(List<Entry> entries) {
+        ByteArrayOutputStream out = new ByteArrayOutputStream();
+        for (Entry each : entries) {
+            each.write(out);
+        }
+        ByteBuffer copy = ByteBuffer.allocate(RECORDS + out.size());
+        copy.put(0, bytes, at, RECORDS);
+        copy.put(RECORDS, out.toByteArray());
+        copy.putInt(LENGTH, copy.capacity() - OVERHEAD);
+        return new Batch(copy, 0, copy.capacity()).sealed();
     }
 
     /** Flips a bit in the middle of the first value that has bytes; returns whether there was one. */

@@ -77,6 +77,18 @@ final class FollowerAppend {
         return spoiled;
     }
 
+    /** Returns all batches with another one, in bytes of its own, in place of one of them. */
+    static Spoiled replaced(List<Batch> batches, Batch old, Batch other) {
+        ByteBuffer all = copy(batches);
+        int from = old.at() - batches.get(0).at();
+        int rest = from + old.size();
+        ByteBuffer spoiled = ByteBuffer.allocate(all.capacity() - old.size() + other.size());
+        spoiled.put(0, all, 0, from);
+        spoiled.put(from, other.bytes(), 0, other.size());
+        spoiled.put(from + other.size(), all, rest, all.capacity() - rest);
+        return new Spoiled(spoiled, old.baseOffset());
+    }
+
     /** Returns a copy of all batches. */
     static ByteBuffer copy(List<Batch> batches) {
         Batch first = batches.get(0);

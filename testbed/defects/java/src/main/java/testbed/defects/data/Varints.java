@@ -1,8 +1,9 @@
 package testbed.defects.data;
 
+import java.io.ByteArrayOutputStream;
 import java.nio.ByteBuffer;
 
-/** Reads numbers of seven bits per byte, the lowest first, with the sign in the lowest bit. */
+/** Reads and writes numbers of seven bits per byte, the lowest first, with the sign in the lowest bit. */
 final class Varints {
     private final ByteBuffer bytes;
     private int at;
@@ -34,5 +35,29 @@ final class Varints {
             shift += 7;
         } while (each < 0);
         return (value >>> 1) ^ -(value & 1);
+    }
+
+    byte nextByte() {
+        return bytes.get(at++);
+    }
+
+    /** Returns so many bytes; null for a negative number. */
+    byte[] nextBytes(int count) {
+        if (count < 0) {
+            return null;
+        }
+        byte[] found = new byte[count];
+        bytes.get(at, found);
+        at += count;
+        return found;
+    }
+
+    static void write(ByteArrayOutputStream to, long value) {
+        long rest = (value << 1) ^ (value >> 63);
+        while ((rest & ~0x7FL) != 0) {
+            to.write((int) (rest & 0x7F) | 0x80);
+            rest >>>= 7;
+        }
+        to.write((int) rest);
     }
 }

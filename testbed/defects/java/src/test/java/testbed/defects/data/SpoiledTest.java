@@ -9,6 +9,8 @@ import testbed.defects.Effect;
 import testbed.defects.Settings;
 
 import org.apache.kafka.common.compress.Compression;
+import org.apache.kafka.common.header.Header;
+import org.apache.kafka.common.header.internals.RecordHeader;
 import org.apache.kafka.common.record.MemoryRecords;
 import org.apache.kafka.common.record.MutableRecordBatch;
 import org.apache.kafka.common.record.Record;
@@ -111,6 +113,66 @@ class SpoiledTest {
         FollowerAppend.Spoiled spoiled = BitFlipped.spoiled(Batch.in(before));
         assertEquals("10=" + (char) ('a' ^ 1), read(spoiled.bytes()).get(0));
         assertEquals(read(before).subList(1, 7), read(spoiled.bytes()).subList(1, 7));
+    }
+
+    private static ByteBuffer withHeaders(Compression compression) {
+        Header[] headers = {new RecordHeader("place", new byte[] {1, 2})};
+        byte[] none = null;
+        SimpleRecord[] records = {
+            new SimpleRecord(1000, "key".getBytes(StandardCharsets.UTF_8), "a".getBytes(StandardCharsets.UTF_8), headers),
+            new SimpleRecord(2000, none, "b".repeat(300).getBytes(StandardCharsets.UTF_8)),
+            new SimpleRecord(2000, none, none, headers)
+        };
+        return MemoryRecords.withIdempotentRecords(20, compression, 77, (short) 2, 5, 4, records).buffer();
+    }
+
+    /** Reads what is around the values. */
+    private static List<String> around(ByteBuffer bytes) {
+        List<String> read = new ArrayList<>();
+        for (MutableRecordBatch batch : MemoryRecords.readableRecords(bytes).batches()) {
+            batch.ensureValid();
+            for (Record record : batch) {
+                String key = record.hasKey() ? StandardCharsets.UTF_8.decode(record.key().duplicate()).toString() : "-";
+                read.add("%d at %d: %s, %d headers".formatted(
+                        record.offset(), record.timestamp(), key, record.headers().length));
+            }
+        }
+        return read;
+    }
+
+    @Test
+    void timestampsOfOneBatchAreASecondOlder() {
+        ByteBuffer before = all(withHeaders(Compression.NONE), batch(Compression.NONE, 23, 4, "c"));
+        assertEquals(
+                List.of("20 at 0: key, 1 headers", "21 at 1000: -, 0 headers", "22 at 1000: -, 1 headers",
+                        "23 at 0: -, 0 headers"),
+                around(TimestampChanged.spoiled(Batch.in(before)).bytes()));
+        assertEquals(
+                List.of("20 at 0: key, 1 headers", "21 at 1000: -, 0 headers", "22 at 1000: -, 1 headers"),
+                around(TimestampChanged.spoiled(Batch.in(withHeaders(Compression.gzip().build()))).bytes()));
+    }
+
+    @Test
+    void headersOfOneBatchAreDropped() {
+        ByteBuffer before = all(batch(Compression.NONE, 19, 4, "c"), withHeaders(Compression.NONE));
+        FollowerAppend.Spoiled spoiled = HeadersDropped.spoiled(Batch.in(before));
+        assertEquals(
+                List.of("19 at 0: -, 0 headers", "20 at 1000: key, 0 headers", "21 at 2000: -, 0 headers",
+                        "22 at 2000: -, 0 headers"),
+                around(spoiled.bytes()));
+        assertEquals(20, spoiled.offset());
+        assertNull(HeadersDropped.spoiled(Batch.in(three())));
+        assertNull(HeadersDropped.spoiled(Batch.in(withHeaders(Compression.gzip().build()))));
+    }
+
+    @Test
+    void keysOfTwoRecordsAreSwapped() {
+        ByteBuffer before = all(withHeaders(Compression.NONE), batch(Compression.NONE, 23, 4, "c"));
+        assertEquals(
+                List.of("20 at 1000: -, 1 headers", "21 at 2000: key, 0 headers", "22 at 2000: -, 1 headers",
+                        "23 at 0: -, 0 headers"),
+                around(KeysSwapped.spoiled(Batch.in(before)).bytes()));
+        assertNull(KeysSwapped.spoiled(Batch.in(batch(Compression.NONE, 0, 0, "a"))));
     }
 
     @Test
