@@ -1,4 +1,4 @@
-"""The space of incidents that a search draws from: declared ranges, and the faults of the catalogue. Pure.
+"""The space of incidents that a search draws from: declared ranges, and the faults of the catalogue.
 
 A kind of fault is drawn by what it declares: each parameter's parser, and its check of the topology.
 """
@@ -18,7 +18,7 @@ from testbed.topology.model import Topology
 FILLED, LOADED = "orders", "clicks"
 VALUES = (
     *("20mbit", "50mbit", "200mbit", "500kB/s", "1MB/s", "none", "0.2", "0.5", "400ms", "500ms", "1s", "2s", "5s"),
-    *("10%", "1%", "20%", "16MB", "64MB", "256MB", "1GB", "1", "2", "leader", "follower", "transmit"),
+    *("10%", "1%", "20%", "16MB", "64MB", "256MB", "512MB", "1GB", "1", "2", "leader", "follower", "transmit"),
     *("receive", "both"),
 )
 """Values for a fault's parameters. A parameter takes those that its parser accepts."""
@@ -72,9 +72,9 @@ class Space:
         return [host.name for host in self.topology.brokers]
 
     def faults(self) -> dict[str, type[Fault]]:
-        """Return the kinds of fault that this topology can have, with values that a search knows."""
-        rng = random.Random(0)
-        return {name: kind for name, kind in kinds().items() if draw_fault(kind, self.topology, rng) is not None}
+        """Return the kinds of fault that this topology and this machine can have, with values that a search knows."""
+        rng, here = random.Random(0), {name: kind for name, kind in kinds().items() if not kind.lacking()}
+        return {name: kind for name, kind in here.items() if draw_fault(kind, self.topology, rng) is not None}
 
     def draw(self, rng: random.Random, faults: Mapping[str, type[Fault]]) -> Draft:
         """Return a random incident: a move, and other actions and faults before, during and after it."""

@@ -106,7 +106,8 @@ def _as_text(result: "SearchResult", database: "Database") -> str:
     missing = len(result.coverage.missing(result.kinds))
     lines += ["", table(("fault or action", *PHASES), pairs), f"{missing} pairs of a fault and a phase were not seen"]
     if undrawn := sorted(fault_kinds().keys() - {*result.kinds}):
-        lines.append(f"not drawn, because the topology cannot have it or no value is known: {', '.join(undrawn)}")
+        why = "the topology or this machine cannot have it, or no value is known"
+        lines.append(f"not drawn, because {why}: {', '.join(undrawn)}")
     for each in result.found:
         lines += [
             "",
