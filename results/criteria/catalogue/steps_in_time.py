@@ -11,13 +11,13 @@ import numpy as np
 
 from results.contract.steps import StepRecord
 from results.contract.verdict import Finding, Power, Verdict
-from results.criteria.catalogue.machine_load import BUSY_HIGHEST, STEAL_HIGHEST
 from results.criteria.criterion import FACTS, Criterion, has_steps
 from results.criteria.findings import finding
 from results.criteria.quantities import US, percent
 from results.criteria.run_view import RunView
 from results.criteria.series import RunSeries
 from results.criteria.standstill import MACHINE, MOST
+from results.criteria.unfit import BUSY_HIGHEST, STEAL_HIGHEST
 
 NAME = "steps-in-time"
 READING_S = 1.0
