@@ -62,13 +62,15 @@ class Fetching:
 class Copied:
     """What happened: when bytes landed in the log, and what each broker's sensor recorded, in seconds and bytes.
 
-    `fetched` are the responses as they came, with what the log did not take.
+    `fetched` are the responses as they came, with what the log did not take. `checked` is when each broker checked its
+    quota, where a response is worth more than a second of it: expired samples begin again then.
     """
 
     landed: tuple[Floats, Floats]
     fetched: tuple[Floats, Floats]
     recorded: dict[str, tuple[Floats, Floats]]
     windows: dict[str, int]
+    checked: dict[str, Floats]
 
     def log(self, at: Floats) -> Floats:
         """Return the log's bytes at these instants."""
@@ -81,7 +83,11 @@ class Copied:
     def byte_rate(self, side: str, at: Floats) -> Floats:
         """Return what the broker of a side, *leader* or *follower*, reports as its byte-rate."""
         t, sizes = self.recorded[side]
-        return np.array(list(readings(t * US, sizes, (at * US).astype(np.int64), QuotaSensor(self.windows[side]))))
+        checked = self.checked[side]
+        polls = (at * US).astype(np.int64)
+        read = np.union1d(polls, (checked[checked < at.max(initial=0.0)] * US).astype(np.int64))
+        found = np.array(list(readings(t * US, sizes, read, QuotaSensor(self.windows[side]))))
+        return np.asarray(found[np.searchsorted(read, polls)])
 
     def byte_rate_at(self, side: str, at: float) -> float:
         """Return the byte-rate at one instant."""
@@ -95,6 +101,7 @@ def copied(fetching: Fetching) -> Copied:
     sensors = {side: QuotaSensor(count) for side, count in samples.items()}
     leaks = {"leader": 1 + f.leader_leak, "follower": 1 + f.follower_leak}
     events: dict[str, list[tuple[float, float]]] = {"leader": [], "follower": []}
+    checks: dict[str, list[float]] = {"leader": [], "follower": []}
     landed: list[tuple[float, float]] = []
     fetched: list[tuple[float, float]] = []
     now, total = float(rng.uniform(0.2, 0.6)), 0.0
@@ -108,6 +115,8 @@ def copied(fetching: Fetching) -> Copied:
         events[side].append((at, counted))
 
     def held(side: str, at: float) -> bool:
+        if f.response > f.quota:
+            checks[side].append(at)
         return sensors[side].rate(at * US) > f.quota * (1 + f.over if wrong(at) else 1)
 
     while total < f.total:
@@ -133,7 +142,8 @@ def copied(fetching: Fetching) -> Copied:
             record("follower", now, size)
             now += float(rng.exponential(f.delay_s / 2))
     recorded = {side: _columns(found) for side, found in events.items()}
-    return Copied(_columns(landed), _columns(fetched), recorded, samples)
+    checked = {side: np.array(found) for side, found in checks.items()}
+    return Copied(_columns(landed), _columns(fetched), recorded, samples, checked)
 
 
 def _sums(events: tuple[Floats, Floats], at: Floats) -> Floats:

@@ -71,8 +71,27 @@ def long_bound(
     chained = written_unseen(move, host, direction)
     for follower in ends:
         several = raced(move, follower, "receive") * math.ceil(seconds / (move.window_s - move.sample_s))
+        several += forgotten(move, follower, quota_bytes_per_s) * math.floor(seconds / move.window_s)
         chained += quota_bytes_per_s * max(seconds, move.sample_s) + responses(move, follower, "receive") + several
     return min(most, chained)
+
+
+def forgotten(move: Move, follower: str, quota_bytes_per_s: float) -> float:
+    """Return bytes beyond its quota that a follower's sensor may let pass in each window; 0 where every sample has a
+    response.
+
+    Where a response is worth more than a sample, expired samples stay empty. One of them may be the oldest: then a
+    check counts the responses since its reset, and not the one before it, which is a window old.
+    """
+    part, window = responses(move, follower, "receive"), quota_bytes_per_s * move.window_s
+    if part <= quota_bytes_per_s * move.sample_s:
+        return 0.0
+    return (math.floor(window / part) + 1) * part - window
+
+
+def sampled(move: Move, host: str, direction: Direction, quota_bytes_per_s: float) -> bool:
+    """Return whether a response of each fetcher is worth a sample of the quota at most: every sample then has one."""
+    return responses(move, host, direction) <= quota_bytes_per_s * move.sample_s
 
 
 def fresh_ends(move: Move, host: str, direction: Direction) -> tuple[str, ...] | None:

@@ -6,7 +6,7 @@ the move is done. Windows are judged within one phase.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
@@ -14,10 +14,10 @@ import numpy as np
 from results.contract.move import Move, flows_through, in_sync_through, recorded_through, throttled_through
 from results.contract.verdict import Direction
 from results.criteria.measures import FADING_S, ByteWindow, HostRates, SensorPart, SensorReadings, SteadyPart
-from results.criteria.model import allowed, bound_of
+from results.criteria.model import allowed, bound_of, sampled
 from results.criteria.phase_directions import BACKOFF_S
 from results.criteria.quantities import READING_S, SECOND_S, US
-from results.criteria.sensor import predicted
+from results.criteria.sensor import EMPTY_US, predicted
 from results.criteria.series import Floats, RunSeries, Series
 from results.criteria.windows import Windows, counted, longest_gap_s, windows, windows_within
 
@@ -279,6 +279,13 @@ class RateMeasurer:
         expected = [sensed(growth, t, empty=empty) for empty in empties]
         recorded = readings / (1 + refetched)
         whole = _part(recorded, expected, rate)
+        if not sampled(self.move, host, direction, span.quota_bytes_per_s):
+            # Expired samples stay empty then, from the check on at which they expired, which no poll tells.
+            pause_s = BACKOFF_S if self.move.fetch == "default" else EMPTY_US / US
+            sensed = partial(sensed, checks_us=round(pause_s * US))
+            checked = [sensed(growth, t, empty=empty) for empty in empties]
+            far = max(abs(float(np.mean(each)) / (whole.share * rate) - 1) for each in checked)
+            whole, expected = replace(whole, spread=max(whole.spread, far)), [*expected, *checked]
         if early:
             # Such readings are divided by the time since the first response, which no log tells.
             late = float(np.mean(sensed(_begun_late(growth), t))) / (whole.share * rate)

@@ -78,12 +78,18 @@ def predicted(
     empty: bool = False,
     samples: int = WINDOW_SAMPLES,
     sample_s: float = SAMPLE_S,
+    checks_us: int = 0,
 ) -> Floats:
     """Return what a sensor reads at each of `polls`, in B/s, of logs that grow as `growth` in such responses.
 
     A leader records the headers of responses without listed bytes, too. With `empty` samples begin with those.
-    `samples` of `sample_s` each are the quota window of the run's brokers.
+    `samples` of `sample_s` each are the quota window of the run's brokers. With `checks_us` the broker checks its quota
+    so often from the first bytes on: a sample that has expired begins again at a check, whether it is polled or not.
     """
+    read = polls
+    if checks_us and len(growth) and len(polls):
+        read = np.union1d(polls, np.arange(growth.t[0], polls[-1], checks_us))
+    asked = np.searchsorted(read, polls)
     between = np.empty(0)
     if empty and len(growth):
         between = np.arange(growth.t[0] - round((samples + 1) * sample_s * US), growth.t[-1], EMPTY_US)
@@ -91,8 +97,8 @@ def predicted(
     for instants, sizes in _responses(growth, response_bytes):
         every, each = np.concatenate([instants, between]), np.concatenate([sizes, np.zeros(len(between))])
         order = np.argsort(every, kind="stable")
-        found.append(list(readings(every[order], each[order], polls, QuotaSensor(samples, sample_s))))
-    return np.asarray(np.mean(np.array(found, dtype=np.float64), axis=0))
+        found.append(list(readings(every[order], each[order], read, QuotaSensor(samples, sample_s))))
+    return np.asarray(np.mean(np.array(found, dtype=np.float64), axis=0))[asked]
 
 
 def readings(instants: Floats, sizes: Floats, polls: Micros, sensor: QuotaSensor | None = None) -> Iterator[float]:

@@ -67,6 +67,32 @@ def test_a_healthy_throttle_never_fails_in_a_short_move(make_run, seconds):
         assert failed(found) == set(), (seed, found)
 
 
+LARGE = {
+    "tuned, 200 kB/s": ("tuned", {"quota": 0.2e6, "response": MIB}),
+    "tuned, 500 kB/s": ("tuned", {"quota": 0.5e6, "response": MIB}),
+    "default, 2 MB/s": ("default", {"quota": 2e6, "response": 10 * MIB, "backoff_s": 1.0}),
+    "default, 3 MB/s": ("default", {"quota": 3e6, "response": 10 * MIB, "backoff_s": 1.0}),
+}
+"""Responses that are worth 2 to 5 s of the throttle: more than a sample of its window."""
+
+
+@pytest.mark.parametrize("seconds", [52, 120])
+@pytest.mark.parametrize("fetch", LARGE)
+def test_a_healthy_throttle_never_fails_with_responses_that_are_worth_more_than_a_sample(make_run, fetch, seconds):
+    """Expired samples stay empty, so that the mean exceeds the quota: by 18 % at 2 MB/s, measured and simulated."""
+    settings, changes = LARGE[fetch]
+    for seed in range(4):
+        found = judged(make_run, Fetching(total=seconds * changes["quota"], seed=seed, **changes), fetch=settings)
+        assert failed(found) == set(), (seed, found)
+
+
+@pytest.mark.parametrize("fetch", LARGE)
+def test_a_throttle_that_lets_half_as_much_again_pass_fails_with_large_responses(make_run, fetch):
+    settings, changes = LARGE[fetch]
+    fetching = LEAKS["both"](Fetching(total=120 * changes["quota"], seed=1, **changes), 0.5)
+    assert ("long-window-bound", "b2") in failed(judged(make_run, fetching, fetch=settings))
+
+
 @pytest.mark.parametrize("leak", [0.02, 0.05, 0.10, 0.25])
 @pytest.mark.parametrize("side", LEAKS)
 def test_a_leak_on_either_side_is_found_by_one_run(make_run, side, leak):

@@ -11,7 +11,16 @@ from results.criteria.catalogue.broker_rate_agrees import unknown_s
 from results.criteria.criterion import RATES, Criterion
 from results.criteria.findings import finding, gap_text, missing_data, times_power
 from results.criteria.measures import MoveMeasures
-from results.criteria.model import allowed, carrying_all, fresh_ends, raced, responses, smooth, written_unseen
+from results.criteria.model import (
+    allowed,
+    carrying_all,
+    fresh_ends,
+    raced,
+    responses,
+    sampled,
+    smooth,
+    written_unseen,
+)
 from results.criteria.phase_directions import PhaseDirection, bottleneck_directions, default_lowest
 from results.criteria.quantities import percent, rate
 
@@ -69,7 +78,8 @@ def steady_interval(end: PhaseDirection, move: Move, kept: float = 1.0) -> Stead
         return SteadyInterval(everything.bytes / allows, everything.elapsed_s, lowest - part / allows, most)
     if steady is None or not steady.windows:
         return None
-    even = end.begins and smooth(move, rates.host, rates.direction) is not None
+    in_samples = sampled(move, rates.host, rates.direction, end.quota)
+    even = end.begins and in_samples and smooth(move, rates.host, rates.direction) is not None
     if not even and steady.windows < STEADY_WINDOWS:
         return None
     response, race = part / end.quota, raced(move, rates.host, rates.direction) / end.quota
@@ -81,7 +91,7 @@ def steady_interval(end: PhaseDirection, move: Move, kept: float = 1.0) -> Stead
         edge = response / steady.seconds + response / move.window_s
     if default:
         lowest -= response / steady.seconds
-    elif steady.windows < STEADY_WINDOWS:
+    elif steady.windows < STEADY_WINDOWS or not in_samples:
         lowest -= response / move.window_s
     edge += written_unseen(move, rates.host, rates.direction) / (end.quota * steady.seconds)
     recorded = 1 + (rates.refetched or 0.0)
@@ -141,6 +151,7 @@ def _above(end: PhaseDirection, move: Move) -> str:
     """
     rates, kafka = end.rates, end.rates.kafka
     fresh = end.begins and fresh_ends(move, rates.host, rates.direction) is not None
+    fresh = fresh and sampled(move, rates.host, rates.direction, end.quota)
     if kafka.highest_bytes_per_s is None or not fresh or move.inbound_bytes_per_s:
         return ""
     response_s = responses(move, rates.host, rates.direction) / end.quota
