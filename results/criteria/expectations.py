@@ -33,6 +33,7 @@ from results.criteria.windows import windows, windows_within
 BOUND_WINDOW_S, BOUND_SHARE = 3.0, 0.9
 """A limit binds when some 3 s carry at least this share of the declared rate."""
 LEAST_RECORDS = 100
+SHOWN = 3
 NIC_METRIC: Mapping[Direction, str] = {"transmit": "nic.tx.bytes", "receive": "nic.rx.bytes"}
 UPLINK_METRIC: Mapping[Direction, str] = {"transmit": "uplink.tx.bytes", "receive": "uplink.rx.bytes"}
 
@@ -303,7 +304,7 @@ class UplinkBound(TimelineExpectation):
 
 
 class RecordsIntact(TimelineExpectation):
-    """Every record that was acknowledged is read back once, unchanged, in order."""
+    """Every record that was acknowledged is read back once, unchanged, in order; replicas in sync have equal logs."""
 
     key = "records_intact"
     series = ("manifest.facts.records",)
@@ -317,11 +318,14 @@ class RecordsIntact(TimelineExpectation):
             return self.found(
                 "inconclusive", "the records were not read back" if records is None else "none were written"
             )
-        wrong = records.lost + records.duplicated + records.corrupt + records.reordered
+        unlike = len(records.digest_mismatches)
+        wrong = records.lost + records.duplicated + records.corrupt + records.reordered + unlike
         why = (
             f"{records.found} of {records.expected} found; {records.lost} lost, {records.duplicated} duplicated, "
             f"{records.corrupt} corrupt" + (f", {records.reordered} after a later record" if records.reordered else "")
         )
+        for line in (*records.digest_mismatches, *records.first)[:SHOWN]:
+            why += f"; {line}"
         gave_up = sum(int(e["detail"]["sent"]) - int(e["detail"]["acknowledged"]) for e in run.events("load.done"))
         if gave_up and wrong and wrong == records.duplicated + records.reordered and records.found == records.expected:
             # A producer that gives up a record begins a new epoch: the brokers cannot know what it had sent before.
@@ -329,6 +333,8 @@ class RecordsIntact(TimelineExpectation):
             return self.found("inconclusive", why, wrong)
         if wrong and wrong == records.sent_again and records.found == records.expected:
             return self.found("inconclusive", f"{why}; {SENT_AGAIN}", wrong)
+        if not wrong and records.uncompared:
+            return self.found("inconclusive", f"{why}; the replicas' logs were not compared: {records.uncompared}", 0)
         # Also without a reported loss: a record that was written and is not found is not there.
         return self.found("pass" if wrong == 0 and records.found == records.expected else "fail", why, wrong)
 

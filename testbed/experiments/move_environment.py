@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from operator import not_
 
@@ -43,7 +43,7 @@ from testbed.workload.audit import Audit
 from testbed.workload.preload import BATCH_BYTES, SHARED_BATCH_BYTES, audit, preload
 from testbed.workload.producer_epochs import reader
 from testbed.workload.records import Fill, WrittenRecords
-from testbed.workload.replica_logs import replica_differences
+from testbed.workload.replica_logs import with_replicas
 
 REPLICATED_S = 120.0
 CALIBRATION_S = 60.0
@@ -324,11 +324,7 @@ class MoveEnvironment:
         if self.setup.storage != "disk":
             return records
         self.context.progress("comparing the logs of all replicas")
-        try:
-            unlike = replica_differences(self.testbed, self.admin, self.layout.topics)
-        except TestbedError as error:
-            return replace(records, uncompared=" ".join(str(error).split()))
-        return replace(records, digest_mismatches=unlike)
+        return with_replicas(records, self.testbed, self.admin, self.layout.topics)
 
 
 def preloaded(found: Audit) -> Records:

@@ -40,6 +40,7 @@ from testbed.workload.outcome import WorkloadResult
 from testbed.workload.preload import audit, preload
 from testbed.workload.producer_epochs import reader
 from testbed.workload.records import Fill, Recipe
+from testbed.workload.replica_logs import with_replicas
 from testbed.workload.spec import ProducerSpec
 from testbed.workload.workload import Workload
 
@@ -258,7 +259,7 @@ class IncidentScenario:
         return nics
 
     def read_back(self) -> Records | None:
-        """Read all records back; return None when there are none.
+        """Read all records back, and compare the logs of replicas; return None when there are no records.
 
         Records without acknowledgement are not expected.
         """
@@ -270,7 +271,7 @@ class IncidentScenario:
         found = audit(self._testbed.driver_bootstrap, self._fills, written, batches=batches)
         if found.complaints:
             self._recorder.event("records.flawed", "records", {"first": list(found.complaints)})
-        return Records(
+        records = Records(
             found.expected,
             found.found,
             found.lost,
@@ -278,7 +279,9 @@ class IncidentScenario:
             found.corrupt,
             reordered=found.reordered,
             sent_again=found.sent_again,
+            first=found.complaints,
         )
+        return with_replicas(records, self._testbed, self._admin, self._topics)
 
     def delete_topics(self) -> None:
         """Delete the topics. A testbed that this replay provisioned is removed as a whole instead."""

@@ -6,11 +6,12 @@ offsets and the leader epoch, are the same on all replicas, and so is each recor
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import zip_longest
 from operator import not_
 from pathlib import Path
 
+from results.contract.manifest import Records
 from testbed.errors import TestbedError
 from testbed.hosts import Shell
 from testbed.kafka.admin import Admin
@@ -118,6 +119,14 @@ def replica_differences(
             lines[tp] += _detail(tp, [hosts[host] for host in (next(iter(found[tp])), unlike(found[tp]))])
         return tuple(lines.values())
     return ()
+
+
+def with_replicas(records: Records, testbed: Testbed, admin: Admin, topics: Sequence[str]) -> Records:
+    """Return the account of the records with the replicas in sync whose logs differ, or why they were not compared."""
+    try:
+        return replace(records, digest_mismatches=replica_differences(testbed, admin, topics))
+    except TestbedError as error:
+        return replace(records, uncompared=" ".join(str(error).split()))
 
 
 def _line(tp: TopicPartition, logs: ReplicaLogs) -> str:

@@ -6,13 +6,13 @@ from results.contract.manifest import Records
 from results.contract.move import RoundTrip
 from results.contract.schema import Event, Sample
 from testbed.errors import TestbedError
-from testbed.experiments import move_environment
 from testbed.experiments.layout import Layout, PartitionGroup
 from testbed.experiments.load import load_specs
 from testbed.experiments.model_inputs import conversion_factor, inbound_rates, round_trip_s, round_trips, throttles
 from testbed.experiments.move_environment import MoveEnvironment, preloaded
 from testbed.kafka.types import TopicPartition
 from testbed.topology import loads
+from testbed.workload import replica_logs
 from testbed.workload.audit import Audit, ProducerAudit
 
 TP, S = TopicPartition("t", 0), 1_000_000
@@ -113,7 +113,7 @@ def test_replicas_that_could_not_be_compared_leave_it_open(monkeypatch):
 
 
 def replicas_of(monkeypatch, storage, compared):
-    monkeypatch.setattr(move_environment, "replica_differences", compared)
+    monkeypatch.setattr(replica_logs, "replica_differences", compared)
     environment = SimpleNamespace(
         setup=SimpleNamespace(storage=storage),
         context=SimpleNamespace(progress=lambda _text: None),

@@ -194,6 +194,9 @@ def test_what_events_show(text, events, expected):
         (Records(9, 9, 0, 2, 0, reordered=1, sent_again=2), "fail"),
         (Records(9, 8, 1, 2, 0, sent_again=2), "fail"),
         (Records(9, 9, 0, 2, 1, sent_again=2), "fail"),
+        (Records(9, 9, 0, 0, 0, digest_mismatches=("t-0: the log on b2 is not that of its leader, b1",)), "fail"),
+        (Records(9, 9, 0, 0, 0, uncompared="b2: no such host"), "inconclusive"),
+        (Records(9, 8, 1, 0, 0, uncompared="b2: no such host"), "fail"),
     ],
 )
 def test_records(records, expected):
