@@ -142,8 +142,7 @@ class KraftLog(FakeAdmin):
         self, brokers: Sequence[int], topics: Sequence[str] | None = None
     ) -> dict[int, dict[TopicPartition, ReplicaLog]]:
         return {
-            broker: {tp: ReplicaLog(self.size_of(broker, tp), False) for tp in self._logs(broker)}
-            for broker in brokers
+            broker: {tp: ReplicaLog(self.size_of(broker, tp), False) for tp in self._logs(broker)} for broker in brokers
         }
 
     def _logs(self, broker: int) -> list[TopicPartition]:
