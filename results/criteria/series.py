@@ -66,6 +66,20 @@ def at_instants(t: Micros, value: Floats, instants: Micros) -> Floats:
     return np.where(at >= 0, value[np.maximum(at, 0)], 0.0) if len(t) else np.zeros(len(instants))
 
 
+def summed(parts: Sequence[Series]) -> Series:
+    """Return the sum of series, none of them empty, from when all have a reading; empty when there are none."""
+    if not parts:
+        empty = np.empty(0, np.int64)
+        return Series(empty, empty, np.empty(0))
+    if len(parts) == 1:
+        return parts[0]
+    grid = np.unique(np.concatenate([p.t for p in parts]))
+    grid = grid[grid >= max(p.t[0] for p in parts)]
+    at = [np.searchsorted(p.t, grid, side="right") - 1 for p in parts]
+    oldest = np.min([p.t[i] for p, i in zip(parts, at, strict=True)], axis=0)
+    return Series(grid, oldest, np.sum([p.value[i] for p, i in zip(parts, at, strict=True)], axis=0))
+
+
 def by_partition(rows: pa.Table) -> Logs:
     """Return instants and values of each partition, both in order of time."""
     rows = rows.sort_by([("topic", "ascending"), ("partition", "ascending"), ("us", "ascending")])
@@ -155,17 +169,7 @@ class RunSeries:
         """Return cumulative log bytes of the flows' partitions at their followers; empty when none was sampled."""
         followers = sorted({f.follower for f in flows})
         parts = [self._at_follower(host, [f for f in flows if f.follower == host]) for host in followers]
-        parts = [p for p in parts if len(p)]
-        if len(parts) < len(followers) or not parts:
-            empty = np.empty(0, np.int64)
-            return Series(empty, empty, np.empty(0))
-        if len(parts) == 1:
-            return parts[0]
-        grid = np.unique(np.concatenate([p.t for p in parts]))
-        grid = grid[grid >= max(p.t[0] for p in parts)]
-        at = [np.searchsorted(p.t, grid, side="right") - 1 for p in parts]
-        oldest = np.min([p.t[i] for p, i in zip(parts, at, strict=True)], axis=0)
-        return Series(grid, oldest, np.sum([p.value[i] for p, i in zip(parts, at, strict=True)], axis=0))
+        return summed(parts if all(map(len, parts)) else ())
 
     def logs_of(self, host: str) -> Logs:
         """Return instants and bytes of each log of a host."""

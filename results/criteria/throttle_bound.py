@@ -13,9 +13,9 @@ from pydantic import Field
 
 from results.contract.verdict import Finding
 from results.criteria.quantities import QUOTA_WINDOW_S, US, size
-from results.criteria.replay_events import EARLY_S, Disturbance, PartitionTrace, disturbances, traces
+from results.criteria.replay_events import EARLY_S, PartitionTrace, disturbances, traces
 from results.criteria.replayed_run import ReplayedRun
-from results.criteria.series import Series, at_instants
+from results.criteria.series import Series, summed
 from results.criteria.timeline_expectation import Bytes, Count, TimelineExpectation
 
 SETTLE_S = 2.0
@@ -151,7 +151,8 @@ class ThrottleBound(TimelineExpectation):
             return self.found("inconclusive", "the metadata log was not read")
         record = run.manifest.incident
         assert record is not None
-        shares = [share for side in SIDES for share in self._shares(run, side, record.brokers)]
+        copies = _Copies(run)
+        shares = [share for side in SIDES for share in self._shares(copies, side, record.brokers)]
         if not shares:
             return self.found("inconclusive", "no byte surely came to a throttled replica out of sync")
         worst, why = max(shares)
@@ -160,21 +161,18 @@ class ThrottleBound(TimelineExpectation):
         gaps = [gap for host in record.brokers if (gap := run.gap(run.readings("nic.rx.bytes", host), run.started_us))]
         return self.found("inconclusive" if gaps else "pass", gaps[0] if gaps else why, round(worst, 3))
 
-    def _shares(self, run: ReplayedRun, side: Side, hosts: Sequence[str]) -> Iterator[tuple[float, str]]:
+    def _shares(self, copies: "_Copies", side: Side, hosts: Sequence[str]) -> Iterator[tuple[float, str]]:
         """Yield each window's bytes on each host as a share of its bound, and both in words."""
-        spans, known = ThrottleSpans(run, side), disturbances(run)
-        word = "received" if side == "follower" else "sent"
+        run, spans = copies.run, ThrottleSpans(copies.run, side)
+        grown, word = (_received, "received") if side == "follower" else (_sent, "sent")
         for host in hosts:
             broker = run.broker_id(host)
-            grown = _received(run, host, spans, known) if side == "follower" else _sent(run, host, hosts, spans, known)
-            for begin_us, end_us, bytes_ in _windows(grown):
+            for begin_us, end_us, bytes_ in _windows(grown(copies, host, spans)):
                 quota = spans.highest(broker, begin_us, end_us)
-                if quota is None or any(each.resets_quota(broker, begin_us, end_us) for each in known):
+                if quota is None or any(each.resets_quota(broker, begin_us, end_us) for each in copies.known):
                     continue
-                bound, when = (
-                    self._bound(side, quota),
-                    f"{run.seconds(begin_us):+.1f} s to {run.seconds(end_us):+.1f} s",
-                )
+                bound = self._bound(side, quota)
+                when = f"{run.seconds(begin_us):+.1f} s to {run.seconds(end_us):+.1f} s"
                 yield bytes_ / bound, f"{host} {word} {size(bytes_)} from {when}, bound {size(bound)}"
 
     def _bound(self, side: Side, quota: int) -> float:
@@ -196,56 +194,51 @@ def _windows(series: Series) -> Iterator[tuple[int, int, float]]:
                 yield int(series.oldest[i]), int(series.t[j]), bytes_
 
 
-def _received(run: ReplayedRun, host: str, spans: ThrottleSpans, known: list[Disturbance]) -> Series:
+class _Copies:
+    """What replicas copied in a replay while they were out of sync, in times without a disturbance."""
+
+    def __init__(self, run: ReplayedRun) -> None:
+        self.run, self.known = run, disturbances(run)
+        self._traces = {trace.name: trace for trace in traces(run)}
+
+    def of(self, host: str, counts: Callable[[PartitionTrace, int, int], bool]) -> Series:
+        """Return the cumulative bytes that a host's replicas copied, at each reading.
+
+        `counts` decides by a partition's trace for the time of each growth between two readings.
+        """
+        run = self.run
+        broker, t = run.broker_id(host), run.readings("nic.rx.bytes", host).t
+        total = np.zeros(len(t))
+        calm = [not any(each.unsettles(int(a), int(b)) for each in self.known) for a, b in itertools.pairwise(t)]
+        for topic, partition, sizes in run.logs(host, t):
+            trace = self._traces.get(f"{topic}-{partition}")
+            if trace is None:
+                continue
+            more = np.maximum(np.diff(sizes), 0)
+            for number in np.flatnonzero(more):
+                span = _out_of_sync(trace, broker, int(t[number]), int(t[number + 1]))
+                if calm[number] and span is not None and counts(trace, *span):
+                    in_sync = span[1] < int(t[number + 1])
+                    written = _written(run, trace, host, int(t[number]), int(t[number + 1])) if in_sync else 0.0
+                    total[number + 1] += max(more[number] - written, 0.0)
+        return Series(t, t, np.cumsum(total))
+
+
+def _received(copies: _Copies, host: str, spans: ThrottleSpans) -> Series:
     """Return the cumulative bytes that a host's throttled replicas copied, at each reading."""
-    broker = run.broker_id(host)
-    return _copied(run, host, known, lambda trace, since, until: spans.holds(*_id(trace), broker, since, until))
+    broker = copies.run.broker_id(host)
+    return copies.of(host, lambda trace, since, until: spans.holds(*_id(trace), broker, since, until))
 
 
-def _sent(
-    run: ReplayedRun, leader: str, hosts: Sequence[str], spans: ThrottleSpans, known: list[Disturbance]
-) -> Series:
+def _sent(copies: _Copies, leader: str, spans: ThrottleSpans) -> Series:
     """Return the cumulative bytes that replicas copied from a leader that is throttled, at each reading."""
-    broker = run.broker_id(leader)
+    broker = copies.run.broker_id(leader)
 
     def counts(trace: PartitionTrace, since_us: int, until_us: int) -> bool:
         return trace.led_by(broker, since_us, until_us) and spans.holds(*_id(trace), broker, since_us, until_us)
 
-    parts = [_copied(run, host, known, counts) for host in hosts if host != leader]
-    parts = [part for part in parts if len(part)]
-    if not parts:
-        nothing = np.zeros(0, np.int64)
-        return Series(nothing, nothing, np.zeros(0))
-    instants = np.unique(np.concatenate([part.t for part in parts]))
-    instants = instants[instants >= max(int(part.t[0]) for part in parts)]
-    value = np.sum([part.at(instants) for part in parts], axis=0)
-    last = [at_instants(part.t, part.t.astype(np.float64), instants) for part in parts]
-    return Series(instants, np.min(last, axis=0).astype(np.int64), value)
-
-
-def _copied(
-    run: ReplayedRun, host: str, known: list[Disturbance], counts: Callable[[PartitionTrace, int, int], bool]
-) -> Series:
-    """Return the cumulative bytes that a host's replicas copied while they were out of sync, at each reading.
-
-    `counts` decides by a partition's trace for the time of each growth between two readings.
-    """
-    broker, t = run.broker_id(host), run.readings("nic.rx.bytes", host).t
-    total = np.zeros(len(t))
-    calm = [not any(each.unsettles(int(a), int(b)) for each in known) for a, b in itertools.pairwise(t)]
-    by_name: Mapping[str, PartitionTrace] = {trace.name: trace for trace in traces(run)}
-    for topic, partition, sizes in run.logs(host, t):
-        trace = by_name.get(f"{topic}-{partition}")
-        if trace is None:
-            continue
-        more = np.maximum(np.diff(sizes), 0)
-        for number in np.flatnonzero(more):
-            span = _out_of_sync(trace, broker, int(t[number]), int(t[number + 1]))
-            if calm[number] and span is not None and counts(trace, *span):
-                in_sync = span[1] < int(t[number + 1])
-                written = _written(run, trace, host, int(t[number]), int(t[number + 1])) if in_sync else 0.0
-                total[number + 1] += max(more[number] - written, 0.0)
-    return Series(t, t, np.cumsum(total))
+    parts = [copies.of(host, counts) for host in copies.run.brokers() if host != leader]
+    return summed([part for part in parts if len(part)])
 
 
 def _out_of_sync(trace: PartitionTrace, broker: int, begin_us: int, end_us: int) -> tuple[int, int] | None:
