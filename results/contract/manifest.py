@@ -138,6 +138,11 @@ class Records:
     uncompared: str = ""
     """Why the logs of replicas could not be compared; empty if they were, or need not be."""
 
+    @property
+    def wrong(self) -> int:
+        """Return the number of flaws: records that are lost, doubled, changed or late, and replicas that differ."""
+        return self.lost + self.duplicated + self.corrupt + self.reordered + len(self.digest_mismatches)
+
 
 @dataclass(frozen=True, slots=True)
 class Differences:

@@ -318,8 +318,7 @@ class RecordsIntact(TimelineExpectation):
             return self.found(
                 "inconclusive", "the records were not read back" if records is None else "none were written"
             )
-        unlike = len(records.digest_mismatches)
-        wrong = records.lost + records.duplicated + records.corrupt + records.reordered + unlike
+        wrong = records.wrong
         why = (
             f"{records.found} of {records.expected} found; {records.lost} lost, {records.duplicated} duplicated, "
             f"{records.corrupt} corrupt" + (f", {records.reordered} after a later record" if records.reordered else "")

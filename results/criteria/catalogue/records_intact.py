@@ -65,7 +65,7 @@ def judge_records(found: CopiedRecords) -> Finding:
     records, unlike = found.records, found.unlike
     verdict: Verdict = "inconclusive"
     observed: float | None = None
-    wrong = 0 if records is None else _wrong(records)
+    wrong = 0 if records is None else records.wrong
     if records is None:
         why = "the records were not read back"
     elif records.expected <= 0 and not wrong:
@@ -100,10 +100,6 @@ def judge_records(found: CopiedRecords) -> Finding:
         unit="wrong",
         series=("manifest.facts.records", "log.bytes"),
     )
-
-
-def _wrong(records: Records) -> int:
-    return records.lost + records.duplicated + records.corrupt + records.reordered + len(records.digest_mismatches)
 
 
 CRITERION: Criterion[CopiedRecords] = Criterion(
