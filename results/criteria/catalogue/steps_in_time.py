@@ -20,8 +20,8 @@ from results.criteria.standstill import MACHINE, MOST
 from results.criteria.unfit import BUSY_HIGHEST, STEAL_HIGHEST
 
 NAME = "steps-in-time"
-READING_S = 1.0
-"""A reading of the machine's load is of the second before it."""
+LOAD_EVERY_S = 1.0
+"""Seconds between two readings of the machine's load: each is of the time before it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +58,7 @@ def _timed(series: RunSeries, steps: tuple[StepRecord, ...]) -> Iterator[TimedSt
 
 def _slow(series: RunSeries, from_us: int, to_us: int) -> str:
     """Return what is said of a machine that may have slowed a step down; empty where it was idle enough."""
-    until = to_us + round(READING_S * US)
+    until = to_us + round(LOAD_EVERY_S * US)
     for metric, most, words in (("cpu.busy", BUSY_HIGHEST, "busy"), ("cpu.steal", STEAL_HIGHEST, "stolen")):
         share = series.gauge(metric, MACHINE).between(from_us, until)
         if metric == "cpu.busy" and not len(share):
