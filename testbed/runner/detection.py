@@ -3,7 +3,6 @@
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Literal
 
 from results.compare.effect import binomial_interval
@@ -17,6 +16,7 @@ from testbed.runner.journal import CampaignState, SlotRun
 from testbed.runner.pairing import GroupRuns, by_group
 from testbed.runner.qualification import cells_of
 from testbed.runner.replayed_nights import NightChange
+from testbed.runner.variant import Variant
 
 Result = Literal["found", "missed", "inconclusive", "did not act", "not run"]
 """What one play of a defect came to. Of healthy brokers, `found` is a false alarm."""
@@ -137,21 +137,21 @@ def detections(
         if group.name == HISTORY:
             history = _run_ids(runs)
             continue
-        variant = campaign.variant(group.labels[-1])
-        requests = [parse_defect(each) for each in variant.defects]
-        expected = tuple(dict.fromkeys(name for each in requests for name in each.defect.found_by))
-        acted = partial(_acted, defects_of if variant.defects else None)
+        for pair in group.pairs:
+            variant = campaign.variant(pair[1])
+            trial = _compared(campaign, state, runs, pair, _acts(variant, defects_of))
+            found.append(_detection(variant.label, variant, [trial]))
         if group.pairs:
-            trials = [_compared(campaign, state, runs, acted)]
-        elif qualifies(group):
+            continue
+        variant = campaign.variant(group.labels[-1])
+        acted = _acts(variant, defects_of)
+        if qualifies(group):
             trials = [_qualified(cells_of(campaign, state, runs), acted)]
         elif history is not None:
             trials = [_nights(runs, acted, history, reported)]
         else:
             trials = [_played(group, *each, acted) for each in zip(runs.blocks, runs.failures, strict=True)]
-        suite = runs_suite(group)
-        experiment, shown = ("suite brief", ()) if suite else (variant.experiment, variant.settings)
-        found.append(DefectDetection(group.name, variant.defects, experiment, shown, tuple(trials), expected))
+        found.append(_detection(group.name, variant, trials, suite=runs_suite(group)))
     return found
 
 
@@ -165,9 +165,18 @@ def with_causes(found: DefectDetection, causes_of: Callable[[str], Sequence[str]
     return replace(found, trials=tuple(trials))
 
 
-def _acted(defects_of: DefectsOf | None, run_ids: Sequence[str]) -> bool:
-    """Return whether a defect acted in one of the runs; true of healthy brokers, for which `defects_of` is None."""
-    return defects_of is None or any(each.acted is not None for run_id in run_ids for each in defects_of(run_id))
+def _detection(name: str, variant: Variant, trials: Sequence[DefectTrial], *, suite: bool = False) -> DefectDetection:
+    requests = [parse_defect(each) for each in variant.defects]
+    expected = tuple(dict.fromkeys(name for each in requests for name in each.defect.found_by))
+    experiment, settings = ("suite brief", ()) if suite else (variant.experiment, variant.settings)
+    return DefectDetection(name, variant.defects, experiment, settings, tuple(trials), expected)
+
+
+def _acts(variant: Variant, defects_of: DefectsOf) -> Acted:
+    """Return whether the variant's defect acted in one of some runs; always true of healthy brokers."""
+    if not variant.defects:
+        return lambda _run_ids: True
+    return lambda run_ids: any(each.acted is not None for run_id in run_ids for each in defects_of(run_id))
 
 
 def _says_nothing(ids: tuple[str, ...], broken: Sequence[str], acted: Acted, why: str) -> DefectTrial | None:
@@ -234,16 +243,18 @@ def _first(failures: Iterable[str]) -> str:
     return next(filter(None, failures), "")
 
 
-def _compared(campaign: Campaign, state: CampaignState, runs: GroupRuns, acted: Acted) -> DefectTrial:
+def _compared(
+    campaign: Campaign, state: CampaignState, runs: GroupRuns, compared: tuple[str, str], acted: Acted
+) -> DefectTrial:
     """Return the trial of a comparison: judged as `testbed compare` judges these two variants alone."""
-    group, [(baseline, candidate)] = runs.group, runs.group.pairs
+    baseline, candidate = compared
     ids = tuple(block[label].done.run_id for block in runs.blocks for label in (baseline, candidate) if label in block)
     broken = [block[candidate].done.run_id for block in runs.blocks if candidate in block]
     if trial := _says_nothing(ids, broken, acted, _first(runs.failures)):
         return trial
-    others = tuple(group if each == group else replace(each, pairs=()) for each in campaign.variant_groups)
-    pair = tuple(campaign.variant(label) for label in (baseline, candidate))
-    judged = outcome(replace(campaign, command="compare", variants=pair, groups=others), state)
+    groups = tuple(replace(each, pairs=(compared,) if each == runs.group else ()) for each in campaign.variant_groups)
+    pair = tuple(campaign.variant(label) for label in compared)
+    judged = outcome(replace(campaign, command="compare", variants=pair, groups=groups), state)
     different = [each for each in judged.findings if each.verdict in ("REGRESSED", "IMPROVED")]
     worse = [each.criterion for each in judged.broken if each.verdict == "REGRESSED"]
     if different or worse:

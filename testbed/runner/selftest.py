@@ -107,7 +107,9 @@ class _Plan:
         if not repeats:
             return
         self.variants.update({each.label: each for each in members})
-        self.groups.append(VariantGroup.of(name, members, repeats, compared=paired))
+        first, *others = labels = tuple(each.label for each in members)
+        pairs = tuple((first, each) for each in others) if paired else ()
+        self.groups.append(VariantGroup(name, labels, repeats, pairs))
 
     def runs(self, broken: Sequence[tuple[str, Exposure]]) -> None:
         """Add a run of each defect, then one of healthy brokers for each experiment."""
@@ -116,18 +118,29 @@ class _Plan:
         for name, shown in _healthy(broken).items():
             self.add(name, [_of(name, shown, self.asked)], self.healthy)
 
-    def pairs(self, broken: Sequence[tuple[str, Exposure]], *, paired: bool) -> None:
-        """Add healthy and broken runs of each defect, then two that are both healthy for each experiment.
+    def pairs(self, broken: Sequence[tuple[str, Exposure]]) -> None:
+        """Add blocks of a healthy run and a broken run of each defect; compare each broken run with the healthy one.
 
-        `paired` ones are compared as pairs, others as versions of a qualification.
+        Defects of one experiment share its healthy runs. Then add pairs of which both runs are healthy.
         """
+        for name, shown in _healthy(broken).items():
+            wrong = [_of(label(text), shown, self.asked, together(text)) for text, own in broken if own == shown]
+            self.add(name, [_of(name, shown, self.asked), *wrong], self.repeats, paired=True)
+        self.again(broken, paired=True)
+
+    def versions(self, broken: Sequence[tuple[str, Exposure]]) -> None:
+        """Add a healthy and a broken version for each defect, then two healthy ones for each experiment."""
         names = {shown: name for name, shown in _healthy(broken).items()}
         for text, shown in broken:
             pair = [_of(names[shown], shown, self.asked), _of(label(text), shown, self.asked, together(text))]
-            self.add(label(text), pair, self.repeats, paired=paired)
-        for shown, name in names.items():
-            pair = [_of(name, shown, self.asked), _of(f"{name}, again", shown, self.asked)]
-            self.add(f"{name}, again", pair, self.healthy, paired=paired)
+            self.add(label(text), pair, self.repeats)
+        self.again(broken)
+
+    def again(self, broken: Sequence[tuple[str, Exposure]], *, paired: bool = False) -> None:
+        """Add two variants that are both healthy for each experiment."""
+        for name, shown in _healthy(broken).items():
+            twice = f"{name}, again"
+            self.add(twice, [_of(each, shown, self.asked) for each in (name, twice)], self.healthy, paired=paired)
 
     def suites(self, broken: Sequence[tuple[str, Exposure]], history: int) -> None:
         """Add the cases of suite brief: a history of healthy ones, each defect, and healthy ones again."""
@@ -153,8 +166,10 @@ def plan(asked: SelftestRequest) -> tuple[list[Variant], list[VariantGroup]]:
     broken = [(text, first.defect.shown_by) for text, (first, *_others) in requests.items()]
     if asked.by == RUN:
         made.runs(broken)
-    elif asked.by in (COMPARE, QUALIFY):
-        made.pairs(broken, paired=asked.by == COMPARE)
+    elif asked.by == COMPARE:
+        made.pairs(broken)
+    elif asked.by == QUALIFY:
+        made.versions(broken)
     else:
         made.suites(broken, (asked.history or FEWEST_RUNS_TO_JUDGE) if asked.by == NIGHTS else 0)
     return list(made.variants.values()), made.groups

@@ -69,6 +69,13 @@ def test_the_plan_of_each_way():
     variants, groups = plan(SelftestRequest((LEAK,), "compare"))
     assert [(each.repeats, len(each.pairs)) for each in groups] == [(8, 1), (8, 1)]
     assert [each.defects for each in variants] == [(), (LEAK,), ()]
+    # Defects of one experiment share its healthy runs; each broken variant is compared with them.
+    _variants, groups = plan(SelftestRequest((LEAK, "late-isr", "fetch-delay"), "compare", healthy=0))
+    assert [[each.partition(" ")[0] for each in group.labels] for group in groups] == [
+        ["healthy", "leader-throttle-leak", "late-isr"],
+        ["healthy", "fetch-delay", "fetch-delay", "fetch-delay"],
+    ]
+    assert all(group.pairs == tuple((group.labels[0], each) for each in group.labels[1:]) for group in groups)
     variants, groups = plan(SelftestRequest((LEAK,), "brief", healthy=0))
     assert [len(each.labels) for each in groups] == [9]
     assert {each.defects for each in variants} == {(LEAK,)}
