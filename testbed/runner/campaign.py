@@ -223,6 +223,13 @@ def require_enough_pairs(campaign: Campaign) -> None:
         )
 
 
+def with_enough_pairs(campaign: Campaign) -> Campaign:
+    """Return the campaign with at least as many pairs as tell a small but clear regression among its comparisons."""
+    fewest = fewest_pairs_to_tell(_paired(campaign)[0])
+    groups = (replace(each, repeats=max(each.repeats, fewest)) if each.pairs else each for each in campaign.groups)
+    return replace(campaign, groups=tuple(groups))
+
+
 def large_only(campaign: Campaign) -> str | None:
     """Return a note when a comparison has so few pairs that only a large regression can be told; otherwise None."""
     comparisons, repeats = _paired(campaign)

@@ -26,7 +26,14 @@ from results.report.qualification import QualificationEnvironment, render_qualif
 from testbed.errors import TestbedError, UsageError
 from testbed.experiments.runner import Progress
 from testbed.paths import reports_dir
-from testbed.runner.campaign import QUALIFY, Campaign, VariantGroup, new_campaign, require_enough_pairs
+from testbed.runner.campaign import (
+    QUALIFY,
+    Campaign,
+    VariantGroup,
+    new_campaign,
+    require_enough_pairs,
+    with_enough_pairs,
+)
 from testbed.runner.comparison import CampaignOutcome, CriterionRegression, findings, narrow_enough
 from testbed.runner.journal import CampaignState, SlotRun
 from testbed.runner.pairing import GroupRuns, by_group
@@ -109,6 +116,8 @@ def new_qualification(
     asked = new_campaign(
         QUALIFY, variants, 1, seed, store=store, measure_names=measures, threshold=threshold, groups=groups
     )
+    if scope.pairs is None:
+        return with_enough_pairs(asked)
     require_enough_pairs(asked)
     return asked
 

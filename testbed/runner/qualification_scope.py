@@ -5,6 +5,8 @@ from dataclasses import dataclass
 SUITES = ("kip73", "kip435", "kip455", "s3", "incidents")
 """The suites whose cases are run unless the user names others."""
 
+USUAL_PAIRS = 10
+
 
 @dataclass(frozen=True, slots=True)
 class QualificationScope:
@@ -18,5 +20,6 @@ class QualificationScope:
     suites: tuple[str, ...] = SUITES
     only: tuple[str, ...] = ()
     paired: tuple[str, ...] | None = None
-    pairs: int = 10
+    pairs: int | None = None
+    """Pairs of each comparison. None: `USUAL_PAIRS`, and more where so many comparisons cannot tell a regression."""
     upgrades: bool = True

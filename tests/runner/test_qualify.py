@@ -68,6 +68,20 @@ def test_every_case_of_the_suites_is_there_with_each_version_and_upgrades_and_pa
     assert (downgrade.kafka, downgrade.settings) == ("3.9.2", ("to=4.3.1", "direction=down"))
 
 
+def test_many_comparisons_have_more_pairs_unless_the_user_chose_their_number(tmp_path):
+    against = ["3.9.2", "4.0.1", "4.1.1", OLD]
+    store = str(tmp_path / "store")
+    measures = ("move-seconds", "steady-mean", "highest-11s", "cpu-per-gb", "produce-p50", "consume-p50")
+    asked = qualified.new_qualification(NEW, against, QualificationScope(), 1, store=store, measures=measures)
+    # 3 scenarios × 4 baselines × 6 measures: log2(72 ÷ 0.05) is 10.5.
+    assert {each.repeats for each in asked.groups if each.pairs} == {11}
+    assert {each.repeats for each in asked.groups if not each.pairs} == {CERTAIN}
+    few = qualified.new_qualification(NEW, [OLD], QualificationScope(), 1, store=store)
+    assert {each.repeats for each in few.groups if each.pairs} == {10}
+    with pytest.raises(UsageError, match="take at least 11 pairs"):
+        qualified.new_qualification(NEW, against, QualificationScope(pairs=10), 1, store=store, measures=measures)
+
+
 @pytest.mark.parametrize("profile", ["smoke", "ci", "release"])
 def test_a_qualification_can_be_run_in_every_profile_and_is_the_same_from_its_journal(profile, tmp_path):
     variants, groups = plan(NEW, [OLD], QualificationScope(profile=profile))
