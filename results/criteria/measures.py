@@ -424,7 +424,10 @@ class ControlTransfer:
 
 @dataclass(frozen=True, slots=True)
 class MachineLoad:
-    """The machine's load over the move, fractions of all cores; maxima are means over one quota window."""
+    """The machine's load over the move, fractions of all cores; maxima are means over one quota window.
+
+    `limit_window_max` is a fraction of the CPU quota in which the testbed ran; None without one.
+    """
 
     polls: int = 0
     longest_gap_s: float | None = None
@@ -435,6 +438,7 @@ class MachineLoad:
 
 @dataclass(frozen=True, slots=True)
 class MoveMeasures:
+    limit_window_max: float | None = None
     """Everything measured of one move. `started_us` is None when no `move.started` was recorded.
 
     `throttled_s` is from the start until listed bytes stopped growing, `done_s` until `move.done`; `moved_s` until

@@ -13,7 +13,7 @@ import numpy as np
 
 from results.contract.verdict import Finding
 from results.criteria.findings import finding
-from results.criteria.quantities import GAP_S, US, at, percent
+from results.criteria.quantities import CPU_QUOTA, GAP_S, US, at, percent
 from results.criteria.series import Floats, Micros, RunSeries, Series
 from results.criteria.windows import counted
 
@@ -29,7 +29,8 @@ DUE_S = 1.0
 class UnfitSpan:
     """One reading of an unfit machine: from the reading before it until its own. Shares of all cores.
 
-    `kafka` is what all brokers and controllers used; None: no reading says it.
+    `busy` is a share of the CPU quota where the testbed ran in one and used more of that. `kafka` is what all brokers
+    and controllers used; None: no reading says it.
     """
 
     begin_us: int
@@ -102,8 +103,9 @@ def unfit_time(run: RunSeries, cores: int) -> UnfitTime:
     busy, steal = run.gauge("cpu.busy", "machine"), run.gauge("cpu.steal", "machine")
     hosts = sorted(set(run.of_metric(KAFKA_CPU)["host"].to_pylist()))
     processes = [(run.gauge(KAFKA_CPU, host), run.looked(host)) for host in hosts]
+    load_of = np.maximum(busy.value[1:], run.gauge(CPU_QUOTA, "machine").at(busy.t[1:]))
     found = []
-    for begin, end, load, stolen in zip(busy.t[:-1], busy.t[1:], busy.value[1:], steal.at(busy.t[1:]), strict=True):
+    for begin, end, load, stolen in zip(busy.t[:-1], busy.t[1:], load_of, steal.at(busy.t[1:]), strict=True):
         robbed = stolen > STEAL_HIGHEST
         if not (robbed or load > BUSY_HIGHEST) or end - begin > GAP_S * US:
             continue

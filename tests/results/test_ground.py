@@ -47,6 +47,14 @@ def test_a_machine_whose_tasks_wait_is_named_and_one_whose_tasks_do_not_passes(m
 
 def test_a_move_shorter_than_a_quota_window_says_nothing_of_pressure(make_run):
     run = with_samples(make_run(log_bytes=60e6), "pressure.io", lambda t: 40 + t)
+def test_a_cpu_quota_that_is_used_up_leaves_rates_open_though_the_machine_is_idle(make_run):
+    assert with_samples(make_run(), "cpu.quota", lambda t: 0.6).judged().verdict == "pass"
+    judgement = with_samples(make_run(), "cpu.quota", lambda t: 0.97 if 20 < t < 40 else 0.3).judged()
+    (load,) = [each for each in judgement.criteria if each.name == "machine-load"]
+    assert load.why == "97.0 % of the CPU quota used over 11 s: the testbed ran in a limited container or service"
+    assert verdicts(judgement, *RATES) == {"inconclusive"}
+
+
     assert found(run.judged()) == {}
 
 

@@ -55,6 +55,13 @@ def test_what_brokers_alone_keep_busy_is_no_excuse_nor_is_what_is_not_known():
     assert spans(unfit([each for each in machine() if each.host != "b2" or each.ts_us < us(2)])) == []
 
 
+def test_a_second_in_which_the_quota_is_used_up_is_unfit_as_well():
+    quota = [Sample(us(t), "machine", "cpu.quota", 0.95 if t in (7, 8) else 0.4) for t in range(-2, 30)]
+    found = unfit([*machine(busy=0.4), *quota])
+    assert spans(found) == [(6.0, 7.0), (7.0, 8.0)]
+    assert found.spans[0].busy == 0.95
+
+
 def test_what_a_controller_of_its_own_uses_is_kafkas_as_well():
     busy = machine(busy=0.99, brokers=1.6)  # 80 % of two cores
     controller = machine(brokers=0.2, hosts=("c1",))  # and another 10 %
