@@ -393,7 +393,10 @@ class QuotaPolls:
 
 @dataclass(frozen=True, slots=True)
 class Conservation:
-    """Bytes on a host's data NIC, and in logs fed through it, over the move and the control transfer."""
+    """Bytes on a host's data NIC, and in logs fed through it, over the move and the control transfer.
+
+    `background_bytes` is the most that other traffic may have added meanwhile; see `background`.
+    """
 
     host: str
     direction: Direction
@@ -402,6 +405,7 @@ class Conservation:
     control_bytes: float | None
     calibration_bytes: float | None
     client_bytes: float | None
+    background_bytes: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -434,11 +438,11 @@ class MachineLoad:
     busy_mean: float | None = None
     busy_window_max: float | None = None
     steal_window_max: float | None = None
+    limit_window_max: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class MoveMeasures:
-    limit_window_max: float | None = None
     """Everything measured of one move. `started_us` is None when no `move.started` was recorded.
 
     `throttled_s` is from the start until listed bytes stopped growing, `done_s` until `move.done`; `moved_s` until
