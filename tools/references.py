@@ -47,7 +47,7 @@ def _subparsers(parser: argparse.ArgumentParser) -> Iterator[tuple[str, str, arg
 
 def _options(parser: argparse.ArgumentParser) -> Iterator[tuple[str, ...]]:
     for action in parser._actions:
-        if isinstance(action, argparse._SubParsersAction | argparse._HelpAction):
+        if isinstance(action, argparse._SubParsersAction | argparse._HelpAction) or action.help == argparse.SUPPRESS:
             continue
         metavar = action.metavar if isinstance(action.metavar, str) else action.dest.upper()
         if action.choices:

@@ -99,7 +99,10 @@ class Versions:
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """The machine's fingerprint: runs of different machines are not compared."""
+    """The machine's fingerprint: runs of different machines are not compared.
+
+    `cpu_quota` is the limit in CPUs of the control group in which the testbed ran, or of one above it; None: no limit.
+    """
 
     cpu_model: str
     cores: int
@@ -107,6 +110,7 @@ class Machine:
     kernel: str
     engine: str
     storage_driver: str
+    cpu_quota: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

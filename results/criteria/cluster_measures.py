@@ -18,7 +18,7 @@ from results.criteria.measures import (
     Rests,
     StallMeasures,
 )
-from results.criteria.quantities import DRIVER, PAYLOAD, SECOND_S, US
+from results.criteria.quantities import CPU_QUOTA, DRIVER, PAYLOAD, SECOND_S, US
 from results.criteria.series import RunSeries, Series, by_partition
 from results.criteria.windows import counted, counted_between, longest_gap_s, trailing_mean_max, windows
 
@@ -174,4 +174,5 @@ def machine_load(
         busy_mean=float(np.mean(busy.value[inside])) if inside.any() else None,
         busy_window_max=trailing_mean_max(busy, started_us, end_us, window_s, phases),
         steal_window_max=trailing_mean_max(steal, started_us, end_us, window_s, phases),
+        limit_window_max=trailing_mean_max(run.gauge(CPU_QUOTA, "machine"), started_us, end_us, window_s, phases),
     )

@@ -81,7 +81,13 @@ NETWORK_MEASURED = "nic-measured"
 """The precondition that does not hold when a NIC is slower than declared, or carries another tenant's traffic."""
 CLOCK_STEADY = "clock-steady"
 """The precondition that does not hold when a clock was set during the run."""
-UNCERTAIN_BYTES = frozenset({CLOCK_STEADY, "clocks-agree", "load-rate-sustained"})
+CLOCKS_AGREE = "clocks-agree"
+"""The precondition that does not hold when the clocks of the machines of a run differ."""
+LOAD_SUSTAINED = "load-rate-sustained"
+"""The precondition that does not hold when a process of the load was slower than declared."""
+SLOW_LOAD = (NETWORK_CHANGED, NETWORK_MEASURED, LOAD_SUSTAINED, "machine-load", "memory-pressure", "disk-pressure")
+"""The preconditions without which clients may write less than declared, whatever brokers do."""
+UNCERTAIN_BYTES = frozenset({CLOCK_STEADY, CLOCKS_AGREE, LOAD_SUSTAINED})
 """The preconditions without which too many bytes in a time prove nothing: a broker keeps its quota by its wall clock,
 and does not hold back what producers write in bursts to replicas that have caught up."""
 

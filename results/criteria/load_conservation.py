@@ -12,7 +12,8 @@ import numpy as np
 from results.contract.manifest import Manifest
 from results.contract.move import Move
 from results.contract.verdict import DIRECTIONS, Direction
-from results.criteria.quantities import NIC_BYTES, PAYLOAD
+from results.criteria.background import background_bytes
+from results.criteria.quantities import NIC_BYTES, PAYLOAD, US
 from results.criteria.series import RunSeries, Series
 from results.criteria.windows import counted, counted_between
 
@@ -34,7 +35,8 @@ REPLICAS: dict[Direction, str] = {
 class LoadedNic:
     """One NIC, one direction, over the move: what it counted, and what it had to carry, `slack_bytes` more or less.
 
-    `missing` says what is unknown; then the numbers are 0.
+    `background_bytes` is the most that other traffic may have added. `missing` says what is unknown; then the numbers
+    are 0.
     """
 
     host: str
@@ -44,6 +46,7 @@ class LoadedNic:
     client_bytes: float
     expected_bytes: float
     slack_bytes: float
+    background_bytes: float
     missing: str = ""
 
 
@@ -62,11 +65,11 @@ def measure_loaded_nics(manifest: Manifest, run: RunSeries, move: Move) -> tuple
     ends = [(host, direction) for host in move.brokers for direction in DIRECTIONS]
     if isinstance(overheads, str):
         return tuple(_unknown(*end, overheads) for end in ends)
-    return tuple(_nic(manifest, run, overheads, host, direction) for host, direction in ends)
+    return tuple(_nic(manifest, run, move, overheads, end) for end in ends)
 
 
 def _unknown(host: str, direction: Direction, missing: str) -> LoadedNic:
-    return LoadedNic(host, direction, 0.0, 0.0, 0.0, 0.0, 0.0, missing)
+    return LoadedNic(host, direction, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, missing)
 
 
 def _overheads(run: RunSeries, move: Move) -> _Overheads | str:
@@ -100,7 +103,10 @@ def _alone(run: RunSeries, hosts: Sequence[str], metrics: Sequence[str], span: t
     return None if any(len(part) < 2 for part in parts) else sum(counted(p.value) / p.seconds for p in parts)
 
 
-def _nic(manifest: Manifest, run: RunSeries, overheads: _Overheads, host: str, direction: Direction) -> LoadedNic:
+def _nic(
+    manifest: Manifest, run: RunSeries, move: Move, overheads: _Overheads, end: tuple[str, Direction]
+) -> LoadedNic:
+    host, direction = end
     other: Direction = "receive" if direction == "transmit" else "transmit"
     devices = {nic.device for nic in manifest.nics if nic.host == host}
     counters = {way: run.gauge(NIC_BYTES[way], host, devices) for way in DIRECTIONS}
@@ -129,7 +135,8 @@ def _nic(manifest: Manifest, run: RunSeries, overheads: _Overheads, host: str, d
     slack += abs(overheads.clients[direction] - 1 / PAYLOAD) * clients
     if direction == "receive":
         slack += overheads.written_bytes_per_s * DELETED_S * wire
-    return LoadedNic(host, direction, nic, copied, clients, expected, slack)
+    background = background_bytes(move, (span[1] - span[0]) / US)
+    return LoadedNic(host, direction, nic, copied, clients, expected, slack, background)
 
 
 def _readings(run: RunSeries, counter: Series) -> tuple[int, int] | None:

@@ -393,7 +393,10 @@ class QuotaPolls:
 
 @dataclass(frozen=True, slots=True)
 class Conservation:
-    """Bytes on a host's data NIC, and in logs fed through it, over the move and the control transfer."""
+    """Bytes on a host's data NIC, and in logs fed through it, over the move and the control transfer.
+
+    `background_bytes` is the most that other traffic may have added meanwhile; see `background`.
+    """
 
     host: str
     direction: Direction
@@ -402,6 +405,7 @@ class Conservation:
     control_bytes: float | None
     calibration_bytes: float | None
     client_bytes: float | None
+    background_bytes: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -424,13 +428,17 @@ class ControlTransfer:
 
 @dataclass(frozen=True, slots=True)
 class MachineLoad:
-    """The machine's load over the move, fractions of all cores; maxima are means over one quota window."""
+    """The machine's load over the move, fractions of all cores; maxima are means over one quota window.
+
+    `limit_window_max` is a fraction of the CPU quota in which the testbed ran; None without one.
+    """
 
     polls: int = 0
     longest_gap_s: float | None = None
     busy_mean: float | None = None
     busy_window_max: float | None = None
     steal_window_max: float | None = None
+    limit_window_max: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,7 @@ import numpy as np
 from results.contract.manifest import Manifest
 from results.contract.move import FlowKind, Move, flows_through
 from results.contract.verdict import DIRECTIONS, Direction
+from results.criteria.background import background_bytes
 from results.criteria.cluster_measures import machine_load, measure_burden, measure_isr, measure_rests, measure_stall
 from results.criteria.measures import (
     Conservation,
@@ -173,6 +174,7 @@ class _MoveMeasurer:
             control_bytes=logs["control"],
             calibration_bytes=logs["calibration"],
             client_bytes=client,
+            background_bytes=background_bytes(self.move, (until - begin) / US),
         )
 
     def _controls(self, started: int, end: int) -> tuple[ControlTransfer, ...]:

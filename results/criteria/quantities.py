@@ -19,6 +19,8 @@ READING_S = 0.05
 """Longest time that one reading of all logs of a host takes: it is a part of the window between two readings."""
 DRIVER = "driver"
 """The host that the samples of the process that runs an experiment name."""
+CPU_QUOTA = "cpu.quota"
+"""What the testbed's own control group, or one above it, used of its CPU quota: a fraction, over about a second."""
 NIC_BYTES: Mapping[Direction, str] = {"transmit": "nic.tx.bytes", "receive": "nic.rx.bytes"}
 """The metric that counts what a NIC carried in a direction."""
 

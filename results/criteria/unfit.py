@@ -1,8 +1,9 @@
 """The time in which the machine was unfit: a wait of a few seconds may lie in it whole, and eleven seconds pass.
 
 A reading of the machine's load tells of the time since the one before it, about a second. No shorter window is known.
-The limits are those of `machine-load`. Where the brokers alone used more of the CPU than that, the time is Kafka's:
-a defect that keeps the machine busy excuses nothing. It is Kafka's as well where no reading says what brokers used.
+The limits are those of `machine-load`. Where brokers and controllers alone used more of the CPU than that, the time is
+Kafka's: a defect that keeps the machine busy excuses nothing. It is Kafka's as well where no reading says what they
+used.
 """
 
 from collections.abc import Iterable, Sequence
@@ -12,13 +13,13 @@ import numpy as np
 
 from results.contract.verdict import Finding
 from results.criteria.findings import finding
-from results.criteria.quantities import GAP_S, US, at, percent
+from results.criteria.quantities import CPU_QUOTA, GAP_S, US, at, percent
 from results.criteria.series import Floats, Micros, RunSeries, Series
 from results.criteria.windows import counted
 
 BUSY_HIGHEST, STEAL_HIGHEST = 0.85, 0.05
 """Shares of all cores: what `machine-load` allows on average over a quota window, and this module in any second."""
-BROKER_CPU = "jvm.cpu.seconds"
+KAFKA_CPU = "jvm.cpu.seconds"
 MACHINE_LOAD = "machine-load"
 DUE_S = 1.0
 """A client counts the records of a second together: a record was due in it, and it is not known when."""
@@ -28,14 +29,15 @@ DUE_S = 1.0
 class UnfitSpan:
     """One reading of an unfit machine: from the reading before it until its own. Shares of all cores.
 
-    `brokers` is what all brokers used; None: no reading says it.
+    `busy` is a share of the CPU quota where the testbed ran in one and used more of that. `kafka` is what all brokers
+    and controllers used; None: no reading says it.
     """
 
     begin_us: int
     end_us: int
     busy: float
     steal: float
-    brokers: float | None
+    kafka: float | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,8 +80,8 @@ class UnfitTime:
         if worst.steal > STEAL_HIGHEST:
             load = f"{percent(worst.steal)} of the CPU was stolen"
         else:
-            brokers = "" if worst.brokers is None else f" ({percent(worst.brokers)} by brokers)"
-            load = f"the machine was {percent(worst.busy)} busy{brokers}"
+            kafka = "" if worst.kafka is None else f" ({percent(worst.kafka)} by Kafka)"
+            load = f"the machine was {percent(worst.busy)} busy{kafka}"
         begun = at((self.spans[0].begin_us - started_us) / US)
         return finding(
             MACHINE_LOAD,
@@ -89,7 +91,7 @@ class UnfitTime:
             observed=worst.busy,
             unit="fraction",
             host="machine",
-            series=("cpu.busy", "cpu.steal", BROKER_CPU),
+            series=("cpu.busy", "cpu.steal", KAFKA_CPU),
         )
 
 
@@ -97,34 +99,35 @@ ALWAYS_FIT = UnfitTime()
 
 
 def unfit_time(run: RunSeries, cores: int) -> UnfitTime:
-    """Return when the machine of a run was unfit; `cores` are its own. Of several, all brokers count as if on one."""
+    """Return when the machine of a run was unfit; `cores` are its own. Of several, all processes count as if on one."""
     busy, steal = run.gauge("cpu.busy", "machine"), run.gauge("cpu.steal", "machine")
-    hosts = sorted(set(run.of_metric(BROKER_CPU)["host"].to_pylist()))
-    brokers = [(run.gauge(BROKER_CPU, host), run.looked(host)) for host in hosts]
+    hosts = sorted(set(run.of_metric(KAFKA_CPU)["host"].to_pylist()))
+    processes = [(run.gauge(KAFKA_CPU, host), run.looked(host)) for host in hosts]
+    load_of = np.maximum(busy.value[1:], run.gauge(CPU_QUOTA, "machine").at(busy.t[1:]))
     found = []
-    for begin, end, load, stolen in zip(busy.t[:-1], busy.t[1:], busy.value[1:], steal.at(busy.t[1:]), strict=True):
+    for begin, end, load, stolen in zip(busy.t[:-1], busy.t[1:], load_of, steal.at(busy.t[1:]), strict=True):
         robbed = stolen > STEAL_HIGHEST
         if not (robbed or load > BUSY_HIGHEST) or end - begin > GAP_S * US:
             continue
-        share = _brokers_share(brokers, int(begin), int(end), cores)
+        share = _kafka_share(processes, int(begin), int(end), cores)
         if robbed or (share is not None and share <= BUSY_HIGHEST):
             found.append(UnfitSpan(int(begin), int(end), float(load), float(stolen), share))
     return UnfitTime(tuple(found))
 
 
-def _brokers_share(brokers: Sequence[tuple[Series, Micros]], begin_us: int, end_us: int, cores: int) -> float | None:
-    """Return what the brokers used of all cores in a time, over the readings around it; None when it is not known.
+def _kafka_share(processes: Sequence[tuple[Series, Micros]], begin_us: int, end_us: int, cores: int) -> float | None:
+    """Return what Kafka used of all cores in a time, over the readings around it; None when it is not known.
 
-    `brokers` has the readings of each one's CPU time, and when its host was sampled.
+    `processes` has the readings of the CPU time of each broker and controller, and when its host was sampled.
     """
     first, last = begin_us - round(GAP_S * US), end_us + round(GAP_S * US)
-    watched = all(bool(((first <= looked) & (looked <= last)).any()) for _cpu, looked in brokers)
-    used = [_cpus(cpu.between(first, last), begin_us, end_us) for cpu, _looked in brokers]
+    watched = all(bool(((first <= looked) & (looked <= last)).any()) for _cpu, looked in processes)
+    used = [_cpus(cpu.between(first, last), begin_us, end_us) for cpu, _looked in processes]
     return sum(used) / cores if used and watched else None
 
 
 def _cpus(near: Series, begin_us: int, end_us: int) -> float:
-    """Return the CPUs that one broker used; 0 while it does not run, for its host is sampled and its JVM is not."""
+    """Return the CPUs that one process used; 0 while it does not run, for its host is sampled and its JVM is not."""
     if len(near) < 2:
         return 0.0
     first = max(int(np.searchsorted(near.t, begin_us, side="right")) - 1, 0)

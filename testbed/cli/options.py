@@ -20,6 +20,16 @@ def add_repeatable(parser: argparse.ArgumentParser, option: str, metavar: str, h
     parser.add_argument(option, metavar=metavar, action="append", default=[], help=help_text)
 
 
+def add_earlier(
+    parser: "argparse.ArgumentParser | argparse._MutuallyExclusiveGroup",
+    option: str,
+    dest: str,
+    parse: Callable[[str], object] = str,
+) -> None:
+    """Accept an option's earlier name, which no help shows any more; `dest` is that of the option."""
+    parser.add_argument(option, dest=dest, type=parse, default=argparse.SUPPRESS, help=argparse.SUPPRESS)
+
+
 def add_defects(parser: argparse.ArgumentParser) -> None:
     """Add `--defect`, which may be repeated; `args.defect` is a list of texts."""
     add_repeatable(

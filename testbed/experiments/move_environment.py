@@ -24,7 +24,7 @@ from testbed.kafka.errors import KafkaError, UnreachableError
 from testbed.kafka.partitions import existing_partitions
 from testbed.kafka.types import TopicPartition
 from testbed.network.measure import LinkRate, settled
-from testbed.probes.brokers import nic_measurements, quota_samples, watch_brokers, watch_stores
+from testbed.probes.brokers import nic_measurements, quota_samples, watch_nodes, watch_stores
 from testbed.probes.logwatch import Allowance, during, new_replicas, overtaken_batches
 from testbed.probes.machine import machine_probe
 from testbed.probes.recorder import now_us
@@ -144,7 +144,7 @@ class MoveEnvironment:
         """Start the probes of the machine, the brokers and the object stores, and the poll of in-sync replicas."""
         recorder, testbed, layout = self.recorder, self.testbed, self.layout
         recorder.poll("machine", 1.0, machine_probe(testbed.machine_shells))
-        watch_brokers(recorder, testbed.topology, testbed.hosts, layout.topics)
+        watch_nodes(recorder, testbed.topology, testbed.hosts, layout.topics)
         watch_stores(recorder, testbed.topology, testbed.hosts)
         # Without producers an ISR of one replica cannot shrink.
         if any(group.in_sync or group.inbound_bytes_per_s for group in layout.throttled):

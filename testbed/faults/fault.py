@@ -30,7 +30,7 @@ def remembered_field(default: Any = None) -> Any:
 class Fault:
     """One fault: a frozen dataclass whose fields are its parameters (`parameter`).
 
-    `testbed.faults.Faults` calls the methods in this order: `check`, `lacking`, `prepare`; then, with the fault on
+    `testbed.faults.Faults` calls the methods in this order: `check`, `lacking_in`, `prepare`; then, with the fault on
     disk, `apply` and `verify`; finally `heal`. Most faults define `settle` instead of `apply` and `heal`.
     """
 
@@ -54,6 +54,11 @@ class Fault:
     def lacking(cls) -> str:
         """Return what this machine lacks for every fault of this kind; empty when it has everything."""
         return ""
+
+    def lacking_in(self, testbed: Testbed) -> str:
+        """Return what is lacking for this fault in a testbed, which may be on other machines; empty for nothing."""
+        del testbed
+        return self.lacking()
 
     @classmethod
     def absent_from(cls, topology: Topology) -> str:

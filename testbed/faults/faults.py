@@ -44,14 +44,14 @@ class Faults:
     def add(self, fault: Fault) -> int:
         """Apply a fault, verify its effect, and return its id.
 
-        Raise `UsageError` when this testbed cannot have it, `MachineLacks` when this machine cannot, `FaultDidNotFire`
+        Raise `UsageError` when this testbed cannot have it, `MachineLacks` when its machine cannot, `FaultDidNotFire`
         if its effect cannot be verified in time, and `TestbedError` for anything else; after any of these the fault is
         healed.
         """
         fault.check(self._testbed.topology)
         require_on_machines(fault, self._testbed)
-        if missing := fault.lacking():
-            raise MachineLacks(f"{as_text(fault)}: this machine cannot have it: {missing}")
+        if missing := fault.lacking_in(self._testbed):
+            raise MachineLacks(f"{as_text(fault)}: the machine cannot have it: {missing}")
         with self._lock():
             entry = self._journal.add(fault.prepare(self._testbed), self._owner)
             try:

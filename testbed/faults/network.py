@@ -136,7 +136,7 @@ def require_on_machines(fault: Fault, testbed: Testbed) -> None:
         if part.links or part.filtered:
             raise UsageError(
                 f"{fault.kind} acts in the testbed's own switch, and between machines that exist there is none; "
-                "allowed there: nic-rate, and the faults of processes and quotas"
+                "allowed there: nic-rate, nic-impair, and the faults of processes and quotas"
             )
 
 

@@ -29,7 +29,7 @@ from testbed.kafka.admin import Admin
 from testbed.network.apply import shell_of
 from testbed.network.fabric import shaped_devices
 from testbed.network.measure import settled
-from testbed.probes.brokers import nic_measurements, watch_brokers, watch_stores
+from testbed.probes.brokers import nic_measurements, watch_nodes, watch_stores
 from testbed.probes.logwatch import Allowance, LogWatch, during, new_replicas, overtaken_batches
 from testbed.probes.machine import machine_probe
 from testbed.probes.recorder import Poller, now_us
@@ -329,7 +329,7 @@ class IncidentScenario:
 
     def _start_polling(self) -> list[Poller]:
         testbed, recorder = self._testbed, self._recorder
-        watch_brokers(recorder, testbed.topology, testbed.hosts, self._topics)
+        watch_nodes(recorder, testbed.topology, testbed.hosts, self._topics)
         watch_stores(recorder, testbed.topology, testbed.hosts)
         pollers = [
             recorder.poll(f"quota of {host}", 1.0, quota_poll(self._polling, host, broker))

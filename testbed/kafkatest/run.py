@@ -109,7 +109,7 @@ def planned(request: KafkatestRequest, progress: Progress) -> PlannedTests:
     """Return what the request comes to. Raise `UsageError` or `SoftwareError`; nothing is made but caches."""
     _rate(request.nic)
     if request.hosts is not None and request.hosts < 1:
-        raise UsageError(f"--hosts {request.hosts}: 1 or more are allowed")
+        raise UsageError(f"--host-count {request.hosts}: 1 or more are allowed")
     checkout = read_checkout(request.checkout)
     source = source_of(checkout, request.kafka)
     here = Path.cwd()

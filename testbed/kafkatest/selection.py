@@ -102,7 +102,9 @@ def hosts_needed(tests: Sequence[SystemTest], given: int | None) -> int:
         return given or most
     names = sorted({f"{test.name} needs {test.nodes}" for test in tests if test.nodes > given})
     more = f"; and {len(names) - 5} others" if len(names) > 5 else ""
-    raise UsageError(f"--hosts {given} is too few: {'; '.join(names[:5])}{more}; --hosts {most} is enough for all")
+    raise UsageError(
+        f"--host-count {given} is too few: {'; '.join(names[:5])}{more}; --host-count {most} is enough for all"
+    )
 
 
 def obstacle(

@@ -2,30 +2,25 @@
 
 The kernel announces each change to the sockets that subscribed in that namespace, also a change that is undone at
 once. A look at the sockets takes a microsecond, and nothing is read while nothing changes.
-On machines that exist, the monitors of `tc` and `ip` announce the changes over SSH (`MonitorWatch`).
+On machines that exist, a program with such a socket prints the changes over SSH (`MonitorWatch`).
 """
 
 import errno
-import re
-import struct
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Literal
+from pathlib import Path
 
 from testbed.hosts import Host, Process
+from testbed.network import announcements
+from testbed.network.announcements import DOWN, READY, SHAPING, announced
 from testbed.network.apply import NetworkError
 from testbed.network.namespaces import subscribe
 from testbed.network.root_agent import Subscription
 from testbed.network.root_container import RemoteSubscription
 
-_NEW_LINK = 16
-_TRAFFIC_CONTROL = frozenset({36, 37, 40, 41, 44, 45})
-"""RTM_NEWQDISC, RTM_DELQDISC, and the same of classes and filters."""
-_IFF_UP = 1
-_HEADER = struct.Struct("=IHHII")
-What = Literal["shaping", "down"]
+_WHAT = (SHAPING, DOWN)
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -34,7 +29,8 @@ class DeviceChange:
 
     place: str
     device: str
-    what: What
+    what: str
+    """`SHAPING` or `DOWN`."""
 
 
 class TrafficControlWatch:
@@ -58,19 +54,19 @@ class TrafficControlWatch:
 
     def close(self) -> None:
         """Close all sockets."""
-        for announcements in self._places.values():
-            announcements.close()
+        for subscription in self._places.values():
+            subscription.close()
 
     def changes(self) -> set[DeviceChange]:
         """Return the changes since the last call. When the kernel lost some, every device of the place counts."""
         found: set[DeviceChange] = set()
-        for place, announcements in self._places.items():
-            devices = announcements.devices
+        for place, subscription in self._places.items():
+            devices = subscription.devices
             try:
                 while True:
                     found |= {
                         DeviceChange(place, devices[index], what)
-                        for index, what in announced(announcements.receive())
+                        for index, what in announced(subscription.receive())
                         if index in devices
                     }
             except BlockingIOError:
@@ -78,49 +74,24 @@ class TrafficControlWatch:
             except OSError as error:
                 if error.errno != errno.ENOBUFS:
                     raise NetworkError(f"{place or 'the fabric'}: its announcements cannot be read: {error}") from error
-                found |= {DeviceChange(place, device, "shaping") for device in devices.values()}
+                found |= {DeviceChange(place, device, SHAPING) for device in devices.values()}
         return found
 
 
-def announced(message: bytes) -> Iterator[tuple[int, What]]:
-    """Yield the devices (by index) that a datagram of rtnetlink says were changed or taken down. Pure."""
-    at = 0
-    while at + _HEADER.size <= len(message):
-        length, kind, _flags, _sequence, _port = _HEADER.unpack_from(message, at)
-        body = at + _HEADER.size
-        if kind in _TRAFFIC_CONTROL:  # struct tcmsg: family, padding, index
-            yield struct.unpack_from("=Bxxxi", message, body)[1], "shaping"
-        elif kind == _NEW_LINK:  # struct ifinfomsg: family, padding, type, index, flags
-            _family, _type, index, flags = struct.unpack_from("=BxHiI", message, body)
-            if not flags & _IFF_UP:
-                yield index, "down"
-        at += max(_HEADER.size, (length + 3) & ~3)
-
-
-# The monitors end with the connection: their shell waits for the end of its input.
-COMMAND = (
-    "tc monitor & a=$!; ip -o monitor link & b=$!; trap 'kill $a $b 2>/dev/null' EXIT TERM HUP; "
-    "echo ready; cat > /dev/null"
-)
 READY_S = 10.0
-_SHAPING = re.compile(r"\b(?:qdisc|class|filter)\b.*? dev (\S+)")
-_LINK = re.compile(r"^\d+: ([^:@\s]+)[^:]*: <([^>]*)>")
 
 
-def announced_by_monitor(host: str, line: str) -> DeviceChange | None:
-    """Return the change that a line of the monitors announces; None for any other line. Pure."""
-    if found := _SHAPING.search(line):
-        return DeviceChange(host, found[1], "shaping")
-    if (found := _LINK.search(line)) and "UP" not in found[2].split(","):
-        return DeviceChange(host, found[1], "down")
-    return None
+def change_of_line(host: str, line: str) -> DeviceChange | None:
+    """Return the change that a line of `announcements` on a host says; None for any other line. Pure."""
+    what, _, device = line.strip().partition(" ")
+    return DeviceChange(host, device, what) if what in _WHAT and device else None
 
 
 class MonitorWatch:
     """A watch of machines that exist. `devices` are the testbed's devices by host; it ignores all others.
 
-    From the construction on no change is missed. When a monitor ends early, every device of its host counts as changed.
-    Raise `TestbedError` when a monitor does not start.
+    From the construction on no change is missed: each monitor has said that the kernel has its subscription. When a
+    monitor ends early, every device of its host counts as changed. Raise `TestbedError` when a monitor does not start.
     """
 
     def __init__(self, hosts: Mapping[str, Host], devices: Mapping[str, Sequence[str]]) -> None:
@@ -130,9 +101,10 @@ class MonitorWatch:
         self._lock = threading.Lock()
         self._processes: list[Process] = []
         ready = {name: threading.Event() for name in hosts}
+        source = Path(announcements.__file__).read_text()
         try:
             for name, host in hosts.items():
-                process = host.spawn(COMMAND)
+                process = host.spawn(["python3", "-c", source])
                 self._processes.append(process)
                 threading.Thread(target=self._read, args=(name, process, ready[name]), daemon=True).start()
             silent = [name for name, begun in ready.items() if not begun.wait(READY_S)]
@@ -147,15 +119,16 @@ class MonitorWatch:
     def _read(self, name: str, process: Process, begun: threading.Event) -> None:
         try:
             for line in process.lines():
-                begun.set()
-                change = announced_by_monitor(name, line)
+                if line.strip() == READY:
+                    begun.set()
+                change = change_of_line(name, line)
                 if change is not None and change.device in self._devices[name]:
                     with self._lock:
                         self._pending.add(change)
         finally:
             with self._lock:
                 if not self._closed:
-                    self._pending |= {DeviceChange(name, device, "shaping") for device in self._devices[name]}
+                    self._pending |= {DeviceChange(name, device, SHAPING) for device in self._devices[name]}
 
     def changes(self) -> set[DeviceChange]:
         """Return the changes since the last call."""

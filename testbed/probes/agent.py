@@ -211,7 +211,7 @@ def cpu_seconds(proc: str, pid: str) -> float:
 
 
 def jvm_metrics(folder: str = "/tmp", proc: str = "/proc") -> list[Value]:
-    """Return `jvm_values` of this host's broker and its CPU time; an empty list without one.
+    """Return `jvm_values` of this host's broker or controller and its CPU time; an empty list without one.
 
     A JVM that was killed leaves its file.
     """

@@ -40,14 +40,21 @@ def sampled_bps(host: DeclaredHost) -> tuple[int, int]:
     return nic.tx_bps, nic.rx_bps
 
 
-def watch_brokers(recorder: Recorder, topology: Topology, hosts: Mapping[str, Host], topics: Sequence[str]) -> None:
-    """Start the agent on every broker: the NIC that carries replicas, the logs of `topics`, Kafka's metrics."""
+def watch_nodes(recorder: Recorder, topology: Topology, hosts: Mapping[str, Host], topics: Sequence[str]) -> None:
+    """Start the agent on every host that runs Kafka.
+
+    A broker's agent reads the NIC that carries replicas, the logs of `topics`, the JVM and Kafka's metrics. A host that
+    is a controller only has no such logs or metrics. What its JVM uses of the machine's CPUs is Kafka's all the same.
+    """
     for broker in topology.brokers:
         watch_broker(recorder, broker, hosts[broker.name], topics, brokers=len(topology.brokers))
+    for host in topology.controllers:
+        if not host.is_broker:
+            recorder.watch_host(hosts[host.name], devices=[sampled_nic(host).name], log_dir=DATA_DIR)
 
 
 def watch_broker(recorder: Recorder, broker: DeclaredHost, host: Host, topics: Sequence[str], *, brokers: int) -> None:
-    """Start the agent on one broker of so many in all; see `watch_brokers`."""
+    """Start the agent on one broker of so many in all; see `watch_nodes`."""
     devices = [sampled_nic(broker).name]
     cpus = AGENTS_SHARE * (os.cpu_count() or 1) / brokers
     recorder.watch_host(host, topics=topics, devices=devices, log_dir=DATA_DIR, jmx_port=AGENT_PORT, cpus=cpus)

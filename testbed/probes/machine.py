@@ -16,6 +16,7 @@ from testbed.errors import TestbedError
 from testbed.hosts import Shell
 from testbed.probes.agent import clock_offset
 from testbed.probes.recorder import now_us
+from testbed.provision.cgroups import CpuQuota, own_cpu_quota
 from testbed.wait import WaitTimeout, wait_for
 
 MACHINE = "machine"
@@ -98,6 +99,29 @@ def worst(loads: Sequence[Mapping[str, float]]) -> dict[str, float]:
     return {metric: _WORST.get(metric, max)([load[metric] for load in loads if metric in load]) for metric in loads[0]}
 
 
+class QuotaProbe:
+    """The use of a CPU quota between two looks, as a share of it; nothing without a quota, or where it is not counted.
+
+    The quota is that of this process, or of a control group above it: a limited container or service.
+    """
+
+    def __init__(self, quota: CpuQuota | None) -> None:
+        self._quota = quota
+        self._last = self._read()
+
+    def _read(self) -> tuple[float, float] | None:
+        used_s = None if self._quota is None else self._quota.used_s()
+        return None if used_s is None else (time.monotonic(), used_s)
+
+    def look(self) -> dict[str, float]:
+        """Return metric → value since the last look."""
+        before, self._last = self._last, self._read()
+        if self._quota is None or before is None or self._last is None:
+            return {}
+        seconds, used_s = self._last[0] - before[0], self._last[1] - before[1]
+        return {"cpu.quota": used_s / (self._quota.cpus * seconds)} if seconds > 0 else {}
+
+
 def machine_probe(others: Mapping[str, Shell] | None = None) -> Callable[[], Iterable[Sample]]:
     """Return a function for `Recorder.poll`: the samples of this machine and of `others`, all machines as one."""
     shells = others or {}
@@ -105,14 +129,14 @@ def machine_probe(others: Mapping[str, Shell] | None = None) -> Callable[[], Ite
     def read() -> list[LoadReading]:
         return [LoadReading.here(), *map(LoadReading.of, shells.values())]
 
-    last = read()
+    last, quota = read(), QuotaProbe(own_cpu_quota())
 
     def look() -> Iterable[Sample]:
         nonlocal last
         readings = read()
         loads = [now.since(before) for now, before in zip(readings, last, strict=True)]
         last = readings
-        values = {**worst(loads), "clock.offset": clock_offset()}
+        values = {**worst(loads), **quota.look(), "clock.offset": clock_offset()}
         ts = now_us()
         return [Sample(ts, MACHINE, metric, value) for metric, value in values.items()]
 
@@ -139,7 +163,10 @@ def wait_calm(
 
 
 def fingerprint() -> dict[str, Any]:
-    """Return the machine's identity: figures of different machines are not compared."""
+    """Return the machine's identity: figures of different machines are not compared.
+
+    It has a CPU quota only where one limits this process, so that the identity of any other machine stays.
+    """
     model = next(
         (
             line.partition(":")[2].strip()
@@ -153,4 +180,6 @@ def fingerprint() -> dict[str, Any]:
         for line in Path("/proc/meminfo").read_text().splitlines()
         if line.startswith("MemTotal")
     )
-    return {"cpu_model": model, "cores": os.cpu_count() or 1, "memory_bytes": memory, "kernel": platform.release()}
+    found = {"cpu_model": model, "cores": os.cpu_count() or 1, "memory_bytes": memory, "kernel": platform.release()}
+    quota = own_cpu_quota()
+    return found if quota is None else {**found, "cpu_quota": quota.cpus}

@@ -1,10 +1,11 @@
 """The kernel's limits of a container: files of its control groups, versions 1 and 2, read and written.
 
-CPUs and memory belong to a container. A disk's rate belongs to the pair of a container and a block device.
+CPUs and memory belong to a container; a limit of CPUs above it holds for everything below. A disk's rate belongs to
+the pair of a container and a block device.
 """
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from testbed.errors import TestbedError
@@ -15,6 +16,34 @@ _NO_LIMIT_BYTES = 2**62
 """Version 1 reports no limit as the largest number of whole pages; every limit above this one is none."""
 DIRTY_BYTES = 4 * 2**20
 """The bytes that a slow disk may still have to write before the kernel holds a writer back."""
+
+
+@dataclass(frozen=True, slots=True)
+class CpuQuota:
+    """A limit in CPUs, the control group that has it, and the file that counts the CPU time of that group."""
+
+    cpus: float
+    group: Path
+    usage: Path
+
+    def used_s(self) -> float | None:
+        """Return the CPU time that the group has used, in seconds; None where the kernel does not count it."""
+        try:
+            counted = _read(self.usage)
+        except TestbedError:
+            return None
+        if self.usage.name == "cpuacct.usage":
+            return int(counted) / 1e9
+        microseconds = _entry(counted, "usage_usec")
+        return None if microseconds is None else microseconds / 1e6
+
+
+def own_cpu_quota() -> CpuQuota | None:
+    """Return the smallest CPU limit of this process: that of its container, its service, or a slice above them."""
+    try:
+        return ContainerCgroup.of(os.getpid()).smallest_quota()
+    except TestbedError:
+        return None  # this kernel has no such control groups
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,9 +77,31 @@ class ContainerCgroup:
         folder, version = self.folder("cpu")
         if version == 1:
             quota, period = (_read(folder / f"cpu.cfs_{name}_us") for name in ("quota", "period"))
-            return None if int(quota) < 0 else int(quota) / int(period)
-        quota, period = _read(folder / "cpu.max").split()
-        return None if quota == "max" else int(quota) / int(period)
+        else:
+            quota, period = _read(folder / "cpu.max").split()
+        return None if quota in ("max", "-1") else int(quota) / int(period)
+
+    def smallest_quota(self) -> CpuQuota | None:
+        """Return the smallest CPU limit of the group and of all groups above it, of which a process sees some.
+
+        In a container the highest that it sees is its own. None without a limit. Raise `TestbedError` when the process
+        has no control group for CPUs.
+        """
+        folder, version = self.folder("cpu")
+        top = self.root / "cpu" if version == 1 else self.root
+        found = []
+        for group in (folder, *folder.parents):
+            if group != top and top not in group.parents:
+                break
+            below = str(group.relative_to(top))
+            text = f"1:cpu:/{below}" if version == 1 else f"0::/{below}"
+            try:
+                cpus = replace(self, text=text).cpus()
+            except TestbedError:
+                continue  # the process does not see this group, or it is the first of all, which has no limit
+            usage = self.root / "cpuacct" / below / "cpuacct.usage" if version == 1 else group / "cpu.stat"
+            found += [CpuQuota(cpus, group, usage)] if cpus else []
+        return min(found, key=lambda quota: quota.cpus, default=None)
 
     def memory_bytes(self) -> int | None:
         """Return the limit of memory in bytes; None without one."""

@@ -7,13 +7,13 @@ from ipaddress import IPv4Address
 from testbed.errors import TestbedError
 from testbed.hosts import Shell, SshHost
 from testbed.hosts.host_keys import verified
-from testbed.network.kernel import TRIALS, try_kind
+from testbed.network.kernel import try_kind
 from testbed.network.namespaces import MachineShell
 from testbed.network.overlay import HERE, Overlay, machines_of, resolve_mtu
 from testbed.network.underlay import PathTooNarrow, interface_to
 from testbed.provision.containers import Engine
 from testbed.provision.engines import EngineGroup, on_each, remote_engine
-from testbed.provision.machine import Need, refusals
+from testbed.provision.machine import Need, no_netem_on, refusals
 from testbed.provision.state import TestbedState, engine_addresses
 from testbed.software.image import ImageRef
 from testbed.topology import load_document
@@ -108,14 +108,6 @@ def _reached_at(shell: SshHost) -> str:
 _TRIAL = "unshare --net sh -c 'ip link add t0 type vxlan id 1 dstport 4789 && ip link add t1 type bridge' 2>&1"
 
 
-_NETEM = f"unshare --net sh -c '{TRIALS['netem']}' 2>&1"
-
-
-def _no_netem(shell: Shell) -> str:
-    said = shell.run(_NETEM, check=False).stdout.strip()
-    return f"its kernel has no netem ({said.splitlines()[0]}); `modprobe sch_netem` loads it there" if said else ""
-
-
 def _require(topology: Topology, name: str, shell: Shell, engine: Engine) -> None:
     lacks = []
     tests = "; ".join(f"command -v {program} >/dev/null || echo {program}" for program in PROGRAMS)
@@ -131,7 +123,7 @@ def _require(topology: Topology, name: str, shell: Shell, engine: Engine) -> Non
     else:
         try:
             cpus = int(engine.info()["NCPU"])
-            lacks += refusals(topology, name, cpus, {Need.NETEM: lambda: _no_netem(shell)})
+            lacks += refusals(topology, name, cpus, {Need.NETEM: lambda: no_netem_on(shell)})
         except TestbedError as error:
             lacks.append(str(error))
     if lacks:

@@ -14,6 +14,7 @@ from enum import StrEnum
 from pathlib import Path
 
 from testbed.errors import TestbedError
+from testbed.hosts import Shell
 from testbed.network.fabric import switches
 from testbed.network.kernel import try_kind
 from testbed.network.namespaces import run_program, run_program_as_root
@@ -65,6 +66,16 @@ def no_netem() -> str:
     """Return why frames cannot be delayed or lost here; empty when they can."""
     said = try_kind("netem")
     return f"the kernel has no netem ({said}); `modprobe sch_netem` loads it where it was built" if said else ""
+
+
+def no_netem_on(shell: Shell) -> str:
+    """Return why frames cannot be delayed or lost on another machine, a shell as root; empty when they can.
+
+    A machine that permits no network namespace does not say it; there the first change of a NIC shows it.
+    """
+    trial = "unshare --net tc qdisc add dev lo root netem delay 1ms"
+    said = shell.run(f"! unshare --net true 2>/dev/null || {trial} 2>&1", check=False).stdout.strip()
+    return f"its kernel has no netem ({said.splitlines()[0]}); `modprobe sch_netem` loads it there" if said else ""
 
 
 def no_disk() -> str:

@@ -3,14 +3,15 @@
 The caller adds records in the order of their partition, in any number at a time. The account keeps one byte of each.
 """
 
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import reduce
+from functools import cache, reduce
 from itertools import groupby
 
 import numpy as np
 
 from testbed.workload.records import (
+    BROKER_TIME,
     Flags,
     Flaw,
     Headers,
@@ -230,10 +231,21 @@ def _mask(spans: Iterable[Span], size: int) -> Flags:
     return mask
 
 
-class Ledger:
-    """All partitions of an audit. Raises ValueError if two declarations cover a producer's records of one partition."""
+def _set_by_producers(_topic: str) -> bool:
+    return False
 
-    def __init__(self, written: Iterable[WrittenRecords]) -> None:
+
+class Ledger:
+    """All partitions of an audit. Raises ValueError if two declarations cover a producer's records of one partition.
+
+    `broker_times` says whether a topic's configuration lets the broker set timestamps. It is asked once for a topic
+    that has a record with such a timestamp.
+    """
+
+    def __init__(
+        self, written: Iterable[WrittenRecords], broker_times: Callable[[str], bool] = _set_by_producers
+    ) -> None:
+        self._broker_times = cache(broker_times)
         self._tallies: dict[tuple[str, int], dict[int, RecordTally]] = {}
         self._foreign: dict[tuple[str, int], _Flaws] = {}
         self._logs: dict[tuple[str, int], _Flaws] = {}
@@ -268,6 +280,7 @@ class Ledger:
         tallies, heads = self._tallies[topic, partition], inspect(found.values, partition)
         offsets, sound = np.array(found.offsets, np.int64), heads.sound()
         self._check_gaps(topic, partition, offsets)
+        by_broker = BROKER_TIME in found.times_ms and self._broker_times(topic)
         for producer in np.unique(heads.producers[sound]).tolist():
             numbers = np.flatnonzero(sound & (heads.producers == producer))
             places = heads.places[numbers]
@@ -278,7 +291,7 @@ class Ledger:
             tallies[producer].add(places, offsets[numbers])
             envelope = tallies[producer].written.envelope
             if envelope is not None:
-                for each in compare_envelopes(envelope, found, heads, partition, numbers):
+                for each in compare_envelopes(envelope, found, heads, partition, numbers, broker_times=by_broker):
                     detail = f": at offset {found.offsets[each.number]}, {each.detail}"
                     tallies[producer].add_flawed(int(heads.places[each.number]), each.flaw, detail)
         for number, flaw in heads.flaws.items():

@@ -3,6 +3,7 @@
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any, Literal, Self
 
 from confluent_kafka import (
@@ -14,7 +15,7 @@ from confluent_kafka import (
     Producer,
     TopicPartition,
 )
-from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-defined]
+from confluent_kafka.admin import AdminClient, ConfigResource, OffsetSpec  # type: ignore[attr-defined]
 
 from testbed.errors import TestbedError
 from testbed.wait import wait_for
@@ -32,6 +33,9 @@ from testbed.workload.records import (
 
 LED_S, LOG_S, LOOK_S = 30.0, 0.02, 0.2
 """A leader answers once it has made the partition's log, which takes milliseconds: with 10,000 partitions, minutes."""
+CONFIG_S = 10.0
+TIMES_OF = "message.timestamp.type"
+"""The property of a topic that says who sets timestamps: the producer (CreateTime) or the broker (LogAppendTime)."""
 BATCH_BYTES = 16384
 """The Java producer's default. A broker cuts a fetch response at its size limit, mostly within a batch, and the
 follower fetches that part again. With large batches that is several per cent of the bytes."""
@@ -209,10 +213,11 @@ def audit(
     settings for reaching the cluster. Raise `TestbedError` when no remaining record arrives for `patience_s` seconds:
     their state is unknown.
     """
-    ledger = Ledger([*(each for fill in fills for each in fill.written()), *written])
+    reach = {"bootstrap.servers": ",".join(bootstrap), **(client or {})}
+    ledger = Ledger([*(each for fill in fills for each in fill.written()), *written], partial(_broker_times, reach))
     heard = time.monotonic()
     try:
-        with _Readers({"bootstrap.servers": ",".join(bootstrap), **_SETTINGS, **(client or {})}, ledger) as readers:
+        with _Readers({**_SETTINGS, **reach}, ledger) as readers:
             while readers.left:
                 read, ended = readers.read()
                 if read or ended:
@@ -225,6 +230,13 @@ def audit(
     except KafkaException as error:
         raise TestbedError(f"audit: {error}") from error
     return ledger.result() if batches is None else _account(ledger, batches)
+
+
+def _broker_times(reach: Mapping[str, str], topic: str) -> bool:
+    """Return whether a topic's configuration, or the brokers' default, is LogAppendTime."""
+    asked = ConfigResource(ConfigResource.Type.TOPIC, topic)
+    (answer,) = AdminClient(dict(reach)).describe_configs([asked], request_timeout=CONFIG_S).values()
+    return str(answer.result()[TIMES_OF].value) == "LogAppendTime"
 
 
 def _account(ledger: Ledger, batches: ReadBatches) -> Audit:

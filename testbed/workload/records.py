@@ -43,7 +43,7 @@ any size each position is marked in its turn."""
 HEADER = "place"
 """The name of a marked record's header. Its value is the record's place."""
 BROKER_TIME = -(1 << 62)
-"""In place of the timestamp of a record in a topic with LogAppendTime, which no producer knows."""
+"""In place of the timestamp of a record whose batch says LogAppendTime: no producer knows it."""
 
 RecordHeaders = list[tuple[str, str | bytes | None]]
 _Part = TypeVar("_Part")
@@ -245,17 +245,21 @@ class EnvelopeFlaw:
 
 
 def compare_envelopes(
-    envelope: Envelope, found: ReadRecords, heads: Headers, partition: int, numbers: Ints
+    envelope: Envelope, found: ReadRecords, heads: Headers, partition: int, numbers: Ints, *, broker_times: bool
 ) -> list[EnvelopeFlaw]:
-    """Return what differs in the records of these numbers, which are sound and of one producer."""
+    """Return what differs in the records of these numbers, which are sound and of one producer.
+
+    With `broker_times` the topic's configuration lets the broker set their timestamps.
+    """
     flaws = []
     times = np.array(found.times_ms, np.int64)[numbers]
     expected_ms = np.abs(heads.times_us[numbers]) // 1000
-    # The topic's configuration says who sets the time: the broker that of all records, or of none.
-    if not (times == BROKER_TIME).all():
-        for at in np.flatnonzero((times != expected_ms) & (expected_ms != 0)).tolist():
-            time = "the broker's time" if times[at] == BROKER_TIME else f"{times[at]} ms"
-            flaws.append(EnvelopeFlaw(int(numbers[at]), Flaw.TIME, f"{time}, not {expected_ms[at]}"))
+    wrong = (times != expected_ms) & (expected_ms != 0)
+    if broker_times:
+        wrong &= times != BROKER_TIME
+    for at in np.flatnonzero(wrong).tolist():
+        time = "the broker's time" if times[at] == BROKER_TIME else f"{times[at]} ms"
+        flaws.append(EnvelopeFlaw(int(numbers[at]), Flaw.TIME, f"{time}, not {expected_ms[at]}"))
     places, wanted = heads.places[numbers], numbers.tolist()
     parts: tuple[tuple[Flaw, Sequence[object], Sequence[object]], ...] = (
         (Flaw.KEY, found.keys, envelope.all_keys(partition, places)),

@@ -4,6 +4,7 @@ import argparse
 import re
 import shlex
 from collections import defaultdict
+from pathlib import Path
 
 import pytest
 
@@ -15,9 +16,6 @@ OTHER_VALUES = {
     "--set": {"NAME=VALUE,…"},
     "--out": {"FILE"},
     "--resume": {"DIR"},
-    "--to": {"FILE"},
-    "--hosts": {"N"},
-    "--measure": {"TIME"},
 }
 """Options whose value is another one in some commands: a list, a file instead of a folder, or another thing."""
 UNCLEAR = ("may be repeated", "go on with", "look to look", "so often", "so long", "put back", "mend", "series of runs")
@@ -36,9 +34,10 @@ ALL = [each for command in commands() for each in parsers(parser_of(command))]
 
 
 def arguments(parser):
-    """Return the arguments of a parser, without `--help` and subcommands."""
+    """Return the arguments of a parser, without `--help`, subcommands, and earlier names of options."""
     left_out = argparse._HelpAction | argparse._SubParsersAction
-    return [action for action in parser._actions if not isinstance(action, left_out)]
+    shown = [action for action in parser._actions if action.help != argparse.SUPPRESS]
+    return [action for action in shown if not isinstance(action, left_out)]
 
 
 @pytest.mark.parametrize("parser", ALL, ids=lambda each: each.prog)
@@ -59,6 +58,32 @@ def test_an_option_has_one_word_for_its_value():
                     words[option].add(action.metavar or action.dest.upper())
     differing = {name: found - OTHER_VALUES.get(name, set()) for name, found in words.items()}
     assert {name: found for name, found in differing.items() if len(found) > 1} == {}
+
+
+@pytest.mark.parametrize(
+    ("line", "dest", "value"),
+    [
+        ("throttle estimate --bootstrap b:9092 --plan p --rate 1MB/s {} 3s", "measure_for", "3s"),
+        ("capture seen --bootstrap b:9092 {} 3s", "measure_for", "3s"),
+        ("kafkatest checkout {} 3", "host_count", 3),
+        ("results export run {} run.tar", "out", Path("run.tar")),
+    ],
+)
+def test_an_option_that_got_another_name_has_its_earlier_one_still(line, dest, value):
+    names = {"measure_for": ("--measure-for", "--measure"), "host_count": ("--host-count", "--hosts")}
+    name, *words = line.split()
+    (command,) = [each for each in commands() if each.name == name]
+    for option in names.get(dest, ("--out", "--to")):
+        args = parser_of(command).parse_args([option if word == "{}" else word for word in words])
+        assert getattr(args, dest) == value
+
+
+def test_what_an_option_is_called_now_is_all_that_help_shows(capsys):
+    (results,) = [command for command in commands() if command.name == "results"]
+    with pytest.raises(SystemExit):
+        parser_of(results).parse_args(["export"])
+    said = capsys.readouterr().err
+    assert "--out" in said and "--to" not in said
 
 
 EXAMPLES = [found for each in ALL for found in re.findall(r"Example: `(testbed [^`]*)`\.", each.epilog or "")]

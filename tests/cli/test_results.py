@@ -102,7 +102,7 @@ def test_compact_export_import_retain(several, tmp_path, capsys):
     assert "5 runs in 1 new packs" in capsys.readouterr().out
     assert main(["results", "show", "--store", uri, store.runs()[1]]) == 0
     archive = str(tmp_path / "runs.tar")
-    assert main(["results", "export", "--to", archive, "--store", uri, "--experiment", "kip73-two-node"]) == 0
+    assert main(["results", "export", "--out", archive, "--store", uri, "--experiment", "kip73-two-node"]) == 0
     for said in ("4 new runs, 0 there already", "0 new runs, 4 there already"):
         assert main(["results", "import", archive, "--store", str(tmp_path / "other")]) == 0
         assert said in capsys.readouterr().out
@@ -212,7 +212,7 @@ def test_a_run_that_is_dropped_while_it_is_listed_or_verified_is_not_damaged(sev
     assert main(["results", "verify", "--quarantine", "--store", uri]) == 0
     assert store.catalogue.index().aside == {}
     out = str(store.files.root.parent / "a.tar")
-    assert main(["results", "export", "--to", out, "--store", uri, *listed]) == 1
+    assert main(["results", "export", "--out", out, "--store", uri, *listed]) == 1
     assert f"left out: no run {gone[0]} in {uri}" in capsys.readouterr().out
     monkeypatch.undo()
     assert main(["results", "import", out, "--store", str(store.files.root.parent / "other")]) == 0

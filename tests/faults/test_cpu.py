@@ -46,6 +46,48 @@ def test_the_limit_is_read_from_either_version_of_cgroups(tmp_path, cgroup, file
     assert ContainerCgroup(cgroup, tmp_path).cpus() == cpus
 
 
+V1 = {
+    "cpu/lab.slice/cpu.cfs_quota_us": "300000",
+    "cpu/lab.slice/cpu.cfs_period_us": "100000",
+    "cpu/lab.slice/ci/cpu.cfs_quota_us": "150000",
+    "cpu/lab.slice/ci/cpu.cfs_period_us": "100000",
+    "cpu/lab.slice/ci/job/cpu.cfs_quota_us": "-1",
+    "cpu/lab.slice/ci/job/cpu.cfs_period_us": "100000",
+    "cpuacct/lab.slice/ci/cpuacct.usage": "2500000000",
+}
+V2 = {
+    "lab.slice/cpu.max": "300000 100000",
+    "lab.slice/ci/cpu.max": "150000 100000",
+    "lab.slice/ci/cpu.stat": "usage_usec 2500000\nuser_usec 2000000",
+    "lab.slice/ci/job/cpu.max": "max 100000",
+}
+IN_V1 = {"cpu/cpu.cfs_quota_us": "50000", "cpu/cpu.cfs_period_us": "100000", "cpuacct/cpuacct.usage": "2500000000"}
+IN_V2 = {"cpu.max": "50000 100000", "cpu.stat": "usage_usec 2500000"}
+
+
+@pytest.mark.parametrize(
+    ("cgroup", "files", "cpus", "group"),
+    [
+        ("3:cpu,cpuacct:/lab.slice/ci/job", V1, 1.5, "cpu/lab.slice/ci"),
+        ("0::/lab.slice/ci/job", V2, 1.5, "lab.slice/ci"),
+        ("3:cpu:/docker/x", IN_V1, 0.5, "cpu"),
+        ("0::/", IN_V2, 0.5, "."),
+    ],
+    ids=["version 1", "version 2", "in a container, version 1", "in a container, version 2"],
+)
+def test_the_smallest_quota_above_a_process_counts(tmp_path, cgroup, files, cpus, group):
+    for path, content in files.items():
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / path).write_text(content + "\n")
+    quota = ContainerCgroup(cgroup, tmp_path).smallest_quota()
+    assert (quota.cpus, quota.group, quota.used_s()) == (cpus, tmp_path / group, 2.5)
+
+
+@pytest.mark.parametrize("cgroup", ["3:cpu:/", "0::/", "0::/../elsewhere"])
+def test_without_a_limit_there_is_no_quota(tmp_path, cgroup):
+    assert ContainerCgroup(cgroup, tmp_path / "cgroup").smallest_quota() is None
+
+
 def test_a_process_without_a_cgroup_is_an_error(tmp_path):
     with pytest.raises(TestbedError, match="no control group has the controller cpu"):
         ContainerCgroup("4:memory:/docker/x", tmp_path).cpus()

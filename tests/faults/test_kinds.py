@@ -1,6 +1,7 @@
 """What a host can do: a kind that the machine or the topology lacks something for says what, and is refused."""
 
 import json
+from types import SimpleNamespace
 
 import pytest
 
@@ -11,7 +12,10 @@ from testbed.faults.catalogue import disk_slow, memory_limit, nic_impair, object
 from testbed.network.namespaces import run_program
 from testbed.provision.cgroups import no_disk_rate, no_memory_limit
 from testbed.provision.machine import MachineLacks
+from testbed.topology import loads
 from tests.faults.fakes import RACKS, THREE
+from tests.provision.test_inventory import LAB
+from tests.provision.test_requirements import TWO
 
 ABSENT = {
     "controller-failover": "three has 1 controller",
@@ -33,10 +37,26 @@ def test_what_a_topology_lacks_is_named():
 
 
 def test_a_kind_that_the_machine_lacks_is_refused_before_anything_is_changed(one, monkeypatch):
-    monkeypatch.setattr(nic_impair.NicImpair, "lacking", classmethod(lambda _kind: "the kernel has no netem (x)"))
-    with pytest.raises(MachineLacks, match=r"nic-impair host=b1 corrupt=1%: this machine cannot have it: the kernel"):
+    monkeypatch.setattr(nic_impair, "no_netem", lambda: "the kernel has no netem (x)")
+    with pytest.raises(MachineLacks, match=r"nic-impair host=b1 corrupt=1%: the machine cannot have it: the kernel"):
         Faults(one).add(parse_fault("nic-impair host=b1 corrupt=1%"))
     assert (one.kernel.changes, Faults(one).list()) == ([], ())
+
+
+@pytest.mark.parametrize(("topology", "asked"), [(TWO, "m1"), (LAB, "b2")])
+def test_the_kernel_that_has_the_hosts_nic_is_asked_for_netem(monkeypatch, topology, asked):
+    said = {"m1": "", "b1": "", "b2": ""}
+
+    def shell(name):
+        return SimpleNamespace(run=lambda _line, check: SimpleNamespace(stdout=said[name]))
+
+    on = SimpleNamespace(topology=loads(topology), machine_shells={name: shell(name) for name in said})
+    impair = parse_fault("nic-impair host=b2 corrupt=1%")
+    monkeypatch.setattr(nic_impair, "no_netem", lambda: "the kernel here has no netem")
+    assert impair.lacking_in(on) == ""
+    monkeypatch.setattr(nic_impair, "no_netem", lambda: "")
+    said[asked] = "Error: Specified qdisc kind is unknown.\n"
+    assert impair.lacking_in(on).startswith("its kernel has no netem (Error: Specified qdisc kind is unknown.)")
 
 
 @pytest.fixture

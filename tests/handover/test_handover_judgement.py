@@ -1,9 +1,11 @@
 from dataclasses import replace
+from types import SimpleNamespace
 
 from results.contract.document import decode, encode
 from results.contract.handover import STEPS, HandoverRecord, HandoverStep, PartitionHandover
 from results.contract.verdict import overall
-from results.criteria.catalogue.handover import judge_handover, longest_pause, partitions_per_s
+from results.criteria.catalogue.handover import CRITERION, judge_handover, longest_pause, partitions_per_s
+from results.criteria.findings import finding
 
 ASKED_US = 1_000_000_000
 TIMES = {"accepted": 20, "seen": 41, "closed": 181, "elected": 330, "opened": 311, "produced": 420, "fetched": 431}
@@ -60,6 +62,18 @@ def test_an_order_that_no_release_has_fails_and_rounding_does_not() -> None:
     assert verdicts(seen(partition(seen=18)))["order"] == "pass"
     # What is out of order is so whatever else was not found.
     assert verdicts(seen(partition(seen=12, opened=None)))["order"] == "fail"
+
+
+def test_an_order_is_left_open_where_clocks_were_set_or_differ_and_nothing_else_is() -> None:
+    record = seen(partition(seen=12, clean=False))
+    run = SimpleNamespace(manifest=SimpleNamespace(facts=SimpleNamespace(handover=record)))
+
+    def failed(precondition: str) -> list[str]:
+        shaky = finding(precondition, "", "inconclusive", "", observed=None, series=())
+        return [each.name for each in CRITERION.holds_anyway(run, [shaky]) if each and each.verdict == "fail"]  # type: ignore[arg-type]
+
+    assert failed("machine-load") == ["handover-order", "handover-clean"]
+    assert failed("clock-steady") == failed("clocks-agree") == ["handover-clean"]
 
 
 def test_both_orders_of_electing_and_opening_pass_and_a_handover_before_the_upload_is_told() -> None:

@@ -394,7 +394,10 @@ def test_the_command_writes_what_replays_and_names_no_file_in_it(run, tmp_path, 
     [
         ([], "give either --bootstrap, for a cluster that this machine reaches, or --from"),
         (["--bootstrap", "x:1", "--from", KRAFT], "give either --bootstrap"),
-        (["--from", KRAFT, "--measure", "1s"], "--measure is for a cluster that answers; with --from, leave it out"),
+        (
+            ["--from", KRAFT, "--measure-for", "1s"],
+            "--measure-for is for a cluster that answers; with --from, leave it out",
+        ),
         (["--from", KRAFT, "--command-config", "c"], "--command-config is for a cluster that answers"),
         (["--from", "absent"], "absent: it cannot be read: No such file or directory; give a file or a folder"),
         (["--from", KRAFT / "topics.txt"], "nothing moves"),

@@ -48,7 +48,7 @@ def test_late_records_of_unfit_seconds_are_not_judged():
     late, machine = found["produce-latency"], found["machine-load (machine)"]
     assert (late.verdict, machine.verdict) == ("inconclusive", "inconclusive")
     assert late.why.startswith(
-        "not judged: machine-load (machine): the machine was 93.0 % busy (45.0 % by brokers) in the worst of 2.0 s, "
+        "not judged: machine-load (machine): the machine was 93.0 % busy (45.0 % by Kafka) in the worst of 2.0 s, "
         "the first at +6.0 s; without this time: 0.99 of 2800 records within 20 ms"
     )
     assert "0.99 of 2800 records within 877 ms" in late.why

@@ -45,7 +45,9 @@ def test_a_test_that_needs_more_hosts_than_there_will_be_is_named():
     tests = [system_test(nodes=3), system_test(nodes=10, name="test_throttled")]
     assert hosts_needed(tests, None) == 10
     assert hosts_needed(tests, 12) == 12
-    with pytest.raises(UsageError, match="--hosts 5 is too few: .*test_throttled needs 10; --hosts 10 is enough"):
+    with pytest.raises(
+        UsageError, match="--host-count 5 is too few: .*test_throttled needs 10; --host-count 10 is enough"
+    ):
         hosts_needed(tests, 5)
 
 

@@ -5,10 +5,12 @@ import subprocess
 import sys
 import threading
 from contextlib import closing
+from pathlib import Path
 
 import pytest
 
 from testbed.network import watch
+from testbed.network.announcements import GROUPS
 from testbed.network.apply import NetworkError
 from testbed.network.watch import DeviceChange, MonitorWatch, TrafficControlWatch, announced
 from testbed.wait import wait_until
@@ -89,6 +91,57 @@ class Monitor:
 
 
 DEVICES = {"b1": ["eth1", "tbi-1"], "b2": ["eth1"]}
+
+
+class Local:
+    """This machine as a host: the watch's own program runs here, in the network namespace of the test."""
+
+    def spawn(self, command):
+        self._process = subprocess.Popen(command, stdin=-1, stdout=-1, text=True)
+        return self
+
+    def lines(self):
+        yield from self._process.stdout
+
+    def stop(self):
+        self._process.stdin.close()
+
+    def kill(self):
+        self._process.kill()
+
+    def ended(self):
+        return self._process.wait(timeout=10)
+
+    def subscriptions(self):
+        """Return the groups of all announcements that the kernel has for sockets of the program."""
+        held = {str(each.readlink()) for each in Path(f"/proc/{self._process.pid}/fd").iterdir()}
+        rows = [line.split() for line in Path("/proc/net/netlink").read_text().splitlines()[1:]]
+        return [int(row[3], 16) for row in rows if f"socket:[{row[9]}]" in held]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="needs Linux")
+def test_a_machine_counts_as_watched_once_the_kernel_has_the_subscription():
+    host = Local()
+    with closing(MonitorWatch({"b1": host}, {"b1": ["lo"]})):
+        assert host.subscriptions() == [GROUPS]
+    assert host.ended() == 0, "the program ends with its connection"
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="needs Linux")
+def test_when_the_program_is_killed_every_device_of_its_machine_counts():
+    host = Local()
+    with closing(MonitorWatch({"b1": host}, {"b1": ["lo"]})) as watched:
+        host.kill()
+        host.ended()
+        seen = set()
+        wait_until(lambda: bool(seen.update(watched.changes()) or seen), 5, 0.01, "the changes")
+        assert seen == {DeviceChange("b1", "lo", "shaping")}
+
+
+def test_a_change_that_is_announced_does_not_stand_for_readiness(monkeypatch):
+    monkeypatch.setattr(watch, "READY_S", 0.05)
+    with pytest.raises(NetworkError, match="^b1: traffic control cannot be watched"):
+        MonitorWatch({"b1": Monitor("shaping eth1")}, DEVICES)
 
 
 def test_a_machine_whose_monitors_do_not_start_is_not_taken_for_watched(monkeypatch):

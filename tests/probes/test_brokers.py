@@ -5,10 +5,11 @@ import pytest
 from testbed.network.addresses import AddressPlan
 from testbed.network.measure import LinkRate
 from testbed.network.shape import payload_bytes_per_s
-from testbed.probes.brokers import nic_measurements, sampled_bps, watch_brokers
+from testbed.probes.brokers import nic_measurements, sampled_bps, watch_nodes
 from testbed.runner import canary
 from testbed.runner.canary import ByteTransfer
 from testbed.topology import loads
+from testbed.topology.find import find
 
 TWO_NICS = loads(
     "{name: two-nics, kafka: {version: 4.3.1},"
@@ -23,11 +24,10 @@ ONE_NIC = loads(
 
 class FakeRecorder:
     def __init__(self):
-        self.devices = {}
+        self.asked = {}
 
-    def watch_host(self, host, *, topics, devices, log_dir, jmx_port, cpus):
-        assert (topics, log_dir, jmx_port) == (["t"], "/var/lib/kafka", 8778)
-        self.devices[host] = devices
+    def watch_host(self, host, **asked):
+        self.asked[host] = asked
 
 
 def rates(topology):
@@ -42,8 +42,19 @@ def rates(topology):
 @pytest.mark.parametrize(("topology", "device"), [(TWO_NICS, "repl0"), (ONE_NIC, "data0")])
 def test_the_nic_that_carries_replicas_is_sampled(topology, device):
     recorder = FakeRecorder()
-    watch_brokers(recorder, topology, {host.name: host.name for host in topology.hosts}, ["t"])
-    assert recorder.devices == {"b1": [device], "b2": [device]}
+    watch_nodes(recorder, topology, {host.name: host.name for host in topology.hosts}, ["t"])
+    asked = {"topics": ["t"], "log_dir": "/var/lib/kafka", "jmx_port": 8778}
+    assert [(host, each["devices"], asked.items() <= each.items()) for host, each in recorder.asked.items()] == [
+        ("b1", [device], True),
+        ("b2", [device], True),
+    ]
+
+
+def test_a_host_that_is_a_controller_only_is_sampled_without_what_only_brokers_have():
+    recorder, topology = FakeRecorder(), find("controllers")
+    watch_nodes(recorder, topology, {host.name: host.name for host in topology.hosts}, ["t"])
+    asked = {"devices": ["data0"], "log_dir": "/var/lib/kafka"}
+    assert [recorder.asked[host] for host in ("c1", "c2", "c3")] == [asked] * 3
 
 
 def test_a_run_is_judged_with_that_nic_alone():

@@ -1,13 +1,15 @@
 """The machines' readings: CPU, memory, pressure and clock, of several machines as of one."""
 
 import time
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
 from testbed.errors import TestbedError
-from testbed.probes import agent
-from testbed.probes.machine import LoadReading, machine_probe, worst
+from testbed.probes import agent, machine
+from testbed.probes.machine import LoadReading, QuotaProbe, machine_probe, worst
+from testbed.provision.cgroups import CpuQuota
 from testbed.wait import wait_for
 
 TEXT = """cpu  100 0 50 800 40 0 10 0 0 0
@@ -52,6 +54,25 @@ def test_the_probe_samples_the_machine():
     found = {sample.metric: sample for sample in look()}
     assert {"memory.available", "clock.offset", "cpu.busy", "cpu.steal"} <= set(found)
     assert {sample.host for sample in found.values()} == {"machine"}
+
+
+def test_the_use_of_a_quota_is_a_share_of_it(tmp_path, monkeypatch):
+    (tmp_path / "cpu.stat").write_text("usage_usec 1000000\n")
+    now = iter([10.0, 12.0, 13.0])
+    monkeypatch.setattr(machine.time, "monotonic", lambda: next(now))
+    probe = QuotaProbe(CpuQuota(1.5, tmp_path, tmp_path / "cpu.stat"))
+    (tmp_path / "cpu.stat").write_text("usage_usec 3400000\n")
+    assert probe.look() == {"cpu.quota": pytest.approx(0.8)}  # 2.4 s of 2 s with 1.5 CPUs
+    (tmp_path / "cpu.stat").unlink()
+    assert probe.look() == {}
+    assert QuotaProbe(None).look() == {}
+
+
+def test_a_quota_is_a_part_of_the_machines_identity_only_where_there_is_one(monkeypatch):
+    monkeypatch.setattr(machine, "own_cpu_quota", lambda: None)
+    assert set(machine.fingerprint()) == {"cpu_model", "cores", "memory_bytes", "kernel"}
+    monkeypatch.setattr(machine, "own_cpu_quota", lambda: CpuQuota(1.5, Path("/x"), Path("/x/cpu.stat")))
+    assert machine.fingerprint()["cpu_quota"] == 1.5
 
 
 def test_another_machine_is_read_at_each_look():

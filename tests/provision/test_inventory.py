@@ -16,7 +16,7 @@ from testbed.network.fabric import shaped_devices
 from testbed.network.machine_shaping import foreign_shaping, ingress_device, shaping_lines, without_own
 from testbed.network.shape import Shape
 from testbed.network.transfers import FABRIC, transfers
-from testbed.network.watch import announced_by_monitor
+from testbed.network.watch import DeviceChange, change_of_line
 from testbed.provision.inventory.access import VerifiedKeys, jump_of, ssh_address
 from testbed.provision.inventory.preflight import CHECKS, preflight, require_ready
 from testbed.provision.inventory.survey import MachineFacts, ports_of
@@ -233,23 +233,10 @@ def test_a_refused_key_is_shown_with_what_to_do():
     assert "declared is host_key: SHA256:other" in refusal_text("h", [KEY], "SHA256:other", ["x"], "f", "host_key")
 
 
-@pytest.mark.parametrize(
-    ("line", "device", "what"),
-    [
-        ("deleted qdisc htb 1: dev eth0 root refcnt 2 r2q 10", "eth0", "shaping"),
-        ("class htb 1:10 dev tbi-0123456789 root prio 0 rate 1Mbit", "tbi-0123456789", "shaping"),
-        ("filter dev eth0 parent 1: protocol ip pref 1 u32", "eth0", "shaping"),
-        ("7: eth0@if8: <BROADCAST,MULTICAST> mtu 1500 qdisc htb state DOWN", "eth0", "down"),
-    ],
-)
-def test_the_monitors_lines_are_understood(line, device, what):
-    change = announced_by_monitor("b1", line)
-    assert (change.place, change.device, change.what) == ("b1", device, what)
-
-
-def test_other_lines_of_the_monitors_are_no_change():
-    assert announced_by_monitor("b1", "ready") is None
-    assert announced_by_monitor("b1", "7: eth0@if8: <BROADCAST,MULTICAST,UP,LOWER_UP> mtu 1500") is None
+def test_the_lines_of_the_monitor_are_understood():
+    assert change_of_line("b1", "shaping tbi-0123456789\n") == DeviceChange("b1", "tbi-0123456789", "shaping")
+    assert change_of_line("b1", "down eth0\n") == DeviceChange("b1", "eth0", "down")
+    assert change_of_line("b1", "ready\n") is None
 
 
 class OnMachines:

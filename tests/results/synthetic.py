@@ -66,6 +66,8 @@ class Options:
     steal: float = 0.004
     nic_ratio: float = 0.999
     nic_counter_factor: float = 1.0
+    background_bytes_per_s: float = 0.0
+    """What crosses each NIC each way besides copies and clients."""
     kafka_rate_factor: float = 1.0
     lost_records: int = 0
     client_bytes_per_s: float = 0.0
@@ -156,6 +158,9 @@ class _Generator:
     def calibration(self, t: float) -> float:
         return float(np.clip((t + 7.5) / 2.0, 0, 1)) * 80e6
 
+    def background(self, t: float) -> float:
+        return self.o.background_bytes_per_s * (t - FIRST_S)
+
     def client(self, t: float) -> float:
         return self.o.client_bytes_per_s * (t - FIRST_S)
 
@@ -183,7 +188,7 @@ class _Generator:
             self.logs(t, "b1", "moving", o.log_bytes, o.partitions)
             self.logs(t, "b1", "control", o.control_bytes, 10)
             sent = self.sent(t) * o.nic_counter_factor
-            self.add(t, "b1", "nic.tx.bytes", int(sent * F), label="data0")
+            self.add(t, "b1", "nic.tx.bytes", int(sent * F + self.background(t)), label="data0")
             self.add(t, "b1", "nic.rx.bytes", int(sent * 0.014), label="data0")
             self.broker(t, "b1", "leader")
 
@@ -198,7 +203,8 @@ class _Generator:
             self.logs(t, "b2", "control", self.control(t), 10)
             self.logs(t, "b2", "calibration", self.calibration(t), 1)
             received = self.sent(t) + self.client(t)
-            self.add(t, "b2", "nic.rx.bytes", int(received * F * o.nic_counter_factor), label="data0")
+            crossed = received * F * o.nic_counter_factor + self.background(t)
+            self.add(t, "b2", "nic.rx.bytes", int(crossed), label="data0")
             self.add(t, "b2", "nic.tx.bytes", int(received * 0.014), label="data0")
             self.add(t, "b2", "broker.bytes_in", int(self.client(t)))
             self.broker(t, "b2", "follower")

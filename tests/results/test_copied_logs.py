@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from results.contract.clocks import ClockReading
 from results.contract.schema import Event, Sample, events_table, samples_table
 from results.criteria.judgement import catalogue
 from results.criteria.quantities import US
@@ -46,6 +47,15 @@ def test_a_copy_that_lacks_bytes_fails_although_every_record_is_read():
     found = records((*GROWS[:3], SIZE - 1, SIZE - 1, SIZE - 1))
     assert found.verdict == "fail"
     assert "the log of moving-0 has 4999999 bytes on b2, 5000000 on b1" in found.why
+
+
+def test_a_reading_that_may_be_of_before_the_end_by_another_clock_says_nothing():
+    copy = (*GROWS[:3], SIZE - 1, SIZE - 1, SIZE - 1)
+    for clock, verdict in ((0.2, "fail"), (0.6, "pass"), (None, "pass")):  # the last reading is 0.5 s after the end
+        run = run_of(copy)
+        run.manifest = replace(run.manifest, clocks=(ClockReading("m2", "after", clock, 0.0),))
+        [found] = RECORDS.findings(run)
+        assert found.verdict == verdict
 
 
 def test_a_copy_that_is_begun_again_fails():

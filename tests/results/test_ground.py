@@ -10,6 +10,8 @@ from results.contract.schema import Sample, samples_table
 from results.criteria.catalogue.logs_clean import SLOW_EVENT
 from results.criteria.judgement import noisy
 from tests.results.judged import verdicts
+from tests.results.moves import simulate
+from tests.results.scenes import one_to_two, stuck
 from tests.results.synthetic import us
 
 RATES = ("steady-mean", "duration-model", "nic-conservation", "broker-rate-agrees")
@@ -45,6 +47,14 @@ def test_a_machine_whose_tasks_wait_is_named_and_one_whose_tasks_do_not_passes(m
     assert "no sample for" in found(silent)[name, "machine"].why
 
 
+def test_a_cpu_quota_that_is_used_up_leaves_rates_open_though_the_machine_is_idle(make_run):
+    assert with_samples(make_run(), "cpu.quota", lambda t: 0.6).judged().verdict == "pass"
+    judgement = with_samples(make_run(), "cpu.quota", lambda t: 0.97 if 20 < t < 40 else 0.3).judged()
+    (load,) = [each for each in judgement.criteria if each.name == "machine-load"]
+    assert load.why == "97.0 % of the CPU quota used over 11 s: the testbed ran in a limited container or service"
+    assert verdicts(judgement, *RATES) == {"inconclusive"}
+
+
 def test_a_move_shorter_than_a_quota_window_says_nothing_of_pressure(make_run):
     run = with_samples(make_run(log_bytes=60e6), "pressure.io", lambda t: 40 + t)
     assert found(run.judged()) == {}
@@ -64,6 +74,32 @@ def test_clocks_that_nobody_sets_pass(make_run):
     judgement = run.judged()
     assert judgement.verdict == "pass"
     assert found(judgement)["clock-steady", None].why == "2 clocks were read; none was set by more than 0.0 ms"
+
+
+def test_a_clock_that_is_set_makes_followers_lag_and_an_isr_shrink():
+    run = simulate(one_to_two(flapping=("b1", 20.0)))
+    assert verdicts(run.judged(), "no-isr-shrink") == {"fail"}
+    judgement = with_samples(run, "clock.offset", lambda t: 1.7e9 + 40.0 * (t >= 20), host="b1").judged()
+    assert verdicts(judgement, "no-isr-shrink") == {"inconclusive"}
+
+
+def test_a_stall_is_noticed_late_on_a_machine_that_is_robbed():
+    run = simulate(stuck(stuck=(17.0, 8.0)))
+    assert verdicts(run.judged(), "stall-detected") == {"fail"}
+    assert verdicts(with_samples(run, "cpu.steal", lambda t: 0.4).judged(), "stall-detected") == {"inconclusive"}
+    fine = with_samples(simulate(stuck()), "cpu.steal", lambda t: 0.4).judged()
+    assert verdicts(fine, "stall-detected") == {"pass"}
+
+
+def test_replicas_in_sync_take_little_when_little_is_written():
+    run = simulate(one_to_two(0.2e6, quotas=((0.0, 10e6), (15.0, 5e6), (45.0, 10e6))))
+    named = replace(run, manifest=replace(run.manifest, criteria=("in-sync-unbounded",)))
+    assert verdicts(named.judged(), "in-sync-unbounded") == {"fail"}
+    live = named.manifest.facts.live
+    slow = replace(live, processes=tuple(replace(each, held=False, why="too little CPU") for each in live.processes))
+    facts = replace(named.manifest.facts, live=slow)
+    judgement = replace(named, manifest=replace(named.manifest, facts=facts)).judged()
+    assert verdicts(judgement, "in-sync-unbounded") == {"inconclusive"}
 
 
 @pytest.mark.parametrize(

@@ -128,6 +128,28 @@ def test_the_steady_mean_is_two_sided(make_run, quota, verdict):
     assert verdicts(judgement, "steady-mean") == {verdict}
 
 
+SLOW = {"log_bytes": 15e6, "partitions": 20, "control_bytes": 1e6, "control_rate": 1e6}
+
+
+@pytest.mark.parametrize(
+    ("quota", "options", "verdict"),
+    [
+        (300e3, {}, "pass"),
+        (300e3, {"background_bytes_per_s": 12e3}, "pass"),  # 3.8 % of what is copied
+        (300e3, {"background_bytes_per_s": 60e3}, "fail"),
+        (300e3, {"nic_counter_factor": 2.0}, "fail"),
+        (300e3, {"nic_counter_factor": 0.96}, "fail"),
+        (10e3, {"log_bytes": 3.1e6, "control_bytes": 0.1e6}, "inconclusive"),
+        (10e3, {"log_bytes": 3.1e6, "control_bytes": 0.1e6, "nic_counter_factor": 9.0}, "fail"),
+    ],
+)
+def test_other_traffic_has_a_constant_rate_and_hides_no_doubling(make_run, quota, options, verdict):
+    found = named(make_run(quota=quota, **(SLOW | options)).judged(), "nic-conservation")
+    assert {each.verdict for each in found} == {verdict}
+    if verdict == "inconclusive":
+        assert "bytes that came twice would not be seen" in found[0].why
+
+
 def test_client_traffic_is_part_of_conservation(make_run):
     assert make_run(client_bytes_per_s=3e6).judged().verdict == "pass"
 

@@ -46,11 +46,24 @@ def test_a_late_step_fails_and_is_named():
             [*idle(), *(Sample(us(s), "machine", "pressure.io", 0.5 * s) for s in range(9))],
             "for 50.0 % of the time every task waited for a disk",
         ),
+        (
+            [*idle(), *(Sample(us(s), "machine", "cpu.steal", 0.06 * (s in (2, 3, 4))) for s in range(9))],
+            "more than 5.0 % of the CPU was stolen for 3.0 s",
+        ),
+        (
+            [*idle(), *(Sample(us(s), "machine", "clock.offset", 1.7e9 + 3.0 * (s > 3)) for s in range(9))],
+            "the clock was set by 3.00 s",
+        ),
     ],
 )
 def test_a_machine_that_may_have_slowed_it_down_leaves_it_open(samples, why):
     late = found([replace(TIMED, within_s=1.5)], samples)
     assert (late.verdict, late.why) == ("inconclusive", f"1-asked took 4.00 s of 1.5 s ({why})")
+
+
+def test_stolen_seconds_do_not_excuse_a_step_that_is_late_by_more():
+    stolen = [Sample(us(s), "machine", "cpu.steal", 0.06 * (s == 3)) for s in range(9)]
+    assert found([replace(TIMED, within_s=1.5)], [*idle(), *stolen]).verdict == "fail"
 
 
 def test_a_busy_machine_does_not_excuse_a_step_that_was_late_while_it_was_idle():

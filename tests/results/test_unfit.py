@@ -43,7 +43,7 @@ def spans(found):
 def test_it_is_unfit_in_each_second_in_which_others_than_brokers_kept_it_busy():
     found = unfit(machine())
     assert spans(found) == [(6.0, 7.0), (7.0, 8.0)]
-    assert found.spans[0].brokers == pytest.approx(0.45)
+    assert found.spans[0].kafka == pytest.approx(0.45)
     assert spans(unfit(machine(busy=0.85))) == []
     assert spans(unfit(machine(busy=0.3, steal=0.06, brokers=None))) == [(6.0, 7.0), (7.0, 8.0)]
 
@@ -55,11 +55,25 @@ def test_what_brokers_alone_keep_busy_is_no_excuse_nor_is_what_is_not_known():
     assert spans(unfit([each for each in machine() if each.host != "b2" or each.ts_us < us(2)])) == []
 
 
+def test_a_second_in_which_the_quota_is_used_up_is_unfit_as_well():
+    quota = [Sample(us(t), "machine", "cpu.quota", 0.95 if t in (7, 8) else 0.4) for t in range(-2, 30)]
+    found = unfit([*machine(busy=0.4), *quota])
+    assert spans(found) == [(6.0, 7.0), (7.0, 8.0)]
+    assert found.spans[0].busy == 0.95
+
+
+def test_what_a_controller_of_its_own_uses_is_kafkas_as_well():
+    busy = machine(busy=0.99, brokers=1.6)  # 80 % of two cores
+    controller = machine(brokers=0.2, hosts=("c1",))  # and another 10 %
+    assert spans(unfit(busy)) == [(6.0, 7.0), (7.0, 8.0)]
+    assert spans(unfit([*busy, *(each for each in controller if each.host == "c1")])) == []
+
+
 def test_a_broker_that_does_not_run_uses_nothing_and_one_that_starts_uses_all_that_it_has_used():
     there = [each for each in machine() if each.metric != "jvm.cpu.seconds" or each.host != "b2"]
     down = [Sample(us(t), "b2", "jvm.cpu.seconds", 99.0) for t in (-2, -1)]
     (first, _second) = unfit([*there, *down]).spans
-    assert first.brokers == pytest.approx(0.9 / 2 / CORES)
+    assert first.kafka == pytest.approx(0.9 / 2 / CORES)
     back = [Sample(us(t), "b2", "jvm.cpu.seconds", used) for t, used in ((6, 0.1), (7, 1.7), (8, 3.4))]
     assert spans(unfit([*there, *down, *back])) == []  # 1.6 and 0.45 CPUs of two
 
@@ -97,7 +111,7 @@ def test_clients_that_waited_in_unfit_seconds_alone_are_not_judged_and_the_run_i
     judgement, found, load = protected((8, 1, (1200, 0.02)), LOADED)
     assert (found.verdict, load.verdict) == ("inconclusive", "inconclusive")
     assert found.why.startswith(
-        "not judged: machine-load (machine): the machine was 93.0 % busy (45.0 % by brokers) in the worst of 2.0 s, "
+        "not judged: machine-load (machine): the machine was 93.0 % busy (45.0 % by Kafka) in the worst of 2.0 s, "
         "the first at +8.0 s; without this time: p99 (longest)"
     )
     assert "copying held an acknowledgement back" in found.why

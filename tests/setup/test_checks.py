@@ -11,6 +11,7 @@ import pytest
 
 from testbed.network import apply, kernel, namespaces
 from testbed.network.kernel import effective_capabilities
+from testbed.provision.cgroups import CpuQuota
 from testbed.setup.check import CheckFinding
 from testbed.setup.checks import engine, machine, packages, software
 from testbed.software import distribution
@@ -138,6 +139,19 @@ def test_too_little_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     meminfo.write_text("MemTotal:  8000000 kB\nMemAvailable:  2097152 kB\n")
     monkeypatch.setattr(machine, "MEMINFO", meminfo)
     assert told(machine.MemorySize().probe()).startswith("2.0 GiB available, 4 GiB needed")
+
+
+def test_a_cpu_quota_above_the_testbed_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "cpu_count", lambda: 8)
+    monkeypatch.setattr(machine, "own_cpu_quota", lambda: None)
+    assert machine.Cpus().probe().what == "8 cores"
+    quota = CpuQuota(1.5, Path("/sys/fs/cgroup/lab.slice"), Path("/sys/fs/cgroup/lab.slice/cpu.stat"))
+    monkeypatch.setattr(machine, "own_cpu_quota", lambda: quota)
+    found = machine.Cpus().probe()
+    assert (found.ok, found.required) == (False, False)
+    assert found.what.startswith("8 cores, of which /sys/fs/cgroup/lab.slice allows 1.5 CPUs")
+    monkeypatch.setattr(os, "cpu_count", lambda: 1)
+    assert machine.Cpus().probe().what == "1 cores"
 
 
 def test_too_little_disk_names_the_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -214,14 +214,33 @@ def test_each_record_has_one_of_its_producers_keys():
     assert "2 of producer-1 corrupt (another key), first at [4:" in account_of(found, envelope=keyed).complaints[0]
 
 
-def test_times_that_the_broker_gave_say_nothing_unless_they_are_among_others():
-    found = sealed(range(20))
+def ledger_of(found, **rules):
+    ledger = Ledger([written(settled=20, envelope=Envelope())], **rules)
+    ledger.add("t", 0, found)
+    return ledger.result()
+
+
+def test_times_that_the_broker_gave_say_nothing_in_a_topic_where_it_sets_them():
+    found, asked = sealed(range(20)), []
     found.times_ms = [BROKER_TIME] * 20
-    assert account_of(found).corrupt == 0
+    assert ledger_of(found, broker_times=lambda topic: not asked.append(topic)).corrupt == 0
+    assert asked == ["t"]
+    found.times_ms[3] = 7
+    told = "first at [3: at offset 3, 7 ms, not 1700000000126]"
+    assert ledger_of(found, broker_times=lambda _topic: True).complaints == (
+        f"t-0: 1 of producer-1 corrupt (another timestamp), {told}",
+    )
+
+
+@pytest.mark.parametrize("stamped", [1, 20], ids=["one record", "every record"])
+def test_a_record_that_the_broker_stamped_is_named_where_producers_set_the_times(stamped):
     found = sealed(range(20))
-    found.times_ms[3] = BROKER_TIME
-    told = "first at [3: at offset 3, the broker's time, not 1700000000126]"
-    assert account_of(found).complaints == (f"t-0: 1 of producer-1 corrupt (another timestamp), {told}",)
+    found.times_ms[:stamped] = [BROKER_TIME] * stamped
+    audit = ledger_of(found)
+    assert audit.corrupt == stamped
+    assert audit.complaints[0].startswith(
+        f"t-0: {stamped} of producer-1 corrupt (another timestamp), first at [0: at offset 0, the broker's time, not 17"
+    )
 
 
 def test_a_value_without_a_time_has_any():

@@ -1,5 +1,7 @@
 """Reading back: by several consumers, until nothing is left; and when it is given up."""
 
+from concurrent.futures import Future
+from types import SimpleNamespace
 from typing import ClassVar
 
 import pytest
@@ -131,13 +133,28 @@ def test_an_error_that_stays_is_told_with_its_partition(consumers):
         preload.audit(["b1:9092"], [FILL])
 
 
-def test_a_timestamp_of_the_producer_is_held_against_its_value_and_one_of_the_broker_is_not(consumers, monkeypatch):
+@pytest.mark.parametrize(("declared", "corrupt"), [("LogAppendTime", 10), ("CreateTime", 20)])
+def test_the_topics_configuration_says_whose_timestamps_its_records_have(consumers, monkeypatch, declared, corrupt):
+    asked = []
+
+    class FakeAdmin:
+        def __init__(self, settings):
+            assert settings == {"bootstrap.servers": "b1:9092"}
+
+        def describe_configs(self, resources, request_timeout):
+            asked.extend(resource.name for resource in resources)
+            answer = Future()
+            answer.set_result({"message.timestamp.type": SimpleNamespace(value=declared)})
+            return dict.fromkeys(resources, answer)
+
     kinds = {0: TIMESTAMP_LOG_APPEND_TIME, 1: TIMESTAMP_CREATE_TIME}
+    monkeypatch.setattr(preload, "AdminClient", FakeAdmin)
     monkeypatch.setattr(Message, "timestamp", lambda self: (kinds.get(self._partition, 0), 5))
     found = preload.audit(["b1:9092"], [Fill("t", range(2), 10, RECIPE)])
-    assert (found.lost, found.corrupt) == (0, 10)
-    assert found.complaints[0].startswith(
-        "t-1: 10 of preload corrupt (another timestamp), first at [0: at offset 0, 5 ms"
+    assert (found.lost, found.corrupt, asked) == (0, corrupt, ["t"])
+    assert any(
+        line.startswith("t-1: 10 of preload corrupt (another timestamp), first at [0: at offset 0, 5 ms")
+        for line in found.complaints
     )
 
 

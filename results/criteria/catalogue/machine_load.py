@@ -17,6 +17,9 @@ def machine_idle(load: MachineLoad, window_s: float) -> Finding:
         why = "the machine's load was not sampled"
     elif busy > BUSY_HIGHEST:
         why = f"{percent(busy)} busy over {window}: the machine may have slowed the brokers down"
+    elif load.limit_window_max is not None and load.limit_window_max > BUSY_HIGHEST:
+        limit = percent(load.limit_window_max)
+        why = f"{limit} of the CPU quota used over {window}: the testbed ran in a limited container or service"
     elif steal > STEAL_HIGHEST:
         why = f"{percent(steal)} of the CPU was stolen over {window}: other machines disturbed this one"
     elif load.longest_gap_s > GAP_S:
@@ -32,7 +35,7 @@ def machine_idle(load: MachineLoad, window_s: float) -> Finding:
         observed=busy,
         unit="fraction",
         host="machine",
-        series=("cpu.busy", "cpu.steal"),
+        series=("cpu.busy", "cpu.steal") if load.limit_window_max is None else ("cpu.busy", "cpu.quota", "cpu.steal"),
     )
 
 

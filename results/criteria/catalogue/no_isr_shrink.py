@@ -2,7 +2,7 @@
 
 from results.contract.move import RECORDED, Move
 from results.contract.verdict import Finding, Verdict
-from results.criteria.criterion import FACTS, NETWORK_CHANGED, Criterion
+from results.criteria.criterion import CLOCK_STEADY, FACTS, NETWORK_CHANGED, Criterion
 from results.criteria.findings import finding
 from results.criteria.measures import IsrMeasures, MoveMeasures
 from results.criteria.quantities import GAP_S, at
@@ -68,6 +68,7 @@ CRITERION: Criterion[MoveMeasures] = Criterion(
     section=FACTS,
     judge=lambda run, measures: [judge_isr(measures, run.move)],
     rests_on_preconditions=True,
-    excused_by=(NETWORK_CHANGED,),
+    # A leader counts how long a follower lags (`replica.lag.time.max.ms`) by its wall clock.
+    excused_by=(NETWORK_CHANGED, CLOCK_STEADY),
     catches="A move that starves replicas in sync.",
 )

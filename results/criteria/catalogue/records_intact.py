@@ -13,6 +13,7 @@ from results.contract.manifest import Records
 from results.contract.verdict import Finding, Verdict
 from results.criteria.criterion import FACTS, Criterion, has_any_move
 from results.criteria.findings import finding
+from results.criteria.quantities import US
 from results.criteria.run_view import RunView
 
 SHOWN = 3
@@ -40,6 +41,11 @@ def _unlike(run: RunView) -> Iterator[str]:
     changing = run.loaded or run.manifest.parameters.get("storage") == "tiered"
     if move is None or done is None or changing or series.event_us("broker.leaving") is not None:
         return
+    # The runner's clock says when the move was done, and a host's clock when its logs were read.
+    apart_s = [clock.most_s for clock in run.manifest.clocks]
+    if None in apart_s:
+        return
+    read_us = done + round(max((each for each in apart_s if each is not None), default=0.0) * US)
     for flow in move.flows:
         if flow.kind != "throttled":
             continue
@@ -48,7 +54,7 @@ def _unlike(run: RunView) -> Iterator[str]:
             series.logs_of(flow.follower),
             series.looked(flow.follower),
         )
-        if not len(looks) or looks[-1] < done:
+        if not len(looks) or looks[-1] < read_us:
             continue
         for place in ((flow.topic, partition) for partition in flow.partitions):
             if place not in originals or place not in copies:

@@ -11,11 +11,13 @@ import numpy as np
 
 from results.contract.steps import StepRecord
 from results.contract.verdict import Finding, Power, Verdict
+from results.criteria.catalogue.clock_steady import JUMP_S
+from results.criteria.catalogue.clock_steady import METRIC as CLOCK
 from results.criteria.criterion import FACTS, Criterion, has_steps
 from results.criteria.findings import finding
 from results.criteria.quantities import US, percent
 from results.criteria.run_view import RunView
-from results.criteria.series import RunSeries
+from results.criteria.series import RunSeries, Series
 from results.criteria.standstill import MACHINE, MOST
 from results.criteria.unfit import BUSY_HIGHEST, STEAL_HIGHEST
 
@@ -52,24 +54,39 @@ def _timed(series: RunSeries, steps: tuple[StepRecord, ...]) -> Iterator[TimedSt
     for number, step in enumerate(steps, 1):
         if step.within_s is not None and step.from_us is not None and step.to_us is not None:
             took_s = (step.to_us - step.from_us) / US
-            machine = _slow(series, step.from_us, step.to_us) if took_s > step.within_s else ""
+            late_s = took_s - step.within_s
+            machine = _slow(series, step.from_us, step.to_us, late_s) if late_s > 0 else ""
             yield TimedStep(f"{number}-{step.name}", took_s, step.within_s, machine)
 
 
-def _slow(series: RunSeries, from_us: int, to_us: int) -> str:
-    """Return what is said of a machine that may have slowed a step down; empty where it was idle enough."""
+def _slow(series: RunSeries, from_us: int, to_us: int, late_s: float) -> str:
+    """Return what is said of a machine by which a step may be so late; empty where it was idle enough.
+
+    A mean hides seconds of a long step in which the CPU was stolen: they are summed, and held against what the step is
+    late by. Busy seconds are not, since brokers may be what keeps the CPU busy. The clock may have been set meanwhile.
+    """
     until = to_us + round(LOAD_EVERY_S * US)
+    clock = series.gauge(CLOCK, MACHINE).between(from_us - round(LOAD_EVERY_S * US), until)
+    if len(clock) > 1 and (set_s := float(np.ptp(clock.value))) > JUMP_S:
+        return f"the clock was set by {set_s:.2f} s"
     for metric, most, words in (("cpu.busy", BUSY_HIGHEST, "busy"), ("cpu.steal", STEAL_HIGHEST, "stolen")):
         share = series.gauge(metric, MACHINE).between(from_us, until)
         if metric == "cpu.busy" and not len(share):
             return "the machine's load was not sampled"
         if len(share) and (mean := float(np.mean(share.value))) > most:
             return f"the CPU was {percent(mean)} {words}"
+        if metric == "cpu.steal" and (seconds := _over(share, most)) >= late_s:
+            return f"more than {percent(most)} of the CPU was {words} for {seconds:.1f} s"
     for metric, words in (("pressure.memory", "memory"), ("pressure.io", "a disk")):
         waited = series.gauge(metric, MACHINE).between(from_us, until)
         if len(waited) > 1 and (stood := float(waited.value[-1] - waited.value[0]) / waited.seconds) > MOST:
             return f"for {percent(stood)} of the time every task waited for {words}"
     return ""
+
+
+def _over(share: Series, most: float) -> float:
+    """Return the seconds in which a share of the CPU was larger; each reading is of the time since the one before."""
+    return float(np.sum(np.diff(share.t)[share.value[1:] > most])) / US if len(share) > 1 else 0.0
 
 
 def _judge(_run: RunView, steps: tuple[TimedStep, ...]) -> list[Finding]:

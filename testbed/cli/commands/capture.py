@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from results.contract.untrusted import visible
-from testbed.cli.options import add_command_config, add_repeatable, parsed
+from testbed.cli.options import add_command_config, add_earlier, add_repeatable, parsed
 from testbed.cli.output import require_writable
 from testbed.errors import UsageError
 from testbed.units import parse_bit_rate, parse_duration, parse_size
@@ -38,7 +38,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--plan", metavar="FILE", type=Path, help="a plan, as for kafka-reassign-partitions, instead of what runs"
     )
-    parser.add_argument("--measure", metavar="TIME", help=f"how long to measure rates (default: {MEASURED})")
+    parser.add_argument("--measure-for", metavar="TIME", help=f"how long to measure rates (default: {MEASURED})")
+    add_earlier(parser, "--measure", "measure_for")
     parser.add_argument("--nic", metavar="RATE", default="400mbit", help="rate of each host's NIC (default: 400mbit)")
     parser.add_argument("--scale-down", metavar="N,SIZE", help="most brokers and bytes, such as 3,1GB")
     parser.add_argument(
@@ -76,10 +77,10 @@ def run(args: argparse.Namespace) -> int:
     if folder.exists():
         raise UsageError(f"{folder} exists: give another folder with --out")
     require_writable(folder / INCIDENT)
-    measure_s = parsed("--measure", args.measure or MEASURED, parse_duration)
+    measure_s = parsed("--measure-for", args.measure_for or MEASURED, parse_duration)
     nic_bps = parsed("--nic", args.nic, parse_bit_rate)
     if not measure_s:
-        raise UsageError("--measure 0s: nothing grows in no time; allowed: more, such as 10s")
+        raise UsageError("--measure-for 0s: nothing grows in no time; allowed: more, such as 10s")
     if args.rates != 1 and not args.scale_down:
         raise UsageError("--rates is for a smaller cluster; give --scale-down, too")
     smaller = None if args.scale_down is None else parsed("--scale-down", args.scale_down, _brokers_and_bytes)
@@ -111,7 +112,7 @@ def _check_source(args: argparse.Namespace) -> None:
             "give either --bootstrap, for a cluster that this machine reaches, or --from, for files of one that it "
             "does not reach"
         )
-    for option, value in (("--measure", args.measure), ("--command-config", args.command_config)):
+    for option, value in (("--measure-for", args.measure_for), ("--command-config", args.command_config)):
         if args.files and value is not None:
             raise UsageError(f"{option} is for a cluster that answers; with --from, leave it out")
 

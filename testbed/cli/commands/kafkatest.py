@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from results.render import document, table
-from testbed.cli.options import add_repeatable
+from testbed.cli.options import add_earlier, add_repeatable
 from testbed.cli.output import require_writable, timed_progress
 
 if TYPE_CHECKING:
@@ -24,7 +24,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
         metavar="VERSION",
         help="the build under test: a release, a tarball or a build's path (default: the checkout's)",
     )
-    parser.add_argument("--hosts", metavar="N", type=int, help="number of hosts (default: as many as a test needs)")
+    parser.add_argument(
+        "--host-count", metavar="N", type=int, help="number of hosts (default: as many as a test needs)"
+    )
+    add_earlier(parser, "--hosts", "host_count", int)
     parser.add_argument(
         "--nic", metavar="RATE", default="1gbit", help="rate of each host's NIC in both directions (default: 1gbit)"
     )
@@ -70,7 +73,7 @@ def run(args: argparse.Namespace) -> int:
         args.checkout,
         args.tests,
         args.kafka,
-        args.hosts,
+        args.host_count,
         args.nic,
         args.out,
         args.store,

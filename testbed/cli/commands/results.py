@@ -4,7 +4,7 @@ import argparse
 from pathlib import Path
 
 from testbed.cli.command import Parser
-from testbed.cli.options import add_formats, add_repeatable, parsed
+from testbed.cli.options import add_earlier, add_formats, add_repeatable, parsed
 from testbed.cli.run_selection import add_choice, chosen_by, parse_age
 from testbed.errors import TestbedError
 from testbed.units import parse_size
@@ -23,7 +23,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "export", help="write an archive of the named or selected runs; exit code 1 when one is left out"
     )
     export.add_argument("run", nargs="*", metavar="RUN", help="the id of a run")
-    export.add_argument("--to", metavar="FILE", type=Path, required=True, help="the archive to write, a tar file")
+    out = export.add_mutually_exclusive_group(required=True)
+    out.add_argument("--out", metavar="FILE", type=Path, help="the archive to write, a tar file")
+    add_earlier(out, "--to", "out", Path)
     for action in (listing, export):
         add_choice(action)
     importing = actions.add_parser(
@@ -161,7 +163,7 @@ def _run_on_store(args: argparse.Namespace) -> int:
         case "verify":
             return runs.verify(store, args.run, aside=args.quarantine)
         case "export":
-            return store_maintenance.export(store, args.to, args.run, chosen_by(args))
+            return store_maintenance.export(store, args.out, args.run, chosen_by(args))
         case "import":
             return store_maintenance.import_(store, args.archive)
         case "compact":

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from results.render import document
 from testbed.cli.command import Parser
-from testbed.cli.options import add_cluster, admin_of, parsed
+from testbed.cli.options import add_cluster, add_earlier, admin_of, parsed
 from testbed.errors import UsageError
 from testbed.units import parse_bit_rate, parse_byte_rate, parse_duration, parse_share
 
@@ -37,8 +37,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     goal.add_argument("--rate", metavar="RATE", help="the throttle, such as 10MB/s: how long does the move take?")
     estimate.add_argument("--nic", metavar="RATE", help="rate of each broker's NIC, such as 1gbit")
     estimate.add_argument(
-        "--measure", metavar="TIME", default="10s", help="how long to measure what producers write (default: 10s)"
+        "--measure-for", metavar="TIME", default="10s", help="how long to measure what producers write (default: 10s)"
     )
+    add_earlier(estimate, "--measure", "measure_for")
     watch = actions.add_parser(
         "watch", help="follow the running reassignments to their end; exit code 1 when the throttle is too low"
     )
@@ -71,7 +72,7 @@ def _estimate(args: argparse.Namespace) -> int:
     from testbed.reassignment.plan_file import load_plan
 
     nic_bps = None if args.nic is None else int(_positive("--nic", args.nic, parse_bit_rate))
-    measure_s = _positive("--measure", args.measure, parse_duration)
+    measure_s = _positive("--measure-for", args.measure_for, parse_duration)
     goal = _goal(args, nic_bps)
     plan = load_plan(args.plan)
     with admin_of(args) as admin:

@@ -6,8 +6,9 @@ from typing import ClassVar
 from testbed.errors import UsageError
 from testbed.faults.fault import parameter
 from testbed.faults.network import EVERY_NIC, NetworkFault, with_nics
-from testbed.faults.parameters import Direction, direction, known_nic, name, share_or_none
-from testbed.provision.machine import no_netem
+from testbed.faults.parameters import Direction, direction, is_here, known_nic, name, share_or_none
+from testbed.provision.machine import no_netem, no_netem_on
+from testbed.provision.testbed import Testbed
 from testbed.topology.links import Impairment, Nic
 from testbed.topology.model import Topology
 from testbed.units import format_share
@@ -39,6 +40,14 @@ class NicImpair(NetworkFault):
     def lacking(cls) -> str:
         """See `Fault.lacking`."""
         return no_netem()
+
+    def lacking_in(self, testbed: Testbed) -> str:
+        """See `Fault.lacking_in`: asks the kernel that has the host's NIC."""
+        topology = testbed.topology
+        if is_here(topology, self.host):
+            return self.lacking()
+        machine = self.host if topology.exists else topology.remote_machine_of(topology.host(self.host))
+        return no_netem_on(testbed.machine_shells[machine])
 
     def check(self, topology: Topology) -> None:
         """See `Fault.check`."""

@@ -7,6 +7,7 @@ from testbed.setup.checks.engine import ContainerEngine
 from testbed.setup.checks.machine import (
     Addresses,
     ControlGroups,
+    Cpus,
     DiskSpace,
     KernelDelay,
     KernelFeatures,
@@ -26,6 +27,7 @@ def all_checks(names: Iterable[str] = ()) -> tuple[Check, ...]:
     return (
         Platform(),
         Permissions(),
+        Cpus(),
         MemorySize(),
         DiskSpace(),
         PythonPackages(),

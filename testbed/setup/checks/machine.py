@@ -15,6 +15,7 @@ from pathlib import Path
 from testbed.network.addresses import RANGE
 from testbed.network.kernel import UNTRIED, lacking_capabilities, try_kind
 from testbed.paths import cache_dir
+from testbed.provision.cgroups import own_cpu_quota
 from testbed.setup.check import Check, CheckFinding
 from testbed.software.distribution import by_sudo, sudo_works, this_distribution, which
 from testbed.software.engine import EngineError, EngineSocket, Trouble
@@ -130,6 +131,24 @@ GIB = 1024**3
 MEMORY_BYTES = 4 * GIB
 DISK_BYTES = 5 * GIB
 MEMINFO = Path("/proc/meminfo")
+
+
+class Cpus(Check):
+    """CPUs for brokers and load: those of the machine, or fewer where a control group limits this process."""
+
+    name = "cpus"
+    needs = ("platform",)
+
+    def probe(self) -> CheckFinding:
+        """Return the number of cores, and the smallest CPU quota of this process and of what it runs in."""
+        cores, quota = os.cpu_count() or 1, own_cpu_quota()
+        if quota is None or quota.cpus >= cores:
+            return self.good(f"{cores} cores")
+        return self.bad(
+            f"{cores} cores, of which {quota.group} allows {quota.cpus:g} CPUs: whatever runs there may have to wait",
+            "run the testbed outside of the limited container or service, or raise its CPU quota",
+            required=False,
+        )
 
 
 class MemorySize(Check):

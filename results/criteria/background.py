@@ -1,0 +1,22 @@
+"""What crosses a broker's NIC besides copies and clients' records: the requests of brokers and of the testbed.
+
+Its rate does not depend on the throttle. So it is a small part of a fast move, and much of a slow one. No time of a run
+has it alone: before the move the testbed polls less, and a preload is still replicated. `docs/criteria.md` derives the
+bound, under *Background traffic*.
+"""
+
+from results.contract.move import Move
+
+REQUESTS_BYTES_PER_S = 15e3
+"""Requests whose size does not depend on partitions: polls of configurations, of metadata and of reassignments."""
+BROKER_BYTES_PER_S = 1e3
+"""Of each other broker: heartbeats, fetches of the metadata log, and fetches that bring no record."""
+PARTITION_BYTES_PER_S = 300.0
+"""Of each partition: its entries in lists of throttled replicas, in metadata, and in lists of reassignments."""
+
+
+def background_bytes(move: Move, seconds: float) -> float:
+    """Return the most bytes that cross the NIC of one broker in one direction meanwhile, besides copies and clients."""
+    partitions = {(flow.topic, partition) for flow in move.flows for partition in flow.partitions}
+    others = len(move.brokers) - 1
+    return seconds * (REQUESTS_BYTES_PER_S + BROKER_BYTES_PER_S * others + PARTITION_BYTES_PER_S * len(partitions))
