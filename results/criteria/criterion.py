@@ -85,8 +85,11 @@ CLOCKS_AGREE = "clocks-agree"
 """The precondition that does not hold when the clocks of the machines of a run differ."""
 LOAD_SUSTAINED = "load-rate-sustained"
 """The precondition that does not hold when a process of the load was slower than declared."""
-SLOW_LOAD = (NETWORK_CHANGED, NETWORK_MEASURED, LOAD_SUSTAINED, "machine-load", "memory-pressure", "disk-pressure")
-"""The preconditions without which clients may write less than declared, whatever brokers do."""
+SLOW_LOAD = (NETWORK_CHANGED, NETWORK_MEASURED, "machine-load", "memory-pressure", "disk-pressure")
+"""The preconditions without which clients may write less than declared, whatever brokers do.
+
+`load-rate-sustained` is none of them: a broker that holds its replicas back fills the buffers of its clients.
+"""
 UNCERTAIN_BYTES = frozenset({CLOCK_STEADY, CLOCKS_AGREE, LOAD_SUSTAINED})
 """The preconditions without which too many bytes in a time prove nothing: a broker keeps its quota by its wall clock,
 and does not hold back what producers write in bursts to replicas that have caught up."""
