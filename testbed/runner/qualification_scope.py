@@ -4,6 +4,8 @@ from dataclasses import dataclass
 
 SUITES = ("kip73", "kip435", "kip455", "s3", "incidents")
 """The suites whose cases are run unless the user names others."""
+PAIRS = 10
+"""Runs of each version in a comparison, unless the user names a number."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -11,12 +13,12 @@ class QualificationScope:
     """The scenarios of a qualification.
 
     `only` and `paired` name cases as `SUITE/CASE`; `only` may also name upgrades and downgrades, as the report does.
-    `paired` None means the default cases.
+    `paired` None means the default cases. `pairs` None means `PAIRS`, or more if so many comparisons need more.
     """
 
     profile: str = "ci"
     suites: tuple[str, ...] = SUITES
     only: tuple[str, ...] = ()
     paired: tuple[str, ...] | None = None
-    pairs: int = 10
+    pairs: int | None = None
     upgrades: bool = True

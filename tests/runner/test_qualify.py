@@ -5,6 +5,7 @@ import itertools
 import json
 import shlex
 import xml.etree.ElementTree as ET
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -158,6 +159,17 @@ def test_pairs_end_when_it_is_known_well_enough_and_not_with_all(doors):
     assert len(doors.executors[0].made) == 16
     assert main([*PAIRED[:-1], "12", "--all"]) == 0
     assert len(doors.executors[1].made) == 24
+
+
+@pytest.mark.parametrize(("baselines", "pairs"), [(1, 10), (2, 10), (3, 11), (4, 11)])
+def test_more_baselines_have_as_many_pairs_as_can_tell(baselines, pairs):
+    against = [OLD, "4.1.1", "3.9.2", "4.3.0"][:baselines]
+    scope = QualificationScope(suites=("kip73",), upgrades=False)
+    asked = qualified.new_qualification(NEW, against, scope, 1)
+    assert [group.repeats for group in asked.groups if group.pairs] == [pairs] * 3
+    if pairs > 10:
+        with pytest.raises(UsageError, match=f"at least {pairs} pairs"):
+            qualified.new_qualification(NEW, against, replace(scope, pairs=10), 1)
 
 
 def test_a_criterion_that_breaks_in_pairs_is_a_regression(doors, capsys):

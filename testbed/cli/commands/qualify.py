@@ -46,7 +46,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="compare performance in this scenario (default: three of kip73); repeatable",
     )
     pairs.add_argument("--no-pairs", action="store_true", help="compare no performance")
-    parser.add_argument("--pairs", type=int, metavar="N", help="runs of each version in a comparison (default: 10)")
+    parser.add_argument(
+        "--pairs",
+        type=int,
+        metavar="N",
+        help="runs of each version in a comparison (default: 10, or as many as so many comparisons need)",
+    )
     parser.add_argument("--no-upgrade", action="store_true", help="play no rolling upgrade or downgrade")
     add_comparison(parser, "qualification", "6h")
     parser.add_argument(
@@ -86,7 +91,7 @@ def _campaign(args: argparse.Namespace) -> "Campaign":
         tuple(dict.fromkeys(args.suite)) or SUITES,
         tuple(args.scenario),
         paired,
-        or_else(args.pairs, 10),
+        args.pairs,
         not args.no_upgrade,
     )
     return new_qualification(
