@@ -442,6 +442,23 @@ class MachineLoad:
 
 
 @dataclass(frozen=True, slots=True)
+class Costs:
+    """What all brokers spent on a move, from its start until it was done; None is not known of one of them.
+
+    `grown_bytes` is what their logs grew by: what moved, and what clients wrote. `cpu_s` is the CPU time of their JVMs.
+    `written_bytes` went to devices. `follower_fetches` includes those of the metadata log.
+    `metadata_records` includes those that the controller appends when nothing happens: one each half second.
+    """
+
+    grown_bytes: float
+    cpu_s: float | None
+    written_bytes: float | None
+    follower_fetches: float | None
+    metadata_requests_per_s: float | None
+    metadata_records: float | None
+
+
+@dataclass(frozen=True, slots=True)
 class MoveMeasures:
     """Everything measured of one move. `started_us` is None when no `move.started` was recorded.
 
@@ -449,7 +466,7 @@ class MoveMeasures:
     either that or until no partition was being reassigned, whichever came first. `watched_s` is until the last sample.
     `kip73_ratio` is `throttled_s` over KIP-73's estimate `kip73_s`. `rates` are those of the whole move. `left` and
     `back` are the hosts whose brokers were restarted and came back meanwhile. `rests` are those of a move
-    whose list was polled.
+    whose list was polled. `costs` are those of a move that was done and whose logs are on disks.
     """
 
     started_us: int | None = None
@@ -475,6 +492,7 @@ class MoveMeasures:
     rests: Rests | None = None
     steps: StepMeasures | None = None
     relocation: RelocationMeasures | None = None
+    costs: Costs | None = None
 
     def seen_by(self, kind: ClientKind, part: Part) -> ClientView | None:
         """Return what clients of a kind saw in one part of the run; None without such clients."""

@@ -7,6 +7,7 @@ from results.contract.move import FlowKind, Move, flows_through
 from results.contract.verdict import DIRECTIONS, Direction
 from results.criteria.background import background_bytes
 from results.criteria.cluster_measures import machine_load, measure_burden, measure_isr, measure_rests, measure_stall
+from results.criteria.cost_measures import measure_costs
 from results.criteria.measures import (
     Conservation,
     ControlTransfer,
@@ -82,7 +83,13 @@ class _MoveMeasurer:
             left=self._hosts_of("broker.leaving", started),
             back=self._hosts_of("broker.back", started),
             rests=measure_rests(self.run, started, self._watched_until()),
+            costs=measure_costs(self.run, move.brokers, started, self.done) if self._on_disks else None,
         )
+
+    @property
+    def _on_disks(self) -> bool:
+        """Return whether what moves lies on disks: a tiered log grows by little of it."""
+        return self.manifest.parameters.get("storage", "disk") == "disk"
 
     def _hosts_of(self, kind: str, started: int) -> tuple[str, ...]:
         until = self._watched_until()

@@ -13,6 +13,7 @@ from results.contract.network import payload_rates
 from results.contract.relocation import Relocation, Sent, formula_seconds
 from results.contract.verdict import DIRECTIONS, Direction
 from results.criteria.cluster_measures import machine_load, most_in_flight, nic_uses
+from results.criteria.cost_measures import measure_costs
 from results.criteria.measures import (
     P99_BACK,
     P99_CHANCE,
@@ -57,6 +58,7 @@ def measure_relocation(manifest: Manifest, run: RunSeries, unfit: UnfitTime = AL
         clients=measure_clients(run, started, done),
         burden=Burden(most_in_flight(run, started, until), uses, None, None),
         relocation=_relocated(run, manifest, asked, calm, started, until, unfit),
+        costs=measure_costs(run, asked.brokers, started, done) if asked.storage == "disk" else None,
     )
 
 

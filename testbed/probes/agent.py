@@ -39,8 +39,15 @@ METRICS = {
     REPLICAS + "ReassigningPartitions": ("Value", "broker.reassigning"),
     "kafka.server:type=LeaderReplication": ("byte-rate", "broker.leader_replication.byte_rate"),
     "kafka.server:type=FollowerReplication": ("byte-rate", "broker.follower_replication.byte_rate"),
+    "kafka.server:type=broker-metadata-metrics": ("last-applied-record-offset", "broker.metadata_offset"),
 }
 REQUEST = "kafka.network:type=RequestMetrics,name=TotalTimeMs,request="
+REQUESTS = ("Produce", "FetchFollower", "FetchConsumer", "Metadata", "ListOffsets", "OffsetForLeaderEpoch")
+"""The requests that are counted. Brokers of Kafka 3.9 to 4.3 have an MBean for each, from their start on.
+
+Controllers alone answer AlterPartition: a host without one would answer each look with an error and its stack trace.
+The records that it leads to are in `broker.metadata_offset`.
+"""
 LATENCIES = {
     REQUEST + "Produce": ("99thPercentile", "broker.produce.p99_ms"),
     REQUEST + "FetchConsumer": ("99thPercentile", "broker.fetch.p99_ms"),
@@ -112,10 +119,13 @@ def counters(device: str) -> list[int]:
     return values
 
 
-def device_reads() -> int | None:
-    """Return bytes that this host's Java processes read from a device, not from the page cache; None without any."""
+def device_bytes(proc: str = "/proc") -> tuple[int, int] | None:
+    """Return bytes that this host's Java processes read from devices and wrote to them; None without such a process.
+
+    What comes from the page cache is not read. The kernel counts a page as written when a process makes it dirty.
+    """
     found = None
-    for entry in os.scandir("/proc"):
+    for entry in os.scandir(proc):
         if not entry.name.isdigit():
             continue
         try:
@@ -126,14 +136,23 @@ def device_reads() -> int | None:
                 fields = dict(line.split(": ") for line in file.read().splitlines())
         except (OSError, ValueError):
             continue  # it has ended meanwhile, or the kernel gives no number
-        found = (found or 0) + int(fields["read_bytes"])
+        read, written = found or (0, 0)
+        found = read + int(fields["read_bytes"]), written + int(fields["write_bytes"])
     return found
+
+
+def asked(latency: bool = False) -> list[tuple[str, str, str, str | None]]:
+    """Return the MBean, attribute, metric and label of each value that a sample has of a broker."""
+    found: list[tuple[str, str, str, str | None]] = []
+    for table in (METRICS, LATENCIES) if latency else (METRICS,):
+        found += [(name, attribute, metric, None) for name, (attribute, metric) in table.items()]
+    return found + [(REQUEST + name, "Count", "broker.requests", name) for name in REQUESTS]
 
 
 def metrics(port: int, latency: bool = False) -> list[Value]:
     """Return the broker's metrics in one bulk request; an empty list while the broker does not answer."""
-    wanted = {**METRICS, **LATENCIES} if latency else METRICS
-    requests = [{"type": "read", "mbean": name, "attribute": attribute} for name, (attribute, _) in wanted.items()]
+    wanted = asked(latency)
+    requests = [{"type": "read", "mbean": name, "attribute": attribute} for name, attribute, _, _ in wanted]
     call = urllib.request.Request(
         "http://127.0.0.1:%d/jolokia/" % port, json.dumps(requests).encode(), {"Content-Type": "application/json"}
     )
@@ -143,14 +162,14 @@ def metrics(port: int, latency: bool = False) -> list[Value]:
     except (urllib.error.URLError, TimeoutError, ConnectionError, ValueError):
         return []
     found: list[Value] = []
-    for (attribute, metric), reply in zip(wanted.values(), answers):
+    for (_, attribute, metric, label), reply in zip(wanted, answers):
         if reply.get("status") != 200:
             # A rate that was never used does not exist yet (404): nothing was throttled, the rate is 0. After any other
             # status the rate is unknown: a gap.
             if attribute == "byte-rate" and reply.get("status") == NOT_FOUND:
-                found.append([metric, None, None, None, 0.0])
+                found.append([metric, None, None, label, 0.0])
         elif reply["value"] is not None:
-            found.append([metric, None, None, None, reply["value"]])
+            found.append([metric, None, None, label, reply["value"]])
     return found
 
 
@@ -270,9 +289,10 @@ def sample(config: dict[str, Any]) -> dict[str, Any]:
     if config.get("log_dir"):
         for (topic, partition), size in sorted(log_sizes(config["log_dir"], config["topics"]).items()):
             values.append(["log.bytes", topic, partition, None, size])
-        read = device_reads()
-        if read is not None:
-            values.append(["io.read_bytes", None, None, None, read])
+        moved = device_bytes()
+        if moved is not None:
+            values.append(["io.read_bytes", None, None, None, moved[0]])
+            values.append(["io.write_bytes", None, None, None, moved[1]])
     # The byte counts above need their own instant: the requests below take some milliseconds longer.
     instant = (begun + time.time_ns()) // 2
     if config.get("log_dir"):

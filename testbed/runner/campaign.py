@@ -45,9 +45,20 @@ def default_measures(command: str, variants: Sequence[Variant]) -> tuple[str, ..
     alike = command == "qualify" or len({(each.experiment, each.settings, each.topology) for each in variants}) == 1
 
     def wanted(measure: Measure) -> bool:
-        return command not in COMPARING or (measure.compared and (measure.followed or not alike))
+        return command not in COMPARING or (measure.compared and not (alike and measure.of_amounts))
 
     return tuple(each.name for each in measures() if not each.only_on_request and wanted(each))
+
+
+EARLIER_MEASURES = ("move-seconds", "seconds-per-gb", "steady-mean", "highest-11s", "cpu-per-gb")
+"""What comparing commands took without `--measure` before they compared the costs of brokers."""
+
+
+def named_no_measure(campaign: "Campaign") -> bool:
+    """Return whether the campaign has the default measures, those of an earlier version included."""
+    usual = default_measures(campaign.command, campaign.variants)
+    earlier = tuple(name for name in EARLIER_MEASURES if name in usual or not find_measure(name).of_amounts)
+    return campaign.measures in (usual, earlier)
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,7 +226,7 @@ def require_enough_pairs(campaign: Campaign) -> None:
     A qualification has to tell a small regression from chance, a comparison a large one (see `large_only`).
     """
     comparisons, repeats = _paired(campaign)
-    fewest = fewest_pairs_to_tell(comparisons) if campaign.command == QUALIFY else FEWEST_SEPARATED
+    fewest = fewest_pairs(campaign) if campaign.command == QUALIFY else FEWEST_SEPARATED
     if repeats is not None and repeats < fewest:
         raise UsageError(
             f"{repeats} pairs: among {comparisons} comparisons no regression could be told from luck; "
@@ -223,17 +234,10 @@ def require_enough_pairs(campaign: Campaign) -> None:
         )
 
 
-def with_enough_pairs(campaign: Campaign) -> Campaign:
-    """Return the campaign with at least as many pairs as tell a small but clear regression among its comparisons."""
-    fewest = fewest_pairs_to_tell(_paired(campaign)[0])
-    groups = (replace(each, repeats=max(each.repeats, fewest)) if each.pairs else each for each in campaign.groups)
-    return replace(campaign, groups=tuple(groups))
-
-
 def large_only(campaign: Campaign) -> str | None:
     """Return a note when a comparison has so few pairs that only a large regression can be told; otherwise None."""
     comparisons, repeats = _paired(campaign)
-    fewest = fewest_pairs_to_tell(comparisons)
+    fewest = fewest_pairs(campaign)
     if campaign.command != "compare" or repeats is None or repeats >= fewest:
         return None
     return (
@@ -247,6 +251,11 @@ def _paired(campaign: Campaign) -> tuple[int, int | None]:
     paired = [group for group in campaign.variant_groups if group.pairs]
     comparisons = sum(len(group.pairs) for group in paired) * len(campaign.measures)
     return comparisons, min((group.repeats for group in paired), default=None)
+
+
+def fewest_pairs(campaign: Campaign) -> int:
+    """Return the number of pairs with which the campaign can tell a small regression from chance."""
+    return fewest_pairs_to_tell(_paired(campaign)[0])
 
 
 def fewest_pairs_to_tell(comparisons: int) -> int:

@@ -16,7 +16,7 @@ from results.compare import (
     worst,
 )
 from results.contract.verdict import Verdict as RunVerdict
-from testbed.runner.campaign import Campaign, default_measures
+from testbed.runner.campaign import Campaign, named_no_measure
 from testbed.runner.journal import CampaignState, SlotRun
 from testbed.runner.pairing import by_block, pairs, tallies, value_of
 from testbed.runner.variant import UPGRADE
@@ -138,7 +138,7 @@ def _had(campaign: Campaign, runs: Sequence[Mapping[str, SlotRun]], labels: Sequ
     without a throttle has no throttled rate.
     """
     wanted = [name for name in campaign.measures if find_measure(name).compared]
-    if campaign.measures != default_measures(campaign.command, campaign.variants):
+    if not named_no_measure(campaign):
         return wanted
     made = [block[label] for block in runs for label in labels if label in block]
     return [name for name in wanted if any(value_of(ran, name) is not None for ran in made)] or wanted

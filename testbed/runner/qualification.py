@@ -4,6 +4,7 @@ If the candidate fails a *once* scenario or is inconclusive in it, the scenario 
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -26,19 +27,12 @@ from results.report.qualification import QualificationEnvironment, render_qualif
 from testbed.errors import TestbedError, UsageError
 from testbed.experiments.runner import Progress
 from testbed.paths import reports_dir
-from testbed.runner.campaign import (
-    QUALIFY,
-    Campaign,
-    VariantGroup,
-    new_campaign,
-    require_enough_pairs,
-    with_enough_pairs,
-)
+from testbed.runner.campaign import QUALIFY, Campaign, VariantGroup, fewest_pairs, new_campaign, require_enough_pairs
 from testbed.runner.comparison import CampaignOutcome, CriterionRegression, findings, narrow_enough
 from testbed.runner.journal import CampaignState, SlotRun
 from testbed.runner.pairing import GroupRuns, by_group
 from testbed.runner.qualification_plan import command, kind_of, plan, version_of, versions
-from testbed.runner.qualification_scope import QualificationScope
+from testbed.runner.qualification_scope import PAIRS, QualificationScope
 from testbed.runner.run import run_campaign
 from testbed.runner.schedule import Slot
 from testbed.runner.variant import resolve
@@ -117,7 +111,9 @@ def new_qualification(
         QUALIFY, variants, 1, seed, store=store, measure_names=measures, threshold=threshold, groups=groups
     )
     if scope.pairs is None:
-        return with_enough_pairs(asked)
+        fewest = max(PAIRS, fewest_pairs(asked))
+        more = (replace(group, repeats=fewest) if group.pairs else group for group in asked.groups)
+        asked = replace(asked, groups=tuple(more))
     require_enough_pairs(asked)
     return asked
 

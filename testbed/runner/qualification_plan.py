@@ -13,7 +13,7 @@ from results.compare.qualification import CERTAIN, Kind
 from testbed.errors import UsageError
 from testbed.experiments.mid_move_actions import SAME
 from testbed.runner.campaign import Campaign, VariantGroup
-from testbed.runner.qualification_scope import SUITES, USUAL_PAIRS, QualificationScope
+from testbed.runner.qualification_scope import PAIRS, SUITES, QualificationScope
 from testbed.runner.variant import TARGET, UPGRADE, Variant, called, of_case
 from testbed.software.source import parse_source
 from testbed.suggestions import did_you_mean
@@ -71,7 +71,6 @@ def plan(
     upgrades = upgrades_from(known[each] for each in baselines) if scope.upgrades else {}
     cases = _cases(scope, upgrades)
     paired = _paired(cases, scope)
-    pairs = USUAL_PAIRS if scope.pairs is None else scope.pairs
     variants: list[Variant] = []
     groups: list[VariantGroup] = []
 
@@ -99,7 +98,7 @@ def plan(
         ]
         add(name, members, CERTAIN, compared=False)
     for name in paired:
-        add(name, each_version(name, cases[name]), pairs, compared=True)
+        add(name, each_version(name, cases[name]), PAIRS if scope.pairs is None else scope.pairs, compared=True)
     return variants, groups
 
 

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 SUITES = ("kip73", "kip435", "kip455", "s3", "incidents")
 """The suites whose cases are run unless the user names others."""
-
-USUAL_PAIRS = 10
+PAIRS = 10
+"""Runs of each version in a comparison, unless the user names a number."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -13,7 +13,7 @@ class QualificationScope:
     """The scenarios of a qualification.
 
     `only` and `paired` name cases as `SUITE/CASE`; `only` may also name upgrades and downgrades, as the report does.
-    `paired` None means the default cases.
+    `paired` None means the default cases. `pairs` None means `PAIRS`, or more if so many comparisons need more.
     """
 
     profile: str = "ci"
@@ -21,5 +21,4 @@ class QualificationScope:
     only: tuple[str, ...] = ()
     paired: tuple[str, ...] | None = None
     pairs: int | None = None
-    """Pairs of each comparison. None: `USUAL_PAIRS`, and more where so many comparisons cannot tell a regression."""
     upgrades: bool = True

@@ -96,6 +96,42 @@ def test_a_rate_that_was_never_used_is_0_and_one_that_could_not_be_read_is_a_gap
         assert [value for name, *_rest, value in agent.metrics(1) if name.endswith("byte_rate")] == expected
 
 
+def test_a_missing_mbean_is_a_gap_and_the_others_are_read(monkeypatch):
+    def answer(call, **_other):
+        asked = json.loads(call.data)
+        missing = ("request=Metadata", "broker-metadata-metrics")
+        replies = [
+            {"status": 404} if each["mbean"].endswith(missing) else {"status": 200, "value": n}
+            for n, each in enumerate(asked)
+        ]
+        return io.BytesIO(json.dumps(replies).encode())
+
+    monkeypatch.setattr("urllib.request.urlopen", answer)
+    found = agent.metrics(1, latency=True)
+    assert [label for name, _t, _p, label, _value in found if name == "broker.requests"] == [
+        name for name in agent.REQUESTS if name != "Metadata"
+    ]
+    names = {name for name, *_rest in found}
+    assert "broker.metadata_offset" not in names
+    assert {"broker.bytes_in", "broker.produce.p99_ms"} <= names
+    # A count and a time of one request are two readings of one MBean.
+    assert len({tuple(each[:2]) for each in agent.asked(latency=True)}) == len(agent.asked(latency=True))
+
+
+def test_bytes_of_devices_are_those_of_java_processes_in_one_pass(tmp_path):
+    for pid, command, counts in (("7", "java", (10, 400)), ("8", "java", (5, 30)), ("9", "python3", (1000, 1000))):
+        (tmp_path / pid).mkdir()
+        (tmp_path / pid / "comm").write_text(f"{command}\n")
+        names = ("rchar", "wchar", "syscr", "syscw", "read_bytes", "write_bytes", "cancelled_write_bytes")
+        (tmp_path / pid / "io").write_text(
+            "".join(f"{name}: {value}\n" for name, value in zip(names, (1, 2, 3, 4, *counts, 5), strict=True))
+        )
+    (tmp_path / "10").mkdir()  # it has ended
+    (tmp_path / "self").mkdir()
+    assert agent.device_bytes(str(tmp_path)) == (15, 430)
+    assert agent.device_bytes(str(tmp_path / "self")) is None
+
+
 def test_a_silent_broker_gives_no_values_rather_than_wrong_ones():
     assert agent.metrics(1) == []
 

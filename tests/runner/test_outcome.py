@@ -4,7 +4,7 @@ from random import Random
 import pytest
 
 from results.compare import CriterionTally
-from testbed.runner.campaign import default_measures
+from testbed.runner.campaign import default_measures, fewest_pairs_to_tell
 from testbed.runner.comparison import mixed_software, outcome
 from testbed.runner.journal import CanaryReading, RunBegun, RunDone, campaign_state
 from testbed.runner.variant import UPGRADE, Variant
@@ -247,6 +247,34 @@ def test_what_no_run_of_either_has_is_not_compared_unless_they_have_nothing_at_a
     assert [finding.verdict for finding in found.findings] == ["OK", "NO-DATA"]
     found = told(asked, entries(asked, lambda slot: 50 * noise(slot), measure="copied"))
     assert {finding.verdict for finding in found.findings} == {"NO-DATA"}
+
+
+def test_a_comparison_from_before_costs_were_compared_is_judged_as_then():
+    earlier = ("move-seconds", "steady-mean", "highest-11s", "cpu-per-gb")
+    asked = campaign(repeats=8, command="compare", measures=earlier)
+    found = told(asked, entries(asked, lambda slot: 50 * noise(slot)))
+    assert [finding.comparison.measure.name for finding in found.findings] == ["move-seconds"]
+    assert found.verdict == "OK"
+
+
+def test_eight_pairs_tell_among_the_measures_of_a_comparison_of_releases():
+    alike = [Variant("old", "kip73-two-node", kafka="4.2.1"), Variant("new", "kip73-two-node", kafka="4.3.1")]
+    usual = default_measures("compare", alike)
+    assert len(usual) == 8
+    assert fewest_pairs_to_tell(len(usual)) == 8
+    asked = campaign(repeats=8, command="compare", measures=usual)
+
+    def journal(entry):
+        if not isinstance(entry, RunDone):
+            return entry
+        slot = asked.slots[entry.slot]
+        cpu = 7 * noise(slot) * (1.1 if slot.variant == "B" else 1)
+        return replace(entry, values={**dict.fromkeys(usual, 50 * noise(slot)), "broker-cpu-per-gb": cpu})
+
+    found = told(asked, [journal(entry) for entry in entries(asked, lambda slot: 50 * noise(slot))])
+    assert [each.comparison.measure.name for each in found.findings if each.verdict == "REGRESSED"] == [
+        "broker-cpu-per-gb"
+    ]
 
 
 def test_what_tells_of_different_amounts_is_asked_where_variants_may_move_such():

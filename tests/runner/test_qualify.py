@@ -5,6 +5,7 @@ import itertools
 import json
 import shlex
 import xml.etree.ElementTree as ET
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -66,20 +67,6 @@ def test_every_case_of_the_suites_is_there_with_each_version_and_upgrades_and_pa
     assert next(each for each in variants if each.label == "upgrade from 3.9.2, 3.9.2").settings == ("to=same",)
     downgrade = next(each for each in variants if each.label == "downgrade to 3.9.2, 4.3.1")
     assert (downgrade.kafka, downgrade.settings) == ("3.9.2", ("to=4.3.1", "direction=down"))
-
-
-def test_many_comparisons_have_more_pairs_unless_the_user_chose_their_number(tmp_path):
-    against = ["3.9.2", "4.0.1", "4.1.1", OLD]
-    store = str(tmp_path / "store")
-    measures = ("move-seconds", "steady-mean", "highest-11s", "cpu-per-gb", "produce-p50", "consume-p50")
-    asked = qualified.new_qualification(NEW, against, QualificationScope(), 1, store=store, measures=measures)
-    # 3 scenarios × 4 baselines × 6 measures: log2(72 ÷ 0.05) is 10.5.
-    assert {each.repeats for each in asked.groups if each.pairs} == {11}
-    assert {each.repeats for each in asked.groups if not each.pairs} == {CERTAIN}
-    few = qualified.new_qualification(NEW, [OLD], QualificationScope(), 1, store=store)
-    assert {each.repeats for each in few.groups if each.pairs} == {10}
-    with pytest.raises(UsageError, match="take at least 11 pairs"):
-        qualified.new_qualification(NEW, against, QualificationScope(pairs=10), 1, store=store, measures=measures)
 
 
 @pytest.mark.parametrize("profile", ["smoke", "ci", "release"])
@@ -172,6 +159,17 @@ def test_pairs_end_when_it_is_known_well_enough_and_not_with_all(doors):
     assert len(doors.executors[0].made) == 16
     assert main([*PAIRED[:-1], "12", "--all"]) == 0
     assert len(doors.executors[1].made) == 24
+
+
+@pytest.mark.parametrize(("baselines", "pairs"), [(1, 10), (2, 10), (3, 11), (4, 11)])
+def test_more_baselines_have_as_many_pairs_as_can_tell(baselines, pairs):
+    against = [OLD, "4.1.1", "3.9.2", "4.3.0"][:baselines]
+    scope = QualificationScope(suites=("kip73",), upgrades=False)
+    asked = qualified.new_qualification(NEW, against, scope, 1)
+    assert [group.repeats for group in asked.groups if group.pairs] == [pairs] * 3
+    if pairs > 10:
+        with pytest.raises(UsageError, match=f"at least {pairs} pairs"):
+            qualified.new_qualification(NEW, against, replace(scope, pairs=10), 1)
 
 
 def test_a_criterion_that_breaks_in_pairs_is_a_regression(doors, capsys):

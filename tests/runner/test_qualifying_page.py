@@ -11,7 +11,7 @@ from results.compare.qualification import CERTAIN, ENOUGH
 from testbed.cli.command import Parser
 from testbed.cli.commands import qualify
 from testbed.runner.qualification_plan import PAIRED, kind_of, plan
-from testbed.runner.qualification_scope import SUITES, USUAL_PAIRS, QualificationScope
+from testbed.runner.qualification_scope import PAIRS, SUITES, QualificationScope
 
 PAGE = (Path(__file__).parents[2] / "docs" / "qualifying.md").read_text()
 COMMANDS = re.findall(r"testbed qualify [^\n>]*", PAGE)
@@ -26,7 +26,7 @@ def test_the_examples_are_understood(line):
 
 
 def test_numbers_and_verdicts():
-    assert (CERTAIN, ENOUGH, USUAL_PAIRS, len(PAIRED)) == (3, 2, 10, 3)
+    assert (CERTAIN, ENOUGH, PAIRS, len(PAIRED)) == (3, 2, 10, 3)
     for verdict in WORST_FIRST:
         [row] = [each for each in PAGE.splitlines() if each.startswith(f"| {verdict} |")]
         assert row.endswith(f"| {EXIT[verdict]} |")

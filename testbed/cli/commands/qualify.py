@@ -50,7 +50,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--pairs",
         type=int,
         metavar="N",
-        help="runs of each version in a comparison (default: 10, and more for many comparisons)",
+        help="runs of each version in a comparison (default: 10, or as many as so many comparisons need)",
     )
     parser.add_argument("--no-upgrade", action="store_true", help="play no rolling upgrade or downgrade")
     add_comparison(parser, "qualification", "6h")

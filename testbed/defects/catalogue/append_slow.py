@@ -7,7 +7,7 @@ DEFECT = Defect(
     kind="pace",
     summary="each append to a log takes some percent longer, as busy time",
     parameters=(number("percent", 10, "%", 0, 100_000),),
-    found_by=("duration-formula", "move-seconds", "seconds-per-gb", "cpu-per-gb"),
+    found_by=("duration-formula", "move-seconds", "seconds-per-gb", "broker-cpu-per-gb", "cpu-per-gb"),
     shown_by=Exposure("s3-reassign", ("storage=disk", "size=500MB", "partitions=20"), topology="two-brokers"),
     sizes=("percent=5", "percent=10", "percent=30"),
 )

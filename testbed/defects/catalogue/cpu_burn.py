@@ -7,6 +7,6 @@ DEFECT = Defect(
     kind="cost",
     summary="the broker burns a share of its own CPU time in addition, at most one core",
     parameters=(number("share", 0.5, "of its CPU time", 0, 10),),
-    found_by=("cpu-per-gb",),
+    found_by=("broker-cpu-per-gb", "cpu-per-gb"),
     shown_by=Exposure("s3-reassign", ("storage=disk", "size=500MB", "partitions=20"), topology="two-brokers"),
 )

@@ -6,5 +6,5 @@ DEFECT = Defect(
     name="fetched-twice",
     kind="cost",
     summary="a follower sends each fetch that brought data a second time, and discards the answer",
-    found_by=("wire-overhead", "nic-mean", "cpu-per-gb"),
+    found_by=("wire-overhead", "nic-mean", "fetches-per-gb", "broker-cpu-per-gb", "cpu-per-gb"),
 )
