@@ -146,6 +146,7 @@ def qualify(
         result.complete,
         campaign.store,
         command(campaign),
+        result.outcome.lines,
     )
 
 
