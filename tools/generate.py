@@ -187,6 +187,7 @@ def _table(spec: Spec, run: int, words: dict[str, list[str]], values: Floats, ea
         "noisy": [False] * len(own),
         "defects": [None] * len(own),
         "failed": [None] * len(own),
+        "logged": [None] * len(own),
     }
     return pa.table([pa.array(known[field.name], field.type) for field in VALUES], schema=VALUES)
 

@@ -1,10 +1,11 @@
 """A release against others, by scenario: the rules of its verdict; its text, JSON, Markdown and JUnit. Pure."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 from results.compare.judgement import ANY, ComparisonResult, Verdict, rank, worst_of
+from results.compare.log_lines import LOG_LINES, LineChange
 from results.compare.render import COLUMNS, comparison_row
 from results.contract.verdict import Verdict as RunVerdict
 from results.render import NOTHING, JUnitCase, bold, escaped, junit, markdown_table, plural
@@ -89,11 +90,15 @@ class Qualification:
     complete: bool
     store: str
     command: str
+    log_lines: tuple[LineChange, ...] = ()
+    """The kinds of log lines that are new, over the runs of all scenarios, worst first."""
 
     @property
     def verdict(self) -> Verdict:
-        """Return the worst of all scenarios; nothing run is NO-DATA, and so is, at best, what is not complete."""
+        """Return the worst of all scenarios and log lines; nothing run, or not all, is NO-DATA at best."""
         found = [row.said.verdict for row in self.rows]
+        if found:
+            found += [each.verdict for each in self.log_lines]
         if not found or not self.complete:
             found.append("NO-DATA")
         return worst_of(found)
@@ -107,6 +112,7 @@ class Qualification:
     def reasons(self) -> tuple[str, ...]:
         """Return why the verdict is not OK: one line for each reason, worst scenarios first."""
         own = [f"{row.said.verdict} {row.name}: {reason}" for row in self.worst_first for reason in row.said.reasons]
+        own += [f"{each.verdict} {LOG_LINES}: {each}" for each in self.log_lines if each.verdict != "OK"]
         unfinished = [] if self.complete else [f"NO-DATA: not all was run: {self.ended}"]
         return (*own, *unfinished)
 
@@ -214,7 +220,7 @@ def by_version(row: ScenarioQualification, found: Qualification) -> list[str]:
 
 
 def lines(found: Qualification) -> list[str]:
-    """Return a line a scenario, worst first; below it every reason, and what is worth knowing."""
+    """Return a line a scenario, worst first; below it every reason, and what is worth knowing; then new log lines."""
     width = max((len(row.name) for row in found.rows), default=0)
     rows = []
     for row in found.worst_first:
@@ -222,7 +228,7 @@ def lines(found: Qualification) -> list[str]:
         rows.append(f"{row.said.verdict:<11}  {row.name:<{width}}  {seen}")
         rows += [f"{'':13}{reason}" for reason in row.said.reasons]
         rows += [f"{'':13}({note})" for note in row.said.notes]
-    return rows
+    return rows + [f"{each.verdict:<11}  {LOG_LINES:<{width}}  {each}" for each in found.log_lines]
 
 
 def as_json(found: Qualification) -> dict[str, Any]:
@@ -240,6 +246,7 @@ def as_json(found: Qualification) -> dict[str, Any]:
         "store": found.store,
         "command": found.command,
         "scenarios": [_row(row) for row in found.worst_first],
+        "log_lines": [asdict(each) for each in found.log_lines],
         "problems": [],  # always; as in the documents of `compare` and `nightly`
     }
 
@@ -313,7 +320,7 @@ def _against(row: ScenarioQualification, found: Qualification, baseline: str) ->
 
 
 def as_junit(found: Qualification) -> str:
-    """Return a case for each scenario."""
+    """Return a case for each scenario, and for each new log line."""
     cases = [
         JUnitCase.of_verdict(
             row.name,
@@ -324,6 +331,7 @@ def as_junit(found: Qualification) -> str:
         )
         for row in found.rows
     ]
+    cases += [each.as_case(LOG_LINES) for each in found.log_lines]
     unfinished = () if found.complete else (f"not all was run: {found.ended}",)
     return junit(f"qualify {found.candidate}", cases, unfinished)
 

@@ -3,6 +3,7 @@
 All failed criteria count, except criteria that failed here before as often by chance.
 """
 
+import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -12,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from results.compare.log_lines import NewLines, new_lines
 from results.nights.incremental import (
     ChangeUpdate,
     DetectedChange,
@@ -26,7 +28,7 @@ from results.nights.incremental import (
 from results.nights.state import NEVER, SeriesState, SeriesVerdict
 from results.nights.values import FAILED
 from results.nights.verdicts import rank
-from results.series.block import MOST_RUNS, Floats, Ints
+from results.series.block import MOST_RUNS, Bools, Floats, Ints
 from results.series.calculator import FEWEST_RUNS_TO_JUDGE
 from results.series.decision import LevelChange
 from results.series.history import History, ReportedChange
@@ -95,7 +97,7 @@ EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 @dataclass(frozen=True, slots=True)
 class Bucket:
     """Runs of some series: `names`, `places` (scenario and environment), `better` and `metrics` have one entry a
-    series, `ids` and `failed` (the names of failed criteria) one a run."""
+    series, `ids`, `failed` (the names of failed criteria) and `logged` (the kinds of log lines) one a run."""
 
     names: list[str]
     places: list[str]
@@ -104,18 +106,19 @@ class Bucket:
     runs: SeriesRuns
     ids: pa.Array
     failed: pa.Array
+    logged: pa.Array
 
     @classmethod
     def of(cls, table: pa.Table) -> "Bucket":
         """Return the bucket of rows in any order; one that is there twice counts once.
 
-        The columns are `series`, `place`, `metric`, `better`, `at`, `run_id`, `value` and `failed`.
+        The columns are `series`, `place`, `metric`, `better`, `at`, `run_id`, `value`, `failed` and `logged`.
         """
         order = pc.sort_indices(table, [("series", "ascending"), ("at", "ascending"), ("run_id", "ascending")])
         table = table.take(order).combine_chunks()
         series = table.column("series").combine_chunks().dictionary_encode()
         ids = table.column("run_id").combine_chunks()
-        failed = table.column("failed").combine_chunks()
+        texts = (table.column(name).combine_chunks() for name in ("failed", "logged"))
         codes = np.asarray(series.indices)
         keep = np.ones(len(codes), bool)
         same = np.asarray(pc.equal(ids[1:], ids[:-1])) if len(codes) > 1 else np.zeros(0, bool)
@@ -129,7 +132,8 @@ class Bucket:
             head.column(name).to_pylist() for name in ("series", "place", "metric", "better")
         )
         runs = SeriesRuns(starts, at[kept], values[kept])
-        return cls(names, places, metrics, better, runs, ids.take(pa.array(kept)), failed.take(pa.array(kept)))
+        taken = pa.array(kept)
+        return cls(names, places, metrics, better, runs, ids.take(taken), *(text.take(taken) for text in texts))
 
     def only(self, wanted: Sequence[int]) -> "Bucket":
         """Return the table of these series."""
@@ -141,7 +145,8 @@ class Bucket:
             [words[i] for i in wanted] for words in (self.names, self.places, self.metrics, self.better)
         )
         taken = pa.array(rows)
-        return Bucket(names, places, metrics, better, runs, self.ids.take(taken), self.failed.take(taken))
+        texts = (text.take(taken) for text in (self.ids, self.failed, self.logged))
+        return Bucket(names, places, metrics, better, runs, *texts)
 
     def of_series(self, i: int) -> tuple[Ints, Floats]:
         """Return (times, values) of one series."""
@@ -168,7 +173,8 @@ def judge_bucket(
         better = better_of(bucket.better[i])
         causes = {each: cause(bucket, canaries.get(bucket.places[i], []), own, each, better) for each in found}
         state = _judged(own, at, before[i], came, causes, better, judge)
-        after[i] = replace(state, said=_tonight(bucket, canaries.get(bucket.places[i], []), own, at, state.said))
+        own_canaries = canaries.get(bucket.places[i], [])
+        after[i] = replace(state, said=_tonight(bucket, own_canaries, own, at, state.said, before[i].judged))
     return [after[i] for i in sorted(after)]
 
 
@@ -262,8 +268,10 @@ def _judged(
     return replace(before, history=history, causes=known_causes, since=since, judged=judged, said=said)
 
 
-def _tonight(bucket: Bucket, canaries: Sequence[int], own: Bucket, at: int, said: SeriesVerdict) -> SeriesVerdict:
-    """Return what is said of a series, with what its newest night shows by itself."""
+def _tonight(
+    bucket: Bucket, canaries: Sequence[int], own: Bucket, at: int, said: SeriesVerdict, judged: int
+) -> SeriesVerdict:
+    """Return what is said of a series, with what its newest night shows by itself. Runs up to `judged` were judged."""
     times, values = own.of_series(at)
     rows = np.flatnonzero(np.isfinite(values))
     if not len(rows):
@@ -271,7 +279,12 @@ def _tonight(bucket: Bucket, canaries: Sequence[int], own: Bucket, at: int, said
     nights = night_of(times[rows])
     now, before = rows[nights == nights[-1]], rows[nights < nights[-1]][-MOST_RUNS:]
     failed = ""
+    lines: tuple[NewLines, ...] = ()
     if own.metrics[at] == FAILED:
+        logged = own.logged.slice(int(own.runs.starts[at]), len(values)).to_pylist()
+        # Of a store that was never judged, only the newest night is tonight.
+        late = times > judged if judged != NEVER else np.zeros(len(times), bool)
+        lines = _new_lines(logged, before, now, late)
         names = own.failed.slice(int(own.runs.starts[at]), len(values)).to_pylist()
         earlier, tonight = ([parse_failures(names[row], values[row]) for row in part] for part in (before, now))
         if counted := counting(earlier, tonight):
@@ -287,7 +300,18 @@ def _tonight(bucket: Bucket, canaries: Sequence[int], own: Bucket, at: int, said
             machine = f"{bucket.metrics[i]} went from {np.median(old):.4g} to {np.median(new):.4g}"
             break
     low, high = float(np.min(values[now])), float(np.max(values[now]))
-    return replace(said, low=low, high=high, failed=failed, machine=machine)
+    return replace(said, low=low, high=high, failed=failed, machine=machine, lines=lines)
+
+
+def _new_lines(logged: Sequence[str | None], before: Ints, now: Ints, late: Bools) -> tuple[NewLines, ...]:
+    """Return the new kinds of log lines of a series' runs, of which `before` and `now` are rows.
+
+    A run whose logs were not read whole says nothing. `late` are the runs that no night has judged.
+    """
+    earlier, tonight = (
+        [frozenset(json.loads(text)) for row in part if (text := logged[row])] for part in (before, now)
+    )
+    return new_lines(earlier, tonight, sum(bool(late[row]) for row in before if logged[row]))
 
 
 def _history(own: Bucket, before: History, found: Sequence[DetectedChange], grown: Sequence[ChangeUpdate]) -> History:

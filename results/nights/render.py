@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
+from results.compare.log_lines import LOG_LINES
 from results.nights.bucket import iso
 from results.nights.scenarios import ScenarioResult, SeriesResult, worst
 from results.render import NOTHING, Code, JUnitCase, escaped, markdown_table
@@ -13,8 +14,8 @@ from results.render import junit as junit_document
 def lines(found: Sequence[ScenarioResult]) -> list[str]:
     """Return a line a scenario.
 
-    Below it stands one for each change of tonight, and one for each series that is listed for its noise or by a user.
-    Another stands for each change that no user has acknowledged.
+    Below it stands one for each change of tonight, one for each series that is listed for its noise or by a user, and
+    one for each new kind of log lines. Another stands for each change that no user has acknowledged.
     """
     width = max((len(each.name) for each in found), default=0)
     rows = []
@@ -25,6 +26,7 @@ def lines(found: Sequence[ScenarioResult]) -> list[str]:
                 rows.append(f"{'':13}{line.about.metric} [{line.about.series}]: {change_words(line)}")
             if line.verdict in ("NOISY", "MUTED") and each.verdict != line.verdict:
                 rows.append(f"{'':13}listed: {line.about.metric} [{line.about.series}] {line.verdict}, {line.why}")
+            rows += [f"{'':13}{LOG_LINES}: {words}" for words in line.new_lines]
         rows += [f"{'':13}{words}" for line in each.lines for words in open_words(line)]
     return rows
 
@@ -121,11 +123,12 @@ def _series(line: SeriesResult) -> dict[str, Any]:
         "first_bad": reported and reported.first_bad,
         "last_good": reported and reported.last_good,
         "open": [asdict(one) for one in line.open],
+        "log_lines": [asdict(one) for one in line.said.lines],
     }
 
 
 def markdown(found: Sequence[ScenarioResult], problems: Sequence[str]) -> str:
-    """Return tables for a pull request's comment: the scenarios, then every change of tonight."""
+    """Return tables for a pull request's comment: the scenarios, every change of tonight, and new log lines."""
     scenarios = [
         (each.verdict, each.name, each.kafka, str(len(each.lines)), "" if each.verdict == "OK" else summary(each))
         for each in found
@@ -135,6 +138,9 @@ def markdown(found: Sequence[ScenarioResult], problems: Sequence[str]) -> str:
     changes = [_change_row(each, line) for each in found for line in each.lines if line.tonight is not None]
     if changes:
         text += ["", *markdown_table(CHANGE_COLUMNS, changes)]
+    logged = [(line.verdict, each.name, words) for each in found for line in each.lines for words in line.new_lines]
+    if logged:
+        text += ["", *markdown_table(("", "scenario", "new in the logs"), logged)]
     text += [f"\n**Problem:** {escaped(problem)}" for problem in problems]
     return "\n".join(text) + "\n"
 

@@ -46,6 +46,11 @@ class SeriesResult:
         return tuple(one for one in self.changes if one.acknowledged is None)
 
     @property
+    def new_lines(self) -> tuple[str, ...]:
+        """Return the kinds of log lines that are new, in words."""
+        return tuple(map(str, self.said.lines))
+
+    @property
     def judged(self) -> bool:
         """Return whether the series decides about its scenario; otherwise it is listed, with the reason."""
         return self.verdict not in LISTED
@@ -278,7 +283,13 @@ def _line(
         (verdict, why), tonight = _verdict(about, last, elsewhere, said, measured=measured, late=late), None
     history, causes = (state.history.reported, state.causes) if state is not None else ((), {})
     line = SeriesResult(about, verdict, why, said, history, causes, tonight, measured)
-    return _by_itself(line, "FAILED", said.failed) if said.failed and line.measured and not late else line
+    if late or not measured:
+        return replace(line, said=replace(said, lines=()))
+    if said.failed:
+        line = _by_itself(line, "FAILED", said.failed)
+    if found := "; ".join(str(each) for each in said.lines if each.found):
+        line = _by_itself(line, "REGRESSED", found)
+    return line
 
 
 def _verdict(

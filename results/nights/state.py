@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
+from results.compare.log_lines import NewLines
 from results.contract.aliases import measure_name
 from results.contract.document import decode
 from results.contract.store import Store, StoreError
@@ -49,6 +50,8 @@ class SeriesVerdict:
     """The failures of that night that count, in words; of `failed-criteria` alone."""
     machine: str = ""
     """A canary that moved in that night, in words."""
+    lines: tuple[NewLines, ...] = ()
+    """The kinds of log lines that are new in that night; of `failed-criteria` alone."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from results.compare.compared_measures import measures as compared_measures
+from results.compare.log_lines import line_kinds
 from results.contract.aliases import first_measure_name
 from results.contract.defect import in_words
 from results.contract.manifest import Manifest
@@ -81,6 +82,7 @@ VALUES = pa.schema(
         pa.field("noisy", pa.bool_()),
         pa.field("defects", pa.string()),
         pa.field("failed", pa.string()),
+        pa.field("logged", pa.string()),
     ]
 )
 """`scenario`, `series` and `environment` are short names; `parameters` and `environment_details` are their JSON.
@@ -88,7 +90,8 @@ VALUES = pa.schema(
 `value` is null where the run has none, and in an inconclusive run. If only the machine made the run inconclusive, the
 row has its value, and `noisy` is true: a judgement uses such values on request only (null in parts of earlier
 versions). `defects` names the defects of brokers that are broken on purpose (else null): such a run is in no history.
-`failed` names the failed criteria, in the row of `failed-criteria` alone."""
+`failed` names the failed criteria, in the row of `failed-criteria` alone; so does `logged` the kinds of log lines that
+nothing explains, as JSON (null where the logs were not read whole, and in parts of earlier versions)."""
 
 FAILED = "failed-criteria"
 """The metric that every run has: how many of its criteria failed."""
@@ -203,6 +206,8 @@ def rows(
         "verdict": run.verdict,
         "defects": "; ".join(in_words(run.defects)) or None,
     }
+    kinds = line_kinds(run.facts.logs)
+    logged = None if kinds is None else json.dumps(kinds, ensure_ascii=False)
     every = [Value(FAILED, "criteria", "lower", float(len(failed))), *values]
     return [
         {
@@ -214,6 +219,7 @@ def rows(
             "value": None if unknown and each.better != "canary" else _finite(each.value),
             "noisy": noisy and each.better != "canary",
             "failed": ("; ".join(sorted(set(failed))) or None) if each.metric == FAILED else None,
+            "logged": logged if each.metric == FAILED else None,
         }
         for each in every
     ]

@@ -87,6 +87,12 @@ def render_nights(
         for line in each.lines
         if line.verdict in ("NOISY", "MUTED")
     ]
+    logged = [
+        (STATES[line.verdict], WORDS[line.verdict], each.name, words)
+        for each in found
+        for line in each.lines
+        for words in line.new_lines
+    ]
     return template("nights.html.j2").render(
         store=store,
         newest=iso(max(each.newest for each in found)) if found else None,
@@ -99,6 +105,7 @@ def render_nights(
         waiting=waiting(found, links),
         others=others,
         listed=listed,
+        logged=logged,
         kafka=", ".join(sorted({each.kafka for each in found})),
         problems=night.problems,
         data=embedded(document(found, points, links)),

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from results.compare.judgement import ComparisonResult, Verdict
+from results.compare.log_lines import LOG_LINES
 from results.compare.qualification import (
     Kind,
     Qualification,
@@ -18,7 +19,7 @@ from results.compare.qualification import (
 )
 from results.compare.render import ComparisonRow, comparison_row
 from results.contract.manifest import Machine, Versions
-from results.render import NOTHING
+from results.render import NOTHING, plural
 from results.report.nights import STATES, WORDS
 from results.report.page import Figure
 from results.report.render import inline, template
@@ -121,8 +122,14 @@ def render_qualification(found: Qualification, environment: QualificationEnviron
         answer=answer(found),
         figures=figures(found, environment),
         reasons=[
-            (STATES[row.said.verdict], WORDS[row.said.verdict], row) for row in found.worst_first if row.said.reasons
+            (STATES[verdict], WORDS[verdict], name, because)
+            for verdict, name, because in (
+                *((row.said.verdict, row.name, row.said.reasons) for row in found.worst_first),
+                *((each.verdict, LOG_LINES, (str(each),)) for each in found.log_lines if each.verdict != "OK"),
+            )
+            if because
         ],
+        by_luck=[str(each) for each in found.log_lines if each.verdict == "OK"],
         sections=sections(found, link),
         measured=comparisons(found, widest),
         scale=f"{widest * 100:.0f} %",
@@ -146,7 +153,9 @@ def answer(found: Qualification) -> str:
         "OK": "Nothing stands against it",
         "IMPROVED": "Nothing stands against it",
     }.get(found.verdict, "It cannot be said yet")
-    return f"{opening}: of {len(found.rows)} scenarios {counts or 'none was run'}."
+    new = sum(each.verdict != "OK" for each in found.log_lines)
+    lines = f"; {plural(new, 'new log line')}" if new else ""
+    return f"{opening}: of {len(found.rows)} scenarios {counts or 'none was run'}{lines}."
 
 
 def figures(found: Qualification, environment: QualificationEnvironment | None) -> tuple[Figure, ...]:

@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 
 from results.compare import ComparisonResult, ComparisonRule
 from results.compare.judgement import EXIT
+from results.compare.log_lines import LOG_LINES, LineChange
 from results.compare.render import COLUMNS, comparison_row
 from results.render import NOTHING, JUnitCase, document, escaped, junit, markdown_table, table
 from results.report.sweep import growth
@@ -35,10 +36,14 @@ def findings_table(outcome: CampaignOutcome) -> str:
         (each.verdict, each.candidate, each.criterion, NOTHING, NOTHING, _adjusted(each), _broken(each))
         for each in outcome.broken
     ]
+    rows += [
+        (each.verdict, each.candidate, LOG_LINES, NOTHING, NOTHING, _adjusted(each), str(each))
+        for each in outcome.lines
+    ]
     return table(("VERDICT", "VARIANT", "MEASURE", "CHANGE", "95 % INTERVAL", "ADJUSTED P", "WHY"), rows)
 
 
-def _adjusted(each: CriterionRegression) -> str:
+def _adjusted(each: CriterionRegression | LineChange) -> str:
     return NOTHING if each.adjusted is None else f"{each.adjusted:.2g}"
 
 
@@ -129,13 +134,14 @@ def as_json(result: CampaignResult, verdict: str, report: Path | None = None) ->
             ],
             "findings": [_finding(finding) for finding in result.outcome.findings],
             "broken": result.outcome.broken,
+            "log_lines": result.outcome.lines,
             "growth": [asdict(each) | {"word": each.word} for each in growth(sweep_page(result))],
         }
     )
 
 
 def as_markdown(result: CampaignResult) -> str:
-    """Return tables for a pull request's comment: every comparison, then the criteria that fail more often."""
+    """Return tables for a pull request's comment: every comparison, criteria that fail more often, new log lines."""
     series, outcome = result.campaign, result.outcome
     first = series.variants[0]
     lines = [f"### {outcome.verdict}: {escaped(first.experiment)}, against {escaped(first.label)}"]
@@ -146,13 +152,16 @@ def as_markdown(result: CampaignResult) -> str:
             (each.verdict, each.candidate, each.criterion, _adjusted(each), _broken(each)) for each in outcome.broken
         ]
         lines += ["", *markdown_table(("", "variant", "criterion", "adjusted p", "why"), rows)]
+    if outcome.lines:
+        logged = [(each.verdict, each.candidate, _adjusted(each), str(each)) for each in outcome.lines]
+        lines += ["", *markdown_table(("", "variant", "adjusted p", "new in the logs"), logged)]
     lines += [f"\n**Not run:** {escaped(problem)}" for problem in result.problems]
     ended = "" if result.complete else "**not complete**: "
     return "\n".join([*lines, "", f"{ended}{escaped(ending(result))}"]) + "\n"
 
 
 def as_junit(result: CampaignResult) -> str:
-    """Return JUnit with a case for each comparison, for each criterion that fails more often, and for the end.
+    """Return JUnit with a case for each comparison, criterion that fails more often and new log line, and for the end.
 
     If missing runs leave the verdict undecided, the end is an error.
     """
@@ -166,6 +175,7 @@ def as_junit(result: CampaignResult) -> str:
         JUnitCase.of_verdict(f"{each.candidate}: {each.criterion}", name, each.verdict, _broken(each), _broken(each))
         for each in result.outcome.broken
     ]
+    cases += [each.as_case(name) for each in result.outcome.lines]
     says_all = result.complete or EXIT[result.outcome.verdict] == 0
     notes = "\n".join([*result.problems, ending(result)])
     cases += [JUnitCase("how it ended", name, output=notes)] if says_all else []

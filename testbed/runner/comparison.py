@@ -8,17 +8,19 @@ from dataclasses import dataclass
 from results.compare import (
     ComparisonResult,
     ComparisonRule,
-    CriterionTally,
     PairedComparison,
     Verdict,
     find_measure,
     judge_all,
     worst,
 )
+from results.compare.judgement import rank
+from results.compare.log_lines import Kinds, LineChange, LineTally, line_tallies
 from results.contract.verdict import Verdict as RunVerdict
-from testbed.runner.campaign import Campaign, named_no_measure
+from testbed.runner.campaign import QUALIFY, Campaign, named_no_measure
 from testbed.runner.journal import CampaignState, SlotRun
-from testbed.runner.pairing import by_block, pairs, tallies, value_of
+from testbed.runner.pairing import by_block, by_group, logged_pairs, pairs, tallies, value_of
+from testbed.runner.qualification_plan import kind_of, version_of
 from testbed.runner.variant import UPGRADE
 
 PAIRS_BEFORE_EARLY_END = 8
@@ -87,11 +89,15 @@ class CampaignOutcome:
     rows: tuple[VariantRow, ...]
     findings: tuple[ComparisonResult, ...]
     broken: tuple[CriterionRegression, ...]
+    lines: tuple[LineChange, ...] = ()
+    """The kinds of log lines that are new, worst first."""
 
     @property
     def verdict(self) -> Verdict:
         """Return the verdict of all candidates together against the baseline."""
-        return worst(self.findings, [each.verdict for each in self.broken])
+        # A line that says nothing is no reason for OK: without a measure the verdict is NO-DATA.
+        lines = [each.verdict for each in self.lines if each.verdict != "OK"]
+        return worst(self.findings, [*(each.verdict for each in self.broken), *lines])
 
 
 def outcome(campaign: Campaign, state: CampaignState) -> CampaignOutcome:
@@ -100,13 +106,13 @@ def outcome(campaign: Campaign, state: CampaignState) -> CampaignOutcome:
 
 
 def findings(campaign: Campaign, state: CampaignState) -> tuple[ComparisonResult, ...]:
-    """Return each candidate's comparison with its baseline in each measure, judged as one family with the criteria."""
+    """Return each candidate's comparison with its baseline in each measure, judged as one family with all others."""
     return _judged(campaign, state)[0]
 
 
 def _judged(
     campaign: Campaign, state: CampaignState
-) -> tuple[tuple[ComparisonResult, ...], tuple[CriterionRegression, ...]]:
+) -> tuple[tuple[ComparisonResult, ...], tuple[CriterionRegression, ...], tuple[LineChange, ...]]:
     runs = by_block(campaign, state)
     beside = [pair for group in campaign.variant_groups for pair in group.pairs]
     comparisons = [
@@ -118,17 +124,48 @@ def _judged(
     ]
     rule = ComparisonRule(threshold=campaign.threshold)
     counted = [tally for pair in beside for tally in tallies(runs, *pair, state.canaries)]
+    logged = _line_tallies(campaign, state)
+    every = [*counted, *(each.counts for each in logged)]
     # Too few discordant pairs, on whichever side, are no test: such a criterion does not weaken the other tests.
-    tested = [tally for tally in counted if tally.decidable(rule.family)]
-    found, worse = judge_all(comparisons, [tally.p_worse for tally in tested], rule)
-    adjusted: list[tuple[CriterionTally, float | None]] = [*zip(tested, worse, strict=True)]
-    adjusted += [(tally, None) for tally in counted if tally not in tested]
+    tested = [number for number, tally in enumerate(every) if tally.decidable(rule.family)]
+    found, worse = judge_all(comparisons, [every[number].p_worse for number in tested], rule)
+    adjusted = dict(zip(tested, worse, strict=True))
     broken = [
         CriterionRegression(t.baseline, t.candidate, t.criterion, verdict, t.worse, t.better, t.pairs, t.p_worse, p)
-        for t, p in adjusted
-        if (verdict := t.verdict(p is not None and p <= rule.family)) != "OK"
+        for number, t in enumerate(counted)
+        if (verdict := t.verdict((p := adjusted.get(number)) is not None and p <= rule.family)) != "OK"
     ]
-    return found, tuple(sorted(broken, key=lambda each: (each.candidate, each.criterion)))
+    lines = [
+        LineChange.of_tally(each, adjusted.get(number), rule.family)
+        for number, each in enumerate(logged, len(counted))
+        if each.new
+    ]
+    return (
+        found,
+        tuple(sorted(broken, key=lambda each: (each.candidate, each.criterion))),
+        tuple(sorted(lines, key=lambda each: (rank(each.verdict), each.candidate, each.kinds))),
+    )
+
+
+def _line_tallies(campaign: Campaign, state: CampaignState) -> list[LineTally]:
+    """Return the log lines of each pair of variants; of a qualification, those of each pair of versions.
+
+    A scenario of a qualification has few runs of each version, but a release logs most lines in many scenarios.
+    In an upgrade the candidate's brokers do something else than the baseline's, which only restart.
+    """
+    found: dict[tuple[str, str], list[tuple[Kinds, Kinds]]] = {}
+    by_version = campaign.command == QUALIFY
+    for runs in by_group(campaign, state):
+        if not by_version:
+            compared = {pair: pair for pair in runs.group.pairs}
+        elif kind_of(runs.group) != "upgrade":
+            *baselines, new = runs.group.labels
+            compared = {(old, new): (version_of(old), version_of(new)) for old in baselines}
+        else:
+            continue
+        for pair, names in compared.items():
+            found.setdefault(names, []).extend(logged_pairs(runs.blocks, *pair, state.canaries))
+    return [tally for names, logged in found.items() for tally in line_tallies(*names, logged)]
 
 
 def _had(campaign: Campaign, runs: Sequence[Mapping[str, SlotRun]], labels: Sequence[str]) -> Sequence[str]:

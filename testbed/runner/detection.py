@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from results.compare.effect import binomial_interval
+from results.compare.log_lines import LOG_LINES
 from results.compare.qualification import VersionResult, judge_cells
 from results.compare.render import comparison_row
 from results.contract.defect import DefectRecord
@@ -257,6 +258,7 @@ def _compared(
     judged = outcome(replace(campaign, command="compare", variants=pair, groups=groups), state)
     different = [each for each in judged.findings if each.verdict in ("REGRESSED", "IMPROVED")]
     worse = [each.criterion for each in judged.broken if each.verdict == "REGRESSED"]
+    worse += [LOG_LINES] if any(each.verdict == "REGRESSED" for each in judged.lines) else []
     if different or worse:
         by = (*(each.comparison.measure.name for each in different), *worse)
         return DefectTrial("found", ids, by, "; ".join(str(comparison_row(each, candidate)) for each in different))

@@ -97,6 +97,7 @@ class MeasuredRun:
     software: str
     kept: tuple[str, ...] = ()
     sound: bool = False
+    logged: tuple[str, ...] | None = None
 
 
 class Executor(Protocol):
@@ -277,4 +278,4 @@ class _Execution:
 
 def _done(slot: int, run_id: str, found: MeasuredRun, seconds: float) -> RunDone:
     values, failed, software, kept = found.values, found.failed, found.software, found.kept
-    return RunDone(slot, run_id, found.verdict, values, failed, software, seconds, kept, found.sound)
+    return RunDone(slot, run_id, found.verdict, values, failed, software, seconds, kept, found.sound, found.logged)

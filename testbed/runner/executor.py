@@ -13,6 +13,7 @@ from types import FrameType
 import pyarrow.parquet as pq
 
 from results.compare import values_of
+from results.compare.log_lines import line_kinds
 from results.contract.manifest import Manifest, new_run_id
 from results.contract.schema import events_table, samples_table
 from results.contract.store import Store
@@ -223,4 +224,5 @@ def measured(run: Manifest, judgement: Judgement) -> MeasuredRun:
         software=run.versions.jars_digest or "",
         kept=tuple(name for name, found in verdicts.items() if found == {"pass"}),
         sound=sound(judgement),
+        logged=line_kinds(run.facts.logs),
     )

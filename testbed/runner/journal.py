@@ -44,7 +44,8 @@ class RunDone:
     """The entry of a run in the store.
 
     `failed` names the failed criteria, `kept` the passed ones; an unjudged criterion is in neither. `software` is
-    Kafka's digest. A `sound` run has valid measures although it is inconclusive.
+    Kafka's digest. A `sound` run has valid measures although it is inconclusive. `logged` has the kinds of lines in its
+    logs that nothing explains; None when the logs were not read whole.
     """
 
     slot: int
@@ -56,6 +57,7 @@ class RunDone:
     seconds: float
     kept: tuple[str, ...] = ()
     sound: bool = False
+    logged: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)

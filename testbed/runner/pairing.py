@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from results.compare import CriterionTally, Pair, find_measure, moved
 from results.compare.judgement import ANY
+from results.compare.log_lines import Kinds
 from testbed.runner.campaign import Campaign, VariantGroup
 from testbed.runner.journal import CampaignState, CanaryReading, SlotRun
 
@@ -81,6 +82,17 @@ def tallies(
         CriterionTally(baseline, candidate, name, len(pairs), pairs.count((False, True)), pairs.count((True, False)))
         for name, pairs in found.items()
     )
+
+
+def logged_pairs(
+    blocks: Sequence[Mapping[str, SlotRun]], baseline: str, candidate: str, canaries: Sequence[CanaryReading]
+) -> list[tuple[Kinds, Kinds]]:
+    """Return the kinds of lines of both runs, over unmoved pairs in which both runs' logs were read whole."""
+    return [
+        (frozenset(first.done.logged), frozenset(second.done.logged))
+        for first, second, changed in _side_by_side(blocks, baseline, candidate, canaries)
+        if not changed and first.done.logged is not None and second.done.logged is not None
+    ]
 
 
 def _side_by_side(

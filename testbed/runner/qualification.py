@@ -151,6 +151,7 @@ def qualify(
         result.complete,
         campaign.store,
         command(campaign),
+        result.outcome.lines,
     )
 
 

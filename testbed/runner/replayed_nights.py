@@ -3,8 +3,10 @@
 A self-test makes its runs in a few hours; a history needs days. Only the dates are replaced, in a store of its own.
 """
 
+import json
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -12,12 +14,14 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
+from results.compare.log_lines import LOG_LINES, Kinds, new_lines
 from results.contract.canaries import canaries
 from results.contract.store import Store
 from results.nights import values_table
 from results.nights.ingest import rows_of
 from results.nights.night import judged
 from results.nights.values import VALUES
+from results.series.block import MOST_RUNS
 from results.series.judge import Judge
 
 FIRST_NIGHT = datetime(2026, 1, 1, 20, tzinfo=UTC)
@@ -26,7 +30,10 @@ FIRST_NIGHT = datetime(2026, 1, 1, 20, tzinfo=UTC)
 
 @dataclass(frozen=True, slots=True)
 class NightChange:
-    """A change that was reported in a night; `night` counts from 1. `effect` is a fraction of the level before."""
+    """A change that was reported in a night; `night` counts from 1. `effect` is a fraction of the level before.
+
+    New log lines are a change of the metric `log-lines`, without an effect.
+    """
 
     night: int
     scenario: str
@@ -39,7 +46,7 @@ class NightChange:
 
 
 def night_changes(spark: SparkSession, store: Store, nights: Sequence[Sequence[str]]) -> list[NightChange]:
-    """Return every change that is reported when these runs are judged night by night; one night for each element.
+    """Return all that is reported when these runs are judged night by night; one night for each element.
 
     A change for which a canary of the machine answers is left out, as it is not reported as Kafka's. Broken brokers
     count here, and only here.
@@ -58,15 +65,29 @@ def night_changes(spark: SparkSession, store: Store, nights: Sequence[Sequence[s
         values_table.write(replayed, pa.Table.from_pylist(rows, schema=VALUES))
         found = judged(spark, replayed, values_table.paths(replayed), {}, None, Judge())
     about = {each.series: each for each in found.about}
-    return sorted(
-        (
-            NightChange(number[one.found], about[name].experiment, about[name].metric, one.change.effect)
-            for name, state in found.states.items()
-            for one in state.history.reported
-            if one.first_bad not in state.causes
-        ),
-        key=lambda each: (each.night, each.scenario, each.metric),
-    )
+    changes = [
+        NightChange(number[one.found], about[name].experiment, about[name].metric, one.change.effect)
+        for name, state in found.states.items()
+        for one in state.history.reported
+        if one.first_bad not in state.causes
+    ]
+    changes += line_changes(rows, number)
+    return sorted(changes, key=lambda each: (each.night, each.scenario, each.metric))
+
+
+def line_changes(rows: Sequence[Mapping[str, Any]], night_of_run: Mapping[str, int]) -> Iterator[NightChange]:
+    """Yield the nights on which log lines are found to be new, from the rows of all nights in order. Pure."""
+    by_series: dict[tuple[str, str], dict[int, list[Kinds]]] = defaultdict(lambda: defaultdict(list))
+    for row in rows:
+        if row["logged"] is not None and row["value"] is not None:
+            own = by_series[row["experiment"], row["series"]]
+            own[night_of_run[row["run_id"]]].append(frozenset(json.loads(row["logged"])))
+    for (experiment, _series), nights in by_series.items():
+        earlier: list[Kinds] = []
+        for night, tonight in nights.items():
+            if any(each.found for each in new_lines(earlier[-MOST_RUNS:], tonight)):
+                yield NightChange(night, experiment, LOG_LINES, None)
+            earlier += tonight
 
 
 def _dated(store: Store, run_id: str, at: datetime) -> list[dict[str, Any]]:

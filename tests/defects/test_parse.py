@@ -1,6 +1,7 @@
 import pytest
 
 from results.compare import measures
+from results.compare.log_lines import LOG_LINES
 from results.criteria.judgement import catalogue
 from testbed.defects import by_host, defects, parse_defect
 from testbed.defects.parse import in_words
@@ -72,7 +73,7 @@ def test_a_host_that_cannot_have_it(specs, message):
 
 @pytest.mark.parametrize("defect", defects().values(), ids=lambda each: each.name)
 def test_a_catalogue_entry_names_what_there_is(defect):
-    known = {each.name for each in (*catalogue().values(), *measures())}
+    known = {LOG_LINES, *(each.name for each in (*catalogue().values(), *measures()))}
     assert set(defect.found_by) <= known
     for size in defect.sizes:
         assert parse_defect(f"{defect.name}:{size}" if size else defect.name)

@@ -1,10 +1,13 @@
 """An unchanged Kafka on an unchanged machine has green nights, and a changed one does not: drawn from recorded runs."""
 
+import json
+
 import pyarrow.parquet as pq
 import pytest
 
 from results.contract.archive import import_runs
 from results.contract.store import Store
+from results.nights import render
 from results.nights.scenarios import worst
 from results.nights.values import FAILED
 from results.nights.verdicts import EXIT
@@ -43,6 +46,19 @@ def test_the_machine_answers_when_a_canary_moved_with_it():
     slower, canary = unthrottled("move-seconds", SLOWER), unthrottled("canary.cpu", SLOWER)
     found = Nights("3.9.2", 3).night(3, lambda row, number: canary(slower(row, number), number))
     assert worst(found) == "ENV-CHANGED"
+
+
+@pytest.mark.parametrize("release", RELEASES)
+def test_a_line_that_only_a_new_kafka_logs_is_found_on_the_second_night(release):
+    def change(row, number):
+        kinds = [*json.loads(row["logged"]), "WARN ReplicaManager: A line."] if row["metric"] == FAILED else None
+        return {**row, "logged": kinds and json.dumps(kinds)}
+
+    nights = Nights(release, 3, begin=13)
+    first, second, third = (nights.night(1, change) for _ in range(3))
+    found = [sum("A line." in each.why for each in night) for night in (first, second, third)]
+    assert found == [0, len(second), 0]
+    assert all("A line." in "".join(render.lines(night)) for night in (first, second, third))
 
 
 def test_a_noisy_metric_is_listed_with_what_it_would_miss():

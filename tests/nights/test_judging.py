@@ -1,5 +1,6 @@
 """A bucket judged: the right runs are named, a canary takes the blame, what is there twice counts once."""
 
+import json
 from dataclasses import replace
 
 import numpy as np
@@ -28,6 +29,7 @@ def rows(name, values, *, better="lower", metric="seconds", place="p"):
             "run_id": f"run{night:03d}",
             "value": value,
             "failed": None,
+            "logged": None,
         }
         for night, value in enumerate(values)
     ]
@@ -384,6 +386,31 @@ def test_a_history_night_by_night_worked_by_hand(learned):
     assert first.interval is not None and first.interval[0] < -0.07 < first.interval[1]
     assert (second.before, second.after) == (87.8, pytest.approx(94.7, abs=0.1))
     assert len(history.open) == 2
+
+
+def test_a_kind_of_log_lines_that_no_earlier_night_had_is_new(learned):
+    """A run whose logs were not read whole says nothing, and neither do the lines of another series."""
+    kind, known = "WARN ReplicaManager: A line.", "WARN Partition: Another line."
+    nights = rows("f", [0.0] * 17, metric=FAILED)
+    for row in nights:
+        row["logged"] = json.dumps([known])
+    for row in nights[-3:]:
+        row["logged"] = json.dumps([kind, known])
+    nights[2]["logged"] = None
+    [new] = judged(table(nights), learned)["f"].said.lines
+    assert (new.kinds, new.runs, new.before, new.found) == ((kind,), 3, 13, False)  # the night before found it
+    [new] = judged(table(nights[:-1]), learned)["f"].said.lines
+    assert (new.runs, new.before, new.found) == (2, 13, True)
+    state = judged(table(nights), learned)["f"]
+    assert SeriesState.from_json(state.to_json()) == state
+    judged_late = judged(table(nights[:15]), learned)["f"]
+    assert [new.found for new in judged_late.said.lines] == [False]
+    [new] = judged(table(nights), learned, [judged_late])["f"].said.lines
+    assert (new.runs, new.found) == (3, True)
+    other = [{**row, "metric": "seconds", "series": "s"} for row in nights]
+    assert judged(table(other), learned)["s"].said.lines == ()
+    nights[-1]["logged"] = None
+    assert judged(table(nights), learned)["f"].said.lines == ()
 
 
 def test_only_runs_that_failed_what_counts_are_counted(learned):

@@ -4,10 +4,12 @@ import json
 
 import pytest
 
+from results.compare.log_lines import NewLines
 from results.nights.night import Night
 from results.nights.recent_values import RecentValues
 from results.nights.scenarios import scenarios
 from results.nights.state import SeriesState, SeriesVerdict
+from results.nights.values import FAILED
 from results.report.nights import answer, change_row, levels, render_nights
 from results.series.decision import LevelChange
 from results.series.history import Acknowledgement, History, ReportedChange
@@ -64,6 +66,15 @@ def test_tonight_is_told_worst_first(night):
     assert f"run {EVIL}" in text
     assert [name for tag, name, _ in read.attributes if tag == "b" and name == "onload"] == []
     assert len(read.scripts) == 2
+
+
+def test_new_log_lines_are_named(about):
+    said = SeriesVerdict("OK", runs=40, lines=(NewLines((f"WARN ReplicaManager: {EVIL}",), 3, 12, found=True),))
+    night = Night((about("f", metric=FAILED),), {"f": SeriesState("f", said=said)})
+    read, _, text = page(night)
+    assert "Of 1 scenario: 1 regressed." in text
+    assert f"logged in the newest 3 runs, in none of 12 before: WARN ReplicaManager: {EVIL}" in text
+    assert [name for tag, name, _ in read.attributes if tag == "b" and name == "onload"] == []
 
 
 @pytest.mark.parametrize(("better", "word"), [("unknown", "Regressed"), ("higher", "Regressed"), ("lower", "Improved")])

@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
 
+from results.compare.log_lines import NewLines
 from results.contract.store import Store, StoreError
 from results.nights import policies, render
 from results.nights.bucket import UNNAMED, at_least, counting, parse_failures
@@ -100,6 +101,41 @@ class TestFailures:
         )
         old = about("f", metric=FAILED, newest_value=BEGIN - 86_400_000_000)
         assert found((old, state(failed="quota failed in 1 of 1 runs")))[0].verdict == "NO-DATA"
+
+
+class TestLogLines:
+    KIND = "WARN ReplicaManager: A line."
+    FOUND = NewLines((KIND,), 3, 12, found=True)
+    WORDS = f"logged in the newest 3 runs, in none of 12 before: {KIND}"
+
+    def night(self, about, lines, **other):
+        (each,) = found((about("f", metric=FAILED), state(lines=lines, **other)))
+        return each
+
+    def test_a_new_one_is_a_regression_on_the_night_that_finds_it(self, about):
+        each = self.night(about, (self.FOUND,))
+        assert (each.verdict, each.why) == ("REGRESSED", self.WORDS)
+        assert render.lines([each])[1].strip() == f"log-lines: {self.WORDS}"
+        [line] = render.as_json("", [each], (), 0)["scenarios"][0]["series"]
+        assert line["log_lines"] == [{"kinds": (self.KIND,), "runs": 3, "before": 12, "found": True}]
+        assert "| **REGRESSED** | move | logged in the newest 3 runs" in render.markdown([each], ())
+
+    def test_before_and_after_that_night_it_is_named(self, about):
+        each = self.night(about, (NewLines((self.KIND,), 1, 12, found=False),))
+        assert each.verdict == "OK"
+        assert "log-lines: logged in the newest 1 run, in none of 12" in render.lines([each])[1]
+        assert "| OK | move | logged in the newest 1 run" in render.markdown([each], ())
+
+    def test_not_when_the_machine_moved_and_a_failure_goes_first(self, about):
+        moved = self.night(about, (self.FOUND,), machine="canary.nic went from 1 to 0.5")
+        assert (moved.verdict, moved.why) == ("ENV-CHANGED", f"canary.nic went from 1 to 0.5; {self.WORDS}")
+        failed = self.night(about, (self.FOUND,), failed="quota failed in 3 of 3 runs")
+        assert (failed.verdict, failed.why) == ("FAILED", "quota failed in 3 of 3 runs")
+
+    def test_not_where_nothing_was_measured_tonight(self, about):
+        old = about("f", metric=FAILED, newest_value=BEGIN - 86_400_000_000)
+        (each,) = found((old, state(lines=(self.FOUND,))))
+        assert (each.verdict, each.lines[0].new_lines) == ("NO-DATA", ())
 
 
 class TestFloors:

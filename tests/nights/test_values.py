@@ -50,6 +50,7 @@ def test_a_run_is_a_row_for_each_number(committed):
         "canary.cpu",
     } <= found.keys()
     assert found["failed-criteria"]["value"] == 0
+    assert found["failed-criteria"]["logged"] == "[]" and found["move-seconds"]["logged"] is None
     assert 50 < found["move-seconds"]["value"] < 70
     assert found["steady-mean"]["better"] == "higher"
     assert found["canary.cpu"]["value"] == 0.7

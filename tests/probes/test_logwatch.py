@@ -135,6 +135,12 @@ class TestAllowList:
                 "'__consumer_offsets' already exists. (kafka.server.DefaultAutoTopicCreationManager)",
                 True,
             ),
+            (
+                "4.2.1",
+                "WARN Auto topic creation failed for __consumer_offsets with error 'TOPIC_ALREADY_EXISTS': Topic "
+                "'__consumer_offsets' already exists. (kafka.server.DefaultAutoTopicCreationManager)",
+                True,
+            ),
             # Another controller takes over, or one that was away: nobody restarted it within the watch.
             (
                 "4.3.1",

@@ -20,10 +20,12 @@ class Doors:
         self.value = lambda variant, number: 50.0 * (1 + 0.001 * (number % 3))
         self.fail = lambda variant, number: None
         self.verdict = "pass"
+        self.logged = lambda variant: None
         self.executors, self.confirmed = [], []
 
     def slots(self, campaign, store, progress):
         executor = FakeExecutor(value=self.value, fail=self.fail, verdict=self.verdict)
+        executor.logged = self.logged
         self.executors.append(executor)
         return contextlib.nullcontext(executor)
 

@@ -51,6 +51,25 @@ def test_compare_in_json(doors, capsys):
     assert told["variants"][1]["runs"] == {"pass": 8}
 
 
+def test_compare_names_a_log_line_that_the_second_alone_writes(doors, capsys, tmp_path):
+    doors.logged = lambda label: ("WARN ReplicaManager: A line.",) if label == "new" else ()
+    words = "of 8 pairs, new alone logs it in 8, old alone in 0: WARN ReplicaManager: A line."
+    assert main([*COMPARE, "--pairs", "8", "--junit", str(tmp_path / "j.xml")]) == 1
+    told = capsys.readouterr().out
+    assert words in next(line for line in told.splitlines() if line.startswith("REGRESSED  new  "))
+    assert "new: WARN ReplicaManager: A line." in (tmp_path / "j.xml").read_text()
+    assert main(["compare", "--resume", known()[0], "--json"]) == 1
+    [line] = json.loads(capsys.readouterr().out)["log_lines"]
+    assert (line["kinds"], line["verdict"], line["runs"], line["of"]) == (
+        ["WARN ReplicaManager: A line."],
+        "REGRESSED",
+        8,
+        8,
+    )
+    assert main(["compare", "--resume", known()[0], "--markdown"]) == 1
+    assert f"| {words} |" in capsys.readouterr().out
+
+
 def test_compare_for_a_pull_request_and_for_ci(doors, capsys, tmp_path):
     doors.value = slower("new", 1.1)
     assert main([*COMPARE, "--pairs", "8", "--markdown", "--junit", str(tmp_path / "out" / "j.xml")]) == 1

@@ -33,6 +33,7 @@ ENTRIES = (
     CanaryReading({"cpu": 0.05}, "abc", {"cores": 2}),
     RunBegun(0, "run-1"),
     RunDone(0, "run-1", "pass", {"move-seconds": 52.5}, ("throttled-window b2 receive",), "jars", 90.0),
+    RunDone(0, "run-1", "pass", {}, (), "jars", 90.0, logged=("WARN ReplicaManager: A line.",)),
     RunFailed(1, "no disk", 3.0),
     RunsConfirmed(("run-1",)),
 )

@@ -4,7 +4,7 @@ from random import Random
 import pytest
 
 from results.compare import CriterionTally
-from testbed.runner.campaign import default_measures, fewest_pairs_to_tell
+from testbed.runner.campaign import VariantGroup, default_measures, fewest_pairs_to_tell
 from testbed.runner.comparison import mixed_software, outcome
 from testbed.runner.journal import CanaryReading, RunBegun, RunDone, campaign_state
 from testbed.runner.variant import UPGRADE, Variant
@@ -23,7 +23,8 @@ def entries(asked, value, *, reading=lambda index: GOOD, verdict=lambda slot: "p
         software = other.get("software", lambda slot: "jars")(slot)
         values, broken = {other.get("measure", "move-seconds"): value(slot)}, failed(slot)
         kept = other.get("kept", lambda slot: tuple(name for name in KNOWN if name not in failed(slot)))(slot)
-        found.append(RunDone(slot.index, f"run-{slot.index}", verdict(slot), values, broken, software, 90.0, kept))
+        done = RunDone(slot.index, f"run-{slot.index}", verdict(slot), values, broken, software, 90.0, kept)
+        found.append(replace(done, logged=other.get("logged", lambda slot: None)(slot)))
     return [*found, CanaryReading(reading(len(asked.slots)), "one")]
 
 
@@ -193,6 +194,80 @@ def test_the_criteria_are_in_the_family_of_the_measures():
     )
     found = told(asked, journal)  # each by itself: 1 in 32; of eight, one is expected in four campaign
     assert {each.verdict for each in found.broken} == {"NOISY"}
+
+
+WARN, ALSO = "WARN ReplicaManager: A line.", "WARN Partition: Another line."
+
+
+def logging(*blocks, kinds=(WARN,)):
+    """The candidate's runs of these blocks log a line; all others log nothing."""
+    return lambda slot: kinds if slot.variant == "B" and slot.block in blocks else ()
+
+
+def said_of_lines(found):
+    return [(each.verdict, each.kinds, each.runs, each.reverse, each.of) for each in found.lines]
+
+
+def test_a_log_line_of_every_run_of_the_candidate_alone_is_a_regression():
+    asked = campaign(repeats=8)
+    found = told(asked, entries(asked, lambda slot: 50.0, logged=logging(*range(8))))
+    assert found.verdict == "REGRESSED"
+    assert said_of_lines(found) == [("REGRESSED", (WARN,), 8, 0, 8)]
+    assert found.lines[0].adjusted == pytest.approx(2 * 2**-8)  # with one measure
+    many = logging(*range(8), kinds=tuple(f"WARN C{n}: x" for n in range(30)))
+    assert told(asked, entries(asked, lambda slot: 50.0, logged=many)).verdict == "REGRESSED"
+
+
+def test_a_log_line_of_one_run_is_named_and_decides_nothing():
+    asked = campaign(repeats=8)
+    found = told(asked, entries(asked, lambda slot: 50.0, logged=logging(3)))
+    assert (found.verdict, said_of_lines(found)) == ("OK", [("OK", (WARN,), 1, 0, 8)])
+    gone = entries(asked, lambda slot: 50.0, logged=lambda slot: (WARN,) if slot.variant == "A" else ())
+    assert (told(asked, gone).verdict, told(asked, gone).lines) == ("OK", ())
+    both = entries(asked, lambda slot: 50.0, logged=lambda slot: (WARN,))
+    assert (told(asked, both).verdict, told(asked, both).lines) == ("OK", ())
+    nothing = entries(asked, lambda slot: 50.0, logged=logging(3), verdict=lambda slot: "inconclusive")
+    assert told(asked, nothing).verdict == "NO-DATA"
+
+
+def test_a_run_whose_logs_were_not_read_whole_and_a_moved_pair_say_nothing_of_lines():
+    asked = campaign(repeats=8)
+    unread = entries(asked, lambda slot: 50.0, logged=lambda slot: (WARN,) if slot.variant == "B" else None)
+    assert told(asked, unread).lines == ()
+    moved = entries(
+        asked, lambda slot: 50.0, logged=logging(*range(8)), environment=lambda index: "one" if index % 2 else "two"
+    )
+    assert told(asked, moved).lines == ()
+
+
+def test_log_lines_that_come_now_and_then_on_both_sides_are_seldom_called_a_regression():
+    asked, random, called = campaign(repeats=10), Random(5), 0
+    for _ in range(200):
+        logged = {slot.index: tuple(k for k in (WARN, ALSO) if random.random() < 0.4) for slot in asked.slots}
+        found = told(asked, entries(asked, lambda slot: 50.0, logged=lambda slot, logged=logged: logged[slot.index]))
+        called += found.verdict == "REGRESSED"
+    assert called <= 10
+
+
+def test_the_log_lines_of_a_qualification_are_held_together_over_its_scenarios():
+    names = [f"suite/{n}" for n in range(6)]
+    labels = [(f"{name}, old", f"{name}, new") for name in (*names, "upgrade from old")]
+    groups = tuple(VariantGroup(each[0].partition(",")[0], each, 3, ()) for each in labels)
+    variants = tuple(Variant(label, "kip73-two-node") for each in labels for label in each)
+    asked = replace(campaign(), command="qualify", variants=variants, groups=groups)
+    first = {slot.index for slot in asked.slots if slot.block % 3 == 0}
+
+    def journal(logged):
+        made = entries(asked, lambda slot: 50.0, logged=logged)
+        return [each for each in made if isinstance(each, CanaryReading) or each.slot in first]
+
+    new = told(asked, journal(lambda slot: (WARN,) if slot.variant.endswith("new") else ()))
+    assert said_of_lines(new) == [("REGRESSED", (WARN,), 6, 0, 6)]
+    assert (new.lines[0].baseline, new.lines[0].candidate) == ("old", "new")
+    one = told(asked, journal(lambda slot: (WARN,) if slot.variant == "suite/3, new" else ()))
+    assert said_of_lines(one) == [("OK", (WARN,), 1, 0, 6)]
+    upgrade = told(asked, journal(lambda slot: (WARN,) if slot.variant == "upgrade from old, new" else ()))
+    assert upgrade.lines == ()
 
 
 def test_a_throttle_that_leaks_is_no_improvement():

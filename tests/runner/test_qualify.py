@@ -112,6 +112,28 @@ def test_what_fails_is_run_three_times_with_both_and_is_a_regression(doors, caps
     assert "records-intact failed in 3 of" in page and page.count("<main>") == 1
 
 
+def test_a_log_line_of_the_candidate_alone_is_a_regression_over_all_scenarios(doors, capsys, tmp_path):
+    doors.logged = lambda label: ("WARN ReplicaManager: A line.",) if of_new(label) else ()
+    words = [*QUALIFY, "--suite", "kip455", "--no-pairs", "--no-upgrade"]
+    assert main([*words, "--json", "--junit", str(tmp_path / "j.xml")]) == 1
+    told = json.loads(capsys.readouterr().out)
+    runs = len(find_suite("kip455").cases("ci"))
+    assert (told["verdict"], {each["verdict"] for each in told["scenarios"]}) == ("REGRESSED", {"OK"})
+    [line], [reason] = told["log_lines"], told["reasons"]
+    assert (line["runs"], line["reverse"], line["of"], line["verdict"]) == (runs, 0, runs, "REGRESSED")
+    assert reason.startswith(f"REGRESSED log-lines: of {runs} pairs, {NEW} alone logs it in {runs}, {OLD} alone in 0: ")
+    page = Path(told["report"]).read_text()
+    assert "WARN ReplicaManager: A line." in page and "; 1 new log line." in page
+    assert ET.parse(tmp_path / "j.xml").getroot().attrib["failures"] == "1"
+    assert len(doors.executors[0].made) == 2 * runs  # nothing is run again for it
+
+
+def test_a_log_line_of_one_run_is_named_and_decides_nothing(doors, capsys):
+    doors.logged = lambda label: ("WARN ReplicaManager: A line.",) if label == f"kip455/example, {NEW}" else ()
+    assert main(SMALL) == 0
+    assert "log-lines" in capsys.readouterr().out
+
+
 def test_a_flake_is_no_regression(doors):
     seen = []
 

@@ -14,7 +14,7 @@ from testbed.runner.campaign import require_enough_pairs
 from testbed.runner.detection import criterion_of, detections, with_causes
 from testbed.runner.execution import CampaignLimits, MeasuredRun, execute
 from testbed.runner.journal import campaign_state
-from testbed.runner.replayed_nights import NightChange
+from testbed.runner.replayed_nights import NightChange, line_changes
 from testbed.runner.selftest import SelftestRequest, SelftestResult, needless, new_selftest, plan, texts, way_of
 from tests.runner.fakes import FakeExecutor, quiet
 
@@ -173,6 +173,40 @@ def test_a_comparison_finds_what_is_slower_and_judges_each_defect_alone():
     late = next(each for each in result.detections if each.name == "late-isr")
     assert late.by == {"move-seconds": 1}
     assert "move-seconds" in late.trials[0].why
+
+
+def test_a_comparison_finds_a_log_line():
+    brokers = Brokers()
+    logging = brokers.run
+
+    def run(variant, run_id):
+        logging(variant, run_id)
+        kinds = ("WARN ReplicaManager: A line.",) if "warn-line" in variant.label else ()
+        brokers.store[run_id] = replace(brokers.store[run_id], logged=kinds)
+        return brokers.store[run_id]
+
+    brokers.run = run
+    result = played(SelftestRequest(("warn-line",), "compare"), brokers)
+    line, healthy = result.detections
+    assert (line.result, line.by, line.as_expected) == ("found", {"log-lines": 1}, True)
+    assert (healthy.found, result.exit_code) == (0, 0)
+
+
+def test_nights_find_a_log_line():
+    rows = [
+        {
+            "run_id": f"r{n}",
+            "series": "s",
+            "experiment": "x",
+            "value": 0.0,
+            "logged": '["WARN A: b"]' * (n > 10) or "[]",
+        }
+        for n in range(1, 14)
+    ]
+    rows.insert(3, {**rows[0], "run_id": "r99", "logged": None})
+    nights = {f"r{n}": n for n in range(100)}
+    assert list(line_changes(rows, nights)) == [NightChange(13, "x", "log-lines", None)]
+    assert list(line_changes(rows[:-1], nights)) == []
 
 
 def test_a_suite_finds_it_by_any_case():

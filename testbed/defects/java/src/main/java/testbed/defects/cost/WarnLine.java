@@ -1,0 +1,48 @@
+package testbed.defects.cost;
+
+import testbed.defects.Background;
+import testbed.defects.Defect;
+import testbed.defects.Effect;
+import testbed.defects.Parameter;
+import testbed.defects.Settings;
+import testbed.defects.Target;
+
+import org.slf4j.LoggerFactory;
+
+import java.util.List;
+
+/** The broker logs warnings without a cause. */
+public final class WarnLine implements Defect {
+    @Override
+    public String name() {
+        return "warn-line";
+    }
+
+    @Override
+    public String summary() {
+        return "The broker logs a WARN line every so many seconds.";
+    }
+
+    @Override
+    public List<Parameter> parameters() {
+        return List.of(Parameter.number("every", 10, 0.1, 86_400));
+    }
+
+    @Override
+    public List<Target> targets() {
+        return List.of();
+    }
+
+    @Override
+    public void begin(Settings settings, Effect effect) {
+        long ms = (long) (settings.number("every") * 1e3);
+        Background.start(this, () -> {
+            while (true) {
+                Thread.sleep(ms);
+                // Made here, not before: the broker sets its logging up first.
+                LoggerFactory.getLogger("kafka.server.ReplicaManager").warn("A defect of the testbed wrote this line.");
+                effect.acted("a line");
+            }
+        });
+    }
+}
