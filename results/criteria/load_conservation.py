@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from results.contract.manifest import Manifest
-from results.contract.move import Move
+from results.contract.move import Move, flows_through
 from results.contract.verdict import DIRECTIONS, Direction
 from results.criteria.background import background_bytes
 from results.criteria.quantities import NIC_BYTES, PAYLOAD, US
@@ -35,8 +35,8 @@ REPLICAS: dict[Direction, str] = {
 class LoadedNic:
     """One NIC, one direction, over the move: what it counted, and what it had to carry, `slack_bytes` more or less.
 
-    `background_bytes` is the most that other traffic may have added. `missing` says what is unknown; then the numbers
-    are 0.
+    `background_bytes` is the most that other traffic may have added. `moving`: throttled partitions are copied there.
+    `missing` says what is unknown; then the numbers are 0.
     """
 
     host: str
@@ -47,6 +47,7 @@ class LoadedNic:
     expected_bytes: float
     slack_bytes: float
     background_bytes: float
+    moving: bool
     missing: str = ""
 
 
@@ -69,7 +70,7 @@ def measure_loaded_nics(manifest: Manifest, run: RunSeries, move: Move) -> tuple
 
 
 def _unknown(host: str, direction: Direction, missing: str) -> LoadedNic:
-    return LoadedNic(host, direction, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, missing)
+    return LoadedNic(host, direction, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, False, missing)
 
 
 def _overheads(run: RunSeries, move: Move) -> _Overheads | str:
@@ -136,7 +137,8 @@ def _nic(
     if direction == "receive":
         slack += overheads.written_bytes_per_s * DELETED_S * wire
     background = background_bytes(move, (span[1] - span[0]) / US)
-    return LoadedNic(host, direction, nic, copied, clients, expected, slack, background)
+    moving = bool(flows_through(move.flows, "throttled", host, direction))
+    return LoadedNic(host, direction, nic, copied, clients, expected, slack, background, moving)
 
 
 def _readings(run: RunSeries, counter: Series) -> tuple[int, int] | None:

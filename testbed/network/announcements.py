@@ -5,6 +5,8 @@ once the kernel has its subscription, and from then on a line for each change: w
 standard input, that is at the latest with the connection.
 """
 
+from __future__ import annotations
+
 import errno
 import os
 import select

@@ -10,6 +10,8 @@ closed, at the latest with the connection.
 On a host of the object store, `s3_port` replaces the log folder and the broker's port.
 """
 
+from __future__ import annotations
+
 import json
 import os
 import pathlib
@@ -19,10 +21,11 @@ import sys
 import time
 import urllib.error
 import urllib.request
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-Value = list[Any]
-"""[metric, topic, partition, label, value]; the middle three may be null."""
+if TYPE_CHECKING:  # a machine that exists may have Python 3.7, which does not know `list[Any]`
+    Value = list[Any]
+    """[metric, topic, partition, label, value]; the middle three may be null."""
 
 BROKER = "kafka.server:type=BrokerTopicMetrics,name="
 REPLICAS = "kafka.server:type=ReplicaManager,name="

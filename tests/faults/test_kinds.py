@@ -37,7 +37,7 @@ def test_what_a_topology_lacks_is_named():
 
 
 def test_a_kind_that_the_machine_lacks_is_refused_before_anything_is_changed(one, monkeypatch):
-    monkeypatch.setattr(nic_impair, "no_netem", lambda: "the kernel has no netem (x)")
+    monkeypatch.setattr(nic_impair.NicImpair, "lacking", classmethod(lambda _kind: "the kernel has no netem (x)"))
     with pytest.raises(MachineLacks, match=r"nic-impair host=b1 corrupt=1%: the machine cannot have it: the kernel"):
         Faults(one).add(parse_fault("nic-impair host=b1 corrupt=1%"))
     assert (one.kernel.changes, Faults(one).list()) == ([], ())

@@ -17,7 +17,7 @@ from results.criteria.criterion import FACTS, Criterion, has_steps
 from results.criteria.findings import finding
 from results.criteria.quantities import US, percent
 from results.criteria.run_view import RunView
-from results.criteria.series import RunSeries, Series
+from results.criteria.series import RunSeries
 from results.criteria.standstill import MACHINE, MOST
 from results.criteria.unfit import BUSY_HIGHEST, STEAL_HIGHEST
 
@@ -75,7 +75,7 @@ def _slow(series: RunSeries, from_us: int, to_us: int, late_s: float) -> str:
             return "the machine's load was not sampled"
         if len(share) and (mean := float(np.mean(share.value))) > most:
             return f"the CPU was {percent(mean)} {words}"
-        if metric == "cpu.steal" and (seconds := _over(share, most)) >= late_s:
+        if metric == "cpu.steal" and (seconds := _stolen_s(series, from_us, until)) >= late_s:
             return f"more than {percent(most)} of the CPU was {words} for {seconds:.1f} s"
     for metric, words in (("pressure.memory", "memory"), ("pressure.io", "a disk")):
         waited = series.gauge(metric, MACHINE).between(from_us, until)
@@ -84,9 +84,11 @@ def _slow(series: RunSeries, from_us: int, to_us: int, late_s: float) -> str:
     return ""
 
 
-def _over(share: Series, most: float) -> float:
-    """Return the seconds in which a share of the CPU was larger; each reading is of the time since the one before."""
-    return float(np.sum(np.diff(share.t)[share.value[1:] > most])) / US if len(share) > 1 else 0.0
+def _stolen_s(series: RunSeries, from_us: int, until_us: int) -> float:
+    """Return the seconds of which too much was stolen; a reading is of the time since the one before."""
+    share = series.gauge("cpu.steal", MACHINE).between(from_us - round(2 * LOAD_EVERY_S * US), until_us)
+    robbed = (share.value[1:] > STEAL_HIGHEST) & (share.t[1:] > from_us)
+    return float(np.sum(np.diff(share.t)[robbed])) / US
 
 
 def _judge(_run: RunView, steps: tuple[TimedStep, ...]) -> list[Finding]:

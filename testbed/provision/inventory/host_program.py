@@ -11,6 +11,8 @@
 CONFIG is JSON. The answer is one JSON document on standard output. Every step can be repeated.
 """
 
+from __future__ import annotations
+
 import errno
 import json
 import os
@@ -39,7 +41,7 @@ KINDS = {
 """Function of the kernel and module, by which a kind is found where no network namespace can be made for a trial."""
 
 
-def run(words: list[str], text: str | None = None) -> "subprocess.CompletedProcess[str]":
+def run(words: list[str], text: str | None = None) -> subprocess.CompletedProcess[str]:
     """Run a command and return it finished, whatever its status."""
     env = dict(os.environ, LC_ALL="C")
     try:
