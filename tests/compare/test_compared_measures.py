@@ -8,9 +8,11 @@ from tests.results.synthetic import synthetic_run
 
 COSTS = ("broker-cpu-per-gb", "disk-writes", "fetches-per-gb", "metadata-requests", "metadata-records")
 """Those that need samples which this run lacks: `tests/results/test_costs.py` has them."""
-COMPARED = ("move-seconds", "seconds-per-gb", "steady-mean", "highest-11s", *COSTS)
+CLIENTS = ("produce-p50", "consume-p50")
+"""Those that need clients."""
+COMPARED = ("move-seconds", "seconds-per-gb", "steady-mean", "highest-11s", *COSTS, *CLIENTS)
 TOLD = ("lowest-11s", "quota-bound-11s")
-NAMES = COMPARED + TOLD
+NAMES = (*COMPARED[: -len(CLIENTS)], *TOLD, *CLIENTS)
 ASKED = ("cpu-per-gb", "highest-1s", "nic-max-1s", "nic-mean", "in-flight", "copied", "under-min-isr", "lowest-isr")
 """Of those that are only asked for, what a run without clients may have."""
 
@@ -24,7 +26,7 @@ def test_a_run_has_a_value_of_every_measure(run):
     measured = judge(run.manifest, run.samples, run.events).measures
     values = values_of(run.manifest, measured)
     assert tuple(measure.name for measure in measures() if not measure.only_on_request) == NAMES
-    assert {*NAMES} - {*COSTS} <= {*values} <= {*NAMES, *ASKED}
+    assert {*NAMES} - {*COSTS, *CLIENTS} <= {*values} <= {*NAMES, *ASKED}
     assert tuple(measure.name for measure in measures() if measure.compared and not measure.only_on_request) == COMPARED
     assert values["move-seconds"] == measured.done_s
     assert values["seconds-per-gb"] * values["copied"] == pytest.approx(measured.done_s)
@@ -53,7 +55,7 @@ def test_what_could_not_be_measured_is_absent(run):
     assert values_of(run.manifest, replace(measured, done_s=None, throttled_s=None, rates=(), burden=None)) == {}
     without = tuple(replace(rates, steady=None) for rates in measured.rates)
     known = set(values_of(run.manifest, replace(measured, rates=without))) - {*ASKED}
-    assert known == {*COMPARED} - {"steady-mean", *COSTS}
+    assert known == {*COMPARED} - {"steady-mean", *COSTS, *CLIENTS}
     known = set(values_of(replace(run.manifest, move=None), measured)) - {*ASKED}
     assert known == {"move-seconds", "seconds-per-gb"}
 
