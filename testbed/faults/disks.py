@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import ClassVar
 
+from testbed.cgroups import ContainerCgroup
 from testbed.errors import TestbedError, UsageError
 from testbed.faults import processes
 from testbed.faults.fault import HostFault
@@ -10,7 +11,6 @@ from testbed.faults.journal import active_on
 from testbed.faults.parameters import kafka_host
 from testbed.kafka.node import DATA_DIR
 from testbed.network.namespaces import run_program_as_root
-from testbed.provision.cgroups import ContainerCgroup
 from testbed.provision.machine import attached_devices, disk_file, no_disk
 from testbed.provision.testbed import Testbed
 from testbed.topology.model import Topology

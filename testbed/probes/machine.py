@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import Any
 
 from results.contract.schema import Sample
+from testbed.cgroups import CpuQuota, own_cpu_quota
 from testbed.errors import TestbedError
 from testbed.hosts import Shell
 from testbed.probes.agent import clock_offset
 from testbed.probes.recorder import now_us
-from testbed.provision.cgroups import CpuQuota, own_cpu_quota
 from testbed.wait import WaitTimeout, wait_for
 
 MACHINE = "machine"

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
+from testbed.cgroups import ContainerCgroup, no_disk_rate, throttle_writeback
 from testbed.errors import TestbedError
 from testbed.hosts import Shell
 from testbed.network.fabric import switches
@@ -20,7 +21,6 @@ from testbed.network.kernel import try_kind
 from testbed.network.namespaces import run_program, run_program_as_root
 from testbed.network.overlay import HERE
 from testbed.provision import state as states
-from testbed.provision.cgroups import ContainerCgroup, no_disk_rate, throttle_writeback
 from testbed.provision.containers import Engine, HostContainer, Labels, name_of_host
 from testbed.software.distribution import this_distribution
 from testbed.topology.host import DeclaredHost

@@ -20,6 +20,7 @@ import pytest
 
 from results.contract.clocks import ClockReading
 from results.contract.store import Store
+from testbed.cgroups import CGROUPS, ContainerCgroup
 from testbed.errors import TestbedError
 from testbed.experiments import batched_move, kip455_trace, runner
 from testbed.experiments.catalogue import cold_read
@@ -29,7 +30,6 @@ from testbed.faults import Faults, parse_fault
 from testbed.kafka.admin import Admin
 from testbed.kafka.types import ConfigResource, TopicPartition
 from testbed.provision import state as states
-from testbed.provision.cgroups import CGROUPS, ContainerCgroup
 from testbed.provision.testbed import Testbed
 from testbed.reassignment.metadata_log import MetadataHistory
 from testbed.reassignment.plan import Plan

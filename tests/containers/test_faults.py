@@ -8,10 +8,10 @@ import time
 
 import pytest
 
+from testbed.cgroups import ContainerCgroup
 from testbed.faults import Faults, parse_fault
 from testbed.kafka.types import ConfigResource, PartitionMove, TopicPartition
 from testbed.network.namespaces import NamespaceShell
-from testbed.provision.cgroups import ContainerCgroup
 from testbed.provision.machine import without_cpu_limits
 from testbed.provision.resources import remove
 from testbed.provision.status import status

@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 
 import pytest
 
+from testbed.cgroups import CGROUPS, device_numbers, no_disk_rate
 from testbed.faults import Faults, disks, parse_fault
 from testbed.faults.catalogue import client_stampede, cpu_limit, memory_limit
 from testbed.kafka.admin import Admin
@@ -17,7 +18,6 @@ from testbed.kafka.errors import UnreachableError
 from testbed.kafka.types import ConfigResource, TopicPartition
 from testbed.paths import data_dir, state_dir
 from testbed.provision import state as states
-from testbed.provision.cgroups import CGROUPS, device_numbers, no_disk_rate
 from testbed.provision.machine import MachineLacks, attached_devices, no_netem
 from testbed.provision.resources import remove
 from testbed.provision.status import status

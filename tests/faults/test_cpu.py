@@ -4,10 +4,10 @@ from types import SimpleNamespace
 
 import pytest
 
+from testbed.cgroups import ContainerCgroup
 from testbed.errors import TestbedError
 from testbed.faults import Faults, parse_fault
 from testbed.hosts import CommandResult
-from testbed.provision.cgroups import ContainerCgroup
 from testbed.topology import loads
 from tests.faults.fakes import THREE, FakeTestbed
 

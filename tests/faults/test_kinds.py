@@ -5,12 +5,12 @@ from types import SimpleNamespace
 
 import pytest
 
+from testbed.cgroups import no_disk_rate, no_memory_limit
 from testbed.cli.main import main
 from testbed.errors import TestbedError
 from testbed.faults import Faults, clocks, disks, kinds, parse_fault
 from testbed.faults.catalogue import disk_slow, memory_limit, nic_impair, objectstore_errors
 from testbed.network.namespaces import run_program
-from testbed.provision.cgroups import no_disk_rate, no_memory_limit
 from testbed.provision.machine import MachineLacks
 from testbed.topology import loads
 from tests.faults.fakes import RACKS, THREE

@@ -6,10 +6,10 @@ from types import SimpleNamespace
 
 import pytest
 
+from testbed.cgroups import CpuQuota
 from testbed.errors import TestbedError
 from testbed.probes import agent, machine
 from testbed.probes.machine import LoadReading, QuotaProbe, machine_probe, worst
-from testbed.provision.cgroups import CpuQuota
 from testbed.wait import wait_for
 
 TEXT = """cpu  100 0 50 800 40 0 10 0 0 0

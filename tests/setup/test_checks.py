@@ -9,9 +9,9 @@ from types import SimpleNamespace
 
 import pytest
 
+from testbed.cgroups import CpuQuota
 from testbed.network import apply, kernel, namespaces
 from testbed.network.kernel import effective_capabilities
-from testbed.provision.cgroups import CpuQuota
 from testbed.setup.check import CheckFinding
 from testbed.setup.checks import engine, machine, packages, software
 from testbed.software import distribution

@@ -4,11 +4,11 @@ import time
 from dataclasses import dataclass
 from typing import ClassVar
 
+from testbed.cgroups import no_disk_rate
 from testbed.errors import TestbedError
 from testbed.faults.disks import DiskFault, declared_rate, rate_in_force, refusal, wanted_rate
 from testbed.faults.fault import parameter
 from testbed.faults.parameters import refuse_no_slower
-from testbed.provision.cgroups import no_disk_rate
 from testbed.provision.testbed import Testbed
 from testbed.topology.links import disk_bandwidth_problem
 from testbed.topology.model import Topology

@@ -4,12 +4,12 @@ import os
 from dataclasses import dataclass
 from typing import ClassVar, Self
 
+from testbed.cgroups import ContainerCgroup, no_memory_limit
 from testbed.errors import TestbedError
 from testbed.faults import processes, stores
 from testbed.faults.fault import HostFault, parameter
 from testbed.faults.journal import active_on
 from testbed.faults.parameters import container_here
-from testbed.provision.cgroups import ContainerCgroup, no_memory_limit
 from testbed.provision.testbed import Testbed
 from testbed.topology.host import Role
 from testbed.topology.model import Topology

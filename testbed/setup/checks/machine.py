@@ -12,10 +12,10 @@ from collections.abc import Iterable
 from ipaddress import IPv4Network
 from pathlib import Path
 
+from testbed.cgroups import own_cpu_quota
 from testbed.network.addresses import RANGE
 from testbed.network.kernel import UNTRIED, lacking_capabilities, try_kind
 from testbed.paths import cache_dir
-from testbed.provision.cgroups import own_cpu_quota
 from testbed.setup.check import Check, CheckFinding
 from testbed.software.distribution import by_sudo, sudo_works, this_distribution, which
 from testbed.software.engine import EngineError, EngineSocket, Trouble
