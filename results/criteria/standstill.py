@@ -62,6 +62,11 @@ def between(series: Series, span: Span) -> Iterator[Series]:
         yield part
 
 
+def around(series: Series, span: Span) -> Series:
+    """Return the readings of a span, and those next to it: a move of less than a second may have none of its own."""
+    return series.between(span[0] - round(LOOK_S * US), span[1] + round(LOOK_S * US))
+
+
 MACHINE = "machine"
 
 
@@ -87,7 +92,7 @@ def pressure(run: RunView, metric: str) -> Pressure:
     series, spans = run.series.gauge(metric, MACHINE), move_spans(run)
     gaps = [longest_gap_s(series.t, *span) for span in spans]
     share = highest_share(series, spans)
-    seen = any(len(series.between(*span)) > 1 for span in spans)
+    seen = any(len(around(series, span)) > 1 for span in spans)
     return Pressure(share, max((gap for gap in gaps if gap is not None), default=None), share is None and seen)
 
 
@@ -128,7 +133,7 @@ METRICS = (PAUSES, COLLECTING, COLLECTIONS, USED, MAX)
 class JvmMeasures:
     """One broker's JVM over a move, without the time in which it was restarted.
 
-    `paused` and `collecting` are the highest shares of the time, over three quota windows, in which it stood still, and
+    `readings` are those of the move and next to it. `paused` and `collecting` are the highest shares of the time, over three quota windows, in which it stood still, and
     in which it collected. `full` counts full collections. `left_bytes` are what each full collection left in the old
     generation, as it was read next, of at most `most_bytes`.
     """
@@ -171,7 +176,7 @@ def _of_host(run: RunSeries, host: str, spans: Sequence[Span]) -> JvmMeasures:
     gaps = [longest_gap_s(seen.t, *span) for span in spans]
     return JvmMeasures(
         host,
-        readings=sum(len(seen.between(*span)) for span in spans),
+        readings=sum(len(around(seen, span)) for span in spans),
         longest_gap_s=max((gap for gap in gaps if gap is not None), default=None),
         paused=highest_share(paused, spans),
         collecting=highest_share(collecting, spans),

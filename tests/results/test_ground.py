@@ -58,6 +58,11 @@ def test_a_cpu_quota_that_is_used_up_leaves_rates_open_though_the_machine_is_idl
 def test_a_move_shorter_than_a_quota_window_says_nothing_of_pressure(make_run):
     run = with_samples(make_run(log_bytes=60e6), "pressure.io", lambda t: 40 + t)
     assert found(run.judged()) == {}
+    # No reading lies within a move of half a second, and two are next to it.
+    shorter = with_samples(make_run(log_bytes=5e6), "pressure.io", lambda t: 40 + t)
+    assert found(shorter.judged()) == {}
+    unread = with_samples(make_run(log_bytes=5e6), "pressure.io", lambda t: 40 + t, until=-3)
+    assert "no sample for" in found(unread.judged())["disk-pressure", "machine"].why
 
 
 def test_a_disk_that_the_topology_makes_slow_is_no_surprise(make_run):
