@@ -314,7 +314,13 @@ class MoveEnvironment:
         self.context.progress("reading every record back")
         load = self.load.result
         written = (*(() if load is None else load.written), *more)
-        found = audit(self.testbed.driver_bootstrap, self.fills, written, batches=reader(self.testbed, self.admin))
+        found = audit(
+            self.testbed.driver_bootstrap,
+            self.fills,
+            written,
+            batches=reader(self.testbed, self.admin),
+            by_time=self.setup.storage == "disk",
+        )
         if found.complaints:
             self.recorder.event("note", "what the audit found", {"first": list(found.complaints)})
         return self._with_replicas(preloaded(found)), None if load is None else load.live(found)
