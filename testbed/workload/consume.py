@@ -10,14 +10,15 @@ from confluent_kafka import OFFSET_END, Consumer, KafkaError, KafkaException, To
 from results.contract.document import decode
 from testbed.workload.child import Orders, Reporter, now_us, run
 from testbed.workload.delivered_spans import UNORDERED, Row, rows_of, unreadable_row
-from testbed.workload.records import cut_headers, intact, parse_headers
+from testbed.workload.records import Ints, cut_headers, intact, parse_headers
 from testbed.workload.spec import ConsumerSpec
 
 AT_ONCE = 1000
 CHECKED_AT_ONCE = 4000
-CHECKSUMS = 7
-"""The checksum of one value in so many is computed: that of each would cost the consumer more than a tenth of its CPU.
-It is a prime, so that in batches of any size each position is checked in its turn."""
+CHECKSUMS = 13
+"""The checksum of one value in so many is computed: that of each would cost the consumer a third of its CPU (`docs/
+measurements/workload.md`). A full batch of 16 KiB has 15 records of 1 KiB, so at least one of them is checked. It is a
+prime, so that in batches of any size each position is checked in its turn."""
 READY_S = 45.0
 
 
@@ -51,22 +52,23 @@ class _Delivered:
         self._heads.append(cut_headers(values))
         self._partitions += [message.partition() for message in messages]
         self._offsets += [message.offset() for message in messages]
-        alone = len(self._numbers) == 1
-        self._topics += [0] * len(values) if alone else [self.topic(message) for message in messages]
+        if len(self._numbers) > 1:
+            self._topics += [self.topic(message) for message in messages]
         self._calls.append((now, len(values)))
         checked = range(self._next_checksum, len(values), CHECKSUMS)
         self._changed += [before + number for number in checked if not intact(values[number])]
         self._next_checksum += len(checked) * CHECKSUMS - len(values)
         self.checked += len(checked)
 
-    def check(self, session: int) -> tuple[list[Row], list[int]]:
-        """Forget the records, and return their rows, and the due and arrival times of those that have them."""
+    def check(self, session: int) -> tuple[list[Row], Ints]:
+        """Forget the records, and return their rows, and pairs of due and arrival time of those that have them."""
         heads = parse_headers(b"".join(self._heads))
-        rows = rows_of(session, self._topics, self._partitions, self._offsets, heads, self._changed)
+        topics = self._topics or np.zeros(len(heads), np.int64)
+        rows = rows_of(session, topics, self._partitions, self._offsets, heads, self._changed)
         due = heads["time_us"].astype(np.int64)
         arrived = np.repeat(*np.array(self._calls, np.int64).T)
         self._forget()
-        return rows, np.column_stack((due, arrived))[due > 0].ravel().tolist()
+        return rows, np.column_stack((due, arrived))[due > 0]
 
 
 class _Consuming:
@@ -74,7 +76,7 @@ class _Consuming:
         self.spec, self.orders, self.reporter = spec, orders, reporter
         self.delivered = _Delivered(spec.topics)
         self.rows: list[Row] = []
-        self.times: list[int] = []
+        self.times: list[Ints] = []
         self.records = 0
         self.session = UNORDERED + 1
         self.error = ""
@@ -142,7 +144,7 @@ class _Consuming:
         if len(self.delivered):
             rows, times = self.delivered.check(session)
             self.rows += rows
-            self.times += times
+            self.times.append(times)
 
     def consume(self, began_us: int) -> None:
         """Consume until an order stops it."""
@@ -193,7 +195,7 @@ class _Consuming:
                 "error": self.error,
                 **more,
             },
-            times,
+            np.concatenate(times) if times else None,
             by_end=True,
         )
 

@@ -64,7 +64,7 @@ class DeliveredSpan:
 
 def rows_of(
     session: int,
-    topics: Sequence[int],
+    topics: Sequence[int] | Ints,
     partitions: Sequence[int],
     offsets: Sequence[int],
     heads: npt.NDArray[np.void],

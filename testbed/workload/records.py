@@ -235,8 +235,7 @@ def intact(value: bytes | None) -> bool:
     if value is None or len(value) <= HEADER_BYTES:
         return False
     expected: int = _FRONT.unpack_from(value)[1]
-    view = memoryview(value)  # a slice of the value would copy it
-    return crc32(view[_FRONT.size : HEADER_BYTES], crc32(view[HEADER_BYTES:])) == expected
+    return crc32(value[_FRONT.size : HEADER_BYTES], crc32(value[HEADER_BYTES:])) == expected
 
 
 def inspect(values: Sequence[bytes | None], partition: int) -> Headers:
