@@ -47,8 +47,39 @@ class LiveAudit:
 
 
 @dataclass(frozen=True, slots=True)
+class LiveDeliveries:
+    """What one consumer was given while the load ran; counts are records, without what the log itself has wrong.
+
+    `checked` are those whose checksum was computed. `skipped` counts offsets that were left out, in partitions without
+    transactions. `missed` were acknowledged and not delivered between others of their producer. `repeated` came twice
+    within one assignment of the partition, or after a later record. `corrupt` are changed, of another partition or
+    producer, or other ones than before at their offset; a batch that the client refused counts as one. `refused` were
+    never acknowledged. `first` names some of what is wrong, in words.
+    """
+
+    name: str
+    records: int
+    checked: int
+    skipped: int
+    missed: int
+    repeated: int
+    corrupt: int
+    refused: int
+    first: tuple[str, ...] = ()
+
+    @property
+    def wrong(self) -> int:
+        """Return the number of flaws."""
+        return self.skipped + self.missed + self.repeated + self.corrupt + self.refused
+
+
+@dataclass(frozen=True, slots=True)
 class LiveLoad:
-    """The load of a run; `audits` is None when its records were not read back."""
+    """The load of a run; `audits` is None when its records were not read back.
+
+    `deliveries` is empty also in manifests whose consumers did not check what they read.
+    """
 
     processes: tuple[LoadProcess, ...]
     audits: tuple[LiveAudit, ...] | None
+    deliveries: tuple[LiveDeliveries, ...] = ()

@@ -40,6 +40,7 @@ from testbed.topology.host import DeclaredHost, node_ids
 from testbed.topology.model import Topology
 from testbed.wait import wait_for
 from testbed.workload.audit import Audit
+from testbed.workload.outcome import ProcessResult
 from testbed.workload.preload import BATCH_BYTES, SHARED_BATCH_BYTES, audit, preload
 from testbed.workload.producer_epochs import reader
 from testbed.workload.records import Fill, WrittenRecords
@@ -309,15 +310,28 @@ class MoveEnvironment:
         self.recorder.wait_for_all()
         self.recorder.stop()
 
-    def audit(self, more: Sequence[WrittenRecords] = ()) -> tuple[Records, LiveLoad | None]:
-        """Read all records back; return the account of the preloaded records and of the load with `more` producers."""
+    def audit(
+        self, more: Sequence[WrittenRecords] = (), readers: Sequence[ProcessResult] = ()
+    ) -> tuple[Records, LiveLoad | None]:
+        """Read all records back; return the account of the preloaded records and of the load with `more` producers.
+
+        The load's account has what its consumers and further `readers` were given.
+        """
         self.context.progress("reading every record back")
         load = self.load.result
         written = (*(() if load is None else load.written), *more)
-        found = audit(self.testbed.driver_bootstrap, self.fills, written, batches=reader(self.testbed, self.admin))
+        found = audit(
+            self.testbed.driver_bootstrap,
+            self.fills,
+            written,
+            batches=reader(self.testbed, self.admin),
+            by_time=self.setup.storage == "disk",
+        )
         if found.complaints:
             self.recorder.event("note", "what the audit found", {"first": list(found.complaints)})
-        return self._with_replicas(preloaded(found)), None if load is None else load.live(found)
+        others = (*more, *(each for fill in self.fills for each in fill.written()))
+        live = None if load is None else load.live(found, others=others, readers=readers)
+        return self._with_replicas(preloaded(found)), live
 
     def _with_replicas(self, records: Records) -> Records:
         """Return the account with the replicas whose logs differ; unchanged where brokers' disks have no whole logs."""

@@ -36,6 +36,7 @@ from testbed.probes.logwatch import during
 from testbed.provision.membership import joining_brokers
 from testbed.topology.model import Topology
 from testbed.units import parse_size
+from testbed.workload.outcome import ProcessResult
 from testbed.workload.records import WrittenRecords
 
 CALIBRATION_BYTES = 16_000_000
@@ -74,6 +75,10 @@ class RunActivity:
 
     def written(self) -> Sequence[WrittenRecords]:
         """Return further records for the audit."""
+        return ()
+
+    def readers(self) -> Sequence[ProcessResult]:
+        """Return the consumers besides the load's, which have ended, for the account of what they were given."""
         return ()
 
 
@@ -137,7 +142,10 @@ def run_unthrottled_move(
             cold = next(filter(None, [each.cold_read() for each in active]), None)
         environment.end_sampling()
         nics = (*nics, *environment.joined_nics())
-        records, live = environment.audit([written for each in active for written in each.written()])
+        records, live = environment.audit(
+            [written for each in active for written in each.written()],
+            [reader for each in active for reader in each.readers()],
+        )
         logs = watch.logs()
     handover = next(filter(None, [each.handover for each in active]), None)
     membership = next(filter(None, [each.membership for each in active]), None)

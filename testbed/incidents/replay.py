@@ -268,7 +268,7 @@ class IncidentScenario:
             return None
         self._context.progress("reading every record back")
         batches = reader(self._testbed, self._admin)
-        found = audit(self._testbed.driver_bootstrap, self._fills, written, batches=batches)
+        found = audit(self._testbed.driver_bootstrap, self._fills, written, batches=batches, by_time=True)
         if found.complaints:
             self._recorder.event("records.flawed", "records", {"first": list(found.complaints)})
         records = Records(

@@ -17,12 +17,11 @@ from testbed.workload.records import (
     Headers,
     Ints,
     ReadRecords,
-    Span,
     WrittenRecords,
     compare_envelopes,
-    count,
     inspect,
 )
+from testbed.workload.spans import Span, count
 
 _NAMED = 5
 """The number of flawed records that the account names for each kind and partition."""
@@ -35,6 +34,7 @@ _STRAYS = 1000
 LOST, TWICE, DISORDER, REFUSED = "lost", "twice", "out of order", "refused and yet there"
 NEVER_SENT = "corrupt (never sent)"
 MISPLACED = "corrupt (at another offset than acknowledged)"
+NOT_BY_TIME = "corrupt (not found by its time)"
 GAP, UNREADABLE, OFFSET_TWICE = "corrupt (a gap)", "corrupt (unreadable)", "corrupt (twice, for different records)"
 _WORST_FIRST = (LOST, REFUSED, TWICE, DISORDER)
 
@@ -87,8 +87,8 @@ class Audit:
     """The account of all written records; `complaints` names the first flaws.
 
     `expected` counts the acknowledged records, and `found` those of them that the partitions hold. `corrupt` also
-    counts records that no producer of this audit wrote, gaps between offsets, and batches that cannot be read; the
-    first of these are in `of_none`.
+    counts records that no producer of this audit wrote, gaps between offsets, batches that cannot be read, and records
+    that the leader does not find by their time; the first of these are in `of_none`.
     """
 
     expected: int
@@ -328,6 +328,14 @@ class Ledger:
     def add_unreadable(self, topic: str, partition: int, offset: int, why: str) -> None:
         """Add a batch that a client refused to read."""
         self._log(topic, partition).add(UNREADABLE, [offset], {offset: f": {why}"})
+
+    def add_lookup(self, topic: str, partition: int, time_ms: int, offset: int, answer: int) -> None:
+        """Add the leader's answer for the timestamp of the record at `offset`; below 0: it has none that late."""
+        if answer != offset:
+            given = "no offset" if answer < 0 else f"offset {answer}"
+            self._log(topic, partition).add(
+                NOT_BY_TIME, [offset], {offset: f": the leader gives {given} for {time_ms} ms"}
+            )
 
     def _stray(self, topic: str, partition: int) -> _Flaws:
         return self._foreign.setdefault((topic, partition), _Flaws())

@@ -136,17 +136,17 @@ class Reporter:
     """Stdout, written in a separate thread: neither a slow reader nor the counting delays the load."""
 
     def __init__(self) -> None:
-        self._queue: SimpleQueue[tuple[dict[str, Any], list[int]] | None] = SimpleQueue()
+        self._queue: SimpleQueue[tuple[dict[str, Any], list[int] | Ints] | None] = SimpleQueue()
         self._thread = threading.Thread(target=self._write, name="reports", daemon=True)
         self._thread.start()
         self._cpu_s, self._at_s = time.process_time(), time.monotonic()
 
-    def report(self, said: dict[str, Any], times: list[int] | None = None, *, by_end: bool = False) -> None:
-        """Queue a report. `times` are pairs of due time and arrival time, in µs.
+    def report(self, said: dict[str, Any], times: list[int] | Ints | None = None, *, by_end: bool = False) -> None:
+        """Queue a report. `times` are pairs of due time and arrival time, in µs, one after the other.
 
         A latency belongs to the second of its due time, with `by_end` to the second of its arrival time.
         """
-        self._queue.put((said | {"by_end": by_end}, times or []))
+        self._queue.put((said | {"by_end": by_end}, [] if times is None else times))
 
     def cpu_cores(self) -> float:
         """Return the CPU time of this process since the last call, in cores."""
@@ -164,7 +164,7 @@ class Reporter:
         while (item := self._queue.get()) is not None:
             said, times = item
             by_end = said.pop("by_end")
-            if times:
+            if len(times):
                 pairs = np.array(times, np.int64).reshape(-1, 2)
                 said["latency"] = per_second(pairs[:, int(by_end)], pairs[:, 1] - pairs[:, 0])
             try:

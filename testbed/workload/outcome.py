@@ -1,13 +1,16 @@
 """The result of a load: samples, the results of every process, and whether the load was as declared. Pure."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from results.contract.live import LiveAudit, LiveLoad, LoadProcess
 from results.contract.schema import Sample
 from testbed.workload.audit import Audit
-from testbed.workload.records import AckedRun, Span, WrittenRecords
+from testbed.workload.delivered_spans import DeliveredSpans
+from testbed.workload.deliveries import compare
+from testbed.workload.records import AckedRun, WrittenRecords
+from testbed.workload.spans import Span
 from testbed.workload.spec import ConsumerSpec, ProducerSpec, Spec
 
 LATEST_S = 1.0
@@ -31,6 +34,7 @@ class ProcessReports:
     final: bool = False
     error: str = ""
     new_epochs: tuple[str, ...] = ()
+    delivered: DeliveredSpans = field(default_factory=DeliveredSpans)
     _begun_us: int = 0
     _settled: dict[int, int] = field(default_factory=dict)
     _refused: dict[int, list[Span]] = field(default_factory=dict)
@@ -48,6 +52,9 @@ class ProcessReports:
             runs = self._acked_at.setdefault(partition, [])
             goes_on = runs and runs[-1][1:] == (begin, shift)
             runs.append((runs.pop()[0] if goes_on else begin, end, shift))
+        if isinstance(self.spec, ConsumerSpec):
+            self.delivered.add(self.spec.topics, said.get("delivered", ()))
+            self.delivered.checked = said.get("checked", self.delivered.checked)
         self.error = self.error or str(said.get("error") or "")
         self.new_epochs = tuple(said.get("new_epochs", self.new_epochs))
         if "t" in said:
@@ -106,6 +113,7 @@ class ProcessReports:
             ended=self.final,
             written=self.written(),
             new_epochs=self.new_epochs,
+            delivered=self.delivered,
         )
 
 
@@ -144,7 +152,7 @@ class ProcessResult:
 
     `read` is a consumer's count. `latest_s` is the longest delay with which the process handed a record over. `ended`
     is False if the process died; its counts are then those of its last report. `new_epochs` has librdkafka's reasons
-    for the producer epochs that it began during the load, at most the first five.
+    for the producer epochs that it began during the load, at most the first five. `delivered` is what a consumer read.
     """
 
     spec: Spec
@@ -162,6 +170,7 @@ class ProcessResult:
     ended: bool
     written: tuple[WrittenRecords, ...]
     new_epochs: tuple[str, ...] = ()
+    delivered: DeliveredSpans = field(default_factory=DeliveredSpans)
 
     @property
     def name(self) -> str:
@@ -192,12 +201,27 @@ class WorkloadResult:
                 return process
         raise KeyError(name)
 
-    def live(self, audit: Audit | None) -> LiveLoad:
-        """Return the load for a run's manifest; `audit` is None if nothing was read back."""
-        return LiveLoad(
-            tuple(_process(process) for process in self.processes),
-            None if audit is None else _audits(self.processes, audit),
+    def live(
+        self,
+        audit: Audit | None,
+        *,
+        others: Iterable[WrittenRecords] = (),
+        readers: Iterable[ProcessResult] = (),
+    ) -> LiveLoad:
+        """Return the load for a run's manifest; `audit` is None if nothing was read back.
+
+        `others` are records of the topics that are not the load's; `readers` are consumers that are not.
+        """
+        processes = tuple(_process(process) for process in self.processes)
+        if audit is None:
+            return LiveLoad(processes, None)
+        written = (*self.written, *others)
+        deliveries = tuple(
+            compare(each.name, each.delivered, written, audit)
+            for each in (*self.processes, *readers)
+            if isinstance(each.spec, ConsumerSpec)
         )
+        return LiveLoad(processes, _audits(self.processes, audit), deliveries)
 
 
 def _process(found: ProcessResult) -> LoadProcess:

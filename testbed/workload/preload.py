@@ -30,6 +30,7 @@ from testbed.workload.records import (
     WrittenRecords,
     timestamp_ms,
 )
+from testbed.workload.time_lookups import TimeLookup, Where, time_lookups
 
 LED_S, LOG_S, LOOK_S = 30.0, 0.02, 0.2
 """A leader answers once it has made the partition's log, which takes milliseconds: with 10,000 partitions, minutes."""
@@ -178,6 +179,8 @@ AT_ONCE_BYTES = 2 << 20
 """The bytes that a consumer requests at once. A broker discards a read from an object store after half a second
 (`remote.fetch.max.wait.ms`), and the consumer asks again: 20 MiB over 200 Mbit/s never arrived."""
 PATIENCE_S = 60.0
+ANSWER_S = 10.0
+"""The longest time in which the leaders of all partitions answer one request each."""
 MEETINGS = 3
 """A client meets a refused batch twice if it is the last one of a response, and again and again if nothing follows."""
 _AT_ONCE = 2000
@@ -194,7 +197,6 @@ _SETTINGS: Mapping[str, str | int | bool] = {
     "check.crcs": True,
     "log_level": 3,
 }
-Where = tuple[str, int]
 
 
 def audit(
@@ -205,19 +207,21 @@ def audit(
     client: Mapping[str, str] | None = None,
     patience_s: float = PATIENCE_S,
     batches: ReadBatches | None = None,
+    by_time: bool = False,
 ) -> Audit:
     """Read every partition of `fills` and of a load (`WorkloadResult.written`), and return the account of every record.
 
     `batches` reads the log of a partition with records twice or late. The account then says whether the client sent
-    them again. Call it once all producers have stopped. Only committed records count. `client` has librdkafka's
-    settings for reaching the cluster. Raise `TestbedError` when no remaining record arrives for `patience_s` seconds:
-    their state is unknown.
+    them again. `by_time` asks the leader of each partition for the offset of one timestamp. Call it once all producers
+    have stopped. Only committed records count. `client` has librdkafka's settings for reaching the cluster. Raise
+    `TestbedError` when no remaining record, or no offset, arrives for `patience_s` seconds: their state is unknown.
     """
+    expected = [*(each for fill in fills for each in fill.written()), *written]
     reach = {"bootstrap.servers": ",".join(bootstrap), **(client or {})}
-    ledger = Ledger([*(each for fill in fills for each in fill.written()), *written], partial(_broker_times, reach))
+    ledger, lookups = Ledger(expected, partial(_broker_times, reach)), time_lookups(expected) if by_time else {}
     heard = time.monotonic()
     try:
-        with _Readers({**_SETTINGS, **reach}, ledger) as readers:
+        with _Readers({**_SETTINGS, **reach}, ledger, lookups) as readers:
             while readers.left:
                 read, ended = readers.read()
                 if read or ended:
@@ -227,6 +231,7 @@ def audit(
                         f"audit: {len(readers.left)} partitions were not read to their end: nothing came for "
                         f"{patience_s:.0f} s, among them {'-'.join(map(str, min(readers.left)))}"
                     )
+            readers.look_up(patience_s)
     except KafkaException as error:
         raise TestbedError(f"audit: {error}") from error
     return ledger.result() if batches is None else _account(ledger, batches)
@@ -255,8 +260,10 @@ def _account(ledger: Ledger, batches: ReadBatches) -> Audit:
 class _Readers:
     """The consumers that read a ledger's partitions, each its share."""
 
-    def __init__(self, settings: Mapping[str, str | int | bool], ledger: Ledger) -> None:
-        self._ledger = ledger
+    def __init__(
+        self, settings: Mapping[str, str | int | bool], ledger: Ledger, lookups: Mapping[Where, TimeLookup]
+    ) -> None:
+        self._ledger, self._lookups = ledger, lookups
         partitions = ledger.partitions()
         self.left = set(partitions)
         self._broken: dict[Where, list[int]] = {}
@@ -294,8 +301,41 @@ class _Readers:
                 elif not error.retriable():
                     raise TestbedError(f"audit: {where[0]}-{where[1]}: {error.str()}")
             for (topic, partition), messages in found.items():
-                self._ledger.add(topic, partition, _records(messages))
+                read = _records(messages)
+                self._ledger.add(topic, partition, read)
+                if (topic, partition) in self._lookups:
+                    self._lookups[topic, partition].add(read.offsets, read.times_ms)
         return records, ends
+
+    def look_up(self, patience_s: float) -> None:
+        """Ask the leaders for the offsets of timestamps, and add the answers to the account."""
+        for consumer, share in self._shares:
+            # A leader that cannot read a batch cannot look into it either.
+            asked = {
+                where: TopicPartition(*where, lookup.time_ms)
+                for where, lookup in self._lookups.items()
+                if where in share - self._broken.keys() and lookup.time_ms is not None
+            }
+            ask = partial(self._ask, consumer, asked)
+            wait_for(ask, lambda why: not why, patience_s, _LOOK_S, "audit: the offsets of timestamps")
+
+    def _ask(self, consumer: Consumer, asked: dict[Where, TopicPartition]) -> str:
+        """Ask once for the offsets that have no answer yet; return why one of them has none; empty if all have."""
+        if not asked:
+            return ""
+        try:
+            answers = consumer.offsets_for_times(list(asked.values()), timeout=ANSWER_S)
+        except KafkaException as error:
+            return str(error.args[0].str())
+        refused = ""
+        for answer in answers:
+            where = answer.topic, answer.partition
+            if answer.error is not None:
+                refused = f"{where[0]}-{where[1]}: {answer.error.str()}"
+                continue
+            lookup = self._lookups[where]
+            self._ledger.add_lookup(*where, asked.pop(where).offset, lookup.offset, answer.offset)
+        return refused
 
     def _is_end(self, where: Where, offset: int, why: str) -> bool:
         """Add a batch that the client refused; return whether nothing of its partition can be read after it.

@@ -13,7 +13,8 @@ from confluent_kafka import KafkaError, KafkaException, Producer
 
 from results.contract.document import decode
 from testbed.workload.child import Orders, Reporter, now_us, run
-from testbed.workload.records import Payloads, Recipe, identity, spans, timestamp_ms
+from testbed.workload.records import Payloads, Recipe, identity, timestamp_ms
+from testbed.workload.spans import spans
 from testbed.workload.spec import ProducerSpec, Schedule, schedule
 
 

@@ -7,7 +7,7 @@ key, its headers and its timestamp) follows from its value, so the audit can com
 
 import random
 import struct
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TypeVar
@@ -16,9 +16,12 @@ from zlib import crc32
 import numpy as np
 import numpy.typing as npt
 
+from testbed.workload.spans import Span, count
+
 _FRONT = struct.Struct(">4sI")
 _IDENTITY = struct.Struct(">IIQq")
-_MAGIC = b"tbr2"
+MAGIC = b"tbr2"
+"""The begin of each record's value."""
 HEADER_BYTES = _FRONT.size + _IDENTITY.size
 _HEADER = np.dtype(
     [
@@ -79,7 +82,7 @@ class Payloads:
         """
         payload, checksum = self._cuts[(place + 97 * partition) % len(self._cuts)]
         identity = _IDENTITY.pack(partition, producer, place, time_us)
-        return _FRONT.pack(_MAGIC, crc32(identity, checksum)) + identity + payload
+        return _FRONT.pack(MAGIC, crc32(identity, checksum)) + identity + payload
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,8 +217,25 @@ _FOREIGN = bytes(HEADER_BYTES)
 
 def read_headers(values: Sequence[bytes | None]) -> npt.NDArray[np.void]:
     """Return all headers in one array, unchecked; a value too short for a header gives zeros."""
-    heads = [v[:HEADER_BYTES] if v is not None and len(v) > HEADER_BYTES else _FOREIGN for v in values]
-    return np.frombuffer(b"".join(heads), _HEADER)
+    return parse_headers(cut_headers(values))
+
+
+def cut_headers(values: Sequence[bytes | None]) -> bytes:
+    """Return the bytes of all headers; a value too short for a header gives zeros."""
+    return b"".join([v[:HEADER_BYTES] if v is not None and len(v) > HEADER_BYTES else _FOREIGN for v in values])
+
+
+def parse_headers(cut: bytes) -> npt.NDArray[np.void]:
+    """Return the headers of which these are the bytes."""
+    return np.frombuffer(cut, _HEADER)
+
+
+def intact(value: bytes | None) -> bool:
+    """Return whether a value's checksum fits."""
+    if value is None or len(value) <= HEADER_BYTES:
+        return False
+    expected: int = _FRONT.unpack_from(value)[1]
+    return crc32(value[_FRONT.size : HEADER_BYTES], crc32(value[HEADER_BYTES:])) == expected
 
 
 def inspect(values: Sequence[bytes | None], partition: int) -> Headers:
@@ -223,7 +243,7 @@ def inspect(values: Sequence[bytes | None], partition: int) -> Headers:
     heads = read_headers(values)
     begin, end = _FRONT.size, HEADER_BYTES
     sums = [0 if v is None else crc32(v[begin:end], crc32(v[end:])) for v in values]
-    foreign = heads["magic"] != _MAGIC
+    foreign = heads["magic"] != MAGIC
     broken = heads["checksum"] != np.array(sums, np.uint32)
     elsewhere = heads["partition"] != partition
     flaws: dict[int, Flaw] = {}
@@ -275,25 +295,6 @@ def compare_envelopes(
 
 AckedRun = tuple[int, int, int]
 """Places from the first up to, but excluding, the second; the third is what each acknowledged offset has more."""
-
-Span = tuple[int, int]
-"""Places from the first up to, but excluding, the second."""
-
-
-def spans(places: Iterable[int]) -> tuple[Span, ...]:
-    """Return places in any order as spans."""
-    found: list[list[int]] = []
-    for place in sorted(places):
-        if found and found[-1][1] == place:
-            found[-1][1] += 1
-        else:
-            found.append([place, place + 1])
-    return tuple((begin, end) for begin, end in found)
-
-
-def count(spans: Iterable[Span]) -> int:
-    """Return the number of places in the spans."""
-    return sum(end - begin for begin, end in spans)
 
 
 @dataclass(frozen=True, slots=True)

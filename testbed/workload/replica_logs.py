@@ -1,7 +1,8 @@
 """Whether the replicas in sync of a partition have the same log, byte by byte.
 
 Consumers read the leader's log alone. A follower appends the leader's batches as they are: their headers, with the
-offsets and the leader epoch, are the same on all replicas, and so is each record. Only the segments may differ.
+offsets and the leader epoch, are the same on all replicas, and so is each record. Only the segments may differ. The
+offset at which the log starts is the leader's as well; a broker has it in memory, and its segments do not show it.
 """
 
 import json
@@ -18,6 +19,7 @@ from testbed.kafka.admin import Admin
 from testbed.kafka.node import DATA_DIR
 from testbed.kafka.types import TopicPartition
 from testbed.provision.testbed import Testbed
+from testbed.software.jvm import AGENT_PORT
 from testbed.topology.host import names_by_id
 from testbed.wait import WaitTimeout, wait_for
 from testbed.workload import log_digests
@@ -34,11 +36,15 @@ _SHOWN = ("baseOffset", "lastOffset", "count", "producerId", "CreateTime", "size
 
 @dataclass(frozen=True, slots=True)
 class LogDigest:
-    """A replica's log: the name of its first segment, its bytes, and their digest."""
+    """A replica's log: the name of its first segment, its bytes, and their digest.
+
+    The broker gives no record below the offset `start`, which may be within a segment.
+    """
 
     first: str
     bytes: int
     digest: str
+    start: int
 
 
 ReplicaLogs = Mapping[str, LogDigest]
@@ -131,7 +137,12 @@ def with_replicas(records: Records, testbed: Testbed, admin: Admin, topics: Sequ
 
 def _line(tp: TopicPartition, logs: ReplicaLogs) -> str:
     leader, follower = next(iter(logs)), unlike(logs)
-    sizes = logs[follower].bytes, logs[leader].bytes
+    one, other = logs[leader], logs[follower]
+    if other == replace(one, start=other.start):
+        return (
+            f"{tp}: the log on {follower} starts at offset {other.start}, not at {one.start} as on its leader, {leader}"
+        )
+    sizes = other.bytes, one.bytes
     bytes_of = "" if sizes[0] == sizes[1] else f" ({sizes[0]} bytes, not {sizes[1]})"
     return f"{tp}: the log on {follower}{bytes_of} is not that of its leader, {leader}"
 
@@ -148,5 +159,6 @@ def read_digests(host: Shell, folders: Sequence[str]) -> dict[str, LogDigest]:
     """Return the digests of logs by the folders of their partitions, without those that the host does not have."""
     source = Path(log_digests.__file__).read_text(encoding="utf-8")
     stdin = json.dumps(list(folders)).encode()
-    said = host.run(["python3", "-c", source, DATA_DIR], timeout_s=_READ_S, stdin=stdin).stdout
+    command = ["python3", "-c", source, DATA_DIR, str(AGENT_PORT)]
+    said = host.run(command, timeout_s=_READ_S, stdin=stdin).stdout
     return {folder: LogDigest(*each) for folder, each in json.loads(said).items()}

@@ -165,6 +165,67 @@ def test_a_follower_with_another_log_than_its_leader_is_named(cluster):
     assert line.startswith("unlike-0: the log on b2 is not that of its leader, b1, at offset ")
 
 
+HIDE = """
+import os, sys
+path, topic, offset = os.path.join(sys.argv[1], "log-start-offset-checkpoint"), sys.argv[2], sys.argv[3]
+with open(path) as file:
+    version, _count, *lines = file.read().split("\\n")
+lines = [*filter(None, lines), topic + " 0 " + offset]
+with open(path, "w") as file:
+    file.write("\\n".join([version, str(len(lines)), *lines]) + "\\n")
+"""
+
+
+def test_a_follower_whose_log_starts_later_than_its_leaders_is_named(cluster):
+    """Its segments are whole, and so are the leader's records: only its consumers would miss some."""
+    ids = {host.name: host.node_id for host in cluster.topology.brokers}
+    tp, fill = TopicPartition("hidden", 0), Fill("hidden", [0], 40, Recipe(1024, 3))
+    with cluster.admin() as admin:
+        admin.create_topic("hidden", {0: [ids["b1"], ids["b2"]]}, {})
+        preload(cluster.bootstrap, [fill])
+        node = cluster.node("b2")
+        node.stop(timeout_s=60)
+        cluster.hosts["b2"].run(["python3", "-c", HIDE, DATA_DIR, "hidden", "20"])
+        node.start()
+        cluster.wait_serving()
+        wait_until(lambda: len(admin.partitions(["hidden"])[tp].isr) == 2, 30, 0.2, "b2 to be in sync")
+        found = audit(cluster.bootstrap, [fill], patience_s=30, by_time=True)
+        assert (found.found, found.complaints) == (40, ())
+        (line,) = replica_differences(cluster, admin, ["hidden"], timeout_s=1)
+    assert line == "hidden-0: the log on b2 starts at offset 20, not at 0 as on its leader, b1"
+
+
+MISLEAD = """
+import os, struct, sys
+path = os.path.join(sys.argv[1], "0" * 20 + ".timeindex")
+with open(path, "rb") as file:
+    entries = [each for each in struct.iter_unpack(">qi", file.read()) if each != (0, 0)]
+with open(path, "wb") as file:
+    file.write(b"".join(struct.pack(">qi", time, entries[-1][1]) for time, _offset in entries))
+print(len(entries))
+"""
+
+
+def test_a_leader_with_a_wrong_time_index_is_named(cluster):
+    ids = [host.node_id for host in cluster.topology.brokers]
+    fill = Fill("misled", [0], 5000, Recipe(1024, 3))
+    with cluster.admin() as admin:
+        admin.create_topic("misled", {0: [ids[1]]}, {})
+    preload(cluster.bootstrap, [fill])
+    assert audit(cluster.bootstrap, [fill], patience_s=30, by_time=True).complaints == ()
+
+    node = cluster.node("b2")
+    node.stop(timeout_s=60)
+    assert int(cluster.hosts["b2"].run(["python3", "-c", MISLEAD, f"{DATA_DIR}/misled-0"]).stdout) > 10
+    node.start()
+    cluster.wait_serving()
+    found = audit(cluster.bootstrap, [fill], patience_s=30, by_time=True)
+    assert (found.found, found.lost, found.corrupt) == (5000, 0, 1)
+    assert found.complaints[0].startswith(
+        "misled-0: 1 of the log's offsets corrupt (not found by its time), first at ["
+    )
+
+
 @pytest.mark.nightly
 def test_a_broker_lost_under_load_costs_no_acknowledged_record(cluster):
     partitions, newest = topic(cluster, "kept"), Newest()
@@ -187,6 +248,9 @@ def test_a_broker_lost_under_load_costs_no_acknowledged_record(cluster):
     assert (found.lost, found.corrupt, found.refused_found) == (0, 0, 0), found.complaints
     assert (found.duplicated, found.reordered) == (0, 0), found.complaints
     assert found.expected > 12_000
+    [delivered] = result.live(found).deliveries
+    assert delivered.wrong == 0, delivered.first
+    assert delivered.records > 12_000
     assert newest.largest["producer-1", "client.late"] < 1.0
 
 

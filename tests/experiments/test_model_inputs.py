@@ -6,6 +6,7 @@ from results.contract.manifest import Records
 from results.contract.move import RoundTrip
 from results.contract.schema import Event, Sample
 from testbed.errors import TestbedError
+from testbed.experiments import move_environment
 from testbed.experiments.layout import Layout, PartitionGroup
 from testbed.experiments.load import load_specs
 from testbed.experiments.model_inputs import conversion_factor, inbound_rates, round_trip_s, round_trips, throttles
@@ -14,6 +15,10 @@ from testbed.kafka.types import TopicPartition
 from testbed.topology import loads
 from testbed.workload import replica_logs
 from testbed.workload.audit import Audit, ProducerAudit
+from testbed.workload.delivered_spans import DeliveredSpans
+from testbed.workload.outcome import ProcessReports, WorkloadResult
+from testbed.workload.records import Fill, Recipe
+from testbed.workload.spec import ConsumerSpec
 
 TP, S = TopicPartition("t", 0), 1_000_000
 
@@ -196,3 +201,31 @@ def test_only_copies_over_a_declared_delay_have_one_with_what_their_sockets_hold
     )
     alone = Layout((PartitionGroup("t", range(2), ("b1",), ("b2",), 1),), calibration=groups[0])
     assert round_trips(near, alone, 1 << 20, {}) == ()
+
+
+@pytest.mark.parametrize(("storage", "by_time"), [("disk", True), ("tiered", False), ("automq", False)])
+def test_an_audit_has_what_consumers_were_given_and_asks_leaders_of_whole_logs_for_times(monkeypatch, storage, by_time):
+    asked = {}
+
+    def audit(_bootstrap, _fills, written, **more):
+        asked.update(more, written=written)
+        return Audit(0, 0, 0, 0, 0, ())
+
+    monkeypatch.setattr(move_environment, "audit", audit)
+    delivered = DeliveredSpans()
+    fill = Fill("cold", [0], 9, Recipe(48, 3))
+    delivered.add(["cold"], [[0, 0, 1, fill.producer, 0, 0, 9]])
+    reader = ProcessReports(ConsumerSpec("cold-1", ("cold",), "readers"), 0, delivered=delivered).result()
+    environment = SimpleNamespace(
+        setup=SimpleNamespace(storage=storage),
+        context=SimpleNamespace(progress=lambda _text: None),
+        load=SimpleNamespace(result=WorkloadResult(())),
+        testbed=SimpleNamespace(driver_bootstrap=["b1:9096"]),
+        fills=[fill],
+        admin=None,
+        _with_replicas=lambda records: records,
+    )
+    _records, live = MoveEnvironment.audit(environment, readers=[reader])
+    assert asked["by_time"] is by_time
+    [found] = live.deliveries
+    assert (found.name, found.records, found.wrong) == ("cold-1", 9, 0)

@@ -4,7 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from results.contract.live import LiveAudit, LiveLoad
+from results.contract.document import decode, encode
+from results.contract.live import LiveAudit, LiveDeliveries, LiveLoad
 from results.criteria.catalogue.live_records import judge_live_records
 
 SOUND = LiveAudit("producer-1", acked=9, found=9, lost=0, duplicated=0, reordered=0, corrupt=0, exactly_once=True)
@@ -36,3 +37,37 @@ def test_what_a_client_sent_again_has_the_reason_for_its_new_epoch():
     [found] = judge_live_records(LiveLoad((), (audit,)))
     assert "new producer epoch" in found.why
     assert found.why.endswith("t-0: 1 of producer-1 twice, DRAIN: epoch bump: why")
+
+
+DELIVERED = LiveDeliveries("consumer-1", 9, 2, skipped=0, missed=0, repeated=0, corrupt=0, refused=0)
+
+
+@pytest.mark.parametrize(
+    ("changes", "verdict", "observed"),
+    [
+        ({}, "pass", 0),
+        *(({kind: 2}, "fail", 2) for kind in ("skipped", "missed", "repeated", "corrupt", "refused")),
+        ({"records": 0}, "inconclusive", None),
+    ],
+)
+def test_the_verdict_on_what_a_consumer_was_given(changes, verdict, observed):
+    delivered = replace(DELIVERED, **changes)
+    audited, found = judge_live_records(LiveLoad((), (SOUND,), (delivered,)))
+    assert (audited.host, audited.verdict) == ("producer-1", "pass")
+    assert (found.name, found.host, found.verdict, found.observed) == ("live-records", "consumer-1", verdict, observed)
+
+
+def test_a_wrong_delivery_is_named():
+    delivered = replace(DELIVERED, skipped=16, first=("t-0: offsets 24 to 39 were skipped",))
+    [_audited, found] = judge_live_records(LiveLoad((), (SOUND,), (delivered,)))
+    assert found.why == (
+        "9 delivered, the checksums of 2 computed; 16 offsets skipped, 0 missed, 0 repeated, 0 corrupt, 0 refused: "
+        "t-0: offsets 24 to 39 were skipped"
+    )
+
+
+def test_a_manifest_of_a_load_that_checked_nothing_is_read():
+    document = encode(LiveLoad((), (SOUND,), (DELIVERED,)))
+    assert decode(LiveLoad, document, "a load").deliveries == (DELIVERED,)
+    del document["deliveries"]
+    assert decode(LiveLoad, document, "a load").deliveries == ()

@@ -17,9 +17,9 @@ from testbed.workload.records import (
     ReadRecords,
     Recipe,
     WrittenRecords,
-    spans,
     timestamp_ms,
 )
+from testbed.workload.spans import spans
 
 PAYLOADS = Recipe(48, 3).payloads()
 ONE, TWO = 1, 2

@@ -5,7 +5,8 @@ from hypothesis import strategies as st
 
 from testbed.workload.outcome import ProcessReports
 from testbed.workload.produce import Outbox
-from testbed.workload.records import Envelope, WrittenRecords, count, spans
+from testbed.workload.records import Envelope, WrittenRecords
+from testbed.workload.spans import count, spans
 from testbed.workload.spec import ProducerSpec
 
 SPEC = ProducerSpec("producer-1", "t", (0, 1), 1000.0)

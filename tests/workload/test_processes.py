@@ -75,7 +75,7 @@ def test_everything_is_sent_acknowledged_read_and_found(cluster, heard):
             idempotence=False,
         ),
         ProducerSpec("producer-3", "whole", partitions, 100_000.0, transaction_s=0.3),
-        ConsumerSpec("consumer-1", ("whole",), "readers", from_beginning=True),
+        ConsumerSpec("consumer-1", ("whole",), "readers", from_beginning=True, client={"check.crcs": "false"}),
     ]
     with load(cluster, specs, heard) as running:
         running.start()
@@ -104,6 +104,10 @@ def test_everything_is_sent_acknowledged_read_and_found(cluster, heard):
     assert [each.name for each in live.audits] == ["producer-1", "producer-2", "producer-3"]
     assert [each.exactly_once for each in live.audits] == [True, False, True]
     assert [each.kind for each in live.processes] == ["producer"] * 3 + ["consumer"]
+    [delivered] = live.deliveries
+    assert (delivered.name, delivered.wrong, delivered.first) == ("consumer-1", 0, ())
+    assert delivered.records == result.process("consumer-1").read > 900
+    assert 0 < delivered.checked < delivered.records / 4
 
 
 def test_a_killed_producer_loses_nothing_that_it_told_of(cluster, heard):
@@ -161,9 +165,11 @@ def test_a_consumer_lags_while_it_pauses_and_catches_up(cluster, heard):
         caught_up = heard.newest("producer-1", "client.produce.acked") - 20
         read = "client.consume.records"
         wait_for(lambda: heard.newest("consumer-1", read), lambda n: n > caught_up, 20, 0.05, "the lag's end")
-        running.stop()
+        result = running.stop()
     slowest = max(int(s.label) for s in heard.samples["consumer-1", "client.consume.latency"])
     assert slowest > 700_000  # µs: what waited for the consumer says so
+    [delivered] = result.live(audit(cluster.bootstrap, [], result.written, patience_s=20)).deliveries
+    assert (delivered.wrong, delivered.first) == (0, ())
 
 
 def test_a_process_that_cannot_begin_is_named_and_none_is_left(cluster, heard):

@@ -5,7 +5,13 @@ from types import SimpleNamespace
 from typing import ClassVar
 
 import pytest
-from confluent_kafka import TIMESTAMP_CREATE_TIME, TIMESTAMP_LOG_APPEND_TIME, KafkaError
+from confluent_kafka import (
+    TIMESTAMP_CREATE_TIME,
+    TIMESTAMP_LOG_APPEND_TIME,
+    KafkaError,
+    KafkaException,
+    TopicPartition,
+)
 
 from testbed.errors import TestbedError
 from testbed.workload import preload
@@ -15,6 +21,7 @@ RECIPE = Recipe(1024, 1)
 FILL = Fill("t", range(6), 10, RECIPE)
 PAYLOADS = Payloads(RECIPE)
 END = KafkaError(KafkaError._PARTITION_EOF)
+FIRST_MS = 1_700_000_000_000
 
 
 class Message:
@@ -47,7 +54,7 @@ class Message:
 
 
 def record(partition, place):
-    return PAYLOADS.record(partition, place, FILL.producer, -1_700_000_000_000_000 - place)
+    return PAYLOADS.record(partition, place, FILL.producer, -1000 * (FIRST_MS + place))
 
 
 class FakeConsumer:
@@ -73,6 +80,14 @@ class FakeConsumer:
         assert self.open and 0 < timeout <= 0.2
         given, self.messages = self.messages[:3], self.messages[3:]
         return given
+
+    def offsets_for_times(self, asked, timeout):
+        assert self.open and timeout > 0
+        return [self.answer(each) for each in asked]
+
+    def answer(self, asked):
+        """Answer as a leader with a right time index: the timestamps are a millisecond apart."""
+        return TopicPartition(asked.topic, asked.partition, asked.offset - FIRST_MS)
 
     def close(self):
         self.open = False
@@ -186,3 +201,53 @@ def test_a_batch_that_the_client_cannot_read_is_corrupt_and_the_next_ones_are_re
         "t-4: 1 of the log's offsets corrupt (unreadable), first at [4: MessageSet at offset 4 failed CRC32C check]"
         in (found.of_none)
     )
+
+
+def test_leaders_that_find_records_by_their_times_are_right(consumers):
+    assert preload.audit(["b1:9092"], [FILL], by_time=True).corrupt == 0
+
+
+@pytest.mark.parametrize(("answer", "given"), [(9, "offset 9"), (-1, "no offset")])
+def test_a_leader_that_gives_another_offset_for_a_time_is_named(consumers, monkeypatch, answer, given):
+    right = FakeConsumer.answer
+
+    def answered(consumer, asked):
+        return TopicPartition("t", 2, answer) if asked.partition == 2 else right(consumer, asked)
+
+    monkeypatch.setattr(FakeConsumer, "answer", answered)
+    assert preload.audit(["b1:9092"], [FILL]).corrupt == 0
+    found = preload.audit(["b1:9092"], [FILL], by_time=True)
+    assert (found.found, found.lost, found.corrupt) == (60, 0, 1)
+    assert found.of_none == (
+        "t-2: 1 of the log's offsets corrupt (not found by its time), "
+        f"first at [4: the leader gives {given} for {FIRST_MS + 4} ms]",
+    )
+
+
+def test_a_leader_that_does_not_answer_is_asked_again(consumers, monkeypatch):
+    refusals = [KafkaException(KafkaError(KafkaError._TIMED_OUT)), KafkaError(KafkaError.NOT_LEADER_FOR_PARTITION)]
+    right = FakeConsumer.answer
+
+    class Refused:
+        topic, partition = "t", 4
+
+        def __init__(self, error):
+            self.error = error
+
+    def answered(consumer, asked):
+        if asked.partition == 4 and refusals:
+            refusal = refusals.pop(0)
+            if isinstance(refusal, KafkaException):
+                raise refusal
+            return Refused(refusal)
+        return right(consumer, asked)
+
+    monkeypatch.setattr(FakeConsumer, "answer", answered)
+    monkeypatch.setattr(preload, "_LOOK_S", 0.001)
+    assert preload.audit(["b1:9092"], [FILL], by_time=True).corrupt == 0
+    assert not refusals
+    monkeypatch.setattr(
+        FakeConsumer, "answer", lambda _self, _asked: Refused(KafkaError(KafkaError.LEADER_NOT_AVAILABLE))
+    )
+    with pytest.raises(TestbedError, match=r"offsets of timestamps.*t-4"):
+        preload.audit(["b1:9092"], [FILL], by_time=True, patience_s=0.01)

@@ -1,17 +1,23 @@
 """Whether replicas in sync have one log: by the digests of folders, and by the dumps of those that differ."""
 
+import http.server
+import json
+import subprocess
 import sys
+import threading
 from types import SimpleNamespace
+from typing import ClassVar
 
 import pytest
 
 from testbed.errors import TestbedError
 from testbed.kafka.types import PartitionState, TopicPartition
 from testbed.workload import replica_logs
-from testbed.workload.log_digests import digests
+from testbed.workload.log_digests import digests, log_starts
 from testbed.workload.replica_logs import LogDigest, first_difference, read_digests, replica_differences, unlike
 
-ONE, OTHER = LogDigest("0.log", 10, "a"), LogDigest("0.log", 10, "b")
+ONE, OTHER = LogDigest("0.log", 10, "a", 0), LogDigest("0.log", 10, "b", 0)
+LATER = LogDigest("0.log", 10, "a", 120)
 
 
 def log(folder, *segments):
@@ -37,18 +43,60 @@ def test_a_log_without_segments_and_a_segment_that_goes_have_no_digest(tmp_path)
     assert digests(tmp_path, ["empty", "going", "nowhere"]) == {}
 
 
-def test_a_host_runs_the_source_with_its_python(tmp_path, monkeypatch):
-    import subprocess
+class Metrics(http.server.BaseHTTPRequestHandler):
+    """A broker's metrics: `starts` has the start of each log by its MBean."""
 
+    starts: ClassVar[dict[str, int]] = {}
+
+    def do_POST(self):
+        asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        assert {(each["type"], each["attribute"]) for each in asked} == {("read", "Value")}
+        replies = [
+            {"status": 200, "value": self.starts[name]} if name in self.starts else {"status": 404}
+            for name in (each["mbean"] for each in asked)
+        ]
+        self.send_response(200)
+        self.end_headers()
+        self.wfile.write(json.dumps(replies).encode())
+
+    def log_message(self, *_words):
+        pass
+
+
+def bean(topic, partition):
+    return f"kafka.log:type=Log,name=LogStartOffset,topic={topic},partition={partition}"
+
+
+@pytest.fixture
+def metrics():
+    """Yield the port of a broker's metrics."""
+    with http.server.HTTPServer(("127.0.0.1", 0), Metrics) as server:
+        threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
+        yield server.server_port
+        server.shutdown()
+
+
+def test_the_broker_says_where_its_logs_start(metrics, monkeypatch):
+    monkeypatch.setattr(Metrics, "starts", {bean("t-a.b", 0): 0, bean("t", 12): 120})
+    assert log_starts(metrics, ["t-12", "t-a.b-0"]) == [120, 0]
+    assert log_starts(1, []) == []
+    with pytest.raises(ValueError, match=r"the broker has no .*topic=u,partition=3: status 404"):
+        log_starts(metrics, ["t-12", "u-3"])
+
+
+def test_a_host_runs_the_source_with_its_python(tmp_path, monkeypatch, metrics):
     log(tmp_path / "t-0", (0, b"one"))
+    monkeypatch.setattr(Metrics, "starts", {bean("t", 0): 2})
     monkeypatch.setattr(replica_logs, "DATA_DIR", str(tmp_path))
+    monkeypatch.setattr(replica_logs, "AGENT_PORT", metrics)
 
     class Here:
         def run(self, command, *, timeout_s, stdin):
             done = subprocess.run([sys.executable, *command[1:]], input=stdin, capture_output=True, check=True)
             return SimpleNamespace(stdout=done.stdout.decode())
 
-    assert read_digests(Here(), ["t-0", "t-9"])["t-0"].bytes == 3
+    found = read_digests(Here(), ["t-0", "t-9"])
+    assert [(folder, each.bytes, each.start) for folder, each in found.items()] == [("t-0", 3, 2)]
 
 
 @pytest.mark.parametrize(
@@ -58,10 +106,12 @@ def test_a_host_runs_the_source_with_its_python(tmp_path, monkeypatch):
         ({"b1": ONE}, ""),
         ({"b1": ONE, "b2": ONE}, ""),
         ({"b1": ONE, "b2": ONE, "b3": OTHER}, "b3"),
-        ({"b1": ONE, "b2": LogDigest("0.log", 9, "a")}, "b2"),
-        ({"b1": ONE, "b2": LogDigest("5.log", 4, "c")}, ""),
+        ({"b1": ONE, "b2": LogDigest("0.log", 9, "a", 0)}, "b2"),
+        ({"b1": ONE, "b2": LogDigest("5.log", 4, "c", 5)}, ""),
+        ({"b1": ONE, "b2": LATER}, "b2"),
+        ({"b1": LATER, "b2": LATER}, ""),
     ],
-    ids=["none", "one", "alike", "another", "shorter", "begins later"],
+    ids=["none", "one", "alike", "another", "shorter", "begins later", "starts later", "both start later"],
 )
 def test_a_follower_with_another_log_is_named(logs, found):
     assert unlike(logs) == found
@@ -131,7 +181,7 @@ def test_a_replica_that_catches_up_is_waited_for_and_the_other_partitions_are_no
 
 
 def test_a_log_that_stays_another_one_is_named_with_the_first_difference(monkeypatch):
-    cluster = Cluster(monkeypatch, {"b3": {"t-1": OTHER}, "b1": {"t-0": LogDigest("0.log", 9, "c")}})
+    cluster = Cluster(monkeypatch, {"b3": {"t-1": OTHER}, "b1": {"t-0": LogDigest("0.log", 9, "c", 0)}})
     assert replica_differences(cluster, cluster, ["t"], timeout_s=0.01) == (
         "t-0: the log on b1 (9 bytes, not 10) is not that of its leader, b2, "
         "the logs could not be dumped: no such host",
@@ -142,3 +192,11 @@ def test_a_log_that_stays_another_one_is_named_with_the_first_difference(monkeyp
 def test_a_replica_that_is_not_in_sync_may_be_another(monkeypatch):
     cluster = Cluster(monkeypatch, {"b3": {"t-1": OTHER}}, isr=(1, 2))
     assert replica_differences(cluster, cluster, ["t"]) == ()
+
+
+def test_a_log_that_starts_at_another_offset_is_named_with_both(monkeypatch):
+    cluster = Cluster(monkeypatch, {"b3": {"t-1": LATER}})
+    monkeypatch.setattr(replica_logs, "dump_log", lambda _host, _folder: [batch(0, 1)])
+    assert replica_differences(cluster, cluster, ["t"], timeout_s=0.01) == (
+        "t-1: the log on b3 starts at offset 120, not at 0 as on its leader, b2",
+    )

@@ -1,11 +1,17 @@
-"""No acknowledged record is lost or changed; an idempotent producer's records are there once, in order."""
+"""No acknowledged record is lost or changed; an idempotent producer's records are there once, in order.
+
+The audit says it of the logs after the run, and each consumer of what it was given while the load ran.
+"""
 
 from collections.abc import Sequence
 
-from results.contract.live import LiveAudit, LiveLoad
+from results.contract.live import LiveAudit, LiveDeliveries, LiveLoad
 from results.contract.verdict import Finding, Verdict
 from results.criteria.criterion import FACTS, Criterion, has_load
 from results.criteria.findings import SENT_AGAIN, finding
+
+SHOWN = 5
+DELIVERED = "each delivered record the next one of its partition, unchanged"
 
 
 def judge_live_records(live: LiveLoad | None) -> list[Finding]:
@@ -13,7 +19,8 @@ def judge_live_records(live: LiveLoad | None) -> list[Finding]:
     audits: Sequence[LiveAudit] | None = None if live is None else live.audits
     if not audits:
         return [_live(None, "inconclusive", None, "the live records were not read back")]
-    return [_audit(audit) for audit in audits]
+    deliveries = () if live is None else live.deliveries
+    return [*(_audit(audit) for audit in audits), *map(_delivered, deliveries)]
 
 
 def _audit(audit: LiveAudit) -> Finding:
@@ -32,16 +39,35 @@ def _audit(audit: LiveAudit) -> Finding:
         verdict = "inconclusive"
         why += f"; {SENT_AGAIN}"
     if audit.first:
-        why += ": " + ", ".join(audit.first[:5])
+        why += ": " + ", ".join(audit.first[:SHOWN])
     return _live(audit.name, verdict, float(wrong), why, exactly_once=audit.exactly_once)
 
 
+def _delivered(found: LiveDeliveries) -> Finding:
+    if found.records <= 0:
+        return _live(found.name, "inconclusive", None, "it was given no record", expected=DELIVERED)
+    why = (
+        f"{found.records} delivered, the checksums of {found.checked} computed; {found.skipped} offsets skipped, "
+        f"{found.missed} missed, {found.repeated} repeated, {found.corrupt} corrupt, {found.refused} refused"
+    )
+    if found.first:
+        why += ": " + ", ".join(found.first[:SHOWN])
+    verdict: Verdict = "fail" if found.wrong else "pass"
+    return _live(found.name, verdict, float(found.wrong), why, expected=DELIVERED)
+
+
 def _live(
-    host: str | None, verdict: Verdict, observed: float | None, why: str, *, exactly_once: bool = True
+    host: str | None,
+    verdict: Verdict,
+    observed: float | None,
+    why: str,
+    *,
+    exactly_once: bool = True,
+    expected: str = "every acknowledged record, unchanged",
 ) -> Finding:
     return finding(
         "live-records",
-        "every acknowledged record, unchanged" + (", once, in order" if exactly_once else ""),
+        expected + (", once, in order" if exactly_once else ""),
         verdict,
         why,
         host=host,
@@ -60,5 +86,5 @@ CRITERION: Criterion[LiveLoad | None] = Criterion(
     judge=lambda _run, live: judge_live_records(live),
     needs=has_load,
     by_name=False,
-    catches="A broker that loses acknowledged records during a move.",
+    catches="A broker that loses acknowledged records during a move, or serves wrong ones for a moment.",
 )

@@ -5,6 +5,8 @@ reads from A's device, or from the object store with tiered or S3 storage. Any o
 The report shows the producers' latencies with this load.
 """
 
+from collections.abc import Sequence
+
 from results.contract.relocation import STORAGES, ColdRead
 from testbed.errors import TestbedError
 from testbed.experiments.experiment import Hosts, Parameter, Settings, SuiteScenario, above_zero, number
@@ -16,6 +18,7 @@ from testbed.experiments.unthrottled_move import RunActivity, parameters, unthro
 from testbed.kafka.node import DATA_DIR
 from testbed.units import parse_size
 from testbed.wait import WaitTimeout, wait_for
+from testbed.workload.outcome import ProcessResult
 from testbed.workload.spec import ConsumerSpec
 from testbed.workload.workload import Workload
 
@@ -79,6 +82,10 @@ class ColdConsumer(RunActivity):
         """Return the bytes and records that the consumer read, and their required source."""
         records, on_disk = self._records(), self._environment.setup.storage == "disk"
         return ColdRead(READER, records, records * RECORD_BYTES, self._evicted, "device" if on_disk else "store")
+
+    def readers(self) -> Sequence[ProcessResult]:
+        """Stop the consumer and return it."""
+        return self._consumer.stop().processes
 
     def close(self) -> None:
         """Stop the consumer."""

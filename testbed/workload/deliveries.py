@@ -1,0 +1,175 @@
+"""What a consumer was given while a load ran, held against what the producers wrote. Pure.
+
+The audit reads the logs after the run. This account also has what a broker served wrong for a moment only.
+
+What a client can know: the next record of a partition has the next offset, except behind the marker of a transaction;
+and it is the next one of its producer, except what was refused. This holds within one session. In a new one a client
+begins at the group's offset, or at the end, so sessions are not compared. Within one the client never goes back: when a
+leader changes, it discards what the former one still answers. It passes on all that one answer has, also twice.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+
+from results.contract.live import LiveDeliveries
+from testbed.workload.audit import Audit
+from testbed.workload.delivered_spans import FLAWS, UNORDERED, DeliveredSpan, DeliveredSpans, Where
+from testbed.workload.records import WrittenRecords
+from testbed.workload.spans import Span, common, less
+
+_NAMED = 5
+"""The number of flaws that the account names for each kind and producer."""
+SKIPPED, MISSED, REPEATED, CORRUPT, REFUSED = "skipped", "missed", "repeated", "corrupt", "refused"
+
+
+class _DeliveryFlaws:
+    """The number of records with each kind of flaw, by producer, and the first of them in words."""
+
+    def __init__(self) -> None:
+        self._counts: Counter[tuple[str, str]] = Counter()
+        self._lines: dict[tuple[str, str], list[str]] = {}
+
+    def add(self, kind: str, records: int, line: str, producer: str = "") -> None:
+        """Add records. A flaw that no producer's records have is of the producer with an empty name."""
+        self._counts[kind, producer] += records
+        lines = self._lines.setdefault((kind, producer), [])
+        if len(lines) < _NAMED:
+            lines.append(line)
+
+    def leave_out(self, kind: str, producer: str, records: int) -> None:
+        """Leave out a producer's flaws of one kind that the log has as well."""
+        left = self._counts.pop((kind, producer), 0) - records
+        if left > 0:
+            self._counts[kind, producer] = left
+        else:
+            self._lines.pop((kind, producer), None)
+
+    def records(self, kind: str) -> int:
+        """Return the number of records with a kind of flaw."""
+        return sum(number for (of, _producer), number in self._counts.items() if of == kind)
+
+    def lines(self) -> tuple[str, ...]:
+        """Return the first flaws of each kind and producer."""
+        return tuple(line for _key, lines in sorted(self._lines.items()) for line in lines)
+
+
+def compare(
+    consumer: str, delivered: DeliveredSpans, written: Iterable[WrittenRecords], audit: Audit
+) -> LiveDeliveries:
+    """Return the account of what `consumer` was given, against the `written` records of all producers.
+
+    Records that the log itself has twice, late or not at all are in the `audit`, and not in this account.
+    """
+    producers: dict[Where, dict[int, WrittenRecords]] = {}
+    for each in written:
+        producers.setdefault((each.topic, each.partition), {})[each.producer] = each
+    flaws = _DeliveryFlaws()
+    for where, spans in sorted(delivered.spans.items()):
+        partition = _DeliveredPartition(where, producers.get(where, {}), flaws)
+        partition.check_records(spans)
+        for session in sorted({span.session for span in spans} - {UNORDERED}):
+            partition.check_order([span for span in spans if span.session == session])
+    for one in audit.producers:
+        # What comes late in the log may come in another session, or after the last record that was read.
+        flaws.leave_out(MISSED, one.name, one.lost + one.reordered)
+        flaws.leave_out(REPEATED, one.name, one.duplicated + one.reordered)
+        flaws.leave_out(REFUSED, one.name, one.refused_found)
+    return LiveDeliveries(
+        consumer,
+        records=delivered.records,
+        checked=delivered.checked,
+        skipped=flaws.records(SKIPPED),
+        missed=flaws.records(MISSED),
+        repeated=flaws.records(REPEATED),
+        corrupt=flaws.records(CORRUPT),
+        refused=flaws.records(REFUSED),
+        first=flaws.lines(),
+    )
+
+
+class _DeliveredPartition:
+    """The deliveries of one partition to one consumer."""
+
+    def __init__(self, where: Where, producers: Mapping[int, WrittenRecords], flaws: _DeliveryFlaws) -> None:
+        self._where, self._producers, self._flaws = where, producers, flaws
+        self._transactional = any(each.transactional for each in producers.values())
+
+    def _add(self, kind: str, records: int, line: str, producer: str = "") -> None:
+        self._flaws.add(kind, records, f"{self._where[0]}-{self._where[1]}: {line}", producer)
+
+    def check_records(self, spans: Sequence[DeliveredSpan]) -> None:
+        """Check the records without their order: whether they are whole, and which producer wrote them."""
+        for span in dict.fromkeys(spans):  # a client meets a batch that it refuses again and again
+            written = self._producers.get(span.producer)
+            if written is None:
+                what = FLAWS.get(span.producer, f"of producer {span.producer}, which wrote nothing here")
+                self._add(CORRUPT, max(1, span.records), f"{_numbers('offset', (span.offset, span.end))}: {what}")
+            elif written.refused:
+                for refused in common([span.places], written.refused):
+                    line = f"{_they_were('record', refused, f' of {written.name}')} refused and yet delivered"
+                    at = f"at offset {refused[0] + span.shift}"
+                    self._add(REFUSED, refused[1] - refused[0], f"{line}, {at}", written.name)
+
+    def check_order(self, spans: Sequence[DeliveredSpan]) -> None:
+        """Check the offsets of one session, and the places of each producer."""
+        next_offset = spans[0].offset
+        next_place: dict[int, int] = {}
+        missing: dict[int, dict[Span, int]] = {}
+        whole = all(span.producer in self._producers for span in spans)
+        for number, span in enumerate(spans):
+            fresh = span
+            if span.offset < next_offset:
+                self._check_back(span, min(span.end, next_offset), spans[:number])
+                fresh = span.from_offset(next_offset)
+            elif span.offset > next_offset and not self._transactional:
+                whole = False
+                skipped = next_offset, span.offset
+                self._add(SKIPPED, skipped[1] - skipped[0], f"{_they_were('offset', skipped)} skipped")
+            next_offset = max(next_offset, span.end)
+            written = self._producers.get(span.producer)
+            if written is None or not fresh.records:
+                continue
+            begin, end = fresh.places
+            expected = next_place.get(span.producer, begin)
+            if begin > expected:
+                missing.setdefault(span.producer, {})[expected, begin] = fresh.offset
+            elif begin < expected:
+                line = f"record {begin} of {written.name} came at offset {fresh.offset}, after record {expected - 1}"
+                self._add(REPEATED, min(end, expected) - begin, line, written.name)
+            next_place[span.producer] = max(expected, end)
+        if whole:  # else the records at skipped offsets, and changed ones, are missing as well
+            for producer, gaps in missing.items():
+                self._check_missing(
+                    self._producers[producer], gaps, [s.places for s in spans if s.producer == producer]
+                )
+
+    def _check_back(self, span: DeliveredSpan, end: int, before: Sequence[DeliveredSpan]) -> None:
+        """Tell what came at the offsets of a span, up to `end`, which are below those before it."""
+        seen: list[Span] = []
+        for each in before:
+            both = max(span.offset, each.offset), min(end, each.end)
+            if both[0] >= both[1]:
+                continue
+            seen.append(both)
+            if (span.producer, span.shift) == (each.producer, each.shift):
+                self._add(REPEATED, both[1] - both[0], f"{_numbers('offset', both)} came twice")
+            else:
+                self._add(CORRUPT, both[1] - both[0], f"{_numbers('offset', both)}: twice, with different records")
+        for late in less([(span.offset, end)], seen):
+            self._add(REPEATED, late[1] - late[0], f"{_numbers('offset', late)} came after later ones")
+
+    def _check_missing(self, written: WrittenRecords, gaps: Mapping[Span, int], delivered: Sequence[Span]) -> None:
+        """Check that what is missing between delivered records was never acknowledged; `gaps` have the next offset."""
+        acknowledged = [(begin, min(end, written.settled)) for begin, end in gaps]
+        for missing in less(acknowledged, [*delivered, *written.refused, *written.doubtful]):
+            offset = next(offset for (begin, end), offset in gaps.items() if begin <= missing[0] < end)
+            line = f"{_they_were('record', missing, f' of {written.name}')} acknowledged and not delivered"
+            self._add(MISSED, missing[1] - missing[0], f"{line} before offset {offset}", written.name)
+
+
+def _numbers(what: str, span: Span) -> str:
+    return f"{what}s {span[0]} to {span[1] - 1}" if span[1] > span[0] + 1 else f"{what} {span[0]}"
+
+
+def _they_were(what: str, span: Span, of: str = "") -> str:
+    return f"{_numbers(what, span)}{of} {'were' if span[1] > span[0] + 1 else 'was'}"
