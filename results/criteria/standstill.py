@@ -133,9 +133,10 @@ METRICS = (PAUSES, COLLECTING, COLLECTIONS, USED, MAX)
 class JvmMeasures:
     """One broker's JVM over a move, without the time in which it was restarted.
 
-    `readings` are those of the move and next to it. `paused` and `collecting` are the highest shares of the time, over three quota windows, in which it stood still, and
-    in which it collected. `full` counts full collections. `left_bytes` are what each full collection left in the old
-    generation, as it was read next, of at most `most_bytes`.
+    `readings` are those of the move and next to it. `paused` and `collecting` are the highest shares of the time, over
+    three quota windows, in which it stood still, and in which it collected. `full` counts full collections.
+    `left_bytes` are what each full collection left in the old generation, as it was read next, of at most
+    `most_bytes`.
     """
 
     host: str
