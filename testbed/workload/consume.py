@@ -16,9 +16,9 @@ from testbed.workload.spec import ConsumerSpec
 AT_ONCE = 1000
 CHECKED_AT_ONCE = 4000
 CHECKSUMS = 13
-"""The checksum of one value in so many is computed: that of each would cost the consumer a third of its CPU (`docs/
-measurements/workload.md`). A full batch of 16 KiB has 15 records of 1 KiB, so at least one of them is checked. It is a
-prime, so that in batches of any size each position is checked in its turn."""
+"""The checksum of one value in so many is computed: that of each would cost the consumer a quarter of its CPU (see
+`docs/measurements/workload.md`). A full batch of 16 KiB has 15 records of 1 KiB, so one of them at least is checked.
+It is a prime, so that in batches of any size each position is checked in its turn."""
 READY_S = 45.0
 
 
