@@ -198,7 +198,7 @@ def test_the_store_fails_one_operation_and_serves_the_others(up, put):
 
 def test_what_the_kernel_lacks_is_refused_and_named(up):
     if no_netem():
-        with pytest.raises(MachineLacks, match="this machine cannot have it: the kernel has no netem"):
+        with pytest.raises(MachineLacks, match="the machine cannot have it: the kernel has no netem"):
             Faults(up).add(parse_fault("nic-impair host=b1 corrupt=1%"))
     told = json.loads(cli("fault", "kinds", NAME, "--json").stdout)
     assert told["nic-impair"]["available"] == (not no_netem())
