@@ -54,7 +54,8 @@ class LiveDeliveries:
     transactions. `missed` were acknowledged and not delivered between others of their producer. `repeated` came twice
     within one assignment of the partition, or after a later record. `corrupt` are changed, of another partition or
     producer, or other ones than before at their offset; a batch that the client refused counts as one. `refused` were
-    never acknowledged. `first` names some of what is wrong, in words.
+    never acknowledged. `first` names some of what is wrong, in words. `again` came in an earlier assignment as well,
+    which is legal: the group's offset is behind what was read.
     """
 
     name: str
@@ -66,6 +67,7 @@ class LiveDeliveries:
     corrupt: int
     refused: int
     first: tuple[str, ...] = ()
+    again: int = 0
 
     @property
     def wrong(self) -> int:

@@ -15,7 +15,7 @@ from results.contract.live import LiveDeliveries
 from testbed.workload.audit import Audit
 from testbed.workload.delivered_spans import FLAWS, UNORDERED, DeliveredSpan, DeliveredSpans, Where
 from testbed.workload.records import WrittenRecords
-from testbed.workload.spans import Span, common, less
+from testbed.workload.spans import Span, common, count, less, merged
 
 _NAMED = 5
 """The number of flaws that the account names for each kind and producer."""
@@ -84,7 +84,17 @@ def compare(
         corrupt=flaws.records(CORRUPT),
         refused=flaws.records(REFUSED),
         first=flaws.lines(),
+        again=sum(map(_again, delivered.spans.values())),
     )
+
+
+def _again(spans: Sequence[DeliveredSpan]) -> int:
+    """Return how many records of a partition came in more than one session, each further time counted."""
+    sessions: dict[int, list[Span]] = {}
+    for span in spans:
+        sessions.setdefault(span.session, []).append((span.offset, span.end))
+    once = count(merged(span for each in sessions.values() for span in each))
+    return sum(count(merged(each)) for each in sessions.values()) - once
 
 
 class _DeliveredPartition:

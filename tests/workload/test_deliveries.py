@@ -293,3 +293,10 @@ def test_rows_are_whole_numbers_that_json_has():
     rows = rows_of(1, [0], [0], [7], read_headers([value(0)]))
     assert all(type(each) is int for each in rows[0])
     assert not isinstance(rows[0][0], np.integer)
+
+
+def test_what_comes_again_after_an_assignment_is_counted_and_legal():
+    first = [(offset, value(offset)) for offset in range(10)]
+    again = [(offset, value(offset)) for offset in range(4, 14)]
+    found = compare("consumer-1", given_records((1, first), (2, again), (3, again[6:])), [written()], WHOLE)
+    assert (found.records, found.again, found.wrong) == (24, 6 + 4, 0)

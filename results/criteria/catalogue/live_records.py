@@ -50,6 +50,8 @@ def _delivered(found: LiveDeliveries) -> Finding:
         f"{found.records} delivered, the checksums of {found.checked} computed; {found.skipped} offsets skipped, "
         f"{found.missed} missed, {found.repeated} repeated, {found.corrupt} corrupt, {found.refused} refused"
     )
+    if found.again:
+        why += f"; {found.again} came again after a new assignment"
     if found.first:
         why += ": " + ", ".join(found.first[:SHOWN])
     verdict: Verdict = "fail" if found.wrong else "pass"
