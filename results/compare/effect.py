@@ -54,6 +54,12 @@ def confidence(n: int, k: int) -> float:
     return 1.0 - 2.0 * tail(n, k)
 
 
+def at_least(now: int, of: int, cases: int, runs: int) -> float:
+    """Return the chance that `now` or more of `cases` among `runs` lie in `of` of them (Fisher's exact test)."""
+    ways = sum(math.comb(cases, k) * math.comb(runs - cases, of - k) for k in range(now, min(of, cases) + 1))
+    return ways / math.comb(runs, of)
+
+
 CONFIDENCE = 0.95
 POWER_FACTOR = 1 + 0.8416 / 1.96
 """From an interval's half width to the effect that is found in 80 % of all series: 1.96 and 0.84 standard errors."""

@@ -4,13 +4,13 @@ A kind is a line without the host, the numbers and the ids in it, so that runs o
 The brokers' `logs-clean` judges errors. Here a candidate is held against a baseline, and a night against its past.
 """
 
-import math
 import re
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from results.compare.effect import at_least
 from results.compare.judgement import CriterionTally, Verdict
 from results.contract.logs import HostLog, LogFinding
 from results.render import JUnitCase, plural
@@ -62,7 +62,7 @@ def in_words(kinds: Sequence[str]) -> str:
 Side = Literal["same", "worse", "better", "replaces", "replaced"]
 """What a pair says of a kind: both runs have it or lack it; the candidate alone has it; the baseline alone has it; or
 one run alone has it, and the other one has another line of the same class in its place."""
-CERTAIN = 3
+FEWEST_AGREED = 3
 """The fewest pairs that all agree, for the verdict to stay open."""
 LIKELY = 0.05
 """The probability by chance up to which a result leaves the verdict open."""
@@ -89,7 +89,7 @@ class LineTally:
         """
         if rejected:
             return "REGRESSED"
-        every = self.counts.worse == self.counts.pairs >= CERTAIN
+        every = self.counts.worse == self.counts.pairs >= FEWEST_AGREED
         return "NOISY" if every or self.counts.p_worse <= LIKELY else "OK"
 
 
@@ -167,7 +167,7 @@ def _class_of(kind: str) -> str:
     return kind.partition(": ")[0]
 
 
-BY_CHANCE = 0.01
+LINE_BY_CHANCE = 0.01
 """The largest probability, by chance, of the runs that make a kind of line a new one."""
 
 
@@ -205,11 +205,11 @@ def new_lines(earlier: Sequence[Kinds], tonight: Sequence[Kinds], unjudged: int 
     for lately, kinds in sorted(found.items()):
         runs, before = lately + len(tonight), len(earlier) - lately
         if before >= FEWEST_RUNS_TO_JUDGE:
-            certain = _chance(runs, before) <= BY_CHANCE < _chance(max(lately - unjudged, 0), before)
+            certain = _chance(runs, before) <= LINE_BY_CHANCE < _chance(max(lately - unjudged, 0), before)
             new.append(NewLines(tuple(kinds), runs, before, certain))
     return tuple(new)
 
 
 def _chance(runs: int, before: int) -> float:
-    """Return the chance that all of `runs` cases among all runs are the newest ones (Fisher's exact test)."""
-    return 1 / math.comb(runs + before, runs)
+    """Return the chance that all of `runs` cases among all runs are the newest ones."""
+    return at_least(runs, runs, runs, runs + before)

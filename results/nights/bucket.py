@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from results.compare.effect import at_least
 from results.compare.log_lines import NewLines, new_lines
 from results.nights.incremental import (
     ChangeUpdate,
@@ -67,12 +68,6 @@ def _by_chance(name: str, earlier: Sequence[Failures], tonight: Sequence[Failure
         return False
     new = streak + len(tonight)
     return at_least(now, new, before + now, runs + new) > CRITERION_BY_CHANCE
-
-
-def at_least(now: int, of: int, failures: int, runs: int) -> float:
-    """Return the chance that `now` or more of `failures` among `runs` lie in `of` of them (Fisher's exact test)."""
-    ways = sum(math.comb(failures, k) * math.comb(runs - failures, of - k) for k in range(now, min(of, failures) + 1))
-    return ways / math.comb(runs, of)
 
 
 BEFORE = 30

@@ -6,10 +6,11 @@ from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
 
+from results.compare.effect import at_least
 from results.compare.log_lines import NewLines
 from results.contract.store import Store, StoreError
 from results.nights import policies, render
-from results.nights.bucket import UNNAMED, at_least, counting, parse_failures
+from results.nights.bucket import UNNAMED, counting, parse_failures
 from results.nights.night import Night
 from results.nights.policies import Floor, Mute, Policies, SeriesPattern
 from results.nights.scenarios import scenarios, worst
