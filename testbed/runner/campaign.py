@@ -79,6 +79,12 @@ class VariantGroup:
         labels = tuple(each.label for each in members)
         return cls(name, labels, repeats, tuple((each, labels[-1]) for each in labels[:-1]) if compared else ())
 
+    @classmethod
+    def against_first(cls, name: str, members: Sequence[Variant], repeats: int) -> "VariantGroup":
+        """Return the group of these variants; each of the others is compared with the first one."""
+        first, *others = labels = tuple(each.label for each in members)
+        return cls(name, labels, repeats, tuple((first, each) for each in others))
+
 
 @dataclass(frozen=True, slots=True)
 class Campaign:
@@ -102,8 +108,7 @@ class Campaign:
     @property
     def variant_groups(self) -> tuple[VariantGroup, ...]:
         """Return the groups, in order."""
-        labels = tuple(variant.label for variant in self.variants)
-        return self.groups or (VariantGroup("", labels, self.repeats, tuple((labels[0], each) for each in labels[1:])),)
+        return self.groups or (VariantGroup.against_first("", self.variants, self.repeats),)
 
     @property
     def slots(self) -> tuple[Slot, ...]:

@@ -107,9 +107,8 @@ class _Plan:
         if not repeats:
             return
         self.variants.update({each.label: each for each in members})
-        first, *others = labels = tuple(each.label for each in members)
-        pairs = tuple((first, each) for each in others) if paired else ()
-        self.groups.append(VariantGroup(name, labels, repeats, pairs))
+        group = VariantGroup.against_first(name, members, repeats)
+        self.groups.append(group if paired else replace(group, pairs=()))
 
     def runs(self, broken: Sequence[tuple[str, Exposure]]) -> None:
         """Add a run of each defect, then one of healthy brokers for each experiment."""
