@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import numpy.typing as npt
 
-from testbed.workload.records import MAGIC, Flags, Flaw, Ints
+from testbed.workload.records import MAGIC, Flags, Flaw, Ints, Where
 from testbed.workload.spans import Span
 
 UNORDERED = 0
@@ -17,8 +17,6 @@ FLAWS: Mapping[int, str] = {-1: Flaw.NOT_OURS, -2: Flaw.WRONG_PARTITION, -3: Fla
 _CODES = {flaw: code for code, flaw in FLAWS.items()}
 _TOPIC = 1 << 32
 
-Where = tuple[str, int]
-"""Topic and partition."""
 Row = list[int]
 """The topic's number, the partition, and the fields of a `DeliveredSpan`."""
 

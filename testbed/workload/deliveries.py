@@ -13,8 +13,8 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from results.contract.live import LiveDeliveries
 from testbed.workload.audit import Audit
-from testbed.workload.delivered_spans import FLAWS, UNORDERED, DeliveredSpan, DeliveredSpans, Where
-from testbed.workload.records import WrittenRecords
+from testbed.workload.delivered_spans import FLAWS, UNORDERED, DeliveredSpan, DeliveredSpans
+from testbed.workload.records import Where, WrittenRecords
 from testbed.workload.spans import Span, common, count, less, merged
 
 _NAMED = 5

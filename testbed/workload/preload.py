@@ -27,10 +27,11 @@ from testbed.workload.records import (
     Fill,
     Payloads,
     ReadRecords,
+    Where,
     WrittenRecords,
     timestamp_ms,
 )
-from testbed.workload.time_lookups import TimeLookup, Where, time_lookups
+from testbed.workload.time_lookups import TimeLookup, time_lookups
 
 LED_S, LOG_S, LOOK_S = 30.0, 0.02, 0.2
 """A leader answers once it has made the partition's log, which takes milliseconds: with 10,000 partitions, minutes."""

@@ -48,6 +48,8 @@ HEADER = "place"
 BROKER_TIME = -(1 << 62)
 """In place of the timestamp of a record whose batch says LogAppendTime: no producer knows it."""
 
+Where = tuple[str, int]
+"""Topic and partition."""
 RecordHeaders = list[tuple[str, str | bytes | None]]
 _Part = TypeVar("_Part")
 Ints = npt.NDArray[np.int64]

@@ -9,9 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from testbed.workload.records import BROKER_TIME, WrittenRecords
-
-Where = tuple[str, int]
+from testbed.workload.records import BROKER_TIME, Where, WrittenRecords
 
 
 @dataclass(slots=True)
