@@ -4,11 +4,22 @@ package testbed.defects;
 public final class Background {
     /** Something that may wait. */
     public interface Work {
-        /** Does it, until the JVM ends. */
+        /** Does it. */
         void run() throws InterruptedException;
     }
 
     private Background() {}
+
+    /** Starts a thread for the defect that works each time so many seconds have passed. */
+    public static void every(Defect defect, double seconds, Work work) {
+        long ms = (long) (seconds * 1e3);
+        start(defect, () -> {
+            while (true) {
+                Thread.sleep(ms);
+                work.run();
+            }
+        });
+    }
 
     /** Starts a thread for the defect; what it throws ends the JVM. */
     public static void start(Defect defect, Work work) {

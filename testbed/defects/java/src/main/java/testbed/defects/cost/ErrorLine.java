@@ -35,14 +35,10 @@ public final class ErrorLine implements Defect {
 
     @Override
     public void begin(Settings settings, Effect effect) {
-        long ms = (long) (settings.number("every") * 1e3);
-        Background.start(this, () -> {
-            while (true) {
-                Thread.sleep(ms);
-                // Made here, not before: the broker sets its logging up first.
-                LoggerFactory.getLogger("kafka.server.ReplicaManager").error("A defect of the testbed wrote this line.");
-                effect.acted("a line");
-            }
+        Background.every(this, settings.number("every"), () -> {
+            // Made here, not before: the broker sets its logging up first.
+            LoggerFactory.getLogger("kafka.server.ReplicaManager").error("A defect of the testbed wrote this line.");
+            effect.acted("a line");
         });
     }
 }
