@@ -1,7 +1,8 @@
 """The effect of one variant against another, from pairs of values measured next to each other. Pure.
 
 The difference of a pair is the logarithm of candidate ÷ baseline; the effect is the pseudo-median of the differences
-(the median of all their Walsh averages (dᵢ + dⱼ) / 2, i ≤ j: Hodges and Lehmann), as a ratio. Its interval
+(the median of all their Walsh averages (dᵢ + dⱼ) / 2, i ≤ j: Hodges and Lehmann), as a ratio. A measure that may
+be 0 has no ratio: its difference is candidate − baseline, and its effect a `Shift` in the measure's unit. The interval
 and its p come from one distribution, that of signed ranks under all flips of signs, so that they never contradict
 each other. Both are exact as long as a difference is as likely to be too large as too small by any amount. The random
 order within a pair provides that. No normal distribution is assumed, and a single wild pair moves little.
@@ -66,30 +67,47 @@ POWER_FACTOR = 1 + 0.8416 / 1.96
 
 
 @dataclass(frozen=True, slots=True)
-class Effect:
-    """Candidate ÷ baseline: the ratio, its interval, and the exact confidence which that interval has.
+class _Estimate:
+    """An interval from `pairs` pairs, and the exact confidence which that interval has.
 
     `p` is two-sided, for the hypothesis that there is no effect. `half_width` is that of the interval of the
-    logarithm: about the fraction by which the ratio is uncertain.
+    differences.
     """
 
     pairs: int
-    ratio: float
     low: float
     high: float
     confidence: float
     p: float
     half_width: float
 
-    def detectable(self, threshold: float) -> float:
-        """Return the smallest slowdown, as a fraction, that as many such pairs would find in 80 % of cases."""
-        return math.expm1(math.log1p(threshold) + POWER_FACTOR * self.half_width)
-
     def pairs_for(self, half_width: float) -> int:
         """Return how many pairs with this spread would give an interval of that half width."""
         if half_width <= 0:
             raise ValueError(f"half width {half_width}: must be above 0")
         return max(math.ceil(self.pairs * (self.half_width / half_width) ** 2), 1)
+
+
+@dataclass(frozen=True, slots=True)
+class Effect(_Estimate):
+    """Candidate ÷ baseline: the ratio, and its interval.
+
+    The half width is that of the logarithm: about the fraction by which the ratio is uncertain.
+    """
+
+    ratio: float
+
+    def detectable(self, threshold: float) -> float:
+        """Return the smallest slowdown, as a fraction, that as many such pairs would find in 80 % of cases."""
+        return math.expm1(math.log1p(threshold) + POWER_FACTOR * self.half_width)
+
+
+@dataclass(frozen=True, slots=True)
+class Shift(_Estimate):
+    """Candidate − baseline in the measure's unit, and its interval; `limit` is the smallest difference that counts."""
+
+    difference: float
+    limit: float
 
 
 def log_ratios(pairs: Sequence[tuple[float, float]]) -> npt.NDArray[np.float64]:
@@ -128,27 +146,42 @@ def effect_of(averages: npt.NDArray[np.float64], n: int, wanted: float = CONFIDE
     """Return the effect over `n` pairs from their Walsh averages; see `paired_effect`."""
     k = cut(n, 1 - wanted)
     low, high = float(averages[k]), float(averages[-1 - k])
-    # They are in order: the median is in their middle.
-    middle = len(averages) // 2
-    median = (float(averages[middle]) + float(averages[-1 - middle])) / 2
     return Effect(
         pairs=n,
-        ratio=math.exp(median),
         low=math.exp(low),
         high=math.exp(high),
         confidence=confidence(n, k),
-        p=min(1.0, 2 * min(p_above(averages, n, 0.0), p_below(averages, n, 0.0))),
+        p=_p_of_none(averages, n),
         half_width=(high - low) / 2,
+        ratio=math.exp(_median(averages)),
     )
 
 
+def shift_of(averages: npt.NDArray[np.float64], n: int, limit: float, wanted: float = CONFIDENCE) -> Shift:
+    """Return the shift over `n` pairs from the Walsh averages of their differences in the measure's unit."""
+    k = cut(n, 1 - wanted)
+    low, high = float(averages[k]), float(averages[-1 - k])
+    none, half_width = _p_of_none(averages, n), (high - low) / 2
+    return Shift(n, low, high, confidence(n, k), none, half_width, _median(averages), limit)
+
+
+def _median(averages: npt.NDArray[np.float64]) -> float:
+    # They are in order: the median is in their middle.
+    middle = len(averages) // 2
+    return (float(averages[middle]) + float(averages[-1 - middle])) / 2
+
+
+def _p_of_none(averages: npt.NDArray[np.float64], n: int) -> float:
+    return min(1.0, 2 * min(p_above(averages, n, 0.0), p_below(averages, n, 0.0)))
+
+
 def p_above(averages: npt.NDArray[np.float64], n: int, bound: float) -> float:
-    """Return how likely so high differences are when the true one (a logarithm) is at most `bound`, ties counted."""
+    """Return how likely so high differences are when the true one is at most `bound`, ties counted."""
     return tail(n, int(np.searchsorted(averages, bound, side="right")))
 
 
 def p_below(averages: npt.NDArray[np.float64], n: int, bound: float) -> float:
-    """Return how likely so low differences are when the true one (a logarithm) is at least `bound`, ties counted."""
+    """Return how likely so low differences are when the true one is at least `bound`, ties counted."""
     return tail(n, len(averages) - int(np.searchsorted(averages, bound, side="left")))
 
 

@@ -6,18 +6,20 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
+import numpy.typing as npt
 
 from results.compare.compared_measures import Measure
 from results.compare.effect import (
     CONFIDENCE,
     FEWEST_SEPARATED,
     Effect,
+    Shift,
     effect_of,
     log_ratios,
     p_above,
     p_below,
     p_separated,
-    paired_effect,
+    shift_of,
     walsh_averages,
 )
 from results.render import plural
@@ -73,10 +75,10 @@ class ComparisonResult:
 
     comparison: PairedComparison
     verdict: Verdict
-    effect: Effect | None
+    effect: Effect | Shift | None
     why: str
     detectable: float | None = None
-    """The slowdown, as a fraction, that would be found in 80 % of such series."""
+    """The slowdown, as a fraction, that would be found in 80 % of such series; None for a shift."""
     adjusted: float | None = None
     """The chance, by luck and among all comparisons of the family, of an effect so far beyond the threshold on the
     side it lies on; REGRESSED and IMPROVED have at most `ComparisonRule.family`."""
@@ -86,7 +88,11 @@ class ComparisonResult:
 class _Sided:
     """A comparison that has an effect, turned so that up is worse: chances to be worse, or better, by luck."""
 
-    effect: Effect
+    effect: Effect | Shift
+    limit: str
+    """The change that counts, in words."""
+    needed: int
+    """As many pairs would give an interval narrow enough for that."""
     beyond: bool
     p_worse: float
     p_better: float
@@ -142,11 +148,12 @@ def worst(findings: Sequence[ComparisonResult], others: Sequence[Verdict] = ()) 
 
 def _sided(comparison: PairedComparison, rule: ComparisonRule) -> "_Sided | ComparisonResult":
     """Return the comparison's chances, or why it has none."""
+    measure = comparison.measure
     clean, changes, lost = [], [], 0
     for pair in comparison.pairs:
         if pair.moved:  # with a value or without: a machine that changes may keep a run from having one
             changes.append(pair.moved)
-        elif _usable(pair.baseline) and _usable(pair.candidate):
+        elif _usable(pair.baseline, measure) and _usable(pair.candidate, measure):
             assert pair.baseline is not None and pair.candidate is not None
             clean.append((pair.baseline, pair.candidate))
         else:
@@ -154,20 +161,40 @@ def _sided(comparison: PairedComparison, rule: ComparisonRule) -> "_Sided | Comp
     too_few = None
     if len(clean) < len(changes) or len(clean) < rule.fewest_pairs:
         too_few = _too_few(comparison, clean, changes, lost, rule)
-        if changes or len(clean) < FEWEST_SEPARATED:
+        # A value that is often 0 is 0 in some runs by chance: such distances say nothing of a large effect.
+        if changes or measure.resolution is not None or len(clean) < FEWEST_SEPARATED:
             return too_few
-    threshold = comparison.measure.limit(rule.threshold)
-    slower, faster = math.log1p(threshold), math.log1p(-threshold)
-    averages, n = walsh_averages(log_ratios(clean)), len(clean)
-    effect = effect_of(averages, n, rule.confidence)
-    baseline, candidate = np.log(np.asarray(clean, np.float64).T)
-    above = min(p_above(averages, n, slower), p_separated(baseline, candidate, slower))
-    below = min(p_below(averages, n, faster), p_separated(candidate, baseline, -faster))
-    low, high = math.log(effect.low), math.log(effect.high)
-    up, down = low > slower, high < faster
-    if comparison.measure.better == "lower":
-        return _Sided(effect, up or down, above, below, high < slower, effect.ratio > 1, too_few)
-    return _Sided(effect, up or down, below, above, low > faster, effect.ratio < 1, too_few)
+    n, (averages, effect) = len(clean), _effect(measure, clean, rule)
+    if isinstance(effect, Shift):
+        worse, better, unit = effect.limit, -effect.limit, f" {measure.unit}" if measure.unit else ""
+        above, below = p_above(averages, n, worse), p_below(averages, n, better)
+        low, middle, high = effect.low, effect.difference, effect.high
+        limit, half = f"{effect.limit:.3g}{unit}", effect.limit / 2
+    else:
+        threshold = measure.limit(rule.threshold)
+        worse, better = math.log1p(threshold), math.log1p(-threshold)
+        baseline, candidate = np.log(np.asarray(clean, np.float64).T)
+        above = min(p_above(averages, n, worse), p_separated(baseline, candidate, worse))
+        below = min(p_below(averages, n, better), p_separated(candidate, baseline, -better))
+        low, middle, high = math.log(effect.low), math.log(effect.ratio), math.log(effect.high)
+        limit, half = f"{threshold * 100:.3g} %", worse / 2
+    beyond, needed = low > worse or high < better, effect.pairs_for(half)
+    if measure.better == "lower":
+        return _Sided(effect, limit, needed, beyond, above, below, high < worse, middle > 0, too_few)
+    return _Sided(effect, limit, needed, beyond, below, above, low > better, middle < 0, too_few)
+
+
+def _effect(
+    measure: Measure, pairs: Sequence[tuple[float, float]], rule: ComparisonRule
+) -> tuple[npt.NDArray[np.float64], Effect | Shift]:
+    """Return the Walsh averages of the pairs' differences, and the effect: a shift where a value may be 0."""
+    if measure.resolution is None:
+        averages = walsh_averages(log_ratios(pairs))
+        return averages, effect_of(averages, len(pairs), rule.confidence)
+    baseline, candidate = np.asarray(pairs, np.float64).T
+    averages = walsh_averages(candidate - baseline)
+    limit = max(measure.resolution, measure.limit(rule.threshold) * float(np.median(baseline)))
+    return averages, shift_of(averages, len(pairs), limit, rule.confidence)
 
 
 def _too_few(
@@ -183,7 +210,7 @@ def _too_few(
         without = f"; {lost} of {len(comparison.pairs)} have no value on one side" if lost else ""
         why = f"{plural(complete, 'pair')}, at least {rule.fewest_pairs} are needed{without}"
         return ComparisonResult(comparison, "NO-DATA", None, why)
-    effect = paired_effect(clean, rule.confidence) if clean else None
+    effect = _effect(comparison.measure, clean, rule)[1] if clean else None
     why = f"the machine changed in {len(changes)} of {plural(complete, 'pair')}: {changes[0]}"
     return ComparisonResult(comparison, "ENV-CHANGED", effect, why)
 
@@ -192,11 +219,11 @@ def _finding(
     comparison: PairedComparison, side: _Sided, p_worse: float, p_better: float, rule: ComparisonRule
 ) -> ComparisonResult:
     worse, better = p_worse <= rule.family, p_better <= rule.family
-    threshold = comparison.measure.limit(rule.threshold)
-    limit, effect = f"{threshold * 100:.3g} %", side.effect
+    limit, effect = side.limit, side.effect
     dropped = sum(1 for pair in comparison.pairs if pair.moved)
     note = f"; {plural(dropped, 'pair')} left out: the machine changed" if dropped else ""
-    detectable = effect.detectable(threshold)
+    threshold = comparison.measure.limit(rule.threshold)
+    detectable = None if isinstance(effect, Shift) else effect.detectable(threshold)
     verdict: Verdict
     if side.beyond and worse:
         verdict, why = "REGRESSED", f"worse by more than {limit}"
@@ -209,7 +236,7 @@ def _finding(
     elif side.beyond:
         verdict, why = "NOISY", f"beyond {limit}, but among so many comparisons luck reaches that, too: more pairs"
     else:
-        needed = max(effect.pairs_for(math.log1p(threshold) / 2), effect.pairs + 1)
+        needed = max(side.needed, effect.pairs + 1)
         verdict, why = "NOISY", f"the interval holds {limit}; about {plural(needed, 'pair')} would tell"
     return ComparisonResult(
         comparison, verdict, effect, why + note, detectable, p_worse if side.on_worse_side else p_better
@@ -227,7 +254,9 @@ def adjusted(chances: Sequence[float]) -> list[float]:
     return found
 
 
-def _usable(value: float | None) -> bool:
+def _usable(value: float | None, measure: Measure) -> bool:
+    if value == 0:
+        return measure.resolution is not None
     return value is not None and 0 < value < math.inf
 
 

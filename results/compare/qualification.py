@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from results.compare.judgement import ANY, ComparisonResult, Verdict, rank, worst_of
 from results.compare.log_lines import LOG_LINES, LineChange
-from results.compare.render import COLUMNS, comparison_row
+from results.compare.render import COLUMNS, comparison_row, effect_document
 from results.contract.verdict import Verdict as RunVerdict
 from results.render import NOTHING, JUnitCase, bold, escaped, junit, markdown_table, plural
 
@@ -280,9 +280,7 @@ def _row(row: ScenarioQualification) -> dict[str, Any]:
                 "why": each.why,
                 "before": shown.before,
                 "after": shown.after,
-                "ratio": each.effect and each.effect.ratio,
-                "interval": each.effect and [each.effect.low, each.effect.high],
-                "p": each.effect and each.effect.p,
+                **effect_document(each.effect),
                 "adjusted_p": each.adjusted,
                 "pairs": int(shown.pairs),
                 "detectable": each.detectable,

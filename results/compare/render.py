@@ -2,7 +2,9 @@
 
 import statistics
 from dataclasses import dataclass
+from typing import Any
 
+from results.compare.effect import Effect, Shift
 from results.compare.judgement import ComparisonResult, Verdict
 from results.render import NOTHING, percent
 
@@ -49,15 +51,39 @@ def comparison_row(finding: ComparisonResult, scenario: str) -> ComparisonRow:
     before, after = (
         (f"{statistics.median(values):.4g}{unit}" for values in zip(*both, strict=True)) if both else (NOTHING,) * 2
     )
+    change, interval = _change(effect, unit)
     return ComparisonRow(
         finding.verdict,
         scenario,
         comparison.measure.name,
         before,
         after,
-        NOTHING if effect is None else percent(effect.ratio),
-        NOTHING if effect is None else f"{percent(effect.low)} to {percent(effect.high)}",
+        change,
+        interval,
         NOTHING if finding.adjusted is None else f"{finding.adjusted:.2g}",
         str(len(both) if effect is None else effect.pairs),
         finding.why,
     )
+
+
+def _change(effect: Effect | Shift | None, unit: str) -> tuple[str, str]:
+    """Return the change and its interval: in percent, or in the measure's unit where there is no ratio."""
+    if effect is None:
+        return NOTHING, NOTHING
+    if isinstance(effect, Shift):
+        return f"{effect.difference:+.3g}{unit}", f"{effect.low:+.3g} to {effect.high:+.3g}{unit}"
+    return percent(effect.ratio), f"{percent(effect.low)} to {percent(effect.high)}"
+
+
+def effect_document(effect: Effect | Shift | None) -> dict[str, Any]:
+    """Return an effect as JSON values: the ratio and its interval, or the difference and its interval in the unit."""
+    ratio = effect if isinstance(effect, Effect) else None
+    shift = effect if isinstance(effect, Shift) else None
+    return {
+        "ratio": ratio and ratio.ratio,
+        "interval": ratio and [ratio.low, ratio.high],
+        "difference": shift and shift.difference,
+        "difference_interval": shift and [shift.low, shift.high],
+        "confidence": effect and effect.confidence,
+        "p": effect and effect.p,
+    }

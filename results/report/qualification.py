@@ -7,6 +7,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from results.compare.effect import Effect
 from results.compare.judgement import ComparisonResult, Verdict
 from results.compare.log_lines import LOG_LINES
 from results.compare.qualification import (
@@ -165,7 +166,7 @@ def figures(found: Qualification, environment: QualificationEnvironment | None) 
     runs = [Figure("Scenarios without objection", str(fine), f"of {len(found.rows)}", "")]
     made = sum(len(each.ids) for each in cells)
     runs.append(Figure("Runs", str(made), "", f"{sum(each.judged for each in cells)} could be judged"))
-    measured = [each for row in found.rows for each in row.findings if each.effect is not None]
+    measured = [each for row in found.rows for each in row.findings if isinstance(each.effect, Effect)]
     if measured:
         worse = max(measured, key=_worsening)
         change = comparison_row(worse, "")
@@ -177,7 +178,7 @@ def figures(found: Qualification, environment: QualificationEnvironment | None) 
 
 
 def _worsening(finding: ComparisonResult) -> float:
-    if finding.effect is None:
+    if not isinstance(finding.effect, Effect):
         return -math.inf
     change = math.log(finding.effect.ratio)
     return change if finding.comparison.measure.better == "lower" else -change
@@ -218,7 +219,7 @@ def comparisons(found: Qualification, widest: float) -> tuple[ComparisonChart, .
         effect, shown = finding.effect, comparison_row(finding, row.name)
         limit = finding.comparison.measure.limit(found.threshold)
         span = mark = None
-        if effect is not None:
+        if isinstance(effect, Effect):  # a difference in seconds has no place in a picture of percent
             span, mark = (_at(effect.low - 1, widest), _at(effect.high - 1, widest)), _at(effect.ratio - 1, widest)
         made.append(
             ComparisonChart(
@@ -246,7 +247,7 @@ def _widest(found: Qualification) -> float:
         abs(end - 1)
         for row in found.rows
         for each in row.findings
-        if each.effect is not None
+        if isinstance(each.effect, Effect)
         for end in (each.effect.low, each.effect.high)
         if math.isfinite(end)
     ]

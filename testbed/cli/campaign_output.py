@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 from results.compare import ComparisonResult, ComparisonRule
 from results.compare.judgement import EXIT
 from results.compare.log_lines import LOG_LINES, LineChange
-from results.compare.render import COLUMNS, comparison_row
+from results.compare.render import COLUMNS, comparison_row, effect_document
 from results.render import NOTHING, JUnitCase, document, escaped, junit, markdown_table, table
 from results.report.sweep import growth
 from testbed.cli.output import timed_progress
@@ -220,7 +220,7 @@ def refuse_with_resume(args: argparse.Namespace, whole: str) -> None:
 
 
 def _finding(finding: ComparisonResult) -> dict[str, Any]:
-    comparison, effect = finding.comparison, finding.effect
+    comparison = finding.comparison
     return {
         "baseline": comparison.baseline,
         "candidate": comparison.candidate,
@@ -230,10 +230,7 @@ def _finding(finding: ComparisonResult) -> dict[str, Any]:
         "verdict": finding.verdict,
         "why": finding.why,
         "pairs": comparison.pairs,
-        "ratio": effect and effect.ratio,
-        "interval": effect and [effect.low, effect.high],
-        "confidence": effect and effect.confidence,
-        "p": effect and effect.p,
+        **effect_document(finding.effect),
         "adjusted_p": finding.adjusted,
         "detectable": finding.detectable,
     }

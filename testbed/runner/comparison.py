@@ -14,6 +14,7 @@ from results.compare import (
     judge_all,
     worst,
 )
+from results.compare.effect import Shift
 from results.compare.judgement import rank
 from results.compare.log_lines import Kinds, LineChange, LineTally, line_tallies
 from results.contract.verdict import Verdict as RunVerdict
@@ -40,11 +41,17 @@ def narrow_enough(findings: Sequence[ComparisonResult], threshold: float) -> str
         return None
     widest = 0.0
     for finding in findings:
-        effect, limit = finding.effect, finding.comparison.measure.limit(threshold)
-        if effect is None or effect.pairs < PAIRS_BEFORE_EARLY_END or effect.half_width > limit / 2:
+        effect = finding.effect
+        if effect is None or effect.pairs < PAIRS_BEFORE_EARLY_END:
             return None
-        widest = max(widest, effect.half_width)
-    return f"known well enough: the widest interval is ± {widest * 100:.2g} %"
+        if isinstance(effect, Shift):
+            limit, percent = effect.limit, 0.0  # its interval is in the measure's unit
+        else:
+            limit, percent = finding.comparison.measure.limit(threshold), effect.half_width * 100
+        if effect.half_width > limit / 2:
+            return None
+        widest = max(widest, percent)
+    return f"known well enough: the widest interval is ± {widest:.2g} %"
 
 
 @dataclass(frozen=True, slots=True)

@@ -40,6 +40,9 @@ def test_canaries_measures_and_verdicts_are_all_there():
     rows = [line.split("|") for line in PAGE.splitlines() if line.startswith("| `")]
     for measure in measures():
         assert [row for row in rows if f"`{measure.name}`" in row[1] and row[2].strip() == measure.better], measure.name
+        if measure.resolution is not None:
+            [row] = [row for row in rows if f"`{measure.name}`" in row[1] and row[2].strip() != measure.better]
+            assert row[2].strip() == f"{measure.resolution:g} {measure.unit}"
     for verdict in WORST_FIRST:
         assert f"| {verdict} |" in PAGE
     assert f"sha256 over {CPU_BLOCKS} MiB on one core, median of {CPU_ROUNDS} rounds" in PAGE

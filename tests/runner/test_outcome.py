@@ -5,12 +5,13 @@ import pytest
 
 from results.compare import CriterionTally
 from testbed.runner.campaign import VariantGroup, default_measures, fewest_pairs_to_tell
-from testbed.runner.comparison import mixed_software, outcome
+from testbed.runner.comparison import mixed_software, narrow_enough, outcome
 from testbed.runner.journal import CanaryReading, RunBegun, RunDone, campaign_state
 from testbed.runner.variant import UPGRADE, Variant
 from tests.runner.fakes import campaign
 
 KNOWN = ("records-intact", "x")
+UNDER = "under-min-isr"
 GOOD = {"cpu": 0.05, "nic": 1.0}
 
 
@@ -51,6 +52,17 @@ def test_the_same_is_ok_and_faster_is_improved():
     assert told(asked, entries(asked, lambda slot: 50 * noise(slot))).verdict == "OK"
     faster = entries(asked, lambda slot: (50 if slot.variant == "A" else 45) * noise(slot))
     assert told(asked, faster).verdict == "IMPROVED"
+
+
+def test_a_measure_that_may_be_0_is_judged_by_its_difference_and_the_campaign_may_end():
+    asked = campaign(repeats=8, measures=(UNDER,))
+
+    def found(candidate):
+        return told(asked, entries(asked, lambda slot: candidate if slot.variant == "B" else 0.0, measure=UNDER))
+
+    assert (found(5.0).verdict, found(0.0).verdict) == ("REGRESSED", "OK")
+    assert "0 %" in narrow_enough(found(0.0).findings, asked.threshold)
+    assert found(5.0).rows[1].medians == {UNDER: 5.0}
 
 
 def test_each_candidate_is_compared_with_the_first_variant_and_has_a_verdict_of_its_own():
