@@ -35,13 +35,21 @@ _REPEATED = re.compile(rf"(?<!{_ITEM})({_ITEM}+)(?:, ?\1(?!{_ITEM}))+")
 """A list whose items differed in what varies."""
 
 
+MORE_KINDS = "(more kinds of lines on one host than a run records)"
+"""A kind by itself, first in order. Whether such a run has a kind that is not recorded is not known."""
+
+
 def line_kinds(logs: Sequence[HostLog] | None) -> tuple[str, ...] | None:
-    """Return the kinds of a run's lines, in order; None where a log was not watched, or not read whole."""
-    if not logs or any(log.problem is not None or log.more for log in logs):
+    """Return the kinds of a run's lines, in order; None where a log was not watched, or not read whole.
+
+    `MORE_KINDS` is among them where a host had more than are recorded.
+    """
+    if not logs or any(log.problem is not None for log in logs):
         return None
     names = "|".join(re.escape(log.host) for log in logs)
     host = re.compile(rf"(?<![\w-])(?:{names})(?![\w-])")
-    return tuple(sorted({_kind(each, host) for log in logs for each in log.findings}))
+    more = {MORE_KINDS} if any(log.more for log in logs) else set()
+    return tuple(sorted({_kind(each, host) for log in logs for each in log.findings} | more))
 
 
 def _kind(line: LogFinding, host: re.Pattern[str]) -> str:
@@ -60,8 +68,8 @@ def in_words(kinds: Sequence[str]) -> str:
 
 
 Side = Literal["same", "worse", "better", "replaces", "replaced"]
-"""What a pair says of a kind: both runs have it or lack it; the candidate alone has it; the baseline alone has it; or
-one run alone has it, and the other one has another line of the same class in its place."""
+"""What a pair says of a kind: both runs have it or lack it, or one may have it among many; the candidate alone has it;
+the baseline alone has it; or one run alone has it, and the other has another line of the same class in its place."""
 FEWEST_AGREED = 3
 """The fewest pairs that all agree, for the verdict to stay open."""
 LIKELY = 0.05
@@ -156,6 +164,8 @@ def _side(kind: str, baseline: Kinds, candidate: Kinds) -> Side:
     if (kind in baseline) == (kind in candidate):
         return "same"
     new = kind in candidate
+    if MORE_KINDS in (baseline if new else candidate):
+        return "same"  # the other run may have it, too
     others = baseline - candidate if new else candidate - baseline
     if _class_of(kind) in map(_class_of, others):
         return "replaces" if new else "replaced"
@@ -192,20 +202,23 @@ def new_lines(earlier: Sequence[Kinds], tonight: Sequence[Kinds], unjudged: int 
     """Return the kinds of lines that are new, from the runs of earlier nights and of tonight, oldest first.
 
     Every run of tonight has such a kind, and every run before back to the first that had it. None of the runs before
-    that has it, which are at least `FEWEST_RUNS_TO_JUDGE`. The last `unjudged` runs of earlier nights were not judged
-    in their nights.
+    that has it, which are at least `FEWEST_RUNS_TO_JUDGE`. A run that may have it among `MORE_KINDS` does not count.
+    The last `unjudged` runs of earlier nights were not judged in their nights.
     """
-    found: dict[int, list[str]] = defaultdict(list)
+    found: dict[tuple[int, int, int], list[str]] = defaultdict(list)
     for kind in sorted(frozenset.intersection(*tonight)) if tonight else ():
-        had = [kind in each for each in earlier]
+        known = [number for number, each in enumerate(earlier) if kind in each or MORE_KINDS not in each]
+        had = [kind in earlier[number] for number in known]
         lately = next((number for number, each in enumerate(reversed(had)) if not each), len(had))
-        if not any(had[: len(had) - lately]):
-            found[lately].append(kind)
+        before = len(had) - lately
+        if not any(had[:before]):
+            late = sum(number >= len(earlier) - unjudged for number in known[before:])
+            found[lately, lately - late, before].append(kind)
     new = []
-    for lately, kinds in sorted(found.items()):
-        runs, before = lately + len(tonight), len(earlier) - lately
+    for (lately, judged, before), kinds in sorted(found.items()):
         if before >= FEWEST_RUNS_TO_JUDGE:
-            certain = _chance(runs, before) <= LINE_BY_CHANCE < _chance(max(lately - unjudged, 0), before)
+            runs = lately + len(tonight)
+            certain = _chance(runs, before) <= LINE_BY_CHANCE < _chance(judged, before)
             new.append(NewLines(tuple(kinds), runs, before, certain))
     return tuple(new)
 

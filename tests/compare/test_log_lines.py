@@ -4,7 +4,7 @@ from random import Random
 
 import pytest
 
-from results.compare.log_lines import LOG_LINES, LineChange, line_kinds, line_tallies, new_lines
+from results.compare.log_lines import LOG_LINES, MORE_KINDS, LineChange, line_kinds, line_tallies, new_lines
 from results.contract.logs import HostLog, LogFinding
 
 WARN = "WARN ReplicaManager: A line."
@@ -72,8 +72,20 @@ def test_a_text_that_the_manifest_holds_in_part_is_the_same_kind_wherever_it_was
 def test_logs_that_were_not_read_whole_say_nothing():
     assert line_kinds(None) is line_kinds([]) is None
     assert line_kinds([log(), log("A line.", host="b2", problem="the log was replaced")]) is None
-    assert line_kinds([log("A line.", more=1)]) is None
     assert line_kinds([log(), log(host="b2")]) == ()
+
+
+def test_more_kinds_than_a_run_records_are_a_kind_and_a_candidate_that_has_them_is_named():
+    assert line_kinds([log("A line.", more=1), log(host="b2")]) == (MORE_KINDS, WARN)
+    [change] = changes(*[(runs(WARN), runs(MORE_KINDS, WARN, OTHER))] * 8, adjusted=0.004)
+    assert (change.kinds, change.verdict, change.runs) == ((MORE_KINDS, OTHER), "REGRESSED", 8)
+    assert f"new alone logs it in 8, old alone in 0: {MORE_KINDS} (and 1 more kind in the same runs)" in str(change)
+
+
+def test_a_run_with_more_kinds_than_are_recorded_may_have_any_kind():
+    [tally] = line_tallies("old", "new", [(runs(MORE_KINDS), runs(WARN))] * 8)
+    assert (tally.kinds, tally.counts.worse, tally.counts.better) == ((MORE_KINDS,), 0, 8)
+    assert line_tallies("old", "new", [(runs(MORE_KINDS, WARN), runs(MORE_KINDS, OTHER))] * 8) == []
 
 
 def runs(*kinds):
@@ -171,6 +183,16 @@ class TestNights:
     def test_lines_of_the_same_runs_are_one_entry(self):
         [new] = new_lines([NONE] * 12, [runs(WARN, OTHER)] * 3)
         assert new.kinds == (OTHER, WARN)
+
+    def test_a_run_with_more_kinds_than_are_recorded_says_nothing_of_other_kinds(self):
+        many = runs(MORE_KINDS, OTHER)
+        [new] = new_lines([*[NONE] * 10, many, *[runs(WARN)] * 2], [runs(WARN)], 1)
+        assert (new.kinds, new.runs, new.before, new.found) == ((WARN,), 3, 10, True)
+        [new] = new_lines([*[many] * 3, *[NONE] * 10], [runs(WARN)] * 3)
+        assert (new.before, new.found) == (10, True)
+        assert new_lines([many] * 20, [runs(WARN)] * 3) == ()
+        [new] = new_lines([NONE] * 10, [many] * 3)
+        assert (new.kinds, new.found) == ((MORE_KINDS, OTHER), True)
 
     @pytest.mark.parametrize("rate", [0.01, 0.03, 0.1, 0.3, 0.6])
     @pytest.mark.parametrize("each", [1, 3])
