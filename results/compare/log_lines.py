@@ -138,7 +138,8 @@ class LineChange:
     def as_case(self, group: str) -> JUnitCase:
         """Return the case of JUnit's XML."""
         detail = "\n".join((str(self), *self.kinds))
-        return JUnitCase.of_verdict(f"{self.candidate}: {self.kinds[0]}", group, self.verdict, str(self), detail)
+        name = f"{self.candidate} against {self.baseline}: {self.kinds[0]}"
+        return JUnitCase.of_verdict(name, group, self.verdict, str(self), detail)
 
 
 def line_tallies(baseline: str, candidate: str, pairs: Sequence[tuple[Kinds, Kinds]]) -> list[LineTally]:

@@ -141,6 +141,7 @@ def judge_cells(candidate: VersionResult, baselines: Sequence[VersionResult]) ->
         found.append(_counted(ANY, _failed(candidate), beside))
     if candidate.runs.get("fail") and not found:
         found.append(QualificationVerdict("NOISY", ("it failed, and no criterion says why",)))
+    found.sort(key=lambda each: rank(each.verdict))  # the worst reason is the first one
     notes = [note for each in found for note in each.notes]
     for each in baselines:
         if not each.judged:
@@ -292,7 +293,7 @@ def _row(row: ScenarioQualification) -> dict[str, Any]:
 
 
 def markdown(found: Qualification) -> str:
-    """Return tables for a comment: the reasons, the matrix, then every measure that was compared."""
+    """Return a comment: the reasons, the matrix, every measure that was compared, log lines that chance explains."""
     rows = [f"### {found.verdict}: {escaped(headline(found))}", ""]
     rows += [f"- {escaped(reason)}" for reason in found.reasons]
     versions = (*found.baselines, found.candidate)
@@ -307,6 +308,8 @@ def markdown(found: Qualification) -> str:
     ]
     if measured:
         rows += ["", *markdown_table(COLUMNS, [each.cells for each in measured])]
+    by_chance = [each for each in found.log_lines if each.verdict == "OK"]
+    rows += [""] * bool(by_chance) + [f"- {LOG_LINES}, explained by chance: {escaped(str(each))}" for each in by_chance]
     if not found.complete:
         rows += ["", f"{bold('not complete')}: {escaped(found.ended)}"]
     return "\n".join(rows) + "\n"

@@ -6,7 +6,7 @@ The journal records every run at once, so that a kill loses at most one run.
 import re
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -44,11 +44,15 @@ def parse_budget(text: str | None) -> float | None:
 
 
 def durations(campaign: Campaign, state: CampaignState) -> Mapping[str, float]:
-    """Return for each variant the seconds of its longest slot so far, canary included."""
+    """Return for each variant the seconds of its longest slot so far, canary included.
+
+    How long a run took that was adopted after a kill is not known: it has 0 seconds, and is left out.
+    """
     labels = {slot.index: slot.variant for slot in campaign.slots}
     found: dict[str, float] = {}
     for index, ran in state.ran.items():
-        found[labels[index]] = max(found.get(labels[index], 0.0), ran.done.seconds)
+        if ran.done.seconds > 0:
+            found[labels[index]] = max(found.get(labels[index], 0.0), ran.done.seconds)
     for failure in state.failures:
         found[labels[failure.slot]] = max(found.get(labels[failure.slot], 0.0), failure.seconds)
     return found
@@ -63,13 +67,16 @@ def needed_s(slots: Sequence[Slot], seen: Mapping[str, float]) -> float:
     return sum(seen.get(slot.variant, unseen) for slot in slots)
 
 
-def out_of_time(slot: Slot, campaign: Campaign, state: CampaignState, left_s: float) -> str | None:
+def out_of_time(
+    slot: Slot, campaign: Campaign, state: CampaignState, left_s: float, skipped: Collection[int] = ()
+) -> str | None:
     """Return why `slot` must not begin, or None when the open slots of its block fit into `left_s` seconds.
 
-    An unfinished pair is useless, so a block begins only when all of it fits. The runs of a night are not compared with
-    each other, so there only the slot itself counts.
+    An unfinished pair is useless, so a block begins only when all of it fits, except the slots that are `skipped`. The
+    runs of a night are not compared with each other, so there only the slot itself counts.
     """
-    rest = [each for each in campaign.slots if each.block == slot.block and each.index not in state.ran]
+    made = {*state.ran, *skipped}
+    rest = [each for each in campaign.slots if each.block == slot.block and each.index not in made]
     if campaign.command == NIGHTLY:
         rest = [slot]
     needed = needed_s(rest, durations(campaign, state))
@@ -191,7 +198,7 @@ class _Execution:
                 continue
             if why := self._known(slot):
                 return CampaignEnd(why, True)
-            if why := self._late(slot):
+            if why := self._late(slot, tried):
                 return CampaignEnd(why, False)
             self.last = self.campaign.variant(slot.variant)
             failed = len(self.state.failures)
@@ -252,11 +259,13 @@ class _Execution:
             return None
         return self.limits.enough(state)
 
-    def _late(self, slot: Slot) -> str | None:
+    def _late(self, slot: Slot, tried: Collection[int]) -> str | None:
         if self.limits.budget_s is None:
             return None
-        left_s = self.limits.budget_s - (self.limits.clock() - self.began)
-        return out_of_time(slot, self.campaign, self.state, left_s)
+        left_s, state = self.limits.budget_s - (self.limits.clock() - self.began), self.state
+        block = [each for each in self.campaign.slots if each.block == slot.block]
+        skipped = {each.index for each in block if each.index in tried or self.limits.needless(each, state)}
+        return out_of_time(slot, self.campaign, state, left_s, skipped)
 
     def _adopt(self) -> None:
         """Adopt the runs that were committed before a kill, but are not in the journal."""

@@ -80,6 +80,14 @@ def test_what_fails_every_time_and_otherwise_each_time_has_regressed():
     assert judge_cells(once, [old]).verdict == "OK"
 
 
+def test_the_worst_reason_of_a_scenario_that_runs_once_is_the_first():
+    """JUnit's message and a table's cell show one reason only."""
+    ids = ("n0", "n1", "n2")
+    new = VersionResult("new", {"fail": 3}, ids, {"a": (2, 3), "b": (3, 3)})
+    said = judge_cells(new, [VersionResult("old", {"pass": 3}, ids, {"a": (0, 3), "b": (0, 3)})])
+    assert [each.partition(" ")[0] for each in said.reasons] == ["b", "a"]
+
+
 def test_why_it_was_not_run_is_the_reason():
     assert judge_cells(VersionResult("new", {}, (), {}, "it could not be run: no disk"), []).reasons == (
         "it could not be run: no disk",

@@ -5,7 +5,9 @@ from results.compare.compared_measures import find_measure
 from testbed.errors import UsageError
 from testbed.runner.campaign import fewest_pairs_to_tell
 from testbed.runner.comparison import PAIRS_BEFORE_EARLY_END, narrow_enough
-from testbed.runner.execution import parse_budget
+from testbed.runner.execution import durations, out_of_time, parse_budget
+from testbed.runner.journal import RunDone, campaign_state
+from tests.runner.fakes import campaign
 
 
 @pytest.mark.parametrize(("text", "seconds"), [("30m", 1800), ("30min", 1800), ("1.5h", 5400), ("90s", 90)])
@@ -40,3 +42,13 @@ def test_one_wide_interval_keeps_the_series_going():
 def test_the_more_is_compared_the_more_pairs_are_needed(comparisons, pairs):
     assert fewest_pairs_to_tell(comparisons) == pairs
     assert comparisons * 0.5**pairs <= 0.05
+
+
+def test_a_run_that_was_adopted_after_a_kill_says_nothing_of_how_long_one_takes():
+    asked = campaign("AB", repeats=2)
+    by_label = {slot.variant: slot.index for slot in asked.slots[:2]}
+    adopted = RunDone(by_label["A"], "a", "pass", {}, (), "jars", 0.0)
+    state = campaign_state([adopted, RunDone(by_label["B"], "b", "pass", {}, (), "jars", 40.0)])
+    assert durations(asked, state) == {"B": 40.0}
+    assert "about 80 s" in out_of_time(asked.slots[2], asked, state, 70.0)
+    assert out_of_time(asked.slots[2], asked, state, 70.0, [asked.slots[3].index]) is None

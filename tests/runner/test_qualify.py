@@ -225,6 +225,26 @@ def test_a_budget_leaves_scenarios_without_data_and_resuming_makes_them(doors, c
     assert len(doors.executors[1].made) == 4 - made
 
 
+def test_a_run_that_is_repeated_alone_needs_the_time_of_one_run(doors):
+    """The candidate is inconclusive once; two baselines have passed, and 15 s are left for a run of 10 s."""
+    doors.verdict = lambda label: "inconclusive" if of_new(label) and len(doors.executors[0].made) < 4 else "pass"
+    words = ["--scenario", "kip455/example", "--no-pairs", "--no-upgrade", "--budget", "45s"]
+    main(["qualify", "--kafka", NEW, "--against", OLD, "3.9.2", "--measure", "move-seconds", *words])
+    assert len(doors.executors[0].made) == 4
+
+
+def test_two_baselines_have_a_case_each_for_a_log_line_and_a_comment_names_what_chance_explains(
+    doors, capsys, tmp_path
+):
+    doors.logged = lambda label: ("WARN ReplicaManager: A line.",) if label == f"kip455/example, {NEW}" else ()
+    words = [*SMALL[:5], "3.9.2", *SMALL[5:], "--markdown", "--junit", str(tmp_path / "j.xml")]
+    assert main(words) == 0
+    told = capsys.readouterr().out
+    names = [each.attrib["name"] for each in ET.parse(tmp_path / "j.xml").getroot().iter("testcase")]
+    assert len(names) == len(set(names)) == 4
+    assert told.count("- log-lines, explained by chance: of 2 pairs, 4.3.1 alone logs it in 1") == 2
+
+
 def test_a_candidate_that_does_not_start_is_no_data_with_the_reason(doors, capsys):
     doors.fail = lambda label, number: TestbedError("Kafka on b1 does not run") if of_new(label) else None
     assert main(SMALL) == 2
