@@ -37,9 +37,9 @@ GROUPS: tuple[tuple[Kind, str, str], ...] = (
     ),
     (
         "upgrade",
-        "Rolling upgrades, a reassignment in flight",
-        "Brokers go from the baseline to the candidate one after the other while data moves under a throttle and "
-        "clients write. For comparison the baseline's brokers are merely restarted.",
+        "Rolling upgrades and downgrades, a reassignment in flight",
+        "Brokers go from the baseline to the candidate, or back, one after the other while data moves under a throttle "
+        "and clients write. For comparison the baseline's brokers are merely restarted.",
     ),
     (
         "paired",

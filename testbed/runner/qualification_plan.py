@@ -64,7 +64,7 @@ def plan(
 ) -> tuple[list[Variant], list[VariantGroup]]:
     """Return every variant, and the group of each scenario, in the order once, upgrade, paired.
 
-    A short budget thus costs precision before it costs scenarios. In each group the candidate is last. Raise
+    A short budget thus costs pairs first. In each group the candidate is last. Raise
     `UsageError` when a scenario cannot be run.
     """
     known = names(candidate, baselines)
