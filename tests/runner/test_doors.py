@@ -57,7 +57,7 @@ def test_compare_names_a_log_line_that_the_second_alone_writes(doors, capsys, tm
     assert main([*COMPARE, "--pairs", "8", "--junit", str(tmp_path / "j.xml")]) == 1
     told = capsys.readouterr().out
     assert words in next(line for line in told.splitlines() if line.startswith("REGRESSED  new  "))
-    assert "new: WARN ReplicaManager: A line." in (tmp_path / "j.xml").read_text()
+    assert "new against old: WARN ReplicaManager: A line." in (tmp_path / "j.xml").read_text()
     assert main(["compare", "--resume", known()[0], "--json"]) == 1
     [line] = json.loads(capsys.readouterr().out)["log_lines"]
     assert (line["kinds"], line["verdict"], line["runs"], line["of"]) == (
