@@ -39,8 +39,8 @@ NIGHTS = 3
 FEW_SERIES = 100
 """A store with fewer series is judged as though it had so many: a single one may not cry wolf every 20th night."""
 EVENTS = 15
-"""So many nights are shuffled that the chance of interest is seen about so often."""
-FEWEST_SHUFFLED = 100_000
+"""So many nights are drawn that the chance of interest is seen about so often."""
+FEWEST_DRAWN = 100_000
 WIDE = 4_000
 """The number of columns that are computed at once."""
 PLAIN = 6.0
@@ -101,9 +101,9 @@ def learn(block: Block, seed: int, night: float = 0.05, each: Ints | None = None
         np.concatenate([np.full(len(group.memory), group.runs) for group in groups]),
     )
     spread = _spread(groups)
-    shuffled = max(FEWEST_SHUFFLED, math.ceil(EVENTS * max(count, FEW_SERIES) / night))
+    looks = max(FEWEST_DRAWN, math.ceil(EVENTS * max(count, FEW_SERIES) / night))
     rng = np.random.default_rng(seed)
-    share = math.ceil(shuffled / count)
+    share = math.ceil(looks / count)
     kinds: list[Callable[[Floats], Surrogates]] = [Reordered]
     if count >= LEAST_ALIKE:  # of few series, one that has just changed would be taken for chance
         kinds.append(SignFlipped)
