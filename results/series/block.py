@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 Floats = npt.NDArray[np.float64]
-"""The 32-bit type, for scoring many shuffled series fast."""
+"""The 32-bit type, for scoring many surrogates fast."""
 Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
 MOST_RUNS = 60

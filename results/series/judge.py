@@ -17,8 +17,8 @@ Significance = Callable[[Floats, Noise], Floats]
 """Scores, noise → the chance of each that one series first reaches it in one night in which nothing happens."""
 
 
-def shuffled(scores: Floats, noise: Noise) -> Floats:
-    """Return the chances by how often the store's own series reach a score when their runs are shuffled."""
+def by_surrogates(scores: Floats, noise: Noise) -> Floats:
+    """Return the chances by how often surrogates of the store's series reach a score."""
     return noise.tail.chance(scores)
 
 
@@ -53,7 +53,7 @@ class Judge:
 
     rule: ChangeRule = field(default_factory=ChangeRule)
     calculator: Calculator = field(default_factory=StepScan)
-    significance: Significance = shuffled
+    significance: Significance = by_surrogates
     decision: Decision = step_or_drift
 
     def look(self, block: Block, noise: Noise, family: int | None = None) -> "Iterator[Scores]":

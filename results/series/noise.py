@@ -6,6 +6,7 @@ holds all series; then every series is judged on its own, anywhere.
 
 import json
 import math
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
@@ -133,9 +134,12 @@ class Tail:
         return np.asarray(np.exp(np.where(far, self.at + self.by * scores * scores, counted)))
 
     def between(self, other: "Tail") -> "Tail":
-        """Return the curve halfway between both (of the logarithms)."""
+        """Return the curve halfway between both; far out, halfway between their logarithms.
+
+        A mean of logarithms would be too low on average, most of all where the curves of two nights differ widely.
+        """
         grid: Floats = START + STEP * np.arange(max(len(self.chances), len(other.chances)), dtype=np.float64)
-        both = np.exp((np.log(self.chance(grid)) + np.log(other.chance(grid))) / 2)
+        both = (self.chance(grid) + other.chance(grid)) / 2
         at, by = (self.at + other.at) / 2, (self.by + other.by) / 2
         return Tail(tuple(float(chance) for chance in both), at, by)
 
@@ -173,6 +177,14 @@ def at_least_normal(tail: Tail) -> Tail:
         return tail
     at, by = (tail.at, tail.by) if found[-1] >= normal[-1] else (NORMAL, -0.5)
     return Tail(tuple(float(chance) for chance in np.maximum(found, normal)), at, by)
+
+
+def highest(tails: Sequence[Tail]) -> Tail:
+    """Return the curve that is at each score the highest of these; far out, that of the highest at the end."""
+    grid = score_grid()
+    chances = np.max([tail.chance(grid) for tail in tails], axis=0)
+    last = max(tails, key=lambda tail: float(tail.chance(grid[-1:])[0]))
+    return Tail(tuple(float(chance) for chance in chances), last.at, last.by)
 
 
 ROUNDED = 1 - 1e-9

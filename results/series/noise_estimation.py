@@ -1,8 +1,7 @@
-"""The noise of a store: learned from its own series by shuffling their runs, and learned again as they grow. Pure.
+"""The noise of a store: learned from surrogates of its own series, and learned again as they grow. Pure.
 
-A series in which nothing happens is as likely in any other order, once its autocorrelation is removed and, after the
-shuffle, added again. The scores of shuffled series are therefore those of chance, whatever the noise is like. All
-series get the same order of nights, so that what they have in common stays in common. The seed is an argument.
+Autocorrelation is removed before surrogates are drawn, and added again afterwards. The scores of surrogates are those
+of chance. Of the curves of both kinds of surrogates the higher one counts. The seed is an argument.
 """
 
 import json
@@ -27,23 +26,25 @@ from results.series.noise import (
     Tail,
     at_least_normal,
     autocorrelations,
+    highest,
     pooled,
     prior_of,
     relative,
     score_grid,
 )
+from results.series.surrogates import Reordered, SignFlipped, Surrogates
 
 NIGHTS = 3
 """The first night of a change is one that is beyond, after so many less one that were not."""
 FEW_SERIES = 100
 """A store with fewer series is judged as though it had so many: a single one may not cry wolf every 20th night."""
 EVENTS = 15
-"""So many nights are shuffled that the chance of interest is seen about so often."""
-FEWEST_SHUFFLED = 100_000
+"""So many nights are drawn that the chance of interest is seen about so often."""
+FEWEST_DRAWN = 100_000
 WIDE = 4_000
 """The number of columns that are computed at once."""
 PLAIN = 6.0
-"""A step with a score beyond this is no luck: it is taken out before the shuffle."""
+"""A step with a score beyond this is no luck: it is taken out before surrogates are drawn."""
 FIT_FROM, FIT_TO = 400, 8
 """The far curve is fitted where counts are between these."""
 
@@ -100,17 +101,24 @@ def learn(block: Block, seed: int, night: float = 0.05, each: Ints | None = None
         np.concatenate([np.full(len(group.memory), group.runs) for group in groups]),
     )
     spread = _spread(groups)
-    shuffled = max(FEWEST_SHUFFLED, math.ceil(EVENTS * max(count, FEW_SERIES) / night))
+    looks = max(FEWEST_DRAWN, math.ceil(EVENTS * max(count, FEW_SERIES) / night))
     rng = np.random.default_rng(seed)
-    low, high = [], []
-    for group, (apart, _) in zip(groups, parts, strict=True):
-        prior = prior_of(group.standard, memory.likely(group.memory, group.runs), group.variance, spread)
-        for before, tonight in _scores(group, prior, memory, math.ceil(shuffled / count), scan, rng, apart):
-            crossed = (tonight > before) & (tonight > START)
-            low.append(before[crossed])
-            high.append(tonight[crossed])
-    total = count * math.ceil(shuffled / count)
-    return Noise(memory, spread, _tail(np.concatenate(low), np.concatenate(high), total), count)
+    share = math.ceil(looks / count)
+    kinds: list[Callable[[Floats], Surrogates]] = [Reordered]
+    if count >= LEAST_ALIKE:  # of few series, one that has just changed would be taken for chance
+        kinds.append(SignFlipped)
+    tails = []
+    for surrogates in kinds:
+        low, high = [], []
+        for group, (apart, _) in zip(groups, parts, strict=True):
+            prior = prior_of(group.standard, memory.likely(group.memory, group.runs), group.variance, spread)
+            drawn = surrogates(_fresh(group, prior, scan))
+            for before, tonight in _scores(group, prior, drawn, memory, share, scan, rng, apart):
+                crossed = (tonight > before) & (tonight > START)
+                low.append(before[crossed])
+                high.append(tonight[crossed])
+        tails.append(_tail(np.concatenate(low), np.concatenate(high), count * share))
+    return Noise(memory, spread, highest(tails), count)
 
 
 def _alike(block: Block, each: Ints | None) -> Iterator[tuple[int, Floats]]:
@@ -121,27 +129,30 @@ def _alike(block: Block, each: Ints | None) -> Iterator[tuple[int, Floats]]:
             yield int(apart), np.ascontiguousarray(values[:, often == apart])
 
 
+def _fresh(group: Prepared, prior: Prior, scan: Calculator) -> Floats:
+    """Return the distances of a group's runs from their level, without autocorrelation and plain steps."""
+    x = group.standard.x
+    fixed = prior.memory[None, :]
+    x = np.where(scan.scores(x, prior) > PLAIN, x - steps(x, group.split), x)
+    return np.asarray(_fast(np.concatenate([x[:1] * np.sqrt(1 - fixed**2), x[1:] - fixed * x[:-1]])))
+
+
 def _scores(
     group: Prepared,
     prior: Prior,
+    surrogates: Surrogates,
     memory: Autocorrelation,
     share: int,
     scan: Calculator,
     rng: np.random.Generator,
     apart: int,
 ) -> "list[tuple[Floats, Floats]]":
-    """Return (the highest score of the nights before, tonight's) of each series, shuffled `share` times.
+    """Return (the highest score of the nights before, tonight's) of each series, drawn `share` times.
 
     Two nights are so many runs `apart`.
     """
-    n, count = group.standard.x.shape
-    x = group.standard.x
-    fixed = prior.memory[None, :]
-    plain = scan.scores(x, prior) > PLAIN
-    x = np.where(plain, x - steps(x, group.split), x)
-    fresh = _fast(np.concatenate([x[:1] * np.sqrt(1 - fixed**2), x[1:] - fixed * x[:-1]]))
-    drawn = _drawn(memory.chances(group.memory, n))
-    known = memory.certain(n)
+    count = len(group.memory)
+    drawn = _drawn(memory.chances(group.memory, group.runs))
     at_once = max(1, min(share, WIDE // count))
     prior = Prior(_fast(prior.memory), _fast(prior.variance), _fast(prior.weight))
     tiled: dict[int, Prior] = {}
@@ -152,8 +163,8 @@ def _scores(
         if times not in tiled:
             tiled[times] = prior.take(np.tile(np.arange(count), times))
         wide = tiled[times]
-        order = np.argsort(rng.random((n, times)), axis=0)
-        mixed = np.ascontiguousarray(fresh[order].reshape(n, times * count))
+        mixed = surrogates.draw(rng, times)
+        n = len(mixed)
         true = drawn[rng.integers(len(drawn), size=(times, count)), np.arange(count)].ravel()
         if true.any():
             mixed *= _fast(np.sqrt((1 - true**2) / (1 - wide.memory**2)))
@@ -161,7 +172,7 @@ def _scores(
             mixed[0] /= np.sqrt(1 - coupling**2)
             for row in range(1, n):
                 mixed[row] += coupling * mixed[row - 1]
-        if not known:
+        if not memory.certain(n):
             split = scan.places(mixed, Prior.blank(times * count, SPLIT_WITH), fine=False)
             wide = replace(wide, memory=_fast(memory.likely(autocorrelations(mixed, split), n)))
         tonight = scan.scores(mixed, wide)

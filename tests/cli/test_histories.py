@@ -121,7 +121,7 @@ def test_help_says_what_it_does_not_judge(capsys):
 
 def test_from_the_file_to_the_change(monkeypatch, tmp_path, capsys):
     """All of it, with few shuffles; the same seed tells the same."""
-    monkeypatch.setattr(noise_estimation, "FEWEST_SHUFFLED", 3000)
+    monkeypatch.setattr(noise_estimation, "FEWEST_DRAWN", 3000)
     monkeypatch.setattr(noise_estimation, "EVENTS", 1)
     path = tmp_path / "h.json"
     path.write_text(json.dumps([5] * 20 + [6] * 4), encoding="utf-8")

@@ -24,7 +24,7 @@ def stepped(calm, at, factor):
 @pytest.fixture
 def few_shuffles(monkeypatch):
     """Learning in some milliseconds, roughly: for what is learned as a history grows."""
-    monkeypatch.setattr(noise_estimation, "FEWEST_SHUFFLED", 3000)
+    monkeypatch.setattr(noise_estimation, "FEWEST_DRAWN", 3000)
     monkeypatch.setattr(noise_estimation, "EVENTS", 1)
 
 
