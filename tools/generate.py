@@ -188,6 +188,7 @@ def _table(spec: Spec, run: int, words: dict[str, list[str]], values: Floats, ea
         "defects": [None] * len(own),
         "failed": [None] * len(own),
         "logged": [None] * len(own),
+        "tested": [None] * len(own),
     }
     return pa.table([pa.array(known[field.name], field.type) for field in VALUES], schema=VALUES)
 

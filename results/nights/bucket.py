@@ -92,7 +92,7 @@ EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 @dataclass(frozen=True, slots=True)
 class Bucket:
     """Runs of some series: `names`, `places` (scenario and environment), `better` and `metrics` have one entry a
-    series, `ids`, `failed` (the names of failed criteria) and `logged` (the kinds of log lines) one a run."""
+    series, `ids`, `failed` (the names of failed criteria), `logged` (the kinds of log lines) and `tested` one a run."""
 
     names: list[str]
     places: list[str]
@@ -102,18 +102,19 @@ class Bucket:
     ids: pa.Array
     failed: pa.Array
     logged: pa.Array
+    tested: pa.Array
 
     @classmethod
     def of(cls, table: pa.Table) -> "Bucket":
         """Return the bucket of rows in any order; one that is there twice counts once.
 
-        The columns are `series`, `place`, `metric`, `better`, `at`, `run_id`, `value`, `failed` and `logged`.
+        The columns are `series`, `place`, `metric`, `better`, `at`, `run_id`, `value`, `failed`, `logged`, `tested`.
         """
         order = pc.sort_indices(table, [("series", "ascending"), ("at", "ascending"), ("run_id", "ascending")])
         table = table.take(order).combine_chunks()
         series = table.column("series").combine_chunks().dictionary_encode()
         ids = table.column("run_id").combine_chunks()
-        texts = (table.column(name).combine_chunks() for name in ("failed", "logged"))
+        texts = (table.column(name).combine_chunks() for name in ("failed", "logged", "tested"))
         codes = np.asarray(series.indices)
         keep = np.ones(len(codes), bool)
         same = np.asarray(pc.equal(ids[1:], ids[:-1])) if len(codes) > 1 else np.zeros(0, bool)
@@ -140,7 +141,7 @@ class Bucket:
             [words[i] for i in wanted] for words in (self.names, self.places, self.metrics, self.better)
         )
         taken = pa.array(rows)
-        texts = (text.take(taken) for text in (self.ids, self.failed, self.logged))
+        texts = (text.take(taken) for text in (self.ids, self.failed, self.logged, self.tested))
         return Bucket(names, places, metrics, better, runs, *texts)
 
     def of_series(self, i: int) -> tuple[Ints, Floats]:
@@ -166,9 +167,9 @@ def judge_bucket(
     for at, i in enumerate(judged):
         found = [each for each in came.found if each.series == at]
         better = better_of(bucket.better[i])
-        causes = {each: cause(bucket, canaries.get(bucket.places[i], []), own, each, better) for each in found}
-        state = _judged(own, at, before[i], came, causes, better, judge)
         own_canaries = canaries.get(bucket.places[i], [])
+        causes = {each: cause(bucket, own_canaries, own, each, better) or unchanged(own, each) for each in found}
+        state = _judged(own, at, before[i], came, causes, better, judge)
         after[i] = replace(state, said=_tonight(bucket, own_canaries, own, at, state.said, before[i].judged))
     return [after[i] for i in sorted(after)]
 
@@ -334,6 +335,36 @@ def cause(bucket: Bucket, canaries: Sequence[int], own: Bucket, found: DetectedC
         if moved(bucket.metrics[i], old, new, found.change.effect, worse=worse):
             return f"{bucket.metrics[i]} went from {np.median(old):.4g} to {np.median(new):.4g} with it"
     return ""
+
+
+FEWEST_UNCHANGED = 2
+"""The fewest runs between the night's begin and the change: one alone may be at the level of before by chance."""
+
+
+def unchanged(own: Bucket, found: DetectedChange) -> str:
+    """Return that the change began in mid-night, among runs of one Kafka; empty when Kafka may be its cause.
+
+    The runs directly before the first bad one are of the same night, and the same jars, image and topology were tested
+    in all of them. They are at the level of before. The first bad run is known within one run.
+    """
+    if own.metrics[found.series] == FAILED:  # a failure by chance says nothing of the run before it
+        return ""
+    begin = int(own.runs.starts[found.series])
+    tested = own.tested.slice(begin, found.first_bad - begin + 1).to_pylist()
+    times, values = own.runs.at[begin : found.first_bad + 1], own.runs.values[begin : found.first_bad + 1]
+    tonight = night_of(times) == night_of(times[-1:])[0]
+    good = np.abs(values - found.change.before) < np.abs(values - found.change.after)
+    rows = np.flatnonzero(np.isfinite(values))[:-1].tolist()
+    if rows and not good[rows[-1]]:
+        rows.pop()
+    runs = 0
+    for row in reversed(rows):
+        if tested[row] is None or tested[row] != tested[-1] or not (tonight[row] and good[row]):
+            break
+        runs += 1
+    if runs < FEWEST_UNCHANGED:
+        return ""
+    return f"{runs} runs of the same night with the same Kafka, image and topology do not have it"
 
 
 def moved(metric: str, old: Floats, new: Floats, effect: float | None = None, *, worse: bool | None = None) -> bool:

@@ -257,7 +257,7 @@ def since(
 ) -> DataFrame:
     """Return the runs that judging still needs: of a series that was judged before, its window and newer ones."""
     place = f.concat("scenario", "environment").alias("place")
-    rows = values.select("series", place, "metric", "better", "at", "run_id", "value", "failed", "logged")
+    rows = values.select("series", place, "metric", "better", "at", "run_id", "value", "failed", "logged", "tested")
     begin = [(each.series, before[each.series].since) for each in about if each.series in before]
     begin = [(series, at) for series, at in begin if at > NEVER]
     if not begin:

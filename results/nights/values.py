@@ -83,6 +83,7 @@ VALUES = pa.schema(
         pa.field("defects", pa.string()),
         pa.field("failed", pa.string()),
         pa.field("logged", pa.string()),
+        pa.field("tested", pa.string()),
     ]
 )
 """`scenario`, `series` and `environment` are short names; `parameters` and `environment_details` are their JSON.
@@ -91,7 +92,8 @@ VALUES = pa.schema(
 row has its value, and `noisy` is true: a judgement uses such values on request only (null in parts of earlier
 versions). `defects` names the defects of brokers that are broken on purpose (else null): such a run is in no history.
 `failed` names the failed criteria, in the row of `failed-criteria` alone; so does `logged` the kinds of log lines that
-nothing explains, as JSON (null where the logs were not read whole, and in parts of earlier versions)."""
+nothing explains, as JSON (null where the logs were not read whole, and in parts of earlier versions). `tested` is a
+short name of what was tested, see `tested_of` (null in parts of earlier versions)."""
 
 FAILED = "failed-criteria"
 """The metric that every run has: how many of its criteria failed."""
@@ -131,6 +133,17 @@ def parameters_of(run: Manifest) -> dict[str, Any]:
     """Return what makes two runs of an experiment the same scenario."""
     variant = {} if run.incident is None else {"variant": run.incident.variant}
     return {**run.parameters, **variant, "topology": run.topology.name}
+
+
+def tested_of(run: Manifest) -> str | None:
+    """Return a short name of what is tested: Kafka's jars, image and topology with its settings, and defects.
+
+    The testbed is no part of it: it measures. Return None where the jars are not known.
+    """
+    used = run.versions
+    if used.jars_digest is None:
+        return None
+    return short(used.jars_digest, used.image_digest or "", run.topology.digest, *in_words(run.defects))
 
 
 def scenario_id(experiment: str, parameters: Mapping[str, Any]) -> str:
@@ -205,6 +218,7 @@ def rows(
         "commit": run.versions.commit,
         "verdict": run.verdict,
         "defects": "; ".join(in_words(run.defects)) or None,
+        "tested": tested_of(run),
     }
     kinds = line_kinds(run.facts.logs)
     logged = None if kinds is None else json.dumps(kinds, ensure_ascii=False)

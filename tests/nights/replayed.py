@@ -33,7 +33,7 @@ EXAMPLE = Path(results.__file__).parent / "example"
 RECORDED = Path(__file__).parent / "example.parquet"
 RELEASES = ("3.9.2", "4.2.1", "4.3.1")
 BEGIN = datetime(2027, 1, 1, 2, tzinfo=UTC)
-COLUMNS = ("series", "metric", "better", "at", "run_id", "value", "failed", "logged")
+COLUMNS = ("series", "metric", "better", "at", "run_id", "value", "failed", "logged", "tested")
 
 
 def recorded(store, run_ids):

@@ -30,6 +30,7 @@ def rows(name, values, *, better="lower", metric="seconds", place="p"):
             "value": value,
             "failed": None,
             "logged": None,
+            "tested": None,
         }
         for night, value in enumerate(values)
     ]
@@ -386,6 +387,47 @@ def test_a_history_night_by_night_worked_by_hand(learned):
     assert first.interval is not None and first.interval[0] < -0.07 < first.interval[1]
     assert (second.before, second.after) == (87.8, pytest.approx(94.7, abs=0.1))
     assert len(history.open) == 2
+
+
+def in_one_night(begin, *, metric="seconds", tested=lambda run: "kafka A"):
+    """A night each run up to `begin`, then 12 runs in one night: the level rises with its sixth."""
+    values = [*calm(1)[:begin], *(calm(3)[:12] * np.where(np.arange(12) < 5, 1.0, 1.3))]
+    made = rows("a", values, metric=metric)
+    for number, row in enumerate(made):
+        row["tested"] = tested(number - begin)
+        if number > begin:
+            row["at"] = made[begin]["at"] + (number - begin) * 60_000_000
+    return table(made)
+
+
+def test_a_change_in_mid_night_is_not_of_the_kafka_that_all_runs_had(learned):
+    said = judged(in_one_night(15), learned)["a"].said
+    assert (said.verdict, said.reported.first_bad) == ("ENV-CHANGED", "run020")
+    assert said.why == "5 runs of the same night with the same Kafka, image and topology do not have it"
+
+
+@pytest.mark.parametrize(
+    ("begin", "metric", "tested"),
+    [
+        (15, "seconds", lambda run: "kafka B" if run >= 5 else "kafka A"),
+        (15, "seconds", lambda run: "kafka B" if run >= 4 else "kafka A"),
+        (15, "seconds", lambda _run: None),
+        (15, FAILED, lambda _run: "kafka A"),
+    ],
+    ids=["a new Kafka", "one run alone is no proof", "not known", "a criterion that fails by chance"],
+)
+def test_a_change_in_mid_night_may_be_kafkas(learned, begin, metric, tested):
+    assert judged(in_one_night(begin, metric=metric, tested=tested), learned)["a"].said.verdict == "REGRESSED"
+
+
+def test_a_change_between_two_nights_may_be_kafkas(learned):
+    """Settings that no manifest has may have changed with the night."""
+    made = rows("a", stepped(1, 36, 0.3))
+    for row in made:
+        row["tested"] = "kafka A"
+    (reported,) = judged(table(made), learned)["a"].history.reported
+    assert reported.first_bad == "run036"
+    assert judged(table(made[:39]), learned)["a"].said.verdict == "REGRESSED"
 
 
 def test_a_kind_of_log_lines_that_no_earlier_night_had_is_new(learned):
