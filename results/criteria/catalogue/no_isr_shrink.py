@@ -2,7 +2,7 @@
 
 from results.contract.move import RECORDED, Move
 from results.contract.verdict import Finding, Verdict
-from results.criteria.criterion import CLOCK_STEADY, FACTS, NETWORK_CHANGED, Criterion
+from results.criteria.criterion import FACTS, NOT_KAFKAS, Criterion
 from results.criteria.findings import finding
 from results.criteria.measures import IsrMeasures, MoveMeasures
 from results.criteria.quantities import GAP_S, at
@@ -69,6 +69,6 @@ CRITERION: Criterion[MoveMeasures] = Criterion(
     judge=lambda run, measures: [judge_isr(measures, run.move)],
     rests_on_preconditions=True,
     # A leader counts how long a follower lags (`replica.lag.time.max.ms`) by its wall clock.
-    excused_by=(NETWORK_CHANGED, CLOCK_STEADY),
+    excused_by=NOT_KAFKAS,
     catches="A move that starves replicas in sync.",
 )
