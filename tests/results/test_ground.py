@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
 from results.contract.logs import HostLog, LogFinding
@@ -116,6 +117,20 @@ def test_an_isr_shrinks_where_a_nic_was_slower_than_declared_and_not_where_a_dis
     busy = with_samples(run, "pressure.io", lambda t: 40 + 0.2 * t)
     assert verdicts(busy.judged(), "disk-pressure") == {"inconclusive"}
     assert verdicts(busy.judged(), "no-isr-shrink") == {"fail"}
+
+
+@pytest.mark.parametrize(
+    ("robbed", "verdict"),
+    [((8, 20), "inconclusive"), ((13, 20), "fail"), ((22, 40), "fail")],
+    ids=["for the time of a session", "for less", "afterwards"],
+)
+def test_an_isr_shrinks_where_the_cpu_was_stolen_before_for_as_long_as_a_session_lasts(robbed, verdict):
+    run = simulate(one_to_two(flapping=("b1", 20.0)))
+    other = run.samples.filter(pc.not_equal(run.samples["metric"], "cpu.steal"))
+    judgement = with_samples(
+        replace(run, samples=other), "cpu.steal", lambda t: 0.06 * (robbed[0] < t <= robbed[1])
+    ).judged()
+    assert verdicts(judgement, "no-isr-shrink") == {verdict}
 
 
 def test_a_clock_that_is_set_makes_a_rate_of_replicas_in_sync_wrong():
