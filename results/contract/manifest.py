@@ -158,10 +158,15 @@ class Differences:
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """Whether the reassignment was seen to be done; `why` says what was seen or still missing."""
+    """Whether the reassignment was seen to be done; `why` says what was seen or still missing.
+
+    `waited_s` is the time in which it was not done; None: it was done, or an error ended the wait, or the run is from
+    before the runner recorded it.
+    """
 
     ok: bool
     why: str
+    waited_s: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from results.contract.verdict import Direction
 Storage = Literal["disk", "tiered", "automq"]
 STORAGES: tuple[Storage, ...] = get_args(Storage)
 LOCAL_MOST = 0.1
-"""The largest share of a tiered log that may lie on disk when a move begins: more, and it is the disk that is seen."""
+"""The share of a tiered log below which the part on disk must be when a move begins. Otherwise the disk is measured."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +113,12 @@ class Relocation:
         """Return what of it lay on disks; None when that is not known of a part."""
         known = [sent.local_bytes for sent in self.sent if sent.local_bytes is not None]
         return sum(known) if len(known) == len(self.sent) else None
+
+    @property
+    def local_share(self) -> float | None:
+        """Return the share of what moves that lay on disks; None when it is not known."""
+        local, total = self.local_bytes, self.total_bytes
+        return local / total if local is not None and total else None
 
 
 def formula_seconds(

@@ -1,8 +1,10 @@
 """Measures of the cluster and the machine during a move: ISR, stall, NICs, partitions in flight, rests, CPU load."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
+import numpy.typing as npt
 
 from results.contract.manifest import NicMeasurement
 from results.contract.move import Move
@@ -19,13 +21,19 @@ from results.criteria.measures import (
     StallMeasures,
 )
 from results.criteria.quantities import CPU_QUOTA, DRIVER, PAYLOAD, SECOND_S, US
-from results.criteria.series import RunSeries, Series, by_partition
+from results.criteria.series import Micros, RunSeries, Series, by_partition
+from results.criteria.unfit import ALWAYS_FIT, UnfitTime
 from results.criteria.windows import counted, counted_between, longest_gap_s, trailing_mean_max, windows
 
+LAG_S, FENCED_S = 30.0, 9.0
+"""Kafka's defaults: a replica leaves the ISR when it was behind for so long (`replica.lag.time.max.ms`), or when its
+broker missed heartbeats for so long (`broker.session.timeout.ms`). Less unfit time than the shorter one explains
+neither, and what lies further back than the longer one does not either."""
 
-def measure_isr(run: RunSeries, move: Move, started: int, until: int) -> IsrMeasures:
-    """Return the ISR from the move's start until it was done."""
-    hosts = tuple(_shrinks(run, host, started, until) for host in move.brokers)
+
+def measure_isr(run: RunSeries, move: Move, started: int, until: int, unfit: UnfitTime = ALWAYS_FIT) -> IsrMeasures:
+    """Return the ISR from the move's start until it was done. A shrink that `unfit` time explains does not count."""
+    hosts = tuple(_shrinks(run, host, started, until, unfit) for host in move.brokers)
     polls, gaps, smaller = [], [], []
     for (topic, partition), (t, size) in by_partition(run.of_metric("isr.size")).items():
         before = int(np.searchsorted(t, started, side="right")) - 1
@@ -34,7 +42,8 @@ def measure_isr(run: RunSeries, move: Move, started: int, until: int) -> IsrMeas
         inside = (t > started) & (t <= until)
         polls.append(int(np.count_nonzero(inside)))
         gaps.append(longest_gap_s(t, started, until) or 0.0)
-        less = np.flatnonzero(inside & (size < size[before]))
+        fell = np.append(False, size[1:] < size[:-1])
+        less = np.flatnonzero(inside & (size < size[before]) & fell & ~_explained(t, unfit))
         if len(less):
             at = int(less[0])
             smaller.append((int(t[at]), f"{topic}-{partition}", float(size[at]), float(size[before])))
@@ -52,11 +61,21 @@ def measure_isr(run: RunSeries, move: Move, started: int, until: int) -> IsrMeas
     )
 
 
-def _shrinks(run: RunSeries, host: str, started: int, until: int) -> IsrShrinks:
+def _shrinks(run: RunSeries, host: str, started: int, until: int, unfit: UnfitTime) -> IsrShrinks:
     series = run.gauge("broker.isr_shrinks", host)
-    return IsrShrinks(
-        host, counted_between(series, started, until), longest_gap_s(series.t, started, until, inside=True)
-    )
+    gap_s = longest_gap_s(series.t, started, until, inside=True)
+    if unfit and len(series):
+        # A counter that falls has begun again with its broker: it is left as it is.
+        more = np.diff(series.value)
+        more[(more > 0) & _explained(series.t[1:], unfit)] = 0.0
+        series = replace(series, value=np.append(series.value[:1], series.value[0] + np.cumsum(more)))
+    return IsrShrinks(host, counted_between(series, started, until), gap_s)
+
+
+def _explained(instants: Micros, unfit: UnfitTime) -> npt.NDArray[np.bool_]:
+    """Return for each instant whether a replica may have left an ISR at it since the machine was unfit."""
+    seconds = [unfit.seconds(int(us) - round(LAG_S * US), int(us)) for us in instants] if unfit else []
+    return np.array(seconds) >= FENCED_S if unfit else np.zeros(len(instants), np.bool_)
 
 
 def measure_stall(run: RunSeries, started: int) -> StallMeasures | None:

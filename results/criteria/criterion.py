@@ -75,21 +75,32 @@ def _nothing(_run: RunView, _shaky: Sequence[Finding]) -> Sequence[Finding | Non
     return ()
 
 
+def _always(_run: RunView, _precondition: str) -> bool:
+    return True
+
+
 NETWORK_CHANGED = "nic-unchanged"
 """The precondition that does not hold when another process changed a link during the run."""
 NETWORK_MEASURED = "nic-measured"
 """The precondition that does not hold when a NIC is slower than declared, or carries another tenant's traffic."""
 CLOCK_STEADY = "clock-steady"
 """The precondition that does not hold when a clock was set during the run."""
+MEMORY_PRESSURE, DISK_PRESSURE = "memory-pressure", "disk-pressure"
+"""The preconditions that do not hold when tasks waited for memory, or for a disk."""
 CLOCKS_AGREE = "clocks-agree"
 """The precondition that does not hold when the clocks of the machines of a run differ."""
 LOAD_SUSTAINED = "load-rate-sustained"
 """The precondition that does not hold when a process of the load was slower than declared."""
-SLOW_LOAD = (NETWORK_CHANGED, NETWORK_MEASURED, "machine-load", "memory-pressure", "disk-pressure")
-"""The preconditions without which clients may write less than declared, whatever brokers do.
+NOT_KAFKAS = (NETWORK_CHANGED, NETWORK_MEASURED, CLOCK_STEADY)
+"""The preconditions that no broker can break: they leave the failure of a fact open.
 
-`load-rate-sustained` is none of them: a broker that holds its replicas back fills the buffers of its clients.
+The others name what a defect of a broker can cause as well: busy CPUs, full memory, a busy disk, pauses of its JVM,
+clients whose buffers are full.
 """
+SLOW_CLIENTS = (*NOT_KAFKAS, "machine-load", MEMORY_PRESSURE, DISK_PRESSURE)
+"""The preconditions without which the runner or its clients may be slower than declared, whatever brokers do."""
+CLOCKS = (CLOCK_STEADY, CLOCKS_AGREE)
+"""The preconditions of facts that compare instants of two clocks, such as the controller's and the runner's."""
 UNCERTAIN_BYTES = frozenset({CLOCK_STEADY, CLOCKS_AGREE, LOAD_SUSTAINED})
 """The preconditions without which too many bytes in a time prove nothing: a broker keeps its quota by its wall clock,
 and does not hold back what producers write in bursts to replicas that have caught up."""
@@ -118,8 +129,11 @@ class Criterion(Generic[M]):
     rests_on_preconditions: bool = False
     """Whether its findings are left open when the NICs, the machine or the load were not as declared."""
     excused_by: Collection[str] = ()
-    """The names of the preconditions that leave a failure open. Everything else holds, also on a busy machine: it would
-    excuse what Kafka itself makes busy. Empty: every precondition leaves every finding open."""
+    """The names of the preconditions that leave a failure open: `NOT_KAFKAS`, `SLOW_CLIENTS` or `CLOCKS`. Everything
+    else holds, also on a busy machine: it would excuse what Kafka itself makes busy. Empty: every precondition leaves
+    every finding open."""
+    excuses: Callable[[RunView, str], bool] = _always
+    """Whether one of these preconditions can explain the failure of this run: a slow NIC explains no wrong state."""
     holds_anyway: Callable[[RunView, Sequence[Finding]], Sequence[Finding | None]] = _nothing
     """For each finding, in order: what holds although these preconditions do not, or None. Empty: nothing does."""
     spared: Callable[[RunView], Iterable[Finding]] | None = None

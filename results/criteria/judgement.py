@@ -124,14 +124,19 @@ def judge(manifest: Manifest, samples: Any, events: Any) -> Judgement:
 
 
 def _findings(criterion: Criterion[Any], run: RunView, shaky: Sequence[Finding]) -> list[Finding]:
-    found = criterion.findings(run)
-    if criterion.spared is not None and run.unfit and not shaky:
-        return left_open(found, criterion.spared(run), run.unfit, run.measures.started_us or 0)
+    found = _despite(criterion, run, criterion.findings(run), shaky)
+    if criterion.spared is None or not run.unfit or not any(each.verdict == "fail" for each in found):
+        return found
+    return left_open(found, criterion.spared(run), run.unfit, run.measures.started_us or 0)
+
+
+def _despite(criterion: Criterion[Any], run: RunView, found: list[Finding], shaky: Sequence[Finding]) -> list[Finding]:
+    """Return the findings, and leave open those that rest on preconditions which do not hold."""
     if not shaky or not criterion.rests_on_preconditions:
         return found
     if criterion.excused_by:
-        excused = any(each.name in criterion.excused_by for each in shaky)
-        return [not_judged(each, shaky) if excused and each.verdict == "fail" else each for each in found]
+        causes = [each for each in shaky if each.name in criterion.excused_by and criterion.excuses(run, each.name)]
+        return [not_judged(each, causes) if causes and each.verdict == "fail" else each for each in found]
     certain = criterion.holds_anyway(run, shaky) or [None] * len(found)
     return [sure or not_judged(each, shaky) for each, sure in zip(found, certain, strict=True)]
 
@@ -154,12 +159,16 @@ def skipped_lines(found: Iterable[Skipped]) -> list[str]:
 
 
 def rates_failed(judgement: Judgement) -> bool:
-    """Return whether a criterion failed whose verdict depends on the network and the machine."""
+    """Return whether a criterion failed that a changed network would leave open."""
     every = catalogue()
     return any(
-        each.verdict == "fail" and each.name in every and every[each.name].rests_on_preconditions
+        each.verdict == "fail" and each.name in every and _rests_on_network(every[each.name])
         for each in judgement.criteria
     )
+
+
+def _rests_on_network(criterion: Criterion[Any]) -> bool:
+    return criterion.rests_on_preconditions and NETWORK_CHANGED in (criterion.excused_by or (NETWORK_CHANGED,))
 
 
 def noisy(judgement: Judgement) -> bool:

@@ -8,7 +8,7 @@ from results.contract.manifest import Differences, Done, Flow, InForce
 from testbed.experiments.batch_monitor import STEP_POLL_S, BatchMonitor, view
 from testbed.experiments.experiment import Context
 from testbed.experiments.layout import Layout, flows, plan
-from testbed.experiments.move_driver import MoveListener, TransferResult, restored_differences
+from testbed.experiments.move_driver import MoveListener, TransferResult, not_done, restored_differences, wait_for_move
 from testbed.experiments.move_environment import MoveEnvironment, MoveSetup
 from testbed.experiments.reassignment_run import InboundRates, LogSizes, MoveModel, ReassignmentRun
 from testbed.kafka.admin import Admin
@@ -110,7 +110,7 @@ class BatchedDriver:
                 done = self._execute(execution, listener, timeout_s)
             except (DriverError, ExecutionError, KafkaError, PlanError, ThrottleError, WaitTimeout) as error:
                 # The run still judges the samples so far; the verdict names the missing data.
-                done = Done(False, str(error))
+                done = not_done(error, timeout_s)
                 environment.recorder.event("note", "the move was not done", {"error": str(error)})
             finally:
                 with deferred_signals():
@@ -141,7 +141,8 @@ class BatchedDriver:
                 return self.control_left()
 
             try:
-                self._last = execution.follow(on_turn, interval_s=TURN_S, timeout_s=timeout_s)
+                with wait_for_move(timeout_s):
+                    self._last = execution.follow(on_turn, interval_s=TURN_S, timeout_s=timeout_s)
             finally:
                 self._monitor.stop()
             seconds = time.monotonic() - started

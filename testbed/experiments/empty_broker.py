@@ -7,7 +7,14 @@ from results.contract.manifest import Differences, Done, InForce
 from results.contract.schema import Sample
 from testbed.errors import TestbedError
 from testbed.experiments.experiment import Context
-from testbed.experiments.move_driver import LOOK_S, MoveListener, TransferResult, restored_differences
+from testbed.experiments.move_driver import (
+    LOOK_S,
+    MoveListener,
+    TransferResult,
+    not_done,
+    restored_differences,
+    wait_for_move,
+)
 from testbed.experiments.move_environment import MoveEnvironment, MoveSetup
 from testbed.experiments.reassignment_run import Preparation, ReassignmentRun
 from testbed.faults import Faults
@@ -160,7 +167,7 @@ class EmptyBroker(Preparation):
             try:
                 self._fill(throttle, listener, timeout_s)
             except TestbedError as error:
-                self._done = Done(False, str(error))
+                self._done = not_done(error, timeout_s)
                 environment.recorder.event("note", "the broker was not filled", {"error": str(error)})
             finally:
                 with deferred_signals():
@@ -224,7 +231,8 @@ class EmptyBroker(Preparation):
             return missing
 
         what = f"{self.joining} to be in sync everywhere"
-        wait_for(poll, lambda missing: not missing, timeout_s=timeout_s, interval_s=LOOK_S, what=what)
+        with wait_for_move(timeout_s):
+            wait_for(poll, lambda missing: not missing, timeout_s=timeout_s, interval_s=LOOK_S, what=what)
 
     def _out_of_sync(self) -> list[TopicPartition]:
         """Return the partitions whose replica on the broker is not in sync."""

@@ -1,7 +1,8 @@
 """Drivers of a move: the whole plan at once, with or without a throttle. See `batched_move.py` for batches."""
 
 import time
-from contextlib import nullcontext
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -12,7 +13,7 @@ from testbed.experiments.layout import plan
 from testbed.experiments.move_environment import SHOWN, MoveEnvironment
 from testbed.kafka.capabilities import of_software
 from testbed.kafka.errors import KafkaError
-from testbed.reassignment.driver import Driver, DriverError
+from testbed.reassignment.driver import Driver, DriverError, MoveTimeout
 from testbed.reassignment.progress import Poll
 from testbed.throttle.configs import ThrottleError
 from testbed.throttle.journal import JournalFolder
@@ -90,7 +91,7 @@ class UnbatchedDriver:
         except (DriverError, ThrottleError, KafkaError, RestoreError, WaitTimeout) as error:
             # The run still judges the samples so far; the verdict names the missing data.
             if error is not driver.not_restored:
-                done = Done(False, str(error))
+                done = not_done(error, timeout_s)
                 recorder.event("note", "the move was not done", {"error": str(error)})
         return TransferResult(done, in_force, restored_differences(driver.restored, driver.not_restored))
 
@@ -103,6 +104,23 @@ class UnbatchedDriver:
     def control_left(self) -> int:
         """Return the number of partitions of the control transfer that have not arrived."""
         return self._environment.control_left()
+
+
+def not_done(error: TestbedError, timeout_s: float) -> Done:
+    """Return why a move was not done, and how long the runner waited for it where only its time was over."""
+    return Done(False, str(error), timeout_s if isinstance(error, MoveTimeout) else None)
+
+
+@contextmanager
+def wait_for_move(timeout_s: float) -> Iterator[None]:
+    """Raise `MoveTimeout` for a wait in the block that lasted as long as this. A shorter wait is not for the move."""
+    begun = time.monotonic()
+    try:
+        yield
+    except WaitTimeout as error:
+        if time.monotonic() - begun < timeout_s:
+            raise
+        raise MoveTimeout(str(error)) from error
 
 
 def restored_differences(restored: RestoreResult | None, failed: TestbedError | None = None) -> Differences:

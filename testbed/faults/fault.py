@@ -1,11 +1,12 @@
 """A fault: a value that can be applied, verified and healed."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import MISSING, dataclass, field
 from typing import Any, ClassVar, Self
 
 from testbed.errors import TestbedError
-from testbed.faults.parameters import known_hosts, name
+from testbed.faults.parameters import known_hosts, machine_of, name
+from testbed.hosts import Shell
 from testbed.provision.testbed import Testbed
 from testbed.topology.model import Topology
 
@@ -54,6 +55,35 @@ class Fault:
     def lacking(cls) -> str:
         """Return what this machine lacks for every fault of this kind; empty when it has everything."""
         return ""
+
+    @classmethod
+    def lacking_on(cls, shell: Shell | None) -> str:
+        """Return what another machine with hosts lacks for every fault of this kind; empty when it has everything.
+
+        `shell` is a shell as root on it; None: it is not asked, and nothing is known. What most kinds need, they need
+        of this machine, also for hosts on others.
+        """
+        del shell
+        return cls.lacking()
+
+    @classmethod
+    def unavailable(cls, topology: Topology, shells: Mapping[str, Shell]) -> str:
+        """Return why no host of a topology can have a fault of this kind; empty when one can, or when it is not known.
+
+        `shells` has a shell as root on each other machine of a testbed that is up. No other machine is asked.
+        """
+        if why := cls.absent_from(topology):
+            return why
+        found = {}
+        for machine in dict.fromkeys(machine_of(topology, host.name) for host in topology.hosts):
+            try:
+                found[machine] = cls.lacking_on(shells.get(machine)) if machine else cls.lacking()
+            except TestbedError as error:
+                found[machine] = str(error)
+        if not all(found.values()):
+            return ""
+        names = [f"{machine}: {why}" if machine else why for machine, why in found.items()]
+        return "; ".join(names) if len(set(found.values())) > 1 else next(iter(found.values()), "")
 
     def lacking_in(self, testbed: Testbed) -> str:
         """Return what is lacking for this fault in a testbed, which may be on other machines; empty for nothing."""

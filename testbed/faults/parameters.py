@@ -152,15 +152,28 @@ def known_hosts(topology: Topology, found: Sequence[str]) -> None:
         _known(topology.name, "host", each, [host.name for host in topology.hosts])
 
 
+def machine_of(topology: Topology, host: str) -> str:
+    """Return the name of the machine that a host is on or is; empty for the machine on which the testbed runs."""
+    return host if topology.exists else topology.remote_machine_of(topology.host(host))
+
+
 def is_here(topology: Topology, host: str) -> bool:
     """Return whether a host is a container of the machine on which the testbed runs."""
-    return not topology.exists and not topology.remote_machine_of(topology.host(host))
+    return not machine_of(topology, host)
 
 
 def container_here(topology: Topology, host: str, kind: str) -> None:
     """Raise `UsageError` for a fault that changes this machine's kernel, when the host is not a container here."""
-    if not is_here(topology, host):
-        raise UsageError(f"{host} is not a container of this machine: {kind} cannot change the kernel of another one")
+    if why := no_container_here(topology, [host], kind):
+        raise UsageError(why)
+
+
+def no_container_here(topology: Topology, hosts: Sequence[str], kind: str) -> str:
+    """Return why none of these hosts (one at least) can have a fault that changes this machine's kernel. Pure."""
+    if any(is_here(topology, host) for host in hosts):
+        return ""
+    are = f"{hosts[0]} is not a container" if len(hosts) == 1 else f"{', '.join(hosts)} are no containers"
+    return f"{are} of this machine: {kind} cannot change the kernel of another one"
 
 
 def known_nic(topology: Topology, host: str, nic: str, every: str) -> None:

@@ -29,6 +29,10 @@ class DriverError(TestbedError):
     """A move was refused, or did not end in time."""
 
 
+class MoveTimeout(DriverError):
+    """A move did not end in time."""
+
+
 class Driver:
     """A context manager that moves partitions under a throttle, and restores the originals, however the block ends.
 
@@ -119,9 +123,9 @@ class Driver:
         sync, and the old replicas' logs are gone from their brokers; on shared storage, when the target leads. An
         exception from ``on_poll`` ends `follow`; a poll without an answer is repeated.
 
-        Raise `DriverError` naming what was missing at the deadline, which request the cluster refused, or, if
-        everything else has arrived, which topics were deleted meanwhile. `follow` does not wait for a topic that was
-        created again.
+        Raise `MoveTimeout` naming what was missing at the deadline, and `DriverError` naming which request the cluster
+        refused, or, if everything else has arrived, which topics were deleted meanwhile. `follow` does not wait for a
+        topic that was created again.
         """
         if not self._asked:
             raise DriverError("nothing to follow: execute a plan first")
@@ -137,7 +141,7 @@ class Driver:
         )
         if missing:
             more = [f"and {len(missing) - _SHOWN} more"] if len(missing) > _SHOWN else []
-            raise DriverError(f"the move is not done after {timeout_s:g} s:\n  " + "\n  ".join(missing[:_SHOWN] + more))
+            raise MoveTimeout(f"the move is not done after {timeout_s:g} s:\n  " + "\n  ".join(missing[:_SHOWN] + more))
         if missed.gone:
             raise DriverError(
                 f"topics that were being moved have been deleted: {', '.join(map(missed.name, sorted(missed.gone)))}; "

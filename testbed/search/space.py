@@ -72,8 +72,9 @@ class Space:
         return [host.name for host in self.topology.brokers]
 
     def faults(self) -> dict[str, type[Fault]]:
-        """Return the kinds of fault that this topology and this machine can have, with values that a search knows."""
-        rng, here = random.Random(0), {name: kind for name, kind in kinds().items() if not kind.lacking()}
+        """Return the kinds of fault that this topology can have here, with values that a search knows."""
+        rng = random.Random(0)
+        here = {name: kind for name, kind in kinds().items() if not kind.unavailable(self.topology, {})}
         return {name: kind for name, kind in here.items() if draw_fault(kind, self.topology, rng) is not None}
 
     def draw(self, rng: random.Random, faults: Mapping[str, type[Fault]]) -> Draft:

@@ -108,6 +108,7 @@ def test_what_does_not_end_is_cancelled_and_nothing_is_left():
     recorder.stop()
     assert not moved.done.ok
     assert "the reassignment" in moved.done.why
+    assert moved.done.waited_s == 0.1
     assert "move.cancelled" in kinds(recorder)
     assert "move.done" not in kinds(recorder)
     assert not [tp for tp in admin.controller.seen().listed if tp.topic.startswith("moved")]

@@ -126,6 +126,7 @@ def test_a_broker_that_is_never_in_sync_is_not_done_and_the_throttle_is_put_back
         moved = joining.transfer(0.01)
     assert isinstance(moved.done, Done) and not moved.done.ok
     assert "b2 to be in sync everywhere" in moved.done.why
+    assert moved.done.waited_s == 0.01
     assert moved.restored.ok and testbed.admin.configs == {}
 
 

@@ -9,14 +9,16 @@ from testbed.experiments import move_driver, move_environment
 from testbed.experiments.kip73_layouts import throttled_layout
 from testbed.experiments.layout import PartitionGroup
 from testbed.experiments.mid_move_actions import MidMoveAction
+from testbed.experiments.move_driver import wait_for_move
 from testbed.experiments.move_environment import MoveSetup
 from testbed.experiments.reassignment_run import unbatched_run
 from testbed.kafka.errors import KafkaError, UnreachableError
 from testbed.kafka.types import ConfigResource, TopicPartition
+from testbed.reassignment.driver import MoveTimeout
 from testbed.throttle.configs import FOLLOWER_REPLICAS, LEADER_REPLICAS, ThrottleError
 from testbed.throttle.journal import JournalFolder
 from testbed.topology.find import find
-from testbed.wait import WaitTimeout
+from testbed.wait import WaitTimeout, wait_for
 from tests.fakes.admin import FakeAdmin
 
 GROUP = PartitionGroup("kip73", range(3), ("b1",), ("b2",), 3 * 4096)
@@ -72,6 +74,22 @@ def test_a_move_that_ends_is_done_in_force_and_put_back(journals):
     found = move.transfer(5.0)
     assert (found.done.ok, found.in_force.ok, found.restored.ok) == (True, True, True)
     assert move.admin.configs == {} and journals.ids() == []
+
+
+def test_a_move_whose_time_is_over_says_how_long_it_was_and_an_error_does_not(journals):
+    move = moving()
+    move.admin.polls_needed = 10**9
+    assert move.transfer(0.05).done.waited_s == 0.05
+    move = moving()
+    move.admin.refused = {MOVING[1]: "INVALID_REPLICA_ASSIGNMENT"}
+    assert move.transfer(5.0).done.waited_s is None
+
+
+def test_a_shorter_wait_within_that_for_a_move_is_another_one():
+    with pytest.raises(WaitTimeout), wait_for_move(5.0):
+        wait_for(lambda: 0, bool, 0.01, 0.01, "an action")
+    with pytest.raises(MoveTimeout, match="waited 0.01 s for the move"), wait_for_move(0.01):
+        wait_for(lambda: 0, bool, 0.01, 0.01, "the move")
 
 
 def test_what_cannot_be_put_back_is_a_difference_and_the_move_was_done_all_the_same(journals):

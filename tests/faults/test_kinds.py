@@ -11,9 +11,12 @@ from testbed.errors import TestbedError
 from testbed.faults import Faults, clocks, disks, kinds, parse_fault
 from testbed.faults.catalogue import disk_slow, memory_limit, nic_impair, objectstore_errors
 from testbed.network.namespaces import run_program
+from testbed.provision import state as states
 from testbed.provision.machine import MachineLacks
+from testbed.provision.testbed import Testbed
 from testbed.topology import loads
 from tests.faults.fakes import RACKS, THREE
+from tests.provision.states import make
 from tests.provision.test_inventory import LAB
 from tests.provision.test_requirements import TWO
 
@@ -57,6 +60,65 @@ def test_the_kernel_that_has_the_hosts_nic_is_asked_for_netem(monkeypatch, topol
     monkeypatch.setattr(nic_impair, "no_netem", lambda: "")
     said[asked] = "Error: Specified qdisc kind is unknown.\n"
     assert impair.lacking_in(on).startswith("its kernel has no netem (Error: Specified qdisc kind is unknown.)")
+
+
+def shells(said):
+    """Shells of other machines that answer with these lines when they are asked for netem."""
+
+    def shell(name):
+        return SimpleNamespace(run=lambda _line, check: SimpleNamespace(stdout=said[name]))
+
+    return {name: shell(name) for name in said}
+
+
+MISSING = "Error: Specified qdisc kind is unknown.\n"
+
+
+def netem(topology, said, monkeypatch, here=""):
+    monkeypatch.setattr(nic_impair, "no_netem", lambda: here)
+    monkeypatch.setattr(nic_impair.NicImpair, "lacking", classmethod(lambda _kind: nic_impair.no_netem()))
+    return nic_impair.NicImpair.unavailable(loads(topology), shells(said))
+
+
+def test_a_kind_is_available_where_the_kernel_of_one_host_can(monkeypatch):
+    assert netem(LAB, {"b1": "", "b2": MISSING}, monkeypatch, "no netem here") == ""
+    why = netem(LAB, {"b1": MISSING, "b2": MISSING}, monkeypatch)
+    assert why.startswith("its kernel has no netem (Error: Specified qdisc kind is unknown.)")
+    assert netem(TWO, {"m1": ""}, monkeypatch, "no netem here") == ""
+    assert netem(TWO, {"m1": MISSING}, monkeypatch) == ""
+    assert netem(TWO, {"m1": MISSING}, monkeypatch, "no netem here").startswith("no netem here; m1: its kernel")
+
+
+def test_machines_of_a_topology_that_is_not_up_are_not_asked(monkeypatch):
+    assert netem(LAB, {}, monkeypatch, "no netem here") == ""
+
+
+def test_a_machine_that_does_not_answer_says_so(monkeypatch):
+    def run(_line, check):
+        raise TestbedError("b1 does not answer")
+
+    silent = {name: SimpleNamespace(run=run) for name in ("b1", "b2")}
+    assert nic_impair.NicImpair.unavailable(loads(LAB), silent) == "b1 does not answer"
+
+
+def test_what_only_this_machines_kernel_can_do_is_absent_from_machines_that_exist():
+    why = memory_limit.MemoryLimit.absent_from(loads(LAB))
+    assert why == "b1, b2 are no containers of this machine: memory-limit cannot change the kernel of another one"
+    assert memory_limit.MemoryLimit.absent_from(loads(TWO)) == ""
+    store = LAB + "  s1: {role: objectstore, ssh: {address: 198.18.5.4}}\n"
+    assert objectstore_errors.ObjectstoreErrors.absent_from(loads(store)).startswith("s1 is not a container of this")
+
+
+def test_the_command_asks_the_machines_of_a_testbed_that_is_up(capsys, monkeypatch, tmp_path):
+    lab = make("lab", topology=loads(LAB).to_document())
+    states.save(lab)
+    asked = SimpleNamespace(machine_shells=shells({"b1": MISSING, "b2": MISSING}), close=lambda: None)
+    monkeypatch.setattr(Testbed, "attach", lambda name, *, whole: asked)
+    monkeypatch.setattr("testbed.cli.commands.fault._no_engine", lambda: "")
+    assert main(["fault", "kinds", "lab", "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["nic-impair"]["why_not"].startswith("its kernel has no netem")
+    assert told["broker-kill"]["available"]
 
 
 @pytest.fixture

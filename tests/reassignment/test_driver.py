@@ -10,7 +10,7 @@ from fakes.admin import FakeAdmin
 from testbed.kafka.capabilities import Capability, LacksCapability
 from testbed.kafka.errors import KafkaError, ReassignmentError, UnreachableError
 from testbed.kafka.types import ConfigResource, PartitionState, TopicPartition
-from testbed.reassignment.driver import Driver, DriverError
+from testbed.reassignment.driver import Driver, DriverError, MoveTimeout
 from testbed.reassignment.plan import Plan, PlanError
 from testbed.reassignment.progress import Poll
 from testbed.signals import Terminated
@@ -223,7 +223,7 @@ def test_a_move_that_does_not_end_says_what_is_missing(
     for name, value in changes.items():
         setattr(admin, name, value)
     with (
-        pytest.raises(DriverError, match=f"not done after 0.05 s:\n  {missing}"),
+        pytest.raises(MoveTimeout, match=f"not done after 0.05 s:\n  {missing}"),
         Driver(admin, journals) as driver,
     ):
         driver.execute(PLAN, None)

@@ -6,6 +6,7 @@ import pytest
 
 from results.contract.clocks import ClockReading
 from results.contract.schema import Event, Sample, events_table, samples_table
+from results.criteria.findings import finding
 from results.criteria.judgement import catalogue
 from results.criteria.quantities import US
 from results.criteria.run_view import RunView
@@ -91,6 +92,24 @@ def test_a_log_that_grows_after_its_replica_was_declared_in_sync_fails():
     found = expansion(1.0)
     assert found.verdict == "fail"
     assert found.why == "logs of b2 grew 1.0 s or more after the reassignment had ended"
+
+
+@pytest.mark.parametrize(
+    ("in_flight_s", "precondition", "certain"),
+    [
+        (1.0, "machine-load", False),
+        (1.0, "clock-steady", False),
+        (6.0, "machine-load", True),
+        (6.0, "clocks-agree", False),
+    ],
+)
+def test_a_busy_machine_does_not_excuse_bytes_long_after_the_end(in_flight_s, precondition, certain):
+    """The instant of a reading is off by a gap at most; two clocks say how long after the end it was."""
+    grows = tuple(SIZE * min(1.0, second / 11) for second in range(15)) if in_flight_s > 2 else GROWS
+    run = run_of(grows, in_flight_s=in_flight_s, parameters={"add": "yes"})
+    assert [each.verdict for each in EXPANSION.findings(run)] == ["fail"]
+    shaky = finding(precondition, "", "inconclusive", "", observed=None, series=())
+    assert [each is not None for each in EXPANSION.holds_anyway(run, [shaky])] == [certain]
 
 
 def test_where_the_old_leader_leaves_nothing_can_grow_afterwards():

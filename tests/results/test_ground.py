@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
 from results.contract.logs import HostLog, LogFinding
@@ -94,6 +95,49 @@ def test_a_stall_is_noticed_late_on_a_machine_that_is_robbed():
     assert verdicts(with_samples(run, "cpu.steal", lambda t: 0.4).judged(), "stall-detected") == {"inconclusive"}
     fine = with_samples(simulate(stuck()), "cpu.steal", lambda t: 0.4).judged()
     assert verdicts(fine, "stall-detected") == {"pass"}
+
+
+@pytest.mark.parametrize(("metric", "value"), [("pressure.io", lambda t: 40 + 0.2 * t), ("nic", 0.5)])
+def test_a_stall_ends_late_where_a_disk_or_a_nic_is_slow(metric, value):
+    run = simulate(stuck(stuck=(17.0, 8.0)))
+    if metric == "nic":
+        nics = tuple(replace(each, ratio=value) for each in run.manifest.nics)
+        slow = replace(run, manifest=replace(run.manifest, nics=nics))
+    else:
+        slow = with_samples(run, metric, value)
+    assert verdicts(slow.judged(), "stall-detected") == {"inconclusive"}
+
+
+def test_an_isr_shrinks_where_a_nic_was_slower_than_declared_and_not_where_a_disk_was_busy():
+    """Another tenant of the link takes what followers need; a broker itself may keep a disk busy."""
+    run = simulate(one_to_two(flapping=("b1", 20.0)))
+    nics = tuple(replace(each, ratio=0.5) for each in run.manifest.nics)
+    slow = replace(run, manifest=replace(run.manifest, nics=nics))
+    assert verdicts(slow.judged(), "no-isr-shrink") == {"inconclusive"}
+    busy = with_samples(run, "pressure.io", lambda t: 40 + 0.2 * t)
+    assert verdicts(busy.judged(), "disk-pressure") == {"inconclusive"}
+    assert verdicts(busy.judged(), "no-isr-shrink") == {"fail"}
+
+
+@pytest.mark.parametrize(
+    ("robbed", "verdict"),
+    [((8, 20), "inconclusive"), ((13, 20), "fail"), ((22, 40), "fail")],
+    ids=["for the time of a session", "for less", "afterwards"],
+)
+def test_an_isr_shrinks_where_the_cpu_was_stolen_before_for_as_long_as_a_session_lasts(robbed, verdict):
+    run = simulate(one_to_two(flapping=("b1", 20.0)))
+    other = run.samples.filter(pc.not_equal(run.samples["metric"], "cpu.steal"))
+    judgement = with_samples(
+        replace(run, samples=other), "cpu.steal", lambda t: 0.06 * (robbed[0] < t <= robbed[1])
+    ).judged()
+    assert verdicts(judgement, "no-isr-shrink") == {verdict}
+
+
+def test_a_clock_that_is_set_makes_a_rate_of_replicas_in_sync_wrong():
+    run = simulate(one_to_two(0.2e6, quotas=((0.0, 10e6), (15.0, 5e6), (45.0, 10e6))))
+    named = replace(run, manifest=replace(run.manifest, criteria=("in-sync-unbounded",)))
+    set_ahead = with_samples(named, "clock.offset", lambda t: 1.7e9 + 40.0 * (t >= 20), host="b1")
+    assert verdicts(set_ahead.judged(), "in-sync-unbounded") == {"inconclusive"}
 
 
 def test_replicas_in_sync_take_little_when_little_is_written():

@@ -2,14 +2,19 @@
 
 import json
 import re
+from dataclasses import replace
 
+import pyarrow as pa
 import pytest
 
+from results.contract.clocks import ClockReading
 from results.contract.manifest import Manifest
+from results.contract.schema import Event, Sample, samples_table
 from results.contract.steps import RequiredState, State
 from results.criteria import judge
+from results.criteria.judgement import noisy, rates_failed
 from results.report import render
-from tests.results.stepped import LOGGED, POLLED, STEP, VARIANTS, log, stepped
+from tests.results.stepped import LOGGED, POLLED, STEP, TOPIC, VARIANTS, log, stepped
 from tests.results.synthetic import us
 
 
@@ -75,6 +80,53 @@ def test_a_client_that_was_told_what_was_not_decided_yet_is_found():
     found = verdicts(**VARIANTS["untold"])
     assert found["polling-agrees.DescribeTopics"].verdict == "inconclusive"
     assert found["trace-whole"].verdict == "fail"
+
+
+def clocked(set_s, *, clocks=(), **variant):
+    """The judgement of a run whose machine's clock was set by so many seconds after 3 s."""
+    manifest, samples, events = stepped(**variant)
+    read = [Sample(us(t), "machine", "clock.offset", 1.7e9 + set_s * (t > 3)) for t in range(8)]
+    return judge(replace(manifest, clocks=clocks), pa.concat_tables([samples, samples_table(read)]), events)
+
+
+def test_a_clock_that_is_steady_passes_and_changes_nothing():
+    found = {c.name: c.verdict for c in clocked(0.0).criteria}
+    assert found.pop("clock-steady") == "pass"
+    assert found == {name: c.verdict for name, c in verdicts().items()}
+
+
+LEFT = Event(us(6), "trace.logs", TOPIC, None, {"topic": TOPIC, "sizes": {str(b): {"0": 1} for b in (1, 2, 3, 4)}})
+LEFT_BEHIND = {"events": (*LOGGED, *POLLED, LEFT)}
+
+
+@pytest.mark.parametrize(
+    ("variant", "name"),
+    [
+        (VARIANTS["never0"], "1-asked.both"),
+        (VARIANTS["stuck0"], "1-asked.done"),
+        (VARIANTS["early0"], "polling-agrees.ListPartitionReassignments"),
+        (LEFT_BEHIND, "logs-as-placed"),
+    ],
+)
+def test_a_state_at_a_wrong_instant_is_not_kafkas_where_a_clock_was_set(variant, name):
+    assert verdicts(**variant)[name].verdict == "fail"
+    judgement = clocked(-3.0, **variant)
+    found = {c.name: c for c in judgement.criteria}
+    assert found[name].verdict == "inconclusive"
+    assert found[name].why.startswith("not judged: clock-steady (machine): the clock of machine was set by -3.000 s")
+    assert noisy(judgement)
+    far = clocked(0.0, clocks=(ClockReading("m2", "before", 1.0, 0.001),), **variant)
+    assert {c.name: c.verdict for c in far.criteria}[name] == "inconclusive"
+
+
+def test_an_answer_and_the_replayed_log_need_no_clock():
+    steps = (replace(STEP, answer="NOT_CONTROLLER"),)
+    found = {c.name: c.verdict for c in clocked(-3.0, steps=steps, equal=False).criteria}
+    assert (found["1-asked.answer"], found["trace-whole"]) == ("fail", "fail")
+
+
+def test_logs_that_stay_are_no_reason_to_measure_nics():
+    assert not rates_failed(judge(*stepped(**LEFT_BEHIND)))
 
 
 def test_a_deleted_partition_is_gone_and_one_never_heard_of_is_not_known():

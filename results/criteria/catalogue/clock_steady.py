@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 import numpy as np
 
 from results.contract.verdict import Finding
-from results.criteria.criterion import PRECONDITIONS, Criterion, has_any_move
+from results.criteria.criterion import PRECONDITIONS, Criterion, has_any_move, has_steps
 from results.criteria.findings import finding
 from results.criteria.quantities import READING_S, US
 from results.criteria.series import RunSeries
@@ -68,7 +68,7 @@ CRITERION: Criterion[list[ClockMeasures]] = Criterion(
     section=PRECONDITIONS,
     measure=lambda run: clocks(run.series),
     judge=lambda _run, found: judge_clocks(found),
-    needs=lambda run: has_any_move(run) and len(run.series.of_metric(METRIC)) > 0,
+    needs=lambda run: (has_any_move(run) or has_steps(run)) and len(run.series.of_metric(METRIC)) > 0,
     by_name=False,
     catches="A clock that jumps while data moves.",
 )

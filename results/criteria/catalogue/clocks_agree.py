@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from results.contract.clocks import ClockReading
 from results.contract.verdict import Finding
-from results.criteria.criterion import PRECONDITIONS, Criterion, has_any_move
+from results.criteria.criterion import PRECONDITIONS, Criterion, has_any_move, has_steps
 from results.criteria.findings import finding
 from results.criteria.quantities import READING_S
 
@@ -45,7 +45,7 @@ CRITERION: Criterion[Sequence[ClockReading]] = Criterion(
     section=PRECONDITIONS,
     measure=lambda run: run.manifest.clocks,
     judge=lambda _run, readings: judge_agreement(readings),
-    needs=lambda run: has_any_move(run) and bool(run.manifest.clocks),
+    needs=lambda run: (has_any_move(run) or has_steps(run)) and bool(run.manifest.clocks),
     by_name=False,
     catches="Machines whose clocks are not synchronised.",
 )

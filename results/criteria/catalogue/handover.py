@@ -5,7 +5,7 @@ from statistics import median
 
 from results.contract.handover import AFTER, STEPS, TOLD, HandoverRecord, PartitionHandover, Step
 from results.contract.verdict import Finding, Verdict
-from results.criteria.criterion import CLOCK_STEADY, CLOCKS_AGREE, FACTS, Criterion, has_relocation
+from results.criteria.criterion import CLOCKS, FACTS, Criterion, has_relocation
 from results.criteria.findings import finding
 from results.criteria.run_view import RunView
 
@@ -147,7 +147,7 @@ def _unread(seen: HandoverRecord) -> str:
 
 def _without_clocks(run: RunView, shaky: Sequence[Finding]) -> list[Finding | None]:
     """Return the findings; None for an order that fails by clocks which were set, or differ between machines."""
-    doubt = any(each.name in (CLOCK_STEADY, CLOCKS_AGREE) for each in shaky)
+    doubt = any(each.name in CLOCKS for each in shaky)
     return [
         None if doubt and each.name == ORDER and each.verdict == "fail" else each
         for each in judge_handover(run.manifest.facts.handover)

@@ -10,7 +10,7 @@ from itertools import pairwise
 
 from results.contract.steps import GONE
 from results.contract.verdict import Finding, Verdict
-from results.criteria.criterion import FACTS, Criterion, has_steps
+from results.criteria.criterion import CLOCKS, FACTS, Criterion, has_steps
 from results.criteria.findings import finding
 from results.criteria.quantities import size
 from results.criteria.run_view import RunView
@@ -110,5 +110,8 @@ CRITERION: Criterion[list[LogReading]] = Criterion(
     judge=_judge,
     needs=lambda run: has_steps(run) and bool(run.series.events_of((LOGS,))),
     by_name=False,
+    rests_on_preconditions=True,
+    # The controller's clock says since when a state is in force, and the runner's when it asked.
+    excused_by=CLOCKS,
     catches="A cancelled move whose copy stays on a disk, or a request that begins a copy from the start again.",
 )

@@ -1,9 +1,65 @@
-"""Nothing is in flight; replicas are the target; the ISR holds the target; old replicas are gone."""
+"""Nothing is in flight; replicas are the target; the ISR holds the target; old replicas are gone.
+
+A move that is not done in its time may be late or wrong. A slow machine explains a move that goes on until the end of
+the wait. It does not explain a state that has not changed any more for longer than a healthy cluster needs.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
 
 from results.contract.manifest import Done
 from results.contract.verdict import Finding
-from results.criteria.criterion import FACTS, NETWORK_CHANGED, Criterion, has_any_move
+from results.criteria.catalogue.isr_expansion import ENDS_S, allowed_s
+from results.criteria.criterion import (
+    CLOCK_STEADY,
+    DISK_PRESSURE,
+    FACTS,
+    MEMORY_PRESSURE,
+    NETWORK_CHANGED,
+    NOT_KAFKAS,
+    Criterion,
+    has_any_move,
+    has_move,
+)
 from results.criteria.findings import fact_finding
+from results.criteria.quantities import DRIVER, GAP_S, US
+from results.criteria.run_view import RunView
+from results.criteria.series import Series
+
+SLACK = 3
+"""The runner waits for more than three times what a healthy move takes: three times the throttle's time and a minute,
+or five times log size ÷ NIC and 90 s. So a move had its time where the machine was fit for a third of the wait."""
+
+
+@dataclass(frozen=True, slots=True)
+class VainWait:
+    """The runner's wait for a move that was not done; instants are µs since the epoch.
+
+    `changed_us` is when the move went on for the last time: a copy grew, or fewer partitions were in flight. `listed`
+    says whether partitions were in flight at the end. Without the unfit time, the wait lasted `fit_s`, and `rest_s` of
+    it came after the last change. A healthy move does not rest for longer than `longest_rest_s`.
+    """
+
+    begun_us: int
+    changed_us: int
+    ended_us: int
+    listed: bool
+    fit_s: float
+    rest_s: float
+    longest_rest_s: float
+
+    @property
+    def seconds(self) -> float:
+        """Return how long the runner waited."""
+        return (self.ended_us - self.begun_us) / US
+
+    @property
+    def going_on(self) -> bool:
+        """Return whether the move went on until the end of the wait."""
+        return self.rest_s <= self.longest_rest_s
 
 
 def judge_done(done: Done | None) -> Finding:
@@ -14,15 +70,91 @@ def judge_done(done: Done | None) -> Finding:
     )
 
 
+def vain_wait(run: RunView) -> VainWait | None:
+    """Return the wait for a move that was not done in its time; None where the move ended otherwise.
+
+    A run of before the runner recorded its wait has none.
+    """
+    done, begun_us = run.manifest.facts.done, run.measures.started_us
+    if done is None or done.ok or done.waited_s is None or begun_us is None:
+        return None
+    ended_us = begun_us + round(done.waited_s * US)
+    polls = run.series.gauge("move.in_flight", DRIVER).between(begun_us, ended_us)
+    listed = bool(polls.value[-1] > 0) if len(polls) else True
+    changes = [begun_us, *_last(polls, polls.value[1:] < polls.value[:-1])]
+    # Where nothing is in flight any more, clients alone make logs grow.
+    for copy in _copies(run) if listed else ():
+        inside = copy.between(begun_us, ended_us)
+        changes += _last(inside, inside.value[1:] > inside.value[:-1])
+    changed_us, unfit = max(changes), run.unfit
+    return VainWait(
+        begun_us,
+        changed_us,
+        ended_us,
+        listed,
+        fit_s=(ended_us - begun_us) / US - unfit.seconds(begun_us, ended_us),
+        rest_s=(ended_us - changed_us) / US - unfit.seconds(changed_us, ended_us),
+        longest_rest_s=_longest_rest_s(run),
+    )
+
+
+def _last(series: Series, changed: npt.NDArray[np.bool_]) -> list[int]:
+    """Return the instant of the last change, if any; `changed` has a value for each reading but the first."""
+    found = np.flatnonzero(changed)
+    return [int(series.t[found[-1] + 1])] if len(found) else []
+
+
+def _copies(run: RunView) -> Iterator[Series]:
+    """Yield the growth of the copies that move: under a throttle that of its flows, else each log of a receiver."""
+    if has_move(run):
+        yield run.series.flow_bytes([flow for flow in run.move.flows if flow.kind == "throttled"])
+        return
+    for host in sorted({sent.follower for sent in run.relocation.sent}):
+        for t, value in run.series.logs_of(host).values():
+            yield Series(t, t, value)
+
+
+def _longest_rest_s(run: RunView) -> float:
+    """Return the most seconds for which a healthy move shows no change.
+
+    After the last byte it ends as `isr-expansion` says. A throttle may rest for a quota window before. Readings may be
+    apart by a gap.
+    """
+    return (allowed_s(run.move) + run.move.window_s if has_move(run) else ENDS_S) + GAP_S
+
+
+def _excuses(run: RunView, precondition: str) -> bool:
+    """Return whether a precondition explains that the move was not done.
+
+    A network that changed may have cut a broker off. A quota rests for as long as a clock is set back, but whatever is
+    still missing when nothing is in flight does not depend on a clock.
+    """
+    wait = vain_wait(run)
+    if precondition == NETWORK_CHANGED:
+        return True
+    return wait is not None and (wait.going_on or (wait.listed and precondition == CLOCK_STEADY))
+
+
+def _spared(run: RunView) -> list[Finding]:
+    """Return the finding, left open where the move went on and the machine was unfit for most of its time."""
+    found, wait = judge_done(run.manifest.facts.done), vain_wait(run)
+    if wait is None or not wait.going_on or wait.fit_s * SLACK >= wait.seconds:
+        return [found]
+    return [replace(found, verdict="inconclusive", why=f"{wait.fit_s:.1f} of {wait.seconds:.1f} s are left")]
+
+
 CRITERION: Criterion[Done | None] = Criterion(
     name="move-done",
     title="The move is done",
     section=FACTS,
     measure=lambda run: run.manifest.facts.done,
     judge=lambda _run, done: [judge_done(done)],
+    spared=_spared,
     needs=has_any_move,
     by_name=False,
     rests_on_preconditions=True,
-    excused_by=(NETWORK_CHANGED,),
+    # Of a busy CPU, `spared` knows whether Kafka was the cause. The others slow a copy down, as every rate.
+    excused_by=(*NOT_KAFKAS, MEMORY_PRESSURE, DISK_PRESSURE),
+    excuses=_excuses,
     catches="A reassignment that is reported done too early.",
 )

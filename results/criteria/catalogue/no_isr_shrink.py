@@ -1,11 +1,15 @@
 """No replica that was in sync before the move leaves the ISR."""
 
+from dataclasses import replace
+
 from results.contract.move import RECORDED, Move
 from results.contract.verdict import Finding, Verdict
-from results.criteria.criterion import CLOCK_STEADY, FACTS, NETWORK_CHANGED, Criterion
+from results.criteria.cluster_measures import measure_isr
+from results.criteria.criterion import FACTS, NOT_KAFKAS, Criterion
 from results.criteria.findings import finding
 from results.criteria.measures import IsrMeasures, MoveMeasures
-from results.criteria.quantities import GAP_S, at
+from results.criteria.quantities import GAP_S, US, at
+from results.criteria.run_view import RunView
 
 
 def judge_isr(measures: MoveMeasures, move: Move) -> Finding:
@@ -62,13 +66,24 @@ def _isr_unseen(isr: IsrMeasures, listed: int | None) -> str | None:
     return None
 
 
+def _spared(run: RunView) -> list[Finding]:
+    """Return the finding as if no replica had left an ISR since the machine was unfit."""
+    measures, started = run.measures, run.measures.started_us
+    if measures.isr is None or started is None:
+        return [judge_isr(measures, run.move)]
+    until = run.series.last_us() or started if measures.done_s is None else started + round(measures.done_s * US)
+    isr = measure_isr(run.series, run.move, started, until, run.unfit)
+    return [judge_isr(replace(measures, isr=isr), run.move)]
+
+
 CRITERION: Criterion[MoveMeasures] = Criterion(
     name="no-isr-shrink",
     title="No replica left the ISR",
     section=FACTS,
     judge=lambda run, measures: [judge_isr(measures, run.move)],
+    spared=_spared,
     rests_on_preconditions=True,
     # A leader counts how long a follower lags (`replica.lag.time.max.ms`) by its wall clock.
-    excused_by=(NETWORK_CHANGED, CLOCK_STEADY),
+    excused_by=NOT_KAFKAS,
     catches="A move that starves replicas in sync.",
 )

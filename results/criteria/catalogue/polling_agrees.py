@@ -1,7 +1,7 @@
 """The controller had decided every state before a client saw it."""
 
 from results.contract.verdict import Finding, Verdict
-from results.criteria.criterion import FACTS, Criterion, has_steps
+from results.criteria.criterion import CLOCKS, FACTS, Criterion, has_steps
 from results.criteria.findings import finding
 from results.criteria.measures import MoveMeasures, PollAgreement
 from results.criteria.run_view import RunView
@@ -37,5 +37,8 @@ CRITERION: Criterion[MoveMeasures] = Criterion(
     section=FACTS,
     judge=_agreements,
     needs=has_steps,
+    rests_on_preconditions=True,
+    # The controller's clock says since when a state is in force, and the runner's when it asked.
+    excused_by=CLOCKS,
     catches="An Admin answer that the controller never decided.",
 )

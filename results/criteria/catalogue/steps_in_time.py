@@ -17,7 +17,6 @@ from results.criteria.criterion import FACTS, Criterion, has_steps
 from results.criteria.findings import finding
 from results.criteria.quantities import US, percent
 from results.criteria.run_view import RunView
-from results.criteria.series import RunSeries
 from results.criteria.standstill import MACHINE, MOST
 from results.criteria.unfit import BUSY_HIGHEST, STEAL_HIGHEST
 
@@ -47,25 +46,26 @@ class TimedStep:
 
 def _measure(run: RunView) -> tuple[TimedStep, ...]:
     steps = run.manifest.steps.steps if run.manifest.steps else ()
-    return tuple(_timed(run.series, steps))
+    return tuple(_timed(run, steps))
 
 
-def _timed(series: RunSeries, steps: tuple[StepRecord, ...]) -> Iterator[TimedStep]:
+def _timed(run: RunView, steps: tuple[StepRecord, ...]) -> Iterator[TimedStep]:
     for number, step in enumerate(steps, 1):
         if step.within_s is not None and step.from_us is not None and step.to_us is not None:
             took_s = (step.to_us - step.from_us) / US
             late_s = took_s - step.within_s
-            machine = _slow(series, step.from_us, step.to_us, late_s) if late_s > 0 else ""
+            machine = _slow(run, step.from_us, step.to_us, late_s) if late_s > 0 else ""
             yield TimedStep(f"{number}-{step.name}", took_s, step.within_s, machine)
 
 
-def _slow(series: RunSeries, from_us: int, to_us: int, late_s: float) -> str:
+def _slow(run: RunView, from_us: int, to_us: int, late_s: float) -> str:
     """Return what is said of a machine by which a step may be so late; empty where it was idle enough.
 
-    A mean hides seconds of a long step in which the CPU was stolen: they are summed, and held against what the step is
-    late by. Busy seconds are not, since brokers may be what keeps the CPU busy. The clock may have been set meanwhile.
+    A mean hides seconds of a long step in which the machine was unfit: they are summed, and compared with what the step
+    is late by. Nothing reads what brokers use of the CPU in these runs, so unfit is a second with stolen CPU. The clock
+    may have been set meanwhile.
     """
-    until = to_us + round(LOAD_EVERY_S * US)
+    series, until = run.series, to_us + round(LOAD_EVERY_S * US)
     clock = series.gauge(CLOCK, MACHINE).between(from_us - round(LOAD_EVERY_S * US), until)
     if len(clock) > 1 and (set_s := float(np.ptp(clock.value))) > JUMP_S:
         return f"the clock was set by {set_s:.2f} s"
@@ -75,20 +75,13 @@ def _slow(series: RunSeries, from_us: int, to_us: int, late_s: float) -> str:
             return "the machine's load was not sampled"
         if len(share) and (mean := float(np.mean(share.value))) > most:
             return f"the CPU was {percent(mean)} {words}"
-        if metric == "cpu.steal" and (seconds := _stolen_s(series, from_us, until)) >= late_s:
-            return f"more than {percent(most)} of the CPU was {words} for {seconds:.1f} s"
+    if (seconds := run.unfit.seconds(from_us, to_us)) >= late_s:
+        return f"more than {percent(STEAL_HIGHEST)} of the CPU was stolen for {seconds:.1f} s"
     for metric, words in (("pressure.memory", "memory"), ("pressure.io", "a disk")):
         waited = series.gauge(metric, MACHINE).between(from_us, until)
         if len(waited) > 1 and (stood := float(waited.value[-1] - waited.value[0]) / waited.seconds) > MOST:
             return f"for {percent(stood)} of the time every task waited for {words}"
     return ""
-
-
-def _stolen_s(series: RunSeries, from_us: int, until_us: int) -> float:
-    """Return the seconds of which too much was stolen; a reading is of the time since the one before."""
-    share = series.gauge("cpu.steal", MACHINE).between(from_us - round(2 * LOAD_EVERY_S * US), until_us)
-    robbed = (share.value[1:] > STEAL_HIGHEST) & (share.t[1:] > from_us)
-    return float(np.sum(np.diff(share.t)[robbed])) / US
 
 
 def _judge(_run: RunView, steps: tuple[TimedStep, ...]) -> list[Finding]:

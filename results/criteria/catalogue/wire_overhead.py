@@ -1,7 +1,7 @@
 """A copied byte crosses the wire once: the calibration transfer cost the headers and little more."""
 
 from results.contract.verdict import Finding
-from results.criteria.criterion import FACTS, NETWORK_CHANGED, NETWORK_MEASURED, Criterion, has_any_move, has_move
+from results.criteria.criterion import FACTS, NOT_KAFKAS, Criterion, has_any_move, has_move
 from results.criteria.findings import finding
 from results.criteria.run_view import RunView
 
@@ -49,6 +49,6 @@ CRITERION: Criterion[float | None] = Criterion(
     needs=has_any_move,
     by_name=False,
     rests_on_preconditions=True,
-    excused_by=(NETWORK_CHANGED, NETWORK_MEASURED),
+    excused_by=NOT_KAFKAS,
     catches="A follower that fetches the same bytes again.",
 )

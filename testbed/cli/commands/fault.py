@@ -2,6 +2,7 @@
 
 import argparse
 import time
+from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING
 
 from results.render import document, table
@@ -9,6 +10,9 @@ from testbed.cli.command import Parser
 from testbed.errors import TestbedError, UsageError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from testbed.hosts import Shell
     from testbed.topology import Topology
 
 
@@ -27,9 +31,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "id", nargs="?", type=int, help="the id of one fault (default: all, except faults of running processes)"
     )
     kinds = actions.add_parser(
-        "kinds", help="list every kind of fault, its parameters, and what this machine lacks for it"
+        "kinds", help="list every kind of fault, its parameters, and what the machine lacks for it"
     )
-    kinds.add_argument("name", nargs="?", help="a testbed or a topology: also what it lacks for each fault")
+    kinds.add_argument("name", nargs="?", help="a testbed, whose machines are asked, or a topology: also what it lacks")
     kinds.add_argument("--json", action="store_true", help="print one JSON document")
 
 
@@ -93,12 +97,7 @@ def _kinds(args: argparse.Namespace) -> None:
     from testbed.faults import kinds
     from testbed.faults.parse import parameters, usage
 
-    topology = _topology(args.name) if args.name else None
-    engine = _no_engine()
-    refusals = {
-        name: engine or kind.lacking() or (kind.absent_from(topology) if topology else "")
-        for name, kind in kinds().items()
-    }
+    refusals = _refusals(args.name)
     if args.json:
         print(
             document(
@@ -123,6 +122,19 @@ def _kinds(args: argparse.Namespace) -> None:
             print(f"    not here: {refusals[name]}")
 
 
+def _refusals(name: str | None) -> "Mapping[str, str]":
+    """Return why each kind of fault is not available, here or in a testbed or topology; empty when it is."""
+    from testbed.faults import kinds
+
+    if engine := _no_engine():
+        return dict.fromkeys(kinds(), engine)
+    if name is None:
+        return {kind: each.lacking() for kind, each in kinds().items()}
+    topology = _topology(name)
+    with _machine_shells(name, topology) as shells:
+        return {kind: each.unavailable(topology, shells) for kind, each in kinds().items()}
+
+
 def _topology(name: str) -> "Topology":
     """Return the topology of a testbed that is up, or the topology of this name or file."""
     from testbed.provision.state import load, names
@@ -131,6 +143,20 @@ def _topology(name: str) -> "Topology":
 
     state = load(name) if name in names() else None
     return find(name) if state is None else load_document(dict(state.topology))
+
+
+@contextmanager
+def _machine_shells(name: str, topology: "Topology") -> "Iterator[Mapping[str, Shell]]":
+    """Yield a shell on each other machine of a testbed that is up; none for a topology, and on one machine."""
+    from testbed.provision.state import load, names
+    from testbed.provision.testbed import Testbed
+
+    state = None if topology.has_unshaped_network or name not in names() else load(name)
+    if state is None or state.status != "up":
+        yield {}
+        return
+    with closing(Testbed.attach(name, whole=False)) as testbed:
+        yield testbed.machine_shells
 
 
 def _no_engine() -> str:

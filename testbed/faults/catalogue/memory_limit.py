@@ -9,7 +9,7 @@ from testbed.errors import TestbedError
 from testbed.faults import processes, stores
 from testbed.faults.fault import HostFault, parameter
 from testbed.faults.journal import active_on
-from testbed.faults.parameters import container_here
+from testbed.faults.parameters import container_here, no_container_here
 from testbed.provision.testbed import Testbed
 from testbed.topology.host import Role
 from testbed.topology.model import Topology
@@ -40,6 +40,11 @@ class MemoryLimit(HostFault):
     def lacking(cls) -> str:
         """See `Fault.lacking`."""
         return no_memory_limit()
+
+    @classmethod
+    def absent_from(cls, topology: Topology) -> str:
+        """See `Fault.absent_from`."""
+        return no_container_here(topology, [host.name for host in topology.hosts], cls.kind)
 
     def check(self, topology: Topology) -> None:
         """See `Fault.check`."""

@@ -6,7 +6,8 @@ from typing import ClassVar
 from testbed.errors import UsageError
 from testbed.faults.fault import parameter
 from testbed.faults.network import EVERY_NIC, NetworkFault, with_nics
-from testbed.faults.parameters import Direction, direction, is_here, known_nic, name, share_or_none
+from testbed.faults.parameters import Direction, direction, known_nic, machine_of, name, share_or_none
+from testbed.hosts import Shell
 from testbed.provision.machine import no_netem, no_netem_on
 from testbed.provision.testbed import Testbed
 from testbed.topology.links import Impairment, Nic
@@ -41,13 +42,15 @@ class NicImpair(NetworkFault):
         """See `Fault.lacking`."""
         return no_netem()
 
+    @classmethod
+    def lacking_on(cls, shell: Shell | None) -> str:
+        """See `Fault.lacking_on`: asks the kernel that has the hosts' NICs."""
+        return "" if shell is None else no_netem_on(shell)
+
     def lacking_in(self, testbed: Testbed) -> str:
         """See `Fault.lacking_in`: asks the kernel that has the host's NIC."""
-        topology = testbed.topology
-        if is_here(topology, self.host):
-            return self.lacking()
-        machine = self.host if topology.exists else topology.remote_machine_of(topology.host(self.host))
-        return no_netem_on(testbed.machine_shells[machine])
+        machine = machine_of(testbed.topology, self.host)
+        return self.lacking_on(testbed.machine_shells[machine]) if machine else self.lacking()
 
     def check(self, topology: Topology) -> None:
         """See `Fault.check`."""

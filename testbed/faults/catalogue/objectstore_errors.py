@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from testbed.faults.fault import parameter
-from testbed.faults.parameters import container_here, joined, names, one_of, share
+from testbed.faults.parameters import container_here, joined, names, no_container_here, one_of, share
 from testbed.faults.store_errors import Rule, missing, no_redirect
 from testbed.faults.stores import StoreFault
 from testbed.provision.testbed import Testbed
@@ -48,6 +48,12 @@ class ObjectstoreErrors(StoreFault):
     def lacking(cls) -> str:
         """See `Fault.lacking`."""
         return no_redirect()
+
+    @classmethod
+    def absent_from(cls, topology: Topology) -> str:
+        """See `Fault.absent_from`."""
+        stores = [host.name for host in topology.objectstores]
+        return super().absent_from(topology) or no_container_here(topology, stores, cls.kind)
 
     def check(self, topology: Topology) -> None:
         """See `Fault.check`."""

@@ -1,0 +1,129 @@
+"""A move that is not done in its time: a machine that was unfit explains that it is late, and no wrong state."""
+
+from dataclasses import replace
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+
+from results.contract.manifest import Done
+from results.contract.schema import Sample, samples_table
+from results.criteria import judge
+from results.criteria.judgement import noisy
+from tests.results.judged import named
+from tests.results.relocated import Told, relocated
+from tests.results.synthetic import us
+
+COPY_S = 58
+"""A copy of 580 MB at 10 MB/s."""
+
+
+def sampled(metric, value, host="machine", until=60):
+    return [Sample(us(t), host, metric, float(value(t))) for t in range(-5, until)]
+
+
+def undone(run, waited_s, in_flight=lambda _t: 3, more=(), *, nic=None, why="still being reassigned"):
+    """The findings of `move-done` and the judgement of a run whose wait was over after so many seconds."""
+    dropped = pa.array(["move.in_flight", "cpu.busy", "cpu.steal"])
+    others = run.samples.filter(pc.invert(pc.is_in(run.samples["metric"], dropped)))
+    others = others.filter(pc.less_equal(pc.cast(others["ts"], pa.int64()), us(waited_s)))
+    polls = [Sample(us(t), "driver", "move.in_flight", float(in_flight(t))) for t in range(1, round(waited_s) + 1)]
+    load = {each.metric for each in more}
+    for metric, value in (("cpu.busy", 0.4), ("cpu.steal", 0.0)):
+        if metric not in load:
+            more = [*more, *sampled(metric, lambda _t, value=value: value, until=round(waited_s) + 2)]
+    samples = pa.concat_tables([others, samples_table([*polls, *more])])
+    events = run.events.filter(pc.not_equal(run.events["kind"], "move.done"))
+    facts = replace(run.manifest.facts, done=Done(False, why, waited_s))
+    manifest = replace(run.manifest, facts=facts)
+    if nic:
+        manifest = replace(manifest, nics=tuple(replace(each, ratio=nic) for each in manifest.nics))
+    judgement = judge(manifest, samples, events)
+    (found,) = named(judgement, "move-done")
+    return found, judgement
+
+
+WAITING = sampled("pressure.io", lambda t: 40 + 4.0 * (t > 20))
+SHORT_OF_MEMORY = sampled("pressure.memory", lambda t: 40 + 4.0 * (t > 20))
+SET = sampled("clock.offset", lambda t: 1.7e9 - 30.0 * (t >= 20))
+UNFIT = {"slow NIC": ([], 0.5), "disk": (WAITING, None), "memory": (SHORT_OF_MEMORY, None), "clock": (SET, None)}
+NAMES = {"slow NIC": "nic-measured", "disk": "disk-pressure", "memory": "memory-pressure", "clock": "clock-steady"}
+
+
+def test_a_move_that_goes_on_too_long_on_a_fit_machine_fails(make_run):
+    assert undone(make_run(), COPY_S - 8)[0].verdict == "fail"
+
+
+@pytest.mark.parametrize("cause", UNFIT)
+def test_a_move_that_goes_on_too_long_on_an_unfit_machine_names_the_fact(make_run, cause):
+    more, nic = UNFIT[cause]
+    found, judgement = undone(make_run(), COPY_S - 8, more=more, nic=nic)
+    assert found.verdict == "inconclusive"
+    assert found.why.startswith(f"not judged: {NAMES[cause]}")
+    assert "fail" not in {each.verdict for each in judgement.criteria}
+
+
+@pytest.mark.parametrize("cause", ["slow NIC", "disk", "memory", "clock"])
+def test_a_state_that_stays_wrong_fails_on_any_machine(make_run, cause):
+    """The copy ends after 10 s, and nothing is in flight after 12: the old log is there 48 s later."""
+    more, nic = UNFIT[cause]
+    run = make_run(log_bytes=100e6)
+    left = undone(run, 60, lambda t: 3 * (t < 12), more, nic=nic, why="the old replica on broker 1 is still there")
+    assert left[0].verdict == "fail"
+
+
+def test_a_replica_that_never_joins_fails_unless_a_clock_was_set(make_run):
+    """Everything is copied after 10 s, and the controller lists the move all the same."""
+    run = make_run(log_bytes=100e6)
+    assert undone(run, 60)[0].verdict == "fail"
+    assert undone(run, 60, more=WAITING)[0].verdict == "fail"
+    assert undone(run, 60, more=SET)[0].verdict == "inconclusive"
+
+
+def robbed(until, *, since=0, steal=0.3):
+    return sampled("cpu.steal", lambda t: steal if since < t <= until else 0.0)
+
+
+@pytest.mark.parametrize(("until", "verdict"), [(50, "inconclusive"), (36, "inconclusive"), (32, "fail"), (0, "fail")])
+def test_stolen_time_explains_a_move_that_had_less_than_a_third_of_its_time(make_run, until, verdict):
+    """The runner waits for three times what a healthy move takes, here for 50 s."""
+    found, judgement = undone(make_run(), 50, more=robbed(until))
+    assert found.verdict == verdict
+    if verdict == "inconclusive":
+        assert "30.0 % of the CPU was stolen" in found.why
+        assert f"{50 - until:.1f} of 50.0 s are left; still being reassigned" in found.why
+        assert noisy(judgement)
+
+
+def test_stolen_time_is_no_part_of_the_rest_after_the_last_byte(make_run):
+    """Half a minute without a change: whether it was stolen decides whether the state had to change."""
+    run = make_run(log_bytes=100e6)
+    assert undone(run, 40, more=robbed(40, since=12))[0].verdict == "inconclusive"
+    assert undone(run, 40, more=robbed(12))[0].verdict == "fail"
+
+
+def test_cpu_time_that_brokers_used_excuses_nothing(make_run):
+    used = [Sample(us(t), host, "jvm.cpu.seconds", 10.0 + 1.9 * t) for host in ("b1", "b2") for t in range(-5, 60)]
+    busy = sampled("cpu.busy", lambda _t: 0.97)
+    assert undone(make_run(), 50, more=[*busy, *used])[0].verdict == "fail"
+    others = [each._replace(value=10.0 + 0.1 * (each.value - 10.0)) for each in used]
+    assert undone(make_run(), 50, more=[*busy, *others])[0].verdict == "inconclusive"
+
+
+def test_an_error_that_ends_the_wait_is_no_matter_of_time(make_run):
+    run = make_run(nic_ratio=0.5)
+    facts = replace(run.manifest.facts, done=Done(False, "topics that were being moved have been deleted: t"))
+    (found,) = named(judge(replace(run.manifest, facts=facts), run.samples, run.events), "move-done")
+    assert found.verdict == "fail"
+
+
+@pytest.mark.parametrize(("seconds", "verdict"), [(60.0, "inconclusive"), (13.2, "fail")])
+def test_a_move_without_a_throttle_goes_on_while_partitions_arrive(seconds, verdict):
+    """The wait was over after 25 s; all partitions had arrived after 13.2 s, or none had."""
+    manifest, samples, events = relocated(told=Told(seconds=seconds, done=False))
+    logs = [Sample(us(t), "b2", "log.bytes", 1e6 * min(t, seconds), topic="t", partition=0) for t in range(25)]
+    facts = replace(manifest.facts, done=Done(False, "still being reassigned", 25.0))
+    slow = tuple(replace(nic, ratio=0.5) for nic in manifest.nics)
+    manifest = replace(manifest, facts=facts, nics=slow)
+    (found,) = named(judge(manifest, pa.concat_tables([samples, samples_table(logs)]), events), "move-done")
+    assert found.verdict == verdict
