@@ -31,7 +31,7 @@ from testbed.workload.records import (
     WrittenRecords,
     timestamp_ms,
 )
-from testbed.workload.time_lookups import TimeLookup, time_lookups
+from testbed.workload.time_lookups import RightAnswer, TimeLookup, rounds, time_lookups
 
 LED_S, LOG_S, LOOK_S = 30.0, 0.02, 0.2
 """A leader answers once it has made the partition's log, which takes milliseconds: with 10,000 partitions, minutes."""
@@ -213,9 +213,10 @@ def audit(
     """Read every partition of `fills` and of a load (`WorkloadResult.written`), and return the account of every record.
 
     `batches` reads the log of a partition with records twice or late. The account then says whether the client sent
-    them again. `by_time` asks the leader of each partition for the offset of one timestamp. Call it once all producers
-    have stopped. Only committed records count. `client` has librdkafka's settings for reaching the cluster. Raise
-    `TestbedError` when no remaining record, or no offset, arrives for `patience_s` seconds: their state is unknown.
+    them again. `by_time` asks the leader of each partition for the offsets of three timestamps. Call it once all
+    producers have stopped. Only committed records count. `client` has librdkafka's settings for reaching the cluster.
+    Raise `TestbedError` when no remaining record, or no offset, arrives for `patience_s` seconds: their state is
+    unknown.
     """
     expected = [*(each for fill in fills for each in fill.written()), *written]
     reach = {"bootstrap.servers": ",".join(bootstrap), **(client or {})}
@@ -262,7 +263,7 @@ class _Readers:
     """The consumers that read a ledger's partitions, each its share."""
 
     def __init__(
-        self, settings: Mapping[str, str | int | bool], ledger: Ledger, lookups: Mapping[Where, TimeLookup]
+        self, settings: Mapping[str, str | int | bool], ledger: Ledger, lookups: Mapping[Where, Sequence[TimeLookup]]
     ) -> None:
         self._ledger, self._lookups = ledger, lookups
         partitions = ledger.partitions()
@@ -304,28 +305,28 @@ class _Readers:
             for (topic, partition), messages in found.items():
                 read = _records(messages)
                 self._ledger.add(topic, partition, read)
-                if (topic, partition) in self._lookups:
-                    self._lookups[topic, partition].add(read.offsets, read.times_ms)
+                for lookup in self._lookups.get((topic, partition), ()):
+                    lookup.add(read.offsets, read.times_ms)
         return records, ends
 
     def look_up(self, patience_s: float) -> None:
         """Ask the leaders for the offsets of timestamps, and add the answers to the account."""
         for consumer, share in self._shares:
             # A leader that cannot read a batch cannot look into it either.
-            asked = {
-                where: TopicPartition(*where, lookup.time_ms)
-                for where, lookup in self._lookups.items()
-                if where in share - self._broken.keys() and lookup.time_ms is not None
+            able = {
+                where: self._lookups[where] for where in sorted((share - self._broken.keys()) & self._lookups.keys())
             }
-            ask = partial(self._ask, consumer, asked)
-            wait_for(ask, lambda why: not why, patience_s, _LOOK_S, "audit: the offsets of timestamps")
+            for asked in rounds(able):
+                ask = partial(self._ask, consumer, asked)
+                wait_for(ask, lambda why: not why, patience_s, _LOOK_S, "audit: the offsets of timestamps")
 
-    def _ask(self, consumer: Consumer, asked: dict[Where, TopicPartition]) -> str:
+    def _ask(self, consumer: Consumer, asked: dict[Where, RightAnswer]) -> str:
         """Ask once for the offsets that have no answer yet; return why one of them has none; empty if all have."""
         if not asked:
             return ""
         try:
-            answers = consumer.offsets_for_times(list(asked.values()), timeout=ANSWER_S)
+            wanted = [TopicPartition(*where, time_ms) for where, (time_ms, _offset) in asked.items()]
+            answers = consumer.offsets_for_times(wanted, timeout=ANSWER_S)
         except KafkaException as error:
             return str(error.args[0].str())
         refused = ""
@@ -334,8 +335,7 @@ class _Readers:
             if answer.error is not None:
                 refused = f"{where[0]}-{where[1]}: {answer.error.str()}"
                 continue
-            lookup = self._lookups[where]
-            self._ledger.add_lookup(*where, asked.pop(where).offset, lookup.offset, answer.offset)
+            self._ledger.add_lookup(*where, *asked.pop(where), answer.offset)
         return refused
 
     def _is_end(self, where: Where, offset: int, why: str) -> bool:
