@@ -8,7 +8,6 @@ from typing import Any, Literal, Self
 
 from confluent_kafka import (
     OFFSET_BEGINNING,
-    TIMESTAMP_LOG_APPEND_TIME,
     Consumer,
     KafkaError,
     KafkaException,
@@ -20,13 +19,12 @@ from confluent_kafka.admin import AdminClient, ConfigResource, OffsetSpec  # typ
 from testbed.errors import TestbedError
 from testbed.wait import wait_for
 from testbed.workload.audit import Audit, Ledger
+from testbed.workload.messages import read_records
 from testbed.workload.producer_epochs import ReadBatches, sent_again
 from testbed.workload.records import (
-    BROKER_TIME,
     PRELOADED,
     Fill,
     Payloads,
-    ReadRecords,
     Where,
     WrittenRecords,
     timestamp_ms,
@@ -303,7 +301,7 @@ class _Readers:
                 elif not error.retriable():
                     raise TestbedError(f"audit: {where[0]}-{where[1]}: {error.str()}")
             for (topic, partition), messages in found.items():
-                read = _records(messages)
+                read = read_records(messages)
                 self._ledger.add(topic, partition, read)
                 for lookup in self._lookups.get((topic, partition), ()):
                     lookup.add(read.offsets, read.times_ms)
@@ -351,16 +349,3 @@ class _Readers:
             return False
         self.left.discard(where)
         return True
-
-
-def _records(messages: Sequence[Any]) -> ReadRecords:
-    return ReadRecords(
-        [message.offset() for message in messages],
-        [message.value() for message in messages],
-        [message.key() for message in messages],
-        [message.headers() for message in messages],
-        [
-            BROKER_TIME if kind == TIMESTAMP_LOG_APPEND_TIME else time_ms
-            for kind, time_ms in [message.timestamp() for message in messages]
-        ],
-    )

@@ -167,6 +167,7 @@ def test_the_topics_configuration_says_whose_timestamps_its_records_have(consume
     monkeypatch.setattr(Message, "timestamp", lambda self: (kinds.get(self._partition, 0), 5))
     found = preload.audit(["b1:9092"], [Fill("t", range(2), 10, RECIPE)])
     assert (found.lost, found.corrupt, asked) == (0, corrupt, ["t"])
+    assert found.broker_times == (("t",) if declared == "LogAppendTime" else ())
     assert any(
         line.startswith("t-1: 10 of preload corrupt (another timestamp), first at [0: at offset 0, 5 ms")
         for line in found.complaints
