@@ -50,12 +50,14 @@ class LiveAudit:
 class LiveDeliveries:
     """What one consumer was given while the load ran; counts are records, without what the log itself has wrong.
 
-    `checked` are those whose checksum was computed. `skipped` counts offsets that were left out, in partitions without
-    transactions. `missed` were acknowledged and not delivered between others of their producer. `repeated` came twice
-    within one assignment of the partition, or after a later record. `corrupt` are changed, of another partition or
-    producer, or other ones than before at their offset; a batch that the client refused counts as one. `refused` were
-    never acknowledged. `first` names some of what is wrong, in words. `again` came in an earlier assignment as well,
-    which is legal: the group's offset is behind what was read.
+    `checked` are those whose value was checked with its checksum, and `compared` those whose key, headers and timestamp
+    were compared with what their producer gave them. `skipped` counts offsets that were left out, in partitions without
+    transactions. `missed` were acknowledged and not delivered, between others of their producer or after an assignment.
+    `repeated` came twice within one assignment of the partition, or after a later record. `corrupt` are changed, of
+    another partition or producer, or other ones than before at their offset; a batch that the client refused counts as
+    one. `refused` were never acknowledged. `first` names some of what is wrong, in words. `again` came in an earlier
+    assignment as well, which is legal: the group's offset is behind what was read. `older` were written before the
+    load, although the consumer began at the end of the log: no record is wrong, but the broker's answer was.
     """
 
     name: str
@@ -68,6 +70,8 @@ class LiveDeliveries:
     refused: int
     first: tuple[str, ...] = ()
     again: int = 0
+    compared: int = 0
+    older: int = 0
 
     @property
     def wrong(self) -> int:

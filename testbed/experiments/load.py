@@ -106,15 +106,18 @@ class ClientLoad:
     ) -> None:
         self._recorder = recorder
         specs = load_specs(_halved(layout) if rises else layout, token, shape, answer_s=answer_s)
-        self._workload: Workload | None = None
-        if specs:
-            self._workload = Workload(bootstrap, specs, seed, recorder.add, self._on_event, networks=networks)
         self._more: Workload | None = None
         if rises and specs:
             first = len(specs) + 1
             more = [replace(spec, name=f"more-{spec.name}") for spec in specs if isinstance(spec, ProducerSpec)]
             self._more = Workload(
                 bootstrap, more, seed + first, recorder.add, recorder.event, first_producer=first, networks=networks
+            )
+        self._workload: Workload | None = None
+        if specs:
+            others = None if self._more is None else self._more.envelopes
+            self._workload = Workload(
+                bootstrap, specs, seed, recorder.add, self._on_event, networks=networks, others=others
             )
         self.result: WorkloadResult | None = None
         """The result of all clients after the load's stop; None without a load."""

@@ -88,7 +88,8 @@ class Audit:
 
     `expected` counts the acknowledged records, and `found` those of them that the partitions hold. `corrupt` also
     counts records that no producer of this audit wrote, gaps between offsets, batches that cannot be read, and records
-    that the leader does not find by their time; the first of these are in `of_none`.
+    that the leader does not find by their time; the first of these are in `of_none`. `broker_times` has the topics in
+    which the brokers rightly set the timestamps.
     """
 
     expected: int
@@ -104,6 +105,7 @@ class Audit:
     producers: tuple[ProducerAudit, ...] = ()
     sent_again: int = 0
     of_none: tuple[str, ...] = ()
+    broker_times: tuple[str, ...] = ()
 
 
 @dataclass(slots=True)
@@ -246,6 +248,7 @@ class Ledger:
         self, written: Iterable[WrittenRecords], broker_times: Callable[[str], bool] = _set_by_producers
     ) -> None:
         self._broker_times = cache(broker_times)
+        self._by_broker: set[str] = set()
         self._tallies: dict[tuple[str, int], dict[int, RecordTally]] = {}
         self._foreign: dict[tuple[str, int], _Flaws] = {}
         self._logs: dict[tuple[str, int], _Flaws] = {}
@@ -281,6 +284,8 @@ class Ledger:
         offsets, sound = np.array(found.offsets, np.int64), heads.sound()
         self._check_gaps(topic, partition, offsets)
         by_broker = BROKER_TIME in found.times_ms and self._broker_times(topic)
+        if by_broker:
+            self._by_broker.add(topic)
         for producer in np.unique(heads.producers[sound]).tolist():
             numbers = np.flatnonzero(sound & (heads.producers == producer))
             places = heads.places[numbers]
@@ -291,7 +296,7 @@ class Ledger:
             tallies[producer].add(places, offsets[numbers])
             envelope = tallies[producer].written.envelope
             if envelope is not None:
-                for each in compare_envelopes(envelope, found, heads, partition, numbers, broker_times=by_broker):
+                for each in compare_envelopes(envelope, found, heads, numbers, broker_times=by_broker):
                     detail = f": at offset {found.offsets[each.number]}, {each.detail}"
                     tallies[producer].add_flawed(int(heads.places[each.number]), each.flaw, detail)
         for number, flaw in heads.flaws.items():
@@ -383,4 +388,5 @@ class Ledger:
             producers=tuple(by_name.values()),
             sent_again=sum(each.sent_again for each in found),
             of_none=tuple(of_none[:_COMPLAINTS]),
+            broker_times=tuple(sorted(self._by_broker)),
         )

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from testbed.workload.records import Ints
+from testbed.workload.records import Envelope, Ints
 
 
 class LoadClock:
@@ -82,6 +82,7 @@ class Orders:
         self.bootstrap: str = first["bootstrap"]
         self.producer: int = first["producer"]
         self.seed: int = first["seed"]
+        self.envelopes = {producer: Envelope(keys) for producer, keys in first["envelopes"]}
         self.began_us = 0
         self.paused = False
         self.going = threading.Event()

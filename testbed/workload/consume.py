@@ -2,6 +2,7 @@
 
 import gc
 import time
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -9,73 +10,89 @@ from confluent_kafka import OFFSET_END, Consumer, KafkaError, KafkaException, To
 
 from results.contract.document import decode
 from testbed.workload.child import Orders, Reporter, now_us, run
+from testbed.workload.delivered_envelopes import EnvelopeRow, envelope_rows
 from testbed.workload.delivered_spans import UNORDERED, Row, rows_of, unreadable_row
-from testbed.workload.records import Ints, cut_headers, intact, parse_headers
+from testbed.workload.messages import read_records
+from testbed.workload.records import (
+    PRELOADED,
+    Envelope,
+    Ints,
+    ReadRecords,
+    checksums,
+    cut_headers,
+    examine,
+    preloader,
+)
 from testbed.workload.spec import ConsumerSpec
 
 AT_ONCE = 1000
 CHECKED_AT_ONCE = 4000
-CHECKSUMS = 13
-"""The checksum of one value in so many is computed: that of each would cost the consumer a quarter of its CPU (see
-`docs/measurements/workload.md`). A full batch of 16 KiB has 15 records of 1 KiB, so one of them at least is checked.
-It is a prime, so that in batches of any size each position is checked in its turn."""
 READY_S = 45.0
+POSITION_S = 5.0
+"""The longest wait for the first answers to fetches, which a broker gives within 0.1 s. Without one of a partition, the
+consumer begins all the same, and its first record there is not judged."""
 
 
-class _Delivered:
-    """The records that a consumer was given since its last report, without their payloads."""
+class _Unchecked:
+    """The records that a consumer was given since its last check, without their payloads."""
 
-    def __init__(self, topics: tuple[str, ...]) -> None:
+    def __init__(self, topics: tuple[str, ...], envelopes: Mapping[int, Envelope]) -> None:
         self._numbers = {topic: number for number, topic in enumerate(topics)}
-        self.checked = 0
-        self._next_checksum = 0
+        self._envelopes = {**{preloader(topic): PRELOADED for topic in topics}, **envelopes}
+        self.checked = self.compared = 0
         self._forget()
 
     def _forget(self) -> None:
         self._heads: list[bytes] = []
+        self._sums: list[int] = []
         self._topics: list[int] = []
         self._partitions: list[int] = []
-        self._offsets: list[int] = []
-        self._changed: list[int] = []
+        self._read = ReadRecords()
         self._calls: list[tuple[int, int]] = []
 
     def __len__(self) -> int:
-        return len(self._offsets)
+        return len(self._sums)
 
-    def topic(self, message: Any) -> int:
-        """Return the number of a message's topic."""
-        return self._numbers[message.topic()]
+    def where(self, topic: str, partition: int) -> tuple[int, int]:
+        """Return the topic's number, and the partition."""
+        return self._numbers[topic], partition
 
     def add(self, messages: list[Any], now: int) -> None:
         """Add the messages that one call returned, in their order."""
-        values, before = [message.value() for message in messages], len(self)
-        self._heads.append(cut_headers(values))
+        read = read_records(messages)
+        self._heads.append(cut_headers(read.values))
+        self._sums += checksums(read.values)
+        read.values.clear()  # their headers and checksums are enough
+        self._read.extend(read)
         self._partitions += [message.partition() for message in messages]
-        self._offsets += [message.offset() for message in messages]
         if len(self._numbers) > 1:
-            self._topics += [self.topic(message) for message in messages]
-        self._calls.append((now, len(values)))
-        checked = range(self._next_checksum, len(values), CHECKSUMS)
-        self._changed += [before + number for number in checked if not intact(values[number])]
-        self._next_checksum += len(checked) * CHECKSUMS - len(values)
-        self.checked += len(checked)
+            self._topics += [self._numbers[message.topic()] for message in messages]
+        self._calls.append((now, len(messages)))
 
-    def check(self, session: int) -> tuple[list[Row], Ints]:
-        """Forget the records, and return their rows, and pairs of due and arrival time of those that have them."""
-        heads = parse_headers(b"".join(self._heads))
-        topics = self._topics or np.zeros(len(heads), np.int64)
-        rows = rows_of(session, topics, self._partitions, self._offsets, heads, self._changed)
-        due = heads["time_us"].astype(np.int64)
-        arrived = np.repeat(*np.array(self._calls, np.int64).T)
+    def check(self, session: int) -> tuple[list[Row], list[EnvelopeRow], Ints]:
+        """Forget the records; return their rows, those of flawed envelopes, and pairs of due and arrival time."""
+        read, partitions = self._read, self._partitions
+        heads = examine(b"".join(self._heads), self._sums, np.array(partitions, np.int64))
+        topics = self._topics or np.zeros(len(self), np.int64)
+        rows = rows_of(session, topics, partitions, read.offsets, heads)
+        flawed, compared = envelope_rows(topics, partitions, read, heads, self._envelopes)
+        due, arrived = heads.times_us, np.repeat(*np.array(self._calls, np.int64).T)
+        self.checked += len(self)
+        self.compared += compared
         self._forget()
-        return rows, np.column_stack((due, arrived))[due > 0]
+        return rows, flawed, np.column_stack((due, arrived))[due > 0]
 
 
 class _Consuming:
     def __init__(self, spec: ConsumerSpec, orders: Orders, reporter: Reporter) -> None:
         self.spec, self.orders, self.reporter = spec, orders, reporter
-        self.delivered = _Delivered(spec.topics)
+        self.unchecked = _Unchecked(spec.topics, orders.envelopes)
         self.rows: list[Row] = []
+        self.flawed: list[EnvelopeRow] = []
+        self.begins: list[tuple[int, int, int, int, int]] = []
+        """Topic, partition, session, and the fields of a `SessionBegin`."""
+        self.committed: dict[tuple[int, int], int] = {}
+        """The last offset of each partition whose commit the group's coordinator acknowledged."""
         self.times: list[Ints] = []
         self.records = 0
         self.session = UNORDERED + 1
@@ -90,6 +107,7 @@ class _Consuming:
                 "auto.offset.reset": "earliest" if spec.from_beginning else "latest",
                 "isolation.level": "read_committed",
                 "enable.auto.commit": True,
+                "on_commit": self._on_commit,
                 "check.crcs": True,  # Java's default
                 "fetch.wait.max.ms": 100,  # librdkafka's name of Java's fetch.max.wait.ms
                 "reconnect.backoff.max.ms": 1000,
@@ -101,7 +119,10 @@ class _Consuming:
         )
 
     def join(self) -> None:
-        """Join the group; return once the group has assigned partitions to this member (possibly none)."""
+        """Join the group; return once the group has assigned partitions to this member (possibly none).
+
+        Before that, wait until the client has a position in each of them: it must get every record written later.
+        """
         self.client.subscribe(list(self.spec.topics), on_assign=self._on_assign)
         deadline = time.monotonic() + READY_S
         while not self.assigned and not self.orders.stopping.is_set():
@@ -109,9 +130,39 @@ class _Consuming:
                 group = self.spec.group
                 raise RuntimeError(f"group {group} assigned nothing within {READY_S:g} s: {self.error or 'no answer'}")
             self.take(0.1)
+        session, deadline = self.session, time.monotonic() + POSITION_S
+        ends: dict[tuple[int, int], int] = {}
+        while not self.orders.stopping.is_set():
+            ends = {
+                self.unchecked.where(each.topic, each.partition): self.end(each) for each in self.client.assignment()
+            }
+            if all(end >= 0 for end in ends.values()) or time.monotonic() > deadline:
+                break
+            self.take(0.05)
+        if session == self.session:
+            # The lookup of the position, at the log's end, came before the fetch.
+            highest = {where: 0 if self.spec.from_beginning else end for where, end in ends.items() if end >= 0}
+            self.begins += [(*where, session, 0, offset) for where, offset in highest.items()]
+
+    def end(self, partition: TopicPartition) -> int:
+        """Return the end of a partition that the last fetch returned; below 0 before the first one."""
+        try:
+            return int(self.client.get_watermark_offsets(partition, cached=True)[1])
+        except KafkaException:
+            return -1
+
+    def _on_commit(self, error: Any, partitions: Any) -> None:
+        if error is None:
+            done = [each for each in partitions if each.error is None and each.offset >= 0]
+            self.committed |= {self.unchecked.where(each.topic, each.partition): each.offset for each in done}
 
     def _on_assign(self, consumer: Any, partitions: Any) -> None:
         self.assigned = self.reassigned = True
+        for each in partitions:
+            where = self.unchecked.where(each.topic, each.partition)
+            offset = self.committed.get(where)
+            if offset is not None:
+                self.begins.append((*where, self.session + 1, offset, offset))
         consumer.assign(partitions)
         if self.paused:
             consumer.pause(partitions)
@@ -125,25 +176,26 @@ class _Consuming:
         errors = [message for message in messages if message.error() is not None]
         read = [message for message in messages if message.error() is None] if errors else messages
         self.records += len(read)
-        self.delivered.add(read, now_us())
+        self.unchecked.add(read, now_us())
         # The call may have returned records from before and after the assignment.
         session = UNORDERED if self.reassigned else self.session
-        if self.reassigned or errors or len(self.delivered) >= CHECKED_AT_ONCE:
+        if self.reassigned or errors or len(self.unchecked) >= CHECKED_AT_ONCE:
             self.check(session)
         for message in errors:
             error = message.error()
             self.error = self.error or f"{error.name()}: {error.str()}"
             if error.code() == KafkaError._BAD_MSG:
-                where = self.delivered.topic(message), message.partition(), message.offset()
-                self.rows.append(unreadable_row(session, *where))
+                where = self.unchecked.where(message.topic(), message.partition())
+                self.rows.append(unreadable_row(session, *where, message.offset()))
         if self.reassigned:
             self.session, self.reassigned = self.session + 1, False
 
     def check(self, session: int) -> None:
         """Check the records that came since the last check."""
-        if len(self.delivered):
-            rows, times = self.delivered.check(session)
+        if len(self.unchecked):
+            rows, flawed, times = self.unchecked.check(session)
             self.rows += rows
+            self.flawed += flawed
             self.times.append(times)
 
     def consume(self, began_us: int) -> None:
@@ -168,7 +220,7 @@ class _Consuming:
             asked = [TopicPartition(p.topic, p.partition, OFFSET_END) for p in positions]
             ends = [p.offset for p in self.client.offsets_for_times(asked, timeout=1.0)]
         else:
-            ends = [self.client.get_watermark_offsets(p, cached=True)[1] for p in positions]
+            ends = [self.end(each) for each in positions]
         both = zip(ends, (p.offset for p in positions), strict=True)
         found = [max(0, end - offset) for end, offset in both if end >= 0 and offset >= 0]
         return sum(found) if found else None
@@ -180,6 +232,8 @@ class _Consuming:
         self.check(self.session)
         times, self.times = self.times, []
         rows, self.rows = self.rows, []
+        flawed, self.flawed = self.flawed, []
+        begins, self.begins = self.begins, []
         try:
             lag = self.lag()
         except KafkaException:
@@ -189,7 +243,10 @@ class _Consuming:
                 "t": now,
                 "records": self.records,
                 "delivered": rows,
-                "checked": self.delivered.checked,
+                "begins": begins,
+                "envelopes": flawed,
+                "checked": self.unchecked.checked,
+                "compared": self.unchecked.compared,
                 "lag": lag,
                 "cpu": self.reporter.cpu_cores(),
                 "error": self.error,

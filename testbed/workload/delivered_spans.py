@@ -1,12 +1,11 @@
 """The records that a consumer was given, as spans: an account of millions of records has a few rows. Pure."""
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
-import numpy.typing as npt
 
-from testbed.workload.records import MAGIC, Flags, Flaw, Ints, Where
+from testbed.workload.records import Flags, Flaw, Headers, Ints
 from testbed.workload.spans import Span
 
 UNORDERED = 0
@@ -61,25 +60,14 @@ class DeliveredSpan:
 
 
 def rows_of(
-    session: int,
-    topics: Sequence[int] | Ints,
-    partitions: Sequence[int],
-    offsets: Sequence[int],
-    heads: npt.NDArray[np.void],
-    changed: Sequence[int] = (),
+    session: int, topics: Sequence[int] | Ints, partitions: Sequence[int], offsets: Sequence[int], heads: Headers
 ) -> list[Row]:
-    """Return records as rows, partition by partition.
-
-    The records are in the order in which they came. `heads` are their headers, and `changed` has the numbers of those
-    whose checksum does not match.
-    """
+    """Return records as rows, partition by partition. The records, and their headers, are in the order of arrival."""
     of, at = np.array(partitions, np.int64), np.array(offsets, np.int64)
     where = np.array(topics, np.int64) * _TOPIC + of
-    producers, places = heads["producer"].astype(np.int64), heads["place"].astype(np.int64)
-    producers[heads["partition"] != of] = _CODES[Flaw.WRONG_PARTITION]
-    producers[list(changed)] = _CODES[Flaw.CHECKSUM]
-    producers[heads["magic"] != MAGIC] = _CODES[Flaw.NOT_OURS]
-    places = np.where(producers < 0, at, places)
+    producers = heads.producers.copy()
+    producers[list(heads.flaws)] = [_CODES[flaw] for flaw in heads.flaws.values()]
+    places = np.where(producers < 0, at, heads.places)
     order = np.argsort(where, kind="stable")
     where, producers, at, places = where[order], producers[order], at[order], places[order]
     begins = np.flatnonzero(_breaks(where, 0) | _breaks(producers, 0) | _breaks(at, 1) | _breaks(places, 1))
@@ -103,26 +91,3 @@ def _breaks(values: Ints, step: int) -> Flags:
 def unreadable_row(session: int, topic: int, partition: int, offset: int) -> Row:
     """Return the row of a batch that the client refused at an offset."""
     return [topic, partition, session, _CODES[UNREADABLE], offset, offset, 0]
-
-
-@dataclass(slots=True)
-class DeliveredSpans:
-    """The spans of each partition that a consumer has reported, and how many checksums it computed."""
-
-    spans: dict[Where, list[DeliveredSpan]] = field(default_factory=dict)
-    checked: int = 0
-
-    def add(self, topics: Sequence[str], rows: Iterable[Sequence[int]]) -> None:
-        """Add rows in the order of the reports; `topics` by their numbers."""
-        for topic, partition, session, producer, offset, place, records in rows:
-            span = DeliveredSpan(session, producer, offset, place, records)
-            found = self.spans.setdefault((topics[topic], partition), [])
-            if found and span.goes_on(found[-1]):
-                found[-1] = replace(found[-1], records=found[-1].records + records)
-            else:
-                found.append(span)
-
-    @property
-    def records(self) -> int:
-        """Return the number of records."""
-        return sum(span.records for spans in self.spans.values() for span in spans)

@@ -3,9 +3,10 @@
 The audit reads the logs after the run. This account also has what a broker served wrong for a moment only.
 
 What a client can know: the next record of a partition has the next offset, except behind the marker of a transaction;
-and it is the next one of its producer, except what was refused. This holds within one session. In a new one a client
-begins at the group's offset, or at the end, so sessions are not compared. Within one the client never goes back: when a
-leader changes, it discards what the former one still answers. It passes on all that one answer has, also twice.
+and it is the next one of its producer, except what was refused. This holds within one session, in which the client
+never goes back: when a leader changes, it discards what the former one still answers. It passes on all that one answer
+has, also twice. A new session begins at the group's offset: not before the last one that the coordinator acknowledged,
+and not after what came before. The first session begins at the end of the log, before its first fetch is answered.
 """
 
 from collections import Counter
@@ -13,8 +14,9 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from results.contract.live import LiveDeliveries
 from testbed.workload.audit import Audit
-from testbed.workload.delivered_spans import FLAWS, UNORDERED, DeliveredSpan, DeliveredSpans
-from testbed.workload.records import Where, WrittenRecords
+from testbed.workload.delivered import Delivered, SessionBegin
+from testbed.workload.delivered_spans import FLAWS, UNORDERED, DeliveredSpan
+from testbed.workload.records import Flaw, Where, WrittenRecords, preloader
 from testbed.workload.spans import Span, common, count, less, merged
 
 _NAMED = 5
@@ -54,11 +56,19 @@ class _DeliveryFlaws:
 
 
 def compare(
-    consumer: str, delivered: DeliveredSpans, written: Iterable[WrittenRecords], audit: Audit
+    consumer: str,
+    delivered: Delivered,
+    written: Iterable[WrittenRecords],
+    audit: Audit,
+    *,
+    alone: bool = True,
+    from_end: bool = True,
 ) -> LiveDeliveries:
     """Return the account of what `consumer` was given, against the `written` records of all producers.
 
-    Records that the log itself has twice, late or not at all are in the `audit`, and not in this account.
+    Records that the log itself has twice, late or not at all are in the `audit`, and not in this account. The first
+    record of each session is judged if the consumer is `alone` in its group: only then it knows the group's offset.
+    Records of a fill are counted if it began `from_end`.
     """
     producers: dict[Where, dict[int, WrittenRecords]] = {}
     for each in written:
@@ -69,6 +79,14 @@ def compare(
         partition.check_records(spans)
         for session in sorted({span.session for span in spans} - {UNORDERED}):
             partition.check_order([span for span in spans if span.session == session])
+        if alone:
+            partition.check_begins(spans, delivered.begins.get(where, {}), fill=not from_end)
+    for (where, producer, flaw), flawed in sorted(delivered.envelopes.items()):
+        if flaw is Flaw.BROKER_TIME and where[0] in audit.broker_times:
+            continue
+        name = producers[where][producer].name if producer in producers.get(where, {}) else f"producer {producer}"
+        line = f"{flawed.records} of {name} with {flaw}, first at offset {flawed.offset}: {flawed.detail}"
+        flaws.add(CORRUPT, flawed.records, f"{where[0]}-{where[1]}: {line}", name)
     for one in audit.producers:
         # What comes late in the log may come in another session, or after the last record that was read.
         flaws.leave_out(MISSED, one.name, one.lost + one.reordered)
@@ -85,7 +103,14 @@ def compare(
         refused=flaws.records(REFUSED),
         first=flaws.lines(),
         again=sum(map(_again, delivered.spans.values())),
+        compared=delivered.compared,
+        older=sum(_older(where, spans) for where, spans in delivered.spans.items()) if from_end else 0,
     )
+
+
+def _older(where: Where, spans: Iterable[DeliveredSpan]) -> int:
+    """Return how many records of the topic's fill a partition gave: its log ended after them when the load began."""
+    return count(merged((span.offset, span.end) for span in spans if span.producer == preloader(where[0])))
 
 
 def _again(spans: Sequence[DeliveredSpan]) -> int:
@@ -152,6 +177,37 @@ class _DeliveredPartition:
                 self._check_missing(
                     self._producers[producer], gaps, [s.places for s in spans if s.producer == producer]
                 )
+
+    def check_begins(self, spans: Sequence[DeliveredSpan], begins: Mapping[int, SessionBegin], *, fill: bool) -> None:
+        """Check the first record of each session whose begin is known.
+
+        No acknowledged record may be left out before it; without `fill` those of the topic's fill may. The first record
+        may not be below the offset that the group committed.
+        """
+        next_offset, seen = 0, set()
+        for span in spans:
+            if span.session in begins and span.session not in seen:
+                seen.add(span.session)
+                begin = begins[span.session]
+                self._check_first(max(next_offset, begin.highest), span.offset, fill=fill)
+                if span.offset < begin.lowest:
+                    again = span.offset, begin.lowest
+                    line = f"{_numbers('offset', again)} came again, although the group had committed {begin.lowest}"
+                    self._add(REPEATED, again[1] - again[0], line)
+            next_offset = max(next_offset, span.end)
+
+    def _check_first(self, begin: int, first: int, *, fill: bool) -> None:
+        if first <= begin:
+            return
+        for written in self._producers.values():
+            if written.producer == preloader(self._where[0]) and not fill:
+                continue
+            for place, end, shift in written.acked_at:
+                missing = max(place, begin - shift), min(end, first - shift)
+                if missing[0] < missing[1]:
+                    what = _they_were("record", missing, f" of {written.name}")
+                    line = f"{what} acknowledged and not delivered after an assignment, before offset {first}"
+                    self._add(MISSED, missing[1] - missing[0], line, written.name)
 
     def _check_back(self, span: DeliveredSpan, end: int, before: Sequence[DeliveredSpan]) -> None:
         """Tell what came at the offsets of a span, up to `end`, which are below those before it."""

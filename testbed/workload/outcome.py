@@ -1,5 +1,6 @@
 """The result of a load: samples, the results of every process, and whether the load was as declared. Pure."""
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -7,7 +8,7 @@ from typing import Any
 from results.contract.live import LiveAudit, LiveLoad, LoadProcess
 from results.contract.schema import Sample
 from testbed.workload.audit import Audit
-from testbed.workload.delivered_spans import DeliveredSpans
+from testbed.workload.delivered import Delivered
 from testbed.workload.deliveries import compare
 from testbed.workload.records import AckedRun, WrittenRecords
 from testbed.workload.spans import Span
@@ -34,7 +35,7 @@ class ProcessReports:
     final: bool = False
     error: str = ""
     new_epochs: tuple[str, ...] = ()
-    delivered: DeliveredSpans = field(default_factory=DeliveredSpans)
+    delivered: Delivered = field(default_factory=Delivered)
     _begun_us: int = 0
     _settled: dict[int, int] = field(default_factory=dict)
     _refused: dict[int, list[Span]] = field(default_factory=dict)
@@ -53,8 +54,7 @@ class ProcessReports:
             goes_on = runs and runs[-1][1:] == (begin, shift)
             runs.append((runs.pop()[0] if goes_on else begin, end, shift))
         if isinstance(self.spec, ConsumerSpec):
-            self.delivered.add(self.spec.topics, said.get("delivered", ()))
-            self.delivered.checked = said.get("checked", self.delivered.checked)
+            self.delivered.hear(self.spec.topics, said)
         self.error = self.error or str(said.get("error") or "")
         self.new_epochs = tuple(said.get("new_epochs", self.new_epochs))
         if "t" in said:
@@ -170,7 +170,7 @@ class ProcessResult:
     ended: bool
     written: tuple[WrittenRecords, ...]
     new_epochs: tuple[str, ...] = ()
-    delivered: DeliveredSpans = field(default_factory=DeliveredSpans)
+    delivered: Delivered = field(default_factory=Delivered)
 
     @property
     def name(self) -> str:
@@ -216,10 +216,19 @@ class WorkloadResult:
         if audit is None:
             return LiveLoad(processes, None)
         written = (*self.written, *others)
+        found = [(each.spec, each.delivered) for each in (*self.processes, *readers)]
+        consumers = [(spec, delivered) for spec, delivered in found if isinstance(spec, ConsumerSpec)]
+        members = Counter(spec.group for spec, _delivered in consumers)
         deliveries = tuple(
-            compare(each.name, each.delivered, written, audit)
-            for each in (*self.processes, *readers)
-            if isinstance(each.spec, ConsumerSpec)
+            compare(
+                spec.name,
+                delivered,
+                written,
+                audit,
+                alone=members[spec.group] == 1,
+                from_end=not spec.from_beginning,
+            )
+            for spec, delivered in consumers
         )
         return LiveLoad(processes, _audits(self.processes, audit), deliveries)
 

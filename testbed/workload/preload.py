@@ -8,7 +8,6 @@ from typing import Any, Literal, Self
 
 from confluent_kafka import (
     OFFSET_BEGINNING,
-    TIMESTAMP_LOG_APPEND_TIME,
     Consumer,
     KafkaError,
     KafkaException,
@@ -20,18 +19,17 @@ from confluent_kafka.admin import AdminClient, ConfigResource, OffsetSpec  # typ
 from testbed.errors import TestbedError
 from testbed.wait import wait_for
 from testbed.workload.audit import Audit, Ledger
+from testbed.workload.messages import read_records
 from testbed.workload.producer_epochs import ReadBatches, sent_again
 from testbed.workload.records import (
-    BROKER_TIME,
     PRELOADED,
     Fill,
     Payloads,
-    ReadRecords,
     Where,
     WrittenRecords,
     timestamp_ms,
 )
-from testbed.workload.time_lookups import TimeLookup, time_lookups
+from testbed.workload.time_lookups import RightAnswer, TimeLookup, rounds, time_lookups
 
 LED_S, LOG_S, LOOK_S = 30.0, 0.02, 0.2
 """A leader answers once it has made the partition's log, which takes milliseconds: with 10,000 partitions, minutes."""
@@ -213,9 +211,10 @@ def audit(
     """Read every partition of `fills` and of a load (`WorkloadResult.written`), and return the account of every record.
 
     `batches` reads the log of a partition with records twice or late. The account then says whether the client sent
-    them again. `by_time` asks the leader of each partition for the offset of one timestamp. Call it once all producers
-    have stopped. Only committed records count. `client` has librdkafka's settings for reaching the cluster. Raise
-    `TestbedError` when no remaining record, or no offset, arrives for `patience_s` seconds: their state is unknown.
+    them again. `by_time` asks the leader of each partition for the offsets of three timestamps. Call it once all
+    producers have stopped. Only committed records count. `client` has librdkafka's settings for reaching the cluster.
+    Raise `TestbedError` when no remaining record, or no offset, arrives for `patience_s` seconds: their state is
+    unknown.
     """
     expected = [*(each for fill in fills for each in fill.written()), *written]
     reach = {"bootstrap.servers": ",".join(bootstrap), **(client or {})}
@@ -262,7 +261,7 @@ class _Readers:
     """The consumers that read a ledger's partitions, each its share."""
 
     def __init__(
-        self, settings: Mapping[str, str | int | bool], ledger: Ledger, lookups: Mapping[Where, TimeLookup]
+        self, settings: Mapping[str, str | int | bool], ledger: Ledger, lookups: Mapping[Where, Sequence[TimeLookup]]
     ) -> None:
         self._ledger, self._lookups = ledger, lookups
         partitions = ledger.partitions()
@@ -302,30 +301,30 @@ class _Readers:
                 elif not error.retriable():
                     raise TestbedError(f"audit: {where[0]}-{where[1]}: {error.str()}")
             for (topic, partition), messages in found.items():
-                read = _records(messages)
+                read = read_records(messages)
                 self._ledger.add(topic, partition, read)
-                if (topic, partition) in self._lookups:
-                    self._lookups[topic, partition].add(read.offsets, read.times_ms)
+                for lookup in self._lookups.get((topic, partition), ()):
+                    lookup.add(read.offsets, read.times_ms)
         return records, ends
 
     def look_up(self, patience_s: float) -> None:
         """Ask the leaders for the offsets of timestamps, and add the answers to the account."""
         for consumer, share in self._shares:
             # A leader that cannot read a batch cannot look into it either.
-            asked = {
-                where: TopicPartition(*where, lookup.time_ms)
-                for where, lookup in self._lookups.items()
-                if where in share - self._broken.keys() and lookup.time_ms is not None
+            able = {
+                where: self._lookups[where] for where in sorted((share - self._broken.keys()) & self._lookups.keys())
             }
-            ask = partial(self._ask, consumer, asked)
-            wait_for(ask, lambda why: not why, patience_s, _LOOK_S, "audit: the offsets of timestamps")
+            for asked in rounds(able):
+                ask = partial(self._ask, consumer, asked)
+                wait_for(ask, lambda why: not why, patience_s, _LOOK_S, "audit: the offsets of timestamps")
 
-    def _ask(self, consumer: Consumer, asked: dict[Where, TopicPartition]) -> str:
+    def _ask(self, consumer: Consumer, asked: dict[Where, RightAnswer]) -> str:
         """Ask once for the offsets that have no answer yet; return why one of them has none; empty if all have."""
         if not asked:
             return ""
         try:
-            answers = consumer.offsets_for_times(list(asked.values()), timeout=ANSWER_S)
+            wanted = [TopicPartition(*where, time_ms) for where, (time_ms, _offset) in asked.items()]
+            answers = consumer.offsets_for_times(wanted, timeout=ANSWER_S)
         except KafkaException as error:
             return str(error.args[0].str())
         refused = ""
@@ -334,8 +333,7 @@ class _Readers:
             if answer.error is not None:
                 refused = f"{where[0]}-{where[1]}: {answer.error.str()}"
                 continue
-            lookup = self._lookups[where]
-            self._ledger.add_lookup(*where, asked.pop(where).offset, lookup.offset, answer.offset)
+            self._ledger.add_lookup(*where, *asked.pop(where), answer.offset)
         return refused
 
     def _is_end(self, where: Where, offset: int, why: str) -> bool:
@@ -351,16 +349,3 @@ class _Readers:
             return False
         self.left.discard(where)
         return True
-
-
-def _records(messages: Sequence[Any]) -> ReadRecords:
-    return ReadRecords(
-        [message.offset() for message in messages],
-        [message.value() for message in messages],
-        [message.key() for message in messages],
-        [message.headers() for message in messages],
-        [
-            BROKER_TIME if kind == TIMESTAMP_LOG_APPEND_TIME else time_ms
-            for kind, time_ms in [message.timestamp() for message in messages]
-        ],
-    )

@@ -7,7 +7,7 @@ key, its headers and its timestamp) follows from its value, so the audit can com
 
 import random
 import struct
-from collections.abc import Callable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TypeVar
@@ -63,6 +63,7 @@ class Flaw(StrEnum):
     CHECKSUM = "its checksum does not match"
     WRONG_PARTITION = "a record of another partition"
     TIME = "another timestamp"
+    BROKER_TIME = "the broker's timestamp"
     KEY = "another key"
     HEADERS = "other headers"
 
@@ -144,25 +145,26 @@ class Envelope:
         """Return the headers of a record."""
         return [(HEADER, b"%d" % place)] if place % MARKED == 0 else None
 
-    def all_keys(self, partition: int, places: Ints) -> list[bytes | None]:
+    def all_keys(self, partitions: Ints, places: Ints) -> list[bytes | None]:
         """Return the keys of many records."""
         wanted = np.arange(len(places)) if self.keys else _marked(places)
-        return _sparse(places, wanted, lambda place: self.key(partition, place))
+        return _sparse(len(places), wanted, map(self.key, partitions[wanted].tolist(), places[wanted].tolist()))
 
     def all_headers(self, places: Ints) -> list[RecordHeaders | None]:
         """Return the headers of many records."""
-        return _sparse(places, _marked(places), self.headers)
+        wanted = _marked(places)
+        return _sparse(len(places), wanted, map(self.headers, places[wanted].tolist()))
 
 
 def _marked(places: Ints) -> Ints:
     return np.flatnonzero(places % MARKED == 0)
 
 
-def _sparse(places: Ints, wanted: Ints, give: Callable[[int], _Part | None]) -> list[_Part | None]:
-    """Return what `give` gives the wanted ones of the places, and None for the others."""
-    found: list[_Part | None] = [None] * len(places)
-    for at, place in zip(wanted.tolist(), places[wanted].tolist(), strict=True):
-        found[at] = give(place)
+def _sparse(records: int, wanted: Ints, parts: Iterable[_Part | None]) -> list[_Part | None]:
+    """Return the parts of the wanted ones of so many records, and None for the others."""
+    found: list[_Part | None] = [None] * records
+    for at, part in zip(wanted.tolist(), parts, strict=True):
+        found[at] = part
     return found
 
 
@@ -189,6 +191,14 @@ class ReadRecords:
         self.headers.append(headers)
         self.times_ms.append(time_ms)
 
+    def extend(self, others: "ReadRecords") -> None:
+        """Add the next records."""
+        self.offsets += others.offsets
+        self.values += others.values
+        self.keys += others.keys
+        self.headers += others.headers
+        self.times_ms += others.times_ms
+
     def only(self, numbers: Ints) -> "ReadRecords":
         """Return the records of these numbers."""
         found = ReadRecords()
@@ -199,8 +209,9 @@ class ReadRecords:
 
 @dataclass(frozen=True, slots=True)
 class Headers:
-    """What the values of many records of one partition begin with, in order. A flawed value may begin with anything."""
+    """What the values of many records begin with, in order. A flawed value may begin with anything."""
 
+    partitions: Ints
     producers: Ints
     places: Ints
     times_us: Ints
@@ -217,44 +228,39 @@ class Headers:
 _FOREIGN = bytes(HEADER_BYTES)
 
 
-def read_headers(values: Sequence[bytes | None]) -> npt.NDArray[np.void]:
-    """Return all headers in one array, unchecked; a value too short for a header gives zeros."""
-    return parse_headers(cut_headers(values))
-
-
 def cut_headers(values: Sequence[bytes | None]) -> bytes:
     """Return the bytes of all headers; a value too short for a header gives zeros."""
     return b"".join([v[:HEADER_BYTES] if v is not None and len(v) > HEADER_BYTES else _FOREIGN for v in values])
 
 
-def parse_headers(cut: bytes) -> npt.NDArray[np.void]:
-    """Return the headers of which these are the bytes."""
-    return np.frombuffer(cut, _HEADER)
-
-
-def intact(value: bytes | None) -> bool:
-    """Return whether a value's checksum fits."""
-    if value is None or len(value) <= HEADER_BYTES:
-        return False
-    expected: int = _FRONT.unpack_from(value)[1]
-    return crc32(value[_FRONT.size : HEADER_BYTES], crc32(value[HEADER_BYTES:])) == expected
-
-
-def inspect(values: Sequence[bytes | None], partition: int) -> Headers:
-    """Return the headers of records found in `partition`, with their flaws."""
-    heads = read_headers(values)
+def checksums(values: Sequence[bytes | None]) -> list[int]:
+    """Return the checksum of each value, as its header should have it."""
     begin, end = _FRONT.size, HEADER_BYTES
-    sums = [0 if v is None else crc32(v[begin:end], crc32(v[end:])) for v in values]
+    return [0 if v is None else crc32(v[begin:end], crc32(v[end:])) for v in values]
+
+
+def examine(cut: bytes, sums: Sequence[int], partitions: int | Ints) -> Headers:
+    """Return the headers that `cut_headers` cut from records found in `partitions`, with the records' flaws.
+
+    `sums` are the checksums of the values.
+    """
+    heads = np.frombuffer(cut, _HEADER)
     foreign = heads["magic"] != MAGIC
     broken = heads["checksum"] != np.array(sums, np.uint32)
-    elsewhere = heads["partition"] != partition
+    elsewhere = heads["partition"] != partitions
     flaws: dict[int, Flaw] = {}
     for number in np.flatnonzero(foreign | broken | elsewhere):
         changed = Flaw.CHECKSUM if broken[number] else Flaw.WRONG_PARTITION
         flaws[int(number)] = Flaw.NOT_OURS if foreign[number] else changed
-    return Headers(
-        heads["producer"].astype(np.int64), heads["place"].astype(np.int64), heads["time_us"].astype(np.int64), flaws
+    partition, producer, place, time_us = (
+        heads[part].astype(np.int64) for part in ("partition", "producer", "place", "time_us")
     )
+    return Headers(partition, producer, place, time_us, flaws)
+
+
+def inspect(values: Sequence[bytes | None], partitions: int | Ints) -> Headers:
+    """Return the headers of records found in `partitions`, with their flaws."""
+    return examine(cut_headers(values), checksums(values), partitions)
 
 
 @dataclass(frozen=True, slots=True)
@@ -267,9 +273,9 @@ class EnvelopeFlaw:
 
 
 def compare_envelopes(
-    envelope: Envelope, found: ReadRecords, heads: Headers, partition: int, numbers: Ints, *, broker_times: bool
+    envelope: Envelope, found: ReadRecords, heads: Headers, numbers: Ints, *, broker_times: bool
 ) -> list[EnvelopeFlaw]:
-    """Return what differs in the records of these numbers, which are sound and of one producer.
+    """Return what differs in the records of these numbers, which are sound and follow one rule.
 
     With `broker_times` the topic's configuration lets the broker set their timestamps.
     """
@@ -284,7 +290,7 @@ def compare_envelopes(
         flaws.append(EnvelopeFlaw(int(numbers[at]), Flaw.TIME, f"{time}, not {expected_ms[at]}"))
     places, wanted = heads.places[numbers], numbers.tolist()
     parts: tuple[tuple[Flaw, Sequence[object], Sequence[object]], ...] = (
-        (Flaw.KEY, found.keys, envelope.all_keys(partition, places)),
+        (Flaw.KEY, found.keys, envelope.all_keys(heads.partitions[numbers], places)),
         (Flaw.HEADERS, found.headers, envelope.all_headers(places)),
     )
     for flaw, all_seen, expected in parts:
@@ -333,6 +339,11 @@ class WrittenRecords:
         return count(self.doubtful) + (max(0, self.sent - self.settled) if self.sent is not None else 0)
 
 
+def preloader(topic: str) -> int:
+    """Return the producer of a topic's fill: one for each topic, so that a record of another topic is noticed."""
+    return _FIRST_PRELOAD | crc32(topic.encode()) >> 1
+
+
 @dataclass(frozen=True, slots=True)
 class Fill:
     """The content of a topic before a load: the same number of records in each partition, from offset 0 on."""
@@ -349,8 +360,8 @@ class Fill:
 
     @property
     def producer(self) -> int:
-        """Return the producer of these records: one for each topic, so that a record of another topic is noticed."""
-        return _FIRST_PRELOAD | crc32(self.topic.encode()) >> 1
+        """Return the producer of these records."""
+        return preloader(self.topic)
 
     def written(self) -> list[WrittenRecords]:
         """Return the records that the audit should find."""

@@ -1,10 +1,10 @@
-"""The record by whose timestamp a partition's leader is asked for an offset (ListOffsets). Pure.
+"""The records by whose timestamps a partition's leader is asked for offsets (ListOffsets). Pure.
 
 The leader answers with its time index, which each replica makes for itself. So a replica that has become the leader
 may have every record and yet give the wrong one, or none, to a consumer that begins at a time.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -45,10 +45,11 @@ class TimeLookup:
         self._seen += len(times)
 
 
-def time_lookups(written: Iterable[WrittenRecords]) -> dict[Where, TimeLookup]:
-    """Return the lookup of each partition, each at another share of its log.
+def time_lookups(written: Iterable[WrittenRecords]) -> dict[Where, tuple[TimeLookup, ...]]:
+    """Return the lookups of each partition: of its first record, of its last, and of one between them.
 
-    None of a partition with transactions: the broker sets the time of their markers, which have offsets as well.
+    The one between is at another share of each log. A partition with transactions has no lookups: the broker sets the
+    time of their markers, which have offsets as well.
     """
     records: dict[Where, int] = {}
     marked = set()
@@ -58,4 +59,22 @@ def time_lookups(written: Iterable[WrittenRecords]) -> dict[Where, TimeLookup]:
         if each.transactional:
             marked.add(where)
     wanted = sorted(records.keys() - marked)
-    return {where: TimeLookup(records[where] * (n + 1) // (len(wanted) + 1)) for n, where in enumerate(wanted)}
+    return {
+        where: tuple(TimeLookup(records[where] * part // (len(wanted) + 1)) for part in (0, n, len(wanted) + 1))
+        for n, where in enumerate(wanted, 1)
+    }
+
+
+RightAnswer = tuple[int, int]
+"""A timestamp in ms, and the offset of its record."""
+
+
+def rounds(lookups: Mapping[Where, Iterable[TimeLookup]]) -> list[dict[Where, RightAnswer]]:
+    """Return what to ask for in each round: a request has one timestamp of each partition. None is asked for twice."""
+    found: list[dict[Where, RightAnswer]] = []
+    for where, several in lookups.items():
+        offsets = {each.time_ms: each.offset for each in several if each.time_ms is not None}
+        found += [{} for _ in range(len(offsets) - len(found))]
+        for asked, answer in zip(found, offsets.items(), strict=False):
+            asked[where] = answer
+    return found

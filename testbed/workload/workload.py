@@ -30,6 +30,7 @@ from testbed.wait import WaitTimeout, wait_until
 from testbed.workload.child import CLOCK
 from testbed.workload.outcome import ProcessReports, ProcessResult, WorkloadResult, behind_s, samples
 from testbed.workload.produce import transactional_id
+from testbed.workload.records import Envelope
 from testbed.workload.spec import ProducerSpec, Spec, check
 
 AddSamples = Callable[[list[Sample]], None]
@@ -160,7 +161,8 @@ class Workload:
 
     Every process's figures go to `add_samples` once a second, under its name; events go to `on_event`. When this
     process dies, all of the load's processes end at once. `first_producer` is the number of the first producer: two
-    loads that write to the same topic need different ones.
+    loads that write to the same topic need different ones. `others` are the rules of another load's producers whose
+    records this load's consumers get; see `envelopes`.
 
     `networks` has client host → the words that run a command behind its NIC (`Testbed.client_networks`). The processes
     are spread over these hosts in their order. Without any, they use this machine's network.
@@ -175,6 +177,7 @@ class Workload:
         on_event: OnEvent = lambda _kind, _name, _detail: None,
         *,
         first_producer: int = 1,
+        others: Mapping[int, Envelope] | None = None,
         networks: Mapping[str, Sequence[str]] | None = None,
     ) -> None:
         check(specs)
@@ -182,6 +185,7 @@ class Workload:
         self._bootstrap, self._specs, self._seed = list(bootstrap), list(specs), seed
         self._add, self._on_event = add_samples, on_event
         self._first = first_producer
+        self._others = dict(others or {})
         self._processes: list[_Process] = []
         self._result: WorkloadResult | None = None
 
@@ -191,6 +195,12 @@ class Workload:
     def __exit__(self, *_error: object) -> None:
         self.stop()
 
+    @property
+    def envelopes(self) -> dict[int, Envelope]:
+        """Return the rule of keys and headers of each producer, by the producer's number."""
+        numbered = enumerate(self._specs, self._first)
+        return {number: spec.envelope for number, spec in numbered if isinstance(spec, ProducerSpec)}
+
     def start(self, timeout_s: float = START_S) -> None:
         """Start the load; return once each partition has acknowledged every producer and every consumer is in its
         group.
@@ -198,6 +208,7 @@ class Workload:
         Raise `TestbedError` naming the process that could not start; no process is left running then.
         """
         hosts: dict[str, str] = {}
+        rules = {**self._others, **self.envelopes}
         try:
             for number, (spec, host) in enumerate(zip(self._specs, cycle(self._networks or ("",)), strict=False)):
                 order = {
@@ -205,6 +216,7 @@ class Workload:
                     "bootstrap": ",".join(self._bootstrap),
                     "producer": self._first + number,
                     "seed": self._seed + number,
+                    "envelopes": [(producer, envelope.keys) for producer, envelope in rules.items()],
                     "parent": os.getpid(),
                     "clock_offset_ns": CLOCK.offset_ns,
                 }

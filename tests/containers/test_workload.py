@@ -220,9 +220,11 @@ def test_a_leader_with_a_wrong_time_index_is_named(cluster):
     node.start()
     cluster.wait_serving()
     found = audit(cluster.bootstrap, [fill], patience_s=30, by_time=True)
-    assert (found.found, found.lost, found.corrupt) == (5000, 0, 1)
+    assert (found.found, found.lost) == (5000, 0)
+    # The last record is where the index says; the first one is not if the first entry has its very millisecond.
+    assert found.corrupt in (1, 2)
     assert found.complaints[0].startswith(
-        "misled-0: 1 of the log's offsets corrupt (not found by its time), first at ["
+        f"misled-0: {found.corrupt} of the log's offsets corrupt (not found by its time), first at ["
     )
 
 

@@ -15,7 +15,7 @@ from testbed.kafka.types import TopicPartition
 from testbed.topology import loads
 from testbed.workload import replica_logs
 from testbed.workload.audit import Audit, ProducerAudit
-from testbed.workload.delivered_spans import DeliveredSpans
+from testbed.workload.delivered import Delivered
 from testbed.workload.outcome import ProcessReports, WorkloadResult
 from testbed.workload.records import Fill, Recipe
 from testbed.workload.spec import ConsumerSpec
@@ -212,7 +212,7 @@ def test_an_audit_has_what_consumers_were_given_and_asks_leaders_of_whole_logs_f
         return Audit(0, 0, 0, 0, 0, ())
 
     monkeypatch.setattr(move_environment, "audit", audit)
-    delivered = DeliveredSpans()
+    delivered = Delivered()
     fill = Fill("cold", [0], 9, Recipe(48, 3))
     delivered.add(["cold"], [[0, 0, 1, fill.producer, 0, 0, 9]])
     reader = ProcessReports(ConsumerSpec("cold-1", ("cold",), "readers"), 0, delivered=delivered).result()

@@ -69,4 +69,9 @@ def test_a_load_that_rises_has_both_halves_with_producers_of_their_own():
     assert sum(spec.rate_bytes_per_s for spec in first._specs if hasattr(spec, "rate_bytes_per_s")) == 250_000
     assert sum(spec.rate_bytes_per_s for spec in more._specs) == 250_000
     assert more._first > len(first._specs)
+    # The consumer gets the records of both halves, and must know the rules of both.
+    assert first._others == more.envelopes
+    producers = [number for number, spec in enumerate(more._specs, more._first)]
+    assert sorted(more.envelopes) == producers
+    assert not more.envelopes.keys() & first.envelopes.keys()
     assert not {spec.name for spec in first._specs} & {spec.name for spec in more._specs}

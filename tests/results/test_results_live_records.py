@@ -61,13 +61,30 @@ def test_a_wrong_delivery_is_named():
     delivered = replace(DELIVERED, skipped=16, first=("t-0: offsets 24 to 39 were skipped",))
     [_audited, found] = judge_live_records(LiveLoad((), (SOUND,), (delivered,)))
     assert found.why == (
-        "9 delivered, the checksums of 2 computed; 16 offsets skipped, 0 missed, 0 repeated, 0 corrupt, 0 refused: "
-        "t-0: offsets 24 to 39 were skipped"
+        "9 delivered, the values of 2 and the keys, headers and timestamps of 0 checked; "
+        "16 offsets skipped, 0 missed, 0 repeated, 0 corrupt, 0 refused: t-0: offsets 24 to 39 were skipped"
     )
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"again": 4}, "; 4 came again after a new assignment"),
+        ({"older": 4}, "; 4 were written before the load, although the consumer began at the end of the log"),
+        ({"older": 0}, " refused"),
+    ],
+)
+def test_what_is_odd_and_no_flaw_is_said(changes, said):
+    [_audited, found] = judge_live_records(LiveLoad((), (SOUND,), (replace(DELIVERED, **changes),)))
+    assert found.verdict == "pass"
+    assert found.why.endswith(said)
 
 
 def test_a_manifest_of_a_load_that_checked_nothing_is_read():
     document = encode(LiveLoad((), (SOUND,), (DELIVERED,)))
+    assert decode(LiveLoad, document, "a load").deliveries == (DELIVERED,)
+    for name in ("compared", "older", "again"):
+        del document["deliveries"][0][name]
     assert decode(LiveLoad, document, "a load").deliveries == (DELIVERED,)
     del document["deliveries"]
     assert decode(LiveLoad, document, "a load").deliveries == ()

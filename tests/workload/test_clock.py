@@ -30,6 +30,7 @@ def test_a_process_goes_by_the_clock_of_whoever_started_it():
         "seed": 1,
         "parent": os.getpid(),
         "clock_offset_ns": clock.offset_ns,
+        "envelopes": [],
     }
     begun = clock.now_us()
     done = subprocess.run(

@@ -4,13 +4,13 @@ import threading
 from types import SimpleNamespace
 
 import pytest
-from confluent_kafka import KafkaError
+from confluent_kafka import TIMESTAMP_CREATE_TIME, TIMESTAMP_LOG_APPEND_TIME, KafkaError, KafkaException, TopicPartition
 
 from testbed.workload import consume
 from testbed.workload.audit import Audit
 from testbed.workload.delivered_spans import UNORDERED
 from testbed.workload.outcome import ProcessReports, WorkloadResult
-from testbed.workload.records import Recipe, WrittenRecords
+from testbed.workload.records import MARKED, Envelope, Recipe, WrittenRecords, preloader, timestamp_ms
 from testbed.workload.spec import ConsumerSpec
 
 PAYLOADS = Recipe(48, 3).payloads()
@@ -19,8 +19,11 @@ WHOLE = Audit(0, 0, 0, 0, 0, ())
 
 
 class Message:
-    def __init__(self, offset, value=None, *, topic="t", partition=0, error=None):
+    def __init__(
+        self, offset, value=None, *, topic="t", partition=0, error=None, key=None, headers=None, timestamp=None
+    ):
         self._parts = topic, partition, offset, value, error
+        self._envelope = key, headers, timestamp
 
     def topic(self):
         return self._parts[0]
@@ -37,21 +40,43 @@ class Message:
     def error(self):
         return self._parts[4]
 
+    def key(self):
+        return self._envelope[0]
 
-def record(offset, topic="t", time_us=1_700_000_000_000_000):
-    return Message(offset, PAYLOADS.record(0, offset, 1, time_us), topic=topic)
+    def headers(self):
+        return self._envelope[1]
+
+    def timestamp(self):
+        return self._envelope[2]
+
+
+def record(offset, topic="t", time_us=1_700_000_000_000_000, producer=1, rule=Envelope(), **changes):  # noqa: B008
+    value = PAYLOADS.record(0, offset, producer, time_us)
+    parts = {
+        "key": rule.key(0, offset),
+        "headers": rule.headers(offset),
+        "timestamp": (TIMESTAMP_CREATE_TIME, timestamp_ms(time_us)),
+    }
+    return Message(offset, value, topic=topic, **(parts | changes))
 
 
 REFUSED = KafkaError(KafkaError._BAD_MSG, "MessageSet at offset 4 failed CRC32C check")
 
 
 class FakeConsumer:
-    """Gives the records of one call after the other; `ASSIGN` among them assigns the partitions again."""
+    """Gives the records of one call after the other; `ASSIGN` among them assigns the partitions again.
+
+    A `TopicPartition` is a commit of its offset that was acknowledged. `ends` are what the fetches of the first
+    partition return, one after the other; at first there was none.
+    """
 
     calls = ()
+    partitions = ()
+    ends = ()
 
     def __init__(self, settings):
         self.settings, self.left, self.rest = settings, list(self.calls), []
+        self.fetched = list(self.ends)
 
     def subscribe(self, _topics, on_assign):
         self.on_assign = on_assign
@@ -61,8 +86,11 @@ class FakeConsumer:
 
     def poll(self, _wait_s):
         given = list(self.left.pop(0)) if self.left else []
+        for done in [each for each in given if isinstance(each, TopicPartition)]:
+            self.settings["on_commit"](None, [done])
+            given.remove(done)
         if ASSIGN in given:
-            self.on_assign(self, [])
+            self.on_assign(self, list(self.partitions))
             given.remove(ASSIGN)
         self.rest = given[1:]
         return given[0] if given else None
@@ -71,7 +99,13 @@ class FakeConsumer:
         return self.rest
 
     def assignment(self):
-        return []
+        return list(self.partitions)
+
+    def get_watermark_offsets(self, _partition, cached):
+        assert cached
+        if not self.fetched:
+            raise KafkaException(KafkaError(KafkaError._UNKNOWN_PARTITION))
+        return 0, self.fetched.pop(0) if len(self.fetched) > 1 else self.fetched[0]
 
     def position(self, _partitions):
         return []
@@ -89,11 +123,13 @@ class Reporter:
         return 0.1
 
 
-def heard(monkeypatch, *calls, topics=("t",)):
+def heard(monkeypatch, *calls, topics=("t",), rules=None, played=None, **more):
     """Return what the parent knows of a consumer that was given these calls, and its reporter."""
-    monkeypatch.setattr(consume, "Consumer", type("Played", (FakeConsumer,), {"calls": ([ASSIGN], *calls)}))
-    spec = ConsumerSpec("consumer-1", topics, "readers")
-    orders = SimpleNamespace(bootstrap="b1:9092", stopping=threading.Event(), paused=False)
+    parts = {"calls": ([ASSIGN], *calls)} | (played or {})
+    monkeypatch.setattr(consume, "Consumer", type("Played", (FakeConsumer,), parts))
+    spec = ConsumerSpec("consumer-1", topics, "readers", **more)
+    rules = {1: Envelope()} if rules is None else rules
+    orders = SimpleNamespace(bootstrap="b1:9092", stopping=threading.Event(), paused=False, envelopes=rules)
     consuming, reporter = consume._Consuming(spec, orders, Reporter()), None
     reporter = consuming.reporter
     consuming.join()
@@ -115,7 +151,7 @@ def spans(result, topic="t"):
 def test_each_record_is_reported_once_in_order_with_its_times(monkeypatch):
     result, reporter, _consuming = heard(monkeypatch, [record(0), record(1)], [record(2)], [], [record(3)])
     assert spans(result) == [(2, 0, 4)]
-    assert (result.read, result.delivered.records, result.delivered.checked) == (4, 4, 1)
+    assert (result.read, result.delivered.records, result.delivered.checked, result.delivered.compared) == (4, 4, 4, 4)
     assert reporter.times[::2] == [1_700_000_000_000_000] * 4
     assert all(arrived > 1_700_000_000_000_000 for arrived in reporter.times[1::2])
 
@@ -144,7 +180,7 @@ def test_many_records_are_checked_before_a_report(monkeypatch):
     monkeypatch.setattr(consume, "CHECKED_AT_ONCE", 3)
     result, _reporter, consuming = heard(monkeypatch, [record(n) for n in range(5)], [record(5)])
     assert spans(result) == [(2, 0, 6)]
-    assert len(consuming.delivered) == 0
+    assert len(consuming.unchecked) == 0
 
 
 def test_a_refused_batch_is_reported_with_its_offset_and_does_not_end_the_reading(monkeypatch):
@@ -163,16 +199,113 @@ def test_a_refused_batch_is_reported_with_its_offset_and_does_not_end_the_readin
 
 
 @pytest.mark.parametrize("calls", [[50], [1] * 50, [3, 4, 20, 23]])
-@pytest.mark.parametrize("changed", [26, 27])
-def test_the_checksum_of_one_value_in_thirteen_is_computed(monkeypatch, calls, changed):
+@pytest.mark.parametrize("changed", [0, 27, 49])
+def test_the_checksum_of_every_value_is_computed(monkeypatch, calls, changed):
     records = [record(offset) for offset in range(50)]
-    records[changed] = Message(changed, records[changed].value()[:-1] + b"?")
+    records[changed] = Message(changed, records[changed].value()[:-1] + b"?", timestamp=(TIMESTAMP_CREATE_TIME, 5))
     taken = iter(records)
     result, _reporter, _consuming = heard(monkeypatch, *([next(taken) for _ in range(many)] for many in calls))
-    assert result.delivered.checked == 4
-    written = [WrittenRecords(1, "producer-1", "t", 0, 50, 50)]
-    [found] = WorkloadResult((result,)).live(WHOLE, others=written).deliveries
-    assert found.corrupt == found.wrong == (1 if changed == 26 else 0)
+    assert result.delivered.checked == 50
+    [found] = accounts(result)
+    assert (found.corrupt, found.wrong) == (1, 1)
+    assert found.first == (f"t-0: offset {changed}: its checksum does not match",)
+
+
+def accounts(result, settled=50, **more):
+    written = [WrittenRecords(1, "producer-1", "t", 0, settled, settled, **more)]
+    return WorkloadResult((result,)).live(WHOLE, others=written).deliveries
+
+
+@pytest.mark.parametrize(
+    ("changes", "what"),
+    [
+        ({"key": b"0-8"}, "another key, first at offset 7: b'0-8', not b'0-7'"),
+        ({"headers": None}, "other headers, first at offset 7: None, not [('place', b'7')]"),
+        ({"timestamp": (TIMESTAMP_CREATE_TIME, 5)}, "another timestamp, first at offset 7: 5 ms, not 1700000000000"),
+        (
+            {"timestamp": (TIMESTAMP_LOG_APPEND_TIME, 1_700_000_000_000)},
+            "the broker's timestamp, first at offset 7: not 1700000000000 ms",
+        ),
+    ],
+)
+def test_another_key_header_or_timestamp_of_one_record_is_named(monkeypatch, changes, what):
+    records = [record(offset) for offset in range(20)]
+    records[MARKED] = record(MARKED, **changes)
+    result, _reporter, _consuming = heard(monkeypatch, records[:10], records[10:])
+    [found] = accounts(result)
+    assert (found.corrupt, found.wrong, found.compared) == (1, 1, 20)
+    assert found.first == (f"t-0: 1 of producer-1 with {what}",)
+
+
+def test_the_rules_of_producers_with_keys_and_of_the_fill_are_known(monkeypatch):
+    keyed, fill = Envelope(keys=4), preloader("t")
+    records = [record(n, producer=fill) for n in range(10)] + [record(n, producer=2, rule=keyed) for n in range(10, 20)]
+    result, _reporter, _consuming = heard(monkeypatch, records, rules={2: keyed})
+    assert (result.delivered.envelopes, result.delivered.compared) == ({}, 20)
+
+
+# ---- the begin of a session
+
+ONE = {"partitions": (TopicPartition("t", 0),)}
+
+
+def missed(result):
+    [found] = accounts(result, acked_at=((0, 50, 0),))
+    assert found.wrong == found.missed
+    return found.missed
+
+
+def begins(result):
+    found = result.delivered.begins.get(("t", 0), {})
+    return {session: (begin.lowest, begin.highest) for session, begin in found.items()}
+
+
+def test_a_consumer_that_joined_must_get_what_is_written_after_its_first_fetch(monkeypatch):
+    played = ONE | {"ends": (-1001, -1001, 5), "calls": ([ASSIGN], [], [], [record(7)])}
+    result, _reporter, consuming = heard(monkeypatch, [], played=played)
+    assert begins(result) == {2: (0, 5)}
+    assert not consuming.client.left
+    assert missed(result) == 2
+
+
+def test_a_consumer_that_begins_at_the_begin_must_get_the_first_record(monkeypatch):
+    result, _reporter, _consuming = heard(monkeypatch, [record(7)], played=ONE | {"ends": (5,)}, from_beginning=True)
+    assert missed(result) == 7
+
+
+def test_a_fetch_that_has_no_answer_does_not_stop_the_consumer_and_leaves_its_begin_open(monkeypatch):
+    monkeypatch.setattr(consume, "POSITION_S", 0.01)
+    result, _reporter, _consuming = heard(monkeypatch, [record(7)], played=ONE)
+    assert begins(result) == {}
+    assert missed(result) == 0
+
+
+@pytest.mark.parametrize(("first", "wrong"), [(6, 0), (8, 0), (9, 1), (30, 22)])
+def test_after_an_assignment_the_first_record_is_that_of_the_groups_offset_or_a_later_one_that_came(
+    monkeypatch, first, wrong
+):
+    before = [record(n) for n in range(8)]
+    result, _reporter, _consuming = heard(
+        monkeypatch, before, [TopicPartition("t", 0, 6)], [ASSIGN], [record(first)], played=ONE | {"ends": (0,)}
+    )
+    assert begins(result) == {2: (0, 0), 3: (6, 6)}
+    assert missed(result) == wrong
+
+
+@pytest.mark.parametrize("commit", [[], [TopicPartition("t", 0, -1001)]])
+def test_a_group_without_an_offset_begins_at_the_end(monkeypatch, commit):
+    result, _reporter, _consuming = heard(
+        monkeypatch, [record(0)], commit, [ASSIGN], [record(30)], played=ONE | {"ends": (0,)}
+    )
+    assert missed(result) == 0
+
+
+def test_a_commit_that_failed_is_none(monkeypatch):
+    _result, _reporter, consuming = heard(monkeypatch, [record(0)], played=ONE | {"ends": (0,)})
+    consuming._on_commit(KafkaError(KafkaError.UNKNOWN_MEMBER_ID), [TopicPartition("t", 0, 7)])
+    assert consuming.committed == {}
+    consuming._on_commit(None, [TopicPartition("t", 0, 7)])
+    assert consuming.committed == {(0, 0): 7}
 
 
 @pytest.mark.parametrize("topics", [("t", "u"), ("u", "t")])

@@ -10,9 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from testbed.workload.audit import Audit, ProducerAudit
-from testbed.workload.delivered_spans import UNORDERED, DeliveredSpan, DeliveredSpans, rows_of, unreadable_row
+from testbed.workload.delivered import Delivered
+from testbed.workload.delivered_spans import UNORDERED, DeliveredSpan, rows_of, unreadable_row
 from testbed.workload.deliveries import compare
-from testbed.workload.records import Recipe, WrittenRecords, intact, read_headers
+from testbed.workload.records import Fill, Flaw, Recipe, WrittenRecords, inspect
 
 PAYLOADS = Recipe(48, 3).payloads()
 ONE, TWO = 1, 2
@@ -30,12 +31,11 @@ def value(place, producer=ONE, partition=0):
 
 def given_records(*calls, topic=0, partition=0):
     """Return what a consumer reported; each call has a session, and its records as pairs of offset and value."""
-    delivered = DeliveredSpans()
+    delivered = Delivered()
     for session, records in calls:
         offsets, values = [offset for offset, _value in records], [each for _offset, each in records]
         many = len(records)
-        changed = [number for number, each in enumerate(values) if not intact(each)]
-        rows = rows_of(session, [topic] * many, [partition] * many, offsets, read_headers(values), changed)
+        rows = rows_of(session, [topic] * many, [partition] * many, offsets, inspect(values, partition))
         delivered.add(TOPICS, rows)
     return delivered
 
@@ -251,7 +251,8 @@ def test_the_first_flaws_of_each_kind_are_named():
 
 def test_partitions_of_several_topics_are_told_apart():
     values = [value(0, ONE, 1), value(0, TWO, 1), value(1, ONE, 1), value(0, ONE, 0), value(1, TWO, 1)]
-    rows = rows_of(1, [0, 1, 0, 0, 1], [1, 1, 1, 0, 1], [5, 9, 6, 2, 10], read_headers(values))
+    partitions = [1, 1, 1, 0, 1]
+    rows = rows_of(1, [0, 1, 0, 0, 1], partitions, [5, 9, 6, 2, 10], inspect(values, np.array(partitions)))
     assert rows == [[0, 0, 1, ONE, 2, 0, 1], [0, 1, 1, ONE, 5, 0, 2], [1, 1, 1, TWO, 9, 0, 2]]
 
 
@@ -273,12 +274,12 @@ def deliveries(draw):
 @given(deliveries())
 def test_rows_have_every_record_in_the_order_of_its_partition(drawn):
     records, chunk = drawn
-    delivered = DeliveredSpans()
+    delivered = Delivered()
     for at in range(0, len(records), chunk):
         part = records[at : at + chunk]
         values = [value(place, producer, partition) for partition, _offset, producer, place in part]
         columns = [0] * len(part), [each[0] for each in part], [each[1] for each in part]
-        delivered.add(TOPICS, rows_of(1, *columns, read_headers(values)))
+        delivered.add(TOPICS, rows_of(1, *columns, inspect(values, np.array(columns[1]))))
     for partition in (0, 1):
         plain = [each[1:] for each in records if each[0] == partition]
         spans = delivered.spans.get(("t", partition), [])
@@ -290,7 +291,7 @@ def test_rows_have_every_record_in_the_order_of_its_partition(drawn):
 
 
 def test_rows_are_whole_numbers_that_json_has():
-    rows = rows_of(1, [0], [0], [7], read_headers([value(0)]))
+    rows = rows_of(1, [0], [0], [7], inspect([value(0)], 0))
     assert all(type(each) is int for each in rows[0])
     assert not isinstance(rows[0][0], np.integer)
 
@@ -300,3 +301,123 @@ def test_what_comes_again_after_an_assignment_is_counted_and_legal():
     again = [(offset, value(offset)) for offset in range(4, 14)]
     found = compare("consumer-1", given_records((1, first), (2, again), (3, again[6:])), [written()], WHOLE)
     assert (found.records, found.again, found.wrong) == (24, 6 + 4, 0)
+
+
+# ---- the first record of a session
+
+
+def begun(*calls, begins=None, producers=None, audit=WHOLE, **more):
+    """Return the account of calls. `begins` has the first fetch's end in session 2, and committed offsets of others."""
+    delivered = given_records(*calls)
+    rows = [
+        (0, 0, session, *([offset] * 2 if session > 2 else [0, offset])) for session, offset in (begins or {}).items()
+    ]
+    delivered.hear(TOPICS, {"begins": rows})
+    return compare("consumer-1", delivered, producers or [acked()], audit, **more)
+
+
+def acked(settled=100, shift=0, **more):
+    return written(settled=settled, acked_at=((0, settled, shift),), **more)
+
+
+def test_what_is_left_out_between_two_sessions_is_missed_if_the_group_has_an_offset():
+    calls = (1, in_order(range(10))), (3, in_order(range(14, 20)))
+    found = begun(*calls, begins={3: 8})
+    assert flaws(found) == {"missed": 4}
+    assert found.first == (
+        "t-0: records 10 to 13 of producer-1 were acknowledged and not delivered after an assignment, before offset 14",
+    )
+    assert begun(*calls).wrong == 0  # without an offset of its group a consumer begins at the end
+    assert begun(*calls, begins={3: 8}, alone=False).wrong == 0  # another member may have had them
+
+
+@pytest.mark.parametrize("first", [8, 9, 10])
+def test_a_session_may_begin_at_the_groups_offset_or_where_the_one_before_it_ended(first):
+    calls = (1, in_order(range(10))), (UNORDERED, in_order(range(10, 12))), (3, in_order(range(first, 20)))
+    found = begun(*calls, begins={3: 8})
+    assert (found.wrong, found.again) == (0, 12 - first)
+
+
+def test_a_group_whose_committed_offset_is_lost_is_named():
+    found = begun((1, in_order(range(10))), (3, in_order(range(5, 20))), begins={3: 8})
+    assert (flaws(found), found.again) == ({"repeated": 3}, 5)
+    assert found.first == ("t-0: offsets 5 to 7 came again, although the group had committed 8",)
+
+
+def test_what_came_with_the_assignment_belongs_to_what_came_before_it():
+    calls = (1, in_order(range(10))), (UNORDERED, in_order(range(10, 12))), (3, in_order(range(13, 20)))
+    assert flaws(begun(*calls, begins={3: 8})) == {"missed": 1}
+
+
+def test_the_first_session_begins_at_the_end_of_the_first_fetch_or_before():
+    assert begun((2, in_order(range(5, 20))), begins={2: 5}).wrong == 0
+    assert begun((2, in_order(range(4, 20))), begins={2: 5}).wrong == 0
+    assert flaws(begun((2, in_order(range(7, 20))), begins={2: 5})) == {"missed": 2}
+
+
+def test_markers_and_aborted_or_unanswered_records_may_lie_before_the_first_record():
+    one = written(transactional=True, refused=((10, 12),), doubtful=((12, 14),), acked_at=((0, 10, 0), (14, 100, 4)))
+    calls = (1, in_order(range(10))), (3, in_order(range(14, 20), shift=4))
+    assert begun(*calls, begins={3: 10}, producers=[one]).wrong == 0
+    later = (1, in_order(range(10))), (3, in_order(range(15, 20), shift=4))
+    assert flaws(begun(*later, begins={3: 10}, producers=[one])) == {"missed": 1}
+
+
+def test_records_that_are_deleted_from_the_logs_begin_are_the_audits():
+    lost = ProducerAudit("producer-1", 100, 96, 4, 0, 0, 0, 0, 0, 0, ())
+    calls = (1, in_order(range(10))), (3, in_order(range(14, 20)))
+    assert begun(*calls, begins={3: 10}, audit=replace(WHOLE, producers=(lost,))).wrong == 0
+
+
+# ---- records of a fill
+
+FILL = Fill("t", [0], 30, Recipe(48, 3))
+BOTH = [*FILL.written(), acked(shift=30)]
+
+
+def of_fill(places):
+    return in_order(places, producer=FILL.producer)
+
+
+def test_records_that_were_there_before_a_consumer_of_the_end_are_counted_and_no_flaw():
+    calls = (2, [*of_fill(range(10, 30)), *in_order(range(5), shift=30)]), (3, of_fill(range(8, 12)))
+    found = begun(*calls, producers=BOTH)
+    assert (found.wrong, found.older, found.again) == (0, 22, 2)
+    assert begun(*calls, producers=BOTH, from_end=False).older == 0
+
+
+def test_within_a_session_they_are_repeated_or_late():
+    """An offset that is reset goes back in the same session."""
+    found = begun((2, [*in_order(range(5), shift=30), *of_fill(range(10, 30))]), producers=BOTH)
+    assert (flaws(found), found.older) == ({"repeated": 20}, 20)
+
+
+def test_a_consumer_that_begins_at_the_begin_must_get_the_fill_and_one_at_the_end_need_not():
+    calls = (2, [*of_fill(range(3, 30)), *in_order(range(5), shift=30)])
+    assert flaws(begun(calls, begins={2: 0}, producers=BOTH, from_end=False)) == {"missed": 3}
+    assert begun(calls, begins={2: 0}, producers=BOTH).wrong == 0
+
+
+# ---- keys, headers and timestamps
+
+
+def enveloped(flaw, audit=WHOLE):
+    delivered = given_records((1, in_order(range(10))))
+    row = [0, 0, ONE, flaw, 2, 4, "5 ms, not 7"]
+    for _report in range(2):
+        delivered.hear(TOPICS, {"envelopes": [row], "checked": 10, "compared": 9})
+        row[-1] = "another detail"
+    return compare("consumer-1", delivered, [written()], audit)
+
+
+@pytest.mark.parametrize("flaw", [Flaw.KEY, Flaw.HEADERS, Flaw.TIME, Flaw.BROKER_TIME])
+def test_another_key_header_or_timestamp_is_corrupt_and_named_with_the_first_record(flaw):
+    found = enveloped(flaw)
+    assert (flaws(found), found.checked, found.compared) == ({"corrupt": 4}, 10, 9)
+    assert found.first == (f"t-0: 4 of producer-1 with {flaw}, first at offset 4: 5 ms, not 7",)
+
+
+@pytest.mark.parametrize(("flaw", "wrong"), [(Flaw.BROKER_TIME, 0), (Flaw.TIME, 4)])
+def test_a_timestamp_of_the_broker_is_right_in_a_topic_whose_configuration_says_so(flaw, wrong):
+    assert enveloped(flaw, replace(WHOLE, broker_times=("t",))).wrong == wrong
+    assert enveloped(flaw, replace(WHOLE, broker_times=("u",))).wrong == 4

@@ -9,6 +9,7 @@ from collections import defaultdict
 from pathlib import Path
 
 import pytest
+from confluent_kafka import Consumer
 
 from testbed.errors import TestbedError
 from testbed.wait import wait_for, wait_until
@@ -107,7 +108,9 @@ def test_everything_is_sent_acknowledged_read_and_found(cluster, heard):
     [delivered] = live.deliveries
     assert (delivered.name, delivered.wrong, delivered.first) == ("consumer-1", 0, ())
     assert delivered.records == result.process("consumer-1").read > 900
-    assert 0 < delivered.checked < delivered.records / 4
+    assert delivered.checked == delivered.compared == delivered.records
+    begins = result.process("consumer-1").delivered.begins
+    assert sorted(begins) == [("whole", partition) for partition in partitions]  # it had a position before the load
 
 
 def test_a_killed_producer_loses_nothing_that_it_told_of(cluster, heard):
@@ -168,6 +171,37 @@ def test_a_consumer_lags_while_it_pauses_and_catches_up(cluster, heard):
         result = running.stop()
     slowest = max(int(s.label) for s in heard.samples["consumer-1", "client.consume.latency"])
     assert slowest > 700_000  # µs: what waited for the consumer says so
+    [delivered] = result.live(audit(cluster.bootstrap, [], result.written, patience_s=20)).deliveries
+    assert (delivered.wrong, delivered.first) == (0, ())
+    begins = result.process("consumer-1").delivered.begins
+    assert len(begins) == len(specs[0].partitions)  # it knew where it begins before the load began
+    assert delivered.compared == delivered.records
+
+
+def test_a_consumer_whose_partitions_are_assigned_again_begins_where_its_group_committed(cluster, heard):
+    group = {"session.timeout.ms": "6000", "heartbeat.interval.ms": "200"}
+    specs = [
+        ProducerSpec("producer-1", "moved", cluster.topic("moved"), 100_000.0),
+        ConsumerSpec("consumer-1", ("moved",), "movers", client={"auto.commit.interval.ms": "100", **group}),
+    ]
+    read, acked = "client.consume.records", "client.produce.acked"
+    with load(cluster, specs, heard) as running:
+        running.start()
+        wait_for(lambda: heard.newest("consumer-1", read), lambda n: n > 100, 20, 0.05, "reading")
+        # Another member takes partitions and gives them back; it commits nothing.
+        settings = {"bootstrap.servers": ",".join(cluster.bootstrap), "group.id": "movers", "enable.auto.commit": False}
+        settings |= group
+        other = Consumer(settings)
+        other.subscribe(["moved"])
+        wait_until(lambda: other.poll(0.05) is not None or bool(other.assignment()), 20, 0.01, "its assignment")
+        other.close()
+        sent = heard.newest("producer-1", acked)
+        wait_for(lambda: heard.newest("consumer-1", read), lambda n: n > sent, 20, 0.05, "reading on")
+        result = running.stop()
+    begins = result.process("consumer-1").delivered.begins
+    committed = [begin.lowest for of in begins.values() for session, begin in of.items() if session > 2]
+    assert len(committed) >= len(specs[0].partitions)
+    assert min(committed) > 0
     [delivered] = result.live(audit(cluster.bootstrap, [], result.written, patience_s=20)).deliveries
     assert (delivered.wrong, delivered.first) == (0, ())
 
@@ -236,7 +270,7 @@ def test_two_loads_of_one_topic_are_told_apart(cluster, heard):
 
 
 def test_a_process_whose_parent_is_another_ends_at_once():
-    order = {"spec": {}, "bootstrap": "", "producer": 1, "seed": 1, "parent": 1, "clock_offset_ns": 0}
+    order = {"spec": {}, "bootstrap": "", "producer": 1, "seed": 1, "parent": 1, "clock_offset_ns": 0, "envelopes": []}
     done = subprocess.run(
         [sys.executable, "-m", "testbed.workload.produce"],
         input=json.dumps(order) + "\n",

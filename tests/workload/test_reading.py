@@ -167,6 +167,7 @@ def test_the_topics_configuration_says_whose_timestamps_its_records_have(consume
     monkeypatch.setattr(Message, "timestamp", lambda self: (kinds.get(self._partition, 0), 5))
     found = preload.audit(["b1:9092"], [Fill("t", range(2), 10, RECIPE)])
     assert (found.lost, found.corrupt, asked) == (0, corrupt, ["t"])
+    assert found.broker_times == (("t",) if declared == "LogAppendTime" else ())
     assert any(
         line.startswith("t-1: 10 of preload corrupt (another timestamp), first at [0: at offset 0, 5 ms")
         for line in found.complaints
@@ -207,12 +208,15 @@ def test_leaders_that_find_records_by_their_times_are_right(consumers):
     assert preload.audit(["b1:9092"], [FILL], by_time=True).corrupt == 0
 
 
-@pytest.mark.parametrize(("answer", "given"), [(9, "offset 9"), (-1, "no offset")])
-def test_a_leader_that_gives_another_offset_for_a_time_is_named(consumers, monkeypatch, answer, given):
+@pytest.mark.parametrize(("answer", "given"), [(8, "offset 8"), (-1, "no offset")])
+@pytest.mark.parametrize("at", [0, 4, 9])
+def test_a_leader_that_gives_another_offset_for_a_time_is_named(consumers, monkeypatch, answer, given, at):
+    """Each partition is asked for its first record, for its last, and for one between."""
     right = FakeConsumer.answer
 
     def answered(consumer, asked):
-        return TopicPartition("t", 2, answer) if asked.partition == 2 else right(consumer, asked)
+        wrong = (asked.partition, asked.offset) == (2, FIRST_MS + at)
+        return TopicPartition("t", 2, answer) if wrong else right(consumer, asked)
 
     monkeypatch.setattr(FakeConsumer, "answer", answered)
     assert preload.audit(["b1:9092"], [FILL]).corrupt == 0
@@ -220,7 +224,7 @@ def test_a_leader_that_gives_another_offset_for_a_time_is_named(consumers, monke
     assert (found.found, found.lost, found.corrupt) == (60, 0, 1)
     assert found.of_none == (
         "t-2: 1 of the log's offsets corrupt (not found by its time), "
-        f"first at [4: the leader gives {given} for {FIRST_MS + 4} ms]",
+        f"first at [{at}: the leader gives {given} for {FIRST_MS + at} ms]",
     )
 
 

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from testbed.workload.records import BROKER_TIME, WrittenRecords
-from testbed.workload.time_lookups import TimeLookup, time_lookups
+from testbed.workload.time_lookups import TimeLookup, rounds, time_lookups
 
 TIMES = st.lists(st.integers(0, 20), max_size=40)
 
@@ -38,9 +38,25 @@ def written(partition, settled, producer=1, **more):
     return WrittenRecords(producer, "producer-1", "t", partition, settled, settled, **more)
 
 
-def test_each_partition_is_asked_at_another_share_of_its_records():
+def test_each_partition_is_asked_for_its_first_record_its_last_and_one_at_another_share_of_its_log():
     found = time_lookups([written(0, 100), written(1, 100), written(1, 200, producer=2), written(2, 40)])
-    assert {where: lookup.after for where, lookup in found.items()} == {("t", 0): 25, ("t", 1): 150, ("t", 2): 30}
+    assert {where: [lookup.after for lookup in lookups] for where, lookups in found.items()} == {
+        ("t", 0): [0, 25, 100],
+        ("t", 1): [0, 150, 300],
+        ("t", 2): [0, 30, 40],
+    }
+
+
+def test_a_request_has_one_timestamp_of_each_partition_and_none_is_asked_for_twice():
+    def at(*offsets):
+        return [TimeLookup(0, None if offset is None else 1000 + offset, offset) for offset in offsets]
+
+    lookups = {("t", 0): at(0, 25, 99), ("t", 1): at(0, 0, 7), ("t", 2): at(None, None, 3), ("t", 3): at(None)}
+    assert rounds(lookups) == [
+        {("t", 0): (1000, 0), ("t", 1): (1000, 0), ("t", 2): (1003, 3)},
+        {("t", 0): (1025, 25), ("t", 1): (1007, 7)},
+        {("t", 0): (1099, 99)},
+    ]
 
 
 @pytest.mark.parametrize("transactional", [False, True])

@@ -47,11 +47,14 @@ def _delivered(found: LiveDeliveries) -> Finding:
     if found.records <= 0:
         return _live(found.name, "inconclusive", None, "it was given no record", expected=DELIVERED)
     why = (
-        f"{found.records} delivered, the checksums of {found.checked} computed; {found.skipped} offsets skipped, "
-        f"{found.missed} missed, {found.repeated} repeated, {found.corrupt} corrupt, {found.refused} refused"
+        f"{found.records} delivered, the values of {found.checked} and the keys, headers and timestamps of "
+        f"{found.compared} checked; {found.skipped} offsets skipped, {found.missed} missed, {found.repeated} repeated, "
+        f"{found.corrupt} corrupt, {found.refused} refused"
     )
     if found.again:
         why += f"; {found.again} came again after a new assignment"
+    if found.older:
+        why += f"; {found.older} were written before the load, although the consumer began at the end of the log"
     if found.first:
         why += ": " + ", ".join(found.first[:SHOWN])
     verdict: Verdict = "fail" if found.wrong else "pass"
