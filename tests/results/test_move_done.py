@@ -80,6 +80,20 @@ def test_a_replica_that_never_joins_fails_unless_a_clock_was_set(make_run):
     assert undone(run, 60, more=SET)[0].verdict == "inconclusive"
 
 
+@pytest.mark.parametrize(("copied_s", "verdict"), [(10, "fail"), (70, "inconclusive")])
+def test_what_clients_write_to_a_replica_that_has_everything_is_no_copy(make_run, copied_s, verdict):
+    """Clients write 1 MB/s all the time; a copy of 60 MB has caught up with its leader after `copied_s`."""
+    run = make_run(log_bytes=100e6, partitions=1, nic_ratio=0.5)
+    others = run.samples.filter(pc.not_equal(run.samples["metric"], "log.bytes"))
+    leader = [Sample(us(t), "b1", "log.bytes", 60e6 + 1e6 * t, "moving", 0) for t in range(-5, 60)]
+    copy = [
+        Sample(us(t + 0.4), "b2", "log.bytes", (60e6 + 1e6 * t) * min(1.0, t / copied_s), "moving", 0)
+        for t in range(60)
+    ]
+    under_load = replace(run, samples=pa.concat_tables([others, samples_table([*leader, *copy])]))
+    assert undone(under_load, 55)[0].verdict == verdict
+
+
 def robbed(until, *, since=0, steal=0.3):
     return sampled("cpu.steal", lambda t: steal if since < t <= until else 0.0)
 
@@ -122,6 +136,8 @@ def test_a_move_without_a_throttle_goes_on_while_partitions_arrive(seconds, verd
     """The wait was over after 25 s; all partitions had arrived after 13.2 s, or none had."""
     manifest, samples, events = relocated(told=Told(seconds=seconds, done=False))
     logs = [Sample(us(t), "b2", "log.bytes", 1e6 * min(t, seconds), topic="t", partition=0) for t in range(25)]
+    logs += [Sample(us(t), "b1", "log.bytes", 60e6, topic="t", partition=0) for t in range(-5, 25)]
+    logs += [Sample(us(t), "b2", "log.bytes", 1e6 * t, topic="other", partition=0) for t in range(25)]
     facts = replace(manifest.facts, done=Done(False, "still being reassigned", 25.0))
     slow = tuple(replace(nic, ratio=0.5) for nic in manifest.nics)
     manifest = replace(manifest, facts=facts, nics=slow)

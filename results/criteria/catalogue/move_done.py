@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
-import numpy.typing as npt
 
 from results.contract.manifest import Done
 from results.contract.verdict import Finding
@@ -27,7 +26,7 @@ from results.criteria.criterion import (
 from results.criteria.findings import fact_finding
 from results.criteria.quantities import DRIVER, GAP_S, US
 from results.criteria.run_view import RunView
-from results.criteria.series import Series
+from results.criteria.series import Micros, at_instants
 
 SLACK = 3
 """The runner waits for more than three times what a healthy move takes: three times the throttle's time and a minute,
@@ -38,9 +37,9 @@ or five times log size ÷ NIC and 90 s. So a move had its time where the machine
 class VainWait:
     """The runner's wait for a move that was not done; instants are µs since the epoch.
 
-    `changed_us` is when the move went on for the last time: a copy grew, or fewer partitions were in flight. `listed`
-    says whether partitions were in flight at the end. Without the unfit time, the wait lasted `fit_s`, and `rest_s` of
-    it came after the last change. A healthy move does not rest for longer than `longest_rest_s`.
+    `changed_us` is when the move went on for the last time: a copy that was behind grew, or fewer partitions were in
+    flight. `listed` says whether partitions were in flight at the end. Without the unfit time, the wait lasted `fit_s`,
+    and `rest_s` of it came after the last change. A healthy move does not rest for longer than `longest_rest_s`.
     """
 
     begun_us: int
@@ -81,37 +80,40 @@ def vain_wait(run: RunView) -> VainWait | None:
     ended_us = begun_us + round(done.waited_s * US)
     polls = run.series.gauge("move.in_flight", DRIVER).between(begun_us, ended_us)
     listed = bool(polls.value[-1] > 0) if len(polls) else True
-    changes = [begun_us, *_last(polls, polls.value[1:] < polls.value[:-1])]
-    # Where nothing is in flight any more, clients alone make logs grow.
-    for copy in _copies(run) if listed else ():
-        inside = copy.between(begun_us, ended_us)
-        changes += _last(inside, inside.value[1:] > inside.value[:-1])
-    changed_us, unfit = max(changes), run.unfit
+    changes = [polls.t[1:][polls.value[1:] < polls.value[:-1]]]
+    if listed:  # otherwise the controller says that everything is copied
+        changes += _copied(run)
+    instants = np.concatenate(changes)
+    changed_us = int(np.max(instants[instants <= ended_us], initial=begun_us))
     return VainWait(
         begun_us,
         changed_us,
         ended_us,
         listed,
-        fit_s=(ended_us - begun_us) / US - unfit.seconds(begun_us, ended_us),
-        rest_s=(ended_us - changed_us) / US - unfit.seconds(changed_us, ended_us),
+        fit_s=(ended_us - begun_us) / US - run.unfit.seconds(begun_us, ended_us),
+        rest_s=(ended_us - changed_us) / US - run.unfit.seconds(changed_us, ended_us),
         longest_rest_s=_longest_rest_s(run),
     )
 
 
-def _last(series: Series, changed: npt.NDArray[np.bool_]) -> list[int]:
-    """Return the instant of the last change, if any; `changed` has a value for each reading but the first."""
-    found = np.flatnonzero(changed)
-    return [int(series.t[found[-1] + 1])] if len(found) else []
+def _copied(run: RunView) -> Iterator[Micros]:
+    """Yield for each log of a receiver the instants at which it grew and lacked bytes that its leader had 3 s before.
+
+    A replica that has everything also grows while clients write: by what its leader got in the last second.
+    """
+    for leader, follower in sorted(_transfers(run)):
+        source = run.series.logs_of(leader)
+        for partition, (t, value) in run.series.logs_of(follower).items():
+            if partition in source:
+                behind = at_instants(*source[partition], t - round(GAP_S * US)) > value
+                yield t[1:][(value[1:] > value[:-1]) & behind[:-1]]
 
 
-def _copies(run: RunView) -> Iterator[Series]:
-    """Yield the growth of the copies that move: under a throttle that of its flows, else each log of a receiver."""
+def _transfers(run: RunView) -> set[tuple[str, str]]:
+    """Return the pairs of leader and receiver."""
     if has_move(run):
-        yield run.series.flow_bytes([flow for flow in run.move.flows if flow.kind == "throttled"])
-        return
-    for host in sorted({sent.follower for sent in run.relocation.sent}):
-        for t, value in run.series.logs_of(host).values():
-            yield Series(t, t, value)
+        return {(flow.leader, flow.follower) for flow in run.move.flows if flow.kind == "throttled"}
+    return {(sent.leader, sent.follower) for sent in run.relocation.sent}
 
 
 def _longest_rest_s(run: RunView) -> float:
