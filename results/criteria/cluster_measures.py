@@ -1,7 +1,7 @@
 """Measures of the cluster and the machine during a move: ISR, stall, NICs, partitions in flight, rests, CPU load."""
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -20,20 +20,46 @@ from results.criteria.measures import (
     Rests,
     StallMeasures,
 )
-from results.criteria.quantities import CPU_QUOTA, DRIVER, PAYLOAD, SECOND_S, US
+from results.criteria.quantities import CPU_QUOTA, DRIVER, GAP_S, PAYLOAD, SECOND_S, US
 from results.criteria.series import Micros, RunSeries, Series, by_partition
 from results.criteria.unfit import ALWAYS_FIT, UnfitTime
-from results.criteria.windows import counted, counted_between, longest_gap_s, trailing_mean_max, windows
+from results.criteria.windows import counted, counted_between, counts, longest_gap_s, trailing_mean_max, windows
 
 LAG_S, FENCED_S = 30.0, 9.0
 """Kafka's defaults: a replica leaves the ISR when it was behind for so long (`replica.lag.time.max.ms`), or when its
-broker missed heartbeats for so long (`broker.session.timeout.ms`). Less unfit time than the shorter one explains
-neither, and what lies further back than the longer one does not either."""
+broker missed heartbeats for so long (`broker.session.timeout.ms`)."""
 
 
-def measure_isr(run: RunSeries, move: Move, started: int, until: int, unfit: UnfitTime = ALWAYS_FIT) -> IsrMeasures:
-    """Return the ISR from the move's start until it was done. A shrink that `unfit` time explains does not count."""
-    hosts = tuple(_shrinks(run, host, started, until, unfit) for host in move.brokers)
+@dataclass(frozen=True, slots=True)
+class ShrinkCause:
+    """What explains that a replica left an ISR: the time in which the machine was `unfit`.
+
+    Missed heartbeats are explained by a session without fit time, since a broker sends one every 2 s. A replica may lag
+    for `lag_s`. A lag is explained by half of that time: a replica that fetches in the other half only catches up
+    where its network carries twice what clients write. Either ended at most a gap before the reading that shows it.
+    """
+
+    unfit: UnfitTime = ALWAYS_FIT
+    lag_s: float = LAG_S
+
+    def explains(self, instants: Micros) -> npt.NDArray[np.bool_]:
+        """Return for each instant of a reading whether a replica may have left an ISR for this cause."""
+        if not self.unfit:
+            return np.zeros(len(instants), np.bool_)
+        fenced = [self._unfit_s(us, FENCED_S) >= FENCED_S for us in instants]
+        lagged = [self._unfit_s(us, self.lag_s) >= self.lag_s / 2 for us in instants]
+        return np.logical_or(fenced, lagged)
+
+    def _unfit_s(self, us: int, wait_s: float) -> float:
+        return self.unfit.seconds(int(us) - round((wait_s + GAP_S) * US), int(us))
+
+
+NO_CAUSE = ShrinkCause()
+
+
+def measure_isr(run: RunSeries, move: Move, started: int, until: int, cause: ShrinkCause = NO_CAUSE) -> IsrMeasures:
+    """Return the ISR from the move's start until it was done. A shrink that the cause explains does not count."""
+    hosts = tuple(_shrinks(run, host, started, until, cause) for host in move.brokers)
     polls, gaps, smaller = [], [], []
     for (topic, partition), (t, size) in by_partition(run.of_metric("isr.size")).items():
         before = int(np.searchsorted(t, started, side="right")) - 1
@@ -43,7 +69,7 @@ def measure_isr(run: RunSeries, move: Move, started: int, until: int, unfit: Unf
         polls.append(int(np.count_nonzero(inside)))
         gaps.append(longest_gap_s(t, started, until) or 0.0)
         fell = np.append(False, size[1:] < size[:-1])
-        less = np.flatnonzero(inside & (size < size[before]) & fell & ~_explained(t, unfit))
+        less = np.flatnonzero(inside & (size < size[before]) & fell & ~cause.explains(t))
         if len(less):
             at = int(less[0])
             smaller.append((int(t[at]), f"{topic}-{partition}", float(size[at]), float(size[before])))
@@ -61,21 +87,13 @@ def measure_isr(run: RunSeries, move: Move, started: int, until: int, unfit: Unf
     )
 
 
-def _shrinks(run: RunSeries, host: str, started: int, until: int, unfit: UnfitTime) -> IsrShrinks:
+def _shrinks(run: RunSeries, host: str, started: int, until: int, cause: ShrinkCause) -> IsrShrinks:
     series = run.gauge("broker.isr_shrinks", host)
     gap_s = longest_gap_s(series.t, started, until, inside=True)
-    if unfit and len(series):
-        # A counter that falls has begun again with its broker: it is left as it is.
-        more = np.diff(series.value)
-        more[(more > 0) & _explained(series.t[1:], unfit)] = 0.0
-        series = replace(series, value=np.append(series.value[:1], series.value[0] + np.cumsum(more)))
+    if len(series):
+        steps = np.where(cause.explains(series.t[1:]), 0.0, counts(series.value))
+        series = replace(series, value=np.append(0.0, np.cumsum(steps)))
     return IsrShrinks(host, counted_between(series, started, until), gap_s)
-
-
-def _explained(instants: Micros, unfit: UnfitTime) -> npt.NDArray[np.bool_]:
-    """Return for each instant whether a replica may have left an ISR at it since the machine was unfit."""
-    seconds = [unfit.seconds(int(us) - round(LAG_S * US), int(us)) for us in instants] if unfit else []
-    return np.array(seconds) >= FENCED_S if unfit else np.zeros(len(instants), np.bool_)
 
 
 def measure_stall(run: RunSeries, started: int) -> StallMeasures | None:

@@ -79,10 +79,15 @@ def _around(series: Series, start_us: int, end_us: int) -> tuple[int, int]:
     return first, int(np.searchsorted(series.t, end_us, side="left"))
 
 
-def counted(values: Floats) -> float:
-    """Return what a counter counted; when it goes back it has begun again with its broker, at 0."""
+def counts(values: Floats) -> Floats:
+    """Return what a counter counted from each value to the next; one that goes back has begun again with its broker."""
     steps = np.diff(values)
-    return float(np.sum(np.where(steps >= 0, steps, values[1:])))
+    return np.where(steps >= 0, steps, values[1:])
+
+
+def counted(values: Floats) -> float:
+    """Return what a counter counted in all."""
+    return float(np.sum(counts(values)))
 
 
 def counted_between(series: Series, start_us: int, end_us: int) -> float | None:

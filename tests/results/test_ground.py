@@ -7,9 +7,12 @@ import pyarrow.compute as pc
 import pytest
 
 from results.contract.logs import HostLog, LogFinding
-from results.contract.schema import Sample, samples_table
+from results.contract.schema import Sample, events_table, samples_table
 from results.criteria.catalogue.logs_clean import SLOW_EVENT
+from results.criteria.cluster_measures import ShrinkCause, measure_isr
 from results.criteria.judgement import noisy
+from results.criteria.series import RunSeries
+from results.criteria.unfit import ALWAYS_FIT, UnfitSpan, UnfitTime
 from tests.results.judged import verdicts
 from tests.results.moves import simulate
 from tests.results.scenes import one_to_two, stuck
@@ -121,16 +124,50 @@ def test_an_isr_shrinks_where_a_nic_was_slower_than_declared_and_not_where_a_dis
 
 @pytest.mark.parametrize(
     ("robbed", "verdict"),
-    [((8, 20), "inconclusive"), ((13, 20), "fail"), ((22, 40), "fail")],
-    ids=["for the time of a session", "for less", "afterwards"],
+    [
+        (range(9, 21), "inconclusive"),
+        (range(14, 21), "fail"),
+        (range(23, 41), "fail"),
+        (range(2, 12), "fail"),
+        (range(0, 21, 2), "fail"),
+        (range(0, 16), "inconclusive"),
+    ],
+    ids=[
+        "for the time of a session",
+        "for less",
+        "afterwards",
+        "in a session that was over before",
+        "now and then, when heartbeats come through",
+        "for half of the time of a lag",
+    ],
 )
-def test_an_isr_shrinks_where_the_cpu_was_stolen_before_for_as_long_as_a_session_lasts(robbed, verdict):
+def test_an_isr_shrinks_where_the_cpu_was_stolen_for_a_session_or_for_half_of_a_lag(robbed, verdict):
     run = simulate(one_to_two(flapping=("b1", 20.0)))
     other = run.samples.filter(pc.not_equal(run.samples["metric"], "cpu.steal"))
-    judgement = with_samples(
-        replace(run, samples=other), "cpu.steal", lambda t: 0.06 * (robbed[0] < t <= robbed[1])
-    ).judged()
+    judgement = with_samples(replace(run, samples=other), "cpu.steal", lambda t: 0.06 * (t in robbed)).judged()
     assert verdicts(judgement, "no-isr-shrink") == {verdict}
+
+
+@pytest.mark.parametrize(("lag", "verdict"), [({"lag": 3.0}, "inconclusive"), ({}, "fail")])
+def test_a_shorter_time_explains_a_shrink_where_replicas_may_lag_for_a_shorter_time(lag, verdict):
+    """`kip73-mixed-volume` lets replicas lag for 3 s; 2 s before the shrink were stolen."""
+    run = simulate(one_to_two(flapping=("b1", 20.0)))
+    other = run.samples.filter(pc.not_equal(run.samples["metric"], "cpu.steal"))
+    manifest = replace(run.manifest, parameters={**run.manifest.parameters, **lag})
+    stolen = with_samples(replace(run, manifest=manifest, samples=other), "cpu.steal", lambda t: 0.06 * (t in (19, 20)))
+    assert verdicts(stolen.judged(), "no-isr-shrink") == {verdict}
+
+
+def test_shrinks_are_counted_across_a_restart_where_some_before_it_are_explained():
+    """The broker counted two shrinks after 12 s of stolen time, began again at 0, and counted one more later."""
+    move = simulate(one_to_two()).manifest.move
+    counts = [5.0 + 2 * (t >= 14) if t < 60 else float(t >= 70) for t in range(-5, 90)]
+    samples = [Sample(us(t), "b1", "broker.isr_shrinks", count) for t, count in zip(range(-5, 90), counts, strict=True)]
+    robbed = UnfitTime(tuple(UnfitSpan(us(t), us(t + 1), 0.5, 0.2, None) for t in range(2, 14)))
+    series = RunSeries(samples_table(samples), events_table([]))
+    for unfit, shrinks in ((ALWAYS_FIT, 3.0), (robbed, 1.0)):
+        (first, *_others) = measure_isr(series, move, us(0), us(80), ShrinkCause(unfit)).hosts
+        assert (first.host, first.shrinks) == ("b1", shrinks)
 
 
 def test_a_clock_that_is_set_makes_a_rate_of_replicas_in_sync_wrong():

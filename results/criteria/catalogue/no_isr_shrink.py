@@ -4,11 +4,11 @@ from dataclasses import replace
 
 from results.contract.move import RECORDED, Move
 from results.contract.verdict import Finding, Verdict
-from results.criteria.cluster_measures import measure_isr
+from results.criteria.cluster_measures import LAG_S, ShrinkCause, measure_isr
 from results.criteria.criterion import FACTS, NOT_KAFKAS, Criterion
 from results.criteria.findings import finding
 from results.criteria.measures import IsrMeasures, MoveMeasures
-from results.criteria.quantities import GAP_S, US, at
+from results.criteria.quantities import GAP_S, at
 from results.criteria.run_view import RunView
 
 
@@ -71,8 +71,10 @@ def _spared(run: RunView) -> list[Finding]:
     measures, started = run.measures, run.measures.started_us
     if measures.isr is None or started is None:
         return [judge_isr(measures, run.move)]
-    until = run.series.last_us() or started if measures.done_s is None else started + round(measures.done_s * US)
-    isr = measure_isr(run.series, run.move, started, until, run.unfit)
+    until = run.series.event_us("move.done") or run.series.last_us() or started
+    lag = run.manifest.parameters.get("lag")  # `kip73-mixed-volume` sets `replica.lag.time.max.ms` to it
+    cause = ShrinkCause(run.unfit, float(lag) if isinstance(lag, int | float) else LAG_S)
+    isr = measure_isr(run.series, run.move, started, until, cause)
     return [judge_isr(replace(measures, isr=isr), run.move)]
 
 
