@@ -18,7 +18,7 @@ GROWS = (0.0, 1e6, 3e6, SIZE, SIZE, SIZE)
 
 
 def run_of(copy, *, in_flight_s=4.0, parameters=None, kinds=("move.started", "move.done")):
-    """Return a move of one partition whose copy on b2 has these bytes, second by second."""
+    """Return a move of one partition whose copy on b2 has these bytes, second by second; None: it was not read."""
     plain = synthetic_run()
     [flow] = [each for each in plain.manifest.move.flows if each.kind == "throttled"]
     move = replace(plain.manifest.move, flows=(replace(flow, topic="moving", partitions=(0,)),))
@@ -27,7 +27,8 @@ def run_of(copy, *, in_flight_s=4.0, parameters=None, kinds=("move.started", "mo
     for second, size in enumerate(copy):
         us = EPOCH_US + second * US
         samples.append(Sample(us, "b1", "log.bytes", SIZE, "moving", 0))
-        samples.append(Sample(us, "b2", "log.bytes", size, "moving", 0))
+        if size is not None:
+            samples.append(Sample(us, "b2", "log.bytes", size, "moving", 0))
     for half in range(2 * len(copy)):
         samples.append(Sample(EPOCH_US + half * US // 2, "driver", "move.in_flight", float(half / 2 < in_flight_s)))
     instants = {"move.started": 0, "broker.leaving": US, "move.done": round(4.5 * US)}
@@ -110,6 +111,15 @@ def test_a_busy_machine_does_not_excuse_bytes_long_after_the_end(in_flight_s, pr
     assert [each.verdict for each in EXPANSION.findings(run)] == ["fail"]
     shaky = finding(precondition, "", "inconclusive", "", observed=None, series=())
     assert [each is not None for each in EXPANSION.holds_anyway(run, [shaky])] == [certain]
+
+
+def test_a_reading_that_took_seconds_may_be_of_before_the_end():
+    """It has the middle of its time, 10 s, and another one is 7 s away: it may have begun before the end at 6 s."""
+    none = (None,) * 6
+    run = run_of((0.0, 0.0, 0.0, 1e6, *none, 3e6, *none, SIZE), in_flight_s=6.0, parameters={"add": "yes"})
+    [found] = EXPANSION.findings(run)
+    assert found.verdict == "inconclusive"
+    assert found.why == "the logs were not read to the end of the move: no sample for 7.0 s"
 
 
 def test_where_the_old_leader_leaves_nothing_can_grow_afterwards():

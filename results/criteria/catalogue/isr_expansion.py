@@ -36,7 +36,7 @@ class IsrExpansion:
 
     late_s: float | None
     longest_gap_s: float | None
-    """Between two readings of the logs in that time."""
+    """Between two readings of the logs in the time of `late_s`, or of `early_s` below 0."""
     allowed_s: float
     early_s: float | None = None
     early_host: str = ""
@@ -66,6 +66,8 @@ def _measure(run: RunView, unfit: UnfitTime = ALWAYS_FIT) -> IsrExpansion:
     if run.manifest.parameters.get("add") != "yes":
         return IsrExpansion(late_s, gap_s, most_s)
     read_us, host = max(_read_before(run, flows))
+    if read_us > done_us:
+        gap_s = longest_gap_s(run.series.looked(host), done_us, read_us)
     return IsrExpansion(late_s, gap_s, most_s, (done_us - read_us) / US, host)
 
 
@@ -84,11 +86,12 @@ def _judge(_run: RunView, found: IsrExpansion) -> list[Finding]:
         return []
     verdict: Verdict = "pass" if late <= most else "fail"
     why = f"the reassignment ended {max(late, 0.0):.1f} s after the last throttled log had grown"
-    if found.early_s is not None and found.early_s < -READING_S:
+    if gap := gap_text(found.longest_gap_s):
+        # A reading has the middle of its time: one that took longer than this may be of before the end.
+        verdict, why = "inconclusive", f"the logs were not read to the end of the move: {gap}"
+    elif found.early_s is not None and found.early_s < -READING_S:
         verdict = "fail"
         why = f"logs of {found.early_host} grew {-found.early_s:.1f} s or more after the reassignment had ended"
-    elif gap := gap_text(found.longest_gap_s):
-        verdict, why = "inconclusive", f"the logs were not read to the end of the move: {gap}"
     return [
         finding(
             NAME,
@@ -106,7 +109,7 @@ def _judge(_run: RunView, found: IsrExpansion) -> list[Finding]:
 def _early_for_sure(run: RunView, shaky: Sequence[Finding]) -> list[Finding | None]:
     """Return the finding where logs grew after the end on any machine; two clocks tell it.
 
-    The instant of a reading is the middle of the time that it took. A busy machine may need as long as a gap for it.
+    The instant of a reading is the middle of the time that it took, which is at most twice as long as a gap.
     """
     found = _measure(run)
     early = found.early_s is not None and found.early_s < -GAP_S
