@@ -75,7 +75,7 @@ def _nothing(_run: RunView, _shaky: Sequence[Finding]) -> Sequence[Finding | Non
     return ()
 
 
-def _always(_run: RunView, _precondition: str) -> bool:
+def _always(_run: RunView, _precondition: str, _failed: Finding) -> bool:
     return True
 
 
@@ -132,8 +132,8 @@ class Criterion(Generic[M]):
     """The names of the preconditions that leave a failure open: `NOT_KAFKAS`, `SLOW_CLIENTS` or `CLOCKS`. Everything
     else holds, also on a busy machine: it would excuse what Kafka itself makes busy. Empty: every precondition leaves
     every finding open."""
-    excuses: Callable[[RunView, str], bool] = _always
-    """Whether one of these preconditions can explain the failure of this run: a slow NIC explains no wrong state."""
+    excuses: Callable[[RunView, str, Finding], bool] = _always
+    """Whether one of these preconditions can explain this failure: a slow NIC explains no wrong state."""
     holds_anyway: Callable[[RunView, Sequence[Finding]], Sequence[Finding | None]] = _nothing
     """For each finding, in order: what holds although these preconditions do not, or None. Empty: nothing does."""
     spared: Callable[[RunView], Iterable[Finding]] | None = None

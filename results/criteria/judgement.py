@@ -124,21 +124,27 @@ def judge(manifest: Manifest, samples: Any, events: Any) -> Judgement:
 
 
 def _findings(criterion: Criterion[Any], run: RunView, shaky: Sequence[Finding]) -> list[Finding]:
-    found = _despite(criterion, run, criterion.findings(run), shaky)
+    found = despite(criterion, run, criterion.findings(run), shaky)
     if criterion.spared is None or not run.unfit or not any(each.verdict == "fail" for each in found):
         return found
     return left_open(found, criterion.spared(run), run.unfit, run.measures.started_us or 0)
 
 
-def _despite(criterion: Criterion[Any], run: RunView, found: list[Finding], shaky: Sequence[Finding]) -> list[Finding]:
+def despite(criterion: Criterion[Any], run: RunView, found: list[Finding], shaky: Sequence[Finding]) -> list[Finding]:
     """Return the findings, and leave open those that rest on preconditions which do not hold."""
     if not shaky or not criterion.rests_on_preconditions:
         return found
     if criterion.excused_by:
-        causes = [each for each in shaky if each.name in criterion.excused_by and criterion.excuses(run, each.name)]
-        return [not_judged(each, causes) if causes and each.verdict == "fail" else each for each in found]
+        return [_excused(criterion, run, each, shaky) if each.verdict == "fail" else each for each in found]
     certain = criterion.holds_anyway(run, shaky) or [None] * len(found)
     return [sure or not_judged(each, shaky) for each, sure in zip(found, certain, strict=True)]
+
+
+def _excused(criterion: Criterion[Any], run: RunView, failed: Finding, shaky: Sequence[Finding]) -> Finding:
+    """Return a failed finding, left open when preconditions that do not hold explain it."""
+    causes = [each for each in shaky if each.name in criterion.excused_by]
+    causes = [each for each in causes if criterion.excuses(run, each.name, failed)]
+    return not_judged(failed, causes) if causes else failed
 
 
 def skipped(manifest: Manifest) -> tuple[Skipped, ...]:

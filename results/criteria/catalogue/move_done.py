@@ -125,15 +125,15 @@ def _longest_rest_s(run: RunView) -> float:
     return (allowed_s(run.move) + run.move.window_s if has_move(run) else ENDS_S) + GAP_S
 
 
-def _excuses(run: RunView, precondition: str) -> bool:
+def _excuses(run: RunView, precondition: str, _failed: Finding) -> bool:
     """Return whether a precondition explains that the move was not done.
 
     A network that changed may have cut a broker off. A quota rests for as long as a clock is set back, but whatever is
     still missing when nothing is in flight does not depend on a clock.
     """
-    wait = vain_wait(run)
     if precondition == NETWORK_CHANGED:
         return True
+    wait = vain_wait(run)
     return wait is not None and (wait.going_on or (wait.listed and precondition == CLOCK_STEADY))
 
 
