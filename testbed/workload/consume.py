@@ -170,6 +170,9 @@ class _Consuming:
     def take(self, wait_s: float) -> None:
         """Read the available records; wait for the first one only."""
         first = self.client.poll(wait_s)
+        if self.reassigned:
+            # One record came with the assignment, and after it: the client discards what it has of a former one.
+            self.begin_session()
         messages: list[Any] = [] if first is None else [first, *self.client.consume(AT_ONCE, 0)]
         if self.reassigned:
             self.check(self.session)
@@ -177,7 +180,7 @@ class _Consuming:
         read = [message for message in messages if message.error() is None] if errors else messages
         self.records += len(read)
         self.unchecked.add(read, now_us())
-        # The call may have returned records from before and after the assignment.
+        # `consume` may have returned records from before and after the assignment.
         session = UNORDERED if self.reassigned else self.session
         if self.reassigned or errors or len(self.unchecked) >= CHECKED_AT_ONCE:
             self.check(session)
@@ -188,7 +191,12 @@ class _Consuming:
                 where = self.unchecked.where(message.topic(), message.partition())
                 self.rows.append(unreadable_row(session, *where, message.offset()))
         if self.reassigned:
-            self.session, self.reassigned = self.session + 1, False
+            self.begin_session()
+
+    def begin_session(self) -> None:
+        """Check what came before a new assignment, and count what comes next to a new session."""
+        self.check(self.session)
+        self.session, self.reassigned = self.session + 1, False
 
     def check(self, session: int) -> None:
         """Check the records that came since the last check."""
