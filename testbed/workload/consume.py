@@ -93,6 +93,10 @@ class _Consuming:
         """Topic, partition, session, and the fields of a `SessionBegin`."""
         self.committed: dict[tuple[int, int], int] = {}
         """The last offset of each partition whose commit the group's coordinator acknowledged."""
+        self.failed: dict[tuple[int, int], int] = {}
+        """The lowest offset of each partition whose commit failed since the last assignment. The group may have it all
+        the same: a coordinator may apply a request without an answer, after a later one. It refuses the commits of an
+        earlier assignment."""
         self.times: list[Ints] = []
         self.records = 0
         self.session = UNORDERED + 1
@@ -152,9 +156,14 @@ class _Consuming:
             return -1
 
     def _on_commit(self, error: Any, partitions: Any) -> None:
-        if error is None:
-            done = [each for each in partitions if each.error is None and each.offset >= 0]
-            self.committed |= {self.unchecked.where(each.topic, each.partition): each.offset for each in done}
+        for each in partitions:
+            where = self.unchecked.where(each.topic, each.partition)
+            if each.offset < 0:
+                continue
+            if error is None and each.error is None:
+                self.committed[where] = each.offset
+            else:
+                self.failed[where] = min(self.failed.get(where, each.offset), each.offset)
 
     def _on_assign(self, consumer: Any, partitions: Any) -> None:
         self.assigned = self.reassigned = True
@@ -162,7 +171,9 @@ class _Consuming:
             where = self.unchecked.where(each.topic, each.partition)
             offset = self.committed.get(where)
             if offset is not None:
-                self.begins.append((*where, self.session + 1, offset, offset))
+                lowest = min(offset, self.failed.get(where, offset))
+                self.begins.append((*where, self.session + 1, lowest, offset))
+        self.failed.clear()
         consumer.assign(partitions)
         if self.paused:
             consumer.pause(partitions)

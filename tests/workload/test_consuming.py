@@ -63,6 +63,13 @@ def record(offset, topic="t", time_us=1_700_000_000_000_000, producer=1, rule=En
 REFUSED = KafkaError(KafkaError._BAD_MSG, "MessageSet at offset 4 failed CRC32C check")
 
 
+class Failed(TopicPartition):
+    pass
+
+
+UNANSWERED = KafkaError(KafkaError._TIMED_OUT)
+
+
 class FakeConsumer:
     """Gives the records of one call after the other; `ASSIGN` among them assigns the partitions again.
 
@@ -88,7 +95,7 @@ class FakeConsumer:
     def poll(self, _wait_s):
         given = list(self.left.pop(0)) if self.left else []
         for done in [each for each in given if isinstance(each, TopicPartition)]:
-            self.settings["on_commit"](None, [done])
+            self.settings["on_commit"](UNANSWERED if isinstance(done, Failed) else None, [done])
             given.remove(done)
         if given[:1] == [ASSIGN]:
             self.on_assign(self, list(self.partitions))
@@ -316,6 +323,20 @@ def test_a_group_without_an_offset_begins_at_the_end(monkeypatch, commit):
         monkeypatch, [record(0)], commit, [ASSIGN], [record(30)], played=ONE | {"ends": (0,)}
     )
     assert missed(result) == 0
+
+
+@pytest.mark.parametrize(("first", "repeated"), [(3, 1), (4, 0), (6, 0)])
+def test_a_group_may_have_the_offset_of_a_commit_without_an_answer_until_the_next_assignment(
+    monkeypatch, first, repeated
+):
+    before = [record(n) for n in range(8)]
+    commits = [Failed("t", 0, 4)], [Failed("t", 0, 5)], [TopicPartition("t", 0, 6)]
+    played = ONE | {"ends": (0,)}
+    again = [record(n) for n in range(first, 8)]
+    result, _reporter, _consuming = heard(monkeypatch, before, *commits, [ASSIGN], again, [ASSIGN], played=played)
+    assert begins(result) == {2: (0, 0), 3: (4, 6), 4: (6, 6)}
+    [found] = accounts(result)
+    assert (found.repeated, found.wrong) == (repeated, repeated)
 
 
 def test_a_commit_that_failed_is_none(monkeypatch):
