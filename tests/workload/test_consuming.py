@@ -12,6 +12,7 @@ from testbed.workload.delivered_spans import UNORDERED
 from testbed.workload.outcome import ProcessReports, WorkloadResult
 from testbed.workload.records import MARKED, Envelope, Recipe, WrittenRecords, preloader, timestamp_ms
 from testbed.workload.spec import ConsumerSpec
+from testbed.workload.workload import START_S
 
 PAYLOADS = Recipe(48, 3).payloads()
 ASSIGN = "assign"
@@ -298,6 +299,10 @@ def test_a_fetch_that_has_no_answer_does_not_stop_the_consumer_and_leaves_its_be
     assert missed(result) == 0
 
 
+def test_a_consumer_that_waits_for_all_its_answers_is_ready_before_the_load_gives_up():
+    assert consume.READY_S + consume.POSITION_S < START_S
+
+
 @pytest.mark.parametrize(("first", "wrong"), [(6, 0), (8, 0), (9, 1), (30, 22)])
 def test_after_an_assignment_the_first_record_is_that_of_the_groups_offset_or_a_later_one_that_came(
     monkeypatch, first, wrong
@@ -361,4 +366,4 @@ def test_a_load_that_was_not_read_back_has_no_account_of_what_was_delivered(monk
 def test_a_reader_that_is_none_of_the_load_is_in_the_account(monkeypatch):
     result, _reporter, _consuming = heard(monkeypatch, [record(0), record(1)])
     [found] = WorkloadResult(()).live(WHOLE, readers=[result]).deliveries
-    assert (found.name, found.corrupt) == ("consumer-1", 2)  # nobody is known to have written them
+    assert (found.name, found.corrupt) == ("consumer-1", 2)  # their producer is not in the account
