@@ -29,8 +29,10 @@ AT_ONCE = 1000
 CHECKED_AT_ONCE = 4000
 READY_S = 45.0
 POSITION_S = 5.0
-"""The longest wait for the first answers to fetches, which a broker gives within 0.1 s. Without one of a partition, the
-consumer begins all the same, and its first record there is not judged."""
+"""The longest wait for the first answers to fetches. A broker gives them within `fetch.wait.max.ms`, 0.1 s, also if a
+partition is empty. A first response of 50 MB takes 2 s at 200 Mbit/s. With `READY_S` it is less than the load's
+`START_S`. Without an answer of a partition, the consumer begins all the same, and its first record there is not judged.
+"""
 
 
 class _Unchecked:
@@ -93,6 +95,10 @@ class _Consuming:
         """Topic, partition, session, and the fields of a `SessionBegin`."""
         self.committed: dict[tuple[int, int], int] = {}
         """The last offset of each partition whose commit the group's coordinator acknowledged."""
+        self.failed: dict[tuple[int, int], int] = {}
+        """The lowest offset of each partition whose commit failed since the last assignment. The group may have it all
+        the same: a coordinator may apply a request without an answer, after a later one. It refuses the commits of an
+        earlier assignment."""
         self.times: list[Ints] = []
         self.records = 0
         self.session = UNORDERED + 1
@@ -152,9 +158,14 @@ class _Consuming:
             return -1
 
     def _on_commit(self, error: Any, partitions: Any) -> None:
-        if error is None:
-            done = [each for each in partitions if each.error is None and each.offset >= 0]
-            self.committed |= {self.unchecked.where(each.topic, each.partition): each.offset for each in done}
+        for each in partitions:
+            where = self.unchecked.where(each.topic, each.partition)
+            if each.offset < 0:
+                continue
+            if error is None and each.error is None:
+                self.committed[where] = each.offset
+            else:
+                self.failed[where] = min(self.failed.get(where, each.offset), each.offset)
 
     def _on_assign(self, consumer: Any, partitions: Any) -> None:
         self.assigned = self.reassigned = True
@@ -162,7 +173,9 @@ class _Consuming:
             where = self.unchecked.where(each.topic, each.partition)
             offset = self.committed.get(where)
             if offset is not None:
-                self.begins.append((*where, self.session + 1, offset, offset))
+                lowest = min(offset, self.failed.get(where, offset))
+                self.begins.append((*where, self.session + 1, lowest, offset))
+        self.failed.clear()
         consumer.assign(partitions)
         if self.paused:
             consumer.pause(partitions)
@@ -170,6 +183,9 @@ class _Consuming:
     def take(self, wait_s: float) -> None:
         """Read the available records; wait for the first one only."""
         first = self.client.poll(wait_s)
+        if self.reassigned:
+            # One record came with the assignment, and after it: the client discards what it has of a former one.
+            self.begin_session()
         messages: list[Any] = [] if first is None else [first, *self.client.consume(AT_ONCE, 0)]
         if self.reassigned:
             self.check(self.session)
@@ -177,7 +193,7 @@ class _Consuming:
         read = [message for message in messages if message.error() is None] if errors else messages
         self.records += len(read)
         self.unchecked.add(read, now_us())
-        # The call may have returned records from before and after the assignment.
+        # `consume` may have returned records from before and after the assignment.
         session = UNORDERED if self.reassigned else self.session
         if self.reassigned or errors or len(self.unchecked) >= CHECKED_AT_ONCE:
             self.check(session)
@@ -188,7 +204,12 @@ class _Consuming:
                 where = self.unchecked.where(message.topic(), message.partition())
                 self.rows.append(unreadable_row(session, *where, message.offset()))
         if self.reassigned:
-            self.session, self.reassigned = self.session + 1, False
+            self.begin_session()
+
+    def begin_session(self) -> None:
+        """Check what came before a new assignment, and count what comes next to a new session."""
+        self.check(self.session)
+        self.session, self.reassigned = self.session + 1, False
 
     def check(self, session: int) -> None:
         """Check the records that came since the last check."""

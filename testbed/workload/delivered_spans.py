@@ -9,7 +9,8 @@ from testbed.workload.records import Flags, Flaw, Headers, Ints
 from testbed.workload.spans import Span
 
 UNORDERED = 0
-"""The session of records that came in one call with a new assignment, before it or after it. Others count from 1."""
+"""The session of records that came in one call with a new assignment, some before it and some after it. Others count
+from 1."""
 UNREADABLE = "a batch that the client refused"
 FLAWS: Mapping[int, str] = {-1: Flaw.NOT_OURS, -2: Flaw.WRONG_PARTITION, -3: Flaw.CHECKSUM, -4: UNREADABLE}
 """The flaw of a span by the number in place of its producer."""

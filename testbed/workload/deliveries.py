@@ -29,18 +29,28 @@ class _DeliveryFlaws:
 
     def __init__(self) -> None:
         self._counts: Counter[tuple[str, str]] = Counter()
+        self._places: dict[tuple[str, str], dict[Where, list[Span]]] = {}
         self._lines: dict[tuple[str, str], list[str]] = {}
 
     def add(self, kind: str, records: int, line: str, producer: str = "") -> None:
         """Add records. A flaw that no producer's records have is of the producer with an empty name."""
         self._counts[kind, producer] += records
+        self._name(kind, producer, line)
+
+    def add_places(self, kind: str, where: Where, places: Span, line: str, producer: str) -> None:
+        """Add a producer's records of a partition. Each counts once, also if it has the flaw in several sessions."""
+        self._places.setdefault((kind, producer), {}).setdefault(where, []).append(places)
+        self._name(kind, producer, line)
+
+    def _name(self, kind: str, producer: str, line: str) -> None:
         lines = self._lines.setdefault((kind, producer), [])
-        if len(lines) < _NAMED:
+        if len(lines) < _NAMED and line not in lines:
             lines.append(line)
 
     def leave_out(self, kind: str, producer: str, records: int) -> None:
         """Leave out a producer's flaws of one kind that the log has as well."""
-        left = self._counts.pop((kind, producer), 0) - records
+        places = self._places.pop((kind, producer), {})
+        left = self._counts.pop((kind, producer), 0) + _number(places) - records
         if left > 0:
             self._counts[kind, producer] = left
         else:
@@ -48,11 +58,16 @@ class _DeliveryFlaws:
 
     def records(self, kind: str) -> int:
         """Return the number of records with a kind of flaw."""
-        return sum(number for (of, _producer), number in self._counts.items() if of == kind)
+        counted = sum(number for (of, _producer), number in self._counts.items() if of == kind)
+        return counted + sum(_number(places) for (of, _producer), places in self._places.items() if of == kind)
 
     def lines(self) -> tuple[str, ...]:
         """Return the first flaws of each kind and producer."""
         return tuple(line for _key, lines in sorted(self._lines.items()) for line in lines)
+
+
+def _number(places: Mapping[Where, Iterable[Span]]) -> int:
+    return sum(count(merged(each)) for each in places.values())
 
 
 def compare(
@@ -129,8 +144,11 @@ class _DeliveredPartition:
         self._where, self._producers, self._flaws = where, producers, flaws
         self._transactional = any(each.transactional for each in producers.values())
 
-    def _add(self, kind: str, records: int, line: str, producer: str = "") -> None:
-        self._flaws.add(kind, records, f"{self._where[0]}-{self._where[1]}: {line}", producer)
+    def _add(self, kind: str, records: int, line: str) -> None:
+        self._flaws.add(kind, records, f"{self._where[0]}-{self._where[1]}: {line}")
+
+    def _add_places(self, kind: str, places: Span, line: str, producer: str) -> None:
+        self._flaws.add_places(kind, self._where, places, f"{self._where[0]}-{self._where[1]}: {line}", producer)
 
     def check_records(self, spans: Sequence[DeliveredSpan]) -> None:
         """Check the records without their order: whether they are whole, and which producer wrote them."""
@@ -143,7 +161,7 @@ class _DeliveredPartition:
                 for refused in common([span.places], written.refused):
                     line = f"{_they_were('record', refused, f' of {written.name}')} refused and yet delivered"
                     at = f"at offset {refused[0] + span.shift}"
-                    self._add(REFUSED, refused[1] - refused[0], f"{line}, {at}", written.name)
+                    self._add_places(REFUSED, refused, f"{line}, {at}", written.name)
 
     def check_order(self, spans: Sequence[DeliveredSpan]) -> None:
         """Check the offsets of one session, and the places of each producer."""
@@ -170,7 +188,7 @@ class _DeliveredPartition:
                 missing.setdefault(span.producer, {})[expected, begin] = fresh.offset
             elif begin < expected:
                 line = f"record {begin} of {written.name} came at offset {fresh.offset}, after record {expected - 1}"
-                self._add(REPEATED, min(end, expected) - begin, line, written.name)
+                self._add_places(REPEATED, (begin, min(end, expected)), line, written.name)
             next_place[span.producer] = max(expected, end)
         if whole:  # else the records at skipped offsets, and changed ones, are missing as well
             for producer, gaps in missing.items():
@@ -207,7 +225,7 @@ class _DeliveredPartition:
                 if missing[0] < missing[1]:
                     what = _they_were("record", missing, f" of {written.name}")
                     line = f"{what} acknowledged and not delivered after an assignment, before offset {first}"
-                    self._add(MISSED, missing[1] - missing[0], line, written.name)
+                    self._add_places(MISSED, missing, line, written.name)
 
     def _check_back(self, span: DeliveredSpan, end: int, before: Sequence[DeliveredSpan]) -> None:
         """Tell what came at the offsets of a span, up to `end`, which are below those before it."""
@@ -230,7 +248,7 @@ class _DeliveredPartition:
         for missing in less(acknowledged, [*delivered, *written.refused, *written.doubtful]):
             offset = next(offset for (begin, end), offset in gaps.items() if begin <= missing[0] < end)
             line = f"{_they_were('record', missing, f' of {written.name}')} acknowledged and not delivered"
-            self._add(MISSED, missing[1] - missing[0], f"{line} before offset {offset}", written.name)
+            self._add_places(MISSED, missing, f"{line} before offset {offset}", written.name)
 
 
 def _numbers(what: str, span: Span) -> str:

@@ -174,7 +174,7 @@ PRELOADED = Envelope()
 
 @dataclass(slots=True)
 class ReadRecords:
-    """Records that a consumer read from one partition, part by part, in the order in which they came."""
+    """Records that a consumer read, part by part, in the order in which they came."""
 
     offsets: list[int] = field(default_factory=list)
     values: list[bytes | None] = field(default_factory=list)

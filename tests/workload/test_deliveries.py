@@ -112,6 +112,23 @@ def test_what_the_log_has_twice_or_lost_is_the_audits():
     assert flaws(fewer) == {"missed": 1, "repeated": 2}
 
 
+@pytest.mark.parametrize(
+    ("places", "one", "refused"),
+    [
+        ([0, 1, 2, 1, 2, 3], ProducerAudit("producer-1", 4, 4, 0, 2, 0, 0, 0, 0, 0, ()), ()),
+        ([0, 1, 3], ProducerAudit("producer-1", 4, 3, 1, 0, 0, 0, 0, 0, 0, ()), ()),
+        ([0, 1, 2, 3], ProducerAudit("producer-1", 3, 3, 0, 0, 0, 0, 1, 0, 0, ()), ((2, 3),)),
+    ],
+)
+def test_what_the_log_has_wrong_is_the_audits_also_if_a_consumer_meets_it_in_several_sessions(places, one, refused):
+    records = [(n, value(place)) for n, place in enumerate(places)]
+    calls, producers = [(session, records) for session in (2, 3, 4)], [written(settled=4, refused=refused)]
+    assert account(*calls, producers=producers, audit=replace(WHOLE, producers=(one,))).wrong == 0
+    found = account(*calls, producers=producers)
+    assert found.wrong == max(1, one.duplicated)
+    assert len(set(found.first)) == len(found.first)
+
+
 def test_what_comes_late_in_the_log_may_be_outside_of_the_session():
     one = ProducerAudit("producer-1", 100, 100, 0, 0, 1, 0, 0, 0, 0, ())
     audit = replace(WHOLE, producers=(one,))
