@@ -219,8 +219,7 @@ _P50, _P99 = partial(_latency_ms, "p50_us"), partial(_latency_ms, "p99_us")
 _SHOWN = partial(Measure, compared=False)
 _REQUESTED = partial(Measure, only_on_request=True)
 _SHOWN_ON_REQUEST = partial(Measure, compared=False, only_on_request=True)
-# Nights do not follow these yet: how much they differ from run to run is to be measured first.
-_COST = partial(Measure, better="lower", followed=False)
+_COST = partial(Measure, better="lower")
 # One second is mostly luck where a throttle lets whole responses pass: runs of the same differ by up to 22 %. A NIC's
 # mean is bytes ÷ time: from night to night a move that is slower would be reported as one that spares its NIC.
 _NOT_FOLLOWED = partial(Measure, only_on_request=True, followed=False)
@@ -244,8 +243,14 @@ _MEASURES = (
         standing=_nearness,
     ),
     Measure("highest-11s", "highest rate over the quota's window", _QUOTA, "lower", _highest_window),
+    # From pair to pair the brokers' CPU time and the metadata's records differ by 4.5 to 5.3 % (standard deviation, 20
+    # pairs under a throttle). With 8 % an unchanged Kafka is OK after eight pairs in nine of ten cases.
     _COST(
-        "broker-cpu-per-gb", "CPU time of the brokers per GB written to logs", "CPU s/GB", value=_spent("cpu_s", 1e9)
+        "broker-cpu-per-gb",
+        "CPU time of the brokers per GB written to logs",
+        "CPU s/GB",
+        value=_spent("cpu_s", 1e9),
+        coarse=0.08,
     ),
     _COST("disk-writes", "bytes that brokers write to devices", "of the logs", value=_spent("written_bytes", 1.0)),
     # Whether a fetch that the quota holds back ends empty is luck. At most two a second do, as each waits 0.5 s
@@ -259,7 +264,7 @@ _MEASURES = (
     ),
     # The runner looks 0.5 s after each answer. If answers take up to 0.1 s longer or less, that is 20 % of the looks.
     _COST("metadata-requests", "Metadata requests to all brokers", "per s", value=_metadata_requests, coarse=0.2),
-    _COST("metadata-records", "records of the metadata log", "per partition", value=_metadata_records),
+    _COST("metadata-records", "records of the metadata log", "per partition", value=_metadata_records, coarse=0.08),
     _SHOWN("lowest-11s", "lowest rate over the quota's window", _QUOTA, "higher", _lowest_window),
     _SHOWN("quota-bound-11s", "highest rate that the bound allows there", _QUOTA, "lower", _bound),
     # It counts the CPU time of the runner and of all else on the machine, too: `broker-cpu-per-gb` is compared instead.
