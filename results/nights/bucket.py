@@ -364,7 +364,7 @@ def unchanged(own: Bucket, found: DetectedChange) -> str:
         runs += 1
     if runs < FEWEST_UNCHANGED:
         return ""
-    return f"{runs} runs of the same night with the same Kafka, image and topology do not have it"
+    return f"the {runs} runs before it, of the same night, Kafka, image and topology, do not have it"
 
 
 def moved(metric: str, old: Floats, new: Floats, effect: float | None = None, *, worse: bool | None = None) -> bool:

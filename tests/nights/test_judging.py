@@ -403,7 +403,7 @@ def in_one_night(begin, *, metric="seconds", tested=lambda run: "kafka A"):
 def test_a_change_in_mid_night_is_not_of_the_kafka_that_all_runs_had(learned):
     said = judged(in_one_night(15), learned)["a"].said
     assert (said.verdict, said.reported.first_bad) == ("ENV-CHANGED", "run020")
-    assert said.why == "5 runs of the same night with the same Kafka, image and topology do not have it"
+    assert said.why == "the 5 runs before it, of the same night, Kafka, image and topology, do not have it"
 
 
 @pytest.mark.parametrize(
