@@ -104,15 +104,18 @@ def learn(block: Block, seed: int, night: float = 0.05, each: Ints | None = None
     looks = max(FEWEST_DRAWN, math.ceil(EVENTS * max(count, FEW_SERIES) / night))
     rng = np.random.default_rng(seed)
     share = math.ceil(looks / count)
+    priors = [
+        prior_of(group.standard, memory.likely(group.memory, group.runs), group.variance, spread) for group in groups
+    ]
+    fresh = [_fresh(group, prior, scan) for group, prior in zip(groups, priors, strict=True)]
     kinds: list[Callable[[Floats], Surrogates]] = [Reordered]
     if count >= LEAST_ALIKE:  # of few series, one that has just changed would be taken for chance
         kinds.append(SignFlipped)
     tails = []
     for surrogates in kinds:
         low, high = [], []
-        for group, (apart, _) in zip(groups, parts, strict=True):
-            prior = prior_of(group.standard, memory.likely(group.memory, group.runs), group.variance, spread)
-            drawn = surrogates(_fresh(group, prior, scan))
+        for group, prior, distances, (apart, _) in zip(groups, priors, fresh, parts, strict=True):
+            drawn = surrogates(distances)
             for before, tonight in _scores(group, prior, drawn, memory, share, scan, rng, apart):
                 crossed = (tonight > before) & (tonight > START)
                 low.append(before[crossed])
