@@ -6,6 +6,7 @@ from typing import Any, Generic, Literal, TypeVar
 
 from results.contract.verdict import Finding
 from results.criteria.run_view import RunView
+from results.criteria.unfit import MACHINE_LOAD
 
 Section = Literal["Rates", "Facts", "Preconditions"]
 RATES: Section = "Rates"
@@ -97,7 +98,7 @@ NOT_KAFKAS = (NETWORK_CHANGED, NETWORK_MEASURED, CLOCK_STEADY)
 The others name what a defect of a broker can cause as well: busy CPUs, full memory, a busy disk, pauses of its JVM,
 clients whose buffers are full.
 """
-SLOW_CLIENTS = (*NOT_KAFKAS, "machine-load", MEMORY_PRESSURE, DISK_PRESSURE)
+SLOW_CLIENTS = (*NOT_KAFKAS, MACHINE_LOAD, MEMORY_PRESSURE, DISK_PRESSURE)
 """The preconditions without which the runner or its clients may be slower than declared, whatever brokers do."""
 CLOCKS = (CLOCK_STEADY, CLOCKS_AGREE)
 """The preconditions of facts that compare instants of two clocks, such as the controller's and the runner's."""

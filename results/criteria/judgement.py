@@ -15,24 +15,24 @@ from results.contract.aliases import known_experiments
 from results.contract.manifest import Manifest
 from results.contract.verdict import Finding, Verdict, overall
 from results.criteria.catalogue.jvm_pauses import judge_jvms
-from results.criteria.criterion import NETWORK_CHANGED, PRECONDITIONS, Criterion
+from results.criteria.criterion import (
+    CLOCKS,
+    DISK_PRESSURE,
+    MEMORY_PRESSURE,
+    NETWORK_CHANGED,
+    NETWORK_MEASURED,
+    PRECONDITIONS,
+    Criterion,
+)
 from results.criteria.findings import finding, not_judged
 from results.criteria.incident import judge_incident
 from results.criteria.measures import MoveMeasures
 from results.criteria.run_view import RunView
 from results.criteria.series import RunSeries
 from results.criteria.standstill import METRICS, jvm_measures
-from results.criteria.unfit import left_open, with_unfit_load
+from results.criteria.unfit import MACHINE_LOAD, left_open, with_unfit_load
 
-MACHINE_CRITERIA = (
-    "nic-measured",
-    "nic-unchanged",
-    "machine-load",
-    "memory-pressure",
-    "disk-pressure",
-    "clock-steady",
-    "clocks-agree",
-)
+MACHINE_CRITERIA = (NETWORK_MEASURED, NETWORK_CHANGED, MACHINE_LOAD, MEMORY_PRESSURE, DISK_PRESSURE, *CLOCKS)
 """The criteria that are about the machine and not about Kafka."""
 EXPLANATIONS = ("duration-formula",)
 """The criteria that say what a move's time is made of. Where one says nothing, what was measured stands: a broker that

@@ -6,17 +6,17 @@ from dataclasses import replace
 
 from results.contract.logs import LEVELS, HostLog, LogFinding
 from results.contract.verdict import Finding, Verdict
-from results.criteria.criterion import CLOCK_STEADY, FACTS, Criterion
+from results.criteria.criterion import CLOCK_STEADY, DISK_PRESSURE, FACTS, MEMORY_PRESSURE, Criterion
 from results.criteria.findings import finding
 from results.criteria.quantities import US
-from results.criteria.unfit import UnfitTime
+from results.criteria.unfit import MACHINE_LOAD, UnfitTime
 
 SHOWN, SHOWN_CHARACTERS = 3, 120
 SLOW_EVENT = "org.apache.kafka.controller.EventPerformanceMonitor"
 """Logs an ERROR for each event of a controller that lasted for 2 s and more, by the machine's clock."""
 SLOW_S = 2.0
 _TOOK = re.compile(r" took (\d+) ms")
-SLOW_MACHINE = frozenset({CLOCK_STEADY, "machine-load", "memory-pressure", "disk-pressure"})
+SLOW_MACHINE = frozenset({CLOCK_STEADY, MACHINE_LOAD, MEMORY_PRESSURE, DISK_PRESSURE})
 """The preconditions without which an event may last so long, whatever the controller does."""
 
 

@@ -12,6 +12,7 @@ from results.criteria.model import allowed, bound_of, written_past
 from results.criteria.phase_directions import PhaseDirection, informative_directions
 from results.criteria.quantities import at, size
 from results.criteria.run_view import RunView
+from results.criteria.unfit import MACHINE_LOAD
 
 
 def judge_windows(measures: MoveMeasures, move: Move, *, late: bool = False) -> list[Finding]:
@@ -75,7 +76,7 @@ def _over_for_sure(run: RunView, shaky: Sequence[Finding]) -> list[Finding | Non
     """Return the windows that are over the bound on any machine; a busy machine may have made readings late."""
     if any(each.name in UNCERTAIN_BYTES for each in shaky):
         return []
-    late = any(each.name == "machine-load" for each in shaky)
+    late = any(each.name == MACHINE_LOAD for each in shaky)
     found = where_sent(judge_windows(run.measures, run.move, late=late), run)
     return [each if each.verdict == "fail" else None for each in found]
 
