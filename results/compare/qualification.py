@@ -166,7 +166,7 @@ def _counted(name: str, counts: tuple[int, int], beside: Mapping[str, tuple[int,
     """Return what it says that something failed so often, of so many runs, and so often beside."""
     bad, of = counts
     count = f"{name} failed in {bad} of {plural(of, 'run')}"
-    others = ", ".join(f"{version} in {b} of {n}" for version, (b, n) in beside.items()) or "there is no baseline"
+    others = _others(beside)
     seen = {version: counts for version, counts in beside.items() if counts[1]}
     if bad == of and of >= CERTAIN:
         keeps = [version for version, (b, n) in seen.items() if b == 0 and n >= ENOUGH]
@@ -189,17 +189,22 @@ def _counted(name: str, counts: tuple[int, int], beside: Mapping[str, tuple[int,
 
 
 def always_failed(candidate: VersionResult, baselines: Sequence[VersionResult]) -> dict[str, str]:
-    """Return the criteria that failed in every run of the candidate and of every baseline, each with that in words.
+    """Return the criteria that failed in every run of the candidate, each with that in words.
 
-    No comparison tells of them.
+    Such a scenario does not pass, however often a baseline failed it. A comparison says nothing where both fail.
     """
-    return {
-        name: f"{name} failed in all {plural(of, 'run')}, as with every baseline: not new, and not fulfilled"
-        for name, (bad, of) in candidate.failing.items()
-        if bad == of >= CERTAIN
-        and any(cell.counts(name)[1] for cell in baselines)
-        and all(b == n for b, n in (cell.counts(name) for cell in baselines))
-    }
+    found = {}
+    for name, (bad, of) in candidate.failing.items():
+        if bad == of >= CERTAIN:
+            beside = {each.version: each.counts(name) for each in baselines}
+            new = "not new, and " if all(b == n > 0 for b, n in beside.values()) else ""
+            found[name] = f"{name} failed in all {plural(of, 'run')}; {_others(beside)}: {new}not fulfilled"
+    return found
+
+
+def _others(beside: Mapping[str, tuple[int, int]]) -> str:
+    """Return in words how often something failed with each baseline."""
+    return ", ".join(f"{version} in {b} of {n}" for version, (b, n) in beside.items()) or "there is no baseline"
 
 
 def headline(found: Qualification) -> str:

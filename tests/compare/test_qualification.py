@@ -22,7 +22,7 @@ from results.compare.qualification import (
     markdown,
 )
 from results.compare.render import comparison_row
-from results.report.qualification import render_qualification
+from results.report.qualification import figures, render_qualification
 
 
 def cell(version, *runs, criterion="records-intact"):
@@ -114,11 +114,44 @@ def test_a_scenario_is_in_doubt_until_something_was_judged_and_passed():
     assert all(doubtful(cell("new", *runs)) for runs in ("f", "i", "pf"))
 
 
-def test_what_fails_always_and_everywhere_is_told_of_pairs_too():
+@pytest.mark.parametrize(
+    ("baseline", "told"),
+    [
+        ("f" * 10, "old in 10 of 10: not new, and not fulfilled"),
+        ("f" * 9 + "p", "old in 9 of 10: not fulfilled"),
+        ("i" * 10, "old in 0 of 0: not fulfilled"),
+    ],
+)
+def test_what_always_fails_is_not_fulfilled_whatever_the_baseline_does(baseline, told):
     ten = "f" * 10
-    assert list(always_failed(cell("new", *ten), [cell("old", *ten)])) == ["records-intact"]
-    assert not always_failed(cell("new", *ten), [cell("old", *ten[1:], "p")])
-    assert not always_failed(cell("new", *ten[1:], "p"), [cell("old", *ten)])
+    assert always_failed(cell("new", *ten), [cell("old", *baseline)]) == {
+        "records-intact": f"records-intact failed in all 10 runs; {told}"
+    }
+    assert not always_failed(cell("new", *ten[1:], "p"), [cell("old", *baseline)])
+    assert not always_failed(cell("new", *"ff"), [cell("old", *baseline)])
+
+
+@pytest.mark.parametrize(
+    ("factors", "shown"),
+    [
+        ({"move-seconds": 0.9, "disk-writes": 0.8}, ("none", "in 2 comparisons")),
+        ({"move-seconds": 0.9, "steady-mean": 0.9}, ("-10.0 %", "steady-mean; ")),
+        ({"move-seconds": 1.06, "broker-cpu-per-gb": 1.09}, ("+6.0 %", "2 × its threshold")),
+    ],
+)
+def test_the_largest_change_for_the_worse_is_never_one_for_the_better(factors, shown):
+    findings = tuple(finding(factor, measure) for measure, factor in factors.items())
+    [figure] = [each for each in figures(made(replace(SLOWER, findings=findings)), None) if "worse" in each.label]
+    assert figure.value == shown[0]
+    assert shown[1] in figure.note
+
+
+def test_a_difference_counts_among_the_changes_for_the_worse():
+    pairs = tuple(Pair(0.0, 5.0 + 0.01 * n) for n in range(10))
+    [gap] = judge([PairedComparison("x, 4.2.1", "x, 4.3.1", find_measure("produce-gap"), pairs)])
+    row = replace(SLOWER, findings=(finding(0.9), finding(1.01, "disk-writes"), gap))
+    [figure] = [each for each in figures(made(row), None) if "worse" in each.label]
+    assert (figure.value, figure.note.partition(";")[0]) == ("+5.04 s", "produce-gap")
 
 
 def test_medians_are_those_of_the_pairs_that_the_change_is_computed_from():
