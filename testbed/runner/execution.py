@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from results.contract.verdict import Verdict
+from results.render import plural
 from testbed.errors import TestbedError, UsageError
 from testbed.runner.campaign import NIGHTLY, REPORTED_UNFINISHED, Campaign
 from testbed.runner.journal import (
@@ -90,7 +91,7 @@ Progress = Callable[[str], None]
 FAILURES_IN_A_ROW = 3
 """The number of failures in a row that ends the campaign.
 
-As many of one variant, or of one Kafka, end that one alone.
+As many of one variant, or of one Kafka, end that one alone. A run with two Kafkas, an upgrade, counts for neither.
 """
 
 
@@ -163,8 +164,8 @@ class _Execution:
         self.campaign = journal.campaign
         self.began = limits.clock()
         self.last = self.campaign.variants[0]
-        self.failures: list[str] = []
-        """The reasons of the failures since the last run that succeeded."""
+        self.failures: list[tuple[str, frozenset[str]]] = []
+        """The reason and the Kafkas of each failure since the last run that succeeded."""
         self.failures_of: Counter[str] = Counter()
         """The failures of each variant, and of each Kafka, in this command since its last successful run."""
         self.failed_before = {failure.slot for failure in self.state.failures}
@@ -186,7 +187,10 @@ class _Execution:
             return ended
         state = self.state
         left = sum(1 for s in self.campaign.slots if s.index not in state.ran and not self.limits.needless(s, state))
-        return CampaignEnd(f"{left} runs could not be made" if left else "all runs are made", left == 0)
+        if not left:
+            return CampaignEnd("all runs are made", True)
+        why = [f", the last one because: {each.why}" for each in state.failures if each.slot not in state.ran][-1:]
+        return CampaignEnd("".join([f"{plural(left, 'run')} could not be made", *why]), False)
 
     def _pass(self, tried: set[int]) -> CampaignEnd | None:
         """Make each needed run that was not tried; return why the campaign ends before its last slot, or None."""
@@ -206,8 +210,9 @@ class _Execution:
                 return CampaignEnd(why, True)
             if slot.index in self.state.ran or len(self.state.failures) > failed:
                 tried.add(slot.index)
-            if len(self.failures) == FAILURES_IN_A_ROW:
-                why = f"{FAILURES_IN_A_ROW} runs in a row could not be made, the last one because: {self.failures[-1]}"
+            if self._stuck():
+                last, _kafkas = self.failures[-1]
+                why = f"{len(self.failures)} runs in a row could not be made, the last one because: {last}"
                 if self.campaign.command not in REPORTED_UNFINISHED:
                     raise TestbedError(f"{why}\nmend that, then go on with --resume {self.campaign.id}")
                 return CampaignEnd(why, False)
@@ -216,7 +221,9 @@ class _Execution:
     def _slot(self, slot: Slot, variant: Variant) -> str | None:
         """Make one run, or journal the reason of its failure; return why no more runs are needed, or None."""
         began = self.limits.clock()
-        self.progress(f"slot {slot.index + 1} of {len(self.campaign.slots)}: {variant.label}")
+        slots = self.campaign.slots
+        number = slots.index(slot) + 1  # pairs take turns, so the indexes are in another order
+        self.progress(f"slot {number} of {len(slots)}: {variant.label}")
         try:
             self.journal.append(self.executor.canary(variant))
             # Only now the last run has a canary after it and counts.
@@ -228,10 +235,11 @@ class _Execution:
             self.journal.append(RunBegun(slot.index, run_id))
             measured = self.executor.run(variant, run_id)
         except TestbedError as error:
-            self.progress(f"slot {slot.index + 1} could not be made: {error}")
+            self.progress(f"slot {number} could not be made: {error}")
             if slot.index not in self.failed_before:
-                self.failures.append(str(error))
-            self.failures_of.update(self._causes(slot.variant))
+                self.failures.append((str(error), frozenset(variant.kafkas)))
+            # Of two Kafkas in one run, either may be the cause, and the other may run well in all others.
+            self.failures_of.update(self._causes(slot.variant) if len(variant.kafkas) < 2 else [slot.variant])
             self.journal.append(RunFailed(slot.index, str(error), self.limits.clock() - began))
         else:
             self.failures.clear()
@@ -239,6 +247,16 @@ class _Execution:
                 del self.failures_of[each]
             self.journal.append(_done(slot.index, run_id, measured, self.limits.clock() - began))
         return None
+
+    def _stuck(self) -> bool:
+        """Return whether so many runs in a row failed that the campaign ends.
+
+        It goes on while all of them had a Kafka that another variant lacks: then that Kafka may be the cause.
+        """
+        if len(self.failures) < FAILURES_IN_A_ROW:
+            return False
+        shared = frozenset.intersection(*(kafkas for _why, kafkas in self.failures))
+        return all(shared.issubset(variant.kafkas) for variant in self.campaign.variants)
 
     def _given_up(self, slot: Slot) -> bool:
         """Return whether the slot's variant, or every variant that it is held against, has failed too often."""

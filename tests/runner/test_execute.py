@@ -93,7 +93,7 @@ def test_a_run_that_fails_is_journaled_and_made_again_on_resume():
     asked = campaign(repeats=2)
     executor = FakeExecutor(fail=lambda variant, number: TestbedError("no disk") if number == 1 else None)
     ended, entries = run(executor, asked)
-    assert (ended.complete, ended.why) == (False, "1 runs could not be made")
+    assert (ended.complete, ended.why) == (False, "1 run could not be made, the last one because: no disk")
     assert [entry.why for entry in entries if isinstance(entry, RunFailed)] == ["no disk"]
     again = FakeExecutor(executor.store)
     ended, _entries = run(again, asked, new=False)
@@ -118,7 +118,7 @@ def test_what_failed_before_an_interruption_does_not_end_the_series_again():
     gone = itertools.count()
     again = FakeExecutor(broken.store, fail=lambda variant, number: TestbedError("x") if next(gone) < 3 else None)
     ended, _entries = run(again, asked, new=False)
-    assert (ended.why, len(again.store)) == ("3 runs could not be made", 7)
+    assert (ended.why, len(again.store)) == ("3 runs could not be made, the last one because: x", 7)
     dead = FakeExecutor(broken.store, fail=lambda variant, number: TestbedError("no disk"))
     ended, _entries = run(dead, asked, new=False)
     assert (ended.complete, len(dead.made)) == (False, 3)
