@@ -91,7 +91,7 @@ Progress = Callable[[str], None]
 FAILURES_IN_A_ROW = 3
 """The number of failures in a row that ends the campaign.
 
-As many of one variant, or of one Kafka, end that one alone. A run with two Kafkas, an upgrade, counts for neither.
+As many of one variant, or of one Kafka before its first run, end that one alone.
 """
 
 
@@ -167,7 +167,12 @@ class _Execution:
         self.failures: list[tuple[str, frozenset[str]]] = []
         """The reason and the Kafkas of each failure since the last run that succeeded."""
         self.failures_of: Counter[str] = Counter()
-        """The failures of each variant, and of each Kafka, in this command since its last successful run."""
+        """The failures of each variant since its last successful run."""
+        self.failures_with: Counter[str] = Counter()
+        """The failures of each Kafka in this command."""
+        ran = self.state.ran
+        self.started = {each for slot in self.campaign.slots if slot.index in ran for each in self._kafka(slot)}
+        """The Kafkas that have had a run. The runner does not give them up for the scenarios that they fail."""
         self.failed_before = {failure.slot for failure in self.state.failures}
 
     @property
@@ -238,13 +243,13 @@ class _Execution:
             self.progress(f"slot {number} could not be made: {error}")
             if slot.index not in self.failed_before:
                 self.failures.append((str(error), frozenset(variant.kafkas)))
-            # Of two Kafkas in one run, either may be the cause, and the other may run well in all others.
-            self.failures_of.update(self._causes(slot.variant) if len(variant.kafkas) < 2 else [slot.variant])
+            self.failures_of[slot.variant] += 1
+            self.failures_with.update(self._kafka(slot))
             self.journal.append(RunFailed(slot.index, str(error), self.limits.clock() - began))
         else:
             self.failures.clear()
-            for each in self._causes(slot.variant):
-                del self.failures_of[each]
+            del self.failures_of[slot.variant]
+            self.started.update(self._kafka(slot))
             self.journal.append(_done(slot.index, run_id, measured, self.limits.clock() - began))
         return None
 
@@ -264,11 +269,13 @@ class _Execution:
         return self._fails(slot.variant) or (bool(partners) and all(map(self._fails, partners)))
 
     def _fails(self, label: str) -> bool:
-        return any(self.failures_of[each] >= FAILURES_IN_A_ROW for each in self._causes(label))
+        unknown = {*self.campaign.variant(label).kafkas} - self.started
+        return max([self.failures_of[label], *(self.failures_with[each] for each in unknown)]) >= FAILURES_IN_A_ROW
 
-    def _causes(self, label: str) -> list[str]:
-        """Return the names that a variant's failure is counted for: the variant, and each Kafka that it names."""
-        return [label, *(f"kafka={each}" for each in self.campaign.variant(label).kafkas)]
+    def _kafka(self, slot: Slot) -> tuple[str, ...]:
+        """Return the Kafka that a run of the slot has; none of two Kafkas, as either may be the cause of a failure."""
+        kafkas = self.campaign.variant(slot.variant).kafkas
+        return kafkas if len(kafkas) == 1 else ()
 
     def _known(self, slot: Slot) -> str | None:
         """Return why no more blocks are needed, or None. Within a block, return None."""
