@@ -1,7 +1,7 @@
 """A release against others, by scenario: the rules of its verdict; its text, JSON, Markdown and JUnit. Pure."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
 from results.compare.judgement import ANY, ComparisonResult, Verdict, rank, worst_of
@@ -25,7 +25,8 @@ DOUBTFUL = 2
 class VersionResult:
     """One version in one scenario: its runs by verdict, and how often each criterion failed of how often it was judged.
 
-    `missing` says why there is no run, where there is none.
+    `missing` says why there is no run, where there is none. `doubts` has the criteria that made runs inconclusive: in
+    how many runs, and why in the first of them.
     """
 
     version: str
@@ -33,6 +34,7 @@ class VersionResult:
     ids: tuple[str, ...]
     criteria: Mapping[str, tuple[int, int]]
     missing: str = ""
+    doubts: Mapping[str, tuple[int, str]] = field(default_factory=dict)
 
     @property
     def judged(self) -> int:
@@ -132,9 +134,7 @@ def judge_cells(candidate: VersionResult, baselines: Sequence[VersionResult]) ->
     if not candidate.ids:
         return QualificationVerdict("NO-DATA", (candidate.missing or "it was not run",))
     if not candidate.judged:
-        return QualificationVerdict(
-            "NO-DATA", (f"inconclusive in {plural(len(candidate.ids), 'run')}: {', '.join(candidate.ids)}",)
-        )
+        return QualificationVerdict("NO-DATA", (f"{inconclusive(candidate)}: {', '.join(candidate.ids)}",))
     found = [_criterion(name, candidate, baselines) for name in candidate.failing]
     if len(candidate.failing) > 1 and worst_of([each.verdict for each in found]) != "REGRESSED":
         beside = {cell.version: _failed(cell) for cell in baselines}
@@ -145,12 +145,20 @@ def judge_cells(candidate: VersionResult, baselines: Sequence[VersionResult]) ->
     notes = [note for each in found for note in each.notes]
     for each in baselines:
         if not each.judged:
-            notes.append(f"{each.version}: {each.missing or 'no run could be judged'}")
+            notes.append(f"{each.version}: {each.missing or inconclusive(each)}")
         elif not candidate.failing and each.failing:
             failures = ", ".join(f"{name} in {bad} of {of}" for name, (bad, of) in each.failing.items())
             notes.append(f"{each.version} failed {failures}")
     verdict = worst_of([each.verdict for each in found], "OK")
     return QualificationVerdict(verdict, tuple(reason for each in found for reason in each.reasons), tuple(notes))
+
+
+def inconclusive(one: VersionResult) -> str:
+    """Return in how many of a version's runs nothing could be said, and why."""
+    count = one.runs.get("inconclusive", 0)
+    runs = plural(count, "run") if count == len(one.ids) else f"{count} of {plural(len(one.ids), 'run')}"
+    causes = "; ".join(f"{name} in {plural(of, 'run')}: {why}" for name, (of, why) in one.doubts.items())
+    return f"inconclusive in {runs}{f' ({causes})' if causes else ''}"
 
 
 def _criterion(name: str, candidate: VersionResult, baselines: Sequence[VersionResult]) -> QualificationVerdict:
@@ -273,6 +281,7 @@ def _row(row: ScenarioQualification) -> dict[str, Any]:
                 "run_ids": list(each.ids),
                 "failed": {name: {"runs": bad, "of": of} for name, (bad, of) in each.failing.items()},
                 "missing": each.missing or None,
+                "inconclusive": {name: {"runs": runs, "why": why} for name, (runs, why) in each.doubts.items()},
             }
             for each in row.cells
         ],

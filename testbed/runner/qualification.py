@@ -3,7 +3,7 @@
 If the candidate fails a *once* scenario or is inconclusive in it, the scenario is run again, up to three times.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -18,11 +18,13 @@ from results.compare.qualification import (
     always_failed,
     as_junit,
     doubtful,
+    inconclusive,
     judge_cells,
 )
 from results.compare.render import comparison_row
 from results.contract import durable
 from results.contract.store import Store, StoreError
+from results.contract.verdict import Finding
 from results.report.qualification import QualificationEnvironment, render_qualification
 from testbed.errors import TestbedError, UsageError
 from testbed.experiments.runner import Progress
@@ -37,18 +39,39 @@ from testbed.runner.run import run_campaign
 from testbed.runner.schedule import Slot
 from testbed.runner.variant import resolve
 
+Causes = Callable[[str], Sequence[Finding]]
+"""A function that returns the findings that make a run inconclusive; its argument is the run's id."""
 
-def cells_of(campaign: Campaign, state: CampaignState, runs: GroupRuns) -> dict[str, VersionResult]:
+
+def _not_known(_run_id: str) -> Sequence[Finding]:
+    return ()
+
+
+def causes_in(store: Store, run_id: str) -> list[Finding]:
+    """Return the findings that make a run inconclusive, without criteria that were not judged for that reason.
+
+    Raise `TestbedError` when the store does not have them.
+    """
+    try:
+        doubts = [each for each in store.criteria(run_id) if each.verdict == "inconclusive"]
+    except StoreError as error:
+        raise TestbedError(f"why {run_id} is inconclusive cannot be read: {error}") from error
+    return [each for each in doubts if not each.why.startswith("not judged")]
+
+
+def cells_of(
+    campaign: Campaign, state: CampaignState, runs: GroupRuns, causes: Causes = _not_known
+) -> dict[str, VersionResult]:
     """Return for each variant of a group its result so far."""
     labels = {slot.index: slot.variant for slot in campaign.slots}
     why = {labels[failure.slot]: f"it could not be run: {failure.why}" for failure in state.failures}
     return {
-        label: cell(label, [block[label] for block in runs.blocks if label in block], why.get(label, ""))
+        label: cell(label, [block[label] for block in runs.blocks if label in block], why.get(label, ""), causes)
         for label in runs.group.labels
     }
 
 
-def cell(variant: str, ran: Sequence[SlotRun], why: str) -> VersionResult:
+def cell(variant: str, ran: Sequence[SlotRun], why: str, causes: Causes = _not_known) -> VersionResult:
     """Return the result of one variant's runs, or `why` there is none. An inconclusive run counts for no criterion."""
     verdicts = [each.done.verdict for each in ran]
     counts: dict[str, tuple[int, int]] = {}
@@ -64,7 +87,17 @@ def cell(variant: str, ran: Sequence[SlotRun], why: str) -> VersionResult:
         tuple(each.done.run_id for each in ran),
         counts,
         "" if ran else why,
+        _doubts([each.done.run_id for each in ran if each.done.verdict == "inconclusive"], causes),
     )
+
+
+def _doubts(run_ids: Sequence[str], causes: Causes) -> dict[str, tuple[int, str]]:
+    """Return the criteria that made runs inconclusive: in how many of them, and why in the first."""
+    found: dict[str, dict[str, str]] = {}
+    for run_id in run_ids:
+        for each in causes(run_id):
+            found.setdefault(each.name, {}).setdefault(run_id, each.why)  # one of each host
+    return {name: (len(why), next(iter(why.values()))) for name, why in found.items()}
 
 
 def needless_slot(campaign: Campaign, slot: Slot, state: CampaignState, *, all_pairs: bool) -> bool:
@@ -134,8 +167,9 @@ def qualify(
     campaign, state = result.campaign, result.state
     if not state.ran:
         raise TestbedError(f"nothing could be run: {result.why_ended}; --resume {campaign.id} goes on")
+    causes = partial(causes_in, Store.open(campaign.store))
     rows = [
-        _row(campaign, each.group, label, cells_of(campaign, state, each), result.outcome)
+        _row(campaign, each.group, label, cells_of(campaign, state, each, causes), result.outcome)
         for each in by_group(campaign, state)
         for label in each.group.sides[1]
     ]
@@ -203,7 +237,9 @@ def _judge_pairs(
         counts = f"of {one.of} pairs judged on it, it failed in {one.runs} for the candidate alone"
         counts += f", in {one.reverse} for {version_of(one.baseline)} alone"
         said.append((one.verdict, f"{one.verdict}, {one.criterion}: {counts}"))
-    notes = []
+    notes = [
+        f"{each.version}: {inconclusive(each)}" for each in (*baselines, candidate) if each.runs.get("inconclusive")
+    ]
     for name, (bad, of) in candidate.failing.items():
         if name not in always and name not in more_often:
             counts = ", ".join("with {} in {} of {}".format(each.version, *each.counts(name)) for each in baselines)

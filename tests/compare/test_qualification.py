@@ -281,6 +281,7 @@ def test_json_has_everything_that_is_told():
         "run_ids": ["4.3.1-0"],
         "failed": {},
         "missing": None,
+        "inconclusive": {},
     }
 
 

@@ -12,6 +12,7 @@ from types import SimpleNamespace
 import pytest
 
 from results.compare.qualification import CERTAIN
+from results.criteria.findings import finding
 from testbed.cli.main import main
 from testbed.errors import SoftwareError, TestbedError, UsageError
 from testbed.runner import qualification as qualified
@@ -48,7 +49,13 @@ def no_ground(monkeypatch):
         return SimpleNamespace(version=source.text if is_version else (source.path / "libs").read_text())
 
     monkeypatch.setattr(qualified, "qualification_environment", lambda _found: None)
+    monkeypatch.setattr(qualified, "causes_in", lambda _store, _run_id: [busy("b1"), busy("b2")])
     monkeypatch.setattr(planned, "kafka_release", release)
+
+
+def busy(host):
+    """Return a finding that makes a run inconclusive."""
+    return finding("machine-load", "idle", "inconclusive", "99 % busy", observed=None, series=("cpu.busy",), host=host)
 
 
 def built(folder, version=f"{BUILT}ab"):
@@ -197,7 +204,7 @@ def test_a_flake_is_no_regression(doors):
     assert main(SMALL) == 0
 
 
-def test_what_is_inconclusive_is_tried_again_with_that_version_alone(doors):
+def test_what_is_inconclusive_is_tried_again_with_that_version_alone_and_has_its_cause(doors, capsys):
     seen = []
 
     def late(label):
@@ -210,6 +217,7 @@ def test_what_is_inconclusive_is_tried_again_with_that_version_alone(doors):
     assert (made.count(f"kip455/example, {NEW}"), made.count(f"kip455/example, {OLD}")) == (3, 1)
     doors.verdict = lambda label: "inconclusive" if of_new(label) else "pass"
     assert main(SMALL) == 2
+    assert "inconclusive in 3 runs (machine-load in 3 runs: 99 % busy): run-" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(("factor", "code", "word"), [(1.0, 0, "OK"), (1.1, 1, "REGRESSED"), (0.9, 0, "IMPROVED")])
@@ -226,6 +234,20 @@ def test_performance_is_compared_in_pairs(doors, capsys, factor, code, word):
 def test_pairs_that_cannot_tell_are_two(doors):
     doors.value = lambda label, number: 50.0 * (1 + 0.3 * ((number * 7) % 5 - 2))
     assert main(PAIRED) == 2
+
+
+def test_pairs_name_what_made_some_of_them_inconclusive(doors, capsys):
+    seen = []
+
+    def late(label):
+        seen.append(label)
+        return "inconclusive" if of_new(label) and seen.count(label) < 3 else "pass"
+
+    doors.verdict = late
+    assert main([*PAIRED, "--json"]) == 0
+    [scenario] = json.loads(capsys.readouterr().out)["scenarios"]
+    assert scenario["notes"] == [f"{NEW}: inconclusive in 2 of 8 runs (machine-load in 2 runs: 99 % busy)"]
+    assert scenario["versions"][1]["inconclusive"] == {"machine-load": {"runs": 2, "why": "99 % busy"}}
 
 
 def test_pairs_end_when_it_is_known_well_enough_and_not_with_all(doors):
