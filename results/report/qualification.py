@@ -39,13 +39,14 @@ GROUPS: tuple[tuple[Kind, str, str], ...] = (
         "upgrade",
         "Rolling upgrades and downgrades, a reassignment in flight",
         "Brokers go from the baseline to the candidate, or back, one after the other while data moves under a throttle "
-        "and clients write. For comparison the baseline's brokers are merely restarted.",
+        "and clients write. Both are compared with the same restarts of the baseline's brokers.",
     ),
     (
         "paired",
         "Performance against the baseline",
-        "Runs in pairs, in turned order (A B, B A), canaries before and after each. The interval is of the change; p "
-        "is that of a change beyond the threshold, adjusted for all comparisons of this page.",
+        "Runs in pairs, in turned order (A B, B A), canaries before and after each; the scenarios take turns. The "
+        "interval is of the change; p is that of a change beyond the threshold, adjusted for all comparisons of this "
+        "page.",
     ),
 )
 WIDTH, MIDDLE = 150.0, 75.0
