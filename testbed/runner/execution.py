@@ -13,7 +13,7 @@ from typing import Protocol
 from results.contract.verdict import Verdict
 from results.render import plural
 from testbed.errors import TestbedError, UsageError
-from testbed.runner.campaign import NIGHTLY, REPORTED_UNFINISHED, Campaign
+from testbed.runner.campaign import NIGHTLY, QUALIFY, REPORTED_UNFINISHED, Campaign
 from testbed.runner.journal import (
     CampaignJournal,
     CampaignState,
@@ -256,10 +256,12 @@ class _Execution:
     def _stuck(self) -> bool:
         """Return whether so many runs in a row failed that the campaign ends.
 
-        It goes on while all of them had a Kafka that another variant lacks: then that Kafka may be the cause.
+        A qualification goes on while all of them had a Kafka that another variant lacks: it may be the cause.
         """
         if len(self.failures) < FAILURES_IN_A_ROW:
             return False
+        if self.campaign.command != QUALIFY:
+            return True
         shared = frozenset.intersection(*(kafkas for _why, kafkas in self.failures))
         return all(shared.issubset(variant.kafkas) for variant in self.campaign.variants)
 

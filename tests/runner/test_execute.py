@@ -1,4 +1,5 @@
 import itertools
+from dataclasses import replace
 
 import pytest
 
@@ -122,6 +123,16 @@ def test_what_failed_before_an_interruption_does_not_end_the_series_again():
     dead = FakeExecutor(broken.store, fail=lambda variant, number: TestbedError("no disk"))
     ended, _entries = run(dead, asked, new=False)
     assert (ended.complete, len(dead.made)) == (False, 3)
+
+
+def test_three_failures_of_one_kafka_in_a_row_end_a_sweep():
+    asked = campaign(labels="ABCDEF")
+    first = {slot.variant for slot in asked.slots[:3]}
+    variants = [replace(each, kafka="4.2.1" if each.label in first else "4.3.1") for each in asked.variants]
+    asked = replace(asked, variants=tuple(variants))
+    executor = FakeExecutor(fail=lambda label, number: TestbedError("no disk") if label in first else None)
+    with pytest.raises(TestbedError, match="3 runs in a row could not be made"):
+        run(executor, asked)
 
 
 @pytest.mark.parametrize("command", REPORTED_UNFINISHED)
