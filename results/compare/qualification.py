@@ -145,7 +145,7 @@ def judge_cells(candidate: VersionResult, baselines: Sequence[VersionResult]) ->
     notes = [note for each in found for note in each.notes]
     for each in baselines:
         if not each.judged:
-            notes.append(f"{each.version}: {each.missing or inconclusive(each)}")
+            notes.append(f"{each.version}: {inconclusive(each) if each.ids else each.missing or 'it was not run'}")
         elif not candidate.failing and each.failing:
             failures = ", ".join(f"{name} in {bad} of {of}" for name, (bad, of) in each.failing.items())
             notes.append(f"{each.version} failed {failures}")

@@ -162,7 +162,8 @@ def answer(found: Qualification) -> str:
 
 def figures(found: Qualification, environment: QualificationEnvironment | None) -> tuple[Figure, ...]:
     """Return the few numbers that one remembers."""
-    cells = [each for row in found.rows for each in row.cells]
+    # The restarts of a baseline are cells of its upgrade and of its downgrade.
+    cells = {each.ids: each for row in found.rows for each in row.cells}.values()
     fine = sum(row.said.verdict in ("OK", "IMPROVED") for row in found.rows)
     runs = [Figure("Scenarios without objection", str(fine), f"of {len(found.rows)}", "")]
     made = sum(len(each.ids) for each in cells)

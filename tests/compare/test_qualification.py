@@ -109,6 +109,13 @@ def test_what_the_baseline_fails_is_worth_knowing():
     assert judge_cells(cell("new", "p"), [cell("old", "f")]).notes == ("old failed records-intact in 1 of 1",)
 
 
+def test_a_baseline_without_a_run_was_not_run():
+    notes = judge_cells(
+        cell("new", "p"), [cell("old"), replace(cell("older"), missing="no jar"), cell("oldest", "i")]
+    ).notes
+    assert notes == ("old: it was not run", "older: no jar", "oldest: inconclusive in 1 run")
+
+
 def test_a_scenario_is_in_doubt_until_something_was_judged_and_passed():
     assert not doubtful(cell("new", "p"))
     assert all(doubtful(cell("new", *runs)) for runs in ("f", "i", "pf"))
@@ -144,6 +151,13 @@ def test_the_largest_change_for_the_worse_is_never_one_for_the_better(factors, s
     [figure] = [each for each in figures(made(replace(SLOWER, findings=findings)), None) if "worse" in each.label]
     assert figure.value == shown[0]
     assert shown[1] in figure.note
+
+
+def test_restarts_of_two_scenarios_are_runs_once():
+    up = row("upgrade from 4.2.1", QualificationVerdict("OK"), cell("4.2.1", *"pi"), cell("4.3.1", "p"), kind="upgrade")
+    down = replace(up, name="downgrade to 4.2.1", cells=(up.cells[0], replace(up.candidate, ids=("down-0",))))
+    [runs] = [each for each in figures(made(up, down, OPEN), None) if each.label == "Runs"]
+    assert (runs.value, runs.note) == ("4", "3 could be judged")
 
 
 def test_a_difference_counts_among_the_changes_for_the_worse():
