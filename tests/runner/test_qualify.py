@@ -22,7 +22,8 @@ from testbed.runner.campaign import Campaign, new_campaign
 from testbed.runner.journal import CampaignJournal, RunDone, known, opened
 from testbed.runner.qualification_plan import command, kind_of, permanent, plan, scenario_of, version_of
 from testbed.runner.qualification_scope import SUITES, QualificationScope
-from testbed.runner.variant import UPGRADE, Variant
+from testbed.runner.testbed_pool import MOST_KEPT
+from testbed.runner.variant import UPGRADE, Variant, resolve
 from testbed.software.automq import VARIABLE
 from testbed.software.source import Kind
 from testbed.suites.suite import find_suite
@@ -148,6 +149,12 @@ def test_pairs_of_several_scenarios_take_turns_and_a_budget_cuts_all_of_them(doo
     assert len(set(map(tuple, turns))) > 1
     assert main(["qualify", "--resume", known()[0], "--all"]) == 0
     assert [len(each.made) for each in doors.executors] == [22, 72 - 22]
+
+
+def test_pairs_with_three_baselines_make_each_testbed_once():
+    variants, groups = plan(NEW, [OLD, "4.1.1", "3.9.2"], QualificationScope(suites=("kip73",), upgrades=False))
+    paired = {label for group in groups if group.pairs for label in group.labels}
+    assert len({resolve(each).topology_digest for each in variants if each.label in paired}) == MOST_KEPT
 
 
 def test_nothing_is_run_again_where_the_first_run_passed(doors, capsys):
