@@ -199,15 +199,23 @@ def _counted(name: str, counts: tuple[int, int], beside: Mapping[str, tuple[int,
 def always_failed(candidate: VersionResult, baselines: Sequence[VersionResult]) -> dict[str, str]:
     """Return the criteria that failed in every run of the candidate, each with that in words.
 
-    Such a scenario does not pass, however often a baseline failed it. A comparison says nothing where both fail.
+    Without one, return `ANY` where every run failed. Such a scenario does not pass, however often a baseline failed it.
+    A comparison says nothing where both fail.
     """
-    found = {}
-    for name, (bad, of) in candidate.failing.items():
-        if bad == of >= CERTAIN:
-            beside = {each.version: each.counts(name) for each in baselines}
-            new = "not new, and " if all(b == n > 0 for b, n in beside.values()) else ""
-            found[name] = f"{name} failed in all {plural(of, 'run')}; {_others(beside)}: {new}not fulfilled"
+    found = {
+        name: _always(name, of, {each.version: each.counts(name) for each in baselines})
+        for name, (bad, of) in candidate.failing.items()
+        if bad == of >= CERTAIN
+    }
+    bad, of = _failed(candidate)
+    if not found and bad == of >= CERTAIN:
+        found[ANY] = _always(ANY, of, {each.version: _failed(each) for each in baselines})
     return found
+
+
+def _always(name: str, of: int, beside: Mapping[str, tuple[int, int]]) -> str:
+    new = "not new, and " if all(b == n > 0 for b, n in beside.values()) else ""
+    return f"{name} failed in all {plural(of, 'run')}; {_others(beside)}: {new}not fulfilled"
 
 
 def _others(beside: Mapping[str, tuple[int, int]]) -> str:

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from results.compare import Pair, PairedComparison, find_measure, judge
-from results.compare.judgement import EXIT, adjusted
+from results.compare.judgement import ANY, EXIT, adjusted
 from results.compare.qualification import (
     Qualification,
     QualificationVerdict,
@@ -136,6 +136,15 @@ def test_what_always_fails_is_not_fulfilled_whatever_the_baseline_does(baseline,
     }
     assert not always_failed(cell("new", *ten[1:], "p"), [cell("old", *baseline)])
     assert not always_failed(cell("new", *"ff"), [cell("old", *baseline)])
+
+
+def test_a_candidate_that_fails_in_every_run_does_not_pass_although_no_criterion_always_fails():
+    ids = ("r0", "r1", "r2")
+    new = VersionResult("new", {"fail": 3}, ids, {"a": (2, 3), "b": (1, 3)})
+    old = VersionResult("old", {"fail": 2, "pass": 1}, ids, {"a": (1, 3), "b": (1, 3)})
+    assert always_failed(new, [old]) == {
+        ANY: "one criterion or another failed in all 3 runs; old in 2 of 3: not fulfilled"
+    }
 
 
 @pytest.mark.parametrize(
