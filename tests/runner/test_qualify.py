@@ -18,7 +18,7 @@ from testbed.errors import SoftwareError, TestbedError, UsageError
 from testbed.runner import qualification as qualified
 from testbed.runner import qualification_plan as planned
 from testbed.runner import run as run_module
-from testbed.runner.campaign import Campaign, new_campaign
+from testbed.runner.campaign import Campaign, VariantGroup, new_campaign
 from testbed.runner.journal import CampaignJournal, RunDone, known, opened
 from testbed.runner.qualification_plan import command, kind_of, permanent, plan, scenario_of, version_of
 from testbed.runner.qualification_scope import SUITES, QualificationScope
@@ -110,6 +110,19 @@ def test_a_qualification_can_be_run_in_every_profile_and_is_the_same_from_its_jo
     for slot in slots:
         group, first = asked.group_of(slot)
         assert slot.variant in group.labels and first <= slot.block < first + group.repeats
+
+
+def test_an_upgrade_in_an_earlier_journal_has_restarts_of_its_own(tmp_path):
+    name = f"upgrade from {OLD}"
+    targets = {OLD: "to=same", NEW: f"to={NEW}"}
+    members = [Variant(f"{name}, {each}", UPGRADE, "ci", (to,), OLD) for each, to in targets.items()]
+    groups = [VariantGroup.of(name, members, CERTAIN, compared=False)]
+    document = new_campaign("qualify", members, 1, 1, store=str(tmp_path / "store"), groups=groups).document()
+    del document["groups"][0]["candidates"]
+    earlier = Campaign.from_document(json.loads(json.dumps(document)))
+    assert kind_of(earlier.groups[0]) == "upgrade"
+    assert earlier.groups[0].sides == ((f"{name}, {OLD}",), (f"{name}, {NEW}",))
+    assert f"--kafka {NEW} --against {OLD} --scenario '{name}'" in command(earlier)
 
 
 def test_a_tree_is_the_build_that_is_in_it_when_the_qualification_begins(doors, tmp_path):
