@@ -1,7 +1,7 @@
 """A release against others, by scenario: the rules of its verdict; its text, JSON, Markdown and JUnit. Pure."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
 from results.compare.judgement import ANY, ComparisonResult, Verdict, rank, worst_of
@@ -25,7 +25,8 @@ DOUBTFUL = 2
 class VersionResult:
     """One version in one scenario: its runs by verdict, and how often each criterion failed of how often it was judged.
 
-    `missing` says why there is no run, where there is none.
+    `missing` says why there is no run, where there is none. `doubts` has the criteria that made runs inconclusive: in
+    how many runs, and why in the first of them.
     """
 
     version: str
@@ -33,6 +34,7 @@ class VersionResult:
     ids: tuple[str, ...]
     criteria: Mapping[str, tuple[int, int]]
     missing: str = ""
+    doubts: Mapping[str, tuple[int, str]] = field(default_factory=dict)
 
     @property
     def judged(self) -> int:
@@ -132,9 +134,7 @@ def judge_cells(candidate: VersionResult, baselines: Sequence[VersionResult]) ->
     if not candidate.ids:
         return QualificationVerdict("NO-DATA", (candidate.missing or "it was not run",))
     if not candidate.judged:
-        return QualificationVerdict(
-            "NO-DATA", (f"inconclusive in {plural(len(candidate.ids), 'run')}: {', '.join(candidate.ids)}",)
-        )
+        return QualificationVerdict("NO-DATA", (f"{inconclusive(candidate)}: {', '.join(candidate.ids)}",))
     found = [_criterion(name, candidate, baselines) for name in candidate.failing]
     if len(candidate.failing) > 1 and worst_of([each.verdict for each in found]) != "REGRESSED":
         beside = {cell.version: _failed(cell) for cell in baselines}
@@ -145,12 +145,20 @@ def judge_cells(candidate: VersionResult, baselines: Sequence[VersionResult]) ->
     notes = [note for each in found for note in each.notes]
     for each in baselines:
         if not each.judged:
-            notes.append(f"{each.version}: {each.missing or 'no run could be judged'}")
+            notes.append(f"{each.version}: {inconclusive(each) if each.ids else each.missing or 'it was not run'}")
         elif not candidate.failing and each.failing:
             failures = ", ".join(f"{name} in {bad} of {of}" for name, (bad, of) in each.failing.items())
             notes.append(f"{each.version} failed {failures}")
     verdict = worst_of([each.verdict for each in found], "OK")
     return QualificationVerdict(verdict, tuple(reason for each in found for reason in each.reasons), tuple(notes))
+
+
+def inconclusive(one: VersionResult) -> str:
+    """Return in how many of a version's runs nothing could be said, and why."""
+    count = one.runs.get("inconclusive", 0)
+    runs = plural(count, "run") if count == len(one.ids) else f"{count} of {plural(len(one.ids), 'run')}"
+    causes = "; ".join(f"{name} in {plural(of, 'run')}: {why}" for name, (of, why) in one.doubts.items())
+    return f"inconclusive in {runs}{f' ({causes})' if causes else ''}"
 
 
 def _criterion(name: str, candidate: VersionResult, baselines: Sequence[VersionResult]) -> QualificationVerdict:
@@ -166,7 +174,7 @@ def _counted(name: str, counts: tuple[int, int], beside: Mapping[str, tuple[int,
     """Return what it says that something failed so often, of so many runs, and so often beside."""
     bad, of = counts
     count = f"{name} failed in {bad} of {plural(of, 'run')}"
-    others = ", ".join(f"{version} in {b} of {n}" for version, (b, n) in beside.items()) or "there is no baseline"
+    others = _others(beside)
     seen = {version: counts for version, counts in beside.items() if counts[1]}
     if bad == of and of >= CERTAIN:
         keeps = [version for version, (b, n) in seen.items() if b == 0 and n >= ENOUGH]
@@ -189,17 +197,30 @@ def _counted(name: str, counts: tuple[int, int], beside: Mapping[str, tuple[int,
 
 
 def always_failed(candidate: VersionResult, baselines: Sequence[VersionResult]) -> dict[str, str]:
-    """Return the criteria that failed in every run of the candidate and of every baseline, each with that in words.
+    """Return the criteria that failed in every run of the candidate, each with that in words.
 
-    No comparison tells of them.
+    Without one, return `ANY` where every run failed. Such a scenario does not pass, however often a baseline failed it.
+    A comparison says nothing where both fail.
     """
-    return {
-        name: f"{name} failed in all {plural(of, 'run')}, as with every baseline: not new, and not fulfilled"
+    found = {
+        name: _always(name, of, {each.version: each.counts(name) for each in baselines})
         for name, (bad, of) in candidate.failing.items()
         if bad == of >= CERTAIN
-        and any(cell.counts(name)[1] for cell in baselines)
-        and all(b == n for b, n in (cell.counts(name) for cell in baselines))
     }
+    bad, of = _failed(candidate)
+    if not found and bad == of >= CERTAIN:
+        found[ANY] = _always(ANY, of, {each.version: _failed(each) for each in baselines})
+    return found
+
+
+def _always(name: str, of: int, beside: Mapping[str, tuple[int, int]]) -> str:
+    new = "not new, and " if all(b == n > 0 for b, n in beside.values()) else ""
+    return f"{name} failed in all {plural(of, 'run')}; {_others(beside)}: {new}not fulfilled"
+
+
+def _others(beside: Mapping[str, tuple[int, int]]) -> str:
+    """Return in words how often something failed with each baseline."""
+    return ", ".join(f"{version} in {b} of {n}" for version, (b, n) in beside.items()) or "there is no baseline"
 
 
 def headline(found: Qualification) -> str:
@@ -268,6 +289,7 @@ def _row(row: ScenarioQualification) -> dict[str, Any]:
                 "run_ids": list(each.ids),
                 "failed": {name: {"runs": bad, "of": of} for name, (bad, of) in each.failing.items()},
                 "missing": each.missing or None,
+                "inconclusive": {name: {"runs": runs, "why": why} for name, (runs, why) in each.doubts.items()},
             }
             for each in row.cells
         ],

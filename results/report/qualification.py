@@ -4,10 +4,10 @@ Style is inlined and the picture is SVG; nothing is loaded from anywhere. Runs' 
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from results.compare.effect import Effect
+from results.compare.effect import Effect, Shift
 from results.compare.judgement import ComparisonResult, Verdict
 from results.compare.log_lines import LOG_LINES
 from results.compare.qualification import (
@@ -39,13 +39,14 @@ GROUPS: tuple[tuple[Kind, str, str], ...] = (
         "upgrade",
         "Rolling upgrades and downgrades, a reassignment in flight",
         "Brokers go from the baseline to the candidate, or back, one after the other while data moves under a throttle "
-        "and clients write. For comparison the baseline's brokers are merely restarted.",
+        "and clients write. Both are compared with the same restarts of the baseline's brokers.",
     ),
     (
         "paired",
         "Performance against the baseline",
-        "Runs in pairs, in turned order (A B, B A), canaries before and after each. The interval is of the change; p "
-        "is that of a change beyond the threshold, adjusted for all comparisons of this page.",
+        "Runs in pairs, in turned order (A B, B A), canaries before and after each; the scenarios take turns. The "
+        "interval is of the change; p is that of a change beyond the threshold, adjusted for all comparisons of this "
+        "page.",
     ),
 )
 WIDTH, MIDDLE = 150.0, 75.0
@@ -161,27 +162,41 @@ def answer(found: Qualification) -> str:
 
 def figures(found: Qualification, environment: QualificationEnvironment | None) -> tuple[Figure, ...]:
     """Return the few numbers that one remembers."""
-    cells = [each for row in found.rows for each in row.cells]
+    # The restarts of a baseline are cells of its upgrade and of its downgrade.
+    cells = {each.ids: each for row in found.rows for each in row.cells}.values()
     fine = sum(row.said.verdict in ("OK", "IMPROVED") for row in found.rows)
     runs = [Figure("Scenarios without objection", str(fine), f"of {len(found.rows)}", "")]
     made = sum(len(each.ids) for each in cells)
     runs.append(Figure("Runs", str(made), "", f"{sum(each.judged for each in cells)} could be judged"))
-    measured = [each for row in found.rows for each in row.findings if isinstance(each.effect, Effect)]
+    measured = [each for row in found.rows for each in row.findings if each.effect is not None]
     if measured:
-        worse = max(measured, key=_worsening)
-        change = comparison_row(worse, "")
-        runs.append(Figure("Largest change for the worse", change.change, "", f"{change.measure}; {change.interval}"))
+        runs.append(_worst_change(measured, found.threshold))
     if environment is not None:
         machine = environment.machine
         runs.append(Figure("Machine", str(machine.cores), "cores", f"{machine.cpu_model}, kernel {machine.kernel}"))
     return tuple(runs)
 
 
-def _worsening(finding: ComparisonResult) -> float:
-    if not isinstance(finding.effect, Effect):
+def _worst_change(measured: Sequence[ComparisonResult], threshold: float) -> Figure:
+    """Return the change for the worse that is the largest multiple of its measure's threshold."""
+    worst = max(measured, key=lambda each: _thresholds_worse(each, threshold))
+    times, change = _thresholds_worse(worst, threshold), comparison_row(worst, "")
+    shown, note = "none", f"in {plural(len(measured), 'comparison')}"
+    if times > 0:
+        shown, note = change.change, f"{change.measure}; {change.interval}; {times:.2g} × its threshold"
+    return Figure("Largest change for the worse", shown, "", note)
+
+
+def _thresholds_worse(finding: ComparisonResult, threshold: float) -> float:
+    """Return how many thresholds the candidate is worse by; negative where it is better."""
+    measure, effect = finding.comparison.measure, finding.effect
+    if effect is None:
         return -math.inf
-    change = math.log(finding.effect.ratio)
-    return change if finding.comparison.measure.better == "lower" else -change
+    if isinstance(effect, Shift):
+        change = effect.difference / effect.limit
+    else:
+        change = (effect.ratio - 1) / measure.limit(threshold)
+    return change if measure.better == "lower" else -change
 
 
 def sections(found: Qualification, link: Links) -> tuple[QualificationSection, ...]:

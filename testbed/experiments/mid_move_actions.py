@@ -307,6 +307,13 @@ class Upgrade(HostByHost):
         except TestbedError as error:
             move.recorder.event("upgrade.failed", self._to, {"why": str(error)}, host=host)
             progress(f"{host} did not come back with Kafka {self._to}: it is given back Kafka {self._before}")
-            rolling_upgrade(testbed, self._before, [host], False, progress=progress)
-            raise DriverError(f"the upgrade of {host} to Kafka {self._to} failed: {error}") from error
+            failed = f"the upgrade of {host} to Kafka {self._to} failed: {error}"
+            try:
+                rolling_upgrade(testbed, self._before, [host], False, progress=progress)
+            except UnreachableError:
+                raise
+            except TestbedError as again:
+                # The worst upgrade: an error of another class would end the run, and leave it inconclusive.
+                raise DriverError(f"{failed}; nor did it come back with Kafka {self._before}: {again}") from again
+            raise DriverError(failed) from error
         return {"before": self._before, "after": testbed.state.kafka[host]}

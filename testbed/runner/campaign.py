@@ -65,13 +65,21 @@ def named_no_measure(campaign: "Campaign") -> bool:
 class VariantGroup:
     """Variants that are run in the same blocks; each of `pairs` is (baseline, candidate).
 
-    A variant in no pair is run, but not compared as a pair. In a qualification every group has its candidate last.
+    A variant in no pair is run, but not compared as a pair.
     """
 
     name: str
     labels: tuple[str, ...]
     repeats: int
     pairs: tuple[tuple[str, str], ...]
+    candidates: tuple[str, ...] = ()
+    """Of a qualification, the variants with the candidate; empty: the last variant alone."""
+
+    @property
+    def sides(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """Return the baselines' variants of a qualification's group, and the candidate's."""
+        candidates = self.candidates or self.labels[-1:]
+        return tuple(each for each in self.labels if each not in candidates), candidates
 
     @classmethod
     def of(cls, name: str, members: Sequence[Variant], repeats: int, *, compared: bool) -> "VariantGroup":
@@ -103,7 +111,7 @@ class Campaign:
     topology_digests: tuple[str, ...]
     """The digest of each variant's topology, Kafka versions included, at the beginning of the campaign."""
     groups: tuple[VariantGroup, ...] = ()
-    """The groups, in the order of their runs; empty when all variants are one group."""
+    """The groups, in order; empty when all variants are one group."""
 
     @property
     def variant_groups(self) -> tuple[VariantGroup, ...]:
@@ -112,8 +120,11 @@ class Campaign:
 
     @property
     def slots(self) -> tuple[Slot, ...]:
-        """Return every run to be made, in order."""
-        return grouped(tuple((group.labels, group.repeats) for group in self.variant_groups), self.seed)
+        """Return every run to be made, in order. A qualification has one verdict, so its pairs take turns."""
+        groups = self.variant_groups
+        paired = tuple(number for number, group in enumerate(groups) if group.pairs)
+        in_turn = paired if self.command == QUALIFY else ()
+        return grouped(tuple((group.labels, group.repeats) for group in groups), self.seed, in_turn)
 
     def group_of(self, slot: Slot) -> tuple[VariantGroup, int]:
         """Return the group of a slot, and the number of the group's first block."""
@@ -127,8 +138,9 @@ class Campaign:
     def partners(self, slot: Slot) -> set[str]:
         """Return the variants without any of which a slot's run says nothing; empty when it says something alone."""
         group, _first = self.group_of(slot)
-        if self.command == QUALIFY and not group.pairs:
-            return {group.labels[-1]} - {slot.variant}
+        if self.command == QUALIFY:
+            baselines, candidates = group.sides
+            return {*(candidates if slot.variant in baselines else baselines)}
         return {label for pair in group.pairs if slot.variant in pair for label in pair} - {slot.variant}
 
     def variant(self, label: str) -> Variant:

@@ -147,7 +147,7 @@ def detections(
         variant = campaign.variant(group.labels[-1])
         acted = _acts(variant, defects_of)
         if qualifies(group):
-            trials = [_qualified(cells_of(campaign, state, runs), acted)]
+            trials = [_qualified([*cells_of(campaign, state, runs).values()], acted)]
         elif history is not None:
             trials = [_nights(runs, acted, history, reported)]
         else:

@@ -11,8 +11,9 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from results.contract.verdict import Verdict
+from results.render import plural
 from testbed.errors import TestbedError, UsageError
-from testbed.runner.campaign import NIGHTLY, REPORTED_UNFINISHED, Campaign
+from testbed.runner.campaign import NIGHTLY, QUALIFY, REPORTED_UNFINISHED, Campaign
 from testbed.runner.journal import (
     CampaignJournal,
     CampaignState,
@@ -90,7 +91,7 @@ Progress = Callable[[str], None]
 FAILURES_IN_A_ROW = 3
 """The number of failures in a row that ends the campaign.
 
-As many of one variant, or of one Kafka, end that one alone.
+As many of one variant, or of one Kafka before its first run, end that one alone.
 """
 
 
@@ -163,10 +164,15 @@ class _Execution:
         self.campaign = journal.campaign
         self.began = limits.clock()
         self.last = self.campaign.variants[0]
-        self.failures: list[str] = []
-        """The reasons of the failures since the last run that succeeded."""
+        self.failures: list[tuple[str, frozenset[str]]] = []
+        """The reason and the Kafkas of each failure since the last run that succeeded."""
         self.failures_of: Counter[str] = Counter()
-        """The failures of each variant, and of each Kafka, in this command since its last successful run."""
+        """The failures of each variant since its last successful run."""
+        self.failures_with: Counter[str] = Counter()
+        """The failures of each Kafka in this command."""
+        ran = self.state.ran
+        self.started = {each for slot in self.campaign.slots if slot.index in ran for each in self._kafka(slot)}
+        """The Kafkas that have had a run. The runner does not give them up for the scenarios that they fail."""
         self.failed_before = {failure.slot for failure in self.state.failures}
 
     @property
@@ -186,7 +192,10 @@ class _Execution:
             return ended
         state = self.state
         left = sum(1 for s in self.campaign.slots if s.index not in state.ran and not self.limits.needless(s, state))
-        return CampaignEnd(f"{left} runs could not be made" if left else "all runs are made", left == 0)
+        if not left:
+            return CampaignEnd("all runs are made", True)
+        why = [f", the last one because: {each.why}" for each in state.failures if each.slot not in state.ran][-1:]
+        return CampaignEnd("".join([f"{plural(left, 'run')} could not be made", *why]), False)
 
     def _pass(self, tried: set[int]) -> CampaignEnd | None:
         """Make each needed run that was not tried; return why the campaign ends before its last slot, or None."""
@@ -206,8 +215,9 @@ class _Execution:
                 return CampaignEnd(why, True)
             if slot.index in self.state.ran or len(self.state.failures) > failed:
                 tried.add(slot.index)
-            if len(self.failures) == FAILURES_IN_A_ROW:
-                why = f"{FAILURES_IN_A_ROW} runs in a row could not be made, the last one because: {self.failures[-1]}"
+            if self._stuck():
+                last, _kafkas = self.failures[-1]
+                why = f"{len(self.failures)} runs in a row could not be made, the last one because: {last}"
                 if self.campaign.command not in REPORTED_UNFINISHED:
                     raise TestbedError(f"{why}\nmend that, then go on with --resume {self.campaign.id}")
                 return CampaignEnd(why, False)
@@ -216,7 +226,9 @@ class _Execution:
     def _slot(self, slot: Slot, variant: Variant) -> str | None:
         """Make one run, or journal the reason of its failure; return why no more runs are needed, or None."""
         began = self.limits.clock()
-        self.progress(f"slot {slot.index + 1} of {len(self.campaign.slots)}: {variant.label}")
+        slots = self.campaign.slots
+        number = slots.index(slot) + 1  # pairs take turns, so the indexes are in another order
+        self.progress(f"slot {number} of {len(slots)}: {variant.label}")
         try:
             self.journal.append(self.executor.canary(variant))
             # Only now the last run has a canary after it and counts.
@@ -228,17 +240,30 @@ class _Execution:
             self.journal.append(RunBegun(slot.index, run_id))
             measured = self.executor.run(variant, run_id)
         except TestbedError as error:
-            self.progress(f"slot {slot.index + 1} could not be made: {error}")
+            self.progress(f"slot {number} could not be made: {error}")
             if slot.index not in self.failed_before:
-                self.failures.append(str(error))
-            self.failures_of.update(self._causes(slot.variant))
+                self.failures.append((str(error), frozenset(variant.kafkas)))
+            self.failures_of[slot.variant] += 1
+            self.failures_with.update(self._kafka(slot))
             self.journal.append(RunFailed(slot.index, str(error), self.limits.clock() - began))
         else:
             self.failures.clear()
-            for each in self._causes(slot.variant):
-                del self.failures_of[each]
+            del self.failures_of[slot.variant]
+            self.started.update(self._kafka(slot))
             self.journal.append(_done(slot.index, run_id, measured, self.limits.clock() - began))
         return None
+
+    def _stuck(self) -> bool:
+        """Return whether so many runs in a row failed that the campaign ends.
+
+        A qualification goes on while all of them had a Kafka that another variant lacks: it may be the cause.
+        """
+        if len(self.failures) < FAILURES_IN_A_ROW:
+            return False
+        if self.campaign.command != QUALIFY:
+            return True
+        shared = frozenset.intersection(*(kafkas for _why, kafkas in self.failures))
+        return all(shared.issubset(variant.kafkas) for variant in self.campaign.variants)
 
     def _given_up(self, slot: Slot) -> bool:
         """Return whether the slot's variant, or every variant that it is held against, has failed too often."""
@@ -246,11 +271,13 @@ class _Execution:
         return self._fails(slot.variant) or (bool(partners) and all(map(self._fails, partners)))
 
     def _fails(self, label: str) -> bool:
-        return any(self.failures_of[each] >= FAILURES_IN_A_ROW for each in self._causes(label))
+        unknown = {*self.campaign.variant(label).kafkas} - self.started
+        return max([self.failures_of[label], *(self.failures_with[each] for each in unknown)]) >= FAILURES_IN_A_ROW
 
-    def _causes(self, label: str) -> list[str]:
-        """Return the names that a variant's failure is counted for: the variant, and each Kafka that it names."""
-        return [label, *(f"kafka={each}" for each in self.campaign.variant(label).kafkas)]
+    def _kafka(self, slot: Slot) -> tuple[str, ...]:
+        """Return the Kafka that a run of the slot has; none of two Kafkas, as either may be the cause of a failure."""
+        kafkas = self.campaign.variant(slot.variant).kafkas
+        return kafkas if len(kafkas) == 1 else ()
 
     def _known(self, slot: Slot) -> str | None:
         """Return why no more blocks are needed, or None. Within a block, return None."""

@@ -3,7 +3,7 @@
 If the candidate fails a *once* scenario or is inconclusive in it, the scenario is run again, up to three times.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -18,11 +18,13 @@ from results.compare.qualification import (
     always_failed,
     as_junit,
     doubtful,
+    inconclusive,
     judge_cells,
 )
 from results.compare.render import comparison_row
 from results.contract import durable
 from results.contract.store import Store, StoreError
+from results.contract.verdict import Finding
 from results.report.qualification import QualificationEnvironment, render_qualification
 from testbed.errors import TestbedError, UsageError
 from testbed.experiments.runner import Progress
@@ -31,24 +33,45 @@ from testbed.runner.campaign import QUALIFY, Campaign, VariantGroup, fewest_pair
 from testbed.runner.comparison import CampaignOutcome, CriterionRegression, findings, narrow_enough
 from testbed.runner.journal import CampaignState, SlotRun
 from testbed.runner.pairing import GroupRuns, by_group
-from testbed.runner.qualification_plan import command, kind_of, plan, version_of, versions
+from testbed.runner.qualification_plan import command, kind_of, permanent, plan, scenario_of, version_of, versions
 from testbed.runner.qualification_scope import PAIRS, QualificationScope
 from testbed.runner.run import run_campaign
 from testbed.runner.schedule import Slot
 from testbed.runner.variant import resolve
 
+Causes = Callable[[str], Sequence[Finding]]
+"""A function that returns the findings that make a run inconclusive; its argument is the run's id."""
 
-def cells_of(campaign: Campaign, state: CampaignState, runs: GroupRuns) -> list[VersionResult]:
-    """Return the result of each version in a scenario so far."""
+
+def _not_known(_run_id: str) -> Sequence[Finding]:
+    return ()
+
+
+def causes_in(store: Store, run_id: str) -> list[Finding]:
+    """Return the findings that make a run inconclusive, without criteria that were not judged for that reason.
+
+    Raise `TestbedError` when the store does not have them.
+    """
+    try:
+        doubts = [each for each in store.criteria(run_id) if each.verdict == "inconclusive"]
+    except StoreError as error:
+        raise TestbedError(f"why {run_id} is inconclusive cannot be read: {error}") from error
+    return [each for each in doubts if not each.why.startswith("not judged")]
+
+
+def cells_of(
+    campaign: Campaign, state: CampaignState, runs: GroupRuns, causes: Causes = _not_known
+) -> dict[str, VersionResult]:
+    """Return for each variant of a group its result so far."""
     labels = {slot.index: slot.variant for slot in campaign.slots}
     why = {labels[failure.slot]: f"it could not be run: {failure.why}" for failure in state.failures}
-    return [
-        cell(label, [block[label] for block in runs.blocks if label in block], why.get(label, ""))
+    return {
+        label: cell(label, [block[label] for block in runs.blocks if label in block], why.get(label, ""), causes)
         for label in runs.group.labels
-    ]
+    }
 
 
-def cell(variant: str, ran: Sequence[SlotRun], why: str) -> VersionResult:
+def cell(variant: str, ran: Sequence[SlotRun], why: str, causes: Causes = _not_known) -> VersionResult:
     """Return the result of one variant's runs, or `why` there is none. An inconclusive run counts for no criterion."""
     verdicts = [each.done.verdict for each in ran]
     counts: dict[str, tuple[int, int]] = {}
@@ -64,7 +87,17 @@ def cell(variant: str, ran: Sequence[SlotRun], why: str) -> VersionResult:
         tuple(each.done.run_id for each in ran),
         counts,
         "" if ran else why,
+        _doubts([each.done.run_id for each in ran if each.done.verdict == "inconclusive"], causes),
     )
+
+
+def _doubts(run_ids: Sequence[str], causes: Causes) -> dict[str, tuple[int, str]]:
+    """Return the criteria that made runs inconclusive: in how many of them, and why in the first."""
+    found: dict[str, dict[str, str]] = {}
+    for run_id in run_ids:
+        for each in causes(run_id):
+            found.setdefault(each.name, {}).setdefault(run_id, each.why)  # one of each host
+    return {name: (len(why), next(iter(why.values()))) for name, why in found.items()}
 
 
 def needless_slot(campaign: Campaign, slot: Slot, state: CampaignState, *, all_pairs: bool) -> bool:
@@ -81,12 +114,11 @@ def needless_slot(campaign: Campaign, slot: Slot, state: CampaignState, *, all_p
         return narrow_enough(_of_group(findings(campaign, state), group), campaign.threshold) is not None
     if slot.block == first:
         return False
-    candidate = cells_of(campaign, state, runs)[-1]
-    if not candidate.ids:
-        return True  # the first run failed, so only that run is tried again
-    if slot.variant == group.labels[-1]:
-        return not doubtful(candidate)
-    return not candidate.runs.get("fail")
+    cells, (baselines, candidates) = cells_of(campaign, state, runs), group.sides
+    if slot.variant in baselines:
+        return not any(cells[each].runs.get("fail") for each in candidates)
+    # Where the first run could not be made, only that run is tried again.
+    return not cells[slot.variant].ids or not doubtful(cells[slot.variant])
 
 
 def _of_group(found: Sequence[ComparisonResult], group: VariantGroup) -> tuple[ComparisonResult, ...]:
@@ -103,8 +135,8 @@ def new_qualification(
     measures: Sequence[str] = (),
     threshold: float = ComparisonRule().threshold,
 ) -> Campaign:
-    """Return a qualification's campaign. Raise `UsageError` when it cannot be run."""
-    variants, groups = plan(candidate, baselines, scope)
+    """Return a qualification's campaign. Raise `UsageError` when it cannot be run, as `permanent` does."""
+    variants, groups = plan(*permanent(candidate, baselines), scope)
     if not groups:
         raise UsageError("nothing is left to run: no scenario, no upgrade")
     asked = new_campaign(
@@ -135,9 +167,11 @@ def qualify(
     campaign, state = result.campaign, result.state
     if not state.ran:
         raise TestbedError(f"nothing could be run: {result.why_ended}; --resume {campaign.id} goes on")
+    causes = partial(causes_in, Store.open(campaign.store))
     rows = [
-        _row(campaign, each.group, cells_of(campaign, state, each), result.outcome)
+        _row(campaign, each.group, label, cells_of(campaign, state, each, causes), result.outcome)
         for each in by_group(campaign, state)
+        for label in each.group.sides[1]
     ]
     candidate, baselines = versions(campaign)
     return Qualification(
@@ -156,29 +190,44 @@ def qualify(
 
 
 def _row(
-    campaign: Campaign, group: VariantGroup, cells: Sequence[VersionResult], outcome: CampaignOutcome
+    campaign: Campaign,
+    group: VariantGroup,
+    label: str,
+    results: Mapping[str, VersionResult],
+    outcome: CampaignOutcome,
 ) -> ScenarioQualification:
-    variant = campaign.variant(group.labels[-1])
+    """Return the scenario that the candidate's variant `label` runs, from the results of its group."""
+    variant = campaign.variant(label)
     topology = resolve(variant).topology.name
     findings = _of_group(outcome.findings, group)
-    said = judge_cells(cells[-1], cells[:-1])
+    baselines, candidate = [results[each] for each in group.sides[0]], results[label]
+    said = judge_cells(candidate, baselines)
     if group.pairs:
-        said = _judge_pairs(cells, findings, [each for each in outcome.broken if each.candidate == group.labels[-1]])
-    return ScenarioQualification(group.name, variant.experiment, topology, kind_of(group), said, tuple(cells), findings)
+        broken = [each for each in outcome.broken if each.candidate == label]
+        said = _judge_pairs(candidate, baselines, findings, broken)
+    cells = (*baselines, candidate)
+    return ScenarioQualification(
+        scenario_of(label), variant.experiment, topology, kind_of(group), said, cells, findings
+    )
 
 
 def _judge_pairs(
-    cells: Sequence[VersionResult], findings: Sequence[ComparisonResult], broken: Sequence[CriterionRegression]
+    candidate: VersionResult,
+    baselines: Sequence[VersionResult],
+    findings: Sequence[ComparisonResult],
+    broken: Sequence[CriterionRegression],
 ) -> QualificationVerdict:
     """Return the verdict of a scenario's pairs: measures, criteria failing more often, criteria failing always.
 
     The worst reason is the first one.
     """
-    *baselines, candidate = cells
+    more_often = {each.criterion for each in broken}
+    always = {name: why for name, why in always_failed(candidate, baselines).items() if name not in more_often}
     said: list[tuple[Verdict, str]] = [
-        ("NO-DATA", f"{each.version}: {each.missing}") for each in cells if not each.ids and each.missing
+        ("NO-DATA", f"{each.version}: {each.missing}")
+        for each in (*baselines, candidate)
+        if not each.ids and each.missing
     ]
-    always = always_failed(candidate, baselines)
     said += [("NOISY", reason) for reason in always.values()]
     for each in findings:
         if each.verdict != "OK":
@@ -188,10 +237,11 @@ def _judge_pairs(
         counts = f"of {one.of} pairs judged on it, it failed in {one.runs} for the candidate alone"
         counts += f", in {one.reverse} for {version_of(one.baseline)} alone"
         said.append((one.verdict, f"{one.verdict}, {one.criterion}: {counts}"))
-    known = {*always, *(each.criterion for each in broken)}
-    notes = []
+    notes = [
+        f"{each.version}: {inconclusive(each)}" for each in (*baselines, candidate) if each.runs.get("inconclusive")
+    ]
     for name, (bad, of) in candidate.failing.items():
-        if name not in known:
+        if name not in always and name not in more_often:
             counts = ", ".join("with {} in {} of {}".format(each.version, *each.counts(name)) for each in baselines)
             notes.append(f"{name} failed in {bad} of {of}, {counts}: the pairs do not tell them apart")
     said.sort(key=lambda each: rank(each[0]))

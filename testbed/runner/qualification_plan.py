@@ -1,8 +1,8 @@
 """The variants and groups of a qualification: versions × scenarios, with a group for each scenario.
 
 A *once* scenario is a case of a suite, run with each version. A *paired* scenario is run as by `testbed compare`.
-An *upgrade* begins with a baseline and ends with the candidate while data moves; its counterpart merely restarts the
-same brokers. A *downgrade* is the way back.
+An *upgrade* begins with a baseline and ends with the candidate while data moves; a *downgrade* is the way back. Both
+are held against the same restarts of the baseline's brokers.
 """
 
 import shlex
@@ -10,18 +10,24 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from results.compare.qualification import CERTAIN, Kind
-from testbed.errors import UsageError
+from testbed.errors import SoftwareError, UsageError
 from testbed.experiments.mid_move_actions import SAME
 from testbed.runner.campaign import Campaign, VariantGroup
 from testbed.runner.qualification_scope import PAIRS, SUITES, QualificationScope
-from testbed.runner.variant import TARGET, UPGRADE, Variant, called, of_case
-from testbed.software.source import parse_source
+from testbed.runner.variant import TARGET, UPGRADE, Variant, of_case
+from testbed.software.kafka import kafka_release
+from testbed.software.source import KafkaSource, parse_source
 from testbed.suggestions import did_you_mean
 from testbed.suites.suite import Case, find_suite
 from testbed.topology.find import find
 
-UPGRADE_FROM, DOWNGRADE_TO = "upgrade from ", "downgrade to "
-"""How the names of these scenarios begin; the baseline's version follows."""
+WAYS: Mapping[str, tuple[str, ...]] = {"upgrade from ": (), "downgrade to ": ("direction=down",)}
+"""How the names of the scenarios that change the release begin, and their settings besides the target.
+
+The baseline's version follows in the name.
+"""
+RESTARTS = "restarts of "
+"""How the name of their counterpart begins."""
 PAIRED = ("kip73-two-node", "kip73-one-to-two-produce", "kip73-two-to-one-produce")
 """Experiments whose first case is run in pairs: a move alone, one that a leader limits, one that a follower limits.
 
@@ -29,24 +35,27 @@ The last two run under load.
 """
 
 
-def names(candidate: str, baselines: Sequence[str]) -> dict[str, str]:
-    """Return the name of each Kafka, the baselines first: a version unchanged, a tarball or folder by its last part.
+def permanent(candidate: str, baselines: Sequence[str]) -> tuple[str, tuple[str, ...]]:
+    """Return the permanent version of the candidate and of each baseline. Each is in the cache then.
 
-    Raise `UsageError` for a text that is no Kafka, and for two of the same name.
+    A tarball or folder is copied: all runs have this build, although it may be built again meanwhile. Raise
+    `UsageError` for a text that names no Kafka and for one Kafka twice, and `SoftwareError` for one that is not
+    available.
     """
     if not baselines:
         raise UsageError("--against is missing: name at least one release that the candidate is held against")
-    found: dict[str, str] = {}
-    for text in (*baselines, candidate):
-        name = called(text)
-        if name in found.values():
-            other = next(each for each in (*baselines, candidate) if called(each) == name)
-            raise UsageError(
-                f"{other} and {text} are both called {name}: a release is not held against itself; "
-                "give another build's file or folder a name of its own"
-            )
-        found[text] = name
-    return found
+    try:
+        sources = [parse_source(text) for text in (*baselines, candidate)]
+    except SoftwareError as error:
+        raise UsageError(str(error)) from error
+    found: dict[str, KafkaSource] = {}
+    for source in sources:
+        version = kafka_release(source).version
+        if version in found:
+            raise UsageError(f"{found[version]} and {source} are both {version}: a release is not held against itself")
+        found[version] = source
+    *before, new = found
+    return new, tuple(before)
 
 
 def label(scenario: str, version: str) -> str:
@@ -59,53 +68,65 @@ def version_of(variant: str) -> str:
     return variant.rpartition(", ")[2]
 
 
+def scenario_of(variant: str) -> str:
+    """Return the scenario in a label that `label` made."""
+    return variant.rpartition(", ")[0]
+
+
 def plan(
     candidate: str, baselines: Sequence[str], scope: QualificationScope
 ) -> tuple[list[Variant], list[VariantGroup]]:
-    """Return every variant, and the group of each scenario, in the order once, upgrade, paired.
+    """Return every variant, and the groups in the order once, upgrades, paired, from the versions of `permanent`.
 
-    A short budget thus costs pairs first. In each group the candidate is last. Raise
-    `UsageError` when a scenario cannot be run.
+    A short budget thus costs pairs first. Each scenario is a group. The upgrade and the downgrade of a baseline are one
+    group, with the restarts that both are held against. Raise `UsageError` when a scenario cannot be run.
     """
-    known = names(candidate, baselines)
-    upgrades = upgrades_from(known[each] for each in baselines) if scope.upgrades else {}
-    cases = _cases(scope, upgrades)
+    upgrades = {each: upgrades_of(each) for each in baselines} if scope.upgrades else {}
+    cases = _cases(scope, [name for names in upgrades.values() for name in names])
     paired = _paired(cases, scope)
     variants: list[Variant] = []
     groups: list[VariantGroup] = []
 
-    def add(name: str, members: Sequence[Variant], repeats: int, compared: bool) -> None:
+    def add(name: str, members: Sequence[Variant], repeats: int, *, compared: bool = False) -> None:
         variants.extend(members)
         groups.append(VariantGroup.of(name, members, repeats, compared=compared))
 
-    def each_version(name: str, case: Case) -> list[Variant]:
-        return [
-            replace(of_case(case, scope.profile, text), label=label(name, version)) for text, version in known.items()
-        ]
+    def each_version(name: str) -> list[Variant]:
+        versions = (*baselines, candidate)
+        return [replace(of_case(cases[name], scope.profile, each), label=label(name, each)) for each in versions]
 
-    for name, case in cases.items():
+    for name in cases:
         if name not in paired:
-            add(name, each_version(name, case), CERTAIN, compared=False)
-    texts = {version: text for text, version in known.items()}
-    named = set(scope.only) & upgrades.keys()
-    for name, (baseline, settings) in upgrades.items():
-        if named and name not in named:
-            continue
-        target = f"{TARGET}{parse_source(candidate)}"
-        members = [
-            Variant(label(name, baseline), UPGRADE, scope.profile, (f"{TARGET}{SAME}",), texts[baseline]),
-            Variant(label(name, known[candidate]), UPGRADE, scope.profile, (target, *settings), texts[baseline]),
-        ]
-        add(name, members, CERTAIN, compared=False)
+            add(name, each_version(name), CERTAIN)
+    named = {name for names in upgrades.values() for name in names}.intersection(scope.only)
+    for baseline, names in upgrades.items():
+        wanted = {name: settings for name, settings in names.items() if name in named or not named}
+        if wanted:
+            add(" and ".join(wanted), _upgrades(candidate, baseline, wanted, scope.profile), CERTAIN)
+            groups[-1] = replace(groups[-1], candidates=groups[-1].labels[1:])
     for name in paired:
-        add(name, each_version(name, cases[name]), PAIRS if scope.pairs is None else scope.pairs, compared=True)
+        add(name, each_version(name), PAIRS if scope.pairs is None else scope.pairs, compared=True)
     return variants, groups
 
 
-def upgrades_from(baselines: Iterable[str]) -> dict[str, tuple[str, tuple[str, ...]]]:
-    """Return each scenario that changes the release: its baseline's name, and its settings besides the target."""
-    ways = ((UPGRADE_FROM, ()), (DOWNGRADE_TO, ("direction=down",)))
-    return {f"{way}{baseline}": (baseline, settings) for baseline in baselines for way, settings in ways}
+def _upgrades(
+    candidate: str, baseline: str, scenarios: Mapping[str, tuple[str, ...]], profile: str
+) -> tuple[Variant, ...]:
+    """Return the restarts of a baseline, and the variant of each scenario that is held against them."""
+    target = f"{TARGET}{candidate}"
+    restarts = label(f"{RESTARTS}{baseline}", baseline)
+    return (
+        Variant(restarts, UPGRADE, profile, (f"{TARGET}{SAME}",), baseline),
+        *(
+            Variant(label(name, candidate), UPGRADE, profile, (target, *settings), baseline)
+            for name, settings in scenarios.items()
+        ),
+    )
+
+
+def upgrades_of(baseline: str) -> dict[str, tuple[str, ...]]:
+    """Return each scenario that changes the release from a baseline or back, and its settings besides the target."""
+    return {f"{way}{baseline}": settings for way, settings in WAYS.items()}
 
 
 def _cases(scope: QualificationScope, upgrades: Iterable[str]) -> dict[str, Case]:
@@ -136,7 +157,7 @@ def kind_of(group: VariantGroup) -> Kind:
     """Return how a group's scenario is run."""
     if group.pairs:
         return "paired"
-    return "upgrade" if group.name.startswith((UPGRADE_FROM, DOWNGRADE_TO)) else "once"
+    return "upgrade" if group.name.startswith(tuple(WAYS)) else "once"
 
 
 def versions(campaign: Campaign) -> tuple[str, tuple[str, ...]]:
@@ -154,10 +175,10 @@ def command(campaign: Campaign) -> str:
     candidate, baselines = versions(campaign)
     words = ["testbed", "qualify", "--kafka", texts[candidate], "--against", *(texts[each] for each in baselines)]
     cases = [group.name for group in groups if kind_of(group) != "upgrade"]
-    upgrades = [group.name for group in groups if kind_of(group) == "upgrade"]
+    upgrades = [scenario_of(each) for group in groups if kind_of(group) == "upgrade" for each in group.sides[1]]
     suites = list(dict.fromkeys(name.partition("/")[0] for name in cases))
     words += [word for suite in suites for word in ("--suite", suite) if not set(suites) <= set(SUITES)]
-    every = set(upgrades) == upgrades_from(baselines).keys()
+    every = {*upgrades} == {name for each in baselines for name in upgrades_of(each)}
     words += [word for name in (*cases, *(() if cases and every else upgrades)) for word in ("--scenario", name)]
     paired = [group for group in groups if group.pairs]
     words += [word for group in paired for word in ("--paired", group.name)]

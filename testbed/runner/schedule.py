@@ -10,11 +10,13 @@ import random
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from itertools import chain, groupby, zip_longest
+from operator import attrgetter
 
 
 @dataclass(frozen=True, slots=True)
 class Slot:
-    """One run to be made; `index` and `block` count from 0 over the campaign."""
+    """One run to be made; `index` and `block` count from 0 over the campaign, group by group."""
 
     index: int
     block: int
@@ -39,18 +41,30 @@ def schedule(variants: Sequence[str], repeats: int, seed: int) -> tuple[Slot, ..
 
 
 @lru_cache(maxsize=16)  # a campaign asks for its slots before each run, several times
-def grouped(groups: tuple[tuple[tuple[str, ...], int], ...], seed: int) -> tuple[Slot, ...]:
+def grouped(
+    groups: tuple[tuple[tuple[str, ...], int], ...], seed: int, interleaved: tuple[int, ...] = ()
+) -> tuple[Slot, ...]:
     """Return the slots of several groups (variants, repeats), one group after the other; slots and blocks count on.
 
-    Raise ValueError as `schedule` does.
+    The blocks of every second group are in reverse order, so that no version comes first in all groups. The groups
+    with the numbers `interleaved` come last, in turns: a turn has one block of each, in random order. So a slow drift,
+    and a lack of time, affect all of them alike. Raise ValueError as `schedule` does.
     """
     slots: list[Slot] = []
-    blocks = 0
-    for variants, repeats in groups:
-        first = len(slots)
-        for slot in schedule(variants, repeats, seed):
-            slots.append(replace(slot, index=first + slot.index, block=blocks + slot.block))
-        blocks += repeats
+    in_turn: list[list[list[Slot]]] = []
+    first = blocks = 0
+    for number, (variants, repeats) in enumerate(groups):
+        own = schedule(variants, repeats, seed)
+        own = tuple(replace(slot, index=first + slot.index, block=blocks + slot.block) for slot in own)
+        first, blocks = first + len(own), blocks + repeats
+        ordered = [[*block][:: -1 if number % 2 else 1] for _number, block in groupby(own, attrgetter("block"))]
+        if number in interleaved:
+            in_turn.append(ordered)
+        else:
+            slots += chain.from_iterable(ordered)
+    for turn, present in enumerate(zip_longest(*in_turn, fillvalue=[])):
+        for block in random.Random(f"{seed}/turn {turn}").sample(present, len(present)):
+            slots += block
     return tuple(slots)
 
 

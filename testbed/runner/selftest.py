@@ -17,7 +17,7 @@ from testbed.paths import data_dir
 from testbed.runner.campaign import SELFTEST, Campaign, VariantGroup, default_measures, new_campaign
 from testbed.runner.detection import HISTORY, DefectDetection, detections, qualifies, runs_suite, with_causes
 from testbed.runner.journal import CampaignState
-from testbed.runner.qualification import needless_slot
+from testbed.runner.qualification import causes_in, needless_slot
 from testbed.runner.replayed_nights import night_changes
 from testbed.runner.run import run_campaign
 from testbed.runner.schedule import Slot
@@ -228,9 +228,8 @@ def needless(campaign: Campaign, slot: Slot, state: CampaignState) -> bool:
 
 
 def _causes(store: Store, run_id: str) -> list[str]:
-    """Return why a run is inconclusive, without the criteria that were not judged for that reason."""
-    doubts = [each for each in store.criteria(run_id) if each.verdict == "inconclusive"]
-    return [f"{each.name}: {each.why}" for each in doubts if not each.why.startswith("not judged")]
+    """Return why a run is inconclusive."""
+    return [f"{each.name}: {each.why}" for each in causes_in(store, run_id)]
 
 
 def selftest(

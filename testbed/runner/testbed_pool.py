@@ -16,10 +16,11 @@ from testbed.provision.testbed import Testbed
 from testbed.runner.variant import Resolved
 
 Progress = Callable[[str], None]
-MOST_KEPT = 4
-"""The most testbeds that exist at the same time.
+MOST_KEPT = 8
+"""The most testbeds that exist at the same time: two topologies with a candidate and three baselines each.
 
-A testbed without a running Kafka costs some sshd processes and no CPU.
+So many take turns in the pairs of a qualification. With 6, half of those runs would each make a testbed. A testbed
+without a running Kafka costs some sshd processes and no CPU.
 """
 FORMATTED = ("meta.properties", "bootstrap.checkpoint")
 """The content of a node's data directory before its first start; emptying the directory keeps it."""

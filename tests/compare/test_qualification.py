@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from results.compare import Pair, PairedComparison, find_measure, judge
-from results.compare.judgement import EXIT, adjusted
+from results.compare.judgement import ANY, EXIT, adjusted
 from results.compare.qualification import (
     Qualification,
     QualificationVerdict,
@@ -22,7 +22,7 @@ from results.compare.qualification import (
     markdown,
 )
 from results.compare.render import comparison_row
-from results.report.qualification import render_qualification
+from results.report.qualification import figures, render_qualification
 
 
 def cell(version, *runs, criterion="records-intact"):
@@ -109,16 +109,72 @@ def test_what_the_baseline_fails_is_worth_knowing():
     assert judge_cells(cell("new", "p"), [cell("old", "f")]).notes == ("old failed records-intact in 1 of 1",)
 
 
+def test_a_baseline_without_a_run_was_not_run():
+    notes = judge_cells(
+        cell("new", "p"), [cell("old"), replace(cell("older"), missing="no jar"), cell("oldest", "i")]
+    ).notes
+    assert notes == ("old: it was not run", "older: no jar", "oldest: inconclusive in 1 run")
+
+
 def test_a_scenario_is_in_doubt_until_something_was_judged_and_passed():
     assert not doubtful(cell("new", "p"))
     assert all(doubtful(cell("new", *runs)) for runs in ("f", "i", "pf"))
 
 
-def test_what_fails_always_and_everywhere_is_told_of_pairs_too():
+@pytest.mark.parametrize(
+    ("baseline", "told"),
+    [
+        ("f" * 10, "old in 10 of 10: not new, and not fulfilled"),
+        ("f" * 9 + "p", "old in 9 of 10: not fulfilled"),
+        ("i" * 10, "old in 0 of 0: not fulfilled"),
+    ],
+)
+def test_what_always_fails_is_not_fulfilled_whatever_the_baseline_does(baseline, told):
     ten = "f" * 10
-    assert list(always_failed(cell("new", *ten), [cell("old", *ten)])) == ["records-intact"]
-    assert not always_failed(cell("new", *ten), [cell("old", *ten[1:], "p")])
-    assert not always_failed(cell("new", *ten[1:], "p"), [cell("old", *ten)])
+    assert always_failed(cell("new", *ten), [cell("old", *baseline)]) == {
+        "records-intact": f"records-intact failed in all 10 runs; {told}"
+    }
+    assert not always_failed(cell("new", *ten[1:], "p"), [cell("old", *baseline)])
+    assert not always_failed(cell("new", *"ff"), [cell("old", *baseline)])
+
+
+def test_a_candidate_that_fails_in_every_run_does_not_pass_although_no_criterion_always_fails():
+    ids = ("r0", "r1", "r2")
+    new = VersionResult("new", {"fail": 3}, ids, {"a": (2, 3), "b": (1, 3)})
+    old = VersionResult("old", {"fail": 2, "pass": 1}, ids, {"a": (1, 3), "b": (1, 3)})
+    assert always_failed(new, [old]) == {
+        ANY: "one criterion or another failed in all 3 runs; old in 2 of 3: not fulfilled"
+    }
+
+
+@pytest.mark.parametrize(
+    ("factors", "shown"),
+    [
+        ({"move-seconds": 0.9, "disk-writes": 0.8}, ("none", "in 2 comparisons")),
+        ({"move-seconds": 0.9, "steady-mean": 0.9}, ("-10.0 %", "steady-mean; ")),
+        ({"move-seconds": 1.06, "broker-cpu-per-gb": 1.09}, ("+6.0 %", "2 × its threshold")),
+    ],
+)
+def test_the_largest_change_for_the_worse_is_never_one_for_the_better(factors, shown):
+    findings = tuple(finding(factor, measure) for measure, factor in factors.items())
+    [figure] = [each for each in figures(made(replace(SLOWER, findings=findings)), None) if "worse" in each.label]
+    assert figure.value == shown[0]
+    assert shown[1] in figure.note
+
+
+def test_restarts_of_two_scenarios_are_runs_once():
+    up = row("upgrade from 4.2.1", QualificationVerdict("OK"), cell("4.2.1", *"pi"), cell("4.3.1", "p"), kind="upgrade")
+    down = replace(up, name="downgrade to 4.2.1", cells=(up.cells[0], replace(up.candidate, ids=("down-0",))))
+    [runs] = [each for each in figures(made(up, down, OPEN), None) if each.label == "Runs"]
+    assert (runs.value, runs.note) == ("4", "3 could be judged")
+
+
+def test_a_difference_counts_among_the_changes_for_the_worse():
+    pairs = tuple(Pair(0.0, 5.0 + 0.01 * n) for n in range(10))
+    [gap] = judge([PairedComparison("x, 4.2.1", "x, 4.3.1", find_measure("produce-gap"), pairs)])
+    row = replace(SLOWER, findings=(finding(0.9), finding(1.01, "disk-writes"), gap))
+    [figure] = [each for each in figures(made(row), None) if "worse" in each.label]
+    assert (figure.value, figure.note.partition(";")[0]) == ("+5.04 s", "produce-gap")
 
 
 def test_medians_are_those_of_the_pairs_that_the_change_is_computed_from():
@@ -248,6 +304,7 @@ def test_json_has_everything_that_is_told():
         "run_ids": ["4.3.1-0"],
         "failed": {},
         "missing": None,
+        "inconclusive": {},
     }
 
 

@@ -70,6 +70,13 @@ def test_a_host_that_does_not_come_back_is_given_back_what_it_had_and_the_move_i
     ]
 
 
+def test_a_host_that_does_not_come_back_with_what_it_had_either_is_a_move_not_done(mover):
+    upgrade = begun(mover)
+    mover.trouble = [TestbedError("its process ended"), TestbedError("cannot read its logs")]
+    with pytest.raises(DriverError, match=r"process ended; nor did it come back with Kafka 4\.2\.1: cannot read"):
+        mover.at(10, upgrade)
+
+
 def test_what_got_no_answer_is_asked_again_and_told_once(mover):
     upgrade = begun(mover)
     mover.trouble = [UnreachableError("describe", "REQUEST_TIMED_OUT")]

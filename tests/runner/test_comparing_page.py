@@ -48,7 +48,7 @@ def test_canaries_measures_and_verdicts_are_all_there():
     assert f"sha256 over {CPU_BLOCKS} MiB on one core, median of {CPU_ROUNDS} rounds" in PAGE
     assert f"from {PAIRS_BEFORE_EARLY_END} pairs on" in PAGE
     assert (MOST_KEPT, ComparisonRule().threshold, ComparisonRule().family, ComparisonRule().fewest_pairs) == (
-        4,
+        8,
         0.03,
         0.05,
         5,

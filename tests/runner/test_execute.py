@@ -1,4 +1,5 @@
 import itertools
+from dataclasses import replace
 
 import pytest
 
@@ -93,7 +94,7 @@ def test_a_run_that_fails_is_journaled_and_made_again_on_resume():
     asked = campaign(repeats=2)
     executor = FakeExecutor(fail=lambda variant, number: TestbedError("no disk") if number == 1 else None)
     ended, entries = run(executor, asked)
-    assert (ended.complete, ended.why) == (False, "1 runs could not be made")
+    assert (ended.complete, ended.why) == (False, "1 run could not be made, the last one because: no disk")
     assert [entry.why for entry in entries if isinstance(entry, RunFailed)] == ["no disk"]
     again = FakeExecutor(executor.store)
     ended, _entries = run(again, asked, new=False)
@@ -118,10 +119,20 @@ def test_what_failed_before_an_interruption_does_not_end_the_series_again():
     gone = itertools.count()
     again = FakeExecutor(broken.store, fail=lambda variant, number: TestbedError("x") if next(gone) < 3 else None)
     ended, _entries = run(again, asked, new=False)
-    assert (ended.why, len(again.store)) == ("3 runs could not be made", 7)
+    assert (ended.why, len(again.store)) == ("3 runs could not be made, the last one because: x", 7)
     dead = FakeExecutor(broken.store, fail=lambda variant, number: TestbedError("no disk"))
     ended, _entries = run(dead, asked, new=False)
     assert (ended.complete, len(dead.made)) == (False, 3)
+
+
+def test_three_failures_of_one_kafka_in_a_row_end_a_sweep():
+    asked = campaign(labels="ABCDEF")
+    first = {slot.variant for slot in asked.slots[:3]}
+    variants = [replace(each, kafka="4.2.1" if each.label in first else "4.3.1") for each in asked.variants]
+    asked = replace(asked, variants=tuple(variants))
+    executor = FakeExecutor(fail=lambda label, number: TestbedError("no disk") if label in first else None)
+    with pytest.raises(TestbedError, match="3 runs in a row could not be made"):
+        run(executor, asked)
 
 
 @pytest.mark.parametrize("command", REPORTED_UNFINISHED)

@@ -7,20 +7,25 @@ import shlex
 import xml.etree.ElementTree as ET
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from results.compare.qualification import CERTAIN
+from results.criteria.findings import finding
 from testbed.cli.main import main
-from testbed.errors import TestbedError, UsageError
+from testbed.errors import SoftwareError, TestbedError, UsageError
 from testbed.runner import qualification as qualified
+from testbed.runner import qualification_plan as planned
 from testbed.runner import run as run_module
-from testbed.runner.campaign import Campaign, new_campaign
+from testbed.runner.campaign import Campaign, VariantGroup, new_campaign
 from testbed.runner.journal import CampaignJournal, RunDone, known, opened
-from testbed.runner.qualification_plan import command, kind_of, names, plan, version_of
+from testbed.runner.qualification_plan import command, kind_of, permanent, plan, scenario_of, version_of
 from testbed.runner.qualification_scope import SUITES, QualificationScope
-from testbed.runner.variant import UPGRADE, Variant
+from testbed.runner.testbed_pool import MOST_KEPT
+from testbed.runner.variant import UPGRADE, Variant, resolve
 from testbed.software.automq import VARIABLE
+from testbed.software.source import Kind
 from testbed.suites.suite import find_suite
 from tests.runner.fakes import Killed
 
@@ -30,10 +35,35 @@ SMALL = [*QUALIFY, "--scenario", "kip73/one-to-two", "--scenario", "kip455/examp
 PAIRED = [*QUALIFY, "--scenario", "kip73/two-node", "--paired", "kip73/two-node", "--no-upgrade", "--pairs", "8"]
 
 
+BUILT = "4.4.0-SNAPSHOT+0123456789"
+
+
 @pytest.fixture(autouse=True)
 def no_ground(monkeypatch):
-    """Runs of the fake executor are in no store."""
+    """Runs of the fake executor are in no store, and no Kafka is fetched.
+
+    A folder with a file `libs` is the build that this file names; releases are what they are called.
+    """
+
+    def release(source):
+        is_version = source.kind in (Kind.RELEASE, Kind.BUILD)
+        return SimpleNamespace(version=source.text if is_version else (source.path / "libs").read_text())
+
     monkeypatch.setattr(qualified, "qualification_environment", lambda _found: None)
+    monkeypatch.setattr(qualified, "causes_in", lambda _store, _run_id: [busy("b1"), busy("b2")])
+    monkeypatch.setattr(planned, "kafka_release", release)
+
+
+def busy(host):
+    """Return a finding that makes a run inconclusive."""
+    return finding("machine-load", "idle", "inconclusive", "99 % busy", observed=None, series=("cpu.busy",), host=host)
+
+
+def built(folder, version=f"{BUILT}ab"):
+    """Return the path of a folder with a build of this version."""
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "libs").write_text(version)
+    return str(folder)
 
 
 def of_new(label):
@@ -48,10 +78,8 @@ def test_every_case_of_the_suites_is_there_with_each_version_and_upgrades_and_pa
     kinds = [kind_of(group) for group in groups]
     assert kinds == sorted(kinds, key=["once", "upgrade", "paired"].index)
     assert [group.name for group in groups if kind_of(group) == "upgrade"] == [
-        "upgrade from 4.2.1",
-        "downgrade to 4.2.1",
-        "upgrade from 3.9.2",
-        "downgrade to 3.9.2",
+        "upgrade from 4.2.1 and downgrade to 4.2.1",
+        "upgrade from 3.9.2 and downgrade to 3.9.2",
     ]
     assert [group.name for group in groups if group.pairs] == [
         "kip73/two-node",
@@ -64,7 +92,10 @@ def test_every_case_of_the_suites_is_there_with_each_version_and_upgrades_and_pa
     assert len({each.label for each in variants}) == len(variants)
     upgrade = next(each for each in variants if each.label == "upgrade from 3.9.2, 4.3.1")
     assert (upgrade.experiment, upgrade.kafka, upgrade.settings) == (UPGRADE, "3.9.2", ("to=4.3.1",))
-    assert next(each for each in variants if each.label == "upgrade from 3.9.2, 3.9.2").settings == ("to=same",)
+    assert [each.label for each in variants if each.settings == ("to=same",)] == [
+        "restarts of 4.2.1, 4.2.1",
+        "restarts of 3.9.2, 3.9.2",
+    ]
     downgrade = next(each for each in variants if each.label == "downgrade to 3.9.2, 4.3.1")
     assert (downgrade.kafka, downgrade.settings) == ("3.9.2", ("to=4.3.1", "direction=down"))
 
@@ -75,20 +106,68 @@ def test_a_qualification_can_be_run_in_every_profile_and_is_the_same_from_its_jo
     asked = new_campaign("qualify", variants, 1, 1, store=str(tmp_path / "store"), groups=groups)
     assert Campaign.from_document(json.loads(json.dumps(asked.document()))) == asked
     slots = asked.slots
-    assert [slot.index for slot in slots] == list(range(len(slots)))
+    assert sorted(slot.index for slot in slots) == list(range(len(slots)))
     for slot in slots:
         group, first = asked.group_of(slot)
         assert slot.variant in group.labels and first <= slot.block < first + group.repeats
 
 
-def test_a_tarball_and_a_tree_are_called_by_their_last_part(tmp_path):
-    (tmp_path / "kafka_2.13-4.4.0.tgz").write_bytes(b"")
-    (tmp_path / "my kafka").mkdir()
-    tarball, tree = str(tmp_path / "kafka_2.13-4.4.0.tgz"), str(tmp_path / "my kafka")
-    assert names(tarball, [OLD, tree]) == {OLD: OLD, tree: "my-kafka", tarball: "kafka_2.13-4.4.0"}
-    variants, _groups = plan(tarball, [OLD], QualificationScope(only=("kip455/example",), paired=()))
-    assert [each.kafka for each in variants[:2]] == [OLD, tarball]
-    assert variants[-1].settings == (f"to={tarball}", "direction=down")
+def test_an_upgrade_in_an_earlier_journal_has_restarts_of_its_own(tmp_path):
+    name = f"upgrade from {OLD}"
+    targets = {OLD: "to=same", NEW: f"to={NEW}"}
+    members = [Variant(f"{name}, {each}", UPGRADE, "ci", (to,), OLD) for each, to in targets.items()]
+    groups = [VariantGroup.of(name, members, CERTAIN, compared=False)]
+    document = new_campaign("qualify", members, 1, 1, store=str(tmp_path / "store"), groups=groups).document()
+    del document["groups"][0]["candidates"]
+    earlier = Campaign.from_document(json.loads(json.dumps(document)))
+    assert kind_of(earlier.groups[0]) == "upgrade"
+    assert earlier.groups[0].sides == ((f"{name}, {OLD}",), (f"{name}, {NEW}",))
+    assert f"--kafka {NEW} --against {OLD} --scenario '{name}'" in command(earlier)
+
+
+def test_a_tree_is_the_build_that_is_in_it_when_the_qualification_begins(doors, tmp_path):
+    """It may be built again while the runs are made."""
+    tree = built(tmp_path / "my kafka")
+    assert permanent(tree, [OLD]) == (f"{BUILT}ab", (OLD,))
+    words = ["--against", OLD, "--scenario", "kip455/example", "--no-pairs"]
+    assert main(["qualify", "--kafka", tree, *words]) == 0
+    with opened(known()[0]) as journal:
+        variants = journal.campaign.variants
+    assert [each.kafka for each in variants[:2]] == [OLD, f"{BUILT}ab"]
+    assert variants[-1].settings == (f"to={BUILT}ab", "direction=down")
+    built(tmp_path / "my kafka", f"{BUILT}cd")
+    assert main(["qualify", "--kafka", tree, *words, "--resume", known()[0]]) == 64
+
+
+def test_a_kafka_that_cannot_be_had_is_refused_before_the_first_run(doors, capsys, monkeypatch):
+    def release(source):
+        raise SoftwareError(f"Maven's registry has no Kafka {source}.")
+
+    monkeypatch.setattr(planned, "kafka_release", release)
+    assert main(SMALL) == 70
+    assert f"no Kafka {OLD}" in capsys.readouterr().err
+    assert known() == [] and doors.executors == []
+
+
+def test_pairs_of_several_scenarios_take_turns_and_a_budget_cuts_all_of_them(doors, capsys):
+    names = ("kip73/two-node", "kip73/one-to-two", "kip73/bounce")
+    words = [word for name in names for word in ("--scenario", name, "--paired", name)]
+    assert main([*QUALIFY, *words, "--no-upgrade", "--pairs", "12", "--all", "--budget", "230s"]) == 2
+    assert capsys.readouterr().out.count("3 pairs, at least 5 are needed") == 1
+    made = [scenario_of(label) for label in doors.executors[0].made]
+    assert len(made) == 22  # 11 pairs of 20 s
+    assert made[::2] == made[1::2]
+    turns = [made[first : first + 6 : 2] for first in range(0, 18, 6)]
+    assert all(set(turn) == set(names) for turn in turns)
+    assert len(set(map(tuple, turns))) > 1
+    assert main(["qualify", "--resume", known()[0], "--all"]) == 0
+    assert [len(each.made) for each in doors.executors] == [22, 72 - 22]
+
+
+def test_pairs_with_three_baselines_make_each_testbed_once():
+    variants, groups = plan(NEW, [OLD, "4.1.1", "3.9.2"], QualificationScope(suites=("kip73",), upgrades=False))
+    paired = {label for group in groups if group.pairs for label in group.labels}
+    assert len({resolve(each).topology_digest for each in variants if each.label in paired}) == MOST_KEPT
 
 
 def test_nothing_is_run_again_where_the_first_run_passed(doors, capsys):
@@ -145,7 +224,7 @@ def test_a_flake_is_no_regression(doors):
     assert main(SMALL) == 0
 
 
-def test_what_is_inconclusive_is_tried_again_with_that_version_alone(doors):
+def test_what_is_inconclusive_is_tried_again_with_that_version_alone_and_has_its_cause(doors, capsys):
     seen = []
 
     def late(label):
@@ -158,6 +237,7 @@ def test_what_is_inconclusive_is_tried_again_with_that_version_alone(doors):
     assert (made.count(f"kip455/example, {NEW}"), made.count(f"kip455/example, {OLD}")) == (3, 1)
     doors.verdict = lambda label: "inconclusive" if of_new(label) else "pass"
     assert main(SMALL) == 2
+    assert "inconclusive in 3 runs (machine-load in 3 runs: 99 % busy): run-" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(("factor", "code", "word"), [(1.0, 0, "OK"), (1.1, 1, "REGRESSED"), (0.9, 0, "IMPROVED")])
@@ -174,6 +254,20 @@ def test_performance_is_compared_in_pairs(doors, capsys, factor, code, word):
 def test_pairs_that_cannot_tell_are_two(doors):
     doors.value = lambda label, number: 50.0 * (1 + 0.3 * ((number * 7) % 5 - 2))
     assert main(PAIRED) == 2
+
+
+def test_pairs_name_what_made_some_of_them_inconclusive(doors, capsys):
+    seen = []
+
+    def late(label):
+        seen.append(label)
+        return "inconclusive" if of_new(label) and seen.count(label) < 3 else "pass"
+
+    doors.verdict = late
+    assert main([*PAIRED, "--json"]) == 0
+    [scenario] = json.loads(capsys.readouterr().out)["scenarios"]
+    assert scenario["notes"] == [f"{NEW}: inconclusive in 2 of 8 runs (machine-load in 2 runs: 99 % busy)"]
+    assert scenario["versions"][1]["inconclusive"] == {"machine-load": {"runs": 2, "why": "99 % busy"}}
 
 
 def test_pairs_end_when_it_is_known_well_enough_and_not_with_all(doors):
@@ -206,13 +300,32 @@ def test_what_fails_with_both_always_is_no_pass(doors, capsys):
     assert "not new, and not fulfilled" in capsys.readouterr().out
 
 
-def test_an_upgrade_is_held_beside_restarts(doors, capsys):
+@pytest.mark.parametrize("worse", ["upgrade from", "downgrade to"])
+def test_upgrade_and_downgrade_are_held_against_the_same_restarts(doors, capsys, worse):
     words = [*QUALIFY, "--scenario", "kip455/example", "--no-pairs"]
-    doors.verdict = lambda label: "fail" if label == f"upgrade from {OLD}, {NEW}" else "pass"
+    doors.verdict = lambda label: "fail" if label == f"{worse} {OLD}, {NEW}" else "pass"
     assert main([*words, "--json"]) == 1
     told = json.loads(capsys.readouterr().out)
-    worst = told["scenarios"][0]
-    assert (worst["scenario"], worst["run"], worst["verdict"]) == (f"upgrade from {OLD}", "upgrade", "REGRESSED")
+    worst, *others = told["scenarios"]
+    assert (worst["scenario"], worst["run"], worst["verdict"]) == (f"{worse} {OLD}", "upgrade", "REGRESSED")
+    assert [each["verdict"] for each in others] == ["OK", "OK"]
+    [also] = [each for each in others if each["run"] == "upgrade"]
+    assert also["versions"][0] == worst["versions"][0]
+    made = [label for label in doors.executors[0].made if not label.startswith("kip455")]
+    assert sorted(made.count(label) for label in set(made)) == [1, 3, 3]
+
+
+def test_failed_upgrades_keep_no_other_scenario_from_its_runs(doors, capsys):
+    """Two baselines; every upgrade and downgrade fails, as does a testbed whose container ends."""
+    doors.fail = lambda label, number: TestbedError("b1 has ended") if "grade" in label else None
+    words = ["--scenario", "kip73/two-node", "--paired", "kip73/two-node", "--pairs", "8", "--json"]
+    for against in ([OLD], [OLD, "3.9.2"]):
+        asked = ["qualify", "--kafka", NEW, "--against", *against, "--measure", "move-seconds", *words]
+        assert main(asked) == 2
+        told = {each["scenario"]: each for each in json.loads(capsys.readouterr().out)["scenarios"]}
+        assert told["kip73/two-node"]["verdict"] == "OK"
+        assert told[f"upgrade from {OLD}"]["reasons"] == ["it could not be run: b1 has ended"]
+        assert doors.executors[-1].made.count(f"kip73/two-node, {NEW}") == 8
 
 
 def test_a_budget_leaves_scenarios_without_data_and_resuming_makes_them(doors, capsys):
@@ -283,6 +396,25 @@ def test_a_baseline_that_never_starts_is_told_and_the_candidate_is_not_run_besid
     assert "no jar" in (tmp_path / "j.xml").read_text()
 
 
+def test_a_candidate_that_breaks_several_scenarios_in_a_row_is_still_run_in_all_others(doors, capsys):
+    """A run of a broken scenario may be stopped at its time limit. That says nothing of the others."""
+    names = [f"kip455/{case.name}" for case in find_suite("kip455").cases("ci")]
+    broken = {f"{name}, {NEW}" for name in names[1:5]}
+    doors.fail = lambda label, number: TestbedError("not done after 900 s") if label in broken else None
+    assert main([*QUALIFY, "--suite", "kip455", "--no-pairs", "--no-upgrade"]) == 2
+    assert len(doors.executors[0].made) == 2 * len(names)
+    assert "4 runs could not be made, the last one because: not done after 900 s" in capsys.readouterr().out
+
+
+def test_without_any_baseline_the_scenarios_are_not_run_for_hours(doors, capsys):
+    doors.fail = lambda label, number: None if of_new(label) else TestbedError("no jar")
+    assert main([*QUALIFY, "--suite", "kip455", "--no-pairs", "--no-upgrade"]) == 2
+    made = [of_new(label) for label in doors.executors[0].made]
+    assert made.count(False) == CERTAIN
+    assert made.count(True) <= CERTAIN + 1
+    assert "the last one because: no jar" in capsys.readouterr().out
+
+
 @pytest.mark.parametrize("point", range(0, 27, 2))
 def test_killed_anywhere_and_resumed_the_same_runs_are_there_once(doors, monkeypatch, capsys, point):
     """One scenario of two fails and is run three times; the kill comes before or after a line of the journal."""
@@ -323,15 +455,14 @@ def test_the_command_on_the_page_asks_for_the_same(doors):
 
 
 def test_upgrades_alone_are_asked_for_by_their_names_and_the_command_asks_for_the_same(doors, capsys, tmp_path):
-    (tmp_path / "my kafka").mkdir()
-    tree = str(tmp_path / "my kafka")
+    tree = built(tmp_path / "my kafka")
     for wanted in (["upgrade from 4.2.1"], ["upgrade from 4.2.1", "downgrade to 4.2.1"]):
         scenarios = [word for name in wanted for word in ("--scenario", name)]
         assert main(["qualify", "--kafka", tree, "--against", OLD, *scenarios, "--json"]) == 0
         document = json.loads(capsys.readouterr().out)
         assert [each["scenario"] for each in document["scenarios"]] == wanted
         again = shlex.split(document["command"])
-        assert again[again.index("--kafka") + 1 : again.index("--against") + 2] == [tree, "--against", OLD]
+        assert again[again.index("--kafka") + 1 : again.index("--against") + 2] == [f"{BUILT}ab", "--against", OLD]
         assert main([*again[1:], "--resume", document["qualification"]]) == 0
         capsys.readouterr()
 
@@ -346,12 +477,14 @@ def test_an_upgrade_is_named_beside_cases(doors, capsys):
     assert "did you mean upgrade from 4.2.1?" in capsys.readouterr().err
 
 
-def test_two_builds_of_one_name_are_told_apart_before_anything_is_made(doors, capsys, tmp_path):
-    trees = [tmp_path / parent / "kafka" for parent in ("a", "b")]
-    for tree in trees:
-        tree.mkdir(parents=True)
-    assert main(["qualify", "--kafka", str(trees[0]), "--against", str(trees[1])]) == 64
-    assert "are both called kafka" in capsys.readouterr().err
+def test_one_build_in_two_folders_is_not_held_against_itself(doors, capsys, tmp_path):
+    trees = [built(tmp_path / parent / "kafka", f"{BUILT}{parent}") for parent in ("aa", "bb")]
+    assert (
+        main(["qualify", "--kafka", trees[0], "--against", trees[1], "--scenario", "kip455/example", "--no-pairs"]) == 0
+    )
+    built(tmp_path / "bb" / "kafka", f"{BUILT}aa")
+    assert main(["qualify", "--kafka", trees[0], "--against", OLD, trees[1]]) == 64
+    assert f"are both {BUILT}aa: a release is not held against itself" in capsys.readouterr().err
 
 
 def test_a_version_stays_a_version_also_where_a_folder_has_its_name(tmp_path, monkeypatch):
@@ -427,6 +560,6 @@ def test_refusals_come_before_anything_is_made(doors, words, told, capsys):
     assert known() == [] and doors.executors == []
 
 
-def test_nothing_left_is_refused():
+def test_what_is_no_kafka_is_refused():
     with pytest.raises(UsageError, match="no Kafka"):
-        names("x", [OLD])
+        permanent("x", [OLD])

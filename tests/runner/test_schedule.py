@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from testbed.runner.schedule import schedule
+from testbed.runner.schedule import grouped, schedule
 
 labels = st.integers(1, 6).map(lambda count: [f"v{n}" for n in range(count)])
 
@@ -61,3 +61,36 @@ def test_a_steady_drift_favours_nobody_over_whole_rounds():
 def test_refusals(variants, repeats):
     with pytest.raises(ValueError):
         schedule(variants, repeats, 1)
+
+
+@given(st.lists(st.tuples(labels.map(tuple), st.integers(1, 6)), min_size=1, max_size=4), st.integers(), st.data())
+def test_groups_that_take_turns_have_the_same_slots_and_as_many_blocks_at_any_time(groups, seed, data):
+    """The numbers of the slots stay, so that a journal of an earlier version is resumed with the same runs."""
+    groups = tuple((tuple(f"{number}{each}" for each in labels), n) for number, (labels, n) in enumerate(groups))
+    some = tuple(data.draw(st.sets(st.integers(0, len(groups) - 1))))
+    turns = grouped(groups, seed, some)
+    earlier = [slot.variant for labels, n in groups for slot in schedule(labels, n, seed)]
+    assert [slot.variant for slot in sorted(turns, key=lambda slot: slot.index)] == earlier
+    assert [slot.index for slot in sorted(turns, key=lambda slot: slot.index)] == list(range(len(earlier)))
+    blocks = list(dict.fromkeys((slot.block, int(slot.variant[0])) for slot in turns))
+    runs = ["".join(str(slot.block) for slot in turns if slot.block == block) for block, _group in blocks]
+    assert "".join(runs) == "".join(str(slot.block) for slot in turns)  # a block is not torn apart
+    alone = [group for _block, group in blocks if group not in some]
+    assert alone == sorted(alone) and [group for _block, group in blocks][: len(alone)] == alone
+    for end in range(len(alone), len(blocks)):
+        made = {number: sum(group == number for _block, group in blocks[:end]) for number in some}
+        most = max(made.values())
+        assert all(count >= min(most - 1, groups[number][1]) for number, count in made.items())
+
+
+def test_no_variant_is_the_first_in_all_groups():
+    """All groups have the same seed, and most scenarios of a qualification are run once."""
+    slots = grouped(tuple(((f"{n}new", f"{n}old"), 3) for n in range(8)), 1)
+    firsts = [slots[place].variant[1:] for place in range(0, 48, 6)]
+    assert Counter(firsts) == {"new": 4, "old": 4}
+
+
+def test_the_order_of_turns_differs():
+    order = [slot.variant for slot in grouped(((("A",), 12), (("B",), 12)), 1, (0, 1))]
+    turns = {tuple(order[first : first + 2]) for first in range(0, 24, 2)}
+    assert turns == {("A", "B"), ("B", "A")}
