@@ -57,7 +57,8 @@ class LiveDeliveries:
     another partition or producer, or other ones than before at their offset; a batch that the client refused counts as
     one. `refused` were never acknowledged. `first` names some of what is wrong, in words. `again` came in an earlier
     assignment as well, which is legal: the group's offset is behind what was read. `older` were written before the
-    load, although the consumer began at the end of the log: no record is wrong, but the broker's answer was.
+    load, although the consumer began at the end of the log: no record is wrong, but the broker's answer was. So it is
+    not among the flaws of the records.
     """
 
     name: str
