@@ -11,7 +11,7 @@ from testbed.probes.machine import wait_calm
 from testbed.probes.recorder import Recorder
 from testbed.wait import WaitTimeout, wait_for
 from testbed.workload.connections import sending
-from testbed.workload.outcome import WorkloadResult
+from testbed.workload.outcome import ProcessResult, WorkloadResult
 from testbed.workload.spec import ConsumerSpec, ProducerSpec, Spec
 from testbed.workload.workload import Workload
 
@@ -133,14 +133,14 @@ class ClientLoad:
         return self
 
     def __exit__(self, *_error: object) -> None:
+        # The consumer ends last: it waits for what its own load's producers wrote while nothing else comes.
+        rest: tuple[ProcessResult, ...] = ()
         try:
-            if self._workload is not None:
-                self.result = self._workload.stop()
-        finally:
             if self._more is not None:
-                rest = self._more.stop()
-                if self.result is not None:
-                    self.result = WorkloadResult((*self.result.processes, *rest.processes))
+                rest = self._more.stop().processes
+        finally:
+            if self._workload is not None:
+                self.result = WorkloadResult((*self._workload.stop().processes, *rest))
 
     def rise(self) -> None:
         """Start the producers of the second half of the load."""

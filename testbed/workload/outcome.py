@@ -10,7 +10,7 @@ from results.contract.schema import Sample
 from testbed.workload.audit import Audit
 from testbed.workload.delivered import Delivered
 from testbed.workload.deliveries import compare
-from testbed.workload.records import AckedRun, WrittenRecords
+from testbed.workload.records import AckedRun, Where, WrittenRecords
 from testbed.workload.spans import Span
 from testbed.workload.spec import ConsumerSpec, ProducerSpec, Spec
 
@@ -86,6 +86,12 @@ class ProcessReports:
             )
             for partition in self.spec.partitions
         )
+
+    def ends(self) -> dict[Where, int]:
+        """Return each partition with the offset after its last acknowledged record; nothing for a consumer."""
+        if not isinstance(self.spec, ProducerSpec):
+            return {}
+        return {(self.spec.topic, partition): runs[-1][1] + runs[-1][2] for partition, runs in self._acked_at.items()}
 
     def result(self) -> "ProcessResult":
         """Return the result of the finished process."""

@@ -48,7 +48,10 @@ DELIVERED = LiveDeliveries("consumer-1", 9, 2, skipped=0, missed=0, repeated=0, 
     [
         ({}, "pass", 0),
         *(({kind: 2}, "fail", 2) for kind in ("skipped", "missed", "repeated", "corrupt", "refused")),
+        ({"behind": 3}, "inconclusive", 0),
+        ({"behind": 3, "missed": 2}, "fail", 2),
         ({"records": 0}, "inconclusive", None),
+        ({"records": 0, "missed": 2}, "fail", 2),
     ],
 )
 def test_the_verdict_on_what_a_consumer_was_given(changes, verdict, observed):
@@ -103,7 +106,7 @@ def test_the_storage_of_a_run_decides_whether_an_end_may_be_too_low(make_run, st
 def test_a_manifest_of_a_load_that_checked_nothing_is_read():
     document = encode(LiveLoad((), (SOUND,), (DELIVERED,)))
     assert decode(LiveLoad, document, "a load").deliveries == (DELIVERED,)
-    for name in ("compared", "older", "again"):
+    for name in ("compared", "older", "again", "behind"):
         del document["deliveries"][0][name]
     assert decode(LiveLoad, document, "a load").deliveries == (DELIVERED,)
     del document["deliveries"]

@@ -48,7 +48,7 @@ def _audit(audit: LiveAudit) -> Finding:
 
 
 def _delivered(found: LiveDeliveries, *, shared: bool) -> Finding:
-    if found.records <= 0:
+    if found.records <= 0 and not found.wrong:
         return _live(found.name, "inconclusive", None, "it was given no record", expected=DELIVERED)
     why = (
         f"{found.records} delivered, the values of {found.checked} and the keys, headers and timestamps of "
@@ -57,6 +57,8 @@ def _delivered(found: LiveDeliveries, *, shared: bool) -> Finding:
     )
     if found.again:
         why += f"; {found.again} came again after a new assignment"
+    if found.behind:
+        why += f"; {found.behind} acknowledged records had not come when the load ended: the consumer was behind"
     if found.older:
         why += f"; {found.older} were written before the load, although the consumer began at the end of the log"
     if found.first:
@@ -65,7 +67,7 @@ def _delivered(found: LiveDeliveries, *, shared: bool) -> Finding:
     # (KIP-207). The fill was below it when the load began. AutoMQ takes the end from the stream that a broker opens.
     # The testbed knows of no such promise there.
     wrong = found.wrong + (0 if shared else found.older)
-    verdict: Verdict = "fail" if wrong else "pass"
+    verdict: Verdict = "fail" if wrong else "inconclusive" if found.behind else "pass"
     return _live(found.name, verdict, float(wrong), why, expected=DELIVERED)
 
 

@@ -4,7 +4,7 @@ The brokers say which logs they have after each step of a scenario without a bro
 controller's log says which replicas were to be there.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -64,15 +64,15 @@ def wrong_logs(looks: Sequence[LogReading], states: Mapping[tuple[str, int], Seq
     last = looks[-1]
     partitions = {*(p for topic, p in states if topic == last.topic), *(p for _broker, p in last.logs)}
     for partition in sorted(partitions):
-        placed = [set(each) for each in _placed(states.get((last.topic, partition), ()), last.us, last.us)]
+        placed = [frozenset(each) for each in _placed(states.get((last.topic, partition), ()), last.us, last.us)]
         there = {broker for broker, found in last.logs if found == partition}
-        for broker in sorted(there - set.union(*placed)):
+        for broker in sorted(there - frozenset().union(*placed)):
             yield f"broker {broker} has a log of partition {partition}, which {_said(placed[-1])}"
-        for broker in sorted(set.intersection(*placed) - there):
+        for broker in sorted(frozenset.intersection(*placed) - there):
             yield f"broker {broker} has no log of partition {partition}, which {_said(placed[-1])}"
 
 
-def _said(replicas: set[int]) -> str:
+def _said(replicas: Set[int]) -> str:
     return f"has replicas on {', '.join(map(str, sorted(replicas)))}" if replicas else GONE
 
 
