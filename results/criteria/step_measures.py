@@ -11,8 +11,9 @@ from typing import Any
 
 from results.contract.manifest import Manifest
 from results.contract.steps import State, StepRecord, asked
-from results.criteria.measures import MoveMeasures, PollAgreement, StepMeasures, StepObservation
+from results.criteria.measures import MoveMeasures
 from results.criteria.series import RunEvent, RunSeries
+from results.criteria.step_observations import PollAgreement, StepMeasures, StepObservation
 
 LOG, DESCRIBED, LISTED = "trace.log", "trace.described", "trace.listed"
 LOGS = "trace.logs"

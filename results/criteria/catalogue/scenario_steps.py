@@ -9,9 +9,10 @@ from results.contract.steps import Expectation, StepRecord
 from results.contract.verdict import Finding, Verdict
 from results.criteria.criterion import CLOCKS, FACTS, Criterion, has_steps
 from results.criteria.findings import finding
-from results.criteria.measures import MoveMeasures, StepObservation
+from results.criteria.measures import MoveMeasures
 from results.criteria.run_view import RunView
 from results.criteria.step_measures import LOG
+from results.criteria.step_observations import StepObservation
 
 ANSWER = ".answer"
 """The end of the name of a finding about a step's answer."""
