@@ -34,6 +34,9 @@ from results.criteria.unfit import MACHINE_LOAD, left_open, with_unfit_load
 
 MACHINE_CRITERIA = (NETWORK_MEASURED, NETWORK_CHANGED, MACHINE_LOAD, MEMORY_PRESSURE, DISK_PRESSURE, *CLOCKS)
 """The criteria that are about the machine and not about Kafka."""
+TOO_SMALL = (MACHINE_LOAD, "jvm-pauses")
+"""The preconditions that leave rates open also where brokers broke them: a machine, or the heap that the settings give,
+may be too small for a healthy Kafka."""
 EXPLANATIONS = ("duration-formula",)
 """The criteria that say what a move's time is made of. Where one says nothing, what was measured stands: a broker that
 is slower than its NIC may be the regression that the user looks for."""
@@ -115,8 +118,7 @@ def judge(manifest: Manifest, samples: Any, events: Any) -> Judgement:
     shaky = [finding for finding in preconditions if finding.verdict == "inconclusive"]
     left = {finding.name for finding in shaky}
     own = tuple(each.name for each in criteria if each.name in left and each.kafkas_own(run))
-    # A machine may be too small for a healthy Kafka: a busy CPU leaves rates open, whoever uses it.
-    shaky = [finding for finding in shaky if finding.name not in own or finding.name == MACHINE_LOAD]
+    shaky = [finding for finding in shaky if finding.name not in own or finding.name in TOO_SMALL]
     shaky.sort(key=lambda finding: finding.name != NETWORK_CHANGED)  # the first is named: a change says most
     found = [
         finding

@@ -12,6 +12,7 @@ from results.criteria import judge
 from results.criteria.judgement import noisy, sound
 from tests.results.judged import named
 from tests.results.synthetic import us
+from tests.results.test_jvm_pauses import with_jvm
 
 CORES = 2
 
@@ -137,3 +138,13 @@ def test_logs_of_shared_storage_say_nothing_of_what_is_written(make_run):
     manifest = replace(run.manifest, parameters={**run.manifest.parameters, "storage": "tiered"})
     [found] = named(under(replace(run, manifest=manifest), [*SLOW_DISK, *written(3.0)]), "disk-pressure")
     assert "excuses nothing" not in found.why
+
+
+@pytest.mark.parametrize(("steal", "measured"), [(0.004, True), (0.06, False)])
+def test_brokers_that_stand_still_are_measured_all_the_same_unless_cpu_was_stolen(make_run, steal, measured):
+    still = with_jvm(make_run(steal=steal), lambda t: 0.3 * t, lambda t: t // 2 + 3)
+    judgement = still.judged()
+    assert named(judgement, "steady-mean")[0].verdict == "inconclusive"
+    assert sound(judgement) is measured
+    gap = replace(still, samples=still.samples.filter(pc.not_equal(still.samples["host"], "b2")))
+    assert not sound(judge(gap.manifest, gap.samples, gap.events))
