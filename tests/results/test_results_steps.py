@@ -63,6 +63,21 @@ def test_an_end_that_did_not_come_fails_and_steps_not_taken_are_inconclusive():
     assert found["3-refused.answer"].verdict == "inconclusive"
 
 
+@pytest.mark.parametrize(
+    ("changed", "why"),
+    [
+        ({"leader": 4}, "is led by 4, which is not in sync"),
+        ({"isr": [1, 2, 3, 9]}, "has [9] in sync, adding or removing"),
+        ({"replicas": [4, 3, 2, 1, 1]}, "has a broker twice"),
+    ],
+)
+def test_a_state_that_breaks_a_rule_of_the_controller_fails_be_it_for_a_moment(changed, why):
+    events = (*LOGGED[:2], log(1.5, 21, {**MOVING, **changed}), log(1.6, 22, MOVING), LOGGED[2], *POLLED)
+    found = verdicts(events=events)["trace-whole"]
+    assert found.verdict == "fail" and found.why.startswith(f"kip455-0 {why}")
+    assert {c.name: c.verdict for c in clocked(-3.0, events=events).criteria}["trace-whole"] == "fail"
+
+
 def test_another_answer_than_expected_fails():
     found = verdicts(steps=(STEP.__class__("a", "b", us(1.0015), us(5), "NOT_CONTROLLER", "accepted", ()),))
     assert (found["1-a.answer"].verdict, found["1-a.answer"].observed) == ("fail", "NOT_CONTROLLER")
