@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from results.contract.verdict import Finding
-from results.criteria.quantities import US, size
 from results.criteria.partition_rules import unsound
+from results.criteria.quantities import US, size
 from results.criteria.replay_events import (
     CLOCK_SKEW,
     Disturbance,

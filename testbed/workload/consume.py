@@ -110,6 +110,9 @@ class _Consuming:
         earlier assignment."""
         self.reached: dict[tuple[int, int], int] = {}
         """The offset up to which each partition was delivered, or at which it began, as far as that is known."""
+        self.given_in: dict[tuple[int, int], int] = {}
+        """The last session in which each partition gave a record. Until then the client may not fetch it yet: it first
+        asks the group's coordinator for the offset."""
         self.unplaced: set[tuple[int, int]] = set()
         """The partitions that were assigned again before the group had an offset: they began at an end of that time."""
         self.times: list[Ints] = []
@@ -164,6 +167,7 @@ class _Consuming:
             self.begins += [(*where, session, 0, offset) for where, offset in highest.items()]
             for where, offset in highest.items():
                 self.reached.setdefault(where, offset)
+                self.given_in.setdefault(where, session)
         self.joined = True
 
     def end(self, partition: TopicPartition) -> int:
@@ -237,6 +241,7 @@ class _Consuming:
             self.rows += rows
             for topic, partition, _session, _producer, offset, _place, records in rows:
                 where = topic, partition
+                self.given_in[where] = session
                 self.reached[where] = max(self.reached.get(where, 0), offset + records)
             self.flawed += flawed
             self.times.append(times)
@@ -260,6 +265,7 @@ class _Consuming:
 
         A row has the topic's number, the partition, and the fields of a `Remainder`. Where nothing comes any more, each
         leader is asked for its end: it answers the requests of a connection in order, so what was on its way has come.
+        A partition that the consumer lost meanwhile, or does not fetch yet, is not withheld.
         """
         ends = {self.unchecked.where(topic, partition): end for topic, partition, end in self.orders.ends}
         begun = heard = time.monotonic()
@@ -269,6 +275,7 @@ class _Consuming:
             if quiet:
                 withheld = self._had_by_leaders({where: ends[where] for where in left})
             self.take(AGAIN_S if quiet else 0.05)
+            withheld &= self._fetched()
             self.check(self.session)
             if self.records > before:
                 heard = time.monotonic()
@@ -283,6 +290,11 @@ class _Consuming:
     def _lacks(self, where: tuple[int, int], end: int) -> bool:
         """Return whether records of a partition are missing; False where it is not known where it began."""
         return where not in self.unplaced and self.reached.get(where, end) < end
+
+    def _fetched(self) -> set[tuple[int, int]]:
+        """Return the assigned partitions that have given a record since their assignment, or had a position before."""
+        assigned = {self.unchecked.where(each.topic, each.partition) for each in self.client.assignment()}
+        return {where for where in assigned if self.given_in.get(where) == self.session}
 
     def _had_by_leaders(self, ends: Mapping[tuple[int, int], int]) -> set[tuple[int, int]]:
         """Return the partitions whose leaders say that their logs have these ends."""

@@ -60,3 +60,7 @@ def test_a_move_back_says_nothing_where_something_else_may_hold_it_back(make_run
     assert returned(moved_back(make_run(), 9.9e6, round_trips=delay)) == []
     assert returned(moved_back(make_run(), 9.9e6, quota_bytes_per_s=30e6)) == []
     assert returned(make_run().judged()) == []
+    waiting = [Sample(us(t), "machine", "pressure.io", 40 + 0.3 * max(0, t - BACK_S)) for t in range(160)]
+    run = make_run()
+    slow = replace(run, samples=pa.concat_tables([run.samples, samples_table(waiting)]))
+    assert returned(moved_back(slow, 9.9e6)) == []

@@ -426,8 +426,16 @@ def test_a_consumer_that_reads_nothing_on_purpose_lacks_nothing(monkeypatch):
 def test_a_partition_that_began_at_an_end_of_that_time_is_not_judged_at_the_end(monkeypatch):
     found = at_the_end(monkeypatch, some(0, 40), [ASSIGN], leader=50)
     assert (found.wrong, found.behind) == (0, 0)
-    found = at_the_end(monkeypatch, some(0, 40), [TopicPartition("t", 0, 40)], [ASSIGN], leader=50)
-    assert found.missed == 10
+    found = at_the_end(monkeypatch, some(0, 40), [TopicPartition("t", 0, 40)], [ASSIGN], some(40, 42), leader=50)
+    assert found.missed == 8
+
+
+@pytest.mark.parametrize("after", [[], [[ASSIGN]]])
+def test_a_partition_that_was_assigned_again_and_is_not_fetched_yet_is_not_withheld(monkeypatch, after):
+    again = [] if after else [[ASSIGN]]
+    before = some(0, 40), [TopicPartition("t", 0, 40)]
+    found = at_the_end(monkeypatch, *before, *again, after=after, leader=50)
+    assert (found.wrong, found.behind) == (0, 10)
 
 
 @pytest.mark.parametrize("topics", [("t", "u"), ("u", "t")])

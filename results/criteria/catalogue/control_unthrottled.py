@@ -17,6 +17,7 @@ from results.criteria.findings import finding, gap_text, missing_data, times_pow
 from results.criteria.measures import ControlTransfer, MoveMeasures
 from results.criteria.quantities import US, rate, size
 from results.criteria.run_view import RunView
+from results.criteria.standstill import MACHINE, MOST, highest_share
 
 CONTROL_LEAST = 2.0
 CONTROL_ROOM = 1.1
@@ -79,14 +80,15 @@ def _partitions(move: Move, kind: str, host: str) -> int:
     return sum(len(flow.partitions) for flow in move.flows if flow.kind == kind and flow.follower == host)
 
 
+PRESSURES = ("pressure.memory", "pressure.io")
 BACK, ARRIVED = "return.started", "return.done"
 
 
 def judge_return(run: RunView) -> Iterator[Finding]:
     """Yield a finding for each host to which partitions moved back, faster than the throttle would have allowed.
 
-    None where so few bytes moved back that a throttle would have let them pass at once, nor where declared delays may
-    hold them back.
+    None where so few bytes moved back that a throttle would have let them pass at once, nor where declared delays, a
+    disk or memory may hold them back.
     """
     began_us = run.series.event_us(BACK)
     if began_us is None or run.move.round_trips:
@@ -99,15 +101,14 @@ def judge_return(run: RunView) -> Iterator[Finding]:
 def _returned(run: RunView, host: str, began_us: int) -> Finding | None:
     """Return the finding of one host; None where nothing can be said.
 
-    The time ends with the last growth. Seconds in which the machine was unfit are no part of it.
+    The time ends with the last growth. Seconds in which the machine was unfit are no part of it. Hosts that get from
+    the same one share its NIC.
     """
     move, measures = run.move, run.measures
-    senders = {flow.follower for flow in move.flows if flow.kind == "throttled" and flow.leader == host}
-    ends = {(host, "receive"), *((sender, "transmit") for sender in senders)}
-    measured = [nic.payload_bytes_per_s for nic in run.manifest.nics if (nic.host, nic.direction) in ends]
-    payload = min((each for each in measured if each is not None), default=None)
+    payload = _carried(run, host)
     grown, last_us = _grown_again(run, host, began_us)
-    if payload is None or len(measured) < len(ends) or grown <= 0:
+    waited = [highest_share(run.series.gauge(each, MACHINE), [(began_us, last_us)]) or 0.0 for each in PRESSURES]
+    if payload is None or grown <= 0 or max(waited) > MOST:
         return None
     quota = measures.phases[-1].quota_bytes_per_s if measures.phases else move.quota_bytes_per_s
     seconds = (last_us - began_us) / US - run.unfit.seconds(began_us, last_us)
@@ -126,6 +127,18 @@ def _returned(run: RunView, host: str, began_us: int) -> Finding | None:
         power=times_power(grown / allowed, "the time"),
         series=("log.bytes", "manifest.nics"),
     )
+
+
+def _carried(run: RunView, host: str) -> float | None:
+    """Return what the NICs carry to a host, in bytes per second; None where one of them was not measured."""
+    pairs = {(flow.follower, flow.leader) for flow in run.move.flows if flow.kind == "throttled"}
+    shares = {(host, "receive"): 1}
+    for sender in {sender for sender, receiver in pairs if receiver == host}:
+        shares[sender, "transmit"] = len({receiver for other, receiver in pairs if other == sender})
+    measured = {(nic.host, str(nic.direction)): nic.payload_bytes_per_s for nic in run.manifest.nics}
+    carried = [(measured.get(end), sharing) for end, sharing in shares.items()]
+    known = [payload / sharing for payload, sharing in carried if payload is not None]
+    return min(known) if len(known) == len(carried) else None
 
 
 def _grown_again(run: RunView, host: str, began_us: int) -> tuple[float, int]:
