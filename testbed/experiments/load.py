@@ -29,6 +29,9 @@ SHARED_LINGER_MS = 300.0
 """The same on shared storage: more than the 0.25 s for which an acknowledgement waits. When requests come faster than
 they are answered, librdkafka polls without a pause and keeps one core busy. Eight producers of 25 to 50 kB/s that
 lingered for 100 ms kept two cores 65 % busy."""
+ABORT_EVERY = 10
+"""One transaction in so many is aborted on purpose: no reader may get its records, whichever broker leads by then. A
+tenth of the records leaves the acknowledgements of the others what they are."""
 WARM_BUSY, WARM_LOOK_S, WARM_S = 0.55, 3.0, 40.0
 ALONE_S = 8.0
 """Seconds for which the load runs alone before and after the move. A report compares its latencies with the move's."""
@@ -72,6 +75,7 @@ def load_specs(layout: Layout, token: str, shape: LoadShape = DEFAULT, *, answer
                     compression=shape.compression,
                     redundancy=shape.redundancy,
                     transaction_s=shape.transaction_s,
+                    abort_every=ABORT_EVERY if shape.transaction_s else 0,
                     linger_ms=SHARED_LINGER_MS if answer_s else LOAD_LINGER_MS,
                     batch_bytes=sent.batch_bytes,
                     connections=sent.connections,

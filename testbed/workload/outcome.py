@@ -125,7 +125,7 @@ class ProcessReports:
 
 def behind_s(spec: ProducerSpec, last: Mapping[str, Any]) -> float:
     """Return how many seconds' worth of due records had no outcome at a producer's last report."""
-    answered = sum(last.get(name, 0) for name in ("acked", "failed", "in_doubt"))
+    answered = sum(last.get(name, 0) for name in ("acked", "failed", "aborted", "in_doubt"))
     return float((last.get("due", 0) - answered) / spec.records_per_s)
 
 
