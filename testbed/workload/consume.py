@@ -3,7 +3,7 @@
 import contextlib
 import gc
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -260,32 +260,32 @@ class _Consuming:
             if now >= self.next_report_us:
                 self.report()
 
-    def finish(self) -> list[list[int]]:
+    def finish(self) -> list[list[int | None]]:
         """Consume what the producers wrote last; return a row of each partition of which acknowledged records lack.
 
         A row has the topic's number, the partition, and the fields of a `Remainder`. Where nothing comes any more, each
         leader is asked for its end: it answers the requests of a connection in order, so what was on its way has come.
-        A partition that the consumer lost meanwhile, or does not fetch yet, is not withheld.
+        Of a partition that the consumer lost meanwhile, or does not fetch yet, the answer says nothing.
         """
         ends = {self.unchecked.where(topic, partition): end for topic, partition, end in self.orders.ends}
         begun = heard = time.monotonic()
-        withheld: set[tuple[int, int]] = set()
+        answered: dict[tuple[int, int], int] = {}
         while not self.paused and (left := [where for where in ends if self._lacks(where, ends[where])]):
             before, quiet = self.records, time.monotonic() - heard > POSITION_S
             if quiet:
-                withheld = self._had_by_leaders({where: ends[where] for where in left})
+                answered = self._leaders_ends(left)
             self.take(AGAIN_S if quiet else 0.05)
-            withheld &= self._fetched()
+            answered = {where: end for where, end in answered.items() if where in self._fetched()}
             self.check(self.session)
             if self.records > before:
                 heard = time.monotonic()
-                withheld.clear()
+                answered = {}
             if (quiet and self.records == before) or heard - begun > LAST_S:
                 break
             if now_us() >= self.next_report_us:
                 self.report()
         lacking = [] if self.paused else [where for where in ends if self._lacks(where, ends[where])]
-        return [[*where, self.reached[where], ends[where], where in withheld] for where in lacking]
+        return [[*where, self.reached[where], ends[where], answered.get(where)] for where in lacking]
 
     def _lacks(self, where: tuple[int, int], end: int) -> bool:
         """Return whether records of a partition are missing; False where it is not known where it began."""
@@ -296,14 +296,15 @@ class _Consuming:
         assigned = {self.unchecked.where(each.topic, each.partition) for each in self.client.assignment()}
         return {where for where in assigned if self.given_in.get(where) == self.session}
 
-    def _had_by_leaders(self, ends: Mapping[tuple[int, int], int]) -> set[tuple[int, int]]:
-        """Return the partitions whose leaders say that their logs have these ends."""
-        deadline, found = time.monotonic() + POSITION_S, set()
-        for (topic, partition), end in ends.items():
+    def _leaders_ends(self, partitions: Iterable[tuple[int, int]]) -> dict[tuple[int, int], int]:
+        """Return the ends of these partitions for consumers, of each whose leader answers."""
+        deadline, found = time.monotonic() + POSITION_S, {}
+        for topic, partition in partitions:
             asked = TopicPartition(self.spec.topics[topic], partition)
             with contextlib.suppress(KafkaException):
                 answer = self.client.get_watermark_offsets(asked, timeout=max(0.1, deadline - time.monotonic()))
-                found |= {(topic, partition)} if answer is not None and answer[1] >= end else set()
+                if answer is not None:
+                    found[topic, partition] = int(answer[1])
         return found
 
     def lag(self) -> int | None:

@@ -32,12 +32,13 @@ class SessionBegin:
 class Remainder:
     """A partition of which a consumer lacks acknowledged records: those from `reached` up to, but excluding, `end`.
 
-    It is `withheld` where its leader has the records and nothing comes.
+    Where nothing came any more, the leader was asked: `leader_end` is the end of its log that it gives to consumers.
+    None: it was not asked, or did not answer, or the consumer does not fetch the partition.
     """
 
     reached: int
     end: int
-    withheld: bool
+    leader_end: int | None
 
 
 @dataclass(slots=True)

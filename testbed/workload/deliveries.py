@@ -220,13 +220,18 @@ class _DeliveredPartition:
             next_offset = max(next_offset, span.end)
 
     def check_last(self, remainder: Remainder) -> int:
-        """Check the records that had not come when the load ended; return how many the consumer may be behind."""
+        """Check the records that had not come when the load ended; return how many the consumer may be behind.
+
+        A leader acknowledges a record when consumers may have it. So an end that is too low is wrong as well, unless a
+        transaction that goes on holds consumers back.
+        """
         lacking = list(self._acknowledged(remainder.reached, remainder.end, fill=False))
-        if not remainder.withheld:
+        leader_end = remainder.leader_end
+        if leader_end is None or (leader_end < remainder.end and self._transactional):
             return count(missing for _written, missing in lacking)
         for written, missing in lacking:
             what = _they_were("record", missing, f" of {written.name}")
-            line = f"{what} acknowledged and never delivered, although the leader has offset {remainder.end - 1}"
+            line = f"{what} acknowledged and never delivered; the leader gives consumers the end {leader_end}"
             self._add_places(MISSED, missing, line, written.name)
         return 0
 

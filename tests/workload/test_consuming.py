@@ -363,7 +363,7 @@ def test_a_commit_that_failed_is_none(monkeypatch):
 # ---- the end of a load
 
 
-def at_the_end(monkeypatch, *before, after=(), leader=None, paused=False):
+def at_the_end(monkeypatch, *before, after=(), leader=None, paused=False, transactional=False):
     """Return the account of a consumer to which the records up to 50 were due when the producers had ended.
 
     It was given the calls `before`, and then those `after`.
@@ -375,7 +375,7 @@ def at_the_end(monkeypatch, *before, after=(), leader=None, paused=False):
     consuming.orders.ends, consuming.paused = [("t", 0, 50)], paused
     consuming.report(last=consuming.finish(), final=True)
     result.delivered.hear(("t",), reporter.said[-1])
-    [found] = accounts(result, acked_at=((0, 50, 0),))
+    [found] = accounts(result, acked_at=((0, 50, 0),), transactional=transactional)
     return found
 
 
@@ -391,19 +391,25 @@ def test_a_consumer_waits_for_what_was_acknowledged_last(monkeypatch):
 def test_a_partition_that_gives_nothing_more_is_named(monkeypatch):
     found = at_the_end(monkeypatch, some(0, 40), leader=50)
     assert (found.missed, found.wrong, found.behind) == (10, 10, 0)
-    line = (
-        "t-0: records 40 to 49 of producer-1 were acknowledged and never delivered, although the leader has offset 49"
-    )
+    end = "never delivered; the leader gives consumers the end 50"
+    line = f"t-0: records 40 to 49 of producer-1 were acknowledged and {end}"
     assert found.first == (line,)
+
+
+@pytest.mark.parametrize(("transactional", "missed", "behind"), [(False, 10, 0), (True, 0, 10)])
+def test_an_end_below_what_was_acknowledged_is_wrong_unless_a_transaction_may_go_on(
+    monkeypatch, transactional, missed, behind
+):
+    found = at_the_end(monkeypatch, some(0, 40), leader=44, transactional=transactional)
+    assert (found.missed, found.behind) == (missed, behind)
 
 
 def test_a_partition_of_which_no_record_came_is_named(monkeypatch):
     assert at_the_end(monkeypatch, [], leader=50).missed == 50
 
 
-@pytest.mark.parametrize("leader", [None, 40, 49])
-def test_what_no_leader_says_to_have_is_not_withheld(monkeypatch, leader):
-    found = at_the_end(monkeypatch, some(0, 40), leader=leader)
+def test_where_no_leader_answers_the_consumer_is_behind(monkeypatch):
+    found = at_the_end(monkeypatch, some(0, 40), leader=None)
     assert (found.wrong, found.behind) == (0, 10)
 
 
