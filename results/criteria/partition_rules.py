@@ -3,7 +3,7 @@
 from typing import Protocol
 
 
-class PartitionState(Protocol):
+class PlacedState(Protocol):
     """A partition's state as the controller's log has it, or as an answer describes it."""
 
     @property
@@ -27,7 +27,7 @@ class PartitionState(Protocol):
         """Return the leader; None without one."""
 
 
-def unsound(state: PartitionState) -> str:
+def unsound(state: PlacedState) -> str:
     """Return which rule of the controller a state breaks, in words; empty for a sound one."""
     replicas = {*state.replicas}
     if len(replicas) < len(state.replicas) or len({*state.isr}) < len(state.isr):
