@@ -57,7 +57,9 @@ class LiveDeliveries:
     another partition or producer, or other ones than before at their offset; a batch that the client refused counts as
     one. `refused` were never acknowledged. `first` names some of what is wrong, in words. `again` came in an earlier
     assignment as well, which is legal: the group's offset is behind what was read. `older` were written before the
-    load, although the consumer began at the end of the log: no record is wrong, but the broker's answer was.
+    load, although the consumer began at the end of the log: no record is wrong, but the broker's answer was. So it is
+    not among the flaws of the records. `behind` were acknowledged and had not come when the load ended; it is not known
+    that a broker held them back.
     """
 
     name: str
@@ -72,6 +74,7 @@ class LiveDeliveries:
     again: int = 0
     compared: int = 0
     older: int = 0
+    behind: int = 0
 
     @property
     def wrong(self) -> int:

@@ -22,7 +22,7 @@ from results.criteria.measures import (
 )
 from results.criteria.quantities import CPU_QUOTA, DRIVER, GAP_S, PAYLOAD, SECOND_S, US
 from results.criteria.series import Micros, RunSeries, Series, by_partition
-from results.criteria.unfit import ALWAYS_FIT, UnfitTime
+from results.criteria.unfit import ALWAYS_FIT, BUSY_HIGHEST, UnfitTime, used_by_others
 from results.criteria.windows import counted, counted_between, counts, longest_gap_s, trailing_mean_max, windows
 
 LAG_S, FENCED_S = 30.0, 9.0
@@ -196,20 +196,33 @@ def measure_rests(run: RunSeries, started: int, until: int) -> Rests | None:
 
 
 def machine_load(
-    run: RunSeries, started_us: int, end_us: int, window_s: float, phases: Sequence[tuple[int, int]] = ()
+    run: RunSeries,
+    started_us: int,
+    end_us: int,
+    window_s: float,
+    phases: Sequence[tuple[int, int]] = (),
+    *,
+    cores: int | None = None,
 ) -> MachineLoad:
     """Return busy and stolen shares of all cores; the highest are means over `window_s`.
+
+    With the number of `cores` the share of others than Kafka is measured as well, where the machine was too busy.
 
     With `phases` the highest is that of windows inside one, as rates are judged: a broker that starts again keeps the
     cores busy itself, and no window across its restart is judged.
     """
     busy, steal = run.gauge("cpu.busy", "machine"), run.gauge("cpu.steal", "machine")
     inside = (busy.t > started_us) & (busy.t <= end_us)
+    busiest = trailing_mean_max(busy, started_us, end_us, window_s, phases)
+    others = None
+    if cores is not None and (busiest or 0.0) > BUSY_HIGHEST:
+        others = used_by_others(run, cores, started_us, end_us)
     return MachineLoad(
         polls=int(np.count_nonzero(inside)),
         longest_gap_s=longest_gap_s(busy.t, started_us, end_us),
         busy_mean=float(np.mean(busy.value[inside])) if inside.any() else None,
-        busy_window_max=trailing_mean_max(busy, started_us, end_us, window_s, phases),
+        busy_window_max=busiest,
         steal_window_max=trailing_mean_max(steal, started_us, end_us, window_s, phases),
+        others_window_max=None if others is None else trailing_mean_max(others, started_us, end_us, window_s, phases),
         limit_window_max=trailing_mean_max(run.gauge(CPU_QUOTA, "machine"), started_us, end_us, window_s, phases),
     )

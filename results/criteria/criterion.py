@@ -80,6 +80,10 @@ def _always(_run: RunView, _precondition: str, _failed: Finding) -> bool:
     return True
 
 
+def _not_kafkas(_run: RunView) -> bool:
+    return False
+
+
 NETWORK_CHANGED = "nic-unchanged"
 """The precondition that does not hold when another process changed a link during the run."""
 NETWORK_MEASURED = "nic-measured"
@@ -133,6 +137,8 @@ class Criterion(Generic[M]):
     """The names of the preconditions that leave a failure open: `NOT_KAFKAS`, `SLOW_CLIENTS` or `CLOCKS`. Everything
     else holds, also on a busy machine: it would excuse what Kafka itself makes busy. Empty: every precondition leaves
     every finding open."""
+    kafkas_own: Callable[[RunView], bool] = _not_kafkas
+    """Of a precondition that does not hold: whether brokers themselves are why. What was measured stands then."""
     excuses: Callable[[RunView, str, Finding], bool] = _always
     """Whether one of these preconditions can explain this failure: a slow NIC explains no wrong state."""
     holds_anyway: Callable[[RunView, Sequence[Finding]], Sequence[Finding | None]] = _nothing

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from results.contract.verdict import Finding
+from results.criteria.partition_rules import unsound
 from results.criteria.quantities import US, size
 from results.criteria.replay_events import (
     CLOCK_SKEW,
@@ -177,12 +178,12 @@ class PartitionsSound(TimelineExpectation):
         for trace in traces(run):
             states += len(trace.states)
             for before, state in zip((None, *trace.states), trace.states, strict=False):
-                if why := _unsound(state) or _repeated(before, state):
+                if why := unsound(state) or _repeated(before, state):
                     wrong.append(f"{trace.name} at {run.seconds(state.us):+.1f} s {why}")
         found, _missing = _found(run)
         for name, each in (found or {"states": {}})["states"].items():
             described = TracedState(0, tuple(each["replicas"]), (), tuple(each["isr"]), each["leader"])
-            if why := _unsound(described):
+            if why := unsound(described):
                 wrong.append(f"{name} at the end {why}")
         return _judged(self, wrong, f"{states} states, each by the controller's rules")
 
@@ -323,18 +324,6 @@ def _hides(each: Disturbance, leader: int, begin_us: int, end_us: int) -> bool:
     """Return whether a disturbance may keep a leader from the metadata between two instants, or shift their times."""
     overlaps = each.begin_us - APPLIED_S * US <= end_us and begin_us <= each.end_us + APPLIED_S * US
     return overlaps and (leader in each.brokers or each.kind == CLOCK_SKEW)
-
-
-def _unsound(state: TracedState) -> str:
-    """Return which rule of the controller a state breaks, in words; empty for a sound one."""
-    replicas = {*state.replicas}
-    if len(replicas) < len(state.replicas) or len({*state.isr}) < len(state.isr):
-        return f"has a broker twice: replicas {list(state.replicas)}, in sync {list(state.isr)}"
-    if strangers := {*state.isr, *state.adding, *state.removing} - replicas:
-        return f"has {sorted(strangers)} in sync, adding or removing, and the replicas {list(state.replicas)}"
-    if state.leader is not None and state.leader not in state.isr:
-        return f"is led by {state.leader}, which is not in sync: replicas {list(state.replicas)}, {list(state.isr)}"
-    return ""
 
 
 def _repeated(before: TracedState | None, state: TracedState) -> str:

@@ -34,6 +34,9 @@ from results.criteria.unfit import MACHINE_LOAD, left_open, with_unfit_load
 
 MACHINE_CRITERIA = (NETWORK_MEASURED, NETWORK_CHANGED, MACHINE_LOAD, MEMORY_PRESSURE, DISK_PRESSURE, *CLOCKS)
 """The criteria that are about the machine and not about Kafka."""
+TOO_SMALL = (MACHINE_LOAD, "jvm-pauses")
+"""The preconditions that leave rates open also where brokers broke them: a machine, or the heap that the settings give,
+may be too small for a healthy Kafka."""
 EXPLANATIONS = ("duration-formula",)
 """The criteria that say what a move's time is made of. Where one says nothing, what was measured stands: a broker that
 is slower than its NIC may be the regression that the user looks for."""
@@ -49,6 +52,8 @@ class Judgement:
 
     criteria: tuple[Finding, ...]
     measures: MoveMeasures
+    kafkas_own: tuple[str, ...] = ()
+    """The preconditions that do not hold because of what brokers did themselves."""
 
     @property
     def verdict(self) -> Verdict:
@@ -111,6 +116,9 @@ def judge(manifest: Manifest, samples: Any, events: Any) -> Judgement:
         for finding in criterion.findings(run)
     ]
     shaky = [finding for finding in preconditions if finding.verdict == "inconclusive"]
+    left = {finding.name for finding in shaky}
+    own = tuple(each.name for each in criteria if each.name in left and each.kafkas_own(run))
+    shaky = [finding for finding in shaky if finding.name not in own or finding.name in TOO_SMALL]
     shaky.sort(key=lambda finding: finding.name != NETWORK_CHANGED)  # the first is named: a change says most
     found = [
         finding
@@ -120,7 +128,7 @@ def judge(manifest: Manifest, samples: Any, events: Any) -> Judgement:
     ]
     if run.unfit:
         preconditions = with_unfit_load(preconditions, found, run.unfit.finding(measures.started_us or 0))
-    return Judgement((*found, *preconditions), measures)
+    return Judgement((*found, *preconditions), measures, own)
 
 
 def _findings(criterion: Criterion[Any], run: RunView, shaky: Sequence[Finding]) -> list[Finding]:
@@ -179,12 +187,15 @@ def _rests_on_network(criterion: Criterion[Any]) -> bool:
 
 def noisy(judgement: Judgement) -> bool:
     """Return whether a run is inconclusive by the machine alone: nothing else is a cause of its own."""
-    return _only(judgement, MACHINE_CRITERIA)
+    return _only(judgement, MACHINE_CRITERIA) and not sound(judgement)
 
 
 def sound(judgement: Judgement) -> bool:
-    """Return whether an inconclusive run was measured all the same: only what would explain it says nothing."""
-    return _only(judgement, EXPLANATIONS)
+    """Return whether an inconclusive run was measured all the same: only what would explain it says nothing.
+
+    What brokers themselves made of the machine is such a run: its times and costs are Kafka's.
+    """
+    return _only(judgement, (*EXPLANATIONS, *judgement.kafkas_own))
 
 
 def _only(judgement: Judgement, names: Sequence[str]) -> bool:

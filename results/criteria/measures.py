@@ -6,8 +6,8 @@ Instants are seconds after `move.started`; rates are bytes per second; None is *
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-from results.contract.steps import State
 from results.contract.verdict import Direction
+from results.criteria.step_observations import StepMeasures
 
 Part = Literal["before", "during", "after"]
 PARTS: tuple[Part, ...] = get_args(Part)
@@ -132,36 +132,6 @@ class Rests:
     def mean_s(self) -> float:
         """Return seconds of a rest on average; 0 without one."""
         return self.total_s / self.count if self.count else 0.0
-
-
-@dataclass(frozen=True, slots=True)
-class StepObservation:
-    """Of one expectation (its step's place, its own): when a state as wanted was in force first; None: never.
-
-    `last` is the state that was in force at the end of the span; None when the log has none of the partition.
-    """
-
-    step: int
-    expectation: int
-    us: int | None
-    last: State | None
-
-
-@dataclass(frozen=True, slots=True)
-class PollAgreement:
-    """What one request answered Admin clients: how often something new, and how much of it the log never had."""
-
-    kind: str
-    answers: int
-    unlike: int
-
-
-@dataclass(frozen=True, slots=True)
-class StepMeasures:
-    """Everything measured of a run of steps."""
-
-    found: tuple[StepObservation, ...]
-    polled: tuple[PollAgreement, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -430,7 +400,8 @@ class ControlTransfer:
 class MachineLoad:
     """The machine's load over the move, fractions of all cores; maxima are means over one quota window.
 
-    `limit_window_max` is a fraction of the CPU quota in which the testbed ran; None without one.
+    `limit_window_max` is a fraction of the CPU quota in which the testbed ran; None without one. `others_window_max` is
+    what brokers and controllers did not use; None where no reading says what they used.
     """
 
     polls: int = 0
@@ -439,6 +410,7 @@ class MachineLoad:
     busy_window_max: float | None = None
     steal_window_max: float | None = None
     limit_window_max: float | None = None
+    others_window_max: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

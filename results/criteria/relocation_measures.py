@@ -54,7 +54,7 @@ def measure_relocation(manifest: Manifest, run: RunSeries, unfit: UnfitTime = AL
     return MoveMeasures(
         started_us=started,
         done_s=None if done is None else (done - started) / US,
-        load=machine_load(run, started, until, QUOTA_WINDOW_S),
+        load=machine_load(run, started, until, QUOTA_WINDOW_S, cores=manifest.machine.cores),
         clients=measure_clients(run, started, done),
         burden=Burden(most_in_flight(run, started, until), uses, None, None),
         relocation=_relocated(run, manifest, asked, calm, started, until, unfit),

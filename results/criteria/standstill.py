@@ -96,8 +96,11 @@ def pressure(run: RunView, metric: str) -> Pressure:
     return Pressure(share, max((gap for gap in gaps if gap is not None), default=None), share is None and seen)
 
 
-def judge_pressure(name: str, metric: str, waits_for: str, found: Pressure) -> list[Finding]:
-    """Return the finding of a pressure; none of a move that is too short to tell."""
+def judge_pressure(name: str, metric: str, waits_for: str, found: Pressure, kafkas: str = "") -> list[Finding]:
+    """Return the finding of a pressure; none of a move that is too short to tell.
+
+    `kafkas` says what brokers themselves did beyond what the move explains, if they did.
+    """
     if found.too_short:
         return []
     verdict: Verdict = "inconclusive"
@@ -107,6 +110,7 @@ def judge_pressure(name: str, metric: str, waits_for: str, found: Pressure) -> l
         why = "the pressure was not read during the move"
     elif found.share > MOST:
         why = f"for {percent(found.share)} of {OVER_S:g} s every task waited for {waits_for}, brokers too"
+        why += f"; this excuses nothing: {kafkas}" if kafkas else ""
     else:
         verdict = "pass"
         why = f"tasks waited for {waits_for} for at most {percent(found.share)} of any {OVER_S:g} s"

@@ -5,14 +5,15 @@ told), `trace.logs` (the replicas' logs on the brokers). What they hold stands i
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from results.contract.manifest import Manifest
-from results.contract.steps import State, asked
-from results.criteria.measures import MoveMeasures, PollAgreement, StepMeasures, StepObservation
+from results.contract.steps import State, StepRecord, asked
+from results.criteria.measures import MoveMeasures
 from results.criteria.series import RunEvent, RunSeries
+from results.criteria.step_observations import PollAgreement, StepMeasures, StepObservation
 
 LOG, DESCRIBED, LISTED = "trace.log", "trace.described", "trace.listed"
 LOGS = "trace.logs"
@@ -36,8 +37,12 @@ def measure_steps(manifest: Manifest, run: RunSeries) -> MoveMeasures:
     if manifest.steps is None:
         raise ValueError(f"run {manifest.run_id}: its manifest has no steps")
     spans = timelines(run.events_of((LOG,)))
+    never_came = set(_never_came(manifest.steps.steps, spans))
     found = tuple(
-        _found(place, number, spans.get((e.topic, e.partition), ()), e.wanted.met_by, first, last)
+        replace(
+            _found(place, number, spans.get((e.topic, e.partition), ()), e.wanted.met_by, first, last),
+            never_came=(place, number) in never_came,
+        )
         for place, number, e, first, last in asked(manifest.steps.steps)
     )
     polled = tuple(_polled(kind, run.events_of((kind,)), spans) for kind in (DESCRIBED, LISTED))
@@ -74,14 +79,49 @@ def _found(
     return StepObservation(place, number, us, inside[-1].state if inside else None)
 
 
+def _never_came(steps: Sequence[StepRecord], spans: Timelines) -> Iterator[tuple[int, int]]:
+    """Yield the steps and expectations whose state the log does not have from the step on, by its order alone.
+
+    A step begins at the earliest with the first state that its *before* allows, after what the steps before it led to.
+    A partition that is being reassigned at the log's end may still come to its state: a quota rests while a clock is
+    behind. An ISR may, too, so it does not count.
+    """
+    begins: dict[tuple[str, int], int] = {}
+    for place, step in enumerate(steps):
+        if step.from_us is None or step.to_us is None:
+            continue
+        ends: dict[tuple[str, int], int] = {}
+        for number, expectation in enumerate(step.expectations):
+            key = expectation.topic, expectation.partition
+            states = [span.state for span in spans.get(key, ())]
+            wanted = replace(expectation.wanted, isr=None, in_sync=(), out_of_sync=())
+            met = [at for at, state in enumerate(states) if at >= begins.get(key, 0) and wanted.met_by(state)]
+            if expectation.when == "before":
+                begins[key] = min(met, default=begins.get(key, 0))
+            elif expectation.when == "never":
+                continue
+            elif met:
+                ends[key] = max(ends.get(key, 0), met[0])
+            elif states and not states[-1].adding and not states[-1].removing:
+                yield place, number
+        begins |= ends
+
+
+def at_any_time(spans: Timelines) -> Timelines:
+    """Return the states as if each had been in force all the time: what does not fit them depends on no clock."""
+    return {key: [replace(span, begin=-FOREVER_US, end=FOREVER_US) for span in of] for key, of in spans.items()}
+
+
 def _polled(kind: str, events: Sequence[RunEvent], spans: Timelines) -> PollAgreement:
-    unlike = 0
+    unlike = unknown = 0
     for event in events:
         known = spans.get((event.detail["topic"], event.detail["partition"]), ())
         state = state_of(event.detail)
+        same = [span for span in known if _same(kind, span.state, state)]
         # A client gets an answer after the controller has decided; how long after does not matter here.
-        unlike += not any(span.begin <= event.us and _same(kind, span.state, state) for span in known)
-    return PollAgreement(kind, len(events), unlike)
+        unlike += not any(span.begin <= event.us for span in same)
+        unknown += not same
+    return PollAgreement(kind, len(events), unlike, unknown)
 
 
 def _same(kind: str, logged: State, answered: State) -> bool:

@@ -101,8 +101,7 @@ ALWAYS_FIT = UnfitTime()
 def unfit_time(run: RunSeries, cores: int) -> UnfitTime:
     """Return when the machine of a run was unfit; `cores` are its own. Of several, all processes count as if on one."""
     busy, steal = run.gauge("cpu.busy", "machine"), run.gauge("cpu.steal", "machine")
-    hosts = sorted(set(run.of_metric(KAFKA_CPU)["host"].to_pylist()))
-    processes = [(run.gauge(KAFKA_CPU, host), run.looked(host)) for host in hosts]
+    processes = _processes(run)
     load_of = np.maximum(busy.value[1:], run.gauge(CPU_QUOTA, "machine").at(busy.t[1:]))
     found = []
     for begin, end, load, stolen in zip(busy.t[:-1], busy.t[1:], load_of, steal.at(busy.t[1:]), strict=True):
@@ -113,6 +112,26 @@ def unfit_time(run: RunSeries, cores: int) -> UnfitTime:
         if robbed or (share is not None and share <= BUSY_HIGHEST):
             found.append(UnfitSpan(int(begin), int(end), float(load), float(stolen), share))
     return UnfitTime(tuple(found))
+
+
+def used_by_others(run: RunSeries, cores: int, begin_us: int, end_us: int) -> Series | None:
+    """Return the share of all cores that others than brokers and controllers used, for each reading between two.
+
+    None where it is not known what Kafka used.
+    """
+    busy, processes = run.gauge("cpu.busy", "machine").between(begin_us, end_us), _processes(run)
+    times = zip(busy.t[:-1], busy.t[1:], strict=True)
+    shares = [_kafka_share(processes, int(begin), int(end), cores) for begin, end in times]
+    known = [share for share in shares if share is not None]
+    if not known or len(known) < len(shares):
+        return None
+    return Series(busy.t[1:], busy.t[1:], np.maximum(busy.value[1:] - np.array(known), 0.0))
+
+
+def _processes(run: RunSeries) -> list[tuple[Series, Micros]]:
+    """Return the CPU time of each broker and controller, and when its host was sampled."""
+    hosts = sorted(set(run.of_metric(KAFKA_CPU)["host"].to_pylist()))
+    return [(run.gauge(KAFKA_CPU, host), run.looked(host)) for host in hosts]
 
 
 def _kafka_share(processes: Sequence[tuple[Series, Micros]], begin_us: int, end_us: int, cores: int) -> float | None:

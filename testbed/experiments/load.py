@@ -11,7 +11,7 @@ from testbed.probes.machine import wait_calm
 from testbed.probes.recorder import Recorder
 from testbed.wait import WaitTimeout, wait_for
 from testbed.workload.connections import sending
-from testbed.workload.outcome import WorkloadResult
+from testbed.workload.outcome import ProcessResult, WorkloadResult
 from testbed.workload.spec import ConsumerSpec, ProducerSpec, Spec
 from testbed.workload.workload import Workload
 
@@ -29,6 +29,9 @@ SHARED_LINGER_MS = 300.0
 """The same on shared storage: more than the 0.25 s for which an acknowledgement waits. When requests come faster than
 they are answered, librdkafka polls without a pause and keeps one core busy. Eight producers of 25 to 50 kB/s that
 lingered for 100 ms kept two cores 65 % busy."""
+ABORT_EVERY = 10
+"""One transaction in so many is aborted on purpose: no reader may get its records, whichever broker leads by then. A
+tenth of the records leaves the acknowledgements of the others what they are."""
 WARM_BUSY, WARM_LOOK_S, WARM_S = 0.55, 3.0, 40.0
 ALONE_S = 8.0
 """Seconds for which the load runs alone before and after the move. A report compares its latencies with the move's."""
@@ -72,6 +75,7 @@ def load_specs(layout: Layout, token: str, shape: LoadShape = DEFAULT, *, answer
                     compression=shape.compression,
                     redundancy=shape.redundancy,
                     transaction_s=shape.transaction_s,
+                    abort_every=ABORT_EVERY if shape.transaction_s else 0,
                     linger_ms=SHARED_LINGER_MS if answer_s else LOAD_LINGER_MS,
                     batch_bytes=sent.batch_bytes,
                     connections=sent.connections,
@@ -133,14 +137,14 @@ class ClientLoad:
         return self
 
     def __exit__(self, *_error: object) -> None:
+        # The consumer ends last: it waits for what its own load's producers wrote while nothing else comes.
+        rest: tuple[ProcessResult, ...] = ()
         try:
-            if self._workload is not None:
-                self.result = self._workload.stop()
-        finally:
             if self._more is not None:
-                rest = self._more.stop()
-                if self.result is not None:
-                    self.result = WorkloadResult((*self.result.processes, *rest.processes))
+                rest = self._more.stop().processes
+        finally:
+            if self._workload is not None:
+                self.result = WorkloadResult((*self._workload.stop().processes, *rest))
 
     def rise(self) -> None:
         """Start the producers of the second half of the load."""

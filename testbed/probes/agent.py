@@ -40,6 +40,7 @@ METRICS = {
     REPLICAS + "IsrExpandsPerSec": ("Count", "broker.isr_expands"),
     REPLICAS + "UnderReplicatedPartitions": ("Value", "broker.under_replicated"),
     REPLICAS + "ReassigningPartitions": ("Value", "broker.reassigning"),
+    "kafka.log:type=LogFlushStats,name=LogFlushRateAndTimeMs": ("Count", "broker.log_flushes"),
     "kafka.server:type=LeaderReplication": ("byte-rate", "broker.leader_replication.byte_rate"),
     "kafka.server:type=FollowerReplication": ("byte-rate", "broker.follower_replication.byte_rate"),
     "kafka.server:type=broker-metadata-metrics": ("last-applied-record-offset", "broker.metadata_offset"),
@@ -232,8 +233,15 @@ def cpu_seconds(proc: str, pid: str) -> float:
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
+def anonymous_bytes(proc: str, pid: str) -> int:
+    """Return the memory of a process that no file backs, resident or swapped. Raise `OSError` when it has ended."""
+    with open("%s/%s/status" % (proc, pid)) as file:
+        sizes = dict(line.split(":", 1) for line in file.read().splitlines())
+    return sum(int(sizes.get(name, "0").split()[0]) * 1024 for name in ("RssAnon", "VmSwap"))
+
+
 def jvm_metrics(folder: str = "/tmp", proc: str = "/proc") -> list[Value]:
-    """Return `jvm_values` of this host's broker or controller and its CPU time; an empty list without one.
+    """Return `jvm_values` of this host's broker or controller, its CPU time and memory; an empty list without one.
 
     A JVM that was killed leaves its file.
     """
@@ -244,7 +252,11 @@ def jvm_metrics(folder: str = "/tmp", proc: str = "/proc") -> list[Value]:
                     continue
             counters = performance_counters(path.read_bytes())
             if counters.get("sun.rt.javaCommand", "").split(" ")[0] == MAIN_CLASS:
-                return [*jvm_values(counters), ["jvm.cpu.seconds", None, None, None, cpu_seconds(proc, path.name)]]
+                return [
+                    *jvm_values(counters),
+                    ["jvm.cpu.seconds", None, None, None, cpu_seconds(proc, path.name)],
+                    ["jvm.memory.bytes", None, None, None, anonymous_bytes(proc, path.name)],
+                ]
         except (OSError, ValueError, LookupError, struct.error):
             continue  # it has ended, or it has just begun
     return []

@@ -120,8 +120,8 @@ class Driver:
         """Poll every ``interval_s`` until the move is done, and return its progress.
 
         A move is done once the controller lists none of the partitions, the replicas of each are its target and in
-        sync, and the old replicas' logs are gone from their brokers; on shared storage, when the target leads. An
-        exception from ``on_poll`` ends `follow`; a poll without an answer is repeated.
+        sync, one of them leads, and the old replicas' logs are gone from their brokers; on shared storage, when the
+        target leads. An exception from ``on_poll`` ends `follow`; a poll without an answer is repeated.
 
         Raise `MoveTimeout` naming what was missing at the deadline, and `DriverError` naming which request the cluster
         refused, or, if everything else has arrived, which topics were deleted meanwhile. `follow` does not wait for a

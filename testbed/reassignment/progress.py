@@ -42,7 +42,10 @@ def not_placed(
     listed: Mapping[TopicPartition, Reassignment],
     states: Mapping[TopicPartition, PartitionState],
 ) -> list[str]:
-    """Return one line for each condition that a move still lacks: not listed, replicas = target, ISR ⊇ target."""
+    """Return one line for each condition that a move still lacks.
+
+    It is not listed, replicas = target, ISR ⊇ target, and one of them leads.
+    """
     missing = []
     for move in moves:
         state = states.get(move.tp)
@@ -54,7 +57,13 @@ def not_placed(
             missing.append(f"{move.tp}: replicas {list(state.replicas)}, not {list(move.target)}")
         elif not set(move.target) <= set(state.isr):
             missing.append(f"{move.tp}: ISR {list(state.isr)} lacks {sorted(set(move.target) - set(state.isr))}")
+        elif state.leader not in move.target:
+            missing.append(f"{move.tp}: led by {_leader(state)}, not by one of {list(move.target)}")
     return missing
+
+
+def _leader(state: PartitionState) -> str:
+    return "no broker" if state.leader is None else f"broker {state.leader}"
 
 
 def not_led(moves: Sequence[PartitionMove], states: Mapping[TopicPartition, PartitionState]) -> list[str]:
@@ -67,8 +76,7 @@ def not_led(moves: Sequence[PartitionMove], states: Mapping[TopicPartition, Part
         elif state.replicas != move.target:
             missing.append(f"{move.tp}: replicas {list(state.replicas)}, not {list(move.target)}")
         elif state.leader != move.target[0]:
-            by = "no broker" if state.leader is None else f"broker {state.leader}"
-            missing.append(f"{move.tp}: led by {by}, not by {move.target[0]}")
+            missing.append(f"{move.tp}: led by {_leader(state)}, not by {move.target[0]}")
     return missing
 
 

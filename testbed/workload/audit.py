@@ -35,6 +35,7 @@ LOST, TWICE, DISORDER, REFUSED = "lost", "twice", "out of order", "refused and y
 NEVER_SENT = "corrupt (never sent)"
 MISPLACED = "corrupt (at another offset than acknowledged)"
 NOT_BY_TIME = "corrupt (not found by its time)"
+WITHHELD = "corrupt (not given to consumers)"
 GAP, UNREADABLE, OFFSET_TWICE = "corrupt (a gap)", "corrupt (unreadable)", "corrupt (twice, for different records)"
 _WORST_FIRST = (LOST, REFUSED, TWICE, DISORDER)
 
@@ -333,6 +334,15 @@ class Ledger:
     def add_unreadable(self, topic: str, partition: int, offset: int, why: str) -> None:
         """Add a batch that a client refused to read."""
         self._log(topic, partition).add(UNREADABLE, [offset], {offset: f": {why}"})
+
+    def read_up_to(self, topic: str, partition: int) -> int:
+        """Return the offset after the last record of a partition; 0 before the first one."""
+        return self._next.get((topic, partition), 0)
+
+    def add_withheld(self, topic: str, partition: int, why: str) -> None:
+        """Add that a leader gives no record from the next offset on, although it has some."""
+        offset = self.read_up_to(topic, partition)
+        self._log(topic, partition).add(WITHHELD, [offset], {offset: f": {why}"})
 
     def add_lookup(self, topic: str, partition: int, time_ms: int, offset: int, answer: int) -> None:
         """Add the leader's answer for the timestamp of the record at `offset`; below 0: it has none that late."""

@@ -72,7 +72,11 @@ now_us = CLOCK.now_us
 
 
 class Orders:
-    """Stdin, read in a separate thread. It sets `stopping` at the end of stdin, and `began_us` when the load begins."""
+    """Stdin, read in a separate thread. It sets `stopping` at the end of stdin, and `began_us` when the load begins.
+
+    `ends` has a topic, a partition and the offset after its last acknowledged record, for each that producers wrote to.
+    It comes before the end of stdin, to consumers only.
+    """
 
     def __init__(self) -> None:
         self._rest = b""
@@ -85,6 +89,7 @@ class Orders:
         self.envelopes = {producer: Envelope(keys) for producer, keys in first["envelopes"]}
         self.began_us = 0
         self.paused = False
+        self.ends: list[tuple[str, int, int]] = []
         self.going = threading.Event()
         self.stopping = threading.Event()
         # Not PR_SET_PDEATHSIG: it follows the thread that started us, and threads end before their process does.
@@ -129,6 +134,8 @@ class Orders:
                 self.paused = True
             case "resume":
                 self.paused = False
+            case "end":
+                self.ends = [(topic, partition, offset) for topic, partition, offset in order["ends"]]
             case unknown:
                 raise ValueError(f"unknown order {unknown!r}")
 

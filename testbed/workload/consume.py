@@ -1,8 +1,9 @@
 """One consumer of a load, as a process: `python -m testbed.workload.consume`."""
 
+import contextlib
 import gc
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -33,6 +34,14 @@ POSITION_S = 5.0
 partition is empty. A first response of 50 MB takes 2 s at 200 Mbit/s. With `READY_S` it is less than the load's
 `START_S`. Without an answer of a partition, the consumer begins all the same, and its first record there is not judged.
 """
+
+
+LAST_S = 10.0
+"""The longest time for the records that a consumer still lacks when the producers have ended: usually those of 0.1 s.
+What has not come by then while others came is behind, not withheld."""
+AGAIN_S = 2.0
+"""The longest time until a client fetches again and has an answer: it rests for 0.5 s after a fetch that failed, and it
+asks for a new leader within 1 s."""
 
 
 class _Unchecked:
@@ -99,12 +108,19 @@ class _Consuming:
         """The lowest offset of each partition whose commit failed since the last assignment. The group may have it all
         the same: a coordinator may apply a request without an answer, after a later one. It refuses the commits of an
         earlier assignment."""
+        self.reached: dict[tuple[int, int], int] = {}
+        """The offset up to which each partition was delivered, or at which it began, as far as that is known."""
+        self.given_in: dict[tuple[int, int], int] = {}
+        """The last session in which each partition gave a record. Until then the client may not fetch it yet: it first
+        asks the group's coordinator for the offset."""
+        self.unplaced: set[tuple[int, int]] = set()
+        """The partitions that were assigned again before the group had an offset: they began at an end of that time."""
         self.times: list[Ints] = []
         self.records = 0
         self.session = UNORDERED + 1
         self.error = ""
         self.next_report_us = 0
-        self.assigned = self.reassigned = self.paused = False
+        self.assigned = self.reassigned = self.paused = self.joined = False
         self.client = Consumer(
             {
                 "bootstrap.servers": orders.bootstrap,
@@ -149,6 +165,10 @@ class _Consuming:
             # The lookup of the position, at the log's end, came before the fetch.
             highest = {where: 0 if self.spec.from_beginning else end for where, end in ends.items() if end >= 0}
             self.begins += [(*where, session, 0, offset) for where, offset in highest.items()]
+            for where, offset in highest.items():
+                self.reached.setdefault(where, offset)
+                self.given_in.setdefault(where, session)
+        self.joined = True
 
     def end(self, partition: TopicPartition) -> int:
         """Return the end of a partition that the last fetch returned; below 0 before the first one."""
@@ -172,7 +192,10 @@ class _Consuming:
         for each in partitions:
             where = self.unchecked.where(each.topic, each.partition)
             offset = self.committed.get(where)
-            if offset is not None:
+            if offset is None:
+                if self.joined:
+                    self.unplaced.add(where)
+            else:
                 lowest = min(offset, self.failed.get(where, offset))
                 self.begins.append((*where, self.session + 1, lowest, offset))
         self.failed.clear()
@@ -216,6 +239,10 @@ class _Consuming:
         if len(self.unchecked):
             rows, flawed, times = self.unchecked.check(session)
             self.rows += rows
+            for topic, partition, _session, _producer, offset, _place, records in rows:
+                where = topic, partition
+                self.given_in[where] = session
+                self.reached[where] = max(self.reached.get(where, 0), offset + records)
             self.flawed += flawed
             self.times.append(times)
 
@@ -232,6 +259,53 @@ class _Consuming:
             self.take(0.05)
             if now >= self.next_report_us:
                 self.report()
+
+    def finish(self) -> list[list[int | None]]:
+        """Consume what the producers wrote last; return a row of each partition of which acknowledged records lack.
+
+        A row has the topic's number, the partition, and the fields of a `Remainder`. Where nothing comes any more, each
+        leader is asked for its end: it answers the requests of a connection in order, so what was on its way has come.
+        Of a partition that the consumer lost meanwhile, or does not fetch yet, the answer says nothing.
+        """
+        ends = {self.unchecked.where(topic, partition): end for topic, partition, end in self.orders.ends}
+        begun = heard = time.monotonic()
+        answered: dict[tuple[int, int], int] = {}
+        while not self.paused and (left := [where for where in ends if self._lacks(where, ends[where])]):
+            before, quiet = self.records, time.monotonic() - heard > POSITION_S
+            if quiet:
+                answered = self._leaders_ends(left)
+            self.take(AGAIN_S if quiet else 0.05)
+            answered = {where: end for where, end in answered.items() if where in self._fetched()}
+            self.check(self.session)
+            if self.records > before:
+                heard = time.monotonic()
+                answered = {}
+            if (quiet and self.records == before) or heard - begun > LAST_S:
+                break
+            if now_us() >= self.next_report_us:
+                self.report()
+        lacking = [] if self.paused else [where for where in ends if self._lacks(where, ends[where])]
+        return [[*where, self.reached[where], ends[where], answered.get(where)] for where in lacking]
+
+    def _lacks(self, where: tuple[int, int], end: int) -> bool:
+        """Return whether records of a partition are missing; False where it is not known where it began."""
+        return where not in self.unplaced and self.reached.get(where, end) < end
+
+    def _fetched(self) -> set[tuple[int, int]]:
+        """Return the assigned partitions that have given a record since their assignment, or had a position before."""
+        assigned = {self.unchecked.where(each.topic, each.partition) for each in self.client.assignment()}
+        return {where for where in assigned if self.given_in.get(where) == self.session}
+
+    def _leaders_ends(self, partitions: Iterable[tuple[int, int]]) -> dict[tuple[int, int], int]:
+        """Return the ends of these partitions for consumers, of each whose leader answers."""
+        deadline, found = time.monotonic() + POSITION_S, {}
+        for topic, partition in partitions:
+            asked = TopicPartition(self.spec.topics[topic], partition)
+            with contextlib.suppress(KafkaException):
+                answer = self.client.get_watermark_offsets(asked, timeout=max(0.1, deadline - time.monotonic()))
+                if answer is not None:
+                    found[topic, partition] = int(answer[1])
+        return found
 
     def lag(self) -> int | None:
         """Return the records between this member and the ends of its partitions; None if no end is known."""
@@ -289,7 +363,7 @@ def main(orders: Orders, reporter: Reporter) -> None:
             consuming.take(0.1)
         reporter.cpu_cores()
         consuming.consume(orders.began_us)
-        consuming.report(final=True)
+        consuming.report(last=consuming.finish(), final=True)
     finally:
         consuming.client.close()
 

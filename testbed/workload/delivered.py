@@ -28,6 +28,19 @@ class SessionBegin:
     highest: int
 
 
+@dataclass(frozen=True, slots=True)
+class Remainder:
+    """A partition of which a consumer lacks acknowledged records: those from `reached` up to, but excluding, `end`.
+
+    Where nothing came any more, the leader was asked: `leader_end` is the end of its log that it gives to consumers.
+    None: it was not asked, or did not answer, or the consumer does not fetch the partition.
+    """
+
+    reached: int
+    end: int
+    leader_end: int | None
+
+
 @dataclass(slots=True)
 class Delivered:
     """The sum of a consumer's reports.
@@ -42,6 +55,8 @@ class Delivered:
     begins: dict[Where, dict[int, SessionBegin]] = field(default_factory=dict)
     envelopes: dict[tuple[Where, int, Flaw], FlawedEnvelopes] = field(default_factory=dict)
     """By partition, producer and flaw."""
+    last: dict[Where, Remainder] = field(default_factory=dict)
+    """What had not come when the load ended."""
     checked: int = 0
     compared: int = 0
 
@@ -54,6 +69,8 @@ class Delivered:
             key = (topics[topic], partition), producer, Flaw(flaw)
             before = self.envelopes.get(key, FlawedEnvelopes(0, offset, detail))
             self.envelopes[key] = replace(before, records=before.records + records)
+        for topic, partition, *remainder in said.get("last", ()):
+            self.last[topics[topic], partition] = Remainder(*remainder)
         self.checked = said.get("checked", self.checked)
         self.compared = said.get("compared", self.compared)
 

@@ -10,11 +10,11 @@ and not after what came before. The first session begins at the end of the log, 
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from results.contract.live import LiveDeliveries
 from testbed.workload.audit import Audit
-from testbed.workload.delivered import Delivered, SessionBegin
+from testbed.workload.delivered import Delivered, Remainder, SessionBegin
 from testbed.workload.delivered_spans import FLAWS, UNORDERED, DeliveredSpan
 from testbed.workload.records import Flaw, Where, WrittenRecords, preloader
 from testbed.workload.spans import Span, common, count, less, merged
@@ -96,6 +96,10 @@ def compare(
             partition.check_order([span for span in spans if span.session == session])
         if alone:
             partition.check_begins(spans, delivered.begins.get(where, {}), fill=not from_end)
+    behind = 0
+    for where, remainder in sorted(delivered.last.items()):
+        if alone:
+            behind += _DeliveredPartition(where, producers.get(where, {}), flaws).check_last(remainder)
     for (where, producer, flaw), flawed in sorted(delivered.envelopes.items()):
         if flaw is Flaw.BROKER_TIME and where[0] in audit.broker_times:
             continue
@@ -119,6 +123,7 @@ def compare(
         first=flaws.lines(),
         again=sum(map(_again, delivered.spans.values())),
         compared=delivered.compared,
+        behind=behind,
         older=sum(_older(where, spans) for where, spans in delivered.spans.items()) if from_end else 0,
     )
 
@@ -214,18 +219,37 @@ class _DeliveredPartition:
                     self._add(REPEATED, again[1] - again[0], line)
             next_offset = max(next_offset, span.end)
 
+    def check_last(self, remainder: Remainder) -> int:
+        """Check the records that had not come when the load ended; return how many the consumer may be behind.
+
+        A leader acknowledges a record when consumers may have it. So an end that is too low is wrong as well, unless a
+        transaction that goes on holds consumers back.
+        """
+        lacking = list(self._acknowledged(remainder.reached, remainder.end, fill=False))
+        leader_end = remainder.leader_end
+        if leader_end is None or (leader_end < remainder.end and self._transactional):
+            return count(missing for _written, missing in lacking)
+        for written, missing in lacking:
+            what = _they_were("record", missing, f" of {written.name}")
+            line = f"{what} acknowledged and never delivered; the leader gives consumers the end {leader_end}"
+            self._add_places(MISSED, missing, line, written.name)
+        return 0
+
     def _check_first(self, begin: int, first: int, *, fill: bool) -> None:
-        if first <= begin:
-            return
+        for written, missing in self._acknowledged(begin, first, fill=fill):
+            what = _they_were("record", missing, f" of {written.name}")
+            line = f"{what} acknowledged and not delivered after an assignment, before offset {first}"
+            self._add_places(MISSED, missing, line, written.name)
+
+    def _acknowledged(self, begin: int, end: int, *, fill: bool) -> Iterator[tuple[WrittenRecords, Span]]:
+        """Yield the records that were acknowledged at these offsets; those of the topic's fill with `fill` only."""
         for written in self._producers.values():
             if written.producer == preloader(self._where[0]) and not fill:
                 continue
-            for place, end, shift in written.acked_at:
-                missing = max(place, begin - shift), min(end, first - shift)
-                if missing[0] < missing[1]:
-                    what = _they_were("record", missing, f" of {written.name}")
-                    line = f"{what} acknowledged and not delivered after an assignment, before offset {first}"
-                    self._add_places(MISSED, missing, line, written.name)
+            for place, place_end, shift in written.acked_at:
+                found = max(place, begin - shift), min(place_end, end - shift)
+                if found[0] < found[1]:
+                    yield written, found
 
     def _check_back(self, span: DeliveredSpan, end: int, before: Sequence[DeliveredSpan]) -> None:
         """Tell what came at the offsets of a span, up to `end`, which are below those before it."""

@@ -10,7 +10,7 @@ from results.contract.schema import Sample
 from testbed.workload.audit import Audit
 from testbed.workload.delivered import Delivered
 from testbed.workload.deliveries import compare
-from testbed.workload.records import AckedRun, WrittenRecords
+from testbed.workload.records import AckedRun, Where, WrittenRecords
 from testbed.workload.spans import Span
 from testbed.workload.spec import ConsumerSpec, ProducerSpec, Spec
 
@@ -87,6 +87,12 @@ class ProcessReports:
             for partition in self.spec.partitions
         )
 
+    def ends(self) -> dict[Where, int]:
+        """Return each partition with the offset after its last acknowledged record; nothing for a consumer."""
+        if not isinstance(self.spec, ProducerSpec):
+            return {}
+        return {(self.spec.topic, partition): runs[-1][1] + runs[-1][2] for partition, runs in self._acked_at.items()}
+
     def result(self) -> "ProcessResult":
         """Return the result of the finished process."""
         spec, newest = self.spec, self.newest
@@ -119,7 +125,7 @@ class ProcessReports:
 
 def behind_s(spec: ProducerSpec, last: Mapping[str, Any]) -> float:
     """Return how many seconds' worth of due records had no outcome at a producer's last report."""
-    answered = sum(last.get(name, 0) for name in ("acked", "failed", "in_doubt"))
+    answered = sum(last.get(name, 0) for name in ("acked", "failed", "aborted", "in_doubt"))
     return float((last.get("due", 0) - answered) / spec.records_per_s)
 
 

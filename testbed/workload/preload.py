@@ -19,6 +19,7 @@ from confluent_kafka.admin import AdminClient, ConfigResource, OffsetSpec  # typ
 from testbed.errors import TestbedError
 from testbed.wait import wait_for
 from testbed.workload.audit import Audit, Ledger
+from testbed.workload.consume import AGAIN_S
 from testbed.workload.messages import read_records
 from testbed.workload.producer_epochs import ReadBatches, sent_again
 from testbed.workload.records import (
@@ -213,8 +214,9 @@ def audit(
     `batches` reads the log of a partition with records twice or late. The account then says whether the client sent
     them again. `by_time` asks the leader of each partition for the offsets of three timestamps. Call it once all
     producers have stopped. Only committed records count. `client` has librdkafka's settings for reaching the cluster.
-    Raise `TestbedError` when no remaining record, or no offset, arrives for `patience_s` seconds: their state is
-    unknown.
+    When no remaining record arrives for `patience_s` seconds, the leaders are asked for their ends. What they have
+    beyond is withheld, and the account says so. Raise `TestbedError` when a leader does not answer, or has no more, and
+    when no offset arrives: their state is unknown.
     """
     expected = [*(each for fill in fills for each in fill.written()), *written]
     reach = {"bootstrap.servers": ",".join(bootstrap), **(client or {})}
@@ -227,10 +229,7 @@ def audit(
                 if read or ended:
                     heard = time.monotonic()
                 elif time.monotonic() - heard > patience_s:
-                    raise TestbedError(
-                        f"audit: {len(readers.left)} partitions were not read to their end: nothing came for "
-                        f"{patience_s:.0f} s, among them {'-'.join(map(str, min(readers.left)))}"
-                    )
+                    readers.give_up(f"nothing came for {patience_s:.0f} s")
             readers.look_up(patience_s)
     except KafkaException as error:
         raise TestbedError(f"audit: {error}") from error
@@ -268,6 +267,7 @@ class _Readers:
         self.left = set(partitions)
         self._broken: dict[Where, list[int]] = {}
         """The offsets of the batches that the client refused, as often as it met them."""
+        self._withheld: set[Where] = set()
         shares = [partitions[number::READERS] for number in range(READERS)]
         self._shares = [(Consumer(dict(settings)), set(share)) for share in shares if share]
 
@@ -307,12 +307,46 @@ class _Readers:
                     lookup.add(read.offsets, read.times_ms)
         return records, ends
 
+    def give_up(self, why: str) -> None:
+        """Leave the partitions that are left, and add to the account what their leaders have of them.
+
+        A leader answers the requests of a connection in order, so what was on its way comes before its answer.
+        Raise `TestbedError` when a leader does not answer, or has no more than was read.
+        """
+        ends = {
+            where: self._end(consumer, where) for consumer, share in self._shares for where in sorted(share & self.left)
+        }
+        again = time.monotonic() + AGAIN_S
+        while time.monotonic() < again:
+            if any(self.read()):
+                return
+        read = {where: self._ledger.read_up_to(*where) for where in ends}
+        unknown = [where for where, end in ends.items() if end is None or end <= read[where]]
+        if unknown:
+            raise TestbedError(
+                f"audit: {len(unknown)} partitions were not read to their end: {why}, among them "
+                f"{'-'.join(map(str, min(unknown)))}"
+            )
+        for where, end in ends.items():
+            self._ledger.add_withheld(*where, f"{why}, and the leader's log ends at {end}")
+        self._withheld |= ends.keys()
+        self.left -= ends.keys()
+
+    def _end(self, consumer: Consumer, where: Where) -> int | None:
+        """Return the end of a partition that its leader says; None without an answer."""
+        try:
+            answer = consumer.get_watermark_offsets(TopicPartition(*where), timeout=ANSWER_S)
+        except KafkaException:
+            return None
+        return None if answer is None else int(answer[1])
+
     def look_up(self, patience_s: float) -> None:
         """Ask the leaders for the offsets of timestamps, and add the answers to the account."""
         for consumer, share in self._shares:
-            # A leader that cannot read a batch cannot look into it either.
+            # A leader that cannot read a batch cannot look into it either. What was withheld has no right answer.
             able = {
-                where: self._lookups[where] for where in sorted((share - self._broken.keys()) & self._lookups.keys())
+                where: self._lookups[where]
+                for where in sorted((share - self._broken.keys() - self._withheld) & self._lookups.keys())
             }
             for asked in rounds(able):
                 ask = partial(self._ask, consumer, asked)

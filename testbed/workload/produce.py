@@ -28,6 +28,7 @@ class Outbox:
     """Partition → the place below which every place has an outcome."""
     acked: int = 0
     refused: int = 0
+    aborted: int = 0
     in_doubt: int = 0
     _early: dict[int, set[int]] = field(default_factory=dict)
     _acked_at: dict[int, list[list[int]]] = field(default_factory=dict)
@@ -57,6 +58,12 @@ class Outbox:
         self._refused.append((partition, place))
         self._settle(partition, place)
 
+    def abort(self, partition: int, place: int) -> None:
+        """Record that a record's transaction was aborted on purpose: no reader may get it."""
+        self.aborted += 1
+        self._refused.append((partition, place))
+        self._settle(partition, place)
+
     def doubt(self, partition: int, place: int) -> None:
         """Record that it is unknown whether a record is in the log."""
         self.in_doubt += 1
@@ -79,7 +86,7 @@ class Outbox:
     @property
     def waiting(self) -> int:
         """Return the number of records without an outcome."""
-        return sum(self.sent.values()) - self.acked - self.refused - self.in_doubt
+        return sum(self.sent.values()) - self.acked - self.refused - self.aborted - self.in_doubt
 
     def doubt_the_rest(self) -> None:
         """Record all records without an outcome as in doubt."""
@@ -159,7 +166,7 @@ class _Producing:
         self.outbox = Outbox(dict.fromkeys(spec.partitions, 0))
         self.times: list[int] = []
         self.uncommitted: list[tuple[int, int, int, int | None]] = []
-        self.number = self.warm = 0
+        self.number = self.warm = self.transactions = 0
         self.late_us = 0
         self.error = ""
         self.fatal = False
@@ -259,12 +266,20 @@ class _Producing:
     # Transactions.
 
     def commit(self, *, begin: bool) -> None:
-        """End the transaction: its records are then acknowledged, or refused if it had to be aborted."""
+        """End the transaction: its records are then acknowledged, or refused if it had to be aborted.
+
+        The last one of `abort_every` transactions is aborted on purpose.
+        """
         not_committed = None
         deadline = time.monotonic() + self.spec.give_up_s
+        self.transactions += 1
         try:
             self.client.flush(self.spec.give_up_s)
-            self.committed(deadline)
+            if self.spec.abort_every and self.transactions % self.spec.abort_every == 0:
+                self.client.abort_transaction(self.spec.give_up_s)
+                not_committed = self.outbox.abort
+            else:
+                self.committed(deadline)
         except KafkaException as error:
             failure = error.args[0]
             self.heard_error(failure)
@@ -354,6 +369,7 @@ class _Producing:
                 "sent": self.number + self.warm,
                 "acked": self.outbox.acked,
                 "failed": self.outbox.refused,
+                "aborted": self.outbox.aborted,
                 "in_doubt": self.outbox.in_doubt,
                 "late_s": round(self.late_us / 1e6, 6),
                 "cpu": self.reporter.cpu_cores(),

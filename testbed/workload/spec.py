@@ -37,7 +37,7 @@ class ProducerSpec:
     before it goes to the next, as Java's producer does. With `keys` each record has one of so many keys, and a key
     belongs to one partition. `skew` is Zipf's exponent over the partitions: with 0 all get the same, with 1 the first
     gets twice as much as the second. With `transaction_s` a transaction holds the records of so many seconds, and its
-    commit acknowledges them.
+    commit acknowledges them. One transaction in `abort_every` is aborted on purpose; 0: none.
     """
 
     name: str
@@ -53,6 +53,7 @@ class ProducerSpec:
     """Share of a payload that a codec can save, 0 to 1."""
     idempotence: bool = True
     transaction_s: float | None = None
+    abort_every: int = 0
     linger_ms: float = 5.0
     """`linger.ms`. Experiments set their own, `LOAD_LINGER_MS` in `testbed/experiments/load.py`."""
     batch_bytes: int = BATCH_BYTES
@@ -105,6 +106,7 @@ class ProducerSpec:
             (not 0 <= self.redundancy < 1, f"redundancy {self.redundancy:g}: must be 0 or above, and below 1"),
             (self.transaction_s is not None and self.transaction_s <= 0, "transaction_s must be above 0"),
             (self.transaction_s is not None and not self.idempotence, "transactions need idempotence"),
+            (self.abort_every < 0 or self.abort_every == 1, f"abort_every {self.abort_every}: must be 0, or 2 or more"),
             (self.give_up_s <= 0, "give_up_s must be above 0"),
             (self.connections < 1, f"{self.connections} connections: must be 1 or more"),
             (

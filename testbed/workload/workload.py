@@ -14,7 +14,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import cycle
 from pathlib import Path
@@ -28,10 +28,11 @@ from testbed.errors import TestbedError
 from testbed.network.fabric import DRIVER
 from testbed.wait import WaitTimeout, wait_until
 from testbed.workload.child import CLOCK
+from testbed.workload.consume import AGAIN_S, LAST_S, POSITION_S
 from testbed.workload.outcome import ProcessReports, ProcessResult, WorkloadResult, behind_s, samples
 from testbed.workload.produce import transactional_id
 from testbed.workload.records import Envelope
-from testbed.workload.spec import ProducerSpec, Spec, check
+from testbed.workload.spec import ConsumerSpec, ProducerSpec, Spec, check
 
 AddSamples = Callable[[list[Sample]], None]
 OnEvent = Callable[[str, str, Mapping[str, Any]], None]
@@ -187,6 +188,7 @@ class Workload:
         self._first = first_producer
         self._others = dict(others or {})
         self._processes: list[_Process] = []
+        self._began = False
         self._result: WorkloadResult | None = None
 
     def __enter__(self) -> "Workload":
@@ -226,6 +228,7 @@ class Workload:
         except BaseException:
             self.stop()
             raise
+        self._began = True
         begin_us = CLOCK.now_us() + int(_BEGIN_IN_S * 1e6)
         for process in self._processes:
             process.send({"do": "go", "begin_us": begin_us})
@@ -278,17 +281,25 @@ class Workload:
         raise KeyError(name)
 
     def stop(self) -> WorkloadResult:
-        """Stop the load once every sent record has an outcome; return its result, also on a second call."""
+        """Stop the load once every sent record has an outcome, and consumers have what was acknowledged.
+
+        Return its result, also on a second call. A consumer that lacks records is waited for as `consume.py` says.
+        """
         if self._result is not None:
             return self._result
-        for process in self._processes:
-            process.close_stdin()
+        producers = [process for process in self._processes if isinstance(process.spec, ProducerSpec)]
+        others = [process for process in self._processes if not isinstance(process.spec, ProducerSpec)]
         patience_s = _ENDS_S + max((s.give_up_s for s in self._specs if isinstance(s, ProducerSpec)), default=0.0)
-        deadline = time.monotonic() + patience_s
-        for process in self._processes:
-            process.end(max(0.1, deadline - time.monotonic()))
-        self._result = WorkloadResult(tuple(process.result() for process in self._processes))
+        _end(producers, patience_s)
         self._end_open_transactions()
+        if self._began:
+            members = Counter(spec.group for spec in self._specs if isinstance(spec, ConsumerSpec))
+            for process in others:
+                spec = process.spec
+                if isinstance(spec, ConsumerSpec) and members[spec.group] == 1:  # else another member may have them
+                    process.send({"do": "end", "ends": _ends(producers, spec)})
+        _end(others, _ENDS_S + LAST_S + 2 * POSITION_S + AGAIN_S)
+        self._result = WorkloadResult(tuple(process.result() for process in self._processes))
         if self._processes:
             self._on_event("load.stopped", "", {p.name: _as_document(p) for p in self._result.processes})
         return self._result
@@ -309,6 +320,24 @@ class Workload:
                 Producer(settings).init_transactions(_ENDS_S)
             except KafkaException as error:
                 self._on_event("note", f"{spec.name}: its transaction was not ended", {"error": str(error)})
+
+
+def _end(processes: Sequence[_Process], patience_s: float) -> None:
+    """Stop processes, and wait until they have ended; kill those that have not after `patience_s` seconds."""
+    for process in processes:
+        process.close_stdin()
+    deadline = time.monotonic() + patience_s
+    for process in processes:
+        process.end(max(0.1, deadline - time.monotonic()))
+
+
+def _ends(producers: Iterable[_Process], consumer: ConsumerSpec) -> list[tuple[str, int, int]]:
+    """Return each partition that a consumer reads with the offset after its last acknowledged record."""
+    ends: dict[tuple[str, int], int] = {}
+    for process in producers:
+        for where, end in process.heard.ends().items():
+            ends[where] = max(end, ends.get(where, 0))
+    return [(topic, partition, end) for (topic, partition), end in ends.items() if topic in consumer.topics]
 
 
 def _as_document(process: ProcessResult) -> dict[str, Any]:

@@ -83,3 +83,9 @@ def test_a_catalogue_entry_names_what_there_is(defect):
     experiment = find_experiment(shown.experiment)
     settings = read_settings(experiment, shown.profile, shown.settings)
     experiment.fits(find(shown.topology or experiment.topology), settings)
+
+
+def test_what_spoils_data_is_found_in_records_of_before_the_load_and_of_the_load():
+    """A follower spoils what it copies of both, and a leader what it appends: each has an audit of its own."""
+    for defect in (each for each in defects().values() if each.kind == "data"):
+        assert {"records-intact", "live-records"} <= set(defect.found_by), defect.name

@@ -37,6 +37,7 @@ def test_every_setting_reaches_every_producer():
     for spec in producers(load_shape(read_settings(PRODUCE, "ci", given))):
         assert (spec.record_bytes, spec.skew, spec.compression, spec.redundancy) == (4096, 1.5, "lz4", 0.5)
         assert spec.transaction_s == 0.5
+        assert spec.abort_every > 1
         assert spec.problems() == []
 
 

@@ -229,3 +229,24 @@ def test_an_audit_has_what_consumers_were_given_and_asks_leaders_of_whole_logs_f
     assert asked["by_time"] is by_time
     [found] = live.deliveries
     assert (found.name, found.records, found.wrong) == ("cold-1", 9, 0)
+
+
+def test_records_that_cannot_be_read_back_leave_the_rest_of_the_run_as_it_is(monkeypatch):
+    def audit(*_some, **_more):
+        raise TestbedError("audit: 1 partitions were not read to their end")
+
+    monkeypatch.setattr(move_environment, "audit", audit)
+    events = []
+    environment = SimpleNamespace(
+        setup=SimpleNamespace(storage="disk"),
+        context=SimpleNamespace(progress=lambda _text: None),
+        load=SimpleNamespace(result=WorkloadResult(())),
+        recorder=SimpleNamespace(event=lambda *parts: events.append(parts)),
+        testbed=SimpleNamespace(driver_bootstrap=["b1:9096"]),
+        fills=[],
+        admin=None,
+    )
+    records, live = MoveEnvironment.audit(environment)
+    assert records is None and live is not None and live.audits is None
+    why = {"why": "audit: 1 partitions were not read to their end"}
+    assert events == [("note", "the records were not read back", why)]

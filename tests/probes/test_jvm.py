@@ -39,6 +39,8 @@ def host(tmp_path):
         (tmp_path / "proc" / pid / "stat").write_text(
             f"{pid} (a) (name) S 1 12 12 0 -1 4194560 900 0 5 0 {times} 20 0\n"
         )
+        status = "Name:\tjava\nVmSwap:\t    1000 kB\nRssAnon:\t  5000 kB\nRssFile:\t   800 kB\n"
+        (tmp_path / "proc" / pid / "status").write_text(status)
         (tmp_path / "hsperfdata_root").mkdir(exist_ok=True)
         (tmp_path / "hsperfdata_root" / pid).write_bytes(data)
 
@@ -62,6 +64,7 @@ def test_a_brokers_counters_in_seconds_and_bytes(host):
         ["jvm.old.used", None, None, None, 159_181_800],
         ["jvm.old.max", None, None, None, 357_957_632],
         ["jvm.cpu.seconds", None, None, None, 3.5],
+        ["jvm.memory.bytes", None, None, None, 6000 * 1024],
     ]
 
 
@@ -86,6 +89,7 @@ def test_what_a_jvm_does_not_count_is_left_out(host):
         "jvm.old.used",
         "jvm.old.max",
         "jvm.cpu.seconds",
+        "jvm.memory.bytes",
     ]
 
 

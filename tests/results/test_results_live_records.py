@@ -6,6 +6,7 @@ import pytest
 
 from results.contract.document import decode, encode
 from results.contract.live import LiveAudit, LiveDeliveries, LiveLoad
+from results.criteria import judge
 from results.criteria.catalogue.live_records import judge_live_records
 
 SOUND = LiveAudit("producer-1", acked=9, found=9, lost=0, duplicated=0, reordered=0, corrupt=0, exactly_once=True)
@@ -47,7 +48,10 @@ DELIVERED = LiveDeliveries("consumer-1", 9, 2, skipped=0, missed=0, repeated=0, 
     [
         ({}, "pass", 0),
         *(({kind: 2}, "fail", 2) for kind in ("skipped", "missed", "repeated", "corrupt", "refused")),
+        ({"behind": 3}, "inconclusive", 0),
+        ({"behind": 3, "missed": 2}, "fail", 2),
         ({"records": 0}, "inconclusive", None),
+        ({"records": 0, "missed": 2}, "fail", 2),
     ],
 )
 def test_the_verdict_on_what_a_consumer_was_given(changes, verdict, observed):
@@ -70,7 +74,6 @@ def test_a_wrong_delivery_is_named():
     ("changes", "said"),
     [
         ({"again": 4}, "; 4 came again after a new assignment"),
-        ({"older": 4}, "; 4 were written before the load, although the consumer began at the end of the log"),
         ({"older": 0}, " refused"),
     ],
 )
@@ -80,10 +83,30 @@ def test_what_is_odd_and_no_flaw_is_said(changes, said):
     assert found.why.endswith(said)
 
 
+@pytest.mark.parametrize(("shared", "verdict", "observed"), [(False, "fail", 4), (True, "pass", 0)])
+def test_an_end_that_was_too_low_fails_but_on_shared_storage(shared, verdict, observed):
+    live = LiveLoad((), (SOUND,), (replace(DELIVERED, older=4),))
+    [_audited, found] = judge_live_records(live, shared=shared)
+    assert (found.verdict, found.observed) == (verdict, observed)
+    assert found.why.endswith("; 4 were written before the load, although the consumer began at the end of the log")
+
+
+@pytest.mark.parametrize(("storage", "verdict"), [("disk", "fail"), ("automq", "pass")])
+def test_the_storage_of_a_run_decides_whether_an_end_may_be_too_low(make_run, storage, verdict):
+    run = make_run()
+    manifest = replace(
+        run.manifest,
+        parameters={**run.manifest.parameters, "storage": storage},
+        facts=replace(run.manifest.facts, live=LiveLoad((), (SOUND,), (replace(DELIVERED, older=4),))),
+    )
+    found = [each for each in judge(manifest, run.samples, run.events).criteria if each.host == "consumer-1"]
+    assert [(each.name, each.verdict) for each in found] == [("live-records", verdict)]
+
+
 def test_a_manifest_of_a_load_that_checked_nothing_is_read():
     document = encode(LiveLoad((), (SOUND,), (DELIVERED,)))
     assert decode(LiveLoad, document, "a load").deliveries == (DELIVERED,)
-    for name in ("compared", "older", "again"):
+    for name in ("compared", "older", "again", "behind"):
         del document["deliveries"][0][name]
     assert decode(LiveLoad, document, "a load").deliveries == (DELIVERED,)
     del document["deliveries"]

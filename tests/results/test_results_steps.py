@@ -14,7 +14,7 @@ from results.contract.steps import RequiredState, State
 from results.criteria import judge
 from results.criteria.judgement import noisy, rates_failed
 from results.report import render
-from tests.results.stepped import LOGGED, POLLED, STEP, TOPIC, VARIANTS, log, stepped
+from tests.results.stepped import DONE, LOGGED, MOVING, ORIGINAL, POLLED, STEP, TOPIC, VARIANTS, log, stepped, told
 from tests.results.synthetic import us
 
 
@@ -63,6 +63,21 @@ def test_an_end_that_did_not_come_fails_and_steps_not_taken_are_inconclusive():
     assert found["3-refused.answer"].verdict == "inconclusive"
 
 
+@pytest.mark.parametrize(
+    ("changed", "why"),
+    [
+        ({"leader": 4}, "is led by 4, which is not in sync"),
+        ({"isr": [1, 2, 3, 9]}, "has [9] in sync, adding or removing"),
+        ({"replicas": [4, 3, 2, 1, 1]}, "has a broker twice"),
+    ],
+)
+def test_a_state_that_breaks_a_rule_of_the_controller_fails_be_it_for_a_moment(changed, why):
+    events = (*LOGGED[:2], log(1.5, 21, {**MOVING, **changed}), log(1.6, 22, MOVING), LOGGED[2], *POLLED)
+    found = verdicts(events=events)["trace-whole"]
+    assert found.verdict == "fail" and found.why.startswith(f"kip455-0 {why}")
+    assert {c.name: c.verdict for c in clocked(-3.0, events=events).criteria}["trace-whole"] == "fail"
+
+
 def test_another_answer_than_expected_fails():
     found = verdicts(steps=(STEP.__class__("a", "b", us(1.0015), us(5), "NOT_CONTROLLER", "accepted", ()),))
     assert (found["1-a.answer"].verdict, found["1-a.answer"].observed) == ("fail", "NOT_CONTROLLER")
@@ -103,7 +118,7 @@ LEFT_BEHIND = {"events": (*LOGGED, *POLLED, LEFT)}
     ("variant", "name"),
     [
         (VARIANTS["never0"], "1-asked.both"),
-        (VARIANTS["stuck0"], "1-asked.done"),
+        ({"events": (*LOGGED[:2], *POLLED[:4])}, "1-asked.done"),
         (VARIANTS["early0"], "polling-agrees.ListPartitionReassignments"),
         (LEFT_BEHIND, "logs-as-placed"),
     ],
@@ -117,6 +132,39 @@ def test_a_state_at_a_wrong_instant_is_not_kafkas_where_a_clock_was_set(variant,
     assert noisy(judgement)
     far = clocked(0.0, clocks=(ClockReading("m2", "before", 1.0, 0.001),), **variant)
     assert {c.name: c.verdict for c in far.criteria}[name] == "inconclusive"
+
+
+REVERSED = log(4.5, 30, {**DONE, "replicas": [2, 3, 4]})
+UNHEARD = told(4.8, "trace.listed", {**MOVING, "adding": [9]})
+STRANGE = Event(us(6), "trace.logs", TOPIC, None, {"topic": TOPIC, "sizes": {str(b): {"0": 1} for b in (2, 3, 4, 9)}})
+
+
+@pytest.mark.parametrize(
+    ("events", "name"),
+    [
+        ((*LOGGED[:2], REVERSED, *POLLED), "1-asked.done"),
+        ((*LOGGED, *POLLED, UNHEARD), "polling-agrees.ListPartitionReassignments"),
+        ((*LOGGED, *POLLED, STRANGE), "logs-as-placed"),
+    ],
+)
+def test_a_state_that_fits_to_no_time_fails_whatever_the_clocks_were(events, name):
+    assert {c.name: c.verdict for c in clocked(-3.0, events=events).criteria}[name] == "fail"
+    far = clocked(0.0, clocks=(ClockReading("m2", "before", 1.0, 0.001),), events=events)
+    assert {c.name: c.verdict for c in far.criteria}[name] == "fail"
+
+
+def test_a_late_state_is_open_where_a_clock_was_set_and_one_of_an_earlier_step_is_no_late_one():
+    """The end comes 1 s late; another step waits in vain for the state from before the first one."""
+    late = (*LOGGED[:2], log(6, 30, DONE), *POLLED)
+    assert {c.name: c.verdict for c in clocked(0.0, events=late).criteria}["1-asked.done"] == "fail"
+    assert {c.name: c.verdict for c in clocked(-3.0, events=late).criteria}["1-asked.done"] == "inconclusive"
+    end = replace(STEP.expectations[3], name="back", wanted=RequiredState(order=(1, 2, 3)))
+    back = replace(STEP, name="back", from_us=us(5.1), to_us=us(6), expectations=(end,))
+    found = {c.name: c.verdict for c in clocked(-3.0, steps=(STEP, back)).criteria}
+    assert (found["1-asked.done"], found["2-back.back"]) == ("pass", "fail")
+    cancelled = (*LOGGED[:2], log(4.5, 30, ORIGINAL), *POLLED)
+    only = {c.name: c.verdict for c in clocked(-3.0, events=cancelled, steps=(replace(back, name="asked"),)).criteria}
+    assert only["1-asked.back"] == "pass"
 
 
 def test_an_answer_and_the_replayed_log_need_no_clock():

@@ -76,12 +76,14 @@ class FakeConsumer:
 
     The client meets an `ASSIGN` at the begin while it waits for a record, and any other one while it takes those at
     hand. A `TopicPartition` is a commit of its offset that was acknowledged. `ends` are what the fetches of the first
-    partition return, one after the other; at first there was none.
+    partition return, one after the other; at first there was none. `leader` is the end that the leader answers with
+    when it is asked; None: it does not answer.
     """
 
     calls = ()
     partitions = ()
     ends = ()
+    leader = None
 
     def __init__(self, settings):
         self.settings, self.left, self.rest = settings, list(self.calls), []
@@ -113,11 +115,17 @@ class FakeConsumer:
     def assignment(self):
         return list(self.partitions)
 
-    def get_watermark_offsets(self, _partition, cached):
+    def get_watermark_offsets(self, _partition, timeout=0, cached=False):
+        if timeout:
+            return None if self.leader is None else (0, self.leader)
         assert cached
         if not self.fetched:
             raise KafkaException(KafkaError(KafkaError._UNKNOWN_PARTITION))
         return 0, self.fetched.pop(0) if len(self.fetched) > 1 else self.fetched[0]
+
+    def offsets_for_times(self, partitions, timeout):
+        assert timeout
+        return partitions
 
     def position(self, _partitions):
         return []
@@ -350,6 +358,90 @@ def test_a_commit_that_failed_is_none(monkeypatch):
     assert consuming.committed == {}
     consuming._on_commit(None, [TopicPartition("t", 0, 7)])
     assert consuming.committed == {(0, 0): 7}
+
+
+# ---- the end of a load
+
+
+def at_the_end(monkeypatch, *before, after=(), leader=None, paused=False, transactional=False):
+    """Return the account of a consumer to which the records up to 50 were due when the producers had ended.
+
+    It was given the calls `before`, and then those `after`.
+    """
+    monkeypatch.setattr(consume, "POSITION_S", 0.05)
+    monkeypatch.setattr(consume, "AGAIN_S", 0.01)
+    played = ONE | {"ends": (0,), "calls": ([ASSIGN], *before, *after), "leader": leader}
+    result, reporter, consuming = heard(monkeypatch, *before, played=played)
+    consuming.orders.ends, consuming.paused = [("t", 0, 50)], paused
+    consuming.report(last=consuming.finish(), final=True)
+    result.delivered.hear(("t",), reporter.said[-1])
+    [found] = accounts(result, acked_at=((0, 50, 0),), transactional=transactional)
+    return found
+
+
+def some(begin, end):
+    return [record(n) for n in range(begin, end)]
+
+
+def test_a_consumer_waits_for_what_was_acknowledged_last(monkeypatch):
+    found = at_the_end(monkeypatch, some(0, 40), after=([], some(40, 48), [], some(48, 50)), leader=50)
+    assert (found.records, found.wrong, found.behind) == (50, 0, 0)
+
+
+def test_a_partition_that_gives_nothing_more_is_named(monkeypatch):
+    found = at_the_end(monkeypatch, some(0, 40), leader=50)
+    assert (found.missed, found.wrong, found.behind) == (10, 10, 0)
+    end = "never delivered; the leader gives consumers the end 50"
+    line = f"t-0: records 40 to 49 of producer-1 were acknowledged and {end}"
+    assert found.first == (line,)
+
+
+@pytest.mark.parametrize(("transactional", "missed", "behind"), [(False, 10, 0), (True, 0, 10)])
+def test_an_end_below_what_was_acknowledged_is_wrong_unless_a_transaction_may_go_on(
+    monkeypatch, transactional, missed, behind
+):
+    found = at_the_end(monkeypatch, some(0, 40), leader=44, transactional=transactional)
+    assert (found.missed, found.behind) == (missed, behind)
+
+
+def test_a_partition_of_which_no_record_came_is_named(monkeypatch):
+    assert at_the_end(monkeypatch, [], leader=50).missed == 50
+
+
+def test_where_no_leader_answers_the_consumer_is_behind(monkeypatch):
+    found = at_the_end(monkeypatch, some(0, 40), leader=None)
+    assert (found.wrong, found.behind) == (0, 10)
+
+
+def test_a_consumer_that_still_gets_records_is_behind(monkeypatch):
+    monkeypatch.setattr(consume, "LAST_S", -1.0)
+    found = at_the_end(monkeypatch, some(0, 40), after=(some(40, 41), some(41, 42), some(42, 43)), leader=50)
+    assert (found.wrong, found.behind, found.records) == (0, 9, 41)
+
+
+def test_a_record_that_was_on_its_way_when_the_leader_was_asked_is_not_withheld(monkeypatch):
+    monkeypatch.setattr(consume, "POSITION_S", -1.0)
+    found = at_the_end(monkeypatch, some(0, 40), after=(some(40, 50),), leader=50)
+    assert (found.wrong, found.behind, found.records) == (0, 0, 50)
+
+
+def test_a_consumer_that_reads_nothing_on_purpose_lacks_nothing(monkeypatch):
+    assert at_the_end(monkeypatch, some(0, 40), leader=50, paused=True).behind == 0
+
+
+def test_a_partition_that_began_at_an_end_of_that_time_is_not_judged_at_the_end(monkeypatch):
+    found = at_the_end(monkeypatch, some(0, 40), [ASSIGN], leader=50)
+    assert (found.wrong, found.behind) == (0, 0)
+    found = at_the_end(monkeypatch, some(0, 40), [TopicPartition("t", 0, 40)], [ASSIGN], some(40, 42), leader=50)
+    assert found.missed == 8
+
+
+@pytest.mark.parametrize("after", [[], [[ASSIGN]]])
+def test_a_partition_that_was_assigned_again_and_is_not_fetched_yet_is_not_withheld(monkeypatch, after):
+    again = [] if after else [[ASSIGN]]
+    before = some(0, 40), [TopicPartition("t", 0, 40)]
+    found = at_the_end(monkeypatch, *before, *again, after=after, leader=50)
+    assert (found.wrong, found.behind) == (0, 10)
 
 
 @pytest.mark.parametrize("topics", [("t", "u"), ("u", "t")])

@@ -1,6 +1,7 @@
 """What a consumer is given: what a broker serves wrong for a moment is found, and what a client may do is not."""
 
 import random
+import tracemalloc
 from dataclasses import replace
 from itertools import pairwise
 
@@ -438,3 +439,19 @@ def test_another_key_header_or_timestamp_is_corrupt_and_named_with_the_first_rec
 def test_a_timestamp_of_the_broker_is_right_in_a_topic_whose_configuration_says_so(flaw, wrong):
     assert enveloped(flaw, replace(WHOLE, broker_times=("t",))).wrong == wrong
     assert enveloped(flaw, replace(WHOLE, broker_times=("u",))).wrong == 4
+
+
+def test_a_span_of_the_account_takes_144_bytes_and_goes_on_while_one_producer_writes():
+    """Two producers take turns batch by batch, the worst case. `docs/measurements/workload.md` has what follows."""
+    tracemalloc.start()
+    try:
+        turns = Delivered()
+        turns.add(("t",), ([0, 0, 2, 1 + n % 2, 10**6 + 16 * n, 10**6 + 16 * (n // 2), 16] for n in range(20_000)))
+        size, _peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert len(turns.spans["t", 0]) == 20_000
+    assert size / 20_000 < 150
+    alone = Delivered()
+    alone.add(("t",), ([0, 0, 2, 1, 10**6 + 16 * n, 10**6 + 16 * n, 16] for n in range(20_000)))
+    assert len(alone.spans["t", 0]) == 1

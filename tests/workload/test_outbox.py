@@ -1,9 +1,14 @@
 import random
+import threading
+from dataclasses import replace
+from types import SimpleNamespace
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from testbed.workload.outcome import ProcessReports
+from testbed.workload import produce
+from testbed.workload.outcome import ProcessReports, behind_s
 from testbed.workload.produce import Outbox
 from testbed.workload.records import Envelope, WrittenRecords
 from testbed.workload.spans import count, spans
@@ -91,3 +96,45 @@ def test_an_offset_that_the_broker_did_not_know_is_no_offset():
         outbox.ack(0, place, offset)
     told(outbox, heard)
     assert (heard.written()[0].settled, heard.written()[0].acked_at) == (4, ())
+
+
+class Transactions:
+    """Ends transactions as asked, and remembers how."""
+
+    def __init__(self):
+        self.ended = []
+
+    def flush(self, _timeout):
+        return 0
+
+    def commit_transaction(self, _timeout):
+        self.ended.append("commit")
+
+    def abort_transaction(self, _timeout):
+        self.ended.append("abort")
+
+    def begin_transaction(self):
+        pass
+
+
+@pytest.mark.parametrize(("every", "ended"), [(0, "cccccc"), (3, "ccacca")])
+def test_one_transaction_in_so_many_is_aborted_and_its_records_are_refused(monkeypatch, every, ended):
+    clients = Transactions()
+    monkeypatch.setattr(produce, "Producer", lambda _settings, logger: clients)
+    spec = replace(SPEC, transaction_s=1.0, abort_every=every)
+    orders = SimpleNamespace(bootstrap="b1:9092", producer=1, seed=1, stopping=threading.Event())
+    producing = produce._Producing(spec, orders, None)
+    heard = ProcessReports(spec, 1)
+    for number in range(6):
+        producing.outbox.sent[0] += 1
+        producing.uncommitted.append((0, number, 0, 2 * number))
+        producing.commit(begin=True)
+    counts = {"due": 6, "acked": producing.outbox.acked, "failed": producing.outbox.refused, "in_doubt": 0}
+    told(producing.outbox, heard, **counts, aborted=producing.outbox.aborted)
+    assert "".join(each[0] for each in clients.ended) == ended
+    assert (producing.outbox.waiting, producing.outbox.refused) == (0, 0)
+    assert producing.outbox.aborted == ended.count("a")
+    written = next(each for each in heard.written() if each.partition == 0)
+    assert (written.acked, written.settled) == (ended.count("c"), 6)
+    assert written.refused == tuple((at, at + 1) for at in range(6) if ended[at] == "a")
+    assert behind_s(spec, heard.newest) == 0

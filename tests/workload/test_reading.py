@@ -58,10 +58,17 @@ def record(partition, place):
 
 
 class FakeConsumer:
-    """Hands out a few messages at a time; `stuck` partitions have neither records nor an end."""
+    """Hands out a few messages at a time; `stuck` partitions have no end, and records up to `gives` only.
+
+    Their leader says that the log ends at `leader`; None: it does not answer. `late` partitions give the rest when the
+    leader was asked.
+    """
 
     made: ClassVar[list["FakeConsumer"]] = []
     stuck = frozenset()
+    gives = 0
+    leader = None
+    late = False
     failing = None
 
     def __init__(self, settings):
@@ -71,10 +78,23 @@ class FakeConsumer:
     def assign(self, partitions):
         self.partitions = [each.partition for each in partitions]
         for partition in self.partitions:
-            if partition not in self.stuck:
-                places = range(FILL.records_per_partition)
-                self.messages += [Message(partition, record(partition, place), offset=place) for place in places]
+            if partition in self.stuck:
+                self.messages += self.some(partition, 0, self.gives)
+            else:
+                self.messages += self.some(partition, 0, FILL.records_per_partition)
                 self.messages.append(Message(partition, error=self.failing or END))
+
+    def some(self, partition, begin, end):
+        return [Message(partition, record(partition, place), offset=place) for place in range(begin, end)]
+
+    def get_watermark_offsets(self, partition, timeout):
+        assert self.open and timeout > 0 and partition.partition in self.stuck
+        if self.late:
+            self.messages += self.some(partition.partition, self.gives, FILL.records_per_partition)
+            self.messages.append(Message(partition.partition, error=END))
+        if self.leader is None:
+            raise KafkaException(KafkaError(KafkaError._TIMED_OUT))
+        return 0, self.leader
 
     def consume(self, _most, timeout):
         assert self.open and 0 < timeout <= 0.2
@@ -96,7 +116,9 @@ class FakeConsumer:
 @pytest.fixture
 def consumers(monkeypatch):
     FakeConsumer.made, FakeConsumer.stuck, FakeConsumer.failing = [], frozenset(), None
+    FakeConsumer.gives, FakeConsumer.leader, FakeConsumer.late = 0, None, False
     monkeypatch.setattr(preload, "Consumer", FakeConsumer)
+    monkeypatch.setattr(preload, "AGAIN_S", 0.05)
     return FakeConsumer
 
 
@@ -140,6 +162,29 @@ def test_it_is_given_up_when_nothing_comes_any_more_and_not_before(consumers, mo
     with pytest.raises(TestbedError, match=said):
         preload.audit(["b1:9092"], [FILL], patience_s=5.0)
     assert not any(each.messages or each.open for each in consumers.made)  # all that was there was read first
+
+
+def test_what_a_leader_has_and_does_not_give_is_lost_and_named(consumers):
+    consumers.stuck, consumers.gives, consumers.leader = frozenset({4}), 7, 10
+    found = preload.audit(["b1:9092"], [FILL], patience_s=0.05, by_time=True)
+    assert (found.expected, found.found, found.lost, found.corrupt) == (60, 57, 3, 1)
+    assert found.of_none == (
+        "t-4: 1 of the log's offsets corrupt (not given to consumers), first at "
+        "[7: nothing came for 0 s, and the leader's log ends at 10]",
+    )
+
+
+@pytest.mark.parametrize("leader", [None, 7])
+def test_what_no_leader_says_to_have_is_not_known(consumers, leader):
+    consumers.stuck, consumers.gives, consumers.leader = frozenset({4}), 7, leader
+    with pytest.raises(TestbedError, match="audit: 1 partitions were not read to their end"):
+        preload.audit(["b1:9092"], [FILL], patience_s=0.05)
+
+
+def test_what_comes_before_the_leaders_answer_is_read(consumers):
+    consumers.stuck, consumers.gives, consumers.leader, consumers.late = frozenset({4}), 7, 10, True
+    found = preload.audit(["b1:9092"], [FILL], patience_s=0.05)
+    assert (found.expected, found.found, found.lost, found.corrupt) == (60, 60, 0, 0)
 
 
 def test_an_error_that_stays_is_told_with_its_partition(consumers):

@@ -61,6 +61,7 @@ def test_the_same_seed_gives_the_same_schedule():
         (replace(SPEC, compression="zip"), "there are none, gzip"),
         (replace(SPEC, redundancy=1.0), "redundancy 1"),
         (replace(SPEC, transaction_s=0.0), "transaction_s"),
+        (replace(SPEC, transaction_s=1.0, abort_every=1), "abort_every 1: must be 0, or 2 or more"),
         (replace(SPEC, transaction_s=1.0, idempotence=False), "need idempotence"),
         (replace(SPEC, give_up_s=0.0), "give_up_s"),
         (replace(SPEC, name=""), "no name"),

@@ -1,6 +1,13 @@
-"""Partitions that no list names advance faster than the throttled ones."""
+"""Partitions that no list names advance faster than the throttled ones, and a removed throttle holds nothing back.
 
-from collections.abc import Iterable
+The move back (`compare=return`) begins when the throttle has been removed. A throttle that stays in force all the same
+lets pass what its quota allows.
+"""
+
+import math
+from collections.abc import Iterable, Iterator
+
+import numpy as np
 
 from results.contract.manifest import NicMeasurement
 from results.contract.move import Move
@@ -8,7 +15,9 @@ from results.contract.verdict import Finding, Verdict
 from results.criteria.criterion import RATES, Criterion
 from results.criteria.findings import finding, gap_text, missing_data, times_power
 from results.criteria.measures import ControlTransfer, MoveMeasures
-from results.criteria.quantities import rate, size
+from results.criteria.quantities import US, rate, size
+from results.criteria.run_view import RunView
+from results.criteria.standstill import MACHINE, MOST, highest_share
 
 CONTROL_LEAST = 2.0
 CONTROL_ROOM = 1.1
@@ -71,12 +80,104 @@ def _partitions(move: Move, kind: str, host: str) -> int:
     return sum(len(flow.partitions) for flow in move.flows if flow.kind == kind and flow.follower == host)
 
 
+PRESSURES = ("pressure.memory", "pressure.io")
+BACK, ARRIVED = "return.started", "return.done"
+
+
+def judge_return(run: RunView) -> Iterator[Finding]:
+    """Yield a finding for each host to which partitions moved back, faster than the throttle would have allowed.
+
+    None where so few bytes moved back that a throttle would have let them pass at once, nor where declared delays, a
+    disk or memory may hold them back.
+    """
+    began_us = run.series.event_us(BACK)
+    if began_us is None or run.move.round_trips:
+        return
+    for host in sorted({flow.leader for flow in run.move.flows if flow.kind == "throttled"}):
+        if (found := _returned(run, host, began_us)) is not None:
+            yield found
+
+
+def _returned(run: RunView, host: str, began_us: int) -> Finding | None:
+    """Return the finding of one host; None where nothing can be said.
+
+    The time ends with the last growth. Seconds in which the machine was unfit are no part of it. Hosts that get from
+    the same one share its NIC.
+    """
+    move, measures = run.move, run.measures
+    payload = _carried(run, host)
+    grown, last_us = _grown_again(run, host, began_us)
+    waited = [highest_share(run.series.gauge(each, MACHINE), [(began_us, last_us)]) or 0.0 for each in PRESSURES]
+    if payload is None or grown <= 0 or max(waited) > MOST:
+        return None
+    quota = measures.phases[-1].quota_bytes_per_s if measures.phases else move.quota_bytes_per_s
+    seconds = (last_us - began_us) / US - run.unfit.seconds(began_us, last_us)
+    if grown <= CONTROL_LEAST * _allowed(move, quota, grown / payload):
+        return None
+    allowed = _allowed(move, quota, seconds)
+    return finding(
+        "control-unthrottled",
+        f"what moves back when the throttle was removed exceeds what {rate(quota)} allows",
+        "pass" if grown > allowed else "fail",
+        f"{size(grown)} moved back in {seconds:.1f} s, in which the throttle would have allowed {size(allowed)}",
+        host=host,
+        direction="receive",
+        observed=grown / allowed,
+        unit="of what the throttle allows",
+        power=times_power(grown / allowed, "the time"),
+        series=("log.bytes", "manifest.nics"),
+    )
+
+
+def _carried(run: RunView, host: str) -> float | None:
+    """Return what the NICs carry to a host, in bytes per second; None where one of them was not measured."""
+    pairs = {(flow.follower, flow.leader) for flow in run.move.flows if flow.kind == "throttled"}
+    shares = {(host, "receive"): 1}
+    for sender in {sender for sender, receiver in pairs if receiver == host}:
+        shares[sender, "transmit"] = len({receiver for other, receiver in pairs if other == sender})
+    measured = {(nic.host, str(nic.direction)): nic.payload_bytes_per_s for nic in run.manifest.nics}
+    carried = [(measured.get(end), sharing) for end, sharing in shares.items()]
+    known = [payload / sharing for payload, sharing in carried if payload is not None]
+    return min(known) if len(known) == len(carried) else None
+
+
+def _grown_again(run: RunView, host: str, began_us: int) -> tuple[float, int]:
+    """Return the bytes of the throttled partitions' logs that began again on a host, and when one grew last."""
+    partitions = {
+        (flow.topic, partition)
+        for flow in run.move.flows
+        if flow.kind == "throttled" and flow.leader == host
+        for partition in flow.partitions
+    }
+    grown, last_us = 0.0, began_us
+    until_us = run.series.event_us(ARRIVED) or run.series.last_us() or began_us
+    for where, (t, value) in run.series.logs_of(host).items():
+        first, end = np.searchsorted(t, [began_us, until_us], side="right")
+        if where not in partitions or not 0 < first < end or value[first] >= value[first - 1]:
+            continue  # it stayed, or it is none of those that moved
+        steps = np.flatnonzero(np.diff(value[first:end]) > 0)
+        grown += float(value[end - 1])
+        last_us = max(last_us, int(t[first + steps[-1] + 1]) if len(steps) else int(t[first]))
+    return grown, last_us
+
+
+def _allowed(move: Move, quota_bytes_per_s: float, seconds: float) -> float:
+    """Return most bytes that a throttle lets into a host in a time: a response of each fetcher more in each window.
+
+    The fetchers on the way back are as many as on the way there, of each pair of brokers.
+    """
+    fetchers = max((max(each.transmit, each.receive) for each in move.fetchers.values()), default=1)
+    windows = max(1, math.ceil(seconds / move.window_s))
+    in_windows = quota_bytes_per_s * (windows * move.window_s + move.sample_s)
+    return in_windows + windows * fetchers * move.response_max_bytes
+
+
 CRITERION: Criterion[MoveMeasures] = Criterion(
     name="control-unthrottled",
     title="Control partitions run unthrottled",
     section=RATES,
-    judge=lambda run, measures: judge_controls(measures, run.move, run.manifest.nics),
+    judge=lambda run, measures: [*judge_controls(measures, run.move, run.manifest.nics), *judge_return(run)],
     rests_on_preconditions=True,
-    catches="A throttle that also holds back partitions that it does not list.",
+    catches="A throttle that also holds back partitions that it does not list, or stays in force when it was removed.",
     smallest="a pace below twice that of throttled partitions",
 )

@@ -1,6 +1,7 @@
 """The machine's tasks did not wait for a disk long enough to lower a rate."""
 
 from results.criteria.criterion import PRECONDITIONS, Criterion, has_any_move
+from results.criteria.own_pressure import kafkas_writes
 from results.criteria.run_view import RunView
 from results.criteria.standstill import Pressure, judge_pressure, pressure, was_read
 
@@ -19,7 +20,8 @@ CRITERION: Criterion[Pressure] = Criterion(
     title="Disk fast enough",
     section=PRECONDITIONS,
     measure=lambda run: pressure(run, METRIC),
-    judge=lambda _run, found: judge_pressure(NAME, METRIC, "a disk", found),
+    judge=lambda run, found: judge_pressure(NAME, METRIC, "a disk", found, kafkas_writes(run)),
+    kafkas_own=lambda run: bool(kafkas_writes(run)),
     needs=_needed,
     by_name=False,
     catches="A disk that is slower than the move, or that another process keeps busy.",

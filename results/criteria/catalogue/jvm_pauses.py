@@ -71,6 +71,13 @@ def _measure(run: RunView) -> list[JvmMeasures]:
     return jvm_measures(run.series, [host for host in run.brokers if host not in dead], move_spans(run))
 
 
+def _kafkas_own(run: RunView) -> bool:
+    """Return whether pauses are those of these brokers with these settings: every JVM was read, no CPU was stolen."""
+    steal = run.measures.load.steal_window_max
+    read = all(jvm.stopped is not None and not gap_text(jvm.longest_gap_s) for jvm in _measure(run))
+    return read and steal is not None and steal <= STEAL_HIGHEST
+
+
 CRITERION: Criterion[list[JvmMeasures]] = Criterion(
     name="jvm-pauses",
     title="Brokers do not stand still",
@@ -79,5 +86,6 @@ CRITERION: Criterion[list[JvmMeasures]] = Criterion(
     judge=lambda run, found: judge_jvms(found, run.measures.load.steal_window_max),
     needs=lambda run: has_any_move(run) and jvms_were_read(run.series),
     by_name=False,
+    kafkas_own=_kafkas_own,
     catches="A broker that collects garbage instead of sending.",
 )

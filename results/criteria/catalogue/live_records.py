@@ -9,18 +9,22 @@ from results.contract.live import LiveAudit, LiveDeliveries, LiveLoad
 from results.contract.verdict import Finding, Verdict
 from results.criteria.criterion import FACTS, Criterion, has_load
 from results.criteria.findings import SENT_AGAIN, finding
+from results.criteria.run_view import RunView
 
 SHOWN = 5
 DELIVERED = "each delivered record the next one of its partition, unchanged"
 
 
-def judge_live_records(live: LiveLoad | None) -> list[Finding]:
-    """Judge whether no acknowledged record is lost or changed; an idempotent producer's are there once, in order."""
+def judge_live_records(live: LiveLoad | None, *, shared: bool = False) -> list[Finding]:
+    """Judge whether no acknowledged record is lost or changed; an idempotent producer's are there once, in order.
+
+    With `shared` storage a log's end that is too low is said and does not fail.
+    """
     audits: Sequence[LiveAudit] | None = None if live is None else live.audits
     if not audits:
         return [_live(None, "inconclusive", None, "the live records were not read back")]
     deliveries = () if live is None else live.deliveries
-    return [*(_audit(audit) for audit in audits), *map(_delivered, deliveries)]
+    return [*(_audit(audit) for audit in audits), *(_delivered(each, shared=shared) for each in deliveries)]
 
 
 def _audit(audit: LiveAudit) -> Finding:
@@ -43,8 +47,8 @@ def _audit(audit: LiveAudit) -> Finding:
     return _live(audit.name, verdict, float(wrong), why, exactly_once=audit.exactly_once)
 
 
-def _delivered(found: LiveDeliveries) -> Finding:
-    if found.records <= 0:
+def _delivered(found: LiveDeliveries, *, shared: bool) -> Finding:
+    if found.records <= 0 and not found.wrong:
         return _live(found.name, "inconclusive", None, "it was given no record", expected=DELIVERED)
     why = (
         f"{found.records} delivered, the values of {found.checked} and the keys, headers and timestamps of "
@@ -53,12 +57,18 @@ def _delivered(found: LiveDeliveries) -> Finding:
     )
     if found.again:
         why += f"; {found.again} came again after a new assignment"
+    if found.behind:
+        why += f"; {found.behind} acknowledged records had not come when the load ended: the consumer was behind"
     if found.older:
         why += f"; {found.older} were written before the load, although the consumer began at the end of the log"
     if found.first:
         why += ": " + ", ".join(found.first[:SHOWN])
-    verdict: Verdict = "fail" if found.wrong else "pass"
-    return _live(found.name, verdict, float(found.wrong), why, expected=DELIVERED)
+    # A leader names its high watermark. After an election it names none until all acknowledged records are below it
+    # (KIP-207). The fill was below it when the load began. AutoMQ takes the end from the stream that a broker opens.
+    # The testbed knows of no such promise there.
+    wrong = found.wrong + (0 if shared else found.older)
+    verdict: Verdict = "fail" if wrong else "inconclusive" if found.behind else "pass"
+    return _live(found.name, verdict, float(wrong), why, expected=DELIVERED)
 
 
 def _live(
@@ -83,12 +93,16 @@ def _live(
     )
 
 
+def _on_shared_storage(run: RunView) -> bool:
+    return run.manifest.parameters.get("storage") == "automq"
+
+
 CRITERION: Criterion[LiveLoad | None] = Criterion(
     name="live-records",
     title="Every acknowledged record is there",
     section=FACTS,
     measure=lambda run: run.manifest.facts.live,
-    judge=lambda _run, live: judge_live_records(live),
+    judge=lambda run, live: judge_live_records(live, shared=_on_shared_storage(run)),
     needs=has_load,
     by_name=False,
     catches="A broker that loses acknowledged records during a move, or serves wrong ones for a moment.",

@@ -4,7 +4,7 @@ The brokers say which logs they have after each step of a scenario without a bro
 controller's log says which replicas were to be there.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -14,7 +14,7 @@ from results.criteria.criterion import CLOCKS, FACTS, Criterion, has_steps
 from results.criteria.findings import finding
 from results.criteria.quantities import size
 from results.criteria.run_view import RunView
-from results.criteria.step_measures import LOG, LOGS, StateSpan, timelines
+from results.criteria.step_measures import LOG, LOGS, StateSpan, at_any_time, timelines
 
 SHOWN = 5
 Logs = Mapping[tuple[int, int], int]
@@ -64,15 +64,15 @@ def wrong_logs(looks: Sequence[LogReading], states: Mapping[tuple[str, int], Seq
     last = looks[-1]
     partitions = {*(p for topic, p in states if topic == last.topic), *(p for _broker, p in last.logs)}
     for partition in sorted(partitions):
-        replicas = set(_placed(states.get((last.topic, partition), ()), last.us, last.us)[-1])
+        placed = [frozenset(each) for each in _placed(states.get((last.topic, partition), ()), last.us, last.us)]
         there = {broker for broker, found in last.logs if found == partition}
-        for broker in sorted(there - replicas):
-            yield f"broker {broker} has a log of partition {partition}, which {_said(replicas)}"
-        for broker in sorted(replicas - there):
-            yield f"broker {broker} has no log of partition {partition}, which {_said(replicas)}"
+        for broker in sorted(there - frozenset().union(*placed)):
+            yield f"broker {broker} has a log of partition {partition}, which {_said(placed[-1])}"
+        for broker in sorted(frozenset.intersection(*placed) - there):
+            yield f"broker {broker} has no log of partition {partition}, which {_said(placed[-1])}"
 
 
-def _said(replicas: set[int]) -> str:
+def _said(replicas: Set[int]) -> str:
     return f"has replicas on {', '.join(map(str, sorted(replicas)))}" if replicas else GONE
 
 
@@ -102,6 +102,12 @@ def _judge(run: RunView, looks: list[LogReading]) -> list[Finding]:
     ]
 
 
+def _excuses(run: RunView, _precondition: str, _failed: Finding) -> bool:
+    """Return whether a clock can explain a failure: the logs fit to the states of some time."""
+    states = at_any_time(timelines(run.series.events_of((LOG,))))
+    return next(wrong_logs(_looks(run), states), None) is None
+
+
 CRITERION: Criterion[list[LogReading]] = Criterion(
     name="logs-as-placed",
     title="Logs where the replicas are",
@@ -113,5 +119,6 @@ CRITERION: Criterion[list[LogReading]] = Criterion(
     rests_on_preconditions=True,
     # The controller's clock says since when a state is in force, and the runner's when it asked.
     excused_by=CLOCKS,
+    excuses=_excuses,
     catches="A cancelled move whose copy stays on a disk, or a request that begins a copy from the start again.",
 )

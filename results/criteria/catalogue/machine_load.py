@@ -7,6 +7,21 @@ from results.criteria.measures import MachineLoad
 from results.criteria.quantities import GAP_S, QUOTA_WINDOW_S, percent
 from results.criteria.unfit import BUSY_HIGHEST, MACHINE_LOAD, STEAL_HIGHEST
 
+OTHERS_HIGHEST = 1 - BUSY_HIGHEST
+"""Where others use no more, Kafka has as much of the CPU as a machine that is idle enough leaves it at least."""
+
+
+def kept_busy_by_kafka(load: MachineLoad) -> bool:
+    """Return whether brokers and controllers alone kept the machine too busy.
+
+    Nothing else disturbed what was measured then. The rates may be lower than a larger machine's, and are those of this
+    Kafka all the same: a defect may burn the CPU.
+    """
+    busy, others, limit = load.busy_window_max, load.others_window_max, load.limit_window_max
+    watched = load.longest_gap_s is not None and load.longest_gap_s <= GAP_S
+    alone = others is not None and others <= OTHERS_HIGHEST and (load.steal_window_max or 0.0) <= STEAL_HIGHEST
+    return watched and alone and busy is not None and busy > BUSY_HIGHEST and (limit is None or limit <= BUSY_HIGHEST)
+
 
 def machine_idle(load: MachineLoad, window_s: float) -> Finding:
     """Judge the machine's load over any such window: busy at most 85 %, stolen at most 5 %."""
@@ -16,7 +31,10 @@ def machine_idle(load: MachineLoad, window_s: float) -> Finding:
     if busy is None or steal is None or load.longest_gap_s is None:
         why = "the machine's load was not sampled"
     elif busy > BUSY_HIGHEST:
-        why = f"{percent(busy)} busy over {window}: the machine may have slowed the brokers down"
+        cause = "the machine may have slowed the brokers down"
+        if kept_busy_by_kafka(load):
+            cause = f"Kafka did it, all others used at most {percent(load.others_window_max or 0.0)}"
+        why = f"{percent(busy)} busy over {window}: {cause}"
     elif load.limit_window_max is not None and load.limit_window_max > BUSY_HIGHEST:
         limit = percent(load.limit_window_max)
         why = f"{limit} of the CPU quota used over {window}: the testbed ran in a limited container or service"
@@ -47,5 +65,6 @@ CRITERION: Criterion[MachineLoad] = Criterion(
     judge=lambda run, load: [machine_idle(load, run.move.window_s if has_move(run) else QUOTA_WINDOW_S)],
     needs=has_any_move,
     by_name=False,
+    kafkas_own=lambda run: kept_busy_by_kafka(run.measures.load),
     catches="A machine that slows the brokers down.",
 )

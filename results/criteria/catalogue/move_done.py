@@ -1,4 +1,4 @@
-"""Nothing is in flight; replicas are the target; the ISR holds the target; old replicas are gone.
+"""Nothing is in flight; replicas are the target, in sync, and one of them leads; old replicas are gone.
 
 A move that is not done in its time may be late or wrong. A slow machine explains a move that goes on until the end of
 the wait. It does not explain a state that has not changed any more for longer than a healthy cluster needs.
@@ -63,7 +63,7 @@ class VainWait:
 
 def judge_done(done: Done | None) -> Finding:
     """Return the finding of what the run established at the end of the move."""
-    expected = "nothing in flight; replicas = target; ISR holds the target; old replicas gone"
+    expected = "nothing in flight; replicas = target; ISR holds the target, one of it leads; old replicas gone"
     return fact_finding(
         "move-done", expected, None if done is None else done.ok, "" if done is None else done.why, "done"
     )

@@ -3,11 +3,16 @@
 from results.contract.verdict import Finding, Verdict
 from results.criteria.criterion import CLOCKS, FACTS, Criterion, has_steps
 from results.criteria.findings import finding
-from results.criteria.measures import MoveMeasures, PollAgreement
+from results.criteria.measures import MoveMeasures
 from results.criteria.run_view import RunView
 from results.criteria.step_measures import DESCRIBED, LISTED, LOG
+from results.criteria.step_observations import PollAgreement
 
 _KINDS = {DESCRIBED: "DescribeTopics", LISTED: "ListPartitionReassignments"}
+
+
+def _name(polled: PollAgreement) -> str:
+    return f"polling-agrees.{_KINDS[polled.kind]}"
 
 
 def _agrees(polled: PollAgreement, problem: str) -> Finding:
@@ -16,7 +21,7 @@ def _agrees(polled: PollAgreement, problem: str) -> Finding:
         f"{polled.unlike} of {polled.answers} answers were never in the log" if polled.answers else "nothing was polled"
     )
     return finding(
-        f"polling-agrees.{_KINDS[polled.kind]}",
+        _name(polled),
         "whatever clients were told, the controller had decided before",
         verdict,
         problem or compared,
@@ -31,6 +36,12 @@ def _agreements(run: RunView, measures: MoveMeasures) -> list[Finding]:
     return [_agrees(each, problem) for each in (measures.steps.polled if measures.steps else ())]
 
 
+def _excuses(run: RunView, _precondition: str, failed: Finding) -> bool:
+    """Return whether a clock can explain a failure: an answer too early, and none that the log never has."""
+    polled = run.measures.steps.polled if run.measures.steps else ()
+    return not any(each.unknown for each in polled if _name(each) == failed.name)
+
+
 CRITERION: Criterion[MoveMeasures] = Criterion(
     name="polling-agrees",
     title="Clients were told what the controller decided",
@@ -40,5 +51,6 @@ CRITERION: Criterion[MoveMeasures] = Criterion(
     rests_on_preconditions=True,
     # The controller's clock says since when a state is in force, and the runner's when it asked.
     excused_by=CLOCKS,
+    excuses=_excuses,
     catches="An Admin answer that the controller never decided.",
 )

@@ -1,31 +1,60 @@
-"""The controller's log, replayed, ends with what DescribeTopics says."""
+"""The controller's log, replayed, ends with what DescribeTopics says, and each state in it is a sound one.
+
+A leader that was not in sync for a moment may have lost records, however the scenario ends.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
 
 from results.contract.steps import StepsRecord
 from results.contract.verdict import Finding, Verdict
 from results.criteria.criterion import FACTS, Criterion, has_steps
 from results.criteria.findings import finding
-from results.criteria.step_measures import LOG
+from results.criteria.partition_rules import unsound
+from results.criteria.run_view import RunView
+from results.criteria.step_measures import LOG, timelines
+
+SHOWN = 5
 
 
-def _whole(steps: StepsRecord) -> Finding:
+@dataclass(frozen=True, slots=True)
+class TraceMeasures:
+    """What the run recorded of its steps, None without any; and the states of its log that break a rule, in words."""
+
+    steps: StepsRecord | None
+    unsound: tuple[str, ...]
+
+
+def _measure(run: RunView) -> TraceMeasures:
+    return TraceMeasures(run.manifest.steps, tuple(_unsound(run)))
+
+
+def _unsound(run: RunView) -> Iterator[str]:
+    for (topic, partition), spans in sorted(timelines(run.series.events_of((LOG,))).items()):
+        for span in spans:
+            if why := unsound(span.state):
+                yield f"{topic}-{partition} {why}"
+
+
+def _whole(steps: StepsRecord, wrong: tuple[str, ...]) -> Finding:
     verdicts: dict[bool | None, Verdict] = {True: "pass", False: "fail", None: "inconclusive"}
-    shown = "; ".join(steps.differences) or steps.problem
+    shown = "; ".join([*wrong[:SHOWN], *steps.differences]) or steps.problem
     return finding(
         "trace-whole",
-        "the controller's log, replayed, ends with what DescribeTopics says",
-        verdicts[steps.equal],
+        "the controller's log, replayed, ends with what DescribeTopics says; in each state the leader is in sync",
+        "fail" if wrong else verdicts[steps.equal],
         shown or "the same replicas, ISR, leader and leader epoch of every partition",
         observed={True: "equal", False: "different", None: None}[steps.equal],
         series=(LOG, "manifest.steps"),
     )
 
 
-CRITERION: Criterion[StepsRecord | None] = Criterion(
+CRITERION: Criterion[TraceMeasures] = Criterion(
     name="trace-whole",
     title="The controller's log is whole",
     section=FACTS,
-    measure=lambda run: run.manifest.steps,
-    judge=lambda _run, steps: [] if steps is None else [_whole(steps)],
+    measure=_measure,
+    judge=lambda _run, found: [] if found.steps is None else [_whole(found.steps, found.unsound)],
     needs=has_steps,
-    catches="A trace from which records are missing.",
+    catches="A trace from which records are missing; a leader that is not in sync, be it for a moment.",
 )

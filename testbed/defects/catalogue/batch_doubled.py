@@ -7,5 +7,5 @@ DEFECT = Defect(
     kind="data",
     summary="a leader appends one produced batch in so many a second time",
     parameters=(whole("every", 200, "batches", 1, 2**63 - 1),),
-    found_by=("records-intact",),
+    found_by=("records-intact", "live-records"),
 )

@@ -1,0 +1,80 @@
+"""What brokers do to a disk, and to memory, in a move, against what the move explains: it decides whose pressure it is.
+
+A broker that writes more than its logs grow by, waits for its disk after each append, or takes memory beyond its heap
+makes every task wait. Such a pressure excuses nothing. On shared and tiered storage logs say little of what is written.
+"""
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from results.criteria.cost_measures import METADATA_OFFSET, WRITTEN
+from results.criteria.quantities import size
+from results.criteria.run_view import RunView
+from results.criteria.series import RunSeries, Series
+from results.criteria.standstill import MACHINE, MOST, Span, between, move_spans
+from results.criteria.windows import counted
+
+FLUSHES, MEMORY, HEAP, AVAILABLE = "broker.log_flushes", "jvm.memory.bytes", "jvm.old.max", "memory.available"
+EXPLAINED = 2.0
+"""Eight healthy moves wrote 1.004 ± 0.0002 of what their logs grew by (docs/measurements/selftest.md). From twice as
+much on, the disk would have as much capacity again without the broker's own doing."""
+OTHER_BYTES_PER_S = 1e6
+"""What a broker writes to other files: its metadata log, checkpoints, its own log lines. A move whose logs grow by less
+than this fills no disk, and says nothing of the share."""
+FLUSH_S = 0.01
+"""A disk that turns needs as much for one flush. More flushes than fit into the time that a pressure may take at most
+are the cause by themselves. Kafka flushes the metadata log after each append, and others when a segment is full."""
+HEAP_MOST = 1.5
+"""The heap is at most so much larger than its old generation: `NewRatio` is 2."""
+REST_BYTES = 512 * 1024 * 1024
+"""What a JVM needs besides its heap: at most 240 MB of code, some 100 MB of classes, 1 MB for each of 100 threads."""
+
+
+def kafkas_writes(run: RunView) -> str:
+    """Return what a broker did to its disk beyond what the move explains, in words; empty when it did no such thing."""
+    if run.manifest.parameters.get("storage", "disk") != "disk":
+        return ""
+    return next((words for host in run.brokers for words in _writes(run.series, host, move_spans(run))), "")
+
+
+def _writes(run: RunSeries, host: str, spans: list[Span]) -> Iterator[str]:
+    written = grown = seconds = 0.0
+    for part in (part for span in spans for part in between(run.gauge(WRITTEN, host), span)):
+        written, seconds = written + counted(part.value), seconds + part.seconds
+        grown += _grown(run, host, part)
+    if written - grown > max((EXPLAINED - 1) * grown, OTHER_BYTES_PER_S * seconds):
+        yield f"{host} wrote {size(written)}, and its logs grew by {size(grown)}"
+    flushes = records = seconds = 0.0
+    for part in (part for span in spans for part in between(run.gauge(FLUSHES, host), span)):
+        applied = run.gauge(METADATA_OFFSET, host).between(int(part.t[0]), int(part.t[-1]))
+        flushes, seconds = flushes + counted(part.value), seconds + part.seconds
+        records += counted(applied.value) if len(applied) > 1 else 0.0
+    if (flushes - records) * FLUSH_S > MOST * seconds:
+        yield f"{host} flushed {flushes:.0f} times in {seconds:.0f} s, {records:.0f} of them for metadata at most"
+
+
+def _grown(run: RunSeries, host: str, part: Series) -> float:
+    """Return what all logs of a host grew by between the first and the last reading; what was deleted is no loss."""
+    total = 0.0
+    for t, value in run.logs_of(host).values():
+        steps = np.maximum(np.diff(value, prepend=0.0), 0.0)
+        total += float(np.sum(steps[(t > part.t[0]) & (t <= part.t[-1])]))
+    return total
+
+
+def kafkas_memory(run: RunView) -> str:
+    """Return what brokers took of the memory beyond their heaps, in words; empty when others took more of it."""
+    available = run.series.gauge(AVAILABLE, MACHINE)
+    spans = move_spans(run)
+    fell = taken = 0.0
+    for part in (part for span in spans for part in between(available, span)):
+        fell = max(fell, float(available.value[0] - np.min(part.value)))
+    for host in run.brokers:
+        used, heap = run.series.gauge(MEMORY, host), run.series.gauge(HEAP, host)
+        if len(used) and len(heap):
+            explained = max(float(used.value[0]), HEAP_MOST * float(np.max(heap.value)) + REST_BYTES)
+            taken += max(0.0, float(np.max(used.value)) - explained)
+    if not taken or taken < fell / 2:
+        return ""
+    return f"brokers took {size(taken)} beyond their heaps, of {size(max(fell, taken))} that became less"
