@@ -232,8 +232,37 @@ def cpu_seconds(proc: str, pid: str) -> float:
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
+def restraint(proc: str, pid: str) -> list[Value]:
+    """Return whether a signal has stopped a process, and how many CPUs it may use. Raise `OSError` when it has ended.
+
+    Nothing counts how long a process is stopped: a stop between two samples is not seen.
+    """
+    with open("%s/%s/stat" % (proc, pid)) as file:
+        state = file.read().rpartition(")")[2].split()[0]
+    with open("%s/%s/status" % (proc, pid)) as file:
+        fields = dict(line.split(":", 1) for line in file.read().splitlines() if ":" in line)
+    cpus = bin(int(fields["Cpus_allowed"].strip().replace(",", ""), 16)).count("1")
+    return [["jvm.stopped", None, None, None, float(state in "Tt")], ["jvm.cpus", None, None, None, cpus]]
+
+
+def throttled_seconds(groups: str = "/sys/fs/cgroup") -> float | None:
+    """Return for how long a CPU limit held back this host's processes, in seconds; None where nothing counts it.
+
+    The control groups are of version 2 or 1. In a container the highest that is seen is the container's own.
+    """
+    for name, key, unit in (("cpu.stat", "throttled_usec", 1e6), ("cpu/cpu.stat", "throttled_time", 1e9)):
+        try:
+            with open("%s/%s" % (groups, name)) as file:
+                counted = dict(line.split() for line in file.read().splitlines())
+        except (OSError, ValueError):
+            continue
+        if key in counted:
+            return int(counted[key]) / unit
+    return None
+
+
 def jvm_metrics(folder: str = "/tmp", proc: str = "/proc") -> list[Value]:
-    """Return `jvm_values` of this host's broker or controller and its CPU time; an empty list without one.
+    """Return `jvm_values` of this host's broker or controller, its CPU time and its restraint; empty without one.
 
     A JVM that was killed leaves its file.
     """
@@ -244,7 +273,8 @@ def jvm_metrics(folder: str = "/tmp", proc: str = "/proc") -> list[Value]:
                     continue
             counters = performance_counters(path.read_bytes())
             if counters.get("sun.rt.javaCommand", "").split(" ")[0] == MAIN_CLASS:
-                return [*jvm_values(counters), ["jvm.cpu.seconds", None, None, None, cpu_seconds(proc, path.name)]]
+                own: list[Value] = [["jvm.cpu.seconds", None, None, None, cpu_seconds(proc, path.name)]]
+                return [*jvm_values(counters), *own, *restraint(proc, path.name)]
         except (OSError, ValueError, LookupError, struct.error):
             continue  # it has ended, or it has just begun
     return []
@@ -300,6 +330,9 @@ def sample(config: dict[str, Any]) -> dict[str, Any]:
     instant = (begun + time.time_ns()) // 2
     if config.get("log_dir"):
         values += jvm_metrics()
+        throttled = throttled_seconds()
+        if throttled is not None:
+            values.append(["cpu.throttled.seconds", None, None, None, throttled])
     values.append(["clock.offset", None, None, None, clock_offset()])
     if config.get("jmx_port"):
         values += metrics(config["jmx_port"], config.get("latency", False))
@@ -321,11 +354,13 @@ def next_due(due: float, now: float, interval: float, spent: float = 0.0, cpus: 
 def main() -> None:
     """Sample at whole multiples of the interval until the output is closed."""
     config = json.loads(sys.argv[1])
-    due = time.monotonic()
+    due = planned = time.monotonic()
     while True:
+        begun = time.monotonic()
         before = time.process_time()
         try:
             answer = sample(config)
+            answer["v"].append(["agent.late", None, None, None, max(0.0, begun - planned)])
         except OSError as error:  # the next sample may succeed, and the reason must reach the recorder
             answer = {"t": time.time_ns() // 1000, "error": str(error)}
         try:
@@ -334,6 +369,8 @@ def main() -> None:
             return
         spent = time.process_time() - before
         due = next_due(due, time.monotonic(), config["interval_s"], spent, config.get("cpus", 0.0))
+        # After a pause of its container the agent is late by as long as that was, wherever the pause began.
+        planned = next_due(begun, begun, config["interval_s"], spent, config.get("cpus", 0.0))
         time.sleep(max(0.0, due - time.monotonic()))
 
 

@@ -20,6 +20,7 @@ import pytest
 
 from results.contract.clocks import ClockReading
 from results.contract.store import Store
+from results.criteria.catalogue import machine_load
 from testbed.cgroups import CGROUPS, ContainerCgroup
 from testbed.errors import TestbedError
 from testbed.experiments import batched_move, kip455_trace, runner
@@ -203,6 +204,11 @@ def frozen(host: str, seconds: float) -> Act:
             time.sleep(seconds)
 
     return act
+
+
+def pause_not_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The run judges its clients as if no reading said that a broker was stopped."""
+    monkeypatch.setattr(machine_load, "held_back", lambda _run: {})
 
 
 def producers_frozen(testbed: Testbed, admin: Admin) -> None:
@@ -462,10 +468,12 @@ CASES = (
     Case(("load-rate-sustained",), "the producer is stopped", LOADED, producers_frozen, verdict="inconclusive"),
     Case(
         ("clients-protected",),
-        "the sender answers no request for 5 s",
+        "the sender answers no request for 5 s, and the run does not see that it is stopped",
         replace(LOADED, settings=("preload=20s", "compare=return")),
         frozen("b1", 5),
+        pause_not_seen,
     ),
+    Case(("machine-load",), "somebody stops a broker for 5 s", SHORT, frozen("b1", 5), verdict="inconclusive"),
     Case(("no-isr-shrink",), "two brokers lose each other, twice", RunRequest("kip73-mixed-volume"), cut_twice),
     Case(
         ("control-unthrottled",),

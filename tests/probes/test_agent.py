@@ -1,8 +1,10 @@
 import functools
 import io
 import json
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 from testbed.probes import agent
@@ -80,8 +82,21 @@ def test_it_needs_nothing_but_the_standard_library_and_prints_json_lines():
     first, second = (json.loads(process.stdout.readline()) for _ in range(2))
     process.stdout.close()
     assert process.wait(timeout=10) in (0, 120, 1)  # it ends by itself once nobody listens
-    assert [name for name, *_rest in first["v"]] == ["nic.rx.bytes", "nic.tx.bytes", "clock.offset"]
+    assert [name for name, *_rest in first["v"]] == ["nic.rx.bytes", "nic.tx.bytes", "clock.offset", "agent.late"]
     assert 300_000 <= second["t"] - first["t"] <= 5_000_000
+
+
+def test_an_agent_that_stood_still_says_for_how_long():
+    config = json.dumps({"interval_s": 0.2, "log_dir": None, "topics": [], "devices": ["lo"], "jmx_port": None})
+    with subprocess.Popen([sys.executable, "-I", "-S", str(AGENT), config], stdout=-1, text=True) as process:
+        process.stdout.readline()
+        process.send_signal(signal.SIGSTOP)
+        time.sleep(0.8)
+        process.send_signal(signal.SIGCONT)
+        late = [json.loads(process.stdout.readline())["v"][-1] for _ in range(4)]
+        process.kill()
+    assert {name for name, *_rest in late} == {"agent.late"}
+    assert max(each[-1] for each in late) >= 0.4
 
 
 def test_a_rate_that_was_never_used_is_0_and_one_that_could_not_be_read_is_a_gap(monkeypatch):

@@ -1,0 +1,70 @@
+"""What held a broker back from outside: a signal, a pause of its container, a CPU limit, or fewer CPUs. Pure.
+
+No broker does any of this to itself. So what it explains is the machine's, whatever else a broker does wrong.
+"""
+
+from collections.abc import Iterator, Mapping
+
+import numpy as np
+
+from results.criteria.quantities import US, at, percent
+from results.criteria.run_view import RunView
+from results.criteria.series import RunSeries
+from results.criteria.standstill import MOST, OVER_S, highest_share
+
+STOPPED, LATE, THROTTLED, CPUS = "jvm.stopped", "agent.late", "cpu.throttled.seconds", "jvm.cpus"
+METRICS = (STOPPED, LATE, THROTTLED, CPUS)
+LATE_S = 1.0
+"""The longest time by which an agent may wake up late. Clients may wait for a second, and a steady mean of three quota
+windows loses 3 % by it, of 5 % that it may lack. On a machine with idle CPUs an agent is late by milliseconds."""
+
+
+def held_back(run: RunView) -> Mapping[str, list[str]]:
+    """Return what held the brokers of a run back from outside, in words, by host; empty where nothing did.
+
+    Where the topology limits the CPUs of a host, the limit holds its broker back as it is declared to.
+    """
+    hosts = run.manifest.topology.document.get("hosts", {})
+    limited = {name for name, host in hosts.items() if host.get("cpus") is not None}
+    started = run.measures.started_us or 0
+    found = {host: restraints(run.series, host, started, limited=host in limited) for host in run.brokers}
+    return {host: why for host, why in found.items() if why}
+
+
+def restraints(run: RunSeries, host: str, started_us: int, *, limited: bool) -> list[str]:
+    """Return what held one broker back while it was sampled; `limited`: the topology limits the CPUs of its host."""
+    found = list(_stopped(run, host, started_us))
+    return found if limited else [*found, *_paused(run, host, started_us), *_throttled(run, host), *_fewer(run, host)]
+
+
+def _at(us: int, started_us: int) -> str:
+    return at((us - started_us) / US)
+
+
+def _stopped(run: RunSeries, host: str, started_us: int) -> Iterator[str]:
+    stopped = run.gauge(STOPPED, host)
+    when = stopped.t[stopped.value > 0]
+    if len(when):
+        readings = f"{len(when)} readings" if len(when) > 1 else "1 reading"
+        yield f"a signal had stopped its process (SIGSTOP) in {readings}, first at {_at(int(when[0]), started_us)}"
+
+
+def _paused(run: RunSeries, host: str, started_us: int) -> Iterator[str]:
+    late = run.gauge(LATE, host)
+    if len(late) and (longest := float(np.max(late.value))) > LATE_S:
+        when = _at(int(late.t[int(np.argmax(late.value))]), started_us)
+        yield f"its agent was {longest:.1f} s late at {when}: its container was paused, or had no CPU"
+
+
+def _throttled(run: RunSeries, host: str) -> Iterator[str]:
+    throttled = run.gauge(THROTTLED, host)
+    if len(throttled) > 1:
+        share = highest_share(throttled, [(int(throttled.t[0]), int(throttled.t[-1]))])
+        if share is not None and share > MOST:
+            yield f"a CPU limit that the topology does not declare held it back for {percent(share)} of {OVER_S:g} s"
+
+
+def _fewer(run: RunSeries, host: str) -> Iterator[str]:
+    cpus = run.gauge(CPUS, host)
+    if len(cpus) and (least := int(np.min(cpus.value))) < (most := int(np.max(cpus.value))):
+        yield f"its process might use {least} of {most} CPUs for a time: somebody changed its CPU set"

@@ -1,0 +1,97 @@
+"""A broker that somebody stops, pauses or limits leaves rates open, with the cause; no declared limit does."""
+
+from dataclasses import replace
+
+import pyarrow as pa
+import pytest
+
+from results.contract.manifest import Done
+from results.contract.schema import Sample, samples_table
+from results.criteria.judgement import judge, noisy
+from tests.results.judged import named, verdicts
+from tests.results.synthetic import us
+
+RATES = ("steady-mean", "duration-model", "nic-conservation", "broker-rate-agrees")
+HEALTHY = {"jvm.stopped": 0.0, "agent.late": 0.002, "cpu.throttled.seconds": 4.0, "jvm.cpus": 2.0}
+
+
+def held(run, host="b2", **changed):
+    """Add what agents read; `changed` has functions of the time for one host, by the metric without its dots."""
+    rows = []
+    for each in ("b1", "b2"):
+        for t in range(-5, 65):
+            for metric, value in HEALTHY.items():
+                own = changed.get(metric.replace(".", "_")) if each == host else None
+                rows.append(Sample(us(t), each, metric, float(own(t) if own else value)))
+    return replace(run, samples=pa.concat_tables([run.samples, samples_table(rows)]))
+
+
+def found(judgement):
+    return {c.host: c for c in named(judgement, "machine-load")}
+
+
+def test_brokers_that_nothing_holds_back_pass(make_run):
+    judgement = held(make_run()).judged()
+    assert judgement.verdict == "pass"
+    assert set(found(judgement)) == {"machine"}
+
+
+@pytest.mark.parametrize(
+    ("changed", "why"),
+    [
+        (
+            {"jvm_stopped": lambda t: 20 <= t < 23},
+            "b2: a signal had stopped its process (SIGSTOP) in 3 readings, first at +20.0 s",
+        ),
+        (
+            {"agent_late": lambda t: 3.4 if t == 23 else 0.001},
+            "b2: its agent was 3.4 s late at +23.0 s: its container was paused, or had no CPU",
+        ),
+        (
+            {"cpu_throttled_seconds": lambda t: 4.0 + 0.2 * min(max(t - 20, 0), 20)},
+            "b2: a CPU limit that the topology does not declare held it back for 12.1 % of 33 s",
+        ),
+        (
+            {"jvm_cpus": lambda t: 1 if 20 <= t < 30 else 2},
+            "b2: its process might use 1 of 2 CPUs for a time: somebody changed its CPU set",
+        ),
+    ],
+    ids=["stopped", "paused", "limited", "CPU set"],
+)
+def test_a_broker_that_is_held_back_leaves_rates_open_by_name(make_run, changed, why):
+    judgement = held(make_run(nic_counter_factor=1.2), **changed).judged()
+    assert found(judgement)["b2"].why == why
+    assert {c.label: c.why for c in judgement.criteria if c.verdict == "fail"} == {}
+    assert verdicts(judgement, *RATES) == {"inconclusive"}
+    assert noisy(judgement), "a night blames the machine"
+
+
+def test_the_same_rate_without_a_restraint_fails(make_run):
+    assert held(make_run(nic_counter_factor=1.2)).judged().verdict == "fail"
+
+
+def test_a_moment_is_within_what_a_rate_may_lack(make_run):
+    run = held(
+        make_run(),
+        agent_late=lambda t: 0.9 if t == 20 else 0.0,
+        cpu_throttled_seconds=lambda t: 4.0 + 1.5 * (t > 20),
+    )
+    assert run.judged().verdict == "pass"
+
+
+def test_a_limit_that_the_topology_declares_excuses_nothing(make_run):
+    run = held(make_run(nic_counter_factor=1.2), cpu_throttled_seconds=lambda t: 4.0 + 0.5 * (t + 5))
+    topology = run.manifest.topology
+    document = {**topology.document, "hosts": {"b2": {"cpus": 0.5}}}
+    limited = replace(run, manifest=replace(run.manifest, topology=replace(topology, document=document)))
+    assert "b2" in found(run.judged()) and "b2" not in found(limited.judged())
+    assert limited.judged().verdict == "fail"
+
+
+def test_a_move_that_never_ends_is_not_blamed_on_a_broker_that_is_stopped(make_run):
+    run = make_run()
+    manifest = replace(run.manifest, facts=replace(run.manifest.facts, done=Done(False, "in flight", 240.0)))
+    still = held(replace(run, manifest=manifest), jvm_stopped=lambda t: t >= 20)
+    assert verdicts(still.judged(), "move-done") == {"inconclusive"}
+    free = judge(manifest, run.samples, run.events)
+    assert verdicts(free, "move-done") == {"fail"}
