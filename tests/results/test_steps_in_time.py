@@ -54,6 +54,10 @@ def test_a_late_step_fails_and_is_named():
             [*idle(), *(Sample(us(s), "machine", "clock.offset", 1.7e9 + 3.0 * (s > 3)) for s in range(9))],
             "the clock was set by 3.00 s",
         ),
+        (
+            [each for each in idle() if each.ts_us not in (us(2), us(3), us(4))],
+            "the runner itself stood still for 3.0 s",
+        ),
     ],
 )
 def test_a_machine_that_may_have_slowed_it_down_leaves_it_open(samples, why):
@@ -64,6 +68,11 @@ def test_a_machine_that_may_have_slowed_it_down_leaves_it_open(samples, why):
 def test_stolen_seconds_do_not_excuse_a_step_that_is_late_by_more():
     stolen = [Sample(us(s), "machine", "cpu.steal", 0.06 * (s == 3)) for s in range(9)]
     assert found([replace(TIMED, within_s=1.5)], [*idle(), *stolen]).verdict == "fail"
+
+
+def test_a_runner_that_stood_still_for_less_than_a_step_is_late_does_not_excuse_it():
+    looks = [each for each in idle() if each.ts_us != us(3)]
+    assert found([replace(TIMED, within_s=1.5)], looks).verdict == "fail"
 
 
 def test_a_busy_machine_does_not_excuse_a_step_that_was_late_while_it_was_idle():
