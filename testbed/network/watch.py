@@ -1,5 +1,7 @@
 """A watch of the kernel's traffic control: every change of a qdisc, class or filter in a testbed's namespaces.
 
+It also tells of links, of their MTU, offload and addresses, and of the rules of firewalls.
+
 The kernel announces each change to the sockets that subscribed in that namespace, also a change that is undone at
 once. A look at the sockets takes a microsecond, and nothing is read while nothing changes.
 On machines that exist, a program with such a socket prints the changes over SSH (`MonitorWatch`).
@@ -21,16 +23,19 @@ from testbed.network.root_agent import Subscription
 from testbed.network.root_container import RemoteSubscription
 
 _WHAT = (SHAPING, DOWN)
+"""What counts on machines that exist: addresses are renewed there, and firewalls have rules of other programs."""
+RULES = "rules"
+"""What was changed, and the name of the device that stands for the firewall of a place."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class DeviceChange:
-    """A device of a place (a host, or the fabric: empty) whose shaping was changed, or that was taken down."""
+    """A device of a place (a host, or the fabric: empty) that was changed or taken down."""
 
     place: str
     device: str
     what: str
-    """`SHAPING` or `DOWN`."""
+    """`SHAPING`, `DOWN`, `ADDRESS`, `OFFLOAD`, `RULES`, or `MTU` with the MTU that the device has."""
 
 
 class TrafficControlWatch:
@@ -62,6 +67,8 @@ class TrafficControlWatch:
         found: set[DeviceChange] = set()
         for place, subscription in self._places.items():
             devices = subscription.devices
+            if subscription.rules_changed():
+                found.add(DeviceChange(place, RULES, RULES))
             try:
                 while True:
                     found |= {
