@@ -12,6 +12,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, Literal
 
 from results.contract.clocks import ClockReading
+from results.contract.cluster import ClusterChange
 from results.contract.defect import DefectRecord
 from results.contract.document import DocumentError, decode, encode
 from results.contract.handover import HandoverRecord
@@ -31,6 +32,7 @@ __all__ = [
     "SCHEMA_VERSION",
     "BatchingPolls",
     "ClockReading",
+    "ClusterChange",
     "DefectRecord",
     "Differences",
     "Done",
@@ -219,6 +221,7 @@ class Manifest:
     `defects` are what its brokers did wrong on purpose; such a run is in no history.
     `network` is None in runs that did not read their shaping back.
     `clocks` are readings of the other machines' clocks; empty for a run on one machine.
+    `cluster` has what other clients changed while data moved; it is read only where a criterion failed.
     `failure` says in one line why the experiment ended early; empty: it ran to its end. Then only samples, events and
     this line are known.
     """
@@ -245,6 +248,7 @@ class Manifest:
     network: NetworkRecord | None = None
     failure: str = ""
     clocks: tuple[ClockReading, ...] = ()
+    cluster: tuple[ClusterChange, ...] = ()
     report: str | None = None
     files: tuple[StoredFile, ...] = field(default=())
     schema: int = SCHEMA_VERSION

@@ -14,9 +14,11 @@ from typing import Any
 from results.contract.aliases import known_experiments
 from results.contract.manifest import Manifest
 from results.contract.verdict import Finding, Verdict, overall
+from results.criteria import other_clients
 from results.criteria.catalogue.jvm_pauses import judge_jvms
 from results.criteria.criterion import (
     CLOCKS,
+    CLUSTER_CHANGED,
     DISK_PRESSURE,
     MEMORY_PRESSURE,
     NETWORK_CHANGED,
@@ -32,8 +34,11 @@ from results.criteria.series import RunSeries
 from results.criteria.standstill import METRICS, jvm_measures
 from results.criteria.unfit import MACHINE_LOAD, left_open, with_unfit_load
 
-MACHINE_CRITERIA = (NETWORK_MEASURED, NETWORK_CHANGED, MACHINE_LOAD, MEMORY_PRESSURE, DISK_PRESSURE, *CLOCKS)
-"""The criteria that are about the machine and not about Kafka."""
+MACHINE_CRITERIA = (
+    *(NETWORK_MEASURED, NETWORK_CHANGED, CLUSTER_CHANGED, MACHINE_LOAD, MEMORY_PRESSURE, DISK_PRESSURE),
+    *CLOCKS,
+)
+"""The criteria that are about the machine and other clients, and not about Kafka."""
 EXPLANATIONS = ("duration-formula",)
 """The criteria that say what a move's time is made of. Where one says nothing, what was measured stands: a broker that
 is slower than its NIC may be the regression that the user looks for."""
@@ -110,17 +115,18 @@ def judge(manifest: Manifest, samples: Any, events: Any) -> Judgement:
         if criterion.section == PRECONDITIONS and criterion.needs(run)
         for finding in criterion.findings(run)
     ]
+    others = other_clients.finding_of(manifest.cluster, measures.started_us)
     shaky = [finding for finding in preconditions if finding.verdict == "inconclusive"]
     shaky.sort(key=lambda finding: finding.name != NETWORK_CHANGED)  # the first is named: a change says most
     found = [
         finding
         for criterion in criteria
         if criterion.section != PRECONDITIONS and criterion.needs(run) and criterion.skips(run) is None
-        for finding in _findings(criterion, run, shaky)
+        for finding in other_clients.left_open(_findings(criterion, run, shaky), manifest.cluster, others)
     ]
     if run.unfit:
         preconditions = with_unfit_load(preconditions, found, run.unfit.finding(measures.started_us or 0))
-    return Judgement((*found, *preconditions), measures)
+    return Judgement((*found, *preconditions, *others), measures)
 
 
 def _findings(criterion: Criterion[Any], run: RunView, shaky: Sequence[Finding]) -> list[Finding]:

@@ -1,0 +1,137 @@
+"""The changes that other clients made to a cluster while a run moved data, from its metadata log.
+
+The log has a record for each change that a client asked for. While data moves the run itself writes few: the throttle's
+rate when it changes, and that of a broker that is back. It never creates or deletes a topic then.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from results.contract.cluster import ChangeKind, ClusterChange
+from results.contract.manifest import Manifest
+from results.contract.schema import Event, Sample
+from results.criteria.run_view import MODES
+from testbed.errors import TestbedError
+from testbed.experiments.kip455_trace import readable
+from testbed.experiments.samplers import DRIVER
+from testbed.provision.testbed import Testbed
+from testbed.reassignment.metadata_log import MetadataRecord, read_records, replay
+from testbed.throttle.configs import LISTS, RATES
+
+_BROKER, _TOPIC = 4, 2
+"""Kafka's numbers of the kinds of resources in a CONFIG_RECORD."""
+ADMITTED_US = 5_000_000
+"""The longest time from a rate's record to the event of a broker that is back: one request and its answer."""
+TOKEN = 6
+"""Characters at the end of a run's id with which the names of its topics end as well."""
+SHOWN = 80
+"""Characters of a value in a text: a list of throttled replicas is long."""
+
+
+@dataclass(frozen=True, slots=True)
+class MoveTime:
+    """When a run moved data, and the spans within it in which it changed rates itself; µs since the epoch."""
+
+    begun_us: int
+    ended_us: int
+    own: tuple[tuple[int, int], ...] = ()
+
+    def quiet(self, us: int, *, rate: bool) -> bool:
+        """Return whether the run wrote no configuration (with `rate`: no rate of a throttle) at an instant."""
+        inside = self.begun_us < us < self.ended_us
+        return inside and not (rate and any(begin <= us <= end for begin, end in self.own))
+
+
+def move_time(events: Sequence[Event], samples: Iterable[Sample]) -> MoveTime | None:
+    """Return when the run moved data; None when it did not. A move that was not done ends with its last poll."""
+    begun = next((each.ts_us for each in events if each.kind == "move.started"), None)
+    if begun is None:
+        return None
+    ended = next((each.ts_us for each in events if each.kind == "move.done"), None)
+    if ended is None:
+        polls = (each.ts_us for each in samples if (each.host, each.metric) == (DRIVER, "move.in_flight"))
+        ended = max(polls, default=begun)
+    return MoveTime(begun, ended, tuple(_own(events)))
+
+
+def _own(events: Sequence[Event]) -> Iterator[tuple[int, int]]:
+    for each in events:
+        if each.kind == "throttle.changing":
+            done = (e.ts_us for e in events if e.kind == "throttle.in_force" and e.ts_us > each.ts_us)
+            yield each.ts_us, next(done, 2**62)
+        if each.kind == "throttle.admitted":
+            yield each.ts_us - ADMITTED_US, each.ts_us
+
+
+def foreign_changes(
+    records: Sequence[MetadataRecord], time: MoveTime, token: str, *, steps: bool
+) -> tuple[ClusterChange, ...]:
+    """Return the changes by other clients, in order. Pure.
+
+    The names of the run's topics end with `token`. Where it moves them in `steps`, its own requests are not told from
+    those of others.
+    """
+    found = [change for record in records for change in _changed(record, time)]
+    found += [*_topics(records, time, token), *_moved(records, time, token, steps=steps)]
+    return tuple(sorted(found, key=lambda change: change.ts_us))
+
+
+def _changed(record: MetadataRecord, time: MoveTime) -> Iterator[ClusterChange]:
+    data = record.data
+    if record.type == "CLIENT_QUOTA_RECORD" and time.quiet(record.ts_us, rate=False):
+        yield ClusterChange(record.ts_us, "configuration", f"a client quota, {data.get('key')} {data.get('value')}")
+    if record.type != "CONFIG_RECORD":
+        return
+    key, name = str(data.get("name")), str(data.get("resourceName"))
+    if time.quiet(record.ts_us, rate=key in RATES):
+        kinds = {_BROKER: f"broker {name}" if name else "all brokers", _TOPIC: f"topic {name}"}
+        where = kinds.get(data.get("resourceType", 0), f"resource {name}")
+        kind: ChangeKind = "throttle" if key in (*RATES, *LISTS) else "configuration"
+        value = data.get("value")
+        text = "was removed" if value is None else f"was set to {str(value)[:SHOWN]}"
+        yield ClusterChange(record.ts_us, kind, f"{key} of {where} {text}")
+
+
+def _topics(records: Sequence[MetadataRecord], time: MoveTime, token: str) -> Iterator[ClusterChange]:
+    names: dict[Any, str] = {}
+    for record in records:
+        topic, quiet = record.data.get("topicId"), time.quiet(record.ts_us, rate=False)
+        if record.type == "TOPIC_RECORD":
+            name = names[topic] = str(record.data.get("name"))
+            if quiet and not name.startswith("__"):  # Kafka makes its own when they are needed
+                yield ClusterChange(record.ts_us, "topic", f"topic {name} was created")
+        elif record.type == "REMOVE_TOPIC_RECORD" and quiet:
+            name = names.get(topic, "")
+            kind: ChangeKind = "deletion" if name.endswith(token) else "topic"
+            yield ClusterChange(record.ts_us, kind, f"topic {name} was deleted")
+
+
+def _moved(records: Sequence[MetadataRecord], time: MoveTime, token: str, *, steps: bool) -> Iterator[ClusterChange]:
+    """Yield the reassignments that others began: a controller adds no replica by itself."""
+    adding: dict[tuple[str, int], frozenset[int]] = {}
+    for state in replay(records).changes:
+        key = state.tp.topic, state.tp.partition
+        new = frozenset(state.adding) - adding.get(key, frozenset())
+        adding[key] = frozenset(state.adding)
+        mine = steps and state.tp.topic.endswith(token)
+        if new and not mine and time.quiet(state.ts_us, rate=False):
+            yield ClusterChange(state.ts_us, "reassignment", f"{state.tp} was reassigned to {list(state.replicas)}")
+
+
+def read_changes(
+    testbed: Testbed, manifest: Manifest, events: Sequence[Event], samples: Iterable[Sample]
+) -> tuple[ClusterChange, ...]:
+    """Return the changes by other clients while a run moved data. Raise `TestbedError` when no host has the log."""
+    time = move_time(events, samples)
+    if time is None:
+        return ()
+    problems = []
+    for host in readable(testbed):
+        try:
+            records = read_records(host)
+            steps = manifest.parameters.get("mode") in MODES
+            return foreign_changes(records, time, manifest.run_id[-TOKEN:], steps=steps)
+        except TestbedError as error:
+            problems.append(str(error))
+    raise TestbedError(f"the metadata log was not read: {'; '.join(problems)}")
