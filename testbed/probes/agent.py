@@ -7,15 +7,18 @@ closed, at the latest with the connection.
 
     agent.py '{"interval_s": 1.0, "log_dir": "/var/lib/kafka", "topics": ["t"], "devices": ["data0"], "jmx_port": 8778}'
 
-On a host of the object store, `s3_port` replaces the log folder and the broker's port.
+On a host of the object store, `s3_port` replaces the log folder and the broker's port. With `ports`, connections of
+the devices' addresses that use none of these are named.
 """
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import pathlib
 import re
+import socket
 import struct
 import sys
 import time
@@ -120,6 +123,58 @@ def counters(device: str) -> list[int]:
         with open(base + name) as file:
             values.append(int(file.read()))
     return values
+
+
+SIOCGIFADDR = 0x8915
+MAPPED = "0000000000000000FFFF0000"
+"""The begin, in /proc/net/tcp6, of an IPv4 address that an IPv6 socket has."""
+ESTABLISHED = "01"
+MOST_STRANGERS = 5
+
+
+def address_of(device: str) -> str:
+    """Return the IPv4 address of a NIC as /proc/net/tcp has it; empty without one."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as any_socket:
+        try:
+            answer = fcntl.ioctl(any_socket, SIOCGIFADDR, struct.pack("256s", device.encode()[:15]))
+        except OSError:
+            return ""
+    return "%08X" % struct.unpack("=I", answer[20:24])[0]
+
+
+def strangers(addresses: list[str], ports: list[int], net: str = "/proc/net") -> list[Value]:
+    """Return the connections of these addresses that have no port of `ports` at either end, at most five."""
+    found: list[Value] = []
+    for name in ("tcp", "tcp6"):
+        try:
+            with open("%s/%s" % (net, name)) as file:
+                rows = [line.split() for line in file.read().splitlines()[1:]]
+        except OSError:
+            continue
+        for _number, local, remote, state, *_rest in rows:
+            (own, own_port), (other, other_port) = (end.replace(MAPPED, "", 1).split(":") for end in (local, remote))
+            used = int(own_port, 16), int(other_port, 16)
+            if state == ESTABLISHED and own in addresses and not set(used) & set(ports):
+                peer = socket.inet_ntoa(struct.pack("=I", int(other, 16)))
+                found.append(["nic.strangers", None, None, "port %d with %s port %d" % (used[0], peer, used[1]), 1.0])
+    return found[:MOST_STRANGERS]
+
+
+DATAGRAMS = {"Icmp": ("InMsgs", "OutMsgs"), "Udp": ("InDatagrams", "NoPorts", "OutDatagrams")}
+
+
+def datagrams(net: str = "/proc/net") -> int | None:
+    """Return how many messages of ICMP and UDP this host has sent and received; None where nothing counts them."""
+    try:
+        with open("%s/snmp" % net) as file:
+            rows = [line.split() for line in file.read().splitlines()]
+    except OSError:
+        return None
+    total = 0
+    for names, counts in zip(rows[::2], rows[1::2]):
+        wanted = DATAGRAMS.get(names[0].rstrip(":"), ())
+        total += sum(int(count) for name, count in zip(names, counts) if name in wanted)
+    return total
 
 
 def device_bytes(proc: str = "/proc") -> tuple[int, int] | None:
@@ -326,6 +381,11 @@ def sample(config: dict[str, Any]) -> dict[str, Any]:
         if moved is not None:
             values.append(["io.read_bytes", None, None, None, moved[0]])
             values.append(["io.write_bytes", None, None, None, moved[1]])
+    if config.get("ports"):
+        values += strangers([address_of(device) for device in config["devices"]], config["ports"])
+        counted = datagrams()
+        if counted is not None:
+            values.append(["nic.datagrams", None, None, None, counted])
     # The byte counts above need their own instant: the requests below take some milliseconds longer.
     instant = (begun + time.time_ns()) // 2
     if config.get("log_dir"):
