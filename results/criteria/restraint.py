@@ -1,19 +1,23 @@
-"""What held a broker back from outside: a signal, a pause of its container, a CPU limit, or fewer CPUs. Pure.
+"""What held a broker back from outside: a signal, a pause of its container, a CPU limit, fewer CPUs, or its end. Pure.
 
-No broker does any of this to itself. So what it explains is the machine's, whatever else a broker does wrong.
+No broker does any of this to itself: one that ends by itself says why in its log. So what it explains is the machine's,
+whatever else a broker does wrong.
 """
 
 from collections.abc import Iterator, Mapping
 
 import numpy as np
 
-from results.criteria.quantities import US, at, percent
+from results.criteria.quantities import GAP_S, US, at, percent
 from results.criteria.run_view import RunView
 from results.criteria.series import RunSeries
 from results.criteria.standstill import MOST, OVER_S, highest_share
+from results.criteria.unfit import KAFKA_CPU
 
 STOPPED, LATE, THROTTLED, CPUS = "jvm.stopped", "agent.late", "cpu.throttled.seconds", "jvm.cpus"
-METRICS = (STOPPED, LATE, THROTTLED, CPUS)
+METRICS = (STOPPED, LATE, THROTTLED, CPUS, KAFKA_CPU)
+OWN = ("broker.leaving", "broker.killed")
+"""The events of a broker that the run itself ends."""
 LATE_S = 1.0
 """The longest time by which an agent may wake up late. Clients may wait for a second, and a steady mean of three quota
 windows loses 3 % by it, of 5 % that it may lack. On a machine with idle CPUs an agent is late by milliseconds."""
@@ -27,7 +31,10 @@ def held_back(run: RunView) -> Mapping[str, list[str]]:
     hosts = run.manifest.topology.document.get("hosts", {})
     limited = {name for name, host in hosts.items() if host.get("cpus") is not None}
     started = run.measures.started_us or 0
-    found = {host: restraints(run.series, host, started, limited=host in limited) for host in run.brokers}
+    found = {
+        host: [*restraints(run.series, host, started, limited=host in limited), *_ended(run, host, started)]
+        for host in run.brokers
+    }
     return {host: why for host, why in found.items() if why}
 
 
@@ -68,3 +75,21 @@ def _fewer(run: RunSeries, host: str) -> Iterator[str]:
     cpus = run.gauge(CPUS, host)
     if len(cpus) and (least := int(np.min(cpus.value))) < (most := int(np.max(cpus.value))):
         yield f"its process might use {least} of {most} CPUs for a time: somebody changed its CPU set"
+
+
+def _ended(run: RunView, host: str, started_us: int) -> Iterator[str]:
+    """Yield that a process that ran when the move began has ended or begun anew, and nothing says why."""
+    log = next((each for each in run.manifest.facts.logs or () if each.host == host), None)
+    of_run = any(event.host == host for event in run.series.events_of(OWN))
+    if log is None or of_run or any(each.level in ("ERROR", "FATAL") for each in log.findings):
+        return
+    cpu, looked = run.series.gauge(KAFKA_CPU, host), run.series.looked(host)
+    if not len(cpu.between(started_us - round(GAP_S * US), started_us)):
+        return
+    again = np.flatnonzero(np.diff(cpu.value) < 0) + 1
+    again = again[cpu.t[again] > started_us]
+    if len(again):
+        yield f"its process had been started again by {_at(int(cpu.t[again[0]]), started_us)}"
+    elif len(looked) and looked[-1] - cpu.t[-1] > GAP_S * US:
+        when = _at(int(cpu.t[-1]), started_us)
+        yield f"its process ended after {when}, and its log names no error: somebody, or the kernel, ended it"

@@ -5,8 +5,9 @@ from dataclasses import replace
 import pyarrow as pa
 import pytest
 
-from results.contract.manifest import Done
-from results.contract.schema import Sample, samples_table
+from results.contract.logs import HostLog, LogFinding
+from results.contract.manifest import Differences, Done
+from results.contract.schema import Event, Sample, events_table, samples_table
 from results.criteria.judgement import judge, noisy
 from tests.results.judged import named, verdicts
 from tests.results.synthetic import us
@@ -95,3 +96,44 @@ def test_a_move_that_never_ends_is_not_blamed_on_a_broker_that_is_stopped(make_r
     assert verdicts(still.judged(), "move-done") == {"inconclusive"}
     free = judge(manifest, run.samples, run.events)
     assert verdicts(free, "move-done") == {"fail"}
+
+
+def process(run, *, until=65, again=None, line=None, events=()):
+    """Add the CPU time of both brokers' processes; that of b2 is read `until` a time, and begins anew at `again`."""
+    rows = []
+    for host in ("b1", "b2"):
+        last = 65 if host == "b1" else until
+        begun = {t: again if host == "b2" and again is not None and t >= again else -20 for t in range(-5, last)}
+        rows += [Sample(us(t), host, "jvm.cpu.seconds", 0.2 * (t - since)) for t, since in begun.items()]
+    logs = (HostLog("b1"), HostLog("b2", findings=() if line is None else (line,)))
+    facts = replace(run.manifest.facts, logs=logs, restored=Differences(False, ("broker 2 did not answer",)))
+    return replace(
+        run,
+        manifest=replace(run.manifest, facts=facts),
+        samples=pa.concat_tables([run.samples, samples_table(rows)]),
+        events=pa.concat_tables([run.events, events_table(events)]),
+    )
+
+
+def test_a_process_that_somebody_ended_is_named_and_its_configuration_is_not_blamed(make_run):
+    judgement = process(make_run(), until=21).judged()
+    why = "b2: its process ended after +20.0 s, and its log names no error: somebody, or the kernel, ended it"
+    assert found(judgement)["b2"].why == why
+    assert verdicts(judgement, "config-restored") == {"inconclusive"}
+    restarted = found(process(make_run(), again=30).judged())["b2"]
+    assert restarted.why == "b2: its process had been started again by +30.0 s"
+
+
+@pytest.mark.parametrize(
+    "kafkas",
+    [
+        {"line": LogFinding("b2", us(20), "FATAL", "jvm", "# A fatal error has been detected", 1)},
+        {"events": (Event(us(19), "broker.killed", host="b2"),)},
+        {"until": 65},
+    ],
+    ids=["it says why", "the run ended it", "it goes on"],
+)
+def test_a_broker_that_ends_by_itself_or_by_the_run_is_not_excused(make_run, kafkas):
+    judgement = process(make_run(), **{"until": 21, **kafkas}).judged()
+    assert "b2" not in found(judgement)
+    assert verdicts(judgement, "config-restored") == {"fail"}
