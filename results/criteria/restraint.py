@@ -1,21 +1,25 @@
-"""What held a broker back from outside: a signal, a pause of its container, a CPU limit, fewer CPUs, or its end. Pure.
+"""What held a broker back from outside: a signal, a paused container, a CPU limit, a full disk, or its end. Pure.
 
 No broker does any of this to itself: one that ends by itself says why in its log. So what it explains is the machine's,
-whatever else a broker does wrong.
+whatever else a broker does wrong. Nothing tells what filled a disk: then nothing is judged that depends on it.
 """
 
 from collections.abc import Iterator, Mapping
 
 import numpy as np
 
-from results.criteria.quantities import GAP_S, US, at, percent
+from results.criteria.quantities import GAP_S, US, at, percent, size
 from results.criteria.run_view import RunView
 from results.criteria.series import RunSeries
 from results.criteria.standstill import MOST, OVER_S, highest_share
 from results.criteria.unfit import KAFKA_CPU
 
 STOPPED, LATE, THROTTLED, CPUS = "jvm.stopped", "agent.late", "cpu.throttled.seconds", "jvm.cpus"
-METRICS = (STOPPED, LATE, THROTTLED, CPUS, KAFKA_CPU)
+FREE = "disk.free.bytes"
+METRICS = (STOPPED, LATE, THROTTLED, CPUS, FREE, KAFKA_CPU)
+FULL = "its disk was full"
+LEAST_FREE_BYTES = 16e6
+"""A broker makes two index files of 10 MB for a new segment. With less it stops at the next one, if not before."""
 OWN = ("broker.leaving", "broker.killed")
 """The events of a broker that the run itself ends."""
 LATE_S = 1.0
@@ -40,7 +44,7 @@ def held_back(run: RunView) -> Mapping[str, list[str]]:
 
 def restraints(run: RunSeries, host: str, started_us: int, *, limited: bool) -> list[str]:
     """Return what held one broker back while it was sampled; `limited`: the topology limits the CPUs of its host."""
-    found = list(_stopped(run, host, started_us))
+    found = [*_stopped(run, host, started_us), *_full(run, host, started_us)]
     return found if limited else [*found, *_paused(run, host, started_us), *_throttled(run, host), *_fewer(run, host)]
 
 
@@ -54,6 +58,13 @@ def _stopped(run: RunSeries, host: str, started_us: int) -> Iterator[str]:
     if len(when):
         readings = f"{len(when)} readings" if len(when) > 1 else "1 reading"
         yield f"a signal had stopped its process (SIGSTOP) in {readings}, first at {_at(int(when[0]), started_us)}"
+
+
+def _full(run: RunSeries, host: str, started_us: int) -> Iterator[str]:
+    free = run.gauge(FREE, host)
+    when = free.t[free.value < LEAST_FREE_BYTES]
+    if len(when):
+        yield f"{FULL}, {size(float(np.min(free.value)))} free, first at {_at(int(when[0]), started_us)}"
 
 
 def _paused(run: RunSeries, host: str, started_us: int) -> Iterator[str]:

@@ -125,6 +125,15 @@ def counters(device: str) -> list[int]:
     return values
 
 
+def free_bytes(log_dir: str) -> int | None:
+    """Return the bytes that the file system of the logs has left for a broker; None before there is a directory."""
+    try:
+        found = os.statvfs(log_dir)
+    except OSError:
+        return None
+    return found.f_bavail * found.f_frsize
+
+
 SIOCGIFADDR = 0x8915
 MAPPED = "0000000000000000FFFF0000"
 """The begin, in /proc/net/tcp6, of an IPv4 address that an IPv6 socket has."""
@@ -377,6 +386,9 @@ def sample(config: dict[str, Any]) -> dict[str, Any]:
     if config.get("log_dir"):
         for (topic, partition), size in sorted(log_sizes(config["log_dir"], config["topics"]).items()):
             values.append(["log.bytes", topic, partition, None, size])
+        free = free_bytes(config["log_dir"])
+        if free is not None:
+            values.append(["disk.free.bytes", None, None, None, free])
         moved = device_bytes()
         if moved is not None:
             values.append(["io.read_bytes", None, None, None, moved[0]])

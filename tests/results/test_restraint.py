@@ -13,7 +13,13 @@ from tests.results.judged import named, verdicts
 from tests.results.synthetic import us
 
 RATES = ("steady-mean", "duration-model", "nic-conservation", "broker-rate-agrees")
-HEALTHY = {"jvm.stopped": 0.0, "agent.late": 0.002, "cpu.throttled.seconds": 4.0, "jvm.cpus": 2.0}
+HEALTHY = {
+    "jvm.stopped": 0.0,
+    "agent.late": 0.002,
+    "cpu.throttled.seconds": 4.0,
+    "jvm.cpus": 2.0,
+    "disk.free.bytes": 9e9,
+}
 
 
 def held(run, host="b2", **changed):
@@ -56,8 +62,12 @@ def test_brokers_that_nothing_holds_back_pass(make_run):
             {"jvm_cpus": lambda t: 1 if 20 <= t < 30 else 2},
             "b2: its process might use 1 of 2 CPUs for a time: somebody changed its CPU set",
         ),
+        (
+            {"disk_free_bytes": lambda t: 4096 if t >= 20 else 9e9},
+            "b2: its disk was full, 4.096 kB free, first at +20.0 s",
+        ),
     ],
-    ids=["stopped", "paused", "limited", "CPU set"],
+    ids=["stopped", "paused", "limited", "CPU set", "full"],
 )
 def test_a_broker_that_is_held_back_leaves_rates_open_by_name(make_run, changed, why):
     judgement = held(make_run(nic_counter_factor=1.2), **changed).judged()
@@ -137,3 +147,12 @@ def test_a_broker_that_ends_by_itself_or_by_the_run_is_not_excused(make_run, kaf
     judgement = process(make_run(), **{"until": 21, **kafkas}).judged()
     assert "b2" not in found(judgement)
     assert verdicts(judgement, "config-restored") == {"fail"}
+
+
+def test_what_a_broker_logs_on_a_full_disk_is_not_blamed_on_it_and_on_another_host_it_is(make_run):
+    lines = [LogFinding(host, us(21), "FATAL", "kafka", "No space left on device", 1) for host in ("b1", "b2")]
+    run = make_run()
+    logs = tuple(HostLog(line.host, findings=(line,)) for line in lines)
+    run = replace(run, manifest=replace(run.manifest, facts=replace(run.manifest.facts, logs=logs)))
+    judgement = held(run, disk_free_bytes=lambda t: 4096 if t >= 20 else 9e9).judged()
+    assert {c.host: c.verdict for c in named(judgement, "logs-clean")} == {"b1": "fail", "b2": "inconclusive"}
