@@ -4,8 +4,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 ChangeKind = Literal["throttle", "configuration", "reassignment", "deletion", "topic"]
-"""`throttle`: of rates or lists of throttled replicas. `deletion`: of a topic of the run. `topic`: another one was made
-or deleted. `configuration`: of anything else, and of clients' quotas."""
+"""`throttle`: of rates or lists of throttled replicas. `deletion`: of a topic of the run, or of records.
+`topic`: another one was made or deleted. `configuration`: of anything else, and of clients' quotas."""
 
 
 @dataclass(frozen=True, slots=True)

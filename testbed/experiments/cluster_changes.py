@@ -4,6 +4,7 @@ The log has a record for each change that a client asked for. While data moves t
 rate when it changes, and that of a broker that is back. It never creates or deletes a topic then.
 """
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -15,6 +16,8 @@ from results.criteria.run_view import MODES
 from testbed.errors import TestbedError
 from testbed.experiments.kip455_trace import readable
 from testbed.experiments.samplers import DRIVER
+from testbed.kafka.node import LOG
+from testbed.probes.logwatch import LogEntry, entries
 from testbed.provision.testbed import Testbed
 from testbed.reassignment.metadata_log import MetadataRecord, read_records, replay
 from testbed.throttle.configs import LISTS, RATES
@@ -23,6 +26,9 @@ _BROKER, _TOPIC = 4, 2
 """Kafka's numbers of the kinds of resources in a CONFIG_RECORD."""
 ADMITTED_US = 5_000_000
 """The longest time from a rate's record to the event of a broker that is back: one request and its answer."""
+_REASON, MOST_LINES = "due to client delete records request", 1000
+"""The end of the line of a leader, Kafka 3.9 to 4.3; it logs one for each partition."""
+_DELETED = re.compile(rf"partition=([^,\]]+).*Incremented log start offset to (\d+) {_REASON}")
 TOKEN = 6
 """Characters at the end of a run's id with which the names of its topics end as well."""
 SHOWN = 80
@@ -119,19 +125,36 @@ def _moved(records: Sequence[MetadataRecord], time: MoveTime, token: str, *, ste
             yield ClusterChange(state.ts_us, "reassignment", f"{state.tp} was reassigned to {list(state.replicas)}")
 
 
+def deletions(entries: Iterable[LogEntry], begun_us: int) -> Iterator[ClusterChange]:
+    """Yield the deletions of records that clients asked a broker for, from entries of its log. Pure."""
+    for entry in entries:
+        if entry.ts_us >= begun_us and (found := _DELETED.search(entry.message)):
+            yield ClusterChange(entry.ts_us, "deletion", f"records of {found[1]} were deleted up to offset {found[2]}")
+
+
+def _deleted(testbed: Testbed, begun_us: int) -> Iterator[ClusterChange]:
+    for broker in testbed.topology.brokers:
+        words = ["grep", "-h", "-m", str(MOST_LINES), _REASON, LOG]
+        yield from deletions(entries(testbed.hosts[broker.name].run(words, check=False).stdout), begun_us)
+
+
 def read_changes(
     testbed: Testbed, manifest: Manifest, events: Sequence[Event], samples: Iterable[Sample]
 ) -> tuple[ClusterChange, ...]:
-    """Return the changes by other clients while a run moved data. Raise `TestbedError` when no host has the log."""
+    """Return the changes by other clients while a run moved data. Raise `TestbedError` when no host has the log.
+
+    The metadata log has no record of deleted records, and the run deletes none: a deletion counts at any time.
+    """
     time = move_time(events, samples)
     if time is None:
         return ()
+    deleted = tuple(_deleted(testbed, events[0].ts_us))
     problems = []
     for host in readable(testbed):
         try:
             records = read_records(host)
             steps = manifest.parameters.get("mode") in MODES
-            return foreign_changes(records, time, manifest.run_id[-TOKEN:], steps=steps)
+            return (*foreign_changes(records, time, manifest.run_id[-TOKEN:], steps=steps), *deleted)
         except TestbedError as error:
             problems.append(str(error))
     raise TestbedError(f"the metadata log was not read: {'; '.join(problems)}")

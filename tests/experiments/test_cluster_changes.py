@@ -1,7 +1,8 @@
 """What other clients change while a run moves data, from the records of the metadata log."""
 
 from results.contract.schema import Event, Sample
-from testbed.experiments.cluster_changes import MoveTime, foreign_changes, move_time
+from testbed.experiments.cluster_changes import MoveTime, deletions, foreign_changes, move_time
+from testbed.probes.logwatch import entries
 from testbed.reassignment.metadata_log import MetadataRecord
 
 TOKEN = "ab12cd"
@@ -86,6 +87,18 @@ def test_a_reassignment_that_the_run_did_not_ask_for():
     other = ("reassignment", "theirs-0 was reassigned to [2, 1]")
     assert found(*changes) == [("reassignment", f"{TOPIC}-0 was reassigned to [3, 2, 1]"), other]
     assert found(*changes, steps=True) == [other], "the run itself asks for each step"
+
+
+def test_records_that_a_client_deleted():
+    log, start = "[UnifiedLog partition=kip73-ab12cd-{}, dir=/var/lib/kafka]", "Incremented log start offset to"
+    logger = "(org.apache.kafka.storage.internals.log.UnifiedLog)"
+    lines = (
+        f"[2026-11-21 18:15:10,000] INFO {log.format(3)} {start} 500 due to client delete records request {logger}\n"
+        f"[2026-11-21 18:15:11,000] INFO {log.format(4)} {start} 7 due to leader offset increment {logger}\n"
+    )
+    (change,) = deletions(entries(lines), 0)
+    assert (change.kind, change.what) == ("deletion", "records of kip73-ab12cd-3 were deleted up to offset 500")
+    assert list(deletions(entries(lines), change.ts_us + 1)) == [], "of an earlier run"
 
 
 def test_the_time_of_a_move_and_of_the_runs_own_changes():
