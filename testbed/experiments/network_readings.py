@@ -11,7 +11,7 @@ from testbed.faults.catalogue.objectstore_errors import ObjectstoreErrors
 from testbed.faults.devices import Device
 from testbed.faults.journal import FaultJournal
 from testbed.faults.network import NetworkFault, part_of
-from testbed.network.announcements import ADDRESS, DOWN, MTU, OFFLOAD
+from testbed.network.announcements import ADDRESS, DOWN, MTU, OFFLOAD, ROUTES
 from testbed.network.apply import FABRIC, link_differences
 from testbed.network.fabric import Shaped, fabric_devices, port, shaped_devices
 from testbed.network.measure import settled, wait_idle
@@ -31,6 +31,7 @@ WORDS = {
     ADDRESS: "an address was added or removed",
     OFFLOAD: "its offload was changed",
     RULES: "a rule of the firewall was changed",
+    ROUTES: "a route was added or removed",
 }
 """What a change is that no reading of the shaping shows."""
 

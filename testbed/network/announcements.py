@@ -20,14 +20,18 @@ GROUPS = 1 << 0 | 1 << 3
 BUFFER_BYTES = 1 << 16
 READY = "ready"
 SHAPING, DOWN = "shaping", "down"
-ADDRESS, OFFLOAD, MTU = "address", "offload", "mtu="
-"""An address came or went; an offload was switched; the device has the MTU that follows, changed or not."""
+ADDRESS, OFFLOAD, MTU, ROUTES = "address", "offload", "mtu=", "routes"
+"""An address came or went; an offload was switched; the device has the MTU that follows, changed or not; a route that
+the kernel has not made itself came or went, of no device."""
+NO_DEVICE = 0
 _NEW_LINK, _DELETED_LINK = 16, 17
 """RTM_NEWLINK and RTM_DELLINK. The second is of a port that left its bridge as well: then it carries nothing either."""
 _ADDRESSES = frozenset({20, 21})
 """RTM_NEWADDR and RTM_DELADDR."""
 _TRAFFIC_CONTROL = frozenset({36, 37, 40, 41, 44, 45})
 """RTM_NEWQDISC, RTM_DELQDISC, and the same of classes and filters."""
+_ROUTES, _OF_KERNEL = frozenset({24, 25}), 2
+"""RTM_NEWROUTE and RTM_DELROUTE; RTPROT_KERNEL, of a route that belongs to an address."""
 _IFF_UP = 1
 _IFLA_MTU, _IFLA_EVENT, _EVENT_FEATURES = 4, 44, 2
 _HEADER, _LINK, _ATTRIBUTE = struct.Struct("=IHHII"), struct.Struct("=BxHiII"), struct.Struct("=HH")
@@ -54,6 +58,8 @@ def announced(message: bytes) -> Iterator[tuple[int, str]]:
             yield _LINK.unpack_from(message, body)[2], DOWN
         elif kind in _ADDRESSES:  # struct ifaddrmsg: family, length of the prefix, flags, scope, index
             yield struct.unpack_from("=4xi", message, body)[0], ADDRESS
+        elif kind in _ROUTES and message[body + 5] != _OF_KERNEL:  # struct rtmsg: the sixth byte is its protocol
+            yield NO_DEVICE, ROUTES
         at += max(_HEADER.size, (length + 3) & ~3)
 
 

@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import Any
 
 CLONE_NEWNET = 0x40000000
-GROUPS = 1 << 0 | 1 << 3 | 1 << 4
-"""RTMGRP_LINK, RTMGRP_TC and RTMGRP_IPV4_IFADDR."""
+GROUPS = 1 << 0 | 1 << 3 | 1 << 4 | 1 << 6
+"""RTMGRP_LINK, RTMGRP_TC, RTMGRP_IPV4_IFADDR and RTMGRP_IPV4_ROUTE."""
 NETFILTER, RULES = 12, 1 << 6
 """NETLINK_NETFILTER, and its group NFNLGRP_NFTABLES: nft and today's iptables. The tables before announce nothing."""
 BUFFER_BYTES = 1 << 16

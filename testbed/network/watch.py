@@ -16,7 +16,7 @@ from pathlib import Path
 
 from testbed.hosts import Host, Process
 from testbed.network import announcements
-from testbed.network.announcements import DOWN, READY, SHAPING, announced
+from testbed.network.announcements import DOWN, NO_DEVICE, READY, ROUTES, SHAPING, announced
 from testbed.network.apply import NetworkError
 from testbed.network.namespaces import subscribe
 from testbed.network.root_agent import Subscription
@@ -35,7 +35,7 @@ class DeviceChange:
     place: str
     device: str
     what: str
-    """`SHAPING`, `DOWN`, `ADDRESS`, `OFFLOAD`, `RULES`, or `MTU` with the MTU that the device has."""
+    """`SHAPING`, `DOWN`, `ADDRESS`, `OFFLOAD`, `RULES`, `ROUTES`, or `MTU` with the MTU that the device has."""
 
 
 class TrafficControlWatch:
@@ -66,7 +66,7 @@ class TrafficControlWatch:
         """Return the changes since the last call. When the kernel lost some, every device of the place counts."""
         found: set[DeviceChange] = set()
         for place, subscription in self._places.items():
-            devices = subscription.devices
+            devices = {NO_DEVICE: ROUTES, **subscription.devices}
             if subscription.rules_changed():
                 found.add(DeviceChange(place, RULES, RULES))
             try:
@@ -81,7 +81,7 @@ class TrafficControlWatch:
             except OSError as error:
                 if error.errno != errno.ENOBUFS:
                     raise NetworkError(f"{place or 'the fabric'}: its announcements cannot be read: {error}") from error
-                found |= {DeviceChange(place, device, SHAPING) for device in devices.values()}
+                found |= {DeviceChange(place, device, SHAPING) for device in subscription.devices.values()}
         return found
 
 

@@ -97,7 +97,8 @@ def test_what_the_kernel_announces_of_a_link():
     ]
     assert list(announced(message(17, up, mtu=1500))) == [(4, "down")], "a port left its bridge"
     assert list(announced(message(20, struct.pack("=4Bi", 2, 24, 0, 0, 7)))) == [(7, "address")]
-    assert list(announced(message(24, bytes(12)))) == [], "a route"
+    assert list(announced(message(24, bytes([2, 32, 0, 0, 254, 3, 0, 6]) + bytes(4)))) == [(0, "routes")]
+    assert list(announced(message(24, bytes([2, 24, 0, 0, 254, 2, 253, 1]) + bytes(4)))) == [], "that of an address"
 
 
 @pytest.mark.containers
@@ -108,6 +109,8 @@ def test_other_changes_of_links_and_of_the_firewall_are_announced(namespace):
         run("ip link set dev v0 mtu 900", "ip addr add 10.9.0.1/24 dev v1", "ethtool -K v1 gso off tso off")
         found = {(each.device, each.what) for each in watch.changes()}
         assert {("v0", "mtu=900"), ("v1", "address"), ("v1", "offload")} <= found
+        run("ip route add blackhole 10.9.0.7/32", "ip route del blackhole 10.9.0.7/32")
+        assert watch.changes() == {DeviceChange("b2", "routes", "routes")}
         run("iptables -A INPUT -p tcp --dport 9 -j DROP", "iptables -D INPUT -p tcp --dport 9 -j DROP")
         assert watch.changes() == {DeviceChange("b2", "rules", "rules")}
         assert watch.changes() == set()
