@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from results.contract.network import LinkDifference, NetworkRecord, NicMeasurement, ShapingReading, ratios_text
 from results.contract.verdict import Direction, Finding
 from results.criteria.catalogue.nic_measured import NIC_HIGHEST, NIC_LOWEST
-from results.criteria.criterion import NETWORK_CHANGED, PRECONDITIONS, Criterion, has_any_move
+from results.criteria.criterion import NETWORK_CHANGED, PRECONDITIONS, Criterion, has_any_move, has_steps
 from results.criteria.findings import finding
 from results.criteria.foreign_traffic import METRICS, foreign_traffic
 from results.criteria.run_view import RunView
@@ -89,7 +89,7 @@ CRITERION: Criterion[NetworkRecord] = Criterion(
     section=PRECONDITIONS,
     measure=_record,
     judge=lambda run, network: [*nics_unchanged(network), *_foreign(run)],
-    needs=lambda run: has_any_move(run) and run.manifest.network is not None,
+    needs=lambda run: (has_any_move(run) or has_steps(run)) and run.manifest.network is not None,
     by_name=False,
     catches="A NIC that becomes slower or faster while data moves, or carries something else.",
 )

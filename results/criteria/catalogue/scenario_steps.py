@@ -7,7 +7,7 @@ never taken.
 from results.contract.manifest import Manifest
 from results.contract.steps import Expectation, StepRecord
 from results.contract.verdict import Finding, Verdict
-from results.criteria.criterion import CLOCKS, FACTS, Criterion, has_steps
+from results.criteria.criterion import CLOCKS, FACTS, NETWORK_CHANGED, Criterion, has_steps
 from results.criteria.findings import finding
 from results.criteria.measures import MoveMeasures, StepObservation
 from results.criteria.step_measures import LOG
@@ -101,8 +101,9 @@ CRITERION: Criterion[MoveMeasures] = Criterion(
     judge=lambda run, measures: judge_steps(run.manifest, measures),
     needs=has_steps,
     rests_on_preconditions=True,
-    # The controller's clock says since when a state is in force, and the runner's when it asked. Answers need neither.
-    excused_by=CLOCKS,
+    # The controller's clock says since when a state is in force, and the runner's when it asked. A broker that is cut
+    # off reaches no state. Answers need neither.
+    excused_by=(*CLOCKS, NETWORK_CHANGED),
     excuses=lambda _run, _precondition, failed: not failed.name.endswith(ANSWER),
     catches="A reassignment API that answers or acts otherwise than KIP-455 says.",
 )

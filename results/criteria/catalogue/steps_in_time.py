@@ -13,7 +13,7 @@ from results.contract.steps import StepRecord
 from results.contract.verdict import Finding, Power, Verdict
 from results.criteria.catalogue.clock_steady import JUMP_S
 from results.criteria.catalogue.clock_steady import METRIC as CLOCK
-from results.criteria.criterion import FACTS, Criterion, has_steps
+from results.criteria.criterion import FACTS, NETWORK_CHANGED, Criterion, has_steps
 from results.criteria.findings import finding
 from results.criteria.quantities import US, percent
 from results.criteria.run_view import RunView
@@ -122,6 +122,9 @@ CRITERION: Criterion[tuple[TimedStep, ...]] = Criterion(
     judge=_judge,
     needs=has_steps,
     by_name=False,
+    rests_on_preconditions=True,
+    # Of the machine each step has its own readings.
+    excused_by=(NETWORK_CHANGED,),
     catches="A controller that decides late, or a broker that learns late of what was decided.",
     smallest="1.5 s for a decision, 4 s for a move",
 )
