@@ -13,10 +13,11 @@ from results.criteria.run_view import RunView
 from results.criteria.series import RunSeries
 from results.criteria.standstill import MOST, OVER_S, highest_share
 from results.criteria.unfit import KAFKA_CPU
+from results.criteria.windows import counted
 
 STOPPED, LATE, THROTTLED, CPUS = "jvm.stopped", "agent.late", "cpu.throttled.seconds", "jvm.cpus"
-FREE = "disk.free.bytes"
-METRICS = (STOPPED, LATE, THROTTLED, CPUS, FREE, KAFKA_CPU)
+FREE, MEMORY, DISK = "disk.free.bytes", "memory.limited", "disk.limited"
+METRICS = (STOPPED, LATE, THROTTLED, CPUS, FREE, MEMORY, DISK, KAFKA_CPU)
 FULL = "its disk was full"
 LEAST_FREE_BYTES = 16e6
 """A broker makes two index files of 10 MB for a new segment. With less it stops at the next one, if not before."""
@@ -34,9 +35,14 @@ def held_back(run: RunView) -> Mapping[str, list[str]]:
     """
     hosts = run.manifest.topology.document.get("hosts", {})
     limited = {name for name, host in hosts.items() if host.get("cpus") is not None}
+    slow = {name for name, host in hosts.items() if "bandwidth" in (host.get("disk") or {})}
     started = run.measures.started_us or 0
     found = {
-        host: [*restraints(run.series, host, started, limited=host in limited), *_ended(run, host, started)]
+        host: [
+            *restraints(run.series, host, started, limited=host in limited),
+            *([] if host in slow else _slow_disk(run.series, host, started)),
+            *_ended(run, host, started),
+        ]
         for host in run.brokers
     }
     return {host: why for host, why in found.items() if why}
@@ -44,7 +50,7 @@ def held_back(run: RunView) -> Mapping[str, list[str]]:
 
 def restraints(run: RunSeries, host: str, started_us: int, *, limited: bool) -> list[str]:
     """Return what held one broker back while it was sampled; `limited`: the topology limits the CPUs of its host."""
-    found = [*_stopped(run, host, started_us), *_full(run, host, started_us)]
+    found = [*_stopped(run, host, started_us), *_full(run, host, started_us), *_little_memory(run, host)]
     return found if limited else [*found, *_paused(run, host, started_us), *_throttled(run, host), *_fewer(run, host)]
 
 
@@ -65,6 +71,20 @@ def _full(run: RunSeries, host: str, started_us: int) -> Iterator[str]:
     when = free.t[free.value < LEAST_FREE_BYTES]
     if len(when):
         yield f"{FULL}, {size(float(np.min(free.value)))} free, first at {_at(int(when[0]), started_us)}"
+
+
+def _little_memory(run: RunSeries, host: str) -> Iterator[str]:
+    """Yield that a limit of memory was reached: no topology declares one."""
+    if times := counted(run.gauge(MEMORY, host).value):
+        yield f"its processes reached a limit of memory {times:.0f} times, and the topology declares none"
+
+
+def _slow_disk(run: RunSeries, host: str, started_us: int) -> Iterator[str]:
+    slow = run.gauge(DISK, host)
+    when = slow.t[slow.value > 0]
+    if len(when):
+        first = _at(int(when[0]), started_us)
+        yield f"the rate of its disk was limited, first at {first}, and the topology declares no limit"
 
 
 def _paused(run: RunSeries, host: str, started_us: int) -> Iterator[str]:

@@ -325,6 +325,29 @@ def throttled_seconds(groups: str = "/sys/fs/cgroup") -> float | None:
     return None
 
 
+def limited(groups: str = "/sys/fs/cgroup") -> list[Value]:
+    """Return how often this host's processes reached a limit of memory, and whether the rate of a disk is limited.
+
+    What the kernel does not say is left out.
+    """
+    found: list[Value] = []
+    for name, key in (("memory.events", "max"), ("memory/memory.failcnt", "")):
+        try:
+            with open("%s/%s" % (groups, name)) as file:
+                text = file.read()
+        except OSError:
+            continue
+        count = next((line.split()[1] for line in text.splitlines() if line.split()[0] == key), "0") if key else text
+        found.append(["memory.limited", None, None, None, int(count)])
+    for names in (["io.max"], ["blkio/blkio.throttle.%s_bps_device" % way for way in ("read", "write")]):
+        try:
+            text = "".join(pathlib.Path(groups, name).read_text() for name in names)
+        except OSError:
+            continue
+        found.append(["disk.limited", None, None, None, float(bool(text.strip()))])
+    return found
+
+
 def jvm_metrics(folder: str = "/tmp", proc: str = "/proc") -> list[Value]:
     """Return `jvm_values` of this host's broker or controller, its CPU time and its restraint; empty without one.
 
@@ -405,6 +428,7 @@ def sample(config: dict[str, Any]) -> dict[str, Any]:
         throttled = throttled_seconds()
         if throttled is not None:
             values.append(["cpu.throttled.seconds", None, None, None, throttled])
+        values += limited()
     values.append(["clock.offset", None, None, None, clock_offset()])
     if config.get("jmx_port"):
         values += metrics(config["jmx_port"], config.get("latency", False))

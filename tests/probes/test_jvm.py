@@ -89,6 +89,31 @@ def test_the_time_for_which_a_cpu_limit_held_back(tmp_path, file, text):
     assert agent.throttled_seconds(str(tmp_path)) == 2.5
 
 
+@pytest.mark.parametrize(
+    "files",
+    [
+        {"memory.events": "low 0\nhigh 0\nmax 7\noom 0\n", "io.max": "8:0 rbps=max wbps=1048576\n"},
+        {
+            "memory/memory.failcnt": "7\n",
+            "blkio/blkio.throttle.read_bps_device": "",
+            "blkio/blkio.throttle.write_bps_device": "8:0 1048576\n",
+        },
+    ],
+    ids=["version 2", "version 1"],
+)
+def test_limits_of_memory_and_of_a_disk(tmp_path, files):
+    assert agent.limited(str(tmp_path)) == []
+    for file, text in files.items():
+        (tmp_path / file).parent.mkdir(exist_ok=True)
+        (tmp_path / file).write_text(text)
+    values = [["memory.limited", None, None, None, 7], ["disk.limited", None, None, None, 1.0]]
+    assert agent.limited(str(tmp_path)) == values
+    for file in files:
+        if "max" in file or "write" in file:
+            (tmp_path / file).write_text("")
+    assert agent.limited(str(tmp_path))[1][-1] == 0.0
+
+
 def test_a_group_that_cannot_be_limited_counts_nothing(tmp_path):
     (tmp_path / "cpu.stat").write_text("usage_usec 9\n")  # the first of all
     assert agent.throttled_seconds(str(tmp_path)) is None

@@ -19,6 +19,8 @@ HEALTHY = {
     "cpu.throttled.seconds": 4.0,
     "jvm.cpus": 2.0,
     "disk.free.bytes": 9e9,
+    "memory.limited": 3.0,
+    "disk.limited": 0.0,
 }
 
 
@@ -66,8 +68,16 @@ def test_brokers_that_nothing_holds_back_pass(make_run):
             {"disk_free_bytes": lambda t: 4096 if t >= 20 else 9e9},
             "b2: its disk was full, 4.096 kB free, first at +20.0 s",
         ),
+        (
+            {"memory_limited": lambda t: 3 + 20 * (t > 20)},
+            "b2: its processes reached a limit of memory 20 times, and the topology declares none",
+        ),
+        (
+            {"disk_limited": lambda t: 20 <= t < 25},
+            "b2: the rate of its disk was limited, first at +20.0 s, and the topology declares no limit",
+        ),
     ],
-    ids=["stopped", "paused", "limited", "CPU set", "full"],
+    ids=["stopped", "paused", "limited", "CPU set", "full", "memory", "disk"],
 )
 def test_a_broker_that_is_held_back_leaves_rates_open_by_name(make_run, changed, why):
     judgement = held(make_run(nic_counter_factor=1.2), **changed).judged()
