@@ -141,6 +141,8 @@ class Records:
     """Those of both that the client sent again under a new producer epoch; 0 also in manifests that did not ask."""
     first: tuple[str, ...] = ()
     """Some of what is wrong, in words; empty also in manifests that did not name it."""
+    foreign: int = 0
+    """Those of `corrupt` that no producer of the run wrote: records without its header, or of other producers."""
     uncompared: str = ""
     """Why the logs of replicas could not be compared; empty if they were, or need not be."""
 
