@@ -7,6 +7,7 @@ rate when it changes, and that of a broker that is back. It never creates or del
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 from results.contract.cluster import ChangeKind, ClusterChange
@@ -17,6 +18,7 @@ from testbed.errors import TestbedError
 from testbed.experiments.kip455_trace import readable
 from testbed.experiments.samplers import DRIVER
 from testbed.kafka.node import LOG
+from testbed.probes.agent import OPERATORS
 from testbed.probes.logwatch import LogEntry, entries
 from testbed.provision.testbed import Testbed
 from testbed.reassignment.metadata_log import MetadataRecord, read_records, replay
@@ -125,6 +127,28 @@ def _moved(records: Sequence[MetadataRecord], time: MoveTime, token: str, *, ste
             yield ClusterChange(state.ts_us, "reassignment", f"{state.tp} was reassigned to {list(state.replicas)}")
 
 
+def requests_of_others(samples: Iterable[Sample], time: MoveTime) -> Iterator[ClusterChange]:
+    """Yield each kind of operators' requests that brokers answered while a plan moved at once, with its first. Pure.
+
+    A request that the run made before is in the first reading of a broker. A broker that begins again counts from 0.
+    """
+    counts: dict[tuple[str, str], list[tuple[int, float]]] = {}
+    for each in samples:
+        inside = time.begun_us <= each.ts_us <= time.ended_us
+        if inside and each.metric == "broker.requests" and each.label in OPERATORS:
+            counts.setdefault((each.label, each.host), []).append((each.ts_us, each.value))
+    for request in OPERATORS:
+        grown = [
+            (now[0], host)
+            for (label, host), read in sorted(counts.items())
+            for before, now in pairwise(sorted(read))
+            if label == request and now[1] > before[1]
+        ]
+        if grown:
+            first, host = min(grown)
+            yield ClusterChange(first, "reassignment", f"a request {request}, which {host} answered")
+
+
 def deletions(entries: Iterable[LogEntry], begun_us: int) -> Iterator[ClusterChange]:
     """Yield the deletions of records that clients asked a broker for, from entries of its log. Pure."""
     for entry in entries:
@@ -139,7 +163,7 @@ def _deleted(testbed: Testbed, begun_us: int) -> Iterator[ClusterChange]:
 
 
 def read_changes(
-    testbed: Testbed, manifest: Manifest, events: Sequence[Event], samples: Iterable[Sample]
+    testbed: Testbed, manifest: Manifest, events: Sequence[Event], samples: Sequence[Sample]
 ) -> tuple[ClusterChange, ...]:
     """Return the changes by other clients while a run moved data. Raise `TestbedError` when no host has the log.
 
@@ -148,13 +172,16 @@ def read_changes(
     time = move_time(events, samples)
     if time is None:
         return ()
-    deleted = tuple(_deleted(testbed, events[0].ts_us))
+    steps = manifest.parameters.get("mode") in MODES
+    # An upgrade ends with elections of the run's own.
+    own = steps or any(event.kind == "broker.leaving" for event in events)
+    asked = () if own else requests_of_others(samples, time)
+    others = (*asked, *_deleted(testbed, events[0].ts_us))
     problems = []
     for host in readable(testbed):
         try:
             records = read_records(host)
-            steps = manifest.parameters.get("mode") in MODES
-            return (*foreign_changes(records, time, manifest.run_id[-TOKEN:], steps=steps), *deleted)
+            return (*foreign_changes(records, time, manifest.run_id[-TOKEN:], steps=steps), *others)
         except TestbedError as error:
             problems.append(str(error))
     raise TestbedError(f"the metadata log was not read: {'; '.join(problems)}")

@@ -48,7 +48,9 @@ METRICS = {
     "kafka.server:type=broker-metadata-metrics": ("last-applied-record-offset", "broker.metadata_offset"),
 }
 REQUEST = "kafka.network:type=RequestMetrics,name=TotalTimeMs,request="
-REQUESTS = ("Produce", "FetchFollower", "FetchConsumer", "Metadata", "ListOffsets", "OffsetForLeaderEpoch")
+OPERATORS = ("AlterPartitionReassignments", "ElectLeaders")
+"""What only operators ask for. While a plan moves at once the run asks for neither."""
+REQUESTS = ("Produce", "FetchFollower", "FetchConsumer", "Metadata", "ListOffsets", "OffsetForLeaderEpoch", *OPERATORS)
 """The requests that are counted. Brokers of Kafka 3.9 to 4.3 have an MBean for each, from their start on.
 
 Controllers alone answer AlterPartition: a host without one would answer each look with an error and its stack trace.

@@ -1,7 +1,7 @@
 """What other clients change while a run moves data, from the records of the metadata log."""
 
 from results.contract.schema import Event, Sample
-from testbed.experiments.cluster_changes import MoveTime, deletions, foreign_changes, move_time
+from testbed.experiments.cluster_changes import MoveTime, deletions, foreign_changes, move_time, requests_of_others
 from testbed.probes.logwatch import entries
 from testbed.reassignment.metadata_log import MetadataRecord
 
@@ -87,6 +87,26 @@ def test_a_reassignment_that_the_run_did_not_ask_for():
     other = ("reassignment", "theirs-0 was reassigned to [2, 1]")
     assert found(*changes) == [("reassignment", f"{TOPIC}-0 was reassigned to [3, 2, 1]"), other]
     assert found(*changes, steps=True) == [other], "the run itself asks for each step"
+
+
+def test_requests_of_operators_while_a_plan_moves_at_once():
+    def read(host, *counts, label="AlterPartitionReassignments"):
+        instants = (90, 110, 130, 150, 220)
+        return [Sample(us, host, "broker.requests", n, label=label) for us, n in zip(instants, counts, strict=True)]
+
+    own = [*read("b1", 0, 1, 1, 1, 2), *read("b2", 0, 0, 0, 0, 1), *read("b1", 0, 9, 9, 9, 9, label="Produce")]
+    assert list(requests_of_others(own, TIME)) == []
+    restarted = read("b1", 3, 3, 0, 0, 0)
+    assert list(requests_of_others(restarted, TIME)) == []
+    cancelled = [
+        *read("b1", 0, 1, 1, 2, 2),
+        *read("b2", 0, 0, 1, 1, 1),
+        *read("b2", 0, 0, 0, 1, 1, label="ElectLeaders"),
+    ]
+    assert [(each.ts_us, each.kind, each.what) for each in requests_of_others(cancelled, TIME)] == [
+        (130, "reassignment", "a request AlterPartitionReassignments, which b2 answered"),
+        (150, "reassignment", "a request ElectLeaders, which b2 answered"),
+    ]
 
 
 def test_records_that_a_client_deleted():
