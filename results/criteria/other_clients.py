@@ -29,7 +29,7 @@ def finding_of(changes: Sequence[ClusterChange], started_us: int | None) -> list
     when = "" if started_us is None else f" at {at((first.ts_us - started_us) / US)}"
     more = f"; and {len(changes) - 1} more changes" if len(changes) > 1 else ""
     why = f"another client changed the cluster: {first.what}{when}{more}"
-    expected = "nobody else changes configurations, topics or assignments while data moves"
+    expected = "no other client changes configurations, topics or assignments while data moves"
     observed = f"{len(changes)} changes" if len(changes) > 1 else "1 change"
     return [
         finding(CLUSTER_CHANGED, expected, "inconclusive", why, observed=observed, series=("manifest.cluster",)),

@@ -109,7 +109,7 @@ def _fewer(run: RunSeries, host: str) -> Iterator[str]:
 
 
 def _ended(run: RunView, host: str, started_us: int) -> Iterator[str]:
-    """Yield that a process that ran when the move began has ended or begun anew, and nothing says why."""
+    """Yield that a process that ran when the move began has ended or begun again, and nothing says why."""
     log = next((each for each in run.manifest.facts.logs or () if each.host == host), None)
     of_run = any(event.host == host for event in run.series.events_of(OWN))
     if log is None or of_run or any(each.level in ("ERROR", "FATAL") for each in log.findings):

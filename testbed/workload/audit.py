@@ -89,9 +89,9 @@ class Audit:
 
     `expected` counts the acknowledged records, and `found` those of them that the partitions hold. `corrupt` also
     counts records that no producer of this audit wrote, gaps between offsets, batches that cannot be read, and records
-    that the leader does not find by their time; the first of these are in `of_none`. `foreign` counts those that are no
-    record of a testbed, or name a producer that is not in this audit. `broker_times` has the topics in which the
-    brokers rightly set the timestamps.
+    that the leader does not find by their time; the first of these are in `of_none`. `foreign` counts values
+    without a testbed's header, and records of a producer that is not in this audit. `broker_times` has the topics in
+    which the brokers rightly set the timestamps.
     """
 
     expected: int

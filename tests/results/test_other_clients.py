@@ -16,7 +16,7 @@ def changed(run, *kinds):
     return judge(replace(run.manifest, cluster=cluster), run.samples, run.events)
 
 
-def test_a_run_whose_cluster_nobody_changed_has_no_such_finding(make_run):
+def test_a_run_without_changes_by_others_has_no_such_finding(make_run):
     assert named(make_run().judged(), "cluster-unchanged") == []
 
 

@@ -119,7 +119,7 @@ def test_a_move_that_never_ends_is_not_blamed_on_a_broker_that_is_stopped(make_r
 
 
 def process(run, *, until=65, again=None, line=None, events=()):
-    """Add the CPU time of both brokers' processes; that of b2 is read `until` a time, and begins anew at `again`."""
+    """Add the CPU time of both brokers' processes; that of b2 is read `until` a time, and begins again at `again`."""
     rows = []
     for host in ("b1", "b2"):
         last = 65 if host == "b1" else until
