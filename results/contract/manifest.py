@@ -12,6 +12,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, Literal
 
 from results.contract.clocks import ClockReading
+from results.contract.cluster import ClusterChange
 from results.contract.defect import DefectRecord
 from results.contract.document import DocumentError, decode, encode
 from results.contract.handover import HandoverRecord
@@ -31,6 +32,7 @@ __all__ = [
     "SCHEMA_VERSION",
     "BatchingPolls",
     "ClockReading",
+    "ClusterChange",
     "DefectRecord",
     "Differences",
     "Done",
@@ -139,6 +141,8 @@ class Records:
     """Those of both that the client sent again under a new producer epoch; 0 also in manifests that did not ask."""
     first: tuple[str, ...] = ()
     """Some of what is wrong, in words; empty also in manifests that did not name it."""
+    foreign: int = 0
+    """Those of `corrupt` that no producer of the run wrote: records without its header, or of other producers."""
     uncompared: str = ""
     """Why the logs of replicas could not be compared; empty if they were, or need not be."""
 
@@ -219,6 +223,7 @@ class Manifest:
     `defects` are what its brokers did wrong on purpose; such a run is in no history.
     `network` is None in runs that did not read their shaping back.
     `clocks` are readings of the other machines' clocks; empty for a run on one machine.
+    `cluster` has what other clients changed while data moved; it is read only where a criterion failed.
     `failure` says in one line why the experiment ended early; empty: it ran to its end. Then only samples, events and
     this line are known.
     """
@@ -245,6 +250,7 @@ class Manifest:
     network: NetworkRecord | None = None
     failure: str = ""
     clocks: tuple[ClockReading, ...] = ()
+    cluster: tuple[ClusterChange, ...] = ()
     report: str | None = None
     files: tuple[StoredFile, ...] = field(default=())
     schema: int = SCHEMA_VERSION

@@ -94,6 +94,8 @@ MEMORY_PRESSURE, DISK_PRESSURE = "memory-pressure", "disk-pressure"
 """The preconditions that do not hold when tasks waited for memory, or for a disk."""
 CLOCKS_AGREE = "clocks-agree"
 """The precondition that does not hold when the clocks of the machines of a run differ."""
+CLUSTER_CHANGED = "cluster-unchanged"
+"""The finding of changes of the cluster by other clients; it is a precondition of runs that have such changes only."""
 LOAD_SUSTAINED = "load-rate-sustained"
 """The precondition that does not hold when a process of the load was slower than declared."""
 NOT_KAFKAS = (NETWORK_CHANGED, NETWORK_MEASURED, CLOCK_STEADY)

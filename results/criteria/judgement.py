@@ -14,9 +14,11 @@ from typing import Any
 from results.contract.aliases import known_experiments
 from results.contract.manifest import Manifest
 from results.contract.verdict import Finding, Verdict, overall
+from results.criteria import other_clients
 from results.criteria.catalogue.jvm_pauses import judge_jvms
 from results.criteria.criterion import (
     CLOCKS,
+    CLUSTER_CHANGED,
     DISK_PRESSURE,
     MEMORY_PRESSURE,
     NETWORK_CHANGED,
@@ -32,8 +34,11 @@ from results.criteria.series import RunSeries
 from results.criteria.standstill import METRICS, jvm_measures
 from results.criteria.unfit import MACHINE_LOAD, left_open, with_unfit_load
 
-MACHINE_CRITERIA = (NETWORK_MEASURED, NETWORK_CHANGED, MACHINE_LOAD, MEMORY_PRESSURE, DISK_PRESSURE, *CLOCKS)
-"""The criteria that are about the machine and not about Kafka."""
+MACHINE_CRITERIA = (
+    *(NETWORK_MEASURED, NETWORK_CHANGED, CLUSTER_CHANGED, MACHINE_LOAD, MEMORY_PRESSURE, DISK_PRESSURE),
+    *CLOCKS,
+)
+"""The criteria that are about the machine and other clients, and not about Kafka."""
 TOO_SMALL = (MACHINE_LOAD, "jvm-pauses")
 """The preconditions that leave rates open also where brokers broke them: a machine, or the heap that the settings give,
 may be too small for a healthy Kafka."""
@@ -115,6 +120,7 @@ def judge(manifest: Manifest, samples: Any, events: Any) -> Judgement:
         if criterion.section == PRECONDITIONS and criterion.needs(run)
         for finding in criterion.findings(run)
     ]
+    others = other_clients.finding_of(manifest.cluster, measures.started_us)
     shaky = [finding for finding in preconditions if finding.verdict == "inconclusive"]
     left = {finding.name for finding in shaky}
     own = tuple(each.name for each in criteria if each.name in left and each.kafkas_own(run))
@@ -124,11 +130,11 @@ def judge(manifest: Manifest, samples: Any, events: Any) -> Judgement:
         finding
         for criterion in criteria
         if criterion.section != PRECONDITIONS and criterion.needs(run) and criterion.skips(run) is None
-        for finding in _findings(criterion, run, shaky)
+        for finding in other_clients.left_open(_findings(criterion, run, shaky), manifest.cluster, others)
     ]
     if run.unfit:
         preconditions = with_unfit_load(preconditions, found, run.unfit.finding(measures.started_us or 0))
-    return Judgement((*found, *preconditions), measures, own)
+    return Judgement((*found, *preconditions, *others), measures, own)
 
 
 def _findings(criterion: Criterion[Any], run: RunView, shaky: Sequence[Finding]) -> list[Finding]:

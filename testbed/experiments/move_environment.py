@@ -364,4 +364,5 @@ def preloaded(found: Audit) -> Records:
         corrupt=sum(each.corrupt for each in before) + unknown,
         reordered=sum(each.reordered for each in before),
         first=(*(line for each in before for line in each.first), *found.of_none)[:SHOWN],
+        foreign=found.foreign,
     )

@@ -7,13 +7,15 @@ from datetime import UTC, datetime
 from results.contract.manifest import NicMeasurement
 from results.contract.network import LinkDifference, NetworkRecord, ShapingReading, When
 from results.contract.schema import Sample
+from testbed.faults.catalogue.objectstore_errors import ObjectstoreErrors
 from testbed.faults.devices import Device
 from testbed.faults.journal import FaultJournal
 from testbed.faults.network import NetworkFault, part_of
+from testbed.network.announcements import ADDRESS, DOWN, MTU, OFFLOAD, ROUTES
 from testbed.network.apply import FABRIC, link_differences
 from testbed.network.fabric import Shaped, fabric_devices, port, shaped_devices
 from testbed.network.measure import settled, wait_idle
-from testbed.network.watch import DeviceChange
+from testbed.network.watch import RULES, DeviceChange
 from testbed.owner import Owner
 from testbed.probes.brokers import nic_measurements
 from testbed.provision.testbed import Testbed
@@ -24,6 +26,14 @@ PUT_BACK = "its shaping was changed and put back"
 TAKEN_DOWN = "it was taken down"
 CHANGED = "its traffic control was changed"
 """Of a device that the topology does not shape: nothing says what it should be."""
+WORDS = {
+    DOWN: TAKEN_DOWN,
+    ADDRESS: "an address was added or removed",
+    OFFLOAD: "its offload was changed",
+    RULES: "a rule of the firewall was changed",
+    ROUTES: "a route was added or removed",
+}
+"""What a change is that no reading of the shaping shows."""
 
 
 class NetworkReadings(AbstractContextManager["NetworkReadings"]):
@@ -51,7 +61,8 @@ class NetworkReadings(AbstractContextManager["NetworkReadings"]):
 
     def look(self) -> Iterable[Sample]:
         """Read the devices that were changed since the last call; return no samples, for `Recorder.poll`."""
-        self._pending |= self._watch.changes()
+        mtu = self._testbed.state.mtu
+        self._pending |= {each for each in self._watch.changes() if not usual(each, self._devices, mtu)}
         if self._pending:
             removed = self._removed()
             own, gone = self._of_own_faults() | self._ports_of(removed), {host.name for host in removed}
@@ -94,15 +105,29 @@ class NetworkReadings(AbstractContextManager["NetworkReadings"]):
         )
 
     def _of_own_faults(self) -> set[Device]:
-        """Return the devices that this process's network faults have concerned since the run began."""
+        """Return the devices, and the firewalls, that this process's faults have concerned since the run began."""
         topology, plan, me = self._testbed.topology, self._testbed.plan, Owner.this_process()
         found: set[Device] = set()
         for entry in FaultJournal(self._testbed.name).history():
-            if entry.owner == me and isinstance(entry.fault, NetworkFault) and entry.since >= self._since:
+            if entry.owner != me or entry.since < self._since:
+                continue
+            if isinstance(entry.fault, ObjectstoreErrors):
+                found.add(Device(entry.fault.host, RULES))
+            if isinstance(entry.fault, NetworkFault):
                 part = part_of(topology, plan, entry.fault)
                 at = fabric_devices(topology)
                 found |= part.shaped | {Device(at.get(name, FABRIC), name) for name in part.links | part.filtered}
         return found
+
+
+def usual(change: DeviceChange, shaped: Collection[tuple[str, str]], mtu: int) -> bool:
+    """Return whether a change is none: a device has its MTU, or MTU or offload of an unshaped one changed. Pure.
+
+    The engine's NICs have an MTU of their own. A bridge takes over MTU and offload of its ports, also of a new one.
+    """
+    if change.what != OFFLOAD and not change.what.startswith(MTU):
+        return False
+    return (change.place, change.device) not in shaped or change.what == f"{MTU}{mtu}"
 
 
 def change_differences(
@@ -113,15 +138,18 @@ def change_differences(
     """Return what a reading after these changes found: the differences, and the changes that left none. Pure."""
     found, reported = list(differences), {each.link for each in differences}
     for change in sorted(changed):
-        device = shaped[change.place, change.device]
-        down = change.what == "down"
+        device, text = shaped[change.place, change.device], _words(change)
         if device is None:
-            text = TAKEN_DOWN if down else CHANGED
-            found.append(LinkDifference(change.place or "fabric", change.device, None, text))
-        elif down or (device.place, device.link, device.direction) not in reported:
-            text = TAKEN_DOWN if down else PUT_BACK
-            found.append(LinkDifference(device.place, device.link, device.direction, text))
+            found.append(LinkDifference(change.place or "fabric", change.device, None, text or CHANGED))
+        elif text or (device.place, device.link, device.direction) not in reported:
+            found.append(LinkDifference(device.place, device.link, device.direction, text or PUT_BACK))
     return tuple(found)
+
+
+def _words(change: DeviceChange) -> str:
+    """Return what a change is that no reading of the shaping shows; empty for a change of the shaping."""
+    mtu = change.what.removeprefix(MTU)
+    return WORDS.get(change.what, "") if mtu == change.what else f"its MTU was {mtu}"
 
 
 def measure_again(testbed: Testbed) -> tuple[NicMeasurement, ...]:

@@ -19,6 +19,7 @@ from results.spark.recompute import recompute
 from testbed.defects.parse import by_host
 from testbed.errors import TestbedError, UsageError
 from testbed.experiments.broker_membership import restore_hosts
+from testbed.experiments.cluster_changes import read_changes
 from testbed.experiments.experiment import (
     PROFILES,
     Context,
@@ -186,6 +187,13 @@ def run_on(
             judgement = judge(unjudged, *tables)
         except TestbedError as error:
             progress(f"the NICs were not measured once more: {error}")
+    if judgement.verdict == "fail" and (unjudged.move is not None or unjudged.relocation is not None):
+        # Nor is it blamed for what another client asked of it.
+        try:
+            unjudged = replace(unjudged, cluster=read_changes(testbed, unjudged, recorder.events(), samples))
+            judgement = judge(unjudged, *tables)
+        except TestbedError as error:
+            progress(f"what other clients changed is not known: {error}")
     data = RunData(replace(unjudged, verdict=judgement.verdict), *tables, list(judgement.criteria))
     commit(store, data)
     progress(f"committed {run_id} to {store.location}")

@@ -148,6 +148,7 @@ SECURE_PORT = 9095
 """The port with TLS or a login, if the broker's properties configure it: see `secure_protocol`."""
 DRIVER_PORT = 9096
 """The port on the management network, whose links are not shaped: preloads and audits pass there."""
+PORTS = (CLIENT_PORT, REPLICATION_PORT, CONTROLLER_PORT, SECURE_PORT, DRIVER_PORT)
 DATA_DIR = "/var/lib/kafka"
 _OWN_LISTENERS = ("CLIENT", "REPLICATION", "CONTROLLER", "DRIVER")
 _SECURE = "listener.name.secure."

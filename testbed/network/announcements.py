@@ -13,22 +13,32 @@ import select
 import socket
 import struct
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 GROUPS = 1 << 0 | 1 << 3
 """RTMGRP_LINK and RTMGRP_TC."""
 BUFFER_BYTES = 1 << 16
 READY = "ready"
 SHAPING, DOWN = "shaping", "down"
-_NEW_LINK = 16
+ADDRESS, OFFLOAD, MTU, ROUTES = "address", "offload", "mtu=", "routes"
+"""An address came or went; an offload was switched; the device has the MTU that follows, changed or not; a route that
+the kernel has not made itself came or went, of no device."""
+NO_DEVICE = 0
+_NEW_LINK, _DELETED_LINK = 16, 17
+"""RTM_NEWLINK and RTM_DELLINK. The second is of a port that left its bridge as well: then it carries nothing either."""
+_ADDRESSES = frozenset({20, 21})
+"""RTM_NEWADDR and RTM_DELADDR."""
 _TRAFFIC_CONTROL = frozenset({36, 37, 40, 41, 44, 45})
 """RTM_NEWQDISC, RTM_DELQDISC, and the same of classes and filters."""
+_ROUTES, _OF_KERNEL = frozenset({24, 25}), 2
+"""RTM_NEWROUTE and RTM_DELROUTE; RTPROT_KERNEL, of a route that belongs to an address."""
 _IFF_UP = 1
-_HEADER = struct.Struct("=IHHII")
+_IFLA_MTU, _IFLA_EVENT, _EVENT_FEATURES = 4, 44, 2
+_HEADER, _LINK, _ATTRIBUTE = struct.Struct("=IHHII"), struct.Struct("=BxHiII"), struct.Struct("=HH")
 
 
 def announced(message: bytes) -> Iterator[tuple[int, str]]:
-    """Yield the devices (by index) that a datagram of rtnetlink says were changed or taken down. Pure."""
+    """Yield the devices (by index) that a datagram of rtnetlink names, with what changed. Pure."""
     at = 0
     while at + _HEADER.size <= len(message):
         length, kind, _flags, _sequence, _port = _HEADER.unpack_from(message, at)
@@ -36,10 +46,32 @@ def announced(message: bytes) -> Iterator[tuple[int, str]]:
         if kind in _TRAFFIC_CONTROL:  # struct tcmsg: family, padding, index
             yield struct.unpack_from("=Bxxxi", message, body)[1], SHAPING
         elif kind == _NEW_LINK:  # struct ifinfomsg: family, padding, type, index, flags
-            _family, _type, index, flags = struct.unpack_from("=BxHiI", message, body)
+            _family, _type, index, flags, _changed = _LINK.unpack_from(message, body)
             if not flags & _IFF_UP:
                 yield index, DOWN
+            found = _numbers(message, body + _LINK.size, at + length)
+            if found.get(_IFLA_EVENT) == _EVENT_FEATURES:
+                yield index, OFFLOAD
+            if _IFLA_MTU in found:
+                yield index, f"{MTU}{found[_IFLA_MTU]}"
+        elif kind == _DELETED_LINK:
+            yield _LINK.unpack_from(message, body)[2], DOWN
+        elif kind in _ADDRESSES:  # struct ifaddrmsg: family, length of the prefix, flags, scope, index
+            yield struct.unpack_from("=4xi", message, body)[0], ADDRESS
+        elif kind in _ROUTES and message[body + 5] != _OF_KERNEL:  # struct rtmsg: the sixth byte is its protocol
+            yield NO_DEVICE, ROUTES
         at += max(_HEADER.size, (length + 3) & ~3)
+
+
+def _numbers(message: bytes, at: int, end: int) -> Mapping[int, int]:
+    """Return the attributes of a message that are one number of 32 bits: type → number."""
+    found = {}
+    while at + _ATTRIBUTE.size <= min(end, len(message)):
+        length, kind = _ATTRIBUTE.unpack_from(message, at)
+        if length == _ATTRIBUTE.size + 4:
+            found[kind] = struct.unpack_from("=I", message, at + _ATTRIBUTE.size)[0]
+        at += max(_ATTRIBUTE.size, (length + 3) & ~3)
+    return found
 
 
 def main() -> None:
@@ -61,7 +93,7 @@ def main() -> None:
                     raise
                 changes = [(index, SHAPING) for index in devices]
             for index, what in changes:
-                if index in devices:
+                if index in devices and what in (SHAPING, DOWN):
                     print(what, devices[index], flush=True)
 
 

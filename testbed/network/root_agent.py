@@ -18,13 +18,15 @@ from pathlib import Path
 from typing import Any
 
 CLONE_NEWNET = 0x40000000
-GROUPS = 1 << 0 | 1 << 3
-"""RTMGRP_LINK and RTMGRP_TC."""
+GROUPS = 1 << 0 | 1 << 3 | 1 << 4 | 1 << 6
+"""RTMGRP_LINK, RTMGRP_TC, RTMGRP_IPV4_IFADDR and RTMGRP_IPV4_ROUTE."""
+NETFILTER, RULES = 12, 1 << 6
+"""NETLINK_NETFILTER, and its group NFNLGRP_NFTABLES: nft and today's iptables. The tables before announce nothing."""
 BUFFER_BYTES = 1 << 16
 
 
 class Subscription:
-    """A socket in the network namespace of a process, which receives the kernel's announcements of traffic control.
+    """Sockets in the network namespace of a process, which receive the kernel's announcements of links and rules.
 
     Needs CAP_NET_ADMIN and CAP_SYS_ADMIN. Raise OSError when the namespace cannot be entered. The calling thread stays
     in that namespace: it must end.
@@ -42,15 +44,48 @@ class Subscription:
         self._socket = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW | socket.SOCK_CLOEXEC, socket.NETLINK_ROUTE)
         self._socket.bind((0, GROUPS))
         self._socket.setblocking(False)
+        self._rules = _rules()
         self.devices: Mapping[int, str] = dict(socket.if_nameindex())
 
     def receive(self) -> bytes:
         """Return the next announcement. Raise BlockingIOError without one; ENOBUFS when the kernel lost some."""
         return self._socket.recv(BUFFER_BYTES)
 
+    def rules_changed(self) -> bool:
+        """Return whether a rule of the firewall was changed since the last call."""
+        changed = False
+        try:
+            while self._rules is not None:
+                self._rules.recv(BUFFER_BYTES)
+                changed = True
+        except BlockingIOError:
+            return changed
+        except OSError as error:
+            if error.errno != errno.ENOBUFS:
+                raise
+            return True
+        return changed
+
     def close(self) -> None:
-        """Close the socket."""
+        """Close the sockets."""
         self._socket.close()
+        if self._rules is not None:
+            self._rules.close()
+
+
+def _rules() -> "socket.socket | None":
+    """Return a socket for changes of the firewall; None where the kernel has no such announcements."""
+    try:
+        found = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW | socket.SOCK_CLOEXEC, NETFILTER)
+    except OSError:
+        return None
+    try:
+        found.bind((0, RULES))
+    except OSError:
+        found.close()
+        return None
+    found.setblocking(False)
+    return found
 
 
 class _Agent:
@@ -98,6 +133,9 @@ class _Agent:
 
     def do_receive(self, request: Mapping[str, Any]) -> Mapping[str, Any]:
         return {"message": base64.b64encode(self._subscriptions[request["subscription"]].receive()).decode()}
+
+    def do_rules(self, request: Mapping[str, Any]) -> Mapping[str, Any]:
+        return {"changed": self._subscriptions[request["subscription"]].rules_changed()}
 
     def do_close(self, request: Mapping[str, Any]) -> Mapping[str, Any]:
         self._subscriptions.pop(request["subscription"]).close()

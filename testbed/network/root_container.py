@@ -53,8 +53,12 @@ class RemoteSubscription:
         answer = self._container.request({"do": "receive", "subscription": self._number})
         return base64.b64decode(answer["message"])
 
+    def rules_changed(self) -> bool:
+        """See `Subscription.rules_changed`."""
+        return bool(self._container.request({"do": "rules", "subscription": self._number})["changed"])
+
     def close(self) -> None:
-        """Close the socket; with the container it is closed already."""
+        """Close the sockets; with the container they are closed already."""
         if self._container.alive:
             self._container.request({"do": "close", "subscription": self._number})
 

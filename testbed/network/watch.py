@@ -1,5 +1,7 @@
 """A watch of the kernel's traffic control: every change of a qdisc, class or filter in a testbed's namespaces.
 
+It also tells of links, of their MTU, offload and addresses, and of the rules of firewalls.
+
 The kernel announces each change to the sockets that subscribed in that namespace, also a change that is undone at
 once. A look at the sockets takes a microsecond, and nothing is read while nothing changes.
 On machines that exist, a program with such a socket prints the changes over SSH (`MonitorWatch`).
@@ -14,23 +16,26 @@ from pathlib import Path
 
 from testbed.hosts import Host, Process
 from testbed.network import announcements
-from testbed.network.announcements import DOWN, READY, SHAPING, announced
+from testbed.network.announcements import DOWN, NO_DEVICE, READY, ROUTES, SHAPING, announced
 from testbed.network.apply import NetworkError
 from testbed.network.namespaces import subscribe
 from testbed.network.root_agent import Subscription
 from testbed.network.root_container import RemoteSubscription
 
 _WHAT = (SHAPING, DOWN)
+"""What counts on machines that exist: addresses are renewed there, and firewalls have rules of other programs."""
+RULES = "rules"
+"""What was changed, and the name of the device that stands for the firewall of a place."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class DeviceChange:
-    """A device of a place (a host, or the fabric: empty) whose shaping was changed, or that was taken down."""
+    """A device of a place (a host, or the fabric: empty) that was changed or taken down."""
 
     place: str
     device: str
     what: str
-    """`SHAPING` or `DOWN`."""
+    """`SHAPING`, `DOWN`, `ADDRESS`, `OFFLOAD`, `RULES`, `ROUTES`, or `MTU` with the MTU that the device has."""
 
 
 class TrafficControlWatch:
@@ -61,7 +66,9 @@ class TrafficControlWatch:
         """Return the changes since the last call. When the kernel lost some, every device of the place counts."""
         found: set[DeviceChange] = set()
         for place, subscription in self._places.items():
-            devices = subscription.devices
+            devices = {NO_DEVICE: ROUTES, **subscription.devices}
+            if subscription.rules_changed():
+                found.add(DeviceChange(place, RULES, RULES))
             try:
                 while True:
                     found |= {
@@ -74,7 +81,7 @@ class TrafficControlWatch:
             except OSError as error:
                 if error.errno != errno.ENOBUFS:
                     raise NetworkError(f"{place or 'the fabric'}: its announcements cannot be read: {error}") from error
-                found |= {DeviceChange(place, device, SHAPING) for device in devices.values()}
+                found |= {DeviceChange(place, device, SHAPING) for device in subscription.devices.values()}
         return found
 
 

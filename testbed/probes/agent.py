@@ -7,15 +7,18 @@ closed, at the latest with the connection.
 
     agent.py '{"interval_s": 1.0, "log_dir": "/var/lib/kafka", "topics": ["t"], "devices": ["data0"], "jmx_port": 8778}'
 
-On a host of the object store, `s3_port` replaces the log folder and the broker's port.
+On a host of the object store, `s3_port` replaces the log folder and the broker's port. With `ports`, connections of
+the devices' addresses that use none of these are named.
 """
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import pathlib
 import re
+import socket
 import struct
 import sys
 import time
@@ -46,7 +49,9 @@ METRICS = {
     "kafka.server:type=broker-metadata-metrics": ("last-applied-record-offset", "broker.metadata_offset"),
 }
 REQUEST = "kafka.network:type=RequestMetrics,name=TotalTimeMs,request="
-REQUESTS = ("Produce", "FetchFollower", "FetchConsumer", "Metadata", "ListOffsets", "OffsetForLeaderEpoch")
+OPERATORS = ("AlterPartitionReassignments", "ElectLeaders")
+"""What only operators ask for. While a plan moves at once the run asks for neither."""
+REQUESTS = ("Produce", "FetchFollower", "FetchConsumer", "Metadata", "ListOffsets", "OffsetForLeaderEpoch", *OPERATORS)
 """The requests that are counted. Brokers of Kafka 3.9 to 4.3 have an MBean for each, from their start on.
 
 Controllers alone answer AlterPartition: a host without one would answer each look with an error and its stack trace.
@@ -121,6 +126,67 @@ def counters(device: str) -> list[int]:
         with open(base + name) as file:
             values.append(int(file.read()))
     return values
+
+
+def free_bytes(log_dir: str) -> int | None:
+    """Return the bytes that the file system of the logs has left for a broker; None before there is a directory."""
+    try:
+        found = os.statvfs(log_dir)
+    except OSError:
+        return None
+    return found.f_bavail * found.f_frsize
+
+
+SIOCGIFADDR = 0x8915
+MAPPED = "0000000000000000FFFF0000"
+"""The begin, in /proc/net/tcp6, of an IPv4 address that an IPv6 socket has."""
+ESTABLISHED = "01"
+MOST_STRANGERS = 5
+
+
+def address_of(device: str) -> str:
+    """Return the IPv4 address of a NIC as /proc/net/tcp has it; empty without one."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as any_socket:
+        try:
+            answer = fcntl.ioctl(any_socket, SIOCGIFADDR, struct.pack("256s", device.encode()[:15]))
+        except OSError:
+            return ""
+    return "%08X" % struct.unpack("=I", answer[20:24])[0]
+
+
+def strangers(addresses: list[str], ports: list[int], net: str = "/proc/net") -> list[Value]:
+    """Return the connections of these addresses that have no port of `ports` at either end, at most five."""
+    found: list[Value] = []
+    for name in ("tcp", "tcp6"):
+        try:
+            with open("%s/%s" % (net, name)) as file:
+                rows = [line.split() for line in file.read().splitlines()[1:]]
+        except OSError:
+            continue
+        for _number, local, remote, state, *_rest in rows:
+            (own, own_port), (other, other_port) = (end.replace(MAPPED, "", 1).split(":") for end in (local, remote))
+            used = int(own_port, 16), int(other_port, 16)
+            if state == ESTABLISHED and own in addresses and not set(used) & set(ports):
+                peer = socket.inet_ntoa(struct.pack("=I", int(other, 16)))
+                found.append(["nic.strangers", None, None, "port %d with %s port %d" % (used[0], peer, used[1]), 1.0])
+    return found[:MOST_STRANGERS]
+
+
+DATAGRAMS = {"Icmp": ("InMsgs", "OutMsgs"), "Udp": ("InDatagrams", "NoPorts", "OutDatagrams")}
+
+
+def datagrams(net: str = "/proc/net") -> int | None:
+    """Return how many messages of ICMP and UDP this host has sent and received; None where nothing counts them."""
+    try:
+        with open("%s/snmp" % net) as file:
+            rows = [line.split() for line in file.read().splitlines()]
+    except OSError:
+        return None
+    total = 0
+    for names, counts in zip(rows[::2], rows[1::2]):
+        wanted = DATAGRAMS.get(names[0].rstrip(":"), ())
+        total += sum(int(count) for name, count in zip(names, counts) if name in wanted)
+    return total
 
 
 def device_bytes(proc: str = "/proc") -> tuple[int, int] | None:
@@ -240,8 +306,60 @@ def anonymous_bytes(proc: str, pid: str) -> int:
     return sum(int(sizes.get(name, "0").split()[0]) * 1024 for name in ("RssAnon", "VmSwap"))
 
 
+def restraint(proc: str, pid: str) -> list[Value]:
+    """Return whether a signal has stopped a process, and how many CPUs it may use. Raise `OSError` when it has ended.
+
+    Nothing counts how long a process is stopped: a stop between two samples is not seen.
+    """
+    with open("%s/%s/stat" % (proc, pid)) as file:
+        state = file.read().rpartition(")")[2].split()[0]
+    with open("%s/%s/status" % (proc, pid)) as file:
+        fields = dict(line.split(":", 1) for line in file.read().splitlines() if ":" in line)
+    cpus = bin(int(fields["Cpus_allowed"].strip().replace(",", ""), 16)).count("1")
+    return [["jvm.stopped", None, None, None, float(state in "Tt")], ["jvm.cpus", None, None, None, cpus]]
+
+
+def throttled_seconds(groups: str = "/sys/fs/cgroup") -> float | None:
+    """Return for how long a CPU limit held back this host's processes, in seconds; None where nothing counts it.
+
+    The control groups are of version 2 or 1. In a container the highest that is seen is the container's own.
+    """
+    for name, key, unit in (("cpu.stat", "throttled_usec", 1e6), ("cpu/cpu.stat", "throttled_time", 1e9)):
+        try:
+            with open("%s/%s" % (groups, name)) as file:
+                counted = dict(line.split() for line in file.read().splitlines())
+        except (OSError, ValueError):
+            continue
+        if key in counted:
+            return int(counted[key]) / unit
+    return None
+
+
+def limited(groups: str = "/sys/fs/cgroup") -> list[Value]:
+    """Return how often this host's processes reached a limit of memory, and whether the rate of a disk is limited.
+
+    What the kernel does not say is left out.
+    """
+    found: list[Value] = []
+    for name, key in (("memory.events", "max"), ("memory/memory.failcnt", "")):
+        try:
+            with open("%s/%s" % (groups, name)) as file:
+                text = file.read()
+        except OSError:
+            continue
+        count = next((line.split()[1] for line in text.splitlines() if line.split()[0] == key), "0") if key else text
+        found.append(["memory.limited", None, None, None, int(count)])
+    for names in (["io.max"], ["blkio/blkio.throttle.%s_bps_device" % way for way in ("read", "write")]):
+        try:
+            text = "".join(pathlib.Path(groups, name).read_text() for name in names)
+        except OSError:
+            continue
+        found.append(["disk.limited", None, None, None, float(bool(text.strip()))])
+    return found
+
+
 def jvm_metrics(folder: str = "/tmp", proc: str = "/proc") -> list[Value]:
-    """Return `jvm_values` of this host's broker or controller, its CPU time and memory; an empty list without one.
+    """Return `jvm_values` of this host's broker or controller, its CPU time, memory and restraint; empty without one.
 
     A JVM that was killed leaves its file.
     """
@@ -252,11 +370,11 @@ def jvm_metrics(folder: str = "/tmp", proc: str = "/proc") -> list[Value]:
                     continue
             counters = performance_counters(path.read_bytes())
             if counters.get("sun.rt.javaCommand", "").split(" ")[0] == MAIN_CLASS:
-                return [
-                    *jvm_values(counters),
+                own: list[Value] = [
                     ["jvm.cpu.seconds", None, None, None, cpu_seconds(proc, path.name)],
                     ["jvm.memory.bytes", None, None, None, anonymous_bytes(proc, path.name)],
                 ]
+                return [*jvm_values(counters), *own, *restraint(proc, path.name)]
         except (OSError, ValueError, LookupError, struct.error):
             continue  # it has ended, or it has just begun
     return []
@@ -304,14 +422,26 @@ def sample(config: dict[str, Any]) -> dict[str, Any]:
     if config.get("log_dir"):
         for (topic, partition), size in sorted(log_sizes(config["log_dir"], config["topics"]).items()):
             values.append(["log.bytes", topic, partition, None, size])
+        free = free_bytes(config["log_dir"])
+        if free is not None:
+            values.append(["disk.free.bytes", None, None, None, free])
         moved = device_bytes()
         if moved is not None:
             values.append(["io.read_bytes", None, None, None, moved[0]])
             values.append(["io.write_bytes", None, None, None, moved[1]])
+    if config.get("ports"):
+        values += strangers([address_of(device) for device in config["devices"]], config["ports"])
+        counted = datagrams()
+        if counted is not None:
+            values.append(["nic.datagrams", None, None, None, counted])
     # The byte counts above need their own instant: the requests below take some milliseconds longer.
     instant = (begun + time.time_ns()) // 2
     if config.get("log_dir"):
         values += jvm_metrics()
+        throttled = throttled_seconds()
+        if throttled is not None:
+            values.append(["cpu.throttled.seconds", None, None, None, throttled])
+        values += limited()
     values.append(["clock.offset", None, None, None, clock_offset()])
     if config.get("jmx_port"):
         values += metrics(config["jmx_port"], config.get("latency", False))
@@ -333,11 +463,13 @@ def next_due(due: float, now: float, interval: float, spent: float = 0.0, cpus: 
 def main() -> None:
     """Sample at whole multiples of the interval until the output is closed."""
     config = json.loads(sys.argv[1])
-    due = time.monotonic()
+    due = planned = time.monotonic()
     while True:
+        begun = time.monotonic()
         before = time.process_time()
         try:
             answer = sample(config)
+            answer["v"].append(["agent.late", None, None, None, max(0.0, begun - planned)])
         except OSError as error:  # the next sample may succeed, and the reason must reach the recorder
             answer = {"t": time.time_ns() // 1000, "error": str(error)}
         try:
@@ -346,6 +478,8 @@ def main() -> None:
             return
         spent = time.process_time() - before
         due = next_due(due, time.monotonic(), config["interval_s"], spent, config.get("cpus", 0.0))
+        # After a pause of its container the agent is late by as long as that was, wherever the pause began.
+        planned = next_due(begun, begun, config["interval_s"], spent, config.get("cpus", 0.0))
         time.sleep(max(0.0, due - time.monotonic()))
 
 

@@ -8,6 +8,7 @@ from results.contract.schema import Sample
 from testbed.hosts import Host
 from testbed.kafka.admin import Admin
 from testbed.kafka.node import DATA_DIR
+from testbed.kafka.node import PORTS as KAFKA_PORTS
 from testbed.network.measure import LinkRate
 from testbed.objectstore.server import PORT
 from testbed.probes.recorder import Recorder, now_us
@@ -24,6 +25,8 @@ from testbed.topology.host import DeclaredHost
 from testbed.topology.links import Nic, NicUse
 from testbed.topology.model import Topology
 
+PORTS = (*KAFKA_PORTS, PORT)
+"""What connections of a broker's data NIC use: Kafka's ports, and that of the object store."""
 AGENTS_SHARE = 0.2
 """The share of the machine's CPUs that the agents of all brokers may use. On two CPUs the agents of two brokers with
 2,000 replicas each still sample each second; those of ten such brokers would need most of the machine for it."""
@@ -47,17 +50,29 @@ def watch_nodes(recorder: Recorder, topology: Topology, hosts: Mapping[str, Host
     is a controller only has no such logs or metrics. What its JVM uses of the machine's CPUs is Kafka's all the same.
     """
     for broker in topology.brokers:
-        watch_broker(recorder, broker, hosts[broker.name], topics, brokers=len(topology.brokers))
+        # A machine that exists has other programs, with connections of their own.
+        ports = () if topology.exists else PORTS
+        watch_broker(recorder, broker, hosts[broker.name], topics, brokers=len(topology.brokers), ports=ports)
     for host in topology.controllers:
         if not host.is_broker:
             recorder.watch_host(hosts[host.name], devices=[sampled_nic(host).name], log_dir=DATA_DIR)
 
 
-def watch_broker(recorder: Recorder, broker: DeclaredHost, host: Host, topics: Sequence[str], *, brokers: int) -> None:
+def watch_broker(
+    recorder: Recorder,
+    broker: DeclaredHost,
+    host: Host,
+    topics: Sequence[str],
+    *,
+    brokers: int,
+    ports: Sequence[int] = PORTS,
+) -> None:
     """Start the agent on one broker of so many in all; see `watch_nodes`."""
     devices = [sampled_nic(broker).name]
     cpus = AGENTS_SHARE * (os.cpu_count() or 1) / brokers
-    recorder.watch_host(host, topics=topics, devices=devices, log_dir=DATA_DIR, jmx_port=AGENT_PORT, cpus=cpus)
+    recorder.watch_host(
+        host, topics=topics, devices=devices, log_dir=DATA_DIR, jmx_port=AGENT_PORT, cpus=cpus, ports=ports
+    )
 
 
 def nic_measurements(topology: Topology, rates: Iterable[LinkRate]) -> tuple[NicMeasurement, ...]:

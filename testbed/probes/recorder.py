@@ -99,10 +99,12 @@ class Recorder:
         s3_port: int | None = None,
         latency: bool = False,
         cpus: float = 0.0,
+        ports: Sequence[int] = (),
     ) -> None:
         """Start the agent on a host and record its samples until `stop`; with `latency`, Kafka's request times, too.
 
-        With `cpus` the agent samples less often where it would use more CPUs than that on average.
+        With `cpus` the agent samples less often where it would use more CPUs than that on average. With `ports` it
+        names the connections of the devices' addresses that use none of these.
         """
         config = {
             "interval_s": INTERVAL_S,
@@ -113,6 +115,7 @@ class Recorder:
             "s3_port": s3_port,
             "latency": latency,
             "cpus": cpus,
+            "ports": list(ports),
         }
         process = host.spawn(["python3", AGENT_PATH, json.dumps(config)])
         reader = threading.Thread(target=self._read, args=(host.name, process), daemon=True)

@@ -89,6 +89,7 @@ class HostContainer:
     id: str
     labels: Mapping[str, str]
     running: bool
+    """A paused container runs: it has lost nothing, and goes on when somebody continues it."""
 
     @property
     def host(self) -> str:
@@ -364,7 +365,8 @@ class Engine:
 
     def _labelled(self, label: str) -> list[HostContainer]:
         found = self._api.containers(all=True, filters={"label": label})
-        return [HostContainer(str(each["Id"]), each["Labels"], each["State"] == "running") for each in found]
+        alive = ("running", "paused")
+        return [HostContainer(str(each["Id"]), each["Labels"], each["State"] in alive) for each in found]
 
     def networks(self, name: str | None = None) -> list[tuple[str, Mapping[str, str]]]:
         """Return id and labels of all networks of testbed `name`, or of every testbed."""

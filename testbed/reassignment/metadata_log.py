@@ -197,9 +197,14 @@ def read_history(host: Shell, *, timeout_s: float = 60.0) -> MetadataHistory:
     Raise `MetadataLogError` when the log's beginning is gone and no snapshot replaces it, and `CommandFailed` when the
     tool fails.
     """
+    return replay(read_records(host, timeout_s=timeout_s))
+
+
+def read_records(host: Shell, *, timeout_s: float = 60.0) -> list[MetadataRecord]:
+    """Return all records of the metadata log of a controller or broker that runs on `host`; see `read_history`."""
     names = host.run(["ls", _FOLDER]).stdout.split()
     files = [f"{_FOLDER}/{name}" for name in files_to_read(names)]
-    return replay(parse(dump(host, files, "--cluster-metadata-decoder", timeout_s=timeout_s)))
+    return list(parse(dump(host, files, "--cluster-metadata-decoder", timeout_s=timeout_s)))
 
 
 def files_to_read(names: Sequence[str]) -> list[str]:

@@ -37,6 +37,7 @@ MISPLACED = "corrupt (at another offset than acknowledged)"
 NOT_BY_TIME = "corrupt (not found by its time)"
 WITHHELD = "corrupt (not given to consumers)"
 GAP, UNREADABLE, OFFSET_TWICE = "corrupt (a gap)", "corrupt (unreadable)", "corrupt (twice, for different records)"
+NOT_OURS, OF_OTHERS = f"corrupt ({Flaw.NOT_OURS})", ", which is not in this audit)"
 _WORST_FIRST = (LOST, REFUSED, TWICE, DISORDER)
 
 
@@ -89,7 +90,8 @@ class Audit:
 
     `expected` counts the acknowledged records, and `found` those of them that the partitions hold. `corrupt` also
     counts records that no producer of this audit wrote, gaps between offsets, batches that cannot be read, and records
-    that the leader does not find by their time; the first of these are in `of_none`. `broker_times` has the topics in
+    that the leader does not find by their time; the first of these are in `of_none`. `foreign` counts values
+    without a testbed's header, and records of a producer that is not in this audit. `broker_times` has the topics in
     which the brokers rightly set the timestamps.
     """
 
@@ -107,6 +109,7 @@ class Audit:
     sent_again: int = 0
     of_none: tuple[str, ...] = ()
     broker_times: tuple[str, ...] = ()
+    foreign: int = 0
 
 
 @dataclass(slots=True)
@@ -123,6 +126,9 @@ class _Flaws:
             named = self.named.setdefault(what, [])
             details = detail_of or {}
             named.extend(f"{place}{details.get(int(place), '')}" for place in places[: _NAMED - len(named)])
+
+    def foreign(self) -> int:
+        return sum(number for what, number in self.counts.items() if what == NOT_OURS or what.endswith(OF_OTHERS))
 
     def corrupt(self) -> int:
         return sum(number for what, number in self.counts.items() if what.startswith("corrupt"))
@@ -399,4 +405,5 @@ class Ledger:
             sent_again=sum(each.sent_again for each in found),
             of_none=tuple(of_none[:_COMPLAINTS]),
             broker_times=tuple(sorted(self._by_broker)),
+            foreign=sum(flaws.foreign() for flaws in self._foreign.values()),
         )

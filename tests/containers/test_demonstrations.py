@@ -20,6 +20,7 @@ import pytest
 
 from results.contract.clocks import ClockReading
 from results.contract.store import Store
+from results.criteria.catalogue import machine_load, nic_unchanged
 from testbed.cgroups import CGROUPS, ContainerCgroup
 from testbed.errors import TestbedError
 from testbed.experiments import batched_move, kip455_trace, runner
@@ -203,6 +204,32 @@ def frozen(host: str, seconds: float) -> Act:
             time.sleep(seconds)
 
     return act
+
+
+def log_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The run does not ask the metadata log what other clients changed."""
+    monkeypatch.setattr(runner, "read_changes", lambda *_run: ())
+
+
+def frames_dropped(testbed: Testbed, admin: Admin) -> None:
+    """A firewall of b2 drops what b1 sends, for 3 s."""
+    until_moving(testbed, admin)
+    _fabric, hosts = testbed.pids()
+    enter = ["nsenter", f"--net=/proc/{hosts['b2']}/ns/net", "--", "iptables"]
+    rule = ["INPUT", "-i", "data0", "-j", "DROP"]
+    subprocess.run([*enter, "-A", *rule], check=True)
+    time.sleep(3)
+    subprocess.run([*enter, "-D", *rule], check=True)
+
+
+def strangers_not_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The run does not see connections that are not its own: their bytes could be a broker's."""
+    monkeypatch.setattr(nic_unchanged, "foreign_traffic", lambda _run, _host: [])
+
+
+def pause_not_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The run judges its clients as if no reading said that a broker was stopped."""
+    monkeypatch.setattr(machine_load, "held_back", lambda _run: {})
 
 
 def producers_frozen(testbed: Testbed, admin: Admin) -> None:
@@ -433,21 +460,31 @@ def epochs_lowered(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(kip455_trace, "_logged", lower)
 
 
+UNREAD = ", and the run does not read the metadata log"
 CASES = (
-    Case(("quota-in-force",), "a second tool removes the follower's quota of b2", SHORT, quota(None, 2, FOLLOWER_RATE)),
+    Case(
+        ("quota-in-force",),
+        f"a second tool removes the follower's quota of b2{UNREAD}",
+        SHORT,
+        quota(None, 2, FOLLOWER_RATE),
+        log_not_read,
+    ),
     Case(
         ("throttled-window", "steady-mean", "long-window-bound"),
-        "a second tool doubles the quota of both brokers",
+        f"a second tool doubles the quota of both brokers{UNREAD}",
         SHORT,
         quotas(10_000_000, 1, 2),
+        log_not_read,
     ),
     Case(
         ("steady-mean", "duration-model"),
-        "a second tool halves the quota of b2",
+        f"a second tool halves the quota of b2{UNREAD}",
         SHORT,
         quotas(2_500_000, 2),
+        log_not_read,
     ),
     Case(("nic-unchanged",), "somebody lowers a NIC while data moves", SHORT, nic_lowered, verdict="inconclusive"),
+    Case(("nic-unchanged",), "a firewall drops frames for 3 s", SHORT, frames_dropped, verdict="inconclusive"),
     Case(
         ("nic-measured",),
         "a NIC carries half of what is declared",
@@ -462,10 +499,12 @@ CASES = (
     Case(("load-rate-sustained",), "the producer is stopped", LOADED, producers_frozen, verdict="inconclusive"),
     Case(
         ("clients-protected",),
-        "the sender answers no request for 5 s",
+        "the sender answers no request for 5 s, and the run does not see that it is stopped",
         replace(LOADED, settings=("preload=20s", "compare=return")),
         frozen("b1", 5),
+        pause_not_seen,
     ),
+    Case(("machine-load",), "somebody stops a broker for 5 s", SHORT, frozen("b1", 5), verdict="inconclusive"),
     Case(("no-isr-shrink",), "two brokers lose each other, twice", RunRequest("kip73-mixed-volume"), cut_twice),
     Case(
         ("control-unthrottled",),
@@ -475,18 +514,20 @@ CASES = (
     # In the model the sender binds. Here one receiver takes most of its quota, and then the other goes on alone.
     Case(
         ("bottleneck-as-modelled",),
-        "a second tool lowers the quota of one of two receivers to a quarter",
+        f"a second tool lowers the quota of one of two receivers to a quarter{UNREAD}",
         RunRequest("kip73-one-to-two", ("preload=60s",), "smoke"),
         quota(1_250_000, 3, FOLLOWER_RATE),
+        log_not_read,
     ),
     Case(("leaders-as-planned",), "a second operator moves a partition beforehand", SHORT, moved_before),
     Case(("config-restored",), "the driver does not remove the throttle", SHORT, patch=throttle_left),
     Case(("quota-before-move",), "the quota of one broker is not written", SHORT, patch=quota_not_written),
     Case(
         ("stall-detected",),
-        "a second tool raises the throttle before the driver notices",
+        f"a second tool raises the throttle before the driver notices{UNREAD}",
         RunRequest("kip73-stuck"),
         quotas(40_000_000, 1, 2),
+        log_not_read,
     ),
     Case(
         ("throttle-changed",),
@@ -538,11 +579,19 @@ CASES = (
     ),
     Case(
         ("uploaded-remainder",),
-        "another process sends 250 MB from b1 to the store",
+        "another process sends 250 MB from b1 to the store, and the run does not see its connection",
         RunRequest("s3-reassign", ("storage=automq",), "smoke"),
         uploaded_again,
+        strangers_not_seen,
     ),
-    Case(("copied-bytes",), "another process sends 60 MB from b1 to b2", DISK, copied_twice),
+    Case(
+        ("copied-bytes",),
+        "another process sends 60 MB from b1 to b2, and the run does not see its connection",
+        DISK,
+        copied_twice,
+        strangers_not_seen,
+    ),
+    Case(("nic-unchanged",), "another process sends 60 MB from b1 to b2", DISK, copied_twice, verdict="inconclusive"),
     Case(
         ("duration-formula", "s3-seconds"),
         "defect `fetch-delay:ms=3000`",
@@ -654,3 +703,11 @@ def test_a_criterion_does_not_hold_for_the_reason_it_exists_for(case, monkeypatc
     if {row.criterion for row in mine} != set(case.criteria):
         measured([{"name": each.name, "verdict": each.verdict, "why": each.why} for each in result.criteria])
     assert {row.criterion for row in mine} == set(case.criteria)
+
+
+def test_what_a_second_tool_changed_is_named_and_not_blamed_on_kafka(tmp_path):
+    with meanwhile(quotas(2_500_000, 2)):
+        result = run(replace(SHORT, store=str(tmp_path / "store")), print)
+    found = {each.name: each for each in result.criteria}
+    assert result.verdict == "inconclusive", {each.name: each.why for each in result.criteria if each.verdict == "fail"}
+    assert "throttled.rate of broker 2 was set to 2500000" in found["cluster-unchanged"].why

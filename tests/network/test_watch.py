@@ -1,6 +1,7 @@
 """The kernel announces every change of traffic control, also one that is undone at once. Needs root, no engine."""
 
 import shutil
+import struct
 import subprocess
 import sys
 import threading
@@ -68,6 +69,51 @@ def test_a_process_that_has_ended_cannot_be_watched():
 
 def test_a_datagram_without_a_change_says_nothing():
     assert list(announced(b"")) == []
+
+
+def message(kind, body, **numbers):
+    """A message of rtnetlink with attributes of 32 bits, after a text that is longer than its length says."""
+    attributes = struct.pack("=HH4s", 7, 3, b"lo\0")  # of three bytes; the next one begins at the fourth
+    attributes += b"".join(struct.pack("=HHI", 8, ATTRIBUTES[name], value) for name, value in numbers.items())
+    return struct.pack("=IHHII", 16 + len(body) + len(attributes), kind, 0, 0, 0) + body + attributes
+
+
+ATTRIBUTES = {"mtu": 4, "event": 44}
+
+
+def link(index, flags):
+    return struct.pack("=BxHiII", 0, 1, index, flags, 0)
+
+
+def test_what_the_kernel_announces_of_a_link():
+    up, down = link(4, 0x1043), link(4, 0x1002)
+    datagram = message(16, up, mtu=900) + message(16, up, mtu=1500, event=2) + message(16, down, mtu=1500)
+    assert list(announced(datagram)) == [
+        (4, "mtu=900"),
+        (4, "offload"),
+        (4, "mtu=1500"),
+        (4, "down"),
+        (4, "mtu=1500"),
+    ]
+    assert list(announced(message(17, up, mtu=1500))) == [(4, "down")], "a port left its bridge"
+    assert list(announced(message(20, struct.pack("=4Bi", 2, 24, 0, 0, 7)))) == [(7, "address")]
+    assert list(announced(message(24, bytes([2, 32, 0, 0, 254, 3, 0, 6]) + bytes(4)))) == [(0, "routes")]
+    assert list(announced(message(24, bytes([2, 24, 0, 0, 254, 2, 253, 1]) + bytes(4)))) == [], "that of an address"
+
+
+@pytest.mark.containers
+@needs_kernel
+def test_other_changes_of_links_and_of_the_firewall_are_announced(namespace):
+    pid, run = namespace
+    with closing(TrafficControlWatch({"b2": pid})) as watch:
+        run("ip link set dev v0 mtu 900", "ip addr add 10.9.0.1/24 dev v1", "ethtool -K v1 gso off tso off")
+        found = {(each.device, each.what) for each in watch.changes()}
+        assert {("v0", "mtu=900"), ("v1", "address"), ("v1", "offload")} <= found
+        run("ip route add blackhole 10.9.0.7/32", "ip route del blackhole 10.9.0.7/32")
+        assert watch.changes() == {DeviceChange("b2", "routes", "routes")}
+        run("iptables -A INPUT -p tcp --dport 9 -j DROP", "iptables -D INPUT -p tcp --dport 9 -j DROP")
+        assert watch.changes() == {DeviceChange("b2", "rules", "rules")}
+        assert watch.changes() == set()
 
 
 class Monitor:

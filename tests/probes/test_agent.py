@@ -1,8 +1,10 @@
 import functools
 import io
 import json
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 from testbed.probes import agent
@@ -80,8 +82,21 @@ def test_it_needs_nothing_but_the_standard_library_and_prints_json_lines():
     first, second = (json.loads(process.stdout.readline()) for _ in range(2))
     process.stdout.close()
     assert process.wait(timeout=10) in (0, 120, 1)  # it ends by itself once nobody listens
-    assert [name for name, *_rest in first["v"]] == ["nic.rx.bytes", "nic.tx.bytes", "clock.offset"]
+    assert [name for name, *_rest in first["v"]] == ["nic.rx.bytes", "nic.tx.bytes", "clock.offset", "agent.late"]
     assert 300_000 <= second["t"] - first["t"] <= 5_000_000
+
+
+def test_an_agent_that_stood_still_says_for_how_long():
+    config = json.dumps({"interval_s": 0.2, "log_dir": None, "topics": [], "devices": ["lo"], "jmx_port": None})
+    with subprocess.Popen([sys.executable, "-I", "-S", str(AGENT), config], stdout=-1, text=True) as process:
+        process.stdout.readline()
+        process.send_signal(signal.SIGSTOP)
+        time.sleep(0.8)
+        process.send_signal(signal.SIGCONT)
+        late = [json.loads(process.stdout.readline())["v"][-1] for _ in range(4)]
+        process.kill()
+    assert {name for name, *_rest in late} == {"agent.late"}
+    assert max(each[-1] for each in late) >= 0.4
 
 
 def test_a_rate_that_was_never_used_is_0_and_one_that_could_not_be_read_is_a_gap(monkeypatch):
@@ -164,3 +179,42 @@ def test_what_a_store_has_counted(monkeypatch):
 
 def test_a_store_that_does_not_answer_has_counted_nothing_that_is_known():
     assert agent.store_metrics(1) == []
+
+
+TCP = """  sl  local_address rem_address   st tx_queue rx_queue
+   0: 0B0013C6:1389 010013C6:A112 01 00000000:00000000 00:00000000
+   1: 0B0013C6:2384 010013C6:A113 01 00000000:00000000 00:00000000
+   2: 0B0013C6:B000 0C0013C6:2385 01 00000000:00000000 00:00000000
+   3: 0B0013C6:1389 010013C6:A114 06 00000000:00000000 00:00000000
+   4: 0100007F:1389 0100007F:A115 01 00000000:00000000 00:00000000
+"""
+TCP6 = """  sl  local_address rem_address st
+   0: 0000000000000000FFFF00000B0013C6:1388 0000000000000000FFFF00000C0013C6:0050 01 0:0
+   1: 0000000000000000FFFF00000B0013C6:2384 0000000000000000FFFF00000C0013C6:A000 01 0:0
+   2: 00000000000000000000000000000000:2384 00000000000000000000000000000000:0000 0A 0:0
+"""
+
+
+def test_a_connection_with_a_port_of_neither_kafka_nor_the_testbed_is_a_stranger(tmp_path):
+    (tmp_path / "tcp").write_text(TCP)
+    (tmp_path / "tcp6").write_text(TCP6)
+    found = agent.strangers(["0B0013C6"], [9092, 9093], str(tmp_path))
+    assert [label for _name, _topic, _partition, label, _value in found] == [
+        "port 5001 with 198.19.0.1 port 41234",
+        "port 5000 with 198.19.0.12 port 80",
+    ]
+    assert agent.strangers(["0B0013C6"], [], str(tmp_path / "none")) == []
+
+
+def test_the_address_of_a_device_is_as_the_kernel_lists_it():
+    assert agent.address_of("lo") == "0100007F"
+    assert agent.address_of("none0") == ""
+
+
+def test_messages_of_icmp_and_udp_are_counted(tmp_path):
+    assert agent.datagrams(str(tmp_path)) is None
+    (tmp_path / "snmp").write_text(
+        "Icmp: InMsgs InErrors OutMsgs\nIcmp: 11 7 9\nTcp: InSegs\nTcp: 500\n"
+        "Udp: InDatagrams NoPorts InErrors OutDatagrams\nUdp: 600 3 2 80\n"
+    )
+    assert agent.datagrams(str(tmp_path)) == 11 + 9 + 600 + 3 + 80

@@ -43,7 +43,8 @@ def rates(topology):
 def test_the_nic_that_carries_replicas_is_sampled(topology, device):
     recorder = FakeRecorder()
     watch_nodes(recorder, topology, {host.name: host.name for host in topology.hosts}, ["t"])
-    asked = {"topics": ["t"], "log_dir": "/var/lib/kafka", "jmx_port": 8778}
+    ports = (9092, 9093, 9094, 9095, 9096, 9000)
+    asked = {"topics": ["t"], "log_dir": "/var/lib/kafka", "jmx_port": 8778, "ports": ports}
     assert [(host, each["devices"], asked.items() <= each.items()) for host, each in recorder.asked.items()] == [
         ("b1", [device], True),
         ("b2", [device], True),

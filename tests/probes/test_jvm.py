@@ -32,15 +32,15 @@ BROKER = {
 def host(tmp_path):
     """A host's folders, and a function that adds a process with its performance data."""
 
-    def add(pid, data, command="java"):
+    def add(pid, data, command="java", state="S", cpus="00000000,00000003"):
         (tmp_path / "proc" / pid).mkdir(parents=True)
         (tmp_path / "proc" / pid / "comm").write_text(command + "\n")
         times = f"{3 * TICKS} {TICKS // 2} 9 9"  # in user mode, in the kernel, and of ended children
         (tmp_path / "proc" / pid / "stat").write_text(
-            f"{pid} (a) (name) S 1 12 12 0 -1 4194560 900 0 5 0 {times} 20 0\n"
+            f"{pid} (a) (name) {state} 1 12 12 0 -1 4194560 900 0 5 0 {times} 20 0\n"
         )
         status = "Name:\tjava\nVmSwap:\t    1000 kB\nRssAnon:\t  5000 kB\nRssFile:\t   800 kB\n"
-        (tmp_path / "proc" / pid / "status").write_text(status)
+        (tmp_path / "proc" / pid / "status").write_text(status + f"Cpus_allowed:\t{cpus}\n")
         (tmp_path / "hsperfdata_root").mkdir(exist_ok=True)
         (tmp_path / "hsperfdata_root" / pid).write_bytes(data)
 
@@ -65,7 +65,60 @@ def test_a_brokers_counters_in_seconds_and_bytes(host):
         ["jvm.old.max", None, None, None, 357_957_632],
         ["jvm.cpu.seconds", None, None, None, 3.5],
         ["jvm.memory.bytes", None, None, None, 6000 * 1024],
+        ["jvm.stopped", None, None, None, 0.0],
+        ["jvm.cpus", None, None, None, 2],
     ]
+
+
+def test_a_stopped_broker_and_the_cpus_that_it_may_use(host):
+    folder, add = host
+    add("12", performance_data(BROKER), state="T", cpus="4")
+    assert read(folder)[-2:] == [["jvm.stopped", None, None, None, 1.0], ["jvm.cpus", None, None, None, 1]]
+
+
+@pytest.mark.parametrize(
+    ("file", "text"),
+    [
+        ("cpu.stat", "usage_usec 9\nnr_periods 5\nnr_throttled 3\nthrottled_usec 2500000\n"),
+        ("cpu/cpu.stat", "nr_periods 5\nnr_throttled 3\nthrottled_time 2500000000\n"),
+    ],
+    ids=["version 2", "version 1"],
+)
+def test_the_time_for_which_a_cpu_limit_held_back(tmp_path, file, text):
+    assert agent.throttled_seconds(str(tmp_path)) is None
+    (tmp_path / file).parent.mkdir(exist_ok=True)
+    (tmp_path / file).write_text(text)
+    assert agent.throttled_seconds(str(tmp_path)) == 2.5
+
+
+@pytest.mark.parametrize(
+    "files",
+    [
+        {"memory.events": "low 0\nhigh 0\nmax 7\noom 0\n", "io.max": "8:0 rbps=max wbps=1048576\n"},
+        {
+            "memory/memory.failcnt": "7\n",
+            "blkio/blkio.throttle.read_bps_device": "",
+            "blkio/blkio.throttle.write_bps_device": "8:0 1048576\n",
+        },
+    ],
+    ids=["version 2", "version 1"],
+)
+def test_limits_of_memory_and_of_a_disk(tmp_path, files):
+    assert agent.limited(str(tmp_path)) == []
+    for file, text in files.items():
+        (tmp_path / file).parent.mkdir(exist_ok=True)
+        (tmp_path / file).write_text(text)
+    values = [["memory.limited", None, None, None, 7], ["disk.limited", None, None, None, 1.0]]
+    assert agent.limited(str(tmp_path)) == values
+    for file in files:
+        if "max" in file or "write" in file:
+            (tmp_path / file).write_text("")
+    assert agent.limited(str(tmp_path))[1][-1] == 0.0
+
+
+def test_a_group_that_cannot_be_limited_counts_nothing(tmp_path):
+    (tmp_path / "cpu.stat").write_text("usage_usec 9\n")  # the first of all
+    assert agent.throttled_seconds(str(tmp_path)) is None
 
 
 def test_other_processes_dead_brokers_and_half_written_files_are_passed_over(host):
@@ -90,6 +143,8 @@ def test_what_a_jvm_does_not_count_is_left_out(host):
         "jvm.old.max",
         "jvm.cpu.seconds",
         "jvm.memory.bytes",
+        "jvm.stopped",
+        "jvm.cpus",
     ]
 
 

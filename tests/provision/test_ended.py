@@ -7,7 +7,7 @@ import pytest
 
 from testbed.errors import TestbedError
 from testbed.owner import Owner
-from testbed.provision.containers import ContainerExit, EngineGone
+from testbed.provision.containers import HOST, ContainerExit, Engine, EngineGone
 from testbed.provision.liveness import NotWhole, explained, in_words, why_not_whole
 from tests.provision.states import make
 
@@ -63,6 +63,15 @@ def test_what_was_removed_by_hand_has_no_container():
 
 def test_what_runs_is_whole():
     assert why_not_whole(FakeEngine((), ["", "b1", "b2"]), state()) == ""
+
+
+def test_a_paused_container_has_not_ended():
+    labels = [(HOST, host) for host in ("", "b1", "b2")]
+    found = [
+        {"Id": host, "Labels": {name: host}, "State": "paused" if host == "b1" else "running"} for name, host in labels
+    ]
+    engine = Engine(lambda: SimpleNamespace(containers=lambda **_filters: found))
+    assert why_not_whole(engine, state()) == ""
 
 
 def test_an_error_that_comes_of_ended_containers_says_so_once_the_engine_answers_again():

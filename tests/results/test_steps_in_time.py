@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from results.contract.network import LinkDifference, NetworkRecord, ShapingReading
 from results.contract.schema import Sample, samples_table
 from results.criteria import judge
 from tests.results.stepped import STEP, stepped
@@ -54,6 +55,10 @@ def test_a_late_step_fails_and_is_named():
             [*idle(), *(Sample(us(s), "machine", "clock.offset", 1.7e9 + 3.0 * (s > 3)) for s in range(9))],
             "the clock was set by 3.00 s",
         ),
+        (
+            [each for each in idle() if each.ts_us not in (us(2), us(3), us(4))],
+            "the runner itself stood still for 3.0 s",
+        ),
     ],
 )
 def test_a_machine_that_may_have_slowed_it_down_leaves_it_open(samples, why):
@@ -66,6 +71,11 @@ def test_stolen_seconds_do_not_excuse_a_step_that_is_late_by_more():
     assert found([replace(TIMED, within_s=1.5)], [*idle(), *stolen]).verdict == "fail"
 
 
+def test_a_runner_that_stood_still_for_less_than_a_step_is_late_does_not_excuse_it():
+    looks = [each for each in idle() if each.ts_us != us(3)]
+    assert found([replace(TIMED, within_s=1.5)], looks).verdict == "fail"
+
+
 def test_a_busy_machine_does_not_excuse_a_step_that_was_late_while_it_was_idle():
     first = replace(TIMED, within_s=1.5)
     second = replace(TIMED, name="elected", from_us=us(20), to_us=us(24), within_s=1.5)
@@ -76,3 +86,14 @@ def test_a_busy_machine_does_not_excuse_a_step_that_was_late_while_it_was_idle()
 def test_steps_without_a_time_are_not_judged():
     assert found([STEP]) is None
     assert found([replace(TIMED, from_us=None, to_us=None)]) is None
+
+
+@pytest.mark.parametrize(("changed", "verdict"), [(False, "fail"), (True, "inconclusive")])
+def test_a_network_that_somebody_changed_leaves_it_open_by_name(changed, verdict):
+    slow = (LinkDifference("b2", "data0", "receive", "rate is 1mbit; declared is 400mbit"),) if changed else ()
+    readings = ShapingReading("2026-11-21T18:15:08.000+00:00", "during", slow)
+    manifest, _samples, events = stepped(steps=[replace(TIMED, within_s=1.5)])
+    judgement = judge(replace(manifest, network=NetworkRecord((readings,))), samples_table(idle()), events)
+    late = next(each for each in judgement.criteria if each.name == "steps-in-time")
+    assert late.verdict == verdict
+    assert late.why.startswith("not judged: nic-unchanged (b2 receive): b2 data0 receive: rate is 1mbit") is changed

@@ -353,3 +353,13 @@ def test_one_flaw_among_a_hundred_thousand_is_named(flaw):
         int(flaw == each) for each in ("lose", "repeat", "swap", "spoil")
     )
     assert "first at [77777" in found.first[0]
+
+
+def test_records_that_no_producer_of_the_run_wrote_are_foreign_and_spoilt_ones_are_not():
+    ours = records(range(10))
+    theirs = audited([written()], [*ours, *records([0], producer=TWO), b"hello"])
+    assert (theirs.lost, theirs.corrupt, theirs.foreign) == (0, 2, 2)
+    spoilt = audited([written()], [*ours[:9], b"?" + ours[9][1:]])
+    assert (spoilt.lost, spoilt.corrupt, spoilt.foreign) == (1, 1, 1), "one of the run's is lost then"
+    changed = audited([written()], [*ours[:9], ours[9][:-1] + b"?"])
+    assert (changed.corrupt, changed.foreign) == (1, 0)

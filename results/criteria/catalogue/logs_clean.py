@@ -9,6 +9,7 @@ from results.contract.verdict import Finding, Verdict
 from results.criteria.criterion import CLOCK_STEADY, DISK_PRESSURE, FACTS, MEMORY_PRESSURE, Criterion
 from results.criteria.findings import finding
 from results.criteria.quantities import US
+from results.criteria.restraint import FULL
 from results.criteria.unfit import MACHINE_LOAD, UnfitTime
 
 SHOWN, SHOWN_CHARACTERS = 3, 120
@@ -54,10 +55,13 @@ def certain(logs: Sequence[HostLog] | None, brokers: Sequence[str], shaky: Seque
     """Return each finding, or None where the clock or the machine may have caused it."""
     names = {each.name for each in shaky}
     slow = {log.host for log in logs or () if _only_slow_events(log)}
-    return [
-        None if each.verdict == "fail" and names & (SLOW_MACHINE if each.host in slow else {CLOCK_STEADY}) else each
-        for each in judge_logs(logs, brokers)
-    ]
+    full = {each.host for each in shaky if each.name == MACHINE_LOAD and FULL in each.why}
+
+    def open_for(found: Finding) -> bool:
+        causes = names & (SLOW_MACHINE if found.host in slow else {CLOCK_STEADY})
+        return found.verdict == "fail" and (bool(causes) or found.host in full)
+
+    return [None if open_for(each) else each for each in judge_logs(logs, brokers)]
 
 
 def without_slow_events(logs: Sequence[HostLog] | None, unfit: UnfitTime) -> list[HostLog] | None:

@@ -1,12 +1,16 @@
-"""Each link was shaped as declared from before the run to its end, and still carried its rate where a rate failed."""
+"""Each link was shaped as declared from before the run to its end, and still carried its rate where a rate failed.
 
-from collections.abc import Sequence
+Nor did anything else use it while data moved, as far as agents see.
+"""
+
+from collections.abc import Iterator, Sequence
 
 from results.contract.network import LinkDifference, NetworkRecord, NicMeasurement, ShapingReading, ratios_text
 from results.contract.verdict import Direction, Finding
 from results.criteria.catalogue.nic_measured import NIC_HIGHEST, NIC_LOWEST
-from results.criteria.criterion import NETWORK_CHANGED, PRECONDITIONS, Criterion, has_any_move
+from results.criteria.criterion import NETWORK_CHANGED, PRECONDITIONS, Criterion, has_any_move, has_steps
 from results.criteria.findings import finding
+from results.criteria.foreign_traffic import METRICS, foreign_traffic
 from results.criteria.run_view import RunView
 
 NAME = NETWORK_CHANGED
@@ -65,6 +69,14 @@ def _inconclusive(place: str, direction: Direction | None, observed: str, why: s
     )
 
 
+def _foreign(run: RunView) -> Iterator[Finding]:
+    """Yield a finding for each broker whose NIC something else used."""
+    for host in run.brokers:
+        if found := foreign_traffic(run, host):
+            expected, why = "no traffic but Kafka's and the testbed's", f"{host}: {'; '.join(found)}: not the testbed's"
+            yield finding(NAME, expected, "inconclusive", why, observed=found[0], host=host, series=METRICS)
+
+
 def _record(run: RunView) -> NetworkRecord:
     if run.manifest.network is None:
         raise ValueError(f"run {run.manifest.run_id}: its manifest has no readings of the network")
@@ -76,8 +88,8 @@ CRITERION: Criterion[NetworkRecord] = Criterion(
     title="Network unchanged",
     section=PRECONDITIONS,
     measure=_record,
-    judge=lambda _run, network: nics_unchanged(network),
-    needs=lambda run: has_any_move(run) and run.manifest.network is not None,
+    judge=lambda run, network: [*nics_unchanged(network), *_foreign(run)],
+    needs=lambda run: (has_any_move(run) or has_steps(run)) and run.manifest.network is not None,
     by_name=False,
-    catches="A NIC that becomes slower or faster while data moves.",
+    catches="A NIC that becomes slower or faster while data moves, or carries something else.",
 )

@@ -7,7 +7,7 @@ never taken.
 from results.contract.manifest import Manifest
 from results.contract.steps import Expectation, StepRecord
 from results.contract.verdict import Finding, Verdict
-from results.criteria.criterion import CLOCKS, FACTS, Criterion, has_steps
+from results.criteria.criterion import CLOCKS, FACTS, NETWORK_CHANGED, Criterion, has_steps
 from results.criteria.findings import finding
 from results.criteria.measures import MoveMeasures
 from results.criteria.run_view import RunView
@@ -92,10 +92,12 @@ def _expected(name: str, step: StepRecord, e: Expectation, seen: StepObservation
     )
 
 
-def _excuses(run: RunView, _precondition: str, failed: Finding) -> bool:
-    """Return whether a clock can explain a failure: a state at a wrong time, and no state that never came."""
+def _excuses(run: RunView, precondition: str, failed: Finding) -> bool:
+    """Return whether a failure may be explained: by a network, every wrong state; by a clock, none that never came."""
     if failed.name.endswith(ANSWER) or run.measures.steps is None or run.manifest.steps is None:
         return False
+    if precondition == NETWORK_CHANGED:
+        return True
     steps = run.manifest.steps.steps
     never_came = {
         f"{each.step + 1}-{steps[each.step].name}.{steps[each.step].expectations[each.expectation].name}"
@@ -116,8 +118,9 @@ CRITERION: Criterion[MoveMeasures] = Criterion(
     judge=lambda run, measures: judge_steps(run.manifest, measures),
     needs=has_steps,
     rests_on_preconditions=True,
-    # The controller's clock says since when a state is in force, and the runner's when it asked. Answers need neither.
-    excused_by=CLOCKS,
+    # The controller's clock says since when a state is in force, and the runner's when it asked. A broker that is cut
+    # off reaches no state. Answers need neither.
+    excused_by=(*CLOCKS, NETWORK_CHANGED),
     excuses=_excuses,
     catches="A reassignment API that answers or acts otherwise than KIP-455 says.",
 )

@@ -13,7 +13,7 @@ from results.contract.steps import StepRecord
 from results.contract.verdict import Finding, Power, Verdict
 from results.criteria.catalogue.clock_steady import JUMP_S
 from results.criteria.catalogue.clock_steady import METRIC as CLOCK
-from results.criteria.criterion import FACTS, Criterion, has_steps
+from results.criteria.criterion import FACTS, NETWORK_CHANGED, Criterion, has_steps
 from results.criteria.findings import finding
 from results.criteria.quantities import US, percent
 from results.criteria.run_view import RunView
@@ -23,6 +23,8 @@ from results.criteria.unfit import BUSY_HIGHEST, STEAL_HIGHEST
 NAME = "steps-in-time"
 LOAD_EVERY_S = 1.0
 """Seconds between two readings of the machine's load: each is of the time before it."""
+LATE_LOOK_S = 0.5
+"""A reading that is later than this was late because the runner did not run: a look takes some milliseconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,12 +65,16 @@ def _slow(run: RunView, from_us: int, to_us: int, late_s: float) -> str:
 
     A mean hides seconds of a long step in which the machine was unfit: they are summed, and compared with what the step
     is late by. Nothing reads what brokers use of the CPU in these runs, so unfit is a second with stolen CPU. The clock
-    may have been set meanwhile.
+    may have been set meanwhile. The runner notes the end of a step: while somebody stops it, it notes none.
     """
     series, until = run.series, to_us + round(LOAD_EVERY_S * US)
     clock = series.gauge(CLOCK, MACHINE).between(from_us - round(LOAD_EVERY_S * US), until)
     if len(clock) > 1 and (set_s := float(np.ptp(clock.value))) > JUMP_S:
         return f"the clock was set by {set_s:.2f} s"
+    looks = series.gauge("cpu.busy", MACHINE).between(from_us - round(LOAD_EVERY_S * US), until)
+    stood_s = float(np.max(np.diff(looks.t), initial=0)) / US - LOAD_EVERY_S
+    if stood_s >= max(late_s, LATE_LOOK_S):
+        return f"the runner itself stood still for {stood_s:.1f} s"
     for metric, most, words in (("cpu.busy", BUSY_HIGHEST, "busy"), ("cpu.steal", STEAL_HIGHEST, "stolen")):
         share = series.gauge(metric, MACHINE).between(from_us, until)
         if metric == "cpu.busy" and not len(share):
@@ -116,6 +122,9 @@ CRITERION: Criterion[tuple[TimedStep, ...]] = Criterion(
     judge=_judge,
     needs=has_steps,
     by_name=False,
+    rests_on_preconditions=True,
+    # Of the machine each step has its own readings.
+    excused_by=(NETWORK_CHANGED,),
     catches="A controller that decides late, or a broker that learns late of what was decided.",
     smallest="1.5 s for a decision, 4 s for a move",
 )

@@ -1,0 +1,17 @@
+"""Changes of the cluster that other clients made while data moved, from the controller's metadata log."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+ChangeKind = Literal["throttle", "configuration", "reassignment", "deletion", "topic"]
+"""`throttle`: of rates or lists of throttled replicas. `deletion`: of a topic of the run, or of records.
+`topic`: another one was made or deleted. `configuration`: of anything else, and of clients' quotas."""
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterChange:
+    """A change that the run did not ask for. `ts_us` is when the controller wrote it (µs since the epoch)."""
+
+    ts_us: int
+    kind: ChangeKind
+    what: str

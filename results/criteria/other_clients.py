@@ -1,0 +1,51 @@
+"""Changes of the cluster by other clients: they leave failures open that they may explain. Pure.
+
+They are read only where a criterion failed, so no run has a finding of them that passes. The controller writes such a
+record for a request alone: no broker changes configurations or topics, or begins a reassignment, by itself.
+"""
+
+from collections.abc import Sequence
+
+from results.contract.cluster import ChangeKind, ClusterChange
+from results.contract.verdict import Finding
+from results.criteria.criterion import CLUSTER_CHANGED
+from results.criteria.findings import finding, not_judged
+from results.criteria.quantities import US, at
+
+OF_RECORDS = frozenset({"records-intact", "live-records"})
+LOSES_RECORDS: frozenset[ChangeKind] = frozenset({"configuration", "deletion"})
+"""A retention deletes records, and so does the deletion of a topic. No throttle and no move does."""
+OF_LOGS = frozenset({"logs-clean"})
+MAKES_ERRORS: frozenset[ChangeKind] = frozenset({"deletion"})
+OF_NICS = frozenset({"nic-conservation", "copied-bytes", "nic-bound", "duration-formula", "control-unthrottled"})
+"""What an empty topic of another client explains: its clients may write to it."""
+
+
+def finding_of(changes: Sequence[ClusterChange], started_us: int | None) -> list[Finding]:
+    """Return the finding of changes by other clients; empty without a change."""
+    if not changes:
+        return []
+    first = min(changes, key=lambda each: (each.kind == "topic", each.ts_us))
+    when = "" if started_us is None else f" at {at((first.ts_us - started_us) / US)}"
+    more = f"; and {len(changes) - 1} more changes" if len(changes) > 1 else ""
+    why = f"another client changed the cluster: {first.what}{when}{more}"
+    expected = "no other client changes configurations, topics or assignments while data moves"
+    observed = f"{len(changes)} changes" if len(changes) > 1 else "1 change"
+    return [
+        finding(CLUSTER_CHANGED, expected, "inconclusive", why, observed=observed, series=("manifest.cluster",)),
+    ]
+
+
+def left_open(found: Sequence[Finding], changes: Sequence[ClusterChange], others: Sequence[Finding]) -> list[Finding]:
+    """Return the findings, and leave those open that fail by what another client may have changed."""
+    kinds = {change.kind for change in changes}
+    explained = [each.verdict == "fail" and _explain(each.name, kinds) for each in found]
+    return [not_judged(each, others) if why else each for each, why in zip(found, explained, strict=True)]
+
+
+def _explain(name: str, kinds: set[ChangeKind]) -> bool:
+    if name in OF_RECORDS:
+        return bool(kinds & LOSES_RECORDS)
+    if name in OF_LOGS:
+        return bool(kinds & MAKES_ERRORS)
+    return bool(kinds - {"topic"}) or (bool(kinds) and name in OF_NICS)

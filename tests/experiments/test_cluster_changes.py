@@ -1,0 +1,136 @@
+"""What other clients change while a run moves data, from the records of the metadata log."""
+
+from results.contract.schema import Event, Sample
+from testbed.experiments.cluster_changes import MoveTime, deletions, foreign_changes, move_time, requests_of_others
+from testbed.probes.logwatch import entries
+from testbed.reassignment.metadata_log import MetadataRecord
+
+TOKEN = "ab12cd"
+TOPIC = f"kip73-{TOKEN}"
+RATE, LIST = "follower.replication.throttled.rate", "leader.replication.throttled.replicas"
+TIME = MoveTime(100, 200, ((140, 150),))
+
+
+def record(ts_us, kind, **data):
+    return MetadataRecord(ts_us, ts_us, kind, data)
+
+
+def config(ts_us, key, value, resource=4, name="2"):
+    return record(ts_us, "CONFIG_RECORD", resourceType=resource, resourceName=name, name=key, value=value)
+
+
+def partition(ts_us, kind="PARTITION_CHANGE_RECORD", topic="T", **data):
+    return record(ts_us, kind, topicId=topic, partitionId=0, **data)
+
+
+def created(ts_us, name=TOPIC, topic="T", replicas=(1,)):
+    made = {"replicas": replicas, "isr": replicas, "leader": 1, "leaderEpoch": 0, "partitionEpoch": 0}
+    return [
+        record(ts_us, "TOPIC_RECORD", name=name, topicId=topic),
+        partition(ts_us, "PARTITION_RECORD", topic, **made),
+    ]
+
+
+BEFORE = [*created(10), config(20, RATE, "5000000"), partition(90, replicas=[2, 1], addingReplicas=[2])]
+AFTER = [config(210, RATE, None), config(211, LIST, None, 2, TOPIC)]
+
+
+def found(*records, steps=False):
+    changes = foreign_changes([*BEFORE, *records, *AFTER], TIME, TOKEN, steps=steps)
+    return [(each.kind, each.what) for each in changes]
+
+
+def test_a_run_that_is_left_alone_has_no_change_of_others():
+    own = [
+        config(145, RATE, "9000000"),
+        partition(160, isr=[2, 1]),
+        partition(170, replicas=[2], addingReplicas=[], leader=2),
+    ]
+    assert found(*own, *created(130, "__consumer_offsets", "C")) == []
+
+
+def test_another_rate_or_list_of_the_throttle():
+    changes = [config(120, RATE, "2500000"), config(121, RATE, None), config(145, LIST, "0:1", 2, TOPIC)]
+    assert found(*changes) == [
+        ("throttle", f"{RATE} of broker 2 was set to 2500000"),
+        ("throttle", f"{RATE} of broker 2 was removed"),
+        ("throttle", f"{LIST} of topic {TOPIC} was set to 0:1"),
+    ]
+
+
+def test_any_other_configuration_also_while_the_run_changes_its_rate():
+    changes = [
+        config(145, "num.replica.fetchers", "4", name=""),
+        config(146, "retention.ms", "1", 2, TOPIC),
+        record(147, "CLIENT_QUOTA_RECORD", key="producer_byte_rate", value=1024.0),
+    ]
+    assert found(*changes) == [
+        ("configuration", "num.replica.fetchers of all brokers was set to 4"),
+        ("configuration", f"retention.ms of topic {TOPIC} was set to 1"),
+        ("configuration", "a client quota, producer_byte_rate 1024.0"),
+    ]
+
+
+def test_topics_that_come_and_go():
+    changes = [*created(110, "theirs", "X"), record(120, "REMOVE_TOPIC_RECORD", topicId="X")]
+    assert found(*changes, record(130, "REMOVE_TOPIC_RECORD", topicId="T")) == [
+        ("topic", "topic theirs was created"),
+        ("topic", "topic theirs was deleted"),
+        ("deletion", f"topic {TOPIC} was deleted"),
+    ]
+
+
+def test_a_reassignment_that_the_run_did_not_ask_for():
+    again = partition(130, replicas=[3, 2, 1], addingReplicas=[3, 2])
+    theirs = partition(140, topic="X", replicas=[2, 1], addingReplicas=[2])
+    changes = [*created(20, "theirs", "X"), again, theirs]
+    other = ("reassignment", "theirs-0 was reassigned to [2, 1]")
+    assert found(*changes) == [("reassignment", f"{TOPIC}-0 was reassigned to [3, 2, 1]"), other]
+    assert found(*changes, steps=True) == [other], "the run itself asks for each step"
+
+
+def test_requests_of_operators_while_a_plan_moves_at_once():
+    def read(host, *counts, label="AlterPartitionReassignments"):
+        instants = (90, 110, 130, 150, 220)
+        return [Sample(us, host, "broker.requests", n, label=label) for us, n in zip(instants, counts, strict=True)]
+
+    own = [*read("b1", 0, 1, 1, 1, 2), *read("b2", 0, 0, 0, 0, 1), *read("b1", 0, 9, 9, 9, 9, label="Produce")]
+    assert list(requests_of_others(own, TIME)) == []
+    restarted = read("b1", 3, 3, 0, 0, 0)
+    assert list(requests_of_others(restarted, TIME)) == []
+    cancelled = [
+        *read("b1", 0, 1, 1, 2, 2),
+        *read("b2", 0, 0, 1, 1, 1),
+        *read("b2", 0, 0, 0, 1, 1, label="ElectLeaders"),
+    ]
+    assert [(each.ts_us, each.kind, each.what) for each in requests_of_others(cancelled, TIME)] == [
+        (130, "reassignment", "a request AlterPartitionReassignments, which b2 answered"),
+        (150, "reassignment", "a request ElectLeaders, which b2 answered"),
+    ]
+
+
+def test_records_that_a_client_deleted():
+    log, start = "[UnifiedLog partition=kip73-ab12cd-{}, dir=/var/lib/kafka]", "Incremented log start offset to"
+    logger = "(org.apache.kafka.storage.internals.log.UnifiedLog)"
+    lines = (
+        f"[2026-11-21 18:15:10,000] INFO {log.format(3)} {start} 500 due to client delete records request {logger}\n"
+        f"[2026-11-21 18:15:11,000] INFO {log.format(4)} {start} 7 due to leader offset increment {logger}\n"
+    )
+    (change,) = deletions(entries(lines), 0)
+    assert (change.kind, change.what) == ("deletion", "records of kip73-ab12cd-3 were deleted up to offset 500")
+    assert list(deletions(entries(lines), change.ts_us + 1)) == [], "of an earlier run"
+
+
+def test_the_time_of_a_move_and_of_the_runs_own_changes():
+    events = [
+        Event(5, "throttle.in_force"),
+        Event(10, "move.started"),
+        Event(20, "throttle.changing"),
+        Event(25, "throttle.in_force"),
+        Event(7_000_000, "throttle.admitted"),
+    ]
+    own = ((20, 25), (2_000_000, 7_000_000))
+    assert move_time([*events, Event(9_000_000, "move.done")], []) == MoveTime(10, 9_000_000, own)
+    polls = [Sample(us, "driver", "move.in_flight", 3.0) for us in (11, 8_000_000)]
+    assert move_time(events, polls) == MoveTime(10, 8_000_000, own), "it was not done: until its last poll"
+    assert move_time(events[:1], polls) is None

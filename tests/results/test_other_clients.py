@@ -1,0 +1,55 @@
+"""What another client changed leaves a failure open that it may explain, and no other."""
+
+from dataclasses import replace
+
+import pytest
+
+from results.contract.cluster import ClusterChange
+from results.contract.manifest import Manifest
+from results.criteria.judgement import judge, noisy
+from tests.results.judged import named, verdicts
+from tests.results.synthetic import us
+
+
+def changed(run, *kinds):
+    cluster = tuple(ClusterChange(us(7), kind, f"a change of {kind}") for kind in kinds)
+    return judge(replace(run.manifest, cluster=cluster), run.samples, run.events)
+
+
+def test_a_run_without_changes_by_others_has_no_such_finding(make_run):
+    assert named(make_run().judged(), "cluster-unchanged") == []
+
+
+def test_another_quota_leaves_open_what_it_explains_and_is_named(make_run):
+    run = make_run(real_quota=6e6)
+    assert verdicts(run.judged(), "quota-in-force", "steady-mean") == {"fail"}
+    judgement = changed(run, "throttle", "throttle")
+    assert judgement.verdict == "inconclusive"
+    why = "another client changed the cluster: a change of throttle at +7.0 s; and 1 more changes"
+    assert [each.why for each in named(judgement, "cluster-unchanged")] == [why]
+    assert {each.why for each in named(judgement, "quota-in-force")} == {f"not judged: cluster-unchanged: {why}"}
+    assert noisy(judgement), "a night does not blame Kafka"
+
+
+@pytest.mark.parametrize(
+    ("kind", "verdict"),
+    [
+        ("throttle", "fail"),
+        ("reassignment", "fail"),
+        ("topic", "fail"),
+        ("configuration", "inconclusive"),
+        ("deletion", "inconclusive"),
+    ],
+)
+def test_lost_records_are_explained_by_what_deletes_records_alone(make_run, kind, verdict):
+    assert verdicts(changed(make_run(lost_records=3), kind), "records-intact") == {verdict}
+
+
+def test_a_topic_of_others_explains_bytes_on_a_nic_and_no_leak(make_run):
+    assert verdicts(changed(make_run(nic_counter_factor=1.2), "topic"), "nic-conservation") == {"inconclusive"}
+    assert "fail" in verdicts(changed(make_run(real_quota=12.5e6), "topic"), "steady-mean")
+
+
+def test_the_manifest_has_the_changes(make_run):
+    manifest = replace(make_run().manifest, cluster=(ClusterChange(us(7), "throttle", "a rate"),))
+    assert Manifest.from_json(manifest.to_json()) == manifest

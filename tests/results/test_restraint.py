@@ -1,0 +1,168 @@
+"""A broker that somebody stops, pauses or limits leaves rates open, with the cause; no declared limit does."""
+
+from dataclasses import replace
+
+import pyarrow as pa
+import pytest
+
+from results.contract.logs import HostLog, LogFinding
+from results.contract.manifest import Differences, Done
+from results.contract.schema import Event, Sample, events_table, samples_table
+from results.criteria.judgement import judge, noisy
+from tests.results.judged import named, verdicts
+from tests.results.synthetic import us
+
+RATES = ("steady-mean", "duration-model", "nic-conservation", "broker-rate-agrees")
+HEALTHY = {
+    "jvm.stopped": 0.0,
+    "agent.late": 0.002,
+    "cpu.throttled.seconds": 4.0,
+    "jvm.cpus": 2.0,
+    "disk.free.bytes": 9e9,
+    "memory.limited": 3.0,
+    "disk.limited": 0.0,
+}
+
+
+def held(run, host="b2", **changed):
+    """Add what agents read; `changed` has functions of the time for one host, by the metric without its dots."""
+    rows = []
+    for each in ("b1", "b2"):
+        for t in range(-5, 65):
+            for metric, value in HEALTHY.items():
+                own = changed.get(metric.replace(".", "_")) if each == host else None
+                rows.append(Sample(us(t), each, metric, float(own(t) if own else value)))
+    return replace(run, samples=pa.concat_tables([run.samples, samples_table(rows)]))
+
+
+def found(judgement):
+    return {c.host: c for c in named(judgement, "machine-load")}
+
+
+def test_brokers_that_nothing_holds_back_pass(make_run):
+    judgement = held(make_run()).judged()
+    assert judgement.verdict == "pass"
+    assert set(found(judgement)) == {"machine"}
+
+
+@pytest.mark.parametrize(
+    ("changed", "why"),
+    [
+        (
+            {"jvm_stopped": lambda t: 20 <= t < 23},
+            "b2: a signal had stopped its process (SIGSTOP) in 3 readings, first at +20.0 s",
+        ),
+        (
+            {"agent_late": lambda t: 3.4 if t == 23 else 0.001},
+            "b2: its agent was 3.4 s late at +23.0 s: its container was paused, or had no CPU",
+        ),
+        (
+            {"cpu_throttled_seconds": lambda t: 4.0 + 0.2 * min(max(t - 20, 0), 20)},
+            "b2: a CPU limit that the topology does not declare held it back for 12.1 % of 33 s",
+        ),
+        (
+            {"jvm_cpus": lambda t: 1 if 20 <= t < 30 else 2},
+            "b2: its process might use 1 of 2 CPUs for a time: somebody changed its CPU set",
+        ),
+        (
+            {"disk_free_bytes": lambda t: 4096 if t >= 20 else 9e9},
+            "b2: its disk was full, 4.096 kB free, first at +20.0 s",
+        ),
+        (
+            {"memory_limited": lambda t: 3 + 20 * (t > 20)},
+            "b2: its processes reached a limit of memory 20 times, and the topology declares none",
+        ),
+        (
+            {"disk_limited": lambda t: 20 <= t < 25},
+            "b2: the rate of its disk was limited, first at +20.0 s, and the topology declares no limit",
+        ),
+    ],
+    ids=["stopped", "paused", "limited", "CPU set", "full", "memory", "disk"],
+)
+def test_a_broker_that_is_held_back_leaves_rates_open_by_name(make_run, changed, why):
+    judgement = held(make_run(nic_counter_factor=1.2), **changed).judged()
+    assert found(judgement)["b2"].why == why
+    assert {c.label: c.why for c in judgement.criteria if c.verdict == "fail"} == {}
+    assert verdicts(judgement, *RATES) == {"inconclusive"}
+    assert noisy(judgement), "a night blames the machine"
+
+
+def test_the_same_rate_without_a_restraint_fails(make_run):
+    assert held(make_run(nic_counter_factor=1.2)).judged().verdict == "fail"
+
+
+def test_a_moment_is_within_what_a_rate_may_lack(make_run):
+    run = held(
+        make_run(),
+        agent_late=lambda t: 0.9 if t == 20 else 0.0,
+        cpu_throttled_seconds=lambda t: 4.0 + 1.5 * (t > 20),
+    )
+    assert run.judged().verdict == "pass"
+
+
+def test_a_limit_that_the_topology_declares_excuses_nothing(make_run):
+    run = held(make_run(nic_counter_factor=1.2), cpu_throttled_seconds=lambda t: 4.0 + 0.5 * (t + 5))
+    topology = run.manifest.topology
+    document = {**topology.document, "hosts": {"b2": {"cpus": 0.5}}}
+    limited = replace(run, manifest=replace(run.manifest, topology=replace(topology, document=document)))
+    assert "b2" in found(run.judged()) and "b2" not in found(limited.judged())
+    assert limited.judged().verdict == "fail"
+
+
+def test_a_move_that_never_ends_is_not_blamed_on_a_broker_that_is_stopped(make_run):
+    run = make_run()
+    manifest = replace(run.manifest, facts=replace(run.manifest.facts, done=Done(False, "in flight", 240.0)))
+    still = held(replace(run, manifest=manifest), jvm_stopped=lambda t: t >= 20)
+    assert verdicts(still.judged(), "move-done") == {"inconclusive"}
+    free = judge(manifest, run.samples, run.events)
+    assert verdicts(free, "move-done") == {"fail"}
+
+
+def process(run, *, until=65, again=None, line=None, events=()):
+    """Add the CPU time of both brokers' processes; that of b2 is read `until` a time, and begins again at `again`."""
+    rows = []
+    for host in ("b1", "b2"):
+        last = 65 if host == "b1" else until
+        begun = {t: again if host == "b2" and again is not None and t >= again else -20 for t in range(-5, last)}
+        rows += [Sample(us(t), host, "jvm.cpu.seconds", 0.2 * (t - since)) for t, since in begun.items()]
+    logs = (HostLog("b1"), HostLog("b2", findings=() if line is None else (line,)))
+    facts = replace(run.manifest.facts, logs=logs, restored=Differences(False, ("broker 2 did not answer",)))
+    return replace(
+        run,
+        manifest=replace(run.manifest, facts=facts),
+        samples=pa.concat_tables([run.samples, samples_table(rows)]),
+        events=pa.concat_tables([run.events, events_table(events)]),
+    )
+
+
+def test_a_process_that_somebody_ended_is_named_and_its_configuration_is_not_blamed(make_run):
+    judgement = process(make_run(), until=21).judged()
+    why = "b2: its process ended after +20.0 s, and its log names no error: somebody, or the kernel, ended it"
+    assert found(judgement)["b2"].why == why
+    assert verdicts(judgement, "config-restored") == {"inconclusive"}
+    restarted = found(process(make_run(), again=30).judged())["b2"]
+    assert restarted.why == "b2: its process had been started again by +30.0 s"
+
+
+@pytest.mark.parametrize(
+    "kafkas",
+    [
+        {"line": LogFinding("b2", us(20), "FATAL", "jvm", "# A fatal error has been detected", 1)},
+        {"events": (Event(us(19), "broker.killed", host="b2"),)},
+        {"until": 65},
+    ],
+    ids=["it says why", "the run ended it", "it goes on"],
+)
+def test_a_broker_that_ends_by_itself_or_by_the_run_is_not_excused(make_run, kafkas):
+    judgement = process(make_run(), **{"until": 21, **kafkas}).judged()
+    assert "b2" not in found(judgement)
+    assert verdicts(judgement, "config-restored") == {"fail"}
+
+
+def test_what_a_broker_logs_on_a_full_disk_is_not_blamed_on_it_and_on_another_host_it_is(make_run):
+    lines = [LogFinding(host, us(21), "FATAL", "kafka", "No space left on device", 1) for host in ("b1", "b2")]
+    run = make_run()
+    logs = tuple(HostLog(line.host, findings=(line,)) for line in lines)
+    run = replace(run, manifest=replace(run.manifest, facts=replace(run.manifest.facts, logs=logs)))
+    judgement = held(run, disk_free_bytes=lambda t: 4096 if t >= 20 else 9e9).judged()
+    assert {c.host: c.verdict for c in named(judgement, "logs-clean")} == {"b1": "fail", "b2": "inconclusive"}
