@@ -64,7 +64,7 @@ public final class FlushEachAppend implements Defect {
         }
     }
 
-    /** Runs before {@code UnifiedLog.append} returns, which holds its lock no more. */
+    /** Runs before {@code UnifiedLog.append} returns, outside of its lock. */
     public static final class OnAppend {
         @Advice.OnMethodExit
         static void exit(@Advice.This Object log) {
