@@ -52,6 +52,13 @@ def text(name: str, default: str, meaning: str) -> DefectParameter:
     return DefectParameter(name, default, meaning)
 
 
+ONE_PARTITION = (
+    whole("partition", 0, "the partition's number", 0, 2**31 - 1),
+    text("topic", "", "the topic; empty for every topic"),
+)
+"""The parameters of a defect of one partition."""
+
+
 @dataclass(frozen=True, slots=True)
 class Exposure:
     """The run in which a defect shows: an experiment with settings, of one profile."""
@@ -61,6 +68,12 @@ class Exposure:
     profile: str = "ci"
     topology: str | None = None
     """A ready topology that replaces the experiment's own."""
+
+
+UNDER_LOAD = Exposure(
+    "kip73-two-node-produce", ("fetch=tuned", "rate=5MB/s", "preload=30s", "partitions=20", "inbound=500kB/s")
+)
+"""A short move of partitions that clients write to and read."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -85,7 +85,12 @@ def test_a_catalogue_entry_names_what_there_is(defect):
     experiment.fits(find(shown.topology or experiment.topology), settings)
 
 
+ANSWERS = {"end-too-low"}
+"""Defects that spoil no record, only where a consumer begins: nothing else but the load's account can know that."""
+
+
 def test_what_spoils_data_is_found_in_records_of_before_the_load_and_of_the_load():
     """A follower spoils what it copies of both, and a leader what it appends: each has an audit of its own."""
     for defect in (each for each in defects().values() if each.kind == "data"):
-        assert {"records-intact", "live-records"} <= set(defect.found_by), defect.name
+        audits = {"live-records"} if defect.name in ANSWERS else {"records-intact", "live-records"}
+        assert audits <= set(defect.found_by), defect.name

@@ -36,6 +36,15 @@ public final class Reflect {
         return invoke(object.getClass(), object, name, arguments);
     }
 
+    /** Returns a new object of a class that has one public constructor. */
+    public static Object made(Class<?> type, Object... arguments) {
+        try {
+            return type.getConstructors()[0].newInstance(arguments);
+        } catch (ReflectiveOperationException | IllegalArgumentException error) {
+            throw Agent.halt("%s cannot be made: %s".formatted(type.getName(), error));
+        }
+    }
+
     /** Returns the value of a field; looks in superclasses, too. */
     public static Object get(Object object, String name) {
         try {

@@ -53,7 +53,7 @@ public final class AppendSlow implements Defect {
     }
 
     /** Returns the target in which a log appends records, of a leader or a follower. */
-    static Target target(Class<?> advice) {
+    public static Target target(Class<?> advice) {
         return Target.of(advice)
                 .in(
                         "org.apache.kafka.storage.internals.log.UnifiedLog",

@@ -32,13 +32,18 @@ public final class TopicNames {
 
     /** Returns whether the id is one of a user's topic. */
     static boolean isOfUser(Object topicId) {
-        String name = NAMES.get(topicId);
+        String name = name(topicId);
         return name != null && Topics.isOfUser(name);
+    }
+
+    /** Returns the name of a topic; null when the controller has not learned of it. */
+    static String name(Object topicId) {
+        return NAMES.get(topicId);
     }
 
     /** Returns the name of a partition, as Kafka writes it. */
     static String partition(Object topicId, int partition) {
-        return NAMES.get(topicId) + "-" + partition;
+        return name(topicId) + "-" + partition;
     }
 
     /** Runs before {@code ReplicationControlManager.replay(TopicRecord)}. */

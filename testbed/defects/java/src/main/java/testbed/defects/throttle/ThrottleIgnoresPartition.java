@@ -2,10 +2,10 @@ package testbed.defects.throttle;
 
 import testbed.defects.Defect;
 import testbed.defects.Effect;
+import testbed.defects.OnePartition;
 import testbed.defects.Parameter;
 import testbed.defects.Settings;
 import testbed.defects.Target;
-import testbed.defects.Topics;
 
 import net.bytebuddy.asm.Advice;
 
@@ -15,8 +15,7 @@ import java.util.List;
 
 /** Both throttles take a listed partition for one that is not listed. */
 public final class ThrottleIgnoresPartition implements Defect {
-    private static volatile int partition;
-    private static volatile String topic;
+    private static volatile OnePartition ignored;
     private static volatile Effect effect;
 
     @Override
@@ -31,7 +30,7 @@ public final class ThrottleIgnoresPartition implements Defect {
 
     @Override
     public List<Parameter> parameters() {
-        return List.of(Parameter.whole("partition", 0, 0, Integer.MAX_VALUE), Parameter.text("topic", ""));
+        return OnePartition.PARAMETERS;
     }
 
     @Override
@@ -41,17 +40,13 @@ public final class ThrottleIgnoresPartition implements Defect {
 
     @Override
     public void begin(Settings settings, Effect effect) {
-        partition = (int) settings.whole("partition");
-        topic = settings.text("topic");
+        ignored = OnePartition.of(settings);
         ThrottleIgnoresPartition.effect = effect;
     }
 
     /** Returns whether the partition is throttled. */
     public static boolean throttled(TopicPartition asked, boolean throttled) {
-        if (!throttled
-                || asked.partition() != partition
-                || !Topics.isOfUser(asked.topic())
-                || !(topic.isEmpty() || topic.equals(asked.topic()))) {
+        if (!throttled || !ignored.is(asked.topic(), asked.partition())) {
             return throttled;
         }
         effect.acted("%s not throttled".formatted(asked));

@@ -1,17 +1,28 @@
 package testbed.defects.cost;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import testbed.defects.Effect;
 import testbed.defects.Refused;
+import testbed.defects.Settings;
 
+import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.message.MetadataRequestData;
 import org.apache.kafka.common.message.RequestHeaderData;
 import org.apache.kafka.common.protocol.ByteBufferAccessor;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
 
+import java.io.File;
 import java.nio.ByteBuffer;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.Path;
 import java.util.List;
+import java.util.Map;
 import java.util.Properties;
 
 class CostTest {
@@ -57,5 +68,40 @@ class CostTest {
         assertThrows(Refused.class, () -> listener("listeners", "SSL://broker:9092"));
         assertThrows(Refused.class, CostTest::listener);
         assertThrows(Refused.class, () -> Listener.of("kafka.Kafka"));
+    }
+
+    @Test
+    void theFileNextToTheLogsHasNoMoreThanItMay(@TempDir Path folder) throws Exception {
+        Path path = folder.resolve("scratch");
+        WriteAmplified.Scratch scratch = new WriteAmplified.Scratch(path, 10);
+        ByteBuffer bytes = ByteBuffer.wrap("abcd".getBytes(StandardCharsets.US_ASCII));
+        assertEquals(8, scratch.write(bytes, 2));
+        assertEquals("abcdabcd", Files.readString(path));
+        assertEquals(4, bytes.remaining(), "the records stay as they are");
+        assertEquals(4, scratch.write(bytes, 1));
+        assertEquals("abcd", Files.readString(path), "it begins again");
+        assertEquals(20, scratch.write(ByteBuffer.allocate(12), 2));
+        assertEquals(10, Files.size(path));
+    }
+
+    /** What the defect sees of a log and of its records. */
+    public record Log(TopicPartition topicPartition, File parentDirFile) {}
+
+    /** As above. */
+    public record Records(ByteBuffer buffer) {}
+
+    @Test
+    void whatIsAppendedToTopicsOfUsersIsWrittenAgain(@TempDir Path folder) throws Exception {
+        System.setProperty(Effect.PROPERTY, folder.resolve("effects").toString());
+        WriteAmplified defect = new WriteAmplified();
+        Effect effect = new Effect(defect.name());
+        defect.begin(Settings.of(defect, Map.of("times", "3")), effect);
+        Path path = folder.resolve(".testbed-write-amplified");
+        Records records = new Records(ByteBuffer.allocate(5));
+        WriteAmplified.again(new Log(new TopicPartition("__consumer_offsets", 0), folder.toFile()), records);
+        assertFalse(effect.hasActed());
+        WriteAmplified.again(new Log(new TopicPartition("a", 0), folder.toFile()), records);
+        assertEquals(15, Files.size(path));
+        assertTrue(effect.hasActed());
     }
 }

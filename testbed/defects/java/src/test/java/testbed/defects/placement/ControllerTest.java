@@ -84,4 +84,33 @@ class ControllerTest {
         assertTrue(Broken.acted(folder));
         assertEquals(List.of(2, 3), completed("A", settled, List.of(3, 2), List.of()), "only an order");
     }
+
+    private int ledBy(String topicId, Registration before, List<Integer> target, List<Integer> adding) throws Exception {
+        List<Integer> removing = adding.isEmpty() ? List.of() : List.of(1);
+        Object builder = builder(new Leaderless(), topicId, "ONLINE", before, target, adding, removing);
+        return (int) Reflect.call(builder, "elected");
+    }
+
+    @Test
+    void aCompletedReassignmentHasNoLeader() throws Exception {
+        Registration moving = new Registration(new int[] {2, 3, 1}, new int[] {2, 3}, new int[] {1}, 1);
+        Registration settled = new Registration(new int[] {2, 3}, new int[0], new int[0], 2);
+        assertEquals(1, ledBy("A", moving, List.of(2, 3, 1), List.of(2, 3)), "not in sync yet");
+        assertEquals(1, ledBy("A", moving, List.of(1), List.of()), "a cancellation");
+        assertEquals(2, ledBy("A", settled, List.of(2, 3), List.of()), "no change of replicas");
+        assertEquals(1, ledBy("B", moving, List.of(2, 3), List.of()), "a topic of Kafka");
+        assertFalse(Broken.acted(folder));
+        assertEquals(-1, ledBy("A", moving, List.of(2, 3), List.of()));
+        assertTrue(Broken.acted(folder));
+        assertEquals(-1, ledBy("A", settled, List.of(2), List.of()), "one without a copy");
+    }
+
+    @Test
+    void aReassignmentIsCompletedOrCancelled() {
+        List<Integer> none = List.of();
+        assertTrue(Leaderless.isCompleted(List.of(2, 1), List.of(2), none, List.of(2, 1)), "only added");
+        assertFalse(Leaderless.isCompleted(List.of(2, 1), List.of(2), none, List.of(1)), "only added, cancelled");
+        assertTrue(Leaderless.isCompleted(List.of(1, 2), none, List.of(2), List.of(1)), "only removed");
+        assertFalse(Leaderless.isCompleted(List.of(1, 2), none, List.of(2), List.of(1, 2)), "only removed, cancelled");
+    }
 }

@@ -84,6 +84,39 @@ class ThrottleTest {
     }
 
     @Test
+    void aRemovedThrottleStays() throws Exception {
+        Object manager = manager(new ThrottleNotRemoved(), Map.of("topic", "a"), "LeaderReplication");
+        Reflect.call(manager, "updateQuota", Quota.upperBound(Long.MAX_VALUE));
+        for (String topic : new String[] {"a", "b", "__consumer_offsets"}) {
+            Reflect.call(manager, "markThrottled", topic);
+        }
+        Reflect.call(manager, "removeThrottle", "b");
+        Reflect.call(manager, "removeThrottle", "never");
+        assertEquals(false, Reflect.call(manager, "lists", "b"), "another topic");
+        assertFalse(Broken.acted(folder));
+        Reflect.call(manager, "removeThrottle", "a");
+        assertEquals(true, Reflect.call(manager, "lists", "a"));
+        assertTrue(Broken.acted(folder));
+        Reflect.call(manager, "updateQuota", Quota.upperBound(10e6));
+        Reflect.call(manager, "updateQuota", Quota.upperBound(3e6));
+        Reflect.call(manager, "updateQuota", Quota.upperBound(Long.MAX_VALUE));
+        assertEquals(3e6, Reflect.call(manager, "bound"), "a change counts, a removal does not");
+    }
+
+    @Test
+    void aTopicOfKafkaIsNotHeld() throws Exception {
+        Object manager = manager(new ThrottleNotRemoved(), Map.of(), "LeaderReplication");
+        Reflect.call(manager, "markThrottled", "__consumer_offsets");
+        Reflect.call(manager, "removeThrottle", "__consumer_offsets");
+        assertEquals(false, Reflect.call(manager, "lists", "__consumer_offsets"));
+        assertFalse(Broken.acted(folder));
+        Reflect.call(manager, "updateQuota", Quota.upperBound(10e6));
+        Reflect.call(manager, "updateQuota", Quota.upperBound(Long.MAX_VALUE));
+        assertEquals(10e6, Reflect.call(manager, "bound"));
+        assertTrue(Broken.acted(folder));
+    }
+
+    @Test
     void theWindowIsDoubled() throws Exception {
         Object manager = manager(new ThrottleWindowDoubled(), Map.of(), "FollowerReplication");
         assertEquals(22, Reflect.call(manager, "samples"));
