@@ -230,6 +230,7 @@ def audit(
                     heard = time.monotonic()
                 elif time.monotonic() - heard > patience_s:
                     readers.give_up(f"nothing came for {patience_s:.0f} s")
+                    heard = time.monotonic()  # if any are left, something came
             readers.look_up(patience_s)
     except KafkaException as error:
         raise TestbedError(f"audit: {error}") from error
@@ -310,8 +311,8 @@ class _Readers:
     def give_up(self, why: str) -> None:
         """Leave the partitions that are left, and add to the account what their leaders have of them.
 
-        A leader answers the requests of a connection in order, so what was on its way comes before its answer.
-        Raise `TestbedError` when a leader does not answer, or has no more than was read.
+        A leader answers the requests of a connection in order, so what was on its way comes before its answer. When
+        something comes all the same, nothing is given up. Raise `TestbedError` when a leader does not answer, or has no more than was read.
         """
         ends = {
             where: self._end(consumer, where) for consumer, share in self._shares for where in sorted(share & self.left)

@@ -1,6 +1,7 @@
 """A consumer of a load: what it reports of records, sessions and refused batches, with a client that is played."""
 
 import threading
+import time
 from types import SimpleNamespace
 
 import pytest
@@ -423,6 +424,23 @@ def test_a_record_that_was_on_its_way_when_the_leader_was_asked_is_not_withheld(
     monkeypatch.setattr(consume, "POSITION_S", -1.0)
     found = at_the_end(monkeypatch, some(0, 40), after=(some(40, 50),), leader=50)
     assert (found.wrong, found.behind, found.records) == (0, 0, 50)
+
+
+def test_an_error_does_not_end_the_wait_for_what_is_on_its_way(monkeypatch):
+    monkeypatch.setattr(consume, "POSITION_S", -1.0)
+    failed = [Message(None, error=KafkaError(KafkaError.UNKNOWN_TOPIC_OR_PART))]
+    found = at_the_end(monkeypatch, some(0, 40), after=(failed, some(40, 50)), leader=50)
+    assert (found.wrong, found.behind, found.records) == (0, 0, 50)
+
+
+def test_leaders_without_an_answer_are_waited_for_together(monkeypatch):
+    _result, _reporter, consuming = heard(monkeypatch, some(0, 2), played=ONE | {"ends": (0,)})
+    monkeypatch.setattr(consume, "POSITION_S", 0.05)
+    asked = []
+    silent = lambda _partition, timeout: asked.append(timeout) or time.sleep(timeout)  # noqa: E731
+    monkeypatch.setattr(consuming.client, "get_watermark_offsets", silent, raising=False)
+    assert consuming._leaders_ends([(0, partition) for partition in range(100)]) == {}
+    assert sum(asked) < 0.1
 
 
 def test_a_consumer_that_reads_nothing_on_purpose_lacks_nothing(monkeypatch):
