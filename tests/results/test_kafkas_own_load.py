@@ -140,6 +140,25 @@ def test_logs_of_shared_storage_say_nothing_of_what_is_written(make_run):
     assert "excuses nothing" not in found.why
 
 
+@pytest.mark.parametrize(
+    ("properties", "own"),
+    [
+        ({}, True),
+        ({"log.segment.bytes": "268435456"}, True),
+        ({"log.segment.bytes": "1048576"}, False),
+        ({"log.flush.interval.messages": "1"}, False),
+        ({"log.roll.ms": "1000"}, False),
+    ],
+)
+def test_flushes_that_the_topology_asks_for_are_not_brokers_own(make_run, properties, own):
+    run = make_run()
+    hosts = {host: {"kafka": {"properties": properties}} for host in ("b1", "b2")}
+    manifest = replace(run.manifest, topology=replace(run.manifest.topology, document={"hosts": hosts}))
+    rolls = flushed(2 + 580 / 50)  # 580 MB in 1 MiB each, within 55 s, and the metadata
+    [found] = named(under(replace(run, manifest=manifest), [*SLOW_DISK, *written(1.0), *rolls]), "disk-pressure")
+    assert ("this excuses nothing" in found.why) is own
+
+
 @pytest.mark.parametrize(("steal", "measured"), [(0.004, True), (0.06, False)])
 def test_brokers_that_stand_still_are_measured_all_the_same_unless_cpu_was_stolen(make_run, steal, measured):
     still = with_jvm(make_run(steal=steal), lambda t: 0.3 * t, lambda t: t // 2 + 3)
