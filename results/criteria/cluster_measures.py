@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from results.contract.manifest import NicMeasurement
+from results.contract.manifest import Manifest, NicMeasurement
 from results.contract.move import Move
 from results.contract.verdict import DIRECTIONS, Direction
 from results.criteria.measures import (
@@ -193,6 +193,16 @@ def measure_rests(run: RunSeries, started: int, until: int) -> Rests | None:
     lasted = (t[busy[rested + 1] - busy[0]] - t[busy[rested] - busy[0]]) / US
     gap_s = float(np.max(np.diff(t))) / US if len(t) > 1 else None
     return Rests(len(t), len(lasted), float(np.sum(lasted)), float(np.max(lasted, initial=0.0)), gap_s)
+
+
+def shared_cores(manifest: Manifest) -> int | None:
+    """Return the cores of the machine on which all brokers ran; None with machines of their own.
+
+    The load of several machines is that of the busiest, and the CPU time of a broker does not say on which it ran.
+    """
+    document = manifest.topology.document
+    several = "machines" in document or any("ssh" in host for host in document.get("hosts", {}).values())
+    return None if several else manifest.machine.cores
 
 
 def machine_load(

@@ -51,6 +51,14 @@ def test_a_machine_that_kafka_alone_kept_busy_was_not_disturbed(make_run, busy, 
     assert ("Kafka did it, all others used at most" in load.why) is measured
 
 
+@pytest.mark.parametrize("document", [{"hosts": {"b1": {"ssh": {}}}}, {"hosts": {"b1": {}}, "machines": {"m": {}}}])
+def test_of_several_machines_it_is_not_known_which_one_kafka_kept_busy(make_run, document):
+    run = make_run()
+    topology = replace(run.manifest.topology, document=document)
+    judgement = with_load(replace(run, manifest=replace(run.manifest, topology=topology)), 0.97, 0.90)
+    assert (sound(judgement), noisy(judgement)) == (False, True)
+
+
 def test_a_load_that_breaks_nothing_leaves_the_run_as_it_was(make_run):
     judgement = with_load(make_run(), 0.8, 0.7)
     assert judgement.verdict == "pass"
