@@ -304,7 +304,7 @@ class _Consuming:
         return {where for where in assigned if self.given_in.get(where) == self.session}
 
     def _leaders_ends(self, partitions: Iterable[tuple[int, int]]) -> dict[tuple[int, int], int]:
-        """Return the ends of these partitions for consumers, of each whose leader answers within `POSITION_S` in all."""
+        """Return the ends of these partitions for consumers, where the leader answers within `POSITION_S` in all."""
         deadline, found = time.monotonic() + POSITION_S, {}
         for topic, partition in partitions:
             if (left_s := deadline - time.monotonic()) <= 0:

@@ -312,7 +312,8 @@ class _Readers:
         """Leave the partitions that are left, and add to the account what their leaders have of them.
 
         A leader answers the requests of a connection in order, so what was on its way comes before its answer. When
-        something comes all the same, nothing is given up. Raise `TestbedError` when a leader does not answer, or has no more than was read.
+        something comes all the same, nothing is given up. Raise `TestbedError` when a leader does not answer, or has no
+        more than was read.
         """
         ends = {
             where: self._end(consumer, where) for consumer, share in self._shares for where in sorted(share & self.left)
