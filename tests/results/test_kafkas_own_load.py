@@ -9,7 +9,7 @@ import pytest
 from results.contract.manifest import Done
 from results.contract.schema import Sample, samples_table
 from results.criteria import judge
-from results.criteria.judgement import noisy, sound
+from results.criteria.judgement import by_machine, noisy, sound
 from tests.results.judged import named
 from tests.results.synthetic import us
 from tests.results.test_jvm_pauses import with_jvm
@@ -47,6 +47,7 @@ def test_a_machine_that_kafka_alone_kept_busy_was_not_disturbed(make_run, busy, 
     judgement = with_load(make_run(), busy, kafka, steal=steal)
     assert judgement.verdict == "inconclusive"
     assert (sound(judgement), noisy(judgement)) == (measured, not measured)
+    assert by_machine(judgement)  # a suite repeats it
     [load] = named(judgement, "machine-load")
     assert ("Kafka did it, all others used at most" in load.why) is measured
 
