@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 
 import numpy as np
 
+from results.criteria.cluster_measures import on_one_machine
 from results.criteria.cost_measures import METADATA_OFFSET, WRITTEN
 from results.criteria.quantities import size
 from results.criteria.run_view import RunView
@@ -35,7 +36,7 @@ REST_BYTES = 512 * 1024 * 1024
 
 def kafkas_writes(run: RunView) -> str:
     """Return what a broker did to its disk beyond what the move explains, in words; empty when it did no such thing."""
-    if run.manifest.parameters.get("storage", "disk") != "disk":
+    if run.manifest.parameters.get("storage", "disk") != "disk" or not on_one_machine(run.manifest):
         return ""
     hosts, spans = run.manifest.topology.document.get("hosts", {}), move_spans(run)
     properties = {host: (hosts.get(host, {}).get("kafka") or {}).get("properties", {}) for host in run.brokers}
@@ -73,6 +74,8 @@ def _grown(run: RunSeries, host: str, part: Series) -> float:
 
 def kafkas_memory(run: RunView) -> str:
     """Return what brokers took of the memory beyond their heaps, in words; empty when others took more of it."""
+    if not on_one_machine(run.manifest):
+        return ""
     available = run.series.gauge(AVAILABLE, MACHINE)
     spans = move_spans(run)
     fell = taken = 0.0

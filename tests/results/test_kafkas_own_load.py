@@ -56,8 +56,11 @@ def test_a_machine_that_kafka_alone_kept_busy_was_not_disturbed(make_run, busy, 
 def test_of_several_machines_it_is_not_known_which_one_kafka_kept_busy(make_run, document):
     run = make_run()
     topology = replace(run.manifest.topology, document=document)
-    judgement = with_load(replace(run, manifest=replace(run.manifest, topology=topology)), 0.97, 0.90)
+    several = replace(run, manifest=replace(run.manifest, topology=topology))
+    judgement = with_load(several, 0.97, 0.90)
     assert (sound(judgement), noisy(judgement)) == (False, True)
+    for readings in ([*SLOW_DISK, *written(3.0)], [*SMALL_MACHINE, *taken(1.0)]):
+        assert noisy(under(several, readings))
 
 
 def test_a_load_that_breaks_nothing_leaves_the_run_as_it_was(make_run):
