@@ -23,6 +23,8 @@ much on, the disk would have as much capacity again without the broker's own doi
 OTHER_BYTES_PER_S = 1e6
 """What a broker writes to other files: its metadata log, checkpoints, its own log lines. A move whose logs grow by less
 than this fills no disk, and says nothing of the share."""
+PAGE_BYTES = 4096
+"""The last page of a log counts again when the kernel wrote it to the disk between two appends: once a second."""
 FLUSH_S = 0.01
 """A disk that turns needs as much for one flush. More flushes than fit into the time that a pressure may take at most
 are the cause by themselves. Kafka flushes the metadata log after each append, and others when a segment is full."""
@@ -48,7 +50,8 @@ def _writes(run: RunSeries, host: str, spans: list[Span], properties: Mapping[st
     for part in (part for span in spans for part in between(run.gauge(WRITTEN, host), span)):
         written, seconds = written + counted(part.value), seconds + part.seconds
         grown += _grown(run, host, part)
-    if written - grown > max((EXPLAINED - 1) * grown, OTHER_BYTES_PER_S * seconds):
+    others_per_s = OTHER_BYTES_PER_S + PAGE_BYTES * len(run.logs_of(host))
+    if written - grown > max((EXPLAINED - 1) * grown, others_per_s * seconds):
         yield f"{host} wrote {size(written)}, and its logs grew by {size(grown)}"
     if any(name.startswith(ASKED_FLUSHES) for name in properties):
         return

@@ -152,6 +152,14 @@ def test_logs_of_shared_storage_say_nothing_of_what_is_written(make_run):
     assert "excuses nothing" not in found.why
 
 
+@pytest.mark.parametrize(("partitions", "own"), [(100, True), (4000, False)])
+def test_a_page_of_each_log_may_be_written_again_each_second(make_run, partitions, own):
+    run = make_run()
+    logs = [Sample(us(t), "b2", "log.bytes", 1e6, "idle", p) for t in (-10, 119) for p in range(partitions)]
+    [found] = named(under(run, [*SLOW_DISK, *written(3.0), *logs]), "disk-pressure")
+    assert ("this excuses nothing" in found.why) is own
+
+
 @pytest.mark.parametrize(
     ("properties", "own"),
     [
