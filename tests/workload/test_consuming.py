@@ -239,9 +239,9 @@ def test_the_checksum_of_every_value_is_computed(monkeypatch, calls, changed):
     assert found.first == (f"t-0: offset {changed}: its checksum does not match",)
 
 
-def accounts(result, settled=50, **more):
+def accounts(result, settled=50, *, shared=False, **more):
     written = [WrittenRecords(1, "producer-1", "t", 0, settled, settled, **more)]
-    return WorkloadResult((result,)).live(WHOLE, others=written).deliveries
+    return WorkloadResult((result,)).live(WHOLE, others=written, shared=shared).deliveries
 
 
 @pytest.mark.parametrize(
@@ -364,7 +364,7 @@ def test_a_commit_that_failed_is_none(monkeypatch):
 # ---- the end of a load
 
 
-def at_the_end(monkeypatch, *before, after=(), leader=None, paused=False, transactional=False):
+def at_the_end(monkeypatch, *before, after=(), leader=None, paused=False, **more):
     """Return the account of a consumer to which the records up to 50 were due when the producers had ended.
 
     It was given the calls `before`, and then those `after`.
@@ -376,7 +376,7 @@ def at_the_end(monkeypatch, *before, after=(), leader=None, paused=False, transa
     consuming.orders.ends, consuming.paused = [("t", 0, 50)], paused
     consuming.report(last=consuming.finish(), final=True)
     result.delivered.hear(("t",), reporter.said[-1])
-    [found] = accounts(result, acked_at=((0, 50, 0),), transactional=transactional)
+    [found] = accounts(result, acked_at=((0, 50, 0),), **more)
     return found
 
 
@@ -397,11 +397,11 @@ def test_a_partition_that_gives_nothing_more_is_named(monkeypatch):
     assert found.first == (line,)
 
 
-@pytest.mark.parametrize(("transactional", "missed", "behind"), [(False, 10, 0), (True, 0, 10)])
-def test_an_end_below_what_was_acknowledged_is_wrong_unless_a_transaction_may_go_on(
-    monkeypatch, transactional, missed, behind
-):
-    found = at_the_end(monkeypatch, some(0, 40), leader=44, transactional=transactional)
+@pytest.mark.parametrize(
+    ("more", "missed", "behind"), [({}, 10, 0), ({"transactional": True}, 0, 10), ({"shared": True}, 0, 10)]
+)
+def test_an_end_below_what_was_acknowledged_is_wrong_unless_a_transaction_may_go_on(monkeypatch, more, missed, behind):
+    found = at_the_end(monkeypatch, some(0, 40), leader=44, **more)
     assert (found.missed, found.behind) == (missed, behind)
 
 
