@@ -328,6 +328,7 @@ class MoveEnvironment:
                 written,
                 batches=reader(self.testbed, self.admin),
                 by_time=self.setup.storage == "disk",
+                remote=self.setup.storage != "disk",
             )
         except TestbedError as error:
             # Everything else that was found of the move stands.

@@ -176,11 +176,11 @@ def test_what_a_leader_has_and_does_not_give_is_lost_and_named(consumers):
     )
 
 
-@pytest.mark.parametrize("leader", [None, 7])
-def test_what_no_leader_says_to_have_is_not_known(consumers, leader):
+@pytest.mark.parametrize(("leader", "remote"), [(None, False), (7, False), (10, True)])
+def test_what_no_leader_says_to_have_or_an_object_store_has_is_not_known(consumers, leader, remote):
     consumers.stuck, consumers.gives, consumers.leader = frozenset({4}), 7, leader
     with pytest.raises(TestbedError, match="audit: 1 partitions were not read to their end"):
-        preload.audit(["b1:9092"], [FILL], patience_s=0.05)
+        preload.audit(["b1:9092"], [FILL], patience_s=0.05, remote=remote)
 
 
 def test_what_comes_before_the_leaders_answer_is_read(consumers):
