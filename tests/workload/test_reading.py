@@ -183,6 +183,15 @@ def test_what_no_leader_says_to_have_or_an_object_store_has_is_not_known(consume
         preload.audit(["b1:9092"], [FILL], patience_s=0.05, remote=remote)
 
 
+def test_leaders_are_not_asked_any_more_when_one_does_not_answer(consumers, monkeypatch):
+    consumers.stuck, consumers.gives = frozenset({1, 3, 4}), 7
+    asked = []
+    monkeypatch.setattr(FakeConsumer, "get_watermark_offsets", lambda _self, where, timeout: asked.append(where))
+    with pytest.raises(TestbedError, match="audit: 3 partitions were not read to their end"):
+        preload.audit(["b1:9092"], [FILL], patience_s=0.05)
+    assert len(asked) == 1
+
+
 def test_what_comes_before_the_leaders_answer_is_read(consumers):
     consumers.stuck, consumers.gives, consumers.leader, consumers.late = frozenset({4}), 7, 10, True
     found = preload.audit(["b1:9092"], [FILL], patience_s=0.05)
