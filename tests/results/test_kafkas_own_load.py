@@ -17,7 +17,7 @@ from tests.results.test_jvm_pauses import with_jvm
 CORES = 2
 
 
-def with_load(run, busy, kafka, *, steal=0.0):
+def with_load(run, busy, kafka, *, steal=0.0, more=()):
     """The judgement of a run on two busy cores, of which brokers used this share; None: no reading says it."""
     others = run.samples.filter(pc.invert(pc.is_in(run.samples["metric"], pa.array(["cpu.busy", "cpu.steal"]))))
     load = [Sample(us(t), "machine", "cpu.busy", busy) for t in range(-10, 120)]
@@ -28,6 +28,7 @@ def with_load(run, busy, kafka, *, steal=0.0):
         for t in range(-10, 120)
         if kafka is not None
     ]
+    load += more
     manifest = replace(run.manifest, machine=replace(run.manifest.machine, cores=CORES))
     return judge(manifest, pa.concat_tables([others, samples_table(load)]), run.events)
 
@@ -50,6 +51,12 @@ def test_a_machine_that_kafka_alone_kept_busy_was_not_disturbed(make_run, busy, 
     assert by_machine(judgement)  # a suite repeats it
     [load] = named(judgement, "machine-load")
     assert ("Kafka did it, all others used at most" in load.why) is measured
+
+
+def test_a_broker_that_was_held_back_meanwhile_was_disturbed(make_run):
+    stopped = [Sample(us(t), "b2", "jvm.stopped", float(20 < t < 24)) for t in range(-10, 120)]
+    judgement = with_load(make_run(), 0.97, 0.90, more=stopped)
+    assert (sound(judgement), noisy(judgement)) == (False, True)
 
 
 @pytest.mark.parametrize("document", [{"hosts": {"b1": {"ssh": {}}}}, {"hosts": {"b1": {}}, "machines": {"m": {}}}])
