@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from results.contract.manifest import NicMeasurement
+from results.contract.manifest import Manifest, NicMeasurement
 from results.contract.move import Move
 from results.contract.verdict import DIRECTIONS, Direction
 from results.criteria.measures import (
@@ -195,6 +195,15 @@ def measure_rests(run: RunSeries, started: int, until: int) -> Rests | None:
     return Rests(len(t), len(lasted), float(np.sum(lasted)), float(np.max(lasted, initial=0.0)), gap_s)
 
 
+def on_one_machine(manifest: Manifest) -> bool:
+    """Return whether all brokers ran on the machine of the testbed: its load and its pressure are then theirs.
+
+    Of several machines the run has the readings of the busiest, and it is not known which one that was.
+    """
+    document = manifest.topology.document
+    return "machines" not in document and not any("ssh" in host for host in document.get("hosts", {}).values())
+
+
 def machine_load(
     run: RunSeries,
     started_us: int,
@@ -206,7 +215,8 @@ def machine_load(
 ) -> MachineLoad:
     """Return busy and stolen shares of all cores; the highest are means over `window_s`.
 
-    With the number of `cores` the share of others than Kafka is measured as well, where the machine was too busy.
+    With the number of `cores` of the one machine the share of others than Kafka is measured as well, where it was too
+    busy.
 
     With `phases` the highest is that of windows inside one, as rates are judged: a broker that starts again keeps the
     cores busy itself, and no window across its restart is judged.

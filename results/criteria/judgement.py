@@ -191,9 +191,14 @@ def _rests_on_network(criterion: Criterion[Any]) -> bool:
     return criterion.rests_on_preconditions and NETWORK_CHANGED in (criterion.excused_by or (NETWORK_CHANGED,))
 
 
+def by_machine(judgement: Judgement) -> bool:
+    """Return whether a run is inconclusive by the machine alone, whatever kept it busy: another run may tell more."""
+    return _only(judgement, MACHINE_CRITERIA)
+
+
 def noisy(judgement: Judgement) -> bool:
-    """Return whether a run is inconclusive by the machine alone: nothing else is a cause of its own."""
-    return _only(judgement, MACHINE_CRITERIA) and not sound(judgement)
+    """Return whether a run is inconclusive by other work on the machine: nothing else is a cause of its own."""
+    return by_machine(judgement) and not sound(judgement)
 
 
 def sound(judgement: Judgement) -> bool:

@@ -6,7 +6,14 @@ from results.contract.manifest import Manifest
 from results.contract.move import FlowKind, Move, flows_through
 from results.contract.verdict import DIRECTIONS, Direction
 from results.criteria.background import background_bytes
-from results.criteria.cluster_measures import machine_load, measure_burden, measure_isr, measure_rests, measure_stall
+from results.criteria.cluster_measures import (
+    machine_load,
+    measure_burden,
+    measure_isr,
+    measure_rests,
+    measure_stall,
+    on_one_machine,
+)
 from results.criteria.cost_measures import measure_costs
 from results.criteria.measures import (
     Conservation,
@@ -77,7 +84,7 @@ class _MoveMeasurer:
                 end,
                 move.window_s,
                 [(s.begin_us, s.end_us) for s in spans],
-                cores=self.manifest.machine.cores,
+                cores=self.manifest.machine.cores if on_one_machine(self.manifest) else None,
             ),
             moved_s=self._moved(started, throttled_s),
             watched_s=max(0, (self.run.last_us() or 0) - started) / US,

@@ -4,10 +4,11 @@ A broker that writes more than its logs grow by, waits for its disk after each a
 makes every task wait. Such a pressure excuses nothing. On shared and tiered storage logs say little of what is written.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import numpy as np
 
+from results.criteria.cluster_measures import on_one_machine
 from results.criteria.cost_measures import METADATA_OFFSET, WRITTEN
 from results.criteria.quantities import size
 from results.criteria.run_view import RunView
@@ -22,9 +23,13 @@ much on, the disk would have as much capacity again without the broker's own doi
 OTHER_BYTES_PER_S = 1e6
 """What a broker writes to other files: its metadata log, checkpoints, its own log lines. A move whose logs grow by less
 than this fills no disk, and says nothing of the share."""
+PAGE_BYTES = 4096
+"""The last page of a log counts again when the kernel wrote it to the disk between two appends: once a second."""
 FLUSH_S = 0.01
 """A disk that turns needs as much for one flush. More flushes than fit into the time that a pressure may take at most
 are the cause by themselves. Kafka flushes the metadata log after each append, and others when a segment is full."""
+SEGMENT, ASKED_FLUSHES = "log.segment.bytes", ("log.flush.", "log.roll.", "log.index.")
+"""A topology may give the size of segments, and properties by which a broker flushes, or fills segments, more often."""
 HEAP_MOST = 1.5
 """The heap is at most so much larger than its old generation: `NewRatio` is 2."""
 REST_BYTES = 512 * 1024 * 1024
@@ -33,24 +38,31 @@ REST_BYTES = 512 * 1024 * 1024
 
 def kafkas_writes(run: RunView) -> str:
     """Return what a broker did to its disk beyond what the move explains, in words; empty when it did no such thing."""
-    if run.manifest.parameters.get("storage", "disk") != "disk":
+    if run.manifest.parameters.get("storage", "disk") != "disk" or not on_one_machine(run.manifest):
         return ""
-    return next((words for host in run.brokers for words in _writes(run.series, host, move_spans(run))), "")
+    hosts, spans = run.manifest.topology.document.get("hosts", {}), move_spans(run)
+    properties = {host: (hosts.get(host, {}).get("kafka") or {}).get("properties", {}) for host in run.brokers}
+    return next((words for host in run.brokers for words in _writes(run.series, host, spans, properties[host])), "")
 
 
-def _writes(run: RunSeries, host: str, spans: list[Span]) -> Iterator[str]:
+def _writes(run: RunSeries, host: str, spans: list[Span], properties: Mapping[str, str]) -> Iterator[str]:
     written = grown = seconds = 0.0
     for part in (part for span in spans for part in between(run.gauge(WRITTEN, host), span)):
         written, seconds = written + counted(part.value), seconds + part.seconds
         grown += _grown(run, host, part)
-    if written - grown > max((EXPLAINED - 1) * grown, OTHER_BYTES_PER_S * seconds):
+    others_per_s = OTHER_BYTES_PER_S + PAGE_BYTES * len(run.logs_of(host))
+    if written - grown > max((EXPLAINED - 1) * grown, others_per_s * seconds):
         yield f"{host} wrote {size(written)}, and its logs grew by {size(grown)}"
+    if any(name.startswith(ASKED_FLUSHES) for name in properties):
+        return
     flushes = records = seconds = 0.0
+    # Each log may also fill the segment that it had begun. Of the default size, 1 GiB, a move fills a few.
+    filled = grown / float(properties[SEGMENT]) + len(run.logs_of(host)) if SEGMENT in properties else 0.0
     for part in (part for span in spans for part in between(run.gauge(FLUSHES, host), span)):
         applied = run.gauge(METADATA_OFFSET, host).between(int(part.t[0]), int(part.t[-1]))
         flushes, seconds = flushes + counted(part.value), seconds + part.seconds
         records += counted(applied.value) if len(applied) > 1 else 0.0
-    if (flushes - records) * FLUSH_S > MOST * seconds:
+    if (flushes - records - filled) * FLUSH_S > MOST * seconds:
         yield f"{host} flushed {flushes:.0f} times in {seconds:.0f} s, {records:.0f} of them for metadata at most"
 
 
@@ -65,6 +77,8 @@ def _grown(run: RunSeries, host: str, part: Series) -> float:
 
 def kafkas_memory(run: RunView) -> str:
     """Return what brokers took of the memory beyond their heaps, in words; empty when others took more of it."""
+    if not on_one_machine(run.manifest):
+        return ""
     available = run.series.gauge(AVAILABLE, MACHINE)
     spans = move_spans(run)
     fell = taken = 0.0

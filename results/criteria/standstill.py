@@ -81,6 +81,11 @@ class Pressure:
     longest_gap_s: float | None
     too_short: bool
 
+    @property
+    def high(self) -> bool:
+        """Return whether tasks waited for long enough to lower a rate."""
+        return self.share is not None and self.share > MOST
+
 
 def was_read(run: RunView, metric: str) -> bool:
     """Return whether the run has readings of a pressure."""
@@ -108,7 +113,7 @@ def judge_pressure(name: str, metric: str, waits_for: str, found: Pressure, kafk
         why = f"the pressure was not read: {gap}"
     elif found.share is None:
         why = "the pressure was not read during the move"
-    elif found.share > MOST:
+    elif found.high:
         why = f"for {percent(found.share)} of {OVER_S:g} s every task waited for {waits_for}, brokers too"
         why += f"; this excuses nothing: {kafkas}" if kafkas else ""
     else:

@@ -328,6 +328,7 @@ class MoveEnvironment:
                 written,
                 batches=reader(self.testbed, self.admin),
                 by_time=self.setup.storage == "disk",
+                remote=self.setup.storage != "disk",
             )
         except TestbedError as error:
             # Everything else that was found of the move stands.
@@ -337,7 +338,8 @@ class MoveEnvironment:
         if found.complaints:
             self.recorder.event("note", "what the audit found", {"first": list(found.complaints)})
         others = (*more, *(each for fill in self.fills for each in fill.written()))
-        live = None if load is None else load.live(found, others=others, readers=readers)
+        shared = self.setup.storage == "automq"
+        live = None if load is None else load.live(found, others=others, readers=readers, shared=shared)
         return self._with_replicas(preloaded(found)), live
 
     def _with_replicas(self, records: Records) -> Records:

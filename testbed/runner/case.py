@@ -18,7 +18,7 @@ from results.contract.untrusted import parse_json
 from results.contract.verdict import Verdict
 from results.criteria import Judgement
 from results.criteria.criterion import FACTS
-from results.criteria.judgement import catalogue, noisy
+from results.criteria.judgement import by_machine, catalogue
 from testbed.errors import TestbedError
 from testbed.experiments.reports import write_report
 from testbed.experiments.runner import Progress, run_on
@@ -137,7 +137,7 @@ class CaseRun:
         report = write_report(store, store.manifest(run_id), judgement)
         self.folder.mkdir(parents=True, exist_ok=True)
         (self.folder / "report.html").write_bytes(report.read_bytes())
-        self.disturbed = noisy(judgement)
+        self.disturbed = by_machine(judgement)
         outcome = CaseOutcome(
             self.case.name,
             experiment.name,

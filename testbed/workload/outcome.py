@@ -213,10 +213,12 @@ class WorkloadResult:
         *,
         others: Iterable[WrittenRecords] = (),
         readers: Iterable[ProcessResult] = (),
+        shared: bool = False,
     ) -> LiveLoad:
         """Return the load for a run's manifest; `audit` is None if nothing was read back.
 
-        `others` are records of the topics that are not the load's; `readers` are consumers that are not.
+        `others` are records of the topics that are not the load's; `readers` are consumers that are not. With
+        `shared` storage a leader's end that is too low is no flaw.
         """
         processes = tuple(_process(process) for process in self.processes)
         if audit is None:
@@ -233,6 +235,7 @@ class WorkloadResult:
                 audit,
                 alone=members[spec.group] == 1,
                 from_end=not spec.from_beginning,
+                shared=shared,
             )
             for spec, delivered in consumers
         )

@@ -4,7 +4,7 @@ import gc
 import logging
 import sys
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from itertools import cycle
 from typing import Any
@@ -276,10 +276,10 @@ class _Producing:
         try:
             self.client.flush(self.spec.give_up_s)
             if self.spec.abort_every and self.transactions % self.spec.abort_every == 0:
-                self.client.abort_transaction(self.spec.give_up_s)
+                self.ended(self.client.abort_transaction, max(deadline, time.monotonic() + _LINGER_AFTER_S))
                 not_committed = self.outbox.abort
             else:
-                self.committed(deadline)
+                self.ended(self.client.commit_transaction, deadline)
         except KafkaException as error:
             failure = error.args[0]
             self.heard_error(failure)
@@ -299,11 +299,11 @@ class _Producing:
         if begin and not self.orders.stopping.is_set():
             self.client.begin_transaction()
 
-    def committed(self, deadline: float) -> None:
-        """Commit the transaction, and retry until the deadline as long as the client permits it."""
+    def ended(self, end: Callable[[float], None], deadline: float) -> None:
+        """Commit or abort the transaction, and retry until the deadline as long as the client permits it."""
         while True:
             try:
-                self.client.commit_transaction(max(0.1, deadline - time.monotonic()))
+                end(max(0.1, deadline - time.monotonic()))
                 return
             except KafkaException as error:
                 if not error.args[0].retriable() or time.monotonic() > deadline:

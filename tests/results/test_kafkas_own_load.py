@@ -9,7 +9,7 @@ import pytest
 from results.contract.manifest import Done
 from results.contract.schema import Sample, samples_table
 from results.criteria import judge
-from results.criteria.judgement import noisy, sound
+from results.criteria.judgement import by_machine, noisy, sound
 from tests.results.judged import named
 from tests.results.synthetic import us
 from tests.results.test_jvm_pauses import with_jvm
@@ -17,7 +17,7 @@ from tests.results.test_jvm_pauses import with_jvm
 CORES = 2
 
 
-def with_load(run, busy, kafka, *, steal=0.0):
+def with_load(run, busy, kafka, *, steal=0.0, more=()):
     """The judgement of a run on two busy cores, of which brokers used this share; None: no reading says it."""
     others = run.samples.filter(pc.invert(pc.is_in(run.samples["metric"], pa.array(["cpu.busy", "cpu.steal"]))))
     load = [Sample(us(t), "machine", "cpu.busy", busy) for t in range(-10, 120)]
@@ -28,6 +28,7 @@ def with_load(run, busy, kafka, *, steal=0.0):
         for t in range(-10, 120)
         if kafka is not None
     ]
+    load += more
     manifest = replace(run.manifest, machine=replace(run.manifest.machine, cores=CORES))
     return judge(manifest, pa.concat_tables([others, samples_table(load)]), run.events)
 
@@ -47,8 +48,26 @@ def test_a_machine_that_kafka_alone_kept_busy_was_not_disturbed(make_run, busy, 
     judgement = with_load(make_run(), busy, kafka, steal=steal)
     assert judgement.verdict == "inconclusive"
     assert (sound(judgement), noisy(judgement)) == (measured, not measured)
+    assert by_machine(judgement)  # a suite repeats it
     [load] = named(judgement, "machine-load")
     assert ("Kafka did it, all others used at most" in load.why) is measured
+
+
+def test_a_broker_that_was_held_back_meanwhile_was_disturbed(make_run):
+    stopped = [Sample(us(t), "b2", "jvm.stopped", float(20 < t < 24)) for t in range(-10, 120)]
+    judgement = with_load(make_run(), 0.97, 0.90, more=stopped)
+    assert (sound(judgement), noisy(judgement)) == (False, True)
+
+
+@pytest.mark.parametrize("document", [{"hosts": {"b1": {"ssh": {}}}}, {"hosts": {"b1": {}}, "machines": {"m": {}}}])
+def test_of_several_machines_it_is_not_known_which_one_kafka_kept_busy(make_run, document):
+    run = make_run()
+    topology = replace(run.manifest.topology, document=document)
+    several = replace(run, manifest=replace(run.manifest, topology=topology))
+    judgement = with_load(several, 0.97, 0.90)
+    assert (sound(judgement), noisy(judgement)) == (False, True)
+    for readings in ([*SLOW_DISK, *written(3.0)], [*SMALL_MACHINE, *taken(1.0)]):
+        assert noisy(under(several, readings))
 
 
 def test_a_load_that_breaks_nothing_leaves_the_run_as_it_was(make_run):
@@ -138,6 +157,33 @@ def test_logs_of_shared_storage_say_nothing_of_what_is_written(make_run):
     manifest = replace(run.manifest, parameters={**run.manifest.parameters, "storage": "tiered"})
     [found] = named(under(replace(run, manifest=manifest), [*SLOW_DISK, *written(3.0)]), "disk-pressure")
     assert "excuses nothing" not in found.why
+
+
+@pytest.mark.parametrize(("partitions", "own"), [(100, True), (4000, False)])
+def test_a_page_of_each_log_may_be_written_again_each_second(make_run, partitions, own):
+    run = make_run()
+    logs = [Sample(us(t), "b2", "log.bytes", 1e6, "idle", p) for t in (-10, 119) for p in range(partitions)]
+    [found] = named(under(run, [*SLOW_DISK, *written(3.0), *logs]), "disk-pressure")
+    assert ("this excuses nothing" in found.why) is own
+
+
+@pytest.mark.parametrize(
+    ("properties", "own"),
+    [
+        ({}, True),
+        ({"log.segment.bytes": "268435456"}, True),
+        ({"log.segment.bytes": "1048576"}, False),
+        ({"log.flush.interval.messages": "1"}, False),
+        ({"log.roll.ms": "1000"}, False),
+    ],
+)
+def test_flushes_that_the_topology_asks_for_are_not_brokers_own(make_run, properties, own):
+    run = make_run()
+    hosts = {host: {"kafka": {"properties": properties}} for host in ("b1", "b2")}
+    manifest = replace(run.manifest, topology=replace(run.manifest.topology, document={"hosts": hosts}))
+    rolls = flushed(2 + 580 / 50)  # 580 MB in 1 MiB each, within 55 s, and the metadata
+    [found] = named(under(replace(run, manifest=manifest), [*SLOW_DISK, *written(1.0), *rolls]), "disk-pressure")
+    assert ("this excuses nothing" in found.why) is own
 
 
 @pytest.mark.parametrize(("steal", "measured"), [(0.004, True), (0.06, False)])

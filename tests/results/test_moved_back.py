@@ -6,7 +6,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from results.contract.move import RoundTrip
+from results.contract.move import Flow, RoundTrip
 from results.contract.schema import Event, Sample, events_table, samples_table
 from results.criteria import judge
 from results.criteria.judgement import rates_failed
@@ -59,6 +59,13 @@ def test_a_move_back_says_nothing_where_something_else_may_hold_it_back(make_run
     delay = (RoundTrip("b1", "b2", 0.04, 131072.0),)
     assert returned(moved_back(make_run(), 9.9e6, round_trips=delay)) == []
     assert returned(moved_back(make_run(), 9.9e6, quota_bytes_per_s=30e6)) == []
+    assert returned(moved_back(make_run(), 9.9e6, inbound_bytes_per_s=40e6)) == []
+    many = (Flow("throttled", "moving", tuple(range(1000)), "b1", "b2"),)
+    assert returned(moved_back(make_run(), 9.9e6, flows=many)) == []
+    run = make_run()
+    document = {**run.manifest.topology.document, "racks": {"r1": {"uplink": {}}, "r2": {}}}
+    racks = replace(run.manifest, topology=replace(run.manifest.topology, document=document))
+    assert returned(moved_back(replace(run, manifest=racks), 9.9e6)) == []
     assert returned(make_run().judged()) == []
     waiting = [Sample(us(t), "machine", "pressure.io", 40 + 0.3 * max(0, t - BACK_S)) for t in range(160)]
     run = make_run()

@@ -1,6 +1,7 @@
 """A consumer of a load: what it reports of records, sessions and refused batches, with a client that is played."""
 
 import threading
+import time
 from types import SimpleNamespace
 
 import pytest
@@ -238,9 +239,9 @@ def test_the_checksum_of_every_value_is_computed(monkeypatch, calls, changed):
     assert found.first == (f"t-0: offset {changed}: its checksum does not match",)
 
 
-def accounts(result, settled=50, **more):
+def accounts(result, settled=50, *, shared=False, **more):
     written = [WrittenRecords(1, "producer-1", "t", 0, settled, settled, **more)]
-    return WorkloadResult((result,)).live(WHOLE, others=written).deliveries
+    return WorkloadResult((result,)).live(WHOLE, others=written, shared=shared).deliveries
 
 
 @pytest.mark.parametrize(
@@ -363,7 +364,7 @@ def test_a_commit_that_failed_is_none(monkeypatch):
 # ---- the end of a load
 
 
-def at_the_end(monkeypatch, *before, after=(), leader=None, paused=False, transactional=False):
+def at_the_end(monkeypatch, *before, after=(), leader=None, paused=False, **more):
     """Return the account of a consumer to which the records up to 50 were due when the producers had ended.
 
     It was given the calls `before`, and then those `after`.
@@ -375,7 +376,7 @@ def at_the_end(monkeypatch, *before, after=(), leader=None, paused=False, transa
     consuming.orders.ends, consuming.paused = [("t", 0, 50)], paused
     consuming.report(last=consuming.finish(), final=True)
     result.delivered.hear(("t",), reporter.said[-1])
-    [found] = accounts(result, acked_at=((0, 50, 0),), transactional=transactional)
+    [found] = accounts(result, acked_at=((0, 50, 0),), **more)
     return found
 
 
@@ -396,11 +397,11 @@ def test_a_partition_that_gives_nothing_more_is_named(monkeypatch):
     assert found.first == (line,)
 
 
-@pytest.mark.parametrize(("transactional", "missed", "behind"), [(False, 10, 0), (True, 0, 10)])
-def test_an_end_below_what_was_acknowledged_is_wrong_unless_a_transaction_may_go_on(
-    monkeypatch, transactional, missed, behind
-):
-    found = at_the_end(monkeypatch, some(0, 40), leader=44, transactional=transactional)
+@pytest.mark.parametrize(
+    ("more", "missed", "behind"), [({}, 10, 0), ({"transactional": True}, 0, 10), ({"shared": True}, 0, 10)]
+)
+def test_an_end_below_what_was_acknowledged_is_wrong_unless_a_transaction_may_go_on(monkeypatch, more, missed, behind):
+    found = at_the_end(monkeypatch, some(0, 40), leader=44, **more)
     assert (found.missed, found.behind) == (missed, behind)
 
 
@@ -423,6 +424,23 @@ def test_a_record_that_was_on_its_way_when_the_leader_was_asked_is_not_withheld(
     monkeypatch.setattr(consume, "POSITION_S", -1.0)
     found = at_the_end(monkeypatch, some(0, 40), after=(some(40, 50),), leader=50)
     assert (found.wrong, found.behind, found.records) == (0, 0, 50)
+
+
+def test_an_error_does_not_end_the_wait_for_what_is_on_its_way(monkeypatch):
+    monkeypatch.setattr(consume, "POSITION_S", -1.0)
+    failed = [Message(None, error=KafkaError(KafkaError.UNKNOWN_TOPIC_OR_PART))]
+    found = at_the_end(monkeypatch, some(0, 40), after=(failed, some(40, 50)), leader=50)
+    assert (found.wrong, found.behind, found.records) == (0, 0, 50)
+
+
+def test_leaders_without_an_answer_are_waited_for_together(monkeypatch):
+    _result, _reporter, consuming = heard(monkeypatch, some(0, 2), played=ONE | {"ends": (0,)})
+    monkeypatch.setattr(consume, "POSITION_S", 0.05)
+    asked = []
+    silent = lambda _partition, timeout: asked.append(timeout) or time.sleep(timeout)  # noqa: E731
+    monkeypatch.setattr(consuming.client, "get_watermark_offsets", silent, raising=False)
+    assert consuming._leaders_ends([(0, partition) for partition in range(100)]) == {}
+    assert sum(asked) < 0.1
 
 
 def test_a_consumer_that_reads_nothing_on_purpose_lacks_nothing(monkeypatch):

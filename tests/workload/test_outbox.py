@@ -4,6 +4,7 @@ from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
+from confluent_kafka import KafkaError, KafkaException
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -99,22 +100,42 @@ def test_an_offset_that_the_broker_did_not_know_is_no_offset():
 
 
 class Transactions:
-    """Ends transactions as asked, and remembers how."""
+    """Ends transactions as asked, and remembers how. The coordinator is not there for the first `refusals` times."""
 
-    def __init__(self):
-        self.ended = []
+    def __init__(self, refusals=0):
+        self.ended, self.refusals = [], refusals
+
+    def end(self, how):
+        if self.refusals:
+            self.refusals -= 1
+            raise KafkaException(KafkaError(KafkaError.COORDINATOR_NOT_AVAILABLE, retriable=True))
+        self.ended.append(how)
 
     def flush(self, _timeout):
         return 0
 
     def commit_transaction(self, _timeout):
-        self.ended.append("commit")
+        self.end("commit")
 
     def abort_transaction(self, _timeout):
-        self.ended.append("abort")
+        self.end("abort")
 
     def begin_transaction(self):
         pass
+
+
+@pytest.mark.parametrize("every", [0, 2])
+def test_the_end_of_a_transaction_is_tried_again_while_its_coordinator_moves(monkeypatch, every):
+    clients = Transactions()
+    monkeypatch.setattr(produce, "Producer", lambda _settings, logger: clients)
+    orders = SimpleNamespace(bootstrap="b1:9092", producer=1, seed=1, stopping=threading.Event())
+    producing = produce._Producing(replace(SPEC, transaction_s=1.0, abort_every=every), orders, None)
+    producing.commit(begin=True)
+    clients.refusals = 3
+    producing.outbox.sent[0] += 1
+    producing.uncommitted.append((0, 0, 0, 0))
+    producing.commit(begin=True)
+    assert (producing.outbox.in_doubt, producing.outbox.acked + producing.outbox.aborted) == (0, 1)
 
 
 @pytest.mark.parametrize(("every", "ended"), [(0, "cccccc"), (3, "ccacca")])

@@ -1,6 +1,8 @@
 """Reading back: by several consumers, until nothing is left; and when it is given up."""
 
+import time
 from concurrent.futures import Future
+from itertools import pairwise
 from types import SimpleNamespace
 from typing import ClassVar
 
@@ -174,17 +176,43 @@ def test_what_a_leader_has_and_does_not_give_is_lost_and_named(consumers):
     )
 
 
-@pytest.mark.parametrize("leader", [None, 7])
-def test_what_no_leader_says_to_have_is_not_known(consumers, leader):
+@pytest.mark.parametrize(("leader", "remote"), [(None, False), (7, False), (10, True)])
+def test_what_no_leader_says_to_have_or_an_object_store_has_is_not_known(consumers, leader, remote):
     consumers.stuck, consumers.gives, consumers.leader = frozenset({4}), 7, leader
     with pytest.raises(TestbedError, match="audit: 1 partitions were not read to their end"):
+        preload.audit(["b1:9092"], [FILL], patience_s=0.05, remote=remote)
+
+
+def test_leaders_are_not_asked_any_more_when_one_does_not_answer(consumers, monkeypatch):
+    consumers.stuck, consumers.gives = frozenset({1, 3, 4}), 7
+    asked = []
+    monkeypatch.setattr(FakeConsumer, "get_watermark_offsets", lambda _self, where, timeout: asked.append(where))
+    with pytest.raises(TestbedError, match="audit: 3 partitions were not read to their end"):
         preload.audit(["b1:9092"], [FILL], patience_s=0.05)
+    assert len(asked) == 1
 
 
 def test_what_comes_before_the_leaders_answer_is_read(consumers):
     consumers.stuck, consumers.gives, consumers.leader, consumers.late = frozenset({4}), 7, 10, True
     found = preload.audit(["b1:9092"], [FILL], patience_s=0.05)
     assert (found.expected, found.found, found.lost, found.corrupt) == (60, 60, 0, 0)
+
+
+def test_what_comes_after_a_leaders_answer_is_waited_for_as_long_again(consumers, monkeypatch):
+    consumers.stuck, consumers.gives, consumers.leader = frozenset({4}), 7, 10
+    asked = []
+
+    def one_more(self, partition, timeout):
+        assert timeout > 0
+        asked.append(time.monotonic())
+        if (place := 6 + len(asked)) < 10:
+            self.messages += self.some(partition.partition, place, place + 1)
+        return 0, 11
+
+    monkeypatch.setattr(FakeConsumer, "get_watermark_offsets", one_more)
+    found = preload.audit(["b1:9092"], [FILL], patience_s=0.3)
+    assert (len(asked), found.found, found.corrupt) == (4, 60, 1)
+    assert min(after - before for before, after in pairwise(asked)) > 0.3
 
 
 def test_an_error_that_stays_is_told_with_its_partition(consumers):

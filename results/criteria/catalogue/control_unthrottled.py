@@ -5,7 +5,7 @@ lets pass what its quota allows.
 """
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Set
 
 import numpy as np
 
@@ -82,16 +82,18 @@ def _partitions(move: Move, kind: str, host: str) -> int:
 
 PRESSURES = ("pressure.memory", "pressure.io")
 BACK, ARRIVED = "return.started", "return.done"
+PARTITION_S = 0.05
+"""What a partition takes besides its bytes: on two cores 0.026 s of 2,000 partitions (docs/measurements/scale.md)."""
 
 
 def judge_return(run: RunView) -> Iterator[Finding]:
     """Yield a finding for each host to which partitions moved back, faster than the throttle would have allowed.
 
-    None where so few bytes moved back that a throttle would have let them pass at once, nor where declared delays, a
-    disk or memory may hold them back.
+    None where a throttle would let so few bytes pass in twice the time that they need, nor where declared delays, links
+    between racks, a disk or memory may hold them back.
     """
-    began_us = run.series.event_us(BACK)
-    if began_us is None or run.move.round_trips:
+    began_us, racks = run.series.event_us(BACK), run.manifest.topology.document.get("racks")
+    if began_us is None or run.move.round_trips or isinstance(racks, Mapping):  # with shaped links it is a mapping
         return
     for host in sorted({flow.leader for flow in run.move.flows if flow.kind == "throttled"}):
         if (found := _returned(run, host, began_us)) is not None:
@@ -105,14 +107,15 @@ def _returned(run: RunView, host: str, began_us: int) -> Finding | None:
     the same one share its NIC.
     """
     move, measures = run.move, run.measures
-    payload = _carried(run, host)
-    grown, last_us = _grown_again(run, host, began_us)
+    partitions = _led(move, host)
+    carried = _carried(run, host)
+    grown, last_us = _grown_again(run, host, partitions, began_us)
     waited = [highest_share(run.series.gauge(each, MACHINE), [(began_us, last_us)]) or 0.0 for each in PRESSURES]
-    if payload is None or grown <= 0 or max(waited) > MOST:
+    if carried is None or carried <= 0 or grown <= 0 or max(waited) > MOST:
         return None
     quota = measures.phases[-1].quota_bytes_per_s if measures.phases else move.quota_bytes_per_s
     seconds = (last_us - began_us) / US - run.unfit.seconds(began_us, last_us)
-    if grown <= CONTROL_LEAST * _allowed(move, quota, grown / payload):
+    if grown <= CONTROL_LEAST * _allowed(move, quota, grown / carried + PARTITION_S * len(partitions)):
         return None
     allowed = _allowed(move, quota, seconds)
     return finding(
@@ -130,7 +133,11 @@ def _returned(run: RunView, host: str, began_us: int) -> Finding | None:
 
 
 def _carried(run: RunView, host: str) -> float | None:
-    """Return what the NICs carry to a host, in bytes per second; None where one of them was not measured."""
+    """Return what the NICs carry to a host, in bytes per second; None where one of them was not measured.
+
+    Consumers and followers in sync get what is produced from the same NIC.
+    """
+    in_sync = {flow.follower for flow in run.move.flows if flow.kind == "in_sync"}
     pairs = {(flow.follower, flow.leader) for flow in run.move.flows if flow.kind == "throttled"}
     shares = {(host, "receive"): 1}
     for sender in {sender for sender, receiver in pairs if receiver == host}:
@@ -138,17 +145,17 @@ def _carried(run: RunView, host: str) -> float | None:
     measured = {(nic.host, str(nic.direction)): nic.payload_bytes_per_s for nic in run.manifest.nics}
     carried = [(measured.get(end), sharing) for end, sharing in shares.items()]
     known = [payload / sharing for payload, sharing in carried if payload is not None]
-    return min(known) if len(known) == len(carried) else None
+    return min(known) - run.move.inbound_bytes_per_s * (1 + len(in_sync)) if len(known) == len(carried) else None
 
 
-def _grown_again(run: RunView, host: str, began_us: int) -> tuple[float, int]:
-    """Return the bytes of the throttled partitions' logs that began again on a host, and when one grew last."""
-    partitions = {
-        (flow.topic, partition)
-        for flow in run.move.flows
-        if flow.kind == "throttled" and flow.leader == host
-        for partition in flow.partitions
-    }
+def _led(move: Move, host: str) -> set[tuple[str, int]]:
+    """Return the throttled partitions that a host led before the move."""
+    flows = [flow for flow in move.flows if flow.kind == "throttled" and flow.leader == host]
+    return {(flow.topic, partition) for flow in flows for partition in flow.partitions}
+
+
+def _grown_again(run: RunView, host: str, partitions: Set[tuple[str, int]], began_us: int) -> tuple[float, int]:
+    """Return the bytes of those of these logs that began again on a host, and when one grew last."""
     grown, last_us = 0.0, began_us
     until_us = run.series.event_us(ARRIVED) or run.series.last_us() or began_us
     for where, (t, value) in run.series.logs_of(host).items():

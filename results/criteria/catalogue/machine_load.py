@@ -83,6 +83,6 @@ CRITERION: Criterion[MachineLoad] = Criterion(
     ],
     needs=has_any_move,
     by_name=False,
-    kafkas_own=lambda run: kept_busy_by_kafka(run.measures.load),
+    kafkas_own=lambda run: kept_busy_by_kafka(run.measures.load) and not held_back(run),
     catches="A machine that slows the brokers down, or somebody who stops one.",
 )
