@@ -49,8 +49,16 @@ METRICS = {
     "kafka.server:type=broker-metadata-metrics": ("last-applied-record-offset", "broker.metadata_offset"),
 }
 REQUEST = "kafka.network:type=RequestMetrics,name=TotalTimeMs,request="
-OPERATORS = ("AlterPartitionReassignments", "ElectLeaders")
-"""What only operators ask for. While a plan moves at once the run asks for neither."""
+OPERATORS = (
+    "AlterPartitionReassignments",
+    "ElectLeaders",
+    "IncrementalAlterConfigs",
+    "AlterConfigs",
+    "AlterClientQuotas",
+    "CreateTopics",
+    "DeleteTopics",
+)
+"""What only operators ask for: the metadata log has the records that follow, and not who asked."""
 REQUESTS = ("Produce", "FetchFollower", "FetchConsumer", "Metadata", "ListOffsets", "OffsetForLeaderEpoch", *OPERATORS)
 """The requests that are counted. Brokers of Kafka 3.9 to 4.3 have an MBean for each, from their start on.
 
