@@ -2,6 +2,7 @@ import functools
 import io
 import json
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -90,6 +91,7 @@ def test_an_agent_that_stood_still_says_for_how_long():
     config = json.dumps({"interval_s": 0.2, "log_dir": None, "topics": [], "devices": ["lo"], "jmx_port": None})
     with subprocess.Popen([sys.executable, "-I", "-S", str(AGENT), config], stdout=-1, text=True) as process:
         process.stdout.readline()
+        time.sleep(0.05)  # it sleeps
         process.send_signal(signal.SIGSTOP)
         time.sleep(0.8)
         process.send_signal(signal.SIGCONT)
@@ -97,6 +99,17 @@ def test_an_agent_that_stood_still_says_for_how_long():
         process.kill()
     assert {name for name, *_rest in late} == {"agent.late"}
     assert max(each[-1] for each in late) >= 0.4
+
+
+def test_a_broker_that_does_not_answer_makes_no_agent_late():
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        port = silent.getsockname()[1]
+        config = json.dumps({"interval_s": 0.2, "log_dir": None, "topics": [], "devices": ["lo"], "jmx_port": port})
+        with subprocess.Popen([sys.executable, "-I", "-S", str(AGENT), config], stdout=-1, text=True) as process:
+            late = [json.loads(process.stdout.readline())["v"][-1] for _ in range(3)]
+            process.kill()
+    assert {name for name, *_rest in late} == {"agent.late"}
+    assert max(each[-1] for each in late) < 0.4
 
 
 def test_a_rate_that_was_never_used_is_0_and_one_that_could_not_be_read_is_a_gap(monkeypatch):
