@@ -163,7 +163,7 @@ def address_of(device: str) -> str:
 
 
 def strangers(addresses: list[str], ports: list[int], net: str = "/proc/net") -> list[Value]:
-    """Return the connections of these addresses that have no port of `ports` at either end, at most five."""
+    """Return the connections of these addresses to others that have no port of `ports` at either end, at most five."""
     found: list[Value] = []
     for name in ("tcp", "tcp6"):
         try:
@@ -174,7 +174,7 @@ def strangers(addresses: list[str], ports: list[int], net: str = "/proc/net") ->
         for _number, local, remote, state, *_rest in rows:
             (own, own_port), (other, other_port) = (end.replace(MAPPED, "", 1).split(":") for end in (local, remote))
             used = int(own_port, 16), int(other_port, 16)
-            if state == ESTABLISHED and own in addresses and not set(used) & set(ports):
+            if state == ESTABLISHED and own in addresses and own != other and not set(used) & set(ports):
                 peer = socket.inet_ntoa(struct.pack("=I", int(other, 16)))
                 found.append(["nic.strangers", None, None, "port %d with %s port %d" % (used[0], peer, used[1]), 1.0])
     return found[:MOST_STRANGERS]
