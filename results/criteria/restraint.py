@@ -84,18 +84,14 @@ def _full(run: RunView, host: str, span: Span) -> Iterator[str]:
         return
     until = span[0], int(when[0])
     least = float(np.min(free.value))
-    wrote = sum(_growth(_read(run.series, WRITTEN, broker, until)) for broker in run.brokers)
+    wrote = sum(counted(_read(run.series, WRITTEN, broker, until).value) for broker in run.brokers)
     if wrote <= (1 - OTHERS_LEAST) * (float(free.value[0]) - least):
         yield f"{FULL}, {size(least)} free, first at {_at(until[1], span)}, and brokers had not filled it"
 
 
-def _growth(series: Series) -> float:
-    return counted(series.value) if len(series) > 1 else 0.0
-
-
 def _little_memory(run: RunSeries, host: str, span: Span) -> Iterator[str]:
     """Yield that a limit of memory was reached: no topology declares one."""
-    if times := _growth(_read(run, MEMORY, host, span)):
+    if times := counted(_read(run, MEMORY, host, span).value):
         yield f"its processes reached a limit of memory {times:.0f} times, and the topology declares none"
 
 
