@@ -12,8 +12,8 @@ from results.criteria.quantities import NIC_BYTES, US, at
 from results.criteria.run_view import RunView
 from results.criteria.windows import counted
 
-STRANGERS, DATAGRAMS = "nic.strangers", "nic.datagrams"
-METRICS = (STRANGERS, DATAGRAMS)
+FOREIGN, DATAGRAMS = "nic.foreign", "nic.datagrams"
+METRICS = (FOREIGN, DATAGRAMS)
 MOST = 0.01
 """Of a NIC's bytes: a third of what `nic-conservation` allows to copies. It also allows for requests: on a NIC that is
 almost idle, as many bytes as those are nothing."""
@@ -29,7 +29,7 @@ def foreign_traffic(run: RunView, host: str) -> list[str]:
 
 
 def _connections(run: RunView, host: str, started: int, until: int) -> Iterator[str]:
-    table = run.series.of_metric(STRANGERS)
+    table = run.series.of_metric(FOREIGN)
     rows = zip(*(table[name].to_pylist() for name in ("us", "host", "label")), strict=True)
     seen = sorted((us, label) for us, other, label in rows if other == host and started <= us <= until)
     if seen:

@@ -50,9 +50,13 @@ SHOWN = 80
 
 @dataclass(frozen=True, slots=True)
 class MoveTime:
-    """When a run moved data, and the spans within it in which it changed rates itself; µs since the epoch."""
+    """When a run moved data, and the spans within it in which it changed rates itself; µs since the epoch.
+
+    It notes the begin before it asks for its plan. At `asked_us`, its first poll, the controller has accepted the plan.
+    """
 
     begun_us: int
+    asked_us: int
     ended_us: int
     own: tuple[tuple[int, int], ...] = ()
 
@@ -62,8 +66,8 @@ class MoveTime:
         return inside and not (rate and any(begin - CLOCK_US <= us <= end + CLOCK_US for begin, end in self.own))
 
     def asking(self, us: int) -> bool:
-        """Return whether the run may have asked for its plan at an instant: it notes the begin just before."""
-        return us <= self.begun_us + ANSWER_US
+        """Return whether the run may still have asked for its plan at an instant."""
+        return us <= self.asked_us + CLOCK_US
 
 
 def move_time(events: Sequence[Event], samples: Iterable[Sample]) -> MoveTime | None:
@@ -71,11 +75,10 @@ def move_time(events: Sequence[Event], samples: Iterable[Sample]) -> MoveTime | 
     begun = next((each.ts_us for each in events if each.kind == "move.started"), None)
     if begun is None:
         return None
-    ended = next((each.ts_us for each in events if each.kind == "move.done"), None)
-    if ended is None:
-        polls = (each.ts_us for each in samples if (each.host, each.metric) == (DRIVER, "move.in_flight"))
-        ended = max(polls, default=begun)
-    return MoveTime(begun, ended, tuple(_own(events)))
+    done = next((each.ts_us for each in events if each.kind == "move.done"), None)
+    polls = [each.ts_us for each in samples if (each.host, each.metric) == (DRIVER, "move.in_flight")]
+    ended = max(polls, default=begun) if done is None else done
+    return MoveTime(begun, min(polls, default=ended), ended, tuple(_own(events)))
 
 
 def _own(events: Sequence[Event]) -> Iterator[tuple[int, int]]:
@@ -167,7 +170,7 @@ def _topics(records: Sequence[MetadataRecord], time: MoveTime, token: str, answe
 def _moved(
     records: Sequence[MetadataRecord], time: MoveTime, token: str, answers: Answers, *, steps: bool
 ) -> Iterator[ClusterChange]:
-    """Yield the reassignments that others began: of the run's partitions the first, at the begin, is its own plan."""
+    """Yield the reassignments that others began: the first of a partition of the run is its own plan, at the begin."""
     adding: dict[TopicPartition, frozenset[int]] = {}
     planned: set[TopicPartition] = set()
     for state in replay(records).changes:

@@ -149,7 +149,7 @@ SIOCGIFADDR = 0x8915
 MAPPED = "0000000000000000FFFF0000"
 """The begin, in /proc/net/tcp6, of an IPv4 address that an IPv6 socket has."""
 ESTABLISHED = "01"
-MOST_STRANGERS = 5
+MOST_FOREIGN = 5
 
 
 def address_of(device: str) -> str:
@@ -162,7 +162,7 @@ def address_of(device: str) -> str:
     return "%08X" % struct.unpack("=I", answer[20:24])[0]
 
 
-def strangers(addresses: list[str], ports: list[int], net: str = "/proc/net") -> list[Value]:
+def foreign_connections(addresses: list[str], ports: list[int], net: str = "/proc/net") -> list[Value]:
     """Return the connections of these addresses to others that have no port of `ports` at either end, at most five."""
     found: list[Value] = []
     for name in ("tcp", "tcp6"):
@@ -176,8 +176,8 @@ def strangers(addresses: list[str], ports: list[int], net: str = "/proc/net") ->
             used = int(own_port, 16), int(other_port, 16)
             if state == ESTABLISHED and own in addresses and own != other and not set(used) & set(ports):
                 peer = socket.inet_ntoa(struct.pack("=I", int(other, 16)))
-                found.append(["nic.strangers", None, None, "port %d with %s port %d" % (used[0], peer, used[1]), 1.0])
-    return found[:MOST_STRANGERS]
+                found.append(["nic.foreign", None, None, "port %d with %s port %d" % (used[0], peer, used[1]), 1.0])
+    return found[:MOST_FOREIGN]
 
 
 DATAGRAMS = {"Icmp": ("InMsgs", "OutMsgs"), "Udp": ("InDatagrams", "NoPorts", "OutDatagrams")}
@@ -438,7 +438,7 @@ def sample(config: dict[str, Any]) -> dict[str, Any]:
             values.append(["io.read_bytes", None, None, None, moved[0]])
             values.append(["io.write_bytes", None, None, None, moved[1]])
     if config.get("ports"):
-        values += strangers([address_of(device) for device in config["devices"]], config["ports"])
+        values += foreign_connections([address_of(device) for device in config["devices"]], config["ports"])
         counted = datagrams()
         if counted is not None:
             values.append(["nic.datagrams", None, None, None, counted])

@@ -209,15 +209,15 @@ TCP6 = """  sl  local_address rem_address st
 """
 
 
-def test_a_connection_with_a_port_of_neither_kafka_nor_the_testbed_is_a_stranger(tmp_path):
+def test_a_connection_with_a_port_of_neither_kafka_nor_the_testbed_is_foreign(tmp_path):
     (tmp_path / "tcp").write_text(TCP)
     (tmp_path / "tcp6").write_text(TCP6)
-    found = agent.strangers(["0B0013C6"], [9092, 9093], str(tmp_path))
+    found = agent.foreign_connections(["0B0013C6"], [9092, 9093], str(tmp_path))
     assert [label for _name, _topic, _partition, label, _value in found] == [
         "port 5001 with 198.19.0.1 port 41234",
         "port 5000 with 198.19.0.12 port 80",
     ]
-    assert agent.strangers(["0B0013C6"], [], str(tmp_path / "none")) == []
+    assert agent.foreign_connections(["0B0013C6"], [], str(tmp_path / "none")) == []
 
 
 def test_the_address_of_a_device_is_as_the_kernel_lists_it():

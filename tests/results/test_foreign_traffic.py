@@ -30,7 +30,7 @@ def counter(host, metric, per_s):
 
 
 def connection(*seconds, host="b2"):
-    return [Sample(us(t), host, "nic.strangers", 1.0, label=LABEL) for t in seconds]
+    return [Sample(us(t), host, "nic.foreign", 1.0, label=LABEL) for t in seconds]
 
 
 def test_a_run_that_is_alone_on_its_nics_passes(make_run):
