@@ -4,8 +4,9 @@ from dataclasses import dataclass
 from typing import Literal
 
 ChangeKind = Literal["throttle", "configuration", "reassignment", "deletion", "topic"]
-"""`throttle`: of rates or lists of throttled replicas. `deletion`: of a topic of the run, or of records.
-`topic`: another one was made or deleted. `configuration`: of anything else, and of clients' quotas."""
+"""`throttle`: of rates or lists of throttled replicas. `deletion`: of a topic of the run or of its records, or of what
+decides which records stay. `topic`: another one was made, configured or deleted. `configuration`: of anything else, and
+of clients' quotas."""
 
 
 @dataclass(frozen=True, slots=True)

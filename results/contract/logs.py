@@ -26,10 +26,12 @@ class LogFinding:
 class HostLog:
     """One host's log over the run. `problem` says why it was not read whole; None when it was.
 
-    `more` counts the kinds of lines that are left out of `findings`, which holds the most severe ones.
+    `more` counts the kinds of lines that are left out of `findings`, which holds the most severe ones. `terminated_us`
+    are the instants (µs since the epoch) at which Kafka logged that a signal ends its process.
     """
 
     host: str
     problem: str | None = None
     findings: tuple[LogFinding, ...] = ()
     more: int = 0
+    terminated_us: tuple[int, ...] = ()

@@ -1,7 +1,7 @@
 """Changes of the cluster by other clients: they leave failures open that they may explain. Pure.
 
-They are read only where a criterion failed, so no run has a finding of them that passes. The controller writes such a
-record for a request alone: no broker changes configurations or topics, or begins a reassignment, by itself.
+They are read only where a criterion failed, so no run has a finding of them that passes. Brokers answered a request for
+each: what a controller writes by itself is none of them.
 """
 
 from collections.abc import Sequence
@@ -13,8 +13,8 @@ from results.criteria.findings import finding, not_judged
 from results.criteria.quantities import US, at
 
 OF_RECORDS = frozenset({"records-intact", "live-records"})
-LOSES_RECORDS: frozenset[ChangeKind] = frozenset({"configuration", "deletion"})
-"""A retention deletes records, and so does the deletion of a topic. No throttle and no move does."""
+LOSES_RECORDS: frozenset[ChangeKind] = frozenset({"deletion"})
+"""No throttle, no move and no other configuration loses records."""
 OF_LOGS = frozenset({"logs-clean"})
 MAKES_ERRORS: frozenset[ChangeKind] = frozenset({"deletion"})
 OF_NICS = frozenset({"nic-conservation", "copied-bytes", "nic-bound", "duration-formula", "control-unthrottled"})

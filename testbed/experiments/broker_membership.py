@@ -61,8 +61,8 @@ class MembershipChange(RunActivity):
             steps.append(MembershipStep(name, now_us()))
             recorder.event("scale.step", name, host=host.name)
             if name == PROVISIONED:
-                own, brokers = testbed.hosts[host.name], len(testbed.topology.brokers)
-                watch_broker(recorder, host, own, self._environment.layout.topics, brokers=brokers)
+                own, topics = testbed.hosts[host.name], self._environment.layout.topics
+                watch_broker(recorder, testbed.topology, host, own, topics)
                 self._run.log_watch.join(host.name)
             elif name == STOPPED:
                 recorder.leave_host(host.name)

@@ -1,7 +1,8 @@
 """The changes that other clients made to a cluster while a run moved data, from its metadata log.
 
-The log has a record for each change that a client asked for. While data moves the run itself writes few: the throttle's
-rate when it changes, and that of a broker that is back. It never creates or deletes a topic then.
+The log has a record for each change that a client asked for, and brokers count what they answer: a record without a
+request is the controller's own. While data moves the run itself asks for little: its plan, the throttle's rate when it
+changes, and that of a broker that is back. It never creates or deletes a topic then.
 """
 
 import re
@@ -13,11 +14,13 @@ from typing import Any
 from results.contract.cluster import ChangeKind, ClusterChange
 from results.contract.manifest import Manifest
 from results.contract.schema import Event, Sample
+from results.criteria.quantities import READING_S, US
 from results.criteria.run_view import MODES
 from testbed.errors import TestbedError
 from testbed.experiments.kip455_trace import readable
 from testbed.experiments.samplers import DRIVER
 from testbed.kafka.node import LOG
+from testbed.kafka.types import TopicPartition
 from testbed.probes.agent import OPERATORS
 from testbed.probes.logwatch import LogEntry, entries
 from testbed.provision.testbed import Testbed
@@ -26,8 +29,16 @@ from testbed.throttle.configs import LISTS, RATES
 
 _BROKER, _TOPIC = 4, 2
 """Kafka's numbers of the kinds of resources in a CONFIG_RECORD."""
-ADMITTED_US = 5_000_000
-"""The longest time from a rate's record to the event of a broker that is back: one request and its answer."""
+ANSWER_US = 5_000_000
+"""The longest time from a record to the answer of its request, and to an event that the run writes after the answer."""
+COUNTED_US = 1_000_000
+"""The longest time from the instant of a sample to its counts: the agent waits for a broker for 0.8 s."""
+CLOCK_US = round(READING_S * US)
+"""What the controller's clock may differ from the runner's by: `clocks-agree` allows as much."""
+_CONFIGURES = ("IncrementalAlterConfigs", "AlterConfigs")
+_MOVES, _ELECTS = "AlterPartitionReassignments", "ElectLeaders"
+_DELETES = re.compile(r"retention|cleanup\.policy|unclean\.leader")
+"""The configurations by which a broker rightly loses records."""
 _REASON, MOST_LINES = "due to client delete records request", 1000
 """The end of the line of a leader, Kafka 3.9 to 4.3; it logs one for each partition."""
 _DELETED = re.compile(rf"partition=([^,\]]+).*Incremented log start offset to (\d+) {_REASON}")
@@ -39,16 +50,24 @@ SHOWN = 80
 
 @dataclass(frozen=True, slots=True)
 class MoveTime:
-    """When a run moved data, and the spans within it in which it changed rates itself; µs since the epoch."""
+    """When a run moved data, and the spans within it in which it changed rates itself; µs since the epoch.
+
+    It notes the begin before it asks for its plan. At `asked_us`, its first poll, the controller has accepted the plan.
+    """
 
     begun_us: int
+    asked_us: int
     ended_us: int
     own: tuple[tuple[int, int], ...] = ()
 
     def quiet(self, us: int, *, rate: bool) -> bool:
         """Return whether the run wrote no configuration (with `rate`: no rate of a throttle) at an instant."""
-        inside = self.begun_us < us < self.ended_us
-        return inside and not (rate and any(begin <= us <= end for begin, end in self.own))
+        inside = self.begun_us + CLOCK_US < us < self.ended_us - CLOCK_US
+        return inside and not (rate and any(begin - CLOCK_US <= us <= end + CLOCK_US for begin, end in self.own))
+
+    def asking(self, us: int) -> bool:
+        """Return whether the run may still have asked for its plan at an instant."""
+        return us <= self.asked_us + CLOCK_US
 
 
 def move_time(events: Sequence[Event], samples: Iterable[Sample]) -> MoveTime | None:
@@ -56,11 +75,10 @@ def move_time(events: Sequence[Event], samples: Iterable[Sample]) -> MoveTime | 
     begun = next((each.ts_us for each in events if each.kind == "move.started"), None)
     if begun is None:
         return None
-    ended = next((each.ts_us for each in events if each.kind == "move.done"), None)
-    if ended is None:
-        polls = (each.ts_us for each in samples if (each.host, each.metric) == (DRIVER, "move.in_flight"))
-        ended = max(polls, default=begun)
-    return MoveTime(begun, ended, tuple(_own(events)))
+    done = next((each.ts_us for each in events if each.kind == "move.done"), None)
+    polls = [each.ts_us for each in samples if (each.host, each.metric) == (DRIVER, "move.in_flight")]
+    ended = max(polls, default=begun) if done is None else done
+    return MoveTime(begun, min(polls, default=ended), ended, tuple(_own(events)))
 
 
 def _own(events: Sequence[Event]) -> Iterator[tuple[int, int]]:
@@ -69,97 +87,130 @@ def _own(events: Sequence[Event]) -> Iterator[tuple[int, int]]:
             done = (e.ts_us for e in events if e.kind == "throttle.in_force" and e.ts_us > each.ts_us)
             yield each.ts_us, next(done, 2**62)
         if each.kind == "throttle.admitted":
-            yield each.ts_us - ADMITTED_US, each.ts_us
+            yield each.ts_us - ANSWER_US, each.ts_us
+
+
+class Answers:
+    """The requests of operators that brokers answered, as brokers count them: between which readings, and where."""
+
+    def __init__(self, samples: Iterable[Sample]) -> None:
+        counts: dict[tuple[str, str], list[tuple[int, float]]] = {}
+        for each in samples:
+            if each.metric == "broker.requests" and each.label in OPERATORS:
+                counts.setdefault((each.label, each.host), []).append((each.ts_us, each.value))
+        self.spans: dict[str, list[tuple[int, int, str]]] = {}
+        for (label, host), read in counts.items():
+            for (begin, before), (end, now) in pairwise(sorted(read)):
+                if now > before or 0 < now < before:  # a broker that begins again counts from 0
+                    self.spans.setdefault(label, []).append((begin, end, host))
+
+    def near(self, us: int, *requests: str) -> bool:
+        """Return whether a broker answered a request of these kinds that led to a record of this instant."""
+        return any(
+            begin - ANSWER_US <= us <= end + COUNTED_US
+            for each in requests
+            for begin, end, _host in self.spans.get(each, ())
+        )
 
 
 def foreign_changes(
-    records: Sequence[MetadataRecord], time: MoveTime, token: str, *, steps: bool
+    records: Sequence[MetadataRecord], time: MoveTime, token: str, answers: Answers, *, steps: bool
 ) -> tuple[ClusterChange, ...]:
     """Return the changes by other clients, in order. Pure.
 
     The names of the run's topics end with `token`. Where it moves them in `steps`, its own requests are not told from
     those of others.
     """
-    found = [change for record in records for change in _changed(record, time)]
-    found += [*_topics(records, time, token), *_moved(records, time, token, steps=steps)]
+    found = [change for record in records for change in _changed(record, time, token, answers)]
+    found += [*_topics(records, time, token, answers), *_moved(records, time, token, answers, steps=steps)]
     return tuple(sorted(found, key=lambda change: change.ts_us))
 
 
-def _changed(record: MetadataRecord, time: MoveTime) -> Iterator[ClusterChange]:
-    data = record.data
-    if record.type == "CLIENT_QUOTA_RECORD" and time.quiet(record.ts_us, rate=False):
-        yield ClusterChange(record.ts_us, "configuration", f"a client quota, {data.get('key')} {data.get('value')}")
+def _changed(record: MetadataRecord, time: MoveTime, token: str, answers: Answers) -> Iterator[ClusterChange]:
+    data, us = record.data, record.ts_us
+    if record.type == "CLIENT_QUOTA_RECORD" and time.quiet(us, rate=False) and answers.near(us, "AlterClientQuotas"):
+        yield ClusterChange(us, "configuration", f"a client quota, {data.get('key')} {data.get('value')}")
     if record.type != "CONFIG_RECORD":
         return
-    key, name = str(data.get("name")), str(data.get("resourceName"))
-    if time.quiet(record.ts_us, rate=key in RATES):
+    key, name, resource = str(data.get("name")), str(data.get("resourceName")), data.get("resourceType", 0)
+    if time.quiet(us, rate=key in RATES) and answers.near(us, *_CONFIGURES):
         kinds = {_BROKER: f"broker {name}" if name else "all brokers", _TOPIC: f"topic {name}"}
-        where = kinds.get(data.get("resourceType", 0), f"resource {name}")
-        kind: ChangeKind = "throttle" if key in (*RATES, *LISTS) else "configuration"
+        where = kinds.get(resource, f"resource {name}")
         value = data.get("value")
         text = "was removed" if value is None else f"was set to {str(value)[:SHOWN]}"
-        yield ClusterChange(record.ts_us, kind, f"{key} of {where} {text}")
+        others = resource == _TOPIC and not name.endswith(token)
+        yield ClusterChange(us, _kind(key, others=others), f"{key} of {where} {text}")
 
 
-def _topics(records: Sequence[MetadataRecord], time: MoveTime, token: str) -> Iterator[ClusterChange]:
+def _kind(key: str, *, others: bool) -> ChangeKind:
+    """Return what a configuration does; `others`: it is of a topic that the run has not made."""
+    if key in (*RATES, *LISTS):
+        return "throttle"
+    if others:
+        return "topic"
+    return "deletion" if _DELETES.search(key) else "configuration"
+
+
+def _topics(records: Sequence[MetadataRecord], time: MoveTime, token: str, answers: Answers) -> Iterator[ClusterChange]:
     names: dict[Any, str] = {}
     for record in records:
-        topic, quiet = record.data.get("topicId"), time.quiet(record.ts_us, rate=False)
+        topic, us = record.data.get("topicId"), record.ts_us
+        quiet = time.quiet(us, rate=False)
         if record.type == "TOPIC_RECORD":
             name = names[topic] = str(record.data.get("name"))
-            if quiet and not name.startswith("__"):  # Kafka makes its own when they are needed
-                yield ClusterChange(record.ts_us, "topic", f"topic {name} was created")
-        elif record.type == "REMOVE_TOPIC_RECORD" and quiet:
+            # Kafka makes its own when they are needed.
+            if quiet and not name.startswith("__") and answers.near(us, "CreateTopics"):
+                yield ClusterChange(us, "topic", f"topic {name} was created")
+        elif record.type == "REMOVE_TOPIC_RECORD" and quiet and answers.near(us, "DeleteTopics"):
             name = names.get(topic, "")
             kind: ChangeKind = "deletion" if name.endswith(token) else "topic"
-            yield ClusterChange(record.ts_us, kind, f"topic {name} was deleted")
+            yield ClusterChange(us, kind, f"topic {name} was deleted")
 
 
-def _moved(records: Sequence[MetadataRecord], time: MoveTime, token: str, *, steps: bool) -> Iterator[ClusterChange]:
-    """Yield the reassignments that others began: a controller adds no replica by itself."""
-    adding: dict[tuple[str, int], frozenset[int]] = {}
+def _moved(
+    records: Sequence[MetadataRecord], time: MoveTime, token: str, answers: Answers, *, steps: bool
+) -> Iterator[ClusterChange]:
+    """Yield the reassignments that others began: the first of a partition of the run is its own plan, at the begin."""
+    adding: dict[TopicPartition, frozenset[int]] = {}
+    planned: set[TopicPartition] = set()
     for state in replay(records).changes:
-        key = state.tp.topic, state.tp.partition
-        new = frozenset(state.adding) - adding.get(key, frozenset())
-        adding[key] = frozenset(state.adding)
-        mine = steps and state.tp.topic.endswith(token)
-        if new and not mine and time.quiet(state.ts_us, rate=False):
-            yield ClusterChange(state.ts_us, "reassignment", f"{state.tp} was reassigned to {list(state.replicas)}")
+        tp, us = state.tp, state.ts_us
+        new = frozenset(state.adding) - adding.get(tp, frozenset())
+        adding[tp] = frozenset(state.adding)
+        if not new or not time.quiet(us, rate=False):
+            continue
+        first = tp not in planned and time.asking(us)
+        planned.add(tp)
+        own = tp.topic.endswith(token) and (steps or first)
+        if not own and answers.near(us, _MOVES):
+            yield ClusterChange(us, "reassignment", f"{tp} was reassigned to {list(state.replicas)}")
 
 
-def requests_of_others(samples: Iterable[Sample], time: MoveTime) -> Iterator[ClusterChange]:
+def requests_of_others(answers: Answers, time: MoveTime) -> Iterator[ClusterChange]:
     """Yield each kind of operators' requests that brokers answered while a plan moved at once, with its first. Pure.
 
-    A request that the run made before is in the first reading of a broker. A broker that begins again counts from 0.
+    The run's own plan is answered at the begin.
     """
-    counts: dict[tuple[str, str], list[tuple[int, float]]] = {}
-    for each in samples:
-        inside = time.begun_us <= each.ts_us <= time.ended_us
-        if inside and each.metric == "broker.requests" and each.label in OPERATORS:
-            counts.setdefault((each.label, each.host), []).append((each.ts_us, each.value))
-    for request in OPERATORS:
-        grown = [
-            (now[0], host)
-            for (label, host), read in sorted(counts.items())
-            for before, now in pairwise(sorted(read))
-            if label == request and now[1] > before[1]
-        ]
-        if grown:
-            first, host = min(grown)
+    for request in (_MOVES, _ELECTS):
+        spans = answers.spans.get(request, ())
+        inside = [each for each in spans if not time.asking(each[0]) and each[1] <= time.ended_us]
+        if inside:
+            _begin, first, host = min(inside, key=lambda each: each[1])
             yield ClusterChange(first, "reassignment", f"a request {request}, which {host} answered")
 
 
-def deletions(entries: Iterable[LogEntry], begun_us: int) -> Iterator[ClusterChange]:
-    """Yield the deletions of records that clients asked a broker for, from entries of its log. Pure."""
+def deletions(entries: Iterable[LogEntry], begun_us: int, token: str) -> Iterator[ClusterChange]:
+    """Yield the deletions of the run's records that clients asked a broker for, from entries of its log. Pure."""
     for entry in entries:
-        if entry.ts_us >= begun_us and (found := _DELETED.search(entry.message)):
+        found = _DELETED.search(entry.message)
+        if entry.ts_us >= begun_us and found and found[1].rpartition("-")[0].endswith(token):
             yield ClusterChange(entry.ts_us, "deletion", f"records of {found[1]} were deleted up to offset {found[2]}")
 
 
-def _deleted(testbed: Testbed, begun_us: int) -> Iterator[ClusterChange]:
+def _deleted(testbed: Testbed, begun_us: int, token: str) -> Iterator[ClusterChange]:
     for broker in testbed.topology.brokers:
         words = ["grep", "-h", "-m", str(MOST_LINES), _REASON, LOG]
-        yield from deletions(entries(testbed.hosts[broker.name].run(words, check=False).stdout), begun_us)
+        yield from deletions(entries(testbed.hosts[broker.name].run(words, check=False).stdout), begun_us, token)
 
 
 def read_changes(
@@ -175,13 +226,14 @@ def read_changes(
     steps = manifest.parameters.get("mode") in MODES
     # An upgrade ends with elections of the run's own.
     own = steps or any(event.kind == "broker.leaving" for event in events)
-    asked = () if own else requests_of_others(samples, time)
-    others = (*asked, *_deleted(testbed, events[0].ts_us))
+    answers, token = Answers(samples), manifest.run_id[-TOKEN:]
+    asked = () if own else requests_of_others(answers, time)
+    others = (*asked, *_deleted(testbed, events[0].ts_us, token))
     problems = []
     for host in readable(testbed):
         try:
             records = read_records(host)
-            return (*foreign_changes(records, time, manifest.run_id[-TOKEN:], steps=steps), *others)
+            return (*foreign_changes(records, time, token, answers, steps=steps), *others)
         except TestbedError as error:
             problems.append(str(error))
     raise TestbedError(f"the metadata log was not read: {'; '.join(problems)}")

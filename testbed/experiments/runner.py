@@ -9,7 +9,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from results.contract.manifest import DefectRecord, new_run_id
+from results.contract.cluster import ClusterChange
+from results.contract.manifest import DefectRecord, Manifest, new_run_id
 from results.contract.schema import events_table, samples_table
 from results.contract.store import RunData, Store
 from results.contract.verdict import Finding, Verdict
@@ -189,15 +190,21 @@ def run_on(
             progress(f"the NICs were not measured once more: {error}")
     if judgement.verdict == "fail" and (unjudged.move is not None or unjudged.relocation is not None):
         # Nor is it blamed for what another client asked of it.
-        try:
-            unjudged = replace(unjudged, cluster=read_changes(testbed, unjudged, recorder.events(), samples))
-            judgement = judge(unjudged, *tables)
-        except TestbedError as error:
-            progress(f"what other clients changed is not known: {error}")
+        unjudged = replace(unjudged, cluster=_changes(testbed, unjudged, recorder, progress))
+        judgement = judge(unjudged, *tables) if unjudged.cluster else judgement
     data = RunData(replace(unjudged, verdict=judgement.verdict), *tables, list(judgement.criteria))
     commit(store, data)
     progress(f"committed {run_id} to {store.location}")
     return judgement
+
+
+def _changes(testbed: Testbed, unjudged: Manifest, recorder: Recorder, progress: Progress) -> tuple[ClusterChange, ...]:
+    """Return what other clients changed; nothing where that cannot be read, whatever the reason."""
+    try:
+        return read_changes(testbed, unjudged, recorder.events(), recorder.samples())
+    except Exception as error:  # noqa: BLE001 - the run has been measured and judged: it is not lost for this
+        progress(f"what other clients changed is not known: {in_one_line(error)}")
+        return ()
 
 
 def _outcome(experiment: Experiment, context: Context) -> tuple[ExperimentResult, str]:

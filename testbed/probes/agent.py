@@ -49,8 +49,16 @@ METRICS = {
     "kafka.server:type=broker-metadata-metrics": ("last-applied-record-offset", "broker.metadata_offset"),
 }
 REQUEST = "kafka.network:type=RequestMetrics,name=TotalTimeMs,request="
-OPERATORS = ("AlterPartitionReassignments", "ElectLeaders")
-"""What only operators ask for. While a plan moves at once the run asks for neither."""
+OPERATORS = (
+    "AlterPartitionReassignments",
+    "ElectLeaders",
+    "IncrementalAlterConfigs",
+    "AlterConfigs",
+    "AlterClientQuotas",
+    "CreateTopics",
+    "DeleteTopics",
+)
+"""What only operators ask for: the metadata log has the records that follow, and not who asked."""
 REQUESTS = ("Produce", "FetchFollower", "FetchConsumer", "Metadata", "ListOffsets", "OffsetForLeaderEpoch", *OPERATORS)
 """The requests that are counted. Brokers of Kafka 3.9 to 4.3 have an MBean for each, from their start on.
 
@@ -141,7 +149,7 @@ SIOCGIFADDR = 0x8915
 MAPPED = "0000000000000000FFFF0000"
 """The begin, in /proc/net/tcp6, of an IPv4 address that an IPv6 socket has."""
 ESTABLISHED = "01"
-MOST_STRANGERS = 5
+MOST_FOREIGN = 5
 
 
 def address_of(device: str) -> str:
@@ -154,8 +162,8 @@ def address_of(device: str) -> str:
     return "%08X" % struct.unpack("=I", answer[20:24])[0]
 
 
-def strangers(addresses: list[str], ports: list[int], net: str = "/proc/net") -> list[Value]:
-    """Return the connections of these addresses that have no port of `ports` at either end, at most five."""
+def foreign_connections(addresses: list[str], ports: list[int], net: str = "/proc/net") -> list[Value]:
+    """Return the connections of these addresses to others that have no port of `ports` at either end, at most five."""
     found: list[Value] = []
     for name in ("tcp", "tcp6"):
         try:
@@ -166,10 +174,10 @@ def strangers(addresses: list[str], ports: list[int], net: str = "/proc/net") ->
         for _number, local, remote, state, *_rest in rows:
             (own, own_port), (other, other_port) = (end.replace(MAPPED, "", 1).split(":") for end in (local, remote))
             used = int(own_port, 16), int(other_port, 16)
-            if state == ESTABLISHED and own in addresses and not set(used) & set(ports):
+            if state == ESTABLISHED and own in addresses and own != other and not set(used) & set(ports):
                 peer = socket.inet_ntoa(struct.pack("=I", int(other, 16)))
-                found.append(["nic.strangers", None, None, "port %d with %s port %d" % (used[0], peer, used[1]), 1.0])
-    return found[:MOST_STRANGERS]
+                found.append(["nic.foreign", None, None, "port %d with %s port %d" % (used[0], peer, used[1]), 1.0])
+    return found[:MOST_FOREIGN]
 
 
 DATAGRAMS = {"Icmp": ("InMsgs", "OutMsgs"), "Udp": ("InDatagrams", "NoPorts", "OutDatagrams")}
@@ -430,7 +438,7 @@ def sample(config: dict[str, Any]) -> dict[str, Any]:
             values.append(["io.read_bytes", None, None, None, moved[0]])
             values.append(["io.write_bytes", None, None, None, moved[1]])
     if config.get("ports"):
-        values += strangers([address_of(device) for device in config["devices"]], config["ports"])
+        values += foreign_connections([address_of(device) for device in config["devices"]], config["ports"])
         counted = datagrams()
         if counted is not None:
             values.append(["nic.datagrams", None, None, None, counted])
@@ -463,13 +471,13 @@ def next_due(due: float, now: float, interval: float, spent: float = 0.0, cpus: 
 def main() -> None:
     """Sample at whole multiples of the interval until the output is closed."""
     config = json.loads(sys.argv[1])
-    due = planned = time.monotonic()
+    due = time.monotonic()
+    late = 0.0
     while True:
-        begun = time.monotonic()
         before = time.process_time()
         try:
             answer = sample(config)
-            answer["v"].append(["agent.late", None, None, None, max(0.0, begun - planned)])
+            answer["v"].append(["agent.late", None, None, None, late])
         except OSError as error:  # the next sample may succeed, and the reason must reach the recorder
             answer = {"t": time.time_ns() // 1000, "error": str(error)}
         try:
@@ -478,9 +486,10 @@ def main() -> None:
             return
         spent = time.process_time() - before
         due = next_due(due, time.monotonic(), config["interval_s"], spent, config.get("cpus", 0.0))
-        # After a pause of its container the agent is late by as long as that was, wherever the pause began.
-        planned = next_due(begun, begun, config["interval_s"], spent, config.get("cpus", 0.0))
-        time.sleep(max(0.0, due - time.monotonic()))
+        # Only a sleep that is too long counts: a reading may wait for a broker or a disk, which Kafka makes slow.
+        now = time.monotonic()
+        time.sleep(max(0.0, due - now))
+        late = max(0.0, time.monotonic() - max(due, now))
 
 
 if __name__ == "__main__":

@@ -50,26 +50,20 @@ def watch_nodes(recorder: Recorder, topology: Topology, hosts: Mapping[str, Host
     is a controller only has no such logs or metrics. What its JVM uses of the machine's CPUs is Kafka's all the same.
     """
     for broker in topology.brokers:
-        # A machine that exists has other programs, with connections of their own.
-        ports = () if topology.exists else PORTS
-        watch_broker(recorder, broker, hosts[broker.name], topics, brokers=len(topology.brokers), ports=ports)
+        watch_broker(recorder, topology, broker, hosts[broker.name], topics)
     for host in topology.controllers:
         if not host.is_broker:
             recorder.watch_host(hosts[host.name], devices=[sampled_nic(host).name], log_dir=DATA_DIR)
 
 
 def watch_broker(
-    recorder: Recorder,
-    broker: DeclaredHost,
-    host: Host,
-    topics: Sequence[str],
-    *,
-    brokers: int,
-    ports: Sequence[int] = PORTS,
+    recorder: Recorder, topology: Topology, broker: DeclaredHost, host: Host, topics: Sequence[str]
 ) -> None:
-    """Start the agent on one broker of so many in all; see `watch_nodes`."""
+    """Start the agent on one broker of a topology; see `watch_nodes`."""
     devices = [sampled_nic(broker).name]
-    cpus = AGENTS_SHARE * (os.cpu_count() or 1) / brokers
+    cpus = AGENTS_SHARE * (os.cpu_count() or 1) / len(topology.brokers)
+    # A machine that exists has other programs, with connections of their own.
+    ports = () if topology.exists else PORTS
     recorder.watch_host(
         host, topics=topics, devices=devices, log_dir=DATA_DIR, jmx_port=AGENT_PORT, cpus=cpus, ports=ports
     )

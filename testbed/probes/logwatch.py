@@ -2,7 +2,7 @@
 
 import re
 import shlex
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cache
@@ -398,9 +398,21 @@ class LogWatch:
         except TestbedError as error:
             return HostLog(name, f"the log could not be read: {error}")
         after = self._testbed.kafka_versions.get(name, "")
-        left = unexplained(list(entries(text)), name, self._versions[name], self._allowances, upgraded_to=after)
+        every = list(entries(text))
+        left = unexplained(every, name, self._versions[name], self._allowances, upgraded_to=after)
         found = kinds(name, left)
-        return HostLog(name, problem, found[:MOST_KINDS], max(0, len(found) - MOST_KINDS))
+        return HostLog(name, problem, found[:MOST_KINDS], max(0, len(found) - MOST_KINDS), terminations(every))
+
+
+_TERMINATES = re.compile(r"Terminating process due to signal SIG\w+")
+
+
+def terminations(found: Iterable[LogEntry]) -> tuple[int, ...]:
+    """Return when Kafka logged that a signal ends its process (µs since the epoch). Pure.
+
+    It logs SIGTERM, SIGINT and SIGHUP before it shuts down. A process that ends by itself logs no such line.
+    """
+    return tuple(each.ts_us for each in found if _TERMINATES.fullmatch(each.message))
 
 
 def mark_end(host: Shell) -> LogPosition:

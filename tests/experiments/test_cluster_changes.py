@@ -1,18 +1,35 @@
 """What other clients change while a run moves data, from the records of the metadata log."""
 
 from results.contract.schema import Event, Sample
-from testbed.experiments.cluster_changes import MoveTime, deletions, foreign_changes, move_time, requests_of_others
+from testbed.experiments.cluster_changes import (
+    Answers,
+    MoveTime,
+    deletions,
+    foreign_changes,
+    move_time,
+    requests_of_others,
+)
+from testbed.probes.agent import OPERATORS
 from testbed.probes.logwatch import entries
 from testbed.reassignment.metadata_log import MetadataRecord
 
 TOKEN = "ab12cd"
 TOPIC = f"kip73-{TOKEN}"
 RATE, LIST = "follower.replication.throttled.rate", "leader.replication.throttled.replicas"
-TIME = MoveTime(100, 200, ((140, 150),))
+S = 1_000_000
+TIME = MoveTime(100 * S, 106 * S, 200 * S, ((140 * S, 150 * S),))
 
 
-def record(ts_us, kind, **data):
-    return MetadataRecord(ts_us, ts_us, kind, data)
+def read(host, label, *counts, instants=(90, 107, 130, 150, 195, 220)):
+    return [Sample(t * S, host, "broker.requests", n, label=label) for t, n in zip(instants, counts, strict=True)]
+
+
+ALL = Answers([each for label in OPERATORS for each in read("b1", label, 1, 2, 3, 4, 5, 6)])
+"""Brokers answered each kind of request all the time."""
+
+
+def record(t, kind, **data):
+    return MetadataRecord(round(t * S), round(t * S), kind, data)
 
 
 def config(ts_us, key, value, resource=4, name="2"):
@@ -31,12 +48,14 @@ def created(ts_us, name=TOPIC, topic="T", replicas=(1,)):
     ]
 
 
-BEFORE = [*created(10), config(20, RATE, "5000000"), partition(90, replicas=[2, 1], addingReplicas=[2])]
+OWN = partition(105.9, replicas=[2, 1], addingReplicas=[2])
+"""The run notes the begin of its move, and asks for it then. A controller may be slow to answer."""
+BEFORE = [*created(10), config(20, RATE, "5000000"), OWN]
 AFTER = [config(210, RATE, None), config(211, LIST, None, 2, TOPIC)]
 
 
-def found(*records, steps=False):
-    changes = foreign_changes([*BEFORE, *records, *AFTER], TIME, TOKEN, steps=steps)
+def found(*records, steps=False, answers=ALL):
+    changes = foreign_changes([*BEFORE, *records, *AFTER], TIME, TOKEN, answers, steps=steps)
     return [(each.kind, each.what) for each in changes]
 
 
@@ -66,7 +85,7 @@ def test_any_other_configuration_also_while_the_run_changes_its_rate():
     ]
     assert found(*changes) == [
         ("configuration", "num.replica.fetchers of all brokers was set to 4"),
-        ("configuration", f"retention.ms of topic {TOPIC} was set to 1"),
+        ("deletion", f"retention.ms of topic {TOPIC} was set to 1"),
         ("configuration", "a client quota, producer_byte_rate 1024.0"),
     ]
 
@@ -80,6 +99,11 @@ def test_topics_that_come_and_go():
     ]
 
 
+def test_a_configuration_of_another_topic_explains_what_its_creation_does():
+    changes = [*created(20, "theirs", "X"), config(145, "retention.ms", "1", 2, "theirs")]
+    assert found(*changes) == [("topic", "retention.ms of topic theirs was set to 1")]
+
+
 def test_a_reassignment_that_the_run_did_not_ask_for():
     again = partition(130, replicas=[3, 2, 1], addingReplicas=[3, 2])
     theirs = partition(140, topic="X", replicas=[2, 1], addingReplicas=[2])
@@ -89,23 +113,40 @@ def test_a_reassignment_that_the_run_did_not_ask_for():
     assert found(*changes, steps=True) == [other], "the run itself asks for each step"
 
 
-def test_requests_of_operators_while_a_plan_moves_at_once():
-    def read(host, *counts, label="AlterPartitionReassignments"):
-        instants = (90, 110, 130, 150, 220)
-        return [Sample(us, host, "broker.requests", n, label=label) for us, n in zip(instants, counts, strict=True)]
-
-    own = [*read("b1", 0, 1, 1, 1, 2), *read("b2", 0, 0, 0, 0, 1), *read("b1", 0, 9, 9, 9, 9, label="Produce")]
-    assert list(requests_of_others(own, TIME)) == []
-    restarted = read("b1", 3, 3, 0, 0, 0)
-    assert list(requests_of_others(restarted, TIME)) == []
-    cancelled = [
-        *read("b1", 0, 1, 1, 2, 2),
-        *read("b2", 0, 0, 1, 1, 1),
-        *read("b2", 0, 0, 0, 1, 1, label="ElectLeaders"),
+def test_what_a_controller_writes_without_a_request_is_its_own():
+    changes = [
+        config(120, RATE, None),
+        record(121, "CLIENT_QUOTA_RECORD", key="producer_byte_rate", value=1024.0),
+        *created(122, "theirs", "X"),
+        partition(130, replicas=[3, 2, 1], addingReplicas=[3, 2]),
+        record(131, "REMOVE_TOPIC_RECORD", topicId="T"),
     ]
-    assert [(each.ts_us, each.kind, each.what) for each in requests_of_others(cancelled, TIME)] == [
-        (130, "reassignment", "a request AlterPartitionReassignments, which b2 answered"),
-        (150, "reassignment", "a request ElectLeaders, which b2 answered"),
+    assert len(found(*changes)) == 5
+    assert found(*changes, answers=Answers([])) == []
+    early = [each for label in OPERATORS for each in read("b1", label, 0, 1, 1, 1, 1, 1)]
+    assert found(*changes, answers=Answers(early)) == [], "the run's own, 13 s before"
+
+
+def test_a_clock_of_the_controller_that_differs_changes_nothing():
+    own = [config(100.04, LIST, "0:1", 2, TOPIC), config(150.04, RATE, "9000000"), config(199.96, RATE, None)]
+    assert found(*own) == []
+
+
+def test_requests_of_operators_while_a_plan_moves_at_once():
+    moves, elects = "AlterPartitionReassignments", "ElectLeaders"
+    own = [*read("b1", moves, 0, 1, 1, 1, 1, 2), *read("b2", moves, 0, 0, 0, 0, 0, 1)]
+    own += [*read("b1", moves, 1, 2, instants=(101, 102)), *read("b1", "Produce", 0, 9, 9, 9, 9, 9)]
+    assert list(requests_of_others(Answers(own), TIME)) == []
+    restarted = read("b1", moves, 3, 3, 0, 0, 0, 0)
+    assert list(requests_of_others(Answers(restarted), TIME)) == []
+    cancelled = [
+        *read("b1", moves, 0, 1, 1, 2, 2, 2),
+        *read("b2", moves, 0, 0, 1, 1, 1, 1),
+        *read("b2", elects, 0, 0, 0, 1, 1, 1),
+    ]
+    assert [(each.ts_us, each.kind, each.what) for each in requests_of_others(Answers(cancelled), TIME)] == [
+        (130 * S, "reassignment", f"a request {moves}, which b2 answered"),
+        (150 * S, "reassignment", f"a request {elects}, which b2 answered"),
     ]
 
 
@@ -116,9 +157,10 @@ def test_records_that_a_client_deleted():
         f"[2026-11-21 18:15:10,000] INFO {log.format(3)} {start} 500 due to client delete records request {logger}\n"
         f"[2026-11-21 18:15:11,000] INFO {log.format(4)} {start} 7 due to leader offset increment {logger}\n"
     )
-    (change,) = deletions(entries(lines), 0)
+    (change,) = deletions(entries(lines), 0, TOKEN)
     assert (change.kind, change.what) == ("deletion", "records of kip73-ab12cd-3 were deleted up to offset 500")
-    assert list(deletions(entries(lines), change.ts_us + 1)) == [], "of an earlier run"
+    assert list(deletions(entries(lines), change.ts_us + 1, TOKEN)) == [], "of an earlier run"
+    assert list(deletions(entries(lines), 0, "000000")) == [], "of another topic"
 
 
 def test_the_time_of_a_move_and_of_the_runs_own_changes():
@@ -130,7 +172,7 @@ def test_the_time_of_a_move_and_of_the_runs_own_changes():
         Event(7_000_000, "throttle.admitted"),
     ]
     own = ((20, 25), (2_000_000, 7_000_000))
-    assert move_time([*events, Event(9_000_000, "move.done")], []) == MoveTime(10, 9_000_000, own)
+    assert move_time([*events, Event(9_000_000, "move.done")], []) == MoveTime(10, 9_000_000, 9_000_000, own)
     polls = [Sample(us, "driver", "move.in_flight", 3.0) for us in (11, 8_000_000)]
-    assert move_time(events, polls) == MoveTime(10, 8_000_000, own), "it was not done: until its last poll"
+    assert move_time(events, polls) == MoveTime(10, 11, 8_000_000, own), "it was not done: until its last poll"
     assert move_time(events[:1], polls) is None

@@ -57,3 +57,14 @@ def test_containers_that_ended_are_raised(outcome):
     error = NotWhole.__new__(NotWhole)
     with pytest.raises(NotWhole):
         run(error)
+
+
+@pytest.mark.parametrize("error", [TestbedError("no host has the log"), ValueError("not a number")])
+def test_a_metadata_log_that_cannot_be_read_loses_no_run(monkeypatch, error):
+    def fails(*_run):
+        raise error
+
+    monkeypatch.setattr(runner, "read_changes", fails)
+    said = []
+    assert runner._changes(None, None, Recorder(), said.append) == ()
+    assert said == [f"what other clients changed is not known: {in_one_line(error)}"]

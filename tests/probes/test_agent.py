@@ -2,6 +2,7 @@ import functools
 import io
 import json
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -90,6 +91,7 @@ def test_an_agent_that_stood_still_says_for_how_long():
     config = json.dumps({"interval_s": 0.2, "log_dir": None, "topics": [], "devices": ["lo"], "jmx_port": None})
     with subprocess.Popen([sys.executable, "-I", "-S", str(AGENT), config], stdout=-1, text=True) as process:
         process.stdout.readline()
+        time.sleep(0.05)  # it sleeps
         process.send_signal(signal.SIGSTOP)
         time.sleep(0.8)
         process.send_signal(signal.SIGCONT)
@@ -97,6 +99,17 @@ def test_an_agent_that_stood_still_says_for_how_long():
         process.kill()
     assert {name for name, *_rest in late} == {"agent.late"}
     assert max(each[-1] for each in late) >= 0.4
+
+
+def test_a_broker_that_does_not_answer_makes_no_agent_late():
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        port = silent.getsockname()[1]
+        config = json.dumps({"interval_s": 0.2, "log_dir": None, "topics": [], "devices": ["lo"], "jmx_port": port})
+        with subprocess.Popen([sys.executable, "-I", "-S", str(AGENT), config], stdout=-1, text=True) as process:
+            late = [json.loads(process.stdout.readline())["v"][-1] for _ in range(3)]
+            process.kill()
+    assert {name for name, *_rest in late} == {"agent.late"}
+    assert max(each[-1] for each in late) < 0.4
 
 
 def test_a_rate_that_was_never_used_is_0_and_one_that_could_not_be_read_is_a_gap(monkeypatch):
@@ -191,19 +204,20 @@ TCP = """  sl  local_address rem_address   st tx_queue rx_queue
 TCP6 = """  sl  local_address rem_address st
    0: 0000000000000000FFFF00000B0013C6:1388 0000000000000000FFFF00000C0013C6:0050 01 0:0
    1: 0000000000000000FFFF00000B0013C6:2384 0000000000000000FFFF00000C0013C6:A000 01 0:0
+   3: 0000000000000000FFFF00000B0013C6:1388 0000000000000000FFFF00000B0013C6:0050 01 0:0
    2: 00000000000000000000000000000000:2384 00000000000000000000000000000000:0000 0A 0:0
 """
 
 
-def test_a_connection_with_a_port_of_neither_kafka_nor_the_testbed_is_a_stranger(tmp_path):
+def test_a_connection_with_a_port_of_neither_kafka_nor_the_testbed_is_foreign(tmp_path):
     (tmp_path / "tcp").write_text(TCP)
     (tmp_path / "tcp6").write_text(TCP6)
-    found = agent.strangers(["0B0013C6"], [9092, 9093], str(tmp_path))
+    found = agent.foreign_connections(["0B0013C6"], [9092, 9093], str(tmp_path))
     assert [label for _name, _topic, _partition, label, _value in found] == [
         "port 5001 with 198.19.0.1 port 41234",
         "port 5000 with 198.19.0.12 port 80",
     ]
-    assert agent.strangers(["0B0013C6"], [], str(tmp_path / "none")) == []
+    assert agent.foreign_connections(["0B0013C6"], [], str(tmp_path / "none")) == []
 
 
 def test_the_address_of_a_device_is_as_the_kernel_lists_it():

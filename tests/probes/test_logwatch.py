@@ -23,6 +23,7 @@ from testbed.probes.logwatch import (
     overtaken_batches,
     read_since,
     shipped,
+    terminations,
     unexplained,
 )
 
@@ -567,3 +568,14 @@ class TestJudgement:
     def test_a_broker_that_was_not_watched_and_a_run_without_a_watch_are_inconclusive(self):
         assert [v[1] for v in self.verdicts(HostLog("c1"), brokers=("b1",))] == ["inconclusive", "pass"]
         assert [c.verdict for c in judge_logs(None, ("b1", "b2"))] == ["inconclusive"] * 2
+
+
+def test_a_signal_that_ended_kafka_is_told_from_an_end_of_its_own():
+    logger = "(org.apache.kafka.common.utils.LoggingSignalHandler)"
+    text = (
+        f"{HEAD} INFO Terminating process due to signal SIGTERM {logger}\n"
+        f"{HEAD} INFO [BrokerServer id=1] shutting down (kafka.server.BrokerServer)\n"
+    )
+    (when,) = terminations(entries(text))
+    assert when == next(iter(entries(text))).ts_us
+    assert terminations(list(entries(text))[1:]) == ()

@@ -37,7 +37,7 @@ def test_another_quota_leaves_open_what_it_explains_and_is_named(make_run):
         ("throttle", "fail"),
         ("reassignment", "fail"),
         ("topic", "fail"),
-        ("configuration", "inconclusive"),
+        ("configuration", "fail"),
         ("deletion", "inconclusive"),
     ],
 )

@@ -66,7 +66,7 @@ def test_brokers_that_nothing_holds_back_pass(make_run):
         ),
         (
             {"disk_free_bytes": lambda t: 4096 if t >= 20 else 9e9},
-            "b2: its disk was full, 4.096 kB free, first at +20.0 s",
+            "b2: its disk was full, 4.096 kB free, first at +20.0 s, and brokers had not filled it",
         ),
         (
             {"memory_limited": lambda t: 3 + 20 * (t > 20)},
@@ -118,45 +118,71 @@ def test_a_move_that_never_ends_is_not_blamed_on_a_broker_that_is_stopped(make_r
     assert verdicts(free, "move-done") == {"fail"}
 
 
-def process(run, *, until=65, again=None, line=None, events=()):
-    """Add the CPU time of both brokers' processes; that of b2 is read `until` a time, and begins again at `again`."""
-    rows = []
-    for host in ("b1", "b2"):
-        last = 65 if host == "b1" else until
-        begun = {t: again if host == "b2" and again is not None and t >= again else -20 for t in range(-5, last)}
-        rows += [Sample(us(t), host, "jvm.cpu.seconds", 0.2 * (t - since)) for t, since in begun.items()]
-    logs = (HostLog("b1"), HostLog("b2", findings=() if line is None else (line,)))
+def ended(run, *instants, line=None, events=()):
+    """A run whose log of b2 says at these instants that a signal ends the process."""
+    own = () if line is None else (line,)
+    logs = (HostLog("b1"), HostLog("b2", findings=own, terminated_us=tuple(map(us, instants))))
     facts = replace(run.manifest.facts, logs=logs, restored=Differences(False, ("broker 2 did not answer",)))
-    return replace(
-        run,
-        manifest=replace(run.manifest, facts=facts),
-        samples=pa.concat_tables([run.samples, samples_table(rows)]),
-        events=pa.concat_tables([run.events, events_table(events)]),
-    )
+    events = pa.concat_tables([run.events, events_table(events)])
+    return replace(run, manifest=replace(run.manifest, facts=facts), events=events)
 
 
-def test_a_process_that_somebody_ended_is_named_and_its_configuration_is_not_blamed(make_run):
-    judgement = process(make_run(), until=21).judged()
-    why = "b2: its process ended after +20.0 s, and its log names no error: somebody, or the kernel, ended it"
-    assert found(judgement)["b2"].why == why
+def test_a_process_that_a_signal_ended_is_named_and_its_configuration_is_not_blamed(make_run):
+    judgement = ended(make_run(), 21).judged()
+    assert found(judgement)["b2"].why == "b2: a signal ended its process at +21.0 s, as its log says"
     assert verdicts(judgement, "config-restored") == {"inconclusive"}
-    restarted = found(process(make_run(), again=30).judged())["b2"]
-    assert restarted.why == "b2: its process had been started again by +30.0 s"
 
 
 @pytest.mark.parametrize(
     "kafkas",
     [
-        {"line": LogFinding("b2", us(20), "FATAL", "jvm", "# A fatal error has been detected", 1)},
-        {"events": (Event(us(19), "broker.killed", host="b2"),)},
-        {"until": 65},
+        {"instants": ()},
+        {"instants": (), "line": LogFinding("b2", us(20), "FATAL", "jvm", "# A fatal error has been detected", 1)},
+        {"instants": (21,), "events": (Event(us(19), "broker.killed", host="b2"),)},
+        {"instants": (-20, 69)},
     ],
-    ids=["it says why", "the run ended it", "it goes on"],
+    ids=["without a word", "it says why", "the run ended it", "before and after the move"],
 )
 def test_a_broker_that_ends_by_itself_or_by_the_run_is_not_excused(make_run, kafkas):
-    judgement = process(make_run(), **{"until": 21, **kafkas}).judged()
+    judgement = ended(make_run(), *kafkas.pop("instants"), **kafkas).judged()
     assert "b2" not in found(judgement)
     assert verdicts(judgement, "config-restored") == {"fail"}
+
+
+def test_what_happens_before_the_move_and_after_it_holds_no_broker_back(make_run):
+    run = held(
+        make_run(nic_counter_factor=1.2),
+        jvm_stopped=lambda t: t == -4 or t >= 64,
+        agent_late=lambda t: 3.0 if t == -4 or t >= 64 else 0.0,
+        memory_limited=lambda t: 100 + t * (t < -3),
+    )
+    assert set(found(run.judged())) == {"machine"}
+
+
+def test_a_disk_that_brokers_filled_excuses_nothing(make_run):
+    def free(t):
+        return 9e9 - 0.45e9 * min(max(t, 0), 20) + 4096
+
+    def wrote(share):
+        rows = [Sample(us(t), "b1", "io.write_bytes", share * (9e9 - free(t))) for t in range(-5, 65)]
+        run = held(make_run(nic_counter_factor=1.2), disk_free_bytes=free)
+        return replace(run, samples=pa.concat_tables([run.samples, samples_table(rows)])).judged()
+
+    assert "b2" in found(wrote(0.4))
+    assert "b2" not in found(wrote(0.6)) and wrote(0.6).verdict == "fail"
+
+
+def test_a_machine_that_exists_may_have_limits_of_its_own(make_run):
+    own = {
+        "memory_limited": lambda t: 100 + t,
+        "disk_limited": lambda t: 1.0,
+        "cpu_throttled_seconds": lambda t: 4.0 + 0.5 * (t + 5),
+    }
+    run = held(make_run(nic_counter_factor=1.2), **own)
+    topology = run.manifest.topology
+    document = {**topology.document, "provision": "inventory"}
+    exists = replace(run, manifest=replace(run.manifest, topology=replace(topology, document=document)))
+    assert "b2" in found(run.judged()) and "b2" not in found(exists.judged())
 
 
 def test_what_a_broker_logs_on_a_full_disk_is_not_blamed_on_it_and_on_another_host_it_is(make_run):
