@@ -106,7 +106,7 @@ def page(rows: Sequence[Demonstration]) -> str:
         "|---|---|---|---|---|---|",
     ]
     for each in sorted(rows):
-        said = each.observed.replace("|", "\\|")
+        said = " ".join(each.observed.split()).replace("|", "\\|")  # a line break would end the row
         lines.append(f"| `{each.criterion}` | {each.cause} | {each.verdict} | {said} | {each.run_id} | {each.kafka} |")
     return "\n".join(lines) + "\n"
 
