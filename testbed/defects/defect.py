@@ -74,6 +74,8 @@ UNDER_LOAD = Exposure(
     "kip73-two-node-produce", ("fetch=tuned", "rate=5MB/s", "preload=30s", "partitions=20", "inbound=500kB/s")
 )
 """A short move of partitions that clients write to and read."""
+UNTHROTTLED = Exposure("s3-reassign", ("storage=disk", "size=500MB", "partitions=20"), topology="two-brokers")
+"""A move of the logs at the NIC's rate: what costs time or CPU shows in it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,6 @@
 """The broker uses more CPU."""
 
-from testbed.defects.defect import Defect, Exposure, number
+from testbed.defects.defect import UNTHROTTLED, Defect, number
 
 DEFECT = Defect(
     name="cpu-burn",
@@ -8,5 +8,5 @@ DEFECT = Defect(
     summary="the broker burns a share of its own CPU time in addition, at most one core",
     parameters=(number("share", 0.5, "of its CPU time", 0, 10),),
     found_by=("broker-cpu-per-gb", "cpu-per-gb"),
-    shown_by=Exposure("s3-reassign", ("storage=disk", "size=500MB", "partitions=20"), topology="two-brokers"),
+    shown_by=UNTHROTTLED,
 )

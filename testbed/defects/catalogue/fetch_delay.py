@@ -1,6 +1,6 @@
 """Each answer with data reaches the follower's log later."""
 
-from testbed.defects.defect import Defect, Exposure, whole
+from testbed.defects.defect import UNTHROTTLED, Defect, whole
 
 DEFECT = Defect(
     name="fetch-delay",
@@ -8,6 +8,6 @@ DEFECT = Defect(
     summary="each fetch of a follower that brings data takes some milliseconds longer",
     parameters=(whole("ms", 5, "ms", 0, 60_000),),
     found_by=("duration-formula", "move-seconds", "seconds-per-gb"),
-    shown_by=Exposure("s3-reassign", ("storage=disk", "size=500MB", "partitions=20"), topology="two-brokers"),
+    shown_by=UNTHROTTLED,
     sizes=("ms=2", "ms=5", "ms=20"),
 )

@@ -1,6 +1,6 @@
 """Followers ask for half the bytes."""
 
-from testbed.defects.defect import Defect, Exposure
+from testbed.defects.defect import UNTHROTTLED, Defect
 
 DEFECT = Defect(
     name="fetch-half",
@@ -14,5 +14,5 @@ DEFECT = Defect(
         "broker-cpu-per-gb",
         "cpu-per-gb",
     ),
-    shown_by=Exposure("s3-reassign", ("storage=disk", "size=500MB", "partitions=20"), topology="two-brokers"),
+    shown_by=UNTHROTTLED,
 )

@@ -1,6 +1,6 @@
 """The broker waits for the disk after each append to a log."""
 
-from testbed.defects.defect import Defect, Exposure, whole
+from testbed.defects.defect import UNTHROTTLED, Defect, whole
 
 DEFECT = Defect(
     name="flush-each-append",
@@ -8,5 +8,5 @@ DEFECT = Defect(
     summary="the broker flushes a log after each append to it, or after one append in so many",
     parameters=(whole("every", 1, "appends", 1, 2**31 - 1),),
     found_by=("duration-formula", "move-seconds", "seconds-per-gb", "produce-p50", "consume-p50", "broker-cpu-per-gb"),
-    shown_by=Exposure("s3-reassign", ("storage=disk", "size=500MB", "partitions=20"), topology="two-brokers"),
+    shown_by=UNTHROTTLED,
 )
