@@ -204,6 +204,11 @@ def on_one_machine(manifest: Manifest) -> bool:
     return "machines" not in document and not any("ssh" in host for host in document.get("hosts", {}).values())
 
 
+def own_cores(manifest: Manifest) -> int | None:
+    """Return the cores that all brokers shared; None where they ran on several machines."""
+    return manifest.machine.cores if on_one_machine(manifest) else None
+
+
 def machine_load(
     run: RunSeries,
     started_us: int,

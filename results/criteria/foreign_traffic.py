@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from results.criteria.background import REQUESTS_BYTES_PER_S
-from results.criteria.quantities import NIC_BYTES, US, at
+from results.criteria.quantities import FRAME_BYTES, NIC_BYTES, US, at
 from results.criteria.run_view import RunView
 from results.criteria.windows import counted
 
@@ -17,7 +17,6 @@ METRICS = (FOREIGN, DATAGRAMS)
 MOST = 0.01
 """Of a NIC's bytes: a third of what `nic-conservation` allows to copies. It also allows for requests: on a NIC that is
 almost idle, as many bytes as those are nothing."""
-FRAME_BYTES = 1514
 
 
 def foreign_traffic(run: RunView, host: str) -> list[str]:

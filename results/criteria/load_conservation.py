@@ -13,13 +13,13 @@ from results.contract.manifest import Manifest
 from results.contract.move import Move, flows_through
 from results.contract.verdict import DIRECTIONS, Direction
 from results.criteria.background import background_bytes
-from results.criteria.quantities import NIC_BYTES, PAYLOAD, US
+from results.criteria.quantities import FRAME_BYTES, NIC_BYTES, PAYLOAD, US
 from results.criteria.series import RunSeries, Series
 from results.criteria.windows import counted, counted_between
 
 COPY_TOLERANCE = 0.03
 """As of a move without load."""
-ACK_BYTES, FRAME_BYTES = 66, 1514
+ACK_BYTES = 66
 ACK_MOST = ACK_BYTES / (2 * FRAME_BYTES)
 """The most that acknowledgements add to a NIC: a share of what crosses it the other way."""
 DELETED_S = 1.0

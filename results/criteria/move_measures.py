@@ -12,7 +12,7 @@ from results.criteria.cluster_measures import (
     measure_isr,
     measure_rests,
     measure_stall,
-    on_one_machine,
+    own_cores,
 )
 from results.criteria.cost_measures import measure_costs
 from results.criteria.measures import (
@@ -84,7 +84,7 @@ class _MoveMeasurer:
                 end,
                 move.window_s,
                 [(s.begin_us, s.end_us) for s in spans],
-                cores=self.manifest.machine.cores if on_one_machine(self.manifest) else None,
+                cores=own_cores(self.manifest),
             ),
             moved_s=self._moved(started, throttled_s),
             watched_s=max(0, (self.run.last_us() or 0) - started) / US,

@@ -4,7 +4,7 @@ They are read only where a criterion failed, so no run has a finding of them tha
 each: what a controller writes by itself is none of them.
 """
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 
 from results.contract.cluster import ChangeKind, ClusterChange
 from results.contract.verdict import Finding
@@ -12,11 +12,8 @@ from results.criteria.criterion import CLUSTER_CHANGED
 from results.criteria.findings import finding, not_judged
 from results.criteria.quantities import US, at
 
-OF_RECORDS = frozenset({"records-intact", "live-records"})
-LOSES_RECORDS: frozenset[ChangeKind] = frozenset({"deletion"})
-"""No throttle, no move and no other configuration loses records."""
-OF_LOGS = frozenset({"logs-clean"})
-MAKES_ERRORS: frozenset[ChangeKind] = frozenset({"deletion"})
+OF_DELETIONS = frozenset({"records-intact", "live-records", "logs-clean"})
+"""What a deletion alone explains: no throttle, no move and no other configuration loses records or makes errors."""
 OF_NICS = frozenset({"nic-conservation", "copied-bytes", "nic-bound", "duration-formula", "control-unthrottled"})
 """What an empty topic of another client explains: its clients may write to it."""
 
@@ -43,9 +40,7 @@ def left_open(found: Sequence[Finding], changes: Sequence[ClusterChange], others
     return [not_judged(each, others) if why else each for each, why in zip(found, explained, strict=True)]
 
 
-def _explain(name: str, kinds: set[ChangeKind]) -> bool:
-    if name in OF_RECORDS:
-        return bool(kinds & LOSES_RECORDS)
-    if name in OF_LOGS:
-        return bool(kinds & MAKES_ERRORS)
+def _explain(name: str, kinds: Set[ChangeKind]) -> bool:
+    if name in OF_DELETIONS:
+        return "deletion" in kinds
     return bool(kinds - {"topic"}) or (bool(kinds) and name in OF_NICS)

@@ -7,7 +7,9 @@ from results.contract.verdict import Direction
 
 US = 1_000_000
 """Microseconds in a second."""
-PAYLOAD = 1448 / 1514
+FRAME_BYTES = 1514
+"""A full Ethernet frame as a NIC counts it, at an MTU of 1500."""
+PAYLOAD = 1448 / FRAME_BYTES
 """TCP payload in a full Ethernet frame, as a fraction of what a NIC counts."""
 QUOTA_WINDOW_S = float(WINDOW_SAMPLES * SAMPLE_S)
 """Kafka's default quota window. The machine's load is averaged over it as well, where a run has no throttled move."""

@@ -12,7 +12,7 @@ from results.contract.manifest import Manifest
 from results.contract.network import payload_rates
 from results.contract.relocation import Relocation, Sent, formula_seconds
 from results.contract.verdict import DIRECTIONS, Direction
-from results.criteria.cluster_measures import machine_load, most_in_flight, nic_uses, on_one_machine
+from results.criteria.cluster_measures import machine_load, most_in_flight, nic_uses, own_cores
 from results.criteria.cost_measures import measure_costs
 from results.criteria.measures import (
     P99_BACK,
@@ -54,13 +54,7 @@ def measure_relocation(manifest: Manifest, run: RunSeries, unfit: UnfitTime = AL
     return MoveMeasures(
         started_us=started,
         done_s=None if done is None else (done - started) / US,
-        load=machine_load(
-            run,
-            started,
-            until,
-            QUOTA_WINDOW_S,
-            cores=manifest.machine.cores if on_one_machine(manifest) else None,
-        ),
+        load=machine_load(run, started, until, QUOTA_WINDOW_S, cores=own_cores(manifest)),
         clients=measure_clients(run, started, done),
         burden=Burden(most_in_flight(run, started, until), uses, None, None),
         relocation=_relocated(run, manifest, asked, calm, started, until, unfit),
