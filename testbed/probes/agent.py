@@ -299,32 +299,28 @@ def jvm_values(counters: dict[str, Any]) -> list[Value]:
     return found
 
 
-def cpu_seconds(proc: str, pid: str) -> float:
-    """Return the CPU time of a process since its start, in seconds. Raise `OSError` when it has ended."""
-    with open("%s/%s/stat" % (proc, pid)) as file:
-        # Its name, in brackets, may contain anything. User and system time are the 14th and the 15th field.
-        fields = file.read().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+def process_values(proc: str, pid: str) -> list[Value]:
+    """Return what the kernel says of a process. Raise `OSError` when it has ended.
 
-
-def anonymous_bytes(proc: str, pid: str) -> int:
-    """Return the memory of a process that no file backs, resident or swapped. Raise `OSError` when it has ended."""
-    with open("%s/%s/status" % (proc, pid)) as file:
-        sizes = dict(line.split(":", 1) for line in file.read().splitlines())
-    return sum(int(sizes.get(name, "0").split()[0]) * 1024 for name in ("RssAnon", "VmSwap"))
-
-
-def restraint(proc: str, pid: str) -> list[Value]:
-    """Return whether a signal has stopped a process, and how many CPUs it may use. Raise `OSError` when it has ended.
-
-    Nothing counts how long a process is stopped: a stop between two samples is not seen.
+    That is its CPU time in seconds, its memory that no file backs (resident or swapped), whether a signal has stopped
+    it, and how many CPUs it may use. Nothing counts how long it is stopped: a stop between two samples is not seen.
     """
     with open("%s/%s/stat" % (proc, pid)) as file:
-        state = file.read().rpartition(")")[2].split()[0]
+        # Its name, in brackets, may contain anything. User and system time are the 14th and the 15th field.
+        state, *fields = file.read().rpartition(")")[2].split()
     with open("%s/%s/status" % (proc, pid)) as file:
-        fields = dict(line.split(":", 1) for line in file.read().splitlines() if ":" in line)
-    cpus = bin(int(fields["Cpus_allowed"].strip().replace(",", ""), 16)).count("1")
-    return [["jvm.stopped", None, None, None, float(state in "Tt")], ["jvm.cpus", None, None, None, cpus]]
+        status = dict(line.split(":", 1) for line in file.read().splitlines() if ":" in line)
+    cpus = bin(int(status["Cpus_allowed"].strip().replace(",", ""), 16)).count("1")
+    return [
+        ["jvm.cpu.seconds", None, None, None, (int(fields[10]) + int(fields[11])) / os.sysconf("SC_CLK_TCK")],
+        ["jvm.memory.bytes", None, None, None, sum(_bytes(status.get(name)) for name in ("RssAnon", "VmSwap"))],
+        ["jvm.stopped", None, None, None, float(state in "Tt")],
+        ["jvm.cpus", None, None, None, cpus],
+    ]
+
+
+def _bytes(kilobytes: str | None) -> int:
+    return int(kilobytes.split()[0]) * 1024 if kilobytes else 0
 
 
 def throttled_seconds(groups: str = "/sys/fs/cgroup") -> float | None:
@@ -378,11 +374,7 @@ def jvm_metrics(folder: str = "/tmp", proc: str = "/proc") -> list[Value]:
                     continue
             counters = performance_counters(path.read_bytes())
             if counters.get("sun.rt.javaCommand", "").split(" ")[0] == MAIN_CLASS:
-                own: list[Value] = [
-                    ["jvm.cpu.seconds", None, None, None, cpu_seconds(proc, path.name)],
-                    ["jvm.memory.bytes", None, None, None, anonymous_bytes(proc, path.name)],
-                ]
-                return [*jvm_values(counters), *own, *restraint(proc, path.name)]
+                return [*jvm_values(counters), *process_values(proc, path.name)]
         except (OSError, ValueError, LookupError, struct.error):
             continue  # it has ended, or it has just begun
     return []
