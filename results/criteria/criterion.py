@@ -92,6 +92,8 @@ CLOCK_STEADY = "clock-steady"
 """The precondition that does not hold when a clock was set during the run."""
 MEMORY_PRESSURE, DISK_PRESSURE = "memory-pressure", "disk-pressure"
 """The preconditions that do not hold when tasks waited for memory, or for a disk."""
+BROKERS_UNRESTRAINED = "brokers-unrestrained"
+"""The precondition that does not hold when something outside of Kafka held a broker back: a signal, a limit, a disk."""
 CLOCKS_AGREE = "clocks-agree"
 """The precondition that does not hold when the clocks of the machines of a run differ."""
 CLUSTER_CHANGED = "cluster-unchanged"
@@ -104,7 +106,7 @@ NOT_KAFKAS = (NETWORK_CHANGED, NETWORK_MEASURED, CLOCK_STEADY)
 The others name what a defect of a broker can cause as well: busy CPUs, full memory, a busy disk, pauses of its JVM,
 clients whose buffers are full.
 """
-SLOW_CLIENTS = (*NOT_KAFKAS, MACHINE_LOAD, MEMORY_PRESSURE, DISK_PRESSURE)
+SLOW_CLIENTS = (*NOT_KAFKAS, BROKERS_UNRESTRAINED, MACHINE_LOAD, MEMORY_PRESSURE, DISK_PRESSURE)
 """The preconditions without which the runner or its clients may be slower than declared, whatever brokers do."""
 CLOCKS = (CLOCK_STEADY, CLOCKS_AGREE)
 """The preconditions of facts that compare instants of two clocks, such as the controller's and the runner's."""

@@ -17,6 +17,7 @@ from results.contract.verdict import Finding, Verdict, overall
 from results.criteria import other_clients
 from results.criteria.catalogue.jvm_pauses import judge_jvms
 from results.criteria.criterion import (
+    BROKERS_UNRESTRAINED,
     CLOCKS,
     CLUSTER_CHANGED,
     DISK_PRESSURE,
@@ -35,8 +36,8 @@ from results.criteria.standstill import METRICS, jvm_measures
 from results.criteria.unfit import MACHINE_LOAD, left_open, with_unfit_load
 
 MACHINE_CRITERIA = (
-    *(NETWORK_MEASURED, NETWORK_CHANGED, CLUSTER_CHANGED, MACHINE_LOAD, MEMORY_PRESSURE, DISK_PRESSURE),
-    *CLOCKS,
+    *(NETWORK_MEASURED, NETWORK_CHANGED, CLUSTER_CHANGED, BROKERS_UNRESTRAINED),
+    *(MACHINE_LOAD, MEMORY_PRESSURE, DISK_PRESSURE, *CLOCKS),
 )
 """The criteria that are about the machine and other clients, and not about Kafka."""
 TOO_SMALL = (MACHINE_LOAD, "jvm-pauses")

@@ -6,6 +6,7 @@ does wrong.
 """
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -19,7 +20,7 @@ from results.criteria.windows import counted
 STOPPED, LATE, THROTTLED, CPUS = "jvm.stopped", "agent.late", "cpu.throttled.seconds", "jvm.cpus"
 FREE, MEMORY, DISK = "disk.free.bytes", "memory.limited", "disk.limited"
 METRICS = (STOPPED, LATE, THROTTLED, CPUS, FREE, MEMORY, DISK)
-FULL = "its disk was full"
+LOGS = "manifest.facts.logs"
 LEAST_FREE_BYTES = 16e6
 """A broker makes two index files of 10 MB for a new segment. With less it stops at the next one, if not before."""
 OTHERS_LEAST = 0.5
@@ -31,20 +32,27 @@ LATE_S = 1.0
 windows loses 3 % by it, of 5 % that it may lack. On a machine with idle CPUs an agent is late by milliseconds."""
 
 
-def held_back(run: RunView) -> Mapping[str, list[str]]:
-    """Return what held the brokers of a run back from outside, in words, by host; empty where nothing did.
+@dataclass(frozen=True, slots=True)
+class Restraint:
+    """What held a broker back: the metric (or fact) that says it, and what it says."""
+
+    series: str
+    why: str
+
+
+def held_back(run: RunView) -> Mapping[str, list[Restraint]]:
+    """Return what held the brokers of a run back from outside, by host; empty where nothing did.
 
     Where the topology limits the CPUs of a host, the limit holds its broker back as it is declared to. A machine that
     exists may be a container with limits of its own.
     """
-    document, started = run.manifest.topology.document, run.measures.started_us
-    if started is None:
+    span = _span(run)
+    if span is None:
         return {}
+    document = run.manifest.topology.document
     exists, hosts = document.get("provision") == "inventory", document.get("hosts", {})
     limited = {name for name, host in hosts.items() if host.get("cpus") is not None}
     slow = {name for name, host in hosts.items() if "bandwidth" in (host.get("disk") or {})}
-    ended = run.series.event_us("move.done") or run.series.last_us() or started
-    span = started - round(GAP_S * US), ended
     found = {
         host: [
             *_stopped(run.series, host, span),
@@ -60,6 +68,21 @@ def held_back(run: RunView) -> Mapping[str, list[str]]:
     return {host: why for host, why in found.items() if why}
 
 
+def was_read(run: RunView) -> bool:
+    """Return whether a reading while data moved would have said that a broker was held back."""
+    span = _span(run)
+    return span is not None and any(
+        len(_read(run.series, metric, host, span)) for host in run.brokers for metric in METRICS
+    )
+
+
+def _span(run: RunView) -> Span | None:
+    """Return the time in which data moved, and a gap before it; None where no move began."""
+    if (started := run.measures.started_us) is None:
+        return None
+    return started - round(GAP_S * US), run.series.event_us("move.done") or run.series.last_us() or started
+
+
 def _at(us: int, span: Span) -> str:
     return at((us - span[0]) / US - GAP_S)
 
@@ -68,15 +91,16 @@ def _read(run: RunSeries, metric: str, host: str, span: Span) -> Series:
     return run.gauge(metric, host).between(*span)
 
 
-def _stopped(run: RunSeries, host: str, span: Span) -> Iterator[str]:
+def _stopped(run: RunSeries, host: str, span: Span) -> Iterator[Restraint]:
     stopped = _read(run, STOPPED, host, span)
     when = stopped.t[stopped.value > 0]
     if len(when):
         readings = f"{len(when)} readings" if len(when) > 1 else "1 reading"
-        yield f"a signal had stopped its process (SIGSTOP) in {readings}, first at {_at(int(when[0]), span)}"
+        why = f"a signal had stopped its process (SIGSTOP) in {readings}, first at {_at(int(when[0]), span)}"
+        yield Restraint(STOPPED, why)
 
 
-def _full(run: RunView, host: str, span: Span) -> Iterator[str]:
+def _full(run: RunView, host: str, span: Span) -> Iterator[Restraint]:
     """Yield that a disk was full. Brokers may share it: what all of them wrote while data moved is theirs."""
     free = _read(run.series, FREE, host, span)
     when = free.t[free.value < LEAST_FREE_BYTES]
@@ -86,48 +110,52 @@ def _full(run: RunView, host: str, span: Span) -> Iterator[str]:
     least = float(np.min(free.value))
     wrote = sum(counted(_read(run.series, WRITTEN, broker, until).value) for broker in run.brokers)
     if wrote <= (1 - OTHERS_LEAST) * (float(free.value[0]) - least):
-        yield f"{FULL}, {size(least)} free, first at {_at(until[1], span)}, and brokers had not filled it"
+        first = _at(until[1], span)
+        yield Restraint(FREE, f"its disk was full, {size(least)} free, first at {first}, and brokers had not filled it")
 
 
-def _little_memory(run: RunSeries, host: str, span: Span) -> Iterator[str]:
+def _little_memory(run: RunSeries, host: str, span: Span) -> Iterator[Restraint]:
     """Yield that a limit of memory was reached: no topology declares one."""
     if times := counted(_read(run, MEMORY, host, span).value):
-        yield f"its processes reached a limit of memory {times:.0f} times, and the topology declares none"
+        why = f"its processes reached a limit of memory {times:.0f} times, and the topology declares none"
+        yield Restraint(MEMORY, why)
 
 
-def _slow_disk(run: RunSeries, host: str, span: Span) -> Iterator[str]:
+def _slow_disk(run: RunSeries, host: str, span: Span) -> Iterator[Restraint]:
     slow = _read(run, DISK, host, span)
     when = slow.t[slow.value > 0]
     if len(when):
         first = _at(int(when[0]), span)
-        yield f"the rate of its disk was limited, first at {first}, and the topology declares no limit"
+        yield Restraint(DISK, f"the rate of its disk was limited, first at {first}, and the topology declares no limit")
 
 
-def _paused(run: RunSeries, host: str, span: Span) -> Iterator[str]:
+def _paused(run: RunSeries, host: str, span: Span) -> Iterator[Restraint]:
     late = _read(run, LATE, host, span)
     if len(late) and (longest := float(np.max(late.value))) > LATE_S:
         when = _at(int(late.t[int(np.argmax(late.value))]), span)
-        yield f"its agent was {longest:.1f} s late at {when}: its container was paused, or had no CPU"
+        yield Restraint(LATE, f"its agent was {longest:.1f} s late at {when}: its container was paused, or had no CPU")
 
 
-def _throttled(run: RunSeries, host: str, span: Span) -> Iterator[str]:
+def _throttled(run: RunSeries, host: str, span: Span) -> Iterator[Restraint]:
     throttled = _read(run, THROTTLED, host, span)
     if len(throttled) > 1:
         share = highest_share(throttled, [(int(throttled.t[0]), int(throttled.t[-1]))])
         if share is not None and share > MOST:
-            yield f"a CPU limit that the topology does not declare held it back for {percent(share)} of {OVER_S:g} s"
+            why = f"a CPU limit that the topology does not declare held it back for {percent(share)} of {OVER_S:g} s"
+            yield Restraint(THROTTLED, why)
 
 
-def _fewer(run: RunSeries, host: str, span: Span) -> Iterator[str]:
+def _fewer(run: RunSeries, host: str, span: Span) -> Iterator[Restraint]:
     cpus = _read(run, CPUS, host, span)
     if len(cpus) and (least := int(np.min(cpus.value))) < (most := int(np.max(cpus.value))):
-        yield f"its process might use {least} of {most} CPUs for a time: somebody changed its CPU set"
+        why = f"its process might use {least} of {most} CPUs for a time: somebody changed its CPU set"
+        yield Restraint(CPUS, why)
 
 
-def _ended(run: RunView, host: str, span: Span) -> Iterator[str]:
+def _ended(run: RunView, host: str, span: Span) -> Iterator[Restraint]:
     """Yield that a signal ended the process which the run did not send: Kafka logs SIGTERM, SIGINT and SIGHUP."""
     log = next((each for each in run.manifest.facts.logs or () if each.host == host), None)
     if log is None or any(event.host == host for event in run.series.events_of(OWN)):
         return
     if when := [us for us in log.terminated_us if span[0] <= us <= span[1]]:
-        yield f"a signal ended its process at {_at(when[0], span)}, as its log says"
+        yield Restraint(LOGS, f"a signal ended its process at {_at(when[0], span)}, as its log says")

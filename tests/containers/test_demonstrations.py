@@ -20,7 +20,7 @@ import pytest
 
 from results.contract.clocks import ClockReading
 from results.contract.store import Store
-from results.criteria.catalogue import machine_load, nic_unchanged
+from results.criteria.catalogue import brokers_unrestrained, nic_unchanged
 from testbed.cgroups import CGROUPS, ContainerCgroup
 from testbed.errors import TestbedError
 from testbed.experiments import batched_move, kip455_trace, runner
@@ -229,7 +229,7 @@ def strangers_not_seen(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def pause_not_seen(monkeypatch: pytest.MonkeyPatch) -> None:
     """The run judges its clients as if no reading said that a broker was stopped."""
-    monkeypatch.setattr(machine_load, "held_back", lambda _run: {})
+    monkeypatch.setattr(brokers_unrestrained, "held_back", lambda _run: {})
 
 
 def producers_frozen(testbed: Testbed, admin: Admin) -> None:
@@ -504,7 +504,7 @@ CASES = (
         frozen("b1", 5),
         pause_not_seen,
     ),
-    Case(("machine-load",), "somebody stops a broker for 5 s", SHORT, frozen("b1", 5), verdict="inconclusive"),
+    Case(("brokers-unrestrained",), "somebody stops a broker for 5 s", SHORT, frozen("b1", 5), verdict="inconclusive"),
     Case(("no-isr-shrink",), "two brokers lose each other, twice", RunRequest("kip73-mixed-volume"), cut_twice),
     Case(
         ("control-unthrottled",),

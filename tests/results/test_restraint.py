@@ -36,13 +36,17 @@ def held(run, host="b2", **changed):
 
 
 def found(judgement):
-    return {c.host: c for c in named(judgement, "machine-load")}
+    return {c.host: c for c in named(judgement, "brokers-unrestrained")}
 
 
 def test_brokers_that_nothing_holds_back_pass(make_run):
     judgement = held(make_run()).judged()
     assert judgement.verdict == "pass"
-    assert set(found(judgement)) == {"machine"}
+    assert {host: c.verdict for host, c in found(judgement).items()} == {None: "pass"}
+
+
+def test_a_run_of_before_these_readings_has_no_finding(make_run):
+    assert found(make_run().judged()) == {}
 
 
 @pytest.mark.parametrize(
@@ -82,6 +86,7 @@ def test_brokers_that_nothing_holds_back_pass(make_run):
 def test_a_broker_that_is_held_back_leaves_rates_open_by_name(make_run, changed, why):
     judgement = held(make_run(nic_counter_factor=1.2), **changed).judged()
     assert found(judgement)["b2"].why == why
+    assert [name.replace(".", "_") for name in found(judgement)["b2"].series] == list(changed)
     assert {c.label: c.why for c in judgement.criteria if c.verdict == "fail"} == {}
     assert verdicts(judgement, *RATES) == {"inconclusive"}
     assert noisy(judgement), "a night blames the machine"
@@ -156,7 +161,7 @@ def test_what_happens_before_the_move_and_after_it_holds_no_broker_back(make_run
         agent_late=lambda t: 3.0 if t == -4 or t >= 64 else 0.0,
         memory_limited=lambda t: 100 + t * (t < -3),
     )
-    assert set(found(run.judged())) == {"machine"}
+    assert set(found(run.judged())) == {None}
 
 
 def test_a_disk_that_brokers_filled_excuses_nothing(make_run):
@@ -185,10 +190,18 @@ def test_a_machine_that_exists_may_have_limits_of_its_own(make_run):
     assert "b2" in found(run.judged()) and "b2" not in found(exists.judged())
 
 
-def test_what_a_broker_logs_on_a_full_disk_is_not_blamed_on_it_and_on_another_host_it_is(make_run):
+@pytest.mark.parametrize(
+    ("changed", "verdict"),
+    [
+        ({"disk_free_bytes": lambda t: 4096 if t >= 20 else 9e9}, "inconclusive"),
+        ({"jvm_cpus": lambda t: 1 if 20 <= t < 30 else 2}, "fail"),
+    ],
+    ids=["full disk", "fewer CPUs"],
+)
+def test_a_full_disk_alone_explains_what_its_broker_logs(make_run, changed, verdict):
     lines = [LogFinding(host, us(21), "FATAL", "kafka", "No space left on device", 1) for host in ("b1", "b2")]
     run = make_run()
     logs = tuple(HostLog(line.host, findings=(line,)) for line in lines)
     run = replace(run, manifest=replace(run.manifest, facts=replace(run.manifest.facts, logs=logs)))
-    judgement = held(run, disk_free_bytes=lambda t: 4096 if t >= 20 else 9e9).judged()
-    assert {c.host: c.verdict for c in named(judgement, "logs-clean")} == {"b1": "fail", "b2": "inconclusive"}
+    judgement = held(run, **changed).judged()
+    assert {c.host: c.verdict for c in named(judgement, "logs-clean")} == {"b1": "fail", "b2": verdict}

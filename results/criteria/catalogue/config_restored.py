@@ -1,10 +1,8 @@
 """Every broker and topic setting is as before the move."""
 
 from results.contract.manifest import Differences
-from results.criteria.criterion import FACTS, Criterion
+from results.criteria.criterion import BROKERS_UNRESTRAINED, FACTS, Criterion
 from results.criteria.findings import difference_finding
-from results.criteria.restraint import held_back
-from results.criteria.unfit import MACHINE_LOAD
 
 CRITERION: Criterion[Differences | None] = Criterion(
     name="config-restored",
@@ -17,7 +15,6 @@ CRITERION: Criterion[Differences | None] = Criterion(
     by_name=False,
     rests_on_preconditions=True,
     # A broker alone accepts its own configuration: one that somebody ended or stopped takes none back.
-    excused_by=(MACHINE_LOAD,),
-    excuses=lambda run, _precondition, _failed: bool(held_back(run)),
+    excused_by=(BROKERS_UNRESTRAINED,),
     catches="A throttle that stays after the move.",
 )

@@ -6,10 +6,17 @@ from dataclasses import replace
 
 from results.contract.logs import LEVELS, HostLog, LogFinding
 from results.contract.verdict import Finding, Verdict
-from results.criteria.criterion import CLOCK_STEADY, DISK_PRESSURE, FACTS, MEMORY_PRESSURE, Criterion
+from results.criteria.criterion import (
+    BROKERS_UNRESTRAINED,
+    CLOCK_STEADY,
+    DISK_PRESSURE,
+    FACTS,
+    MEMORY_PRESSURE,
+    Criterion,
+)
 from results.criteria.findings import finding
 from results.criteria.quantities import US
-from results.criteria.restraint import FULL
+from results.criteria.restraint import FREE
 from results.criteria.unfit import MACHINE_LOAD, UnfitTime
 
 SHOWN, SHOWN_CHARACTERS = 3, 120
@@ -17,7 +24,7 @@ SLOW_EVENT = "org.apache.kafka.controller.EventPerformanceMonitor"
 """Logs an ERROR for each event of a controller that lasted for 2 s and more, by the machine's clock."""
 SLOW_S = 2.0
 _TOOK = re.compile(r" took (\d+) ms")
-SLOW_MACHINE = frozenset({CLOCK_STEADY, MACHINE_LOAD, MEMORY_PRESSURE, DISK_PRESSURE})
+SLOW_MACHINE = frozenset({CLOCK_STEADY, BROKERS_UNRESTRAINED, MACHINE_LOAD, MEMORY_PRESSURE, DISK_PRESSURE})
 """The preconditions without which an event may last so long, whatever the controller does."""
 
 
@@ -55,7 +62,7 @@ def certain(logs: Sequence[HostLog] | None, brokers: Sequence[str], shaky: Seque
     """Return each finding, or None where the clock or the machine may have caused it."""
     names = {each.name for each in shaky}
     slow = {log.host for log in logs or () if _only_slow_events(log)}
-    full = {each.host for each in shaky if each.name == MACHINE_LOAD and FULL in each.why}
+    full = {each.host for each in shaky if each.name == BROKERS_UNRESTRAINED and FREE in each.series}
 
     def open_for(found: Finding) -> bool:
         causes = names & (SLOW_MACHINE if found.host in slow else {CLOCK_STEADY})

@@ -1,17 +1,10 @@
-"""The machine was busy and robbed of CPU time no more than a rate can stand, and let each broker run.
-
-What held one back is a finding of its own: a broker that was stopped stands still on an idle machine.
-"""
-
-from collections.abc import Iterator
+"""The machine was busy and robbed of CPU time no more than a rate can stand."""
 
 from results.contract.verdict import Finding, Verdict
 from results.criteria.criterion import PRECONDITIONS, Criterion, has_any_move, has_move
 from results.criteria.findings import finding
 from results.criteria.measures import MachineLoad
 from results.criteria.quantities import GAP_S, QUOTA_WINDOW_S, percent
-from results.criteria.restraint import METRICS, held_back
-from results.criteria.run_view import RunView
 from results.criteria.unfit import BUSY_HIGHEST, MACHINE_LOAD, STEAL_HIGHEST
 
 OTHERS_HIGHEST = 1 - BUSY_HIGHEST
@@ -64,25 +57,14 @@ def machine_idle(load: MachineLoad, window_s: float) -> Finding:
     )
 
 
-def _held_back(run: RunView) -> Iterator[Finding]:
-    """Yield a finding for each broker that was held back from outside."""
-    for host, found in held_back(run).items():
-        expected = "nothing outside of Kafka holds a broker back"
-        why = f"{host}: {'; '.join(found)}"
-        yield finding(MACHINE_LOAD, expected, "inconclusive", why, observed=found[0], host=host, series=METRICS)
-
-
 CRITERION: Criterion[MachineLoad] = Criterion(
     name=MACHINE_LOAD,
     title="Machine idle enough",
     section=PRECONDITIONS,
     measure=lambda run: run.measures.load,
-    judge=lambda run, load: [
-        machine_idle(load, run.move.window_s if has_move(run) else QUOTA_WINDOW_S),
-        *_held_back(run),
-    ],
+    judge=lambda run, load: [machine_idle(load, run.move.window_s if has_move(run) else QUOTA_WINDOW_S)],
     needs=has_any_move,
     by_name=False,
-    kafkas_own=lambda run: kept_busy_by_kafka(run.measures.load) and not held_back(run),
-    catches="A machine that slows the brokers down, or somebody who stops one.",
+    kafkas_own=lambda run: kept_busy_by_kafka(run.measures.load),
+    catches="A machine that slows the brokers down.",
 )

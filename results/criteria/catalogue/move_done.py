@@ -13,6 +13,7 @@ from results.contract.manifest import Done
 from results.contract.verdict import Finding
 from results.criteria.catalogue.isr_expansion import ENDS_S, allowed_s
 from results.criteria.criterion import (
+    BROKERS_UNRESTRAINED,
     CLOCK_STEADY,
     DISK_PRESSURE,
     FACTS,
@@ -25,10 +26,8 @@ from results.criteria.criterion import (
 )
 from results.criteria.findings import fact_finding
 from results.criteria.quantities import DRIVER, GAP_S, US
-from results.criteria.restraint import held_back
 from results.criteria.run_view import RunView
 from results.criteria.series import Micros, at_instants
-from results.criteria.unfit import MACHINE_LOAD
 
 SLACK = 3
 """The runner waits for more than three times what a healthy move takes: three times the throttle's time and a minute,
@@ -133,10 +132,8 @@ def _excuses(run: RunView, precondition: str, _failed: Finding) -> bool:
     A network that changed may have cut a broker off, and somebody may have stopped one. A quota rests for as long as a
     clock is set back, but whatever is still missing when nothing is in flight does not depend on a clock.
     """
-    if precondition == NETWORK_CHANGED:
+    if precondition in (NETWORK_CHANGED, BROKERS_UNRESTRAINED):
         return True
-    if precondition == MACHINE_LOAD:
-        return bool(held_back(run))
     wait = vain_wait(run)
     return wait is not None and (wait.going_on or (wait.listed and precondition == CLOCK_STEADY))
 
@@ -160,7 +157,7 @@ CRITERION: Criterion[Done | None] = Criterion(
     by_name=False,
     rests_on_preconditions=True,
     # Of a busy CPU, `spared` knows whether Kafka was the cause. The others slow a copy down, as every rate.
-    excused_by=(*NOT_KAFKAS, MACHINE_LOAD, MEMORY_PRESSURE, DISK_PRESSURE),
+    excused_by=(*NOT_KAFKAS, BROKERS_UNRESTRAINED, MEMORY_PRESSURE, DISK_PRESSURE),
     excuses=_excuses,
     catches="A reassignment that is reported done too early.",
 )

@@ -5,13 +5,11 @@ from dataclasses import replace
 from results.contract.move import RECORDED, Move
 from results.contract.verdict import Finding, Verdict
 from results.criteria.cluster_measures import LAG_S, ShrinkCause, measure_isr
-from results.criteria.criterion import FACTS, NOT_KAFKAS, Criterion
+from results.criteria.criterion import BROKERS_UNRESTRAINED, FACTS, NOT_KAFKAS, Criterion
 from results.criteria.findings import finding
 from results.criteria.measures import IsrMeasures, MoveMeasures
 from results.criteria.quantities import GAP_S, at
-from results.criteria.restraint import held_back
 from results.criteria.run_view import RunView
-from results.criteria.unfit import MACHINE_LOAD
 
 
 def judge_isr(measures: MoveMeasures, move: Move) -> Finding:
@@ -88,8 +86,7 @@ CRITERION: Criterion[MoveMeasures] = Criterion(
     spared=_spared,
     rests_on_preconditions=True,
     # A leader counts how long a follower lags (`replica.lag.time.max.ms`) by its wall clock.
-    excused_by=(*NOT_KAFKAS, MACHINE_LOAD),
     # Of a busy CPU, `spared` knows whether Kafka was the cause.
-    excuses=lambda run, precondition, _failed: precondition != MACHINE_LOAD or bool(held_back(run)),
+    excused_by=(*NOT_KAFKAS, BROKERS_UNRESTRAINED),
     catches="A move that starves replicas in sync.",
 )

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from results.contract.move import Move
 from results.contract.verdict import Finding, Verdict
 from results.criteria.batching import where_sent
-from results.criteria.criterion import RATES, UNCERTAIN_BYTES, Criterion
+from results.criteria.criterion import BROKERS_UNRESTRAINED, RATES, UNCERTAIN_BYTES, Criterion
 from results.criteria.findings import finding, gap_text, missing_data, times_power
 from results.criteria.measures import MoveMeasures
 from results.criteria.model import allowed, bound_of, written_past
@@ -76,7 +76,7 @@ def _over_for_sure(run: RunView, shaky: Sequence[Finding]) -> list[Finding | Non
     """Return the windows that are over the bound on any machine; a busy machine may have made readings late."""
     if any(each.name in UNCERTAIN_BYTES for each in shaky):
         return []
-    late = any(each.name == MACHINE_LOAD for each in shaky)
+    late = any(each.name in (MACHINE_LOAD, BROKERS_UNRESTRAINED) for each in shaky)
     found = where_sent(judge_windows(run.measures, run.move, late=late), run)
     return [each if each.verdict == "fail" else None for each in found]
 
