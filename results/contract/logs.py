@@ -23,11 +23,20 @@ class LogFinding:
 
 
 @dataclass(frozen=True, slots=True)
+class ProcessEnd:
+    """The end of a Kafka process, in µs since the epoch. The `status` of a signal is 128 plus its number."""
+
+    ts_us: int
+    status: int
+
+
+@dataclass(frozen=True, slots=True)
 class HostLog:
     """One host's log over the run. `problem` says why it was not read whole; None when it was.
 
     `more` counts the kinds of lines that are left out of `findings`, which holds the most severe ones. `terminated_us`
-    are the instants (µs since the epoch) at which Kafka logged that a signal ends its process.
+    are the instants (µs since the epoch) at which Kafka logged that a signal ends its process. `ended` has each end of
+    the process, also those by the run itself.
     """
 
     host: str
@@ -35,3 +44,4 @@ class HostLog:
     findings: tuple[LogFinding, ...] = ()
     more: int = 0
     terminated_us: tuple[int, ...] = ()
+    ended: tuple[ProcessEnd, ...] = ()

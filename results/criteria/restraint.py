@@ -1,16 +1,18 @@
 """What held a broker back from outside while data moved: a signal, a paused container, a limit, or a full disk. Pure.
 
-A broker that ends without a word is not excused: a crash, and the kernel that kills a broker for its memory, look as
-SIGKILL does. Nor is a disk that brokers filled themselves. What it explains is the machine's, whatever else a broker
-does wrong.
+A crash is not excused: its exit status is the process's own, or SIGABRT. Nor is a disk or a memory that brokers filled
+themselves. What it explains is the machine's, whatever else a broker does wrong.
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
+from results.contract.logs import HostLog
+from results.criteria.cluster_measures import on_one_machine
 from results.criteria.cost_measures import WRITTEN
+from results.criteria.own_pressure import kafkas_memory
 from results.criteria.quantities import GAP_S, US, at, percent, size
 from results.criteria.run_view import RunView
 from results.criteria.series import RunSeries, Series
@@ -18,13 +20,15 @@ from results.criteria.standstill import MOST, OVER_S, Span, highest_share
 from results.criteria.windows import counted
 
 STOPPED, LATE, THROTTLED, CPUS = "jvm.stopped", "agent.late", "cpu.throttled.seconds", "jvm.cpus"
-FREE, MEMORY, DISK = "disk.free.bytes", "memory.limited", "disk.limited"
-METRICS = (STOPPED, LATE, THROTTLED, CPUS, FREE, MEMORY, DISK)
+FREE, MEMORY, KILLED, DISK = "disk.free.bytes", "memory.limited", "memory.killed", "disk.limited"
+METRICS = (STOPPED, LATE, THROTTLED, CPUS, FREE, MEMORY, KILLED, DISK)
 LOGS = "manifest.facts.logs"
 LEAST_FREE_BYTES = 16e6
 """A broker makes two index files of 10 MB for a new segment. With less it stops at the next one, if not before."""
 OTHERS_LEAST = 0.5
 """The share of what a disk lost that others than the brokers wrote at least: with less, brokers filled it."""
+SIGKILLED = 128 + 9
+"""The exit status of a process that SIGKILL ended. Kafka does not send it to itself: it exits, or its JVM aborts."""
 OWN = ("broker.leaving", "broker.killed", "scale.asked")
 """The events of a broker that the run itself ends."""
 LATE_S = 1.0
@@ -154,8 +158,46 @@ def _fewer(run: RunSeries, host: str, span: Span) -> Iterator[Restraint]:
 
 def _ended(run: RunView, host: str, span: Span) -> Iterator[Restraint]:
     """Yield that a signal ended the process which the run did not send: Kafka logs SIGTERM, SIGINT and SIGHUP."""
+    if (log := _unasked(run, host, span)) is None:
+        return
+    if log.terminated_us:
+        yield Restraint(LOGS, f"a signal ended its process at {_at(log.terminated_us[0], span)}, as its log says")
+    killed = [end.ts_us for end in log.ended if end.status == SIGKILLED]
+    by_kernel = _killed_for_memory(run.series, host, span, killed[0]) if killed else None
+    if by_kernel is False:
+        yield Restraint(LOGS, f"SIGKILL ended its process at {_at(killed[0], span)}, and the run did not send it")
+    elif by_kernel and on_one_machine(run.manifest) and not kafkas_memory(run):
+        first = _at(killed[0], span)
+        yield Restraint(KILLED, f"the kernel killed its process for memory at {first}, and brokers had not taken it")
+
+
+def _unasked(run: RunView, host: str, span: Span) -> HostLog | None:
+    """Return a host's log with the ends of its process while data moved; None where the run itself ended it."""
     log = next((each for each in run.manifest.facts.logs or () if each.host == host), None)
     if log is None or any(event.host == host for event in run.series.events_of(OWN)):
-        return
-    if when := [us for us in log.terminated_us if span[0] <= us <= span[1]]:
-        yield Restraint(LOGS, f"a signal ended its process at {_at(when[0], span)}, as its log says")
+        return None
+    terminated = tuple(us for us in log.terminated_us if span[0] <= us <= span[1])
+    return replace(log, terminated_us=terminated, ended=tuple(e for e in log.ended if span[0] <= e.ts_us <= span[1]))
+
+
+def _killed_for_memory(run: RunSeries, host: str, span: Span, when_us: int) -> bool | None:
+    """Return whether the kernel killed a process for memory: it counts that. None without a reading after the end."""
+    count = _read(run, KILLED, host, span)
+    known = len(count) and count.t[0] <= when_us <= count.t[-1]
+    return counted(count.value) > 0 if known else None
+
+
+def unexplained_ends(run: RunView) -> list[str]:
+    """Return how brokers' processes ended while data moved, where the run did not end them; restraints are not asked.
+
+    That is a crash, an exit of the broker's own, or the kernel that killed it for memory.
+    """
+    if (span := _span(run)) is None:
+        return []
+    logs = [log for host in run.brokers if (log := _unasked(run, host, span)) is not None]
+    return [
+        f"the process of {log.host} ended with status {end.status} at {_at(end.ts_us, span)}"
+        + (": the kernel killed it for memory" if _killed_for_memory(run.series, log.host, span, end.ts_us) else "")
+        for log in logs
+        for end in log.ended
+    ]

@@ -91,27 +91,38 @@ _ALIVE = "[ -n \"$p\" ] && grep -qs '^State:[[:space:]]*[A-WYa-wy]' /proc/$p/sta
 
 
 class Daemon:
-    """One server process: start, state and end. `what` is its name in messages, for instance Kafka."""
+    """One server process: start, state and end. `what` is its name in messages, for instance Kafka.
 
-    def __init__(self, host: Host, what: str, command: Sequence[str], *, pid_file: str, log: str) -> None:
+    `at_end` is a command of the shell that runs whenever the process has ended; `$status` is its exit status, or 128
+    plus the signal's number if a signal ended it.
+    """
+
+    def __init__(
+        self, host: Host, what: str, command: Sequence[str], *, pid_file: str, log: str, at_end: str = ""
+    ) -> None:
         self.host = host
         self.what = what
         self._command = tuple(command)
-        self._pid_file, self.log = pid_file, log
+        self._pid_file, self.log, self._at_end = pid_file, log, at_end
 
     def prefixed(self, words: Sequence[str]) -> "Daemon":
         """Return the same server with words before its command, for instance `env NAME=VALUE`; it starts with those."""
         command = (*words, *self._command)
-        return Daemon(self.host, self.what, command, pid_file=self._pid_file, log=self.log)
+        return Daemon(self.host, self.what, command, pid_file=self._pid_file, log=self.log, at_end=self._at_end)
 
     def start(self) -> None:
         """Start the process and return as soon as it exists. Do nothing when it runs already."""
         folder = self.log.rpartition("/")[0]
         # setsid: the process must outlive the SSH session. It leads no group here, so it does not fork: $! is the
         # number of the process, on file before this command ends.
+        start = f"setsid {shlex.join(self._command)} >> {self.log} 2>&1 < /dev/null & echo $! > {self._pid_file}"
+        if self._at_end:
+            # A shell in a session of its own is the parent. It closes its output once the number is on file: $(…) ends
+            # then. Its script is its input, not a part of its command line: `pkill -f kafka` does not match it.
+            script = f"{start}; exec > /dev/null 2>&1; wait $!; status=$?; {self._at_end}"
+            start = f": $(printf %s {shlex.quote(script)} | setsid sh &)"
         self.host.run(
-            f"p=$(cat {self._pid_file} 2>/dev/null); if {_ALIVE}; then exit 0; fi; mkdir -p {folder}; cd /; "
-            f"setsid {shlex.join(self._command)} >> {self.log} 2>&1 < /dev/null & echo $! > {self._pid_file}"
+            f"p=$(cat {self._pid_file} 2>/dev/null); if {_ALIVE}; then exit 0; fi; mkdir -p {folder}; cd /; {start}"
         )
 
     def pid(self) -> int | None:

@@ -288,6 +288,9 @@ CONFIG_DIR = "/etc/testbed/kafka"
 PROPERTIES = f"{CONFIG_DIR}/server.properties"
 LOG = "/var/log/kafka/server.log"
 PID_FILE = "/run/kafka.pid"
+ENDED = "The process ended with status"
+"""The begin of the line that follows Kafka's own in its log when its process has ended."""
+_AT_END = f'date -u "+[%Y-%m-%d %H:%M:%S,%3N] INFO {ENDED} $status (testbed)" >> {LOG}'
 
 
 def node_files(properties: Mapping[str, str], meta: str, checkpoint: bytes | None) -> dict[str, bytes]:
@@ -307,7 +310,7 @@ class Node(Daemon):
     """The Kafka process of one host; its shutdown is controlled."""
 
     def __init__(self, host: Host, command: Sequence[str]) -> None:
-        super().__init__(host, "Kafka", command, pid_file=PID_FILE, log=LOG)
+        super().__init__(host, "Kafka", command, pid_file=PID_FILE, log=LOG, at_end=_AT_END)
 
     def configure(self, properties: Mapping[str, str]) -> None:
         """Replace the properties file; it takes effect at the next start."""

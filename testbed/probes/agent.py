@@ -87,6 +87,15 @@ LABEL = re.compile(r'(\w+)="((?:[^"\\]|\\.)*)"')
 MAIN_CLASS = "kafka.Kafka"
 PERFORMANCE_DATA = 0xCAFEC0C0
 """The first bytes of the file in which a JVM of OpenJDK keeps its counters."""
+MEMORY = {
+    "memory.events": {"max": "memory.limited", "oom_kill": "memory.killed"},
+    "memory/memory.failcnt": {"": "memory.limited"},
+    "memory/memory.oom_control": {"oom_kill": "memory.killed"},
+}
+"""How often a host's processes reached a limit of memory, and how many the kernel killed, in groups of version 2 and 1.
+
+The kernel also counts a process that it kills because the whole machine has no memory left.
+"""
 MOST_S = 5.0
 """The longest time between two samples, whatever they cost."""
 NOT_FOUND = 404
@@ -340,19 +349,18 @@ def throttled_seconds(groups: str = "/sys/fs/cgroup") -> float | None:
 
 
 def limited(groups: str = "/sys/fs/cgroup") -> list[Value]:
-    """Return how often this host's processes reached a limit of memory, and whether the rate of a disk is limited.
+    """Return what the kernel counts of this host's memory (`MEMORY`), and whether the rate of a disk is limited.
 
     What the kernel does not say is left out.
     """
     found: list[Value] = []
-    for name, key in (("memory.events", "max"), ("memory/memory.failcnt", "")):
+    for name, wanted in MEMORY.items():
         try:
             with open("%s/%s" % (groups, name)) as file:
-                text = file.read()
+                counts = {key: count for key, _, count in (line.rpartition(" ") for line in file.read().splitlines())}
         except OSError:
             continue
-        count = next((line.split()[1] for line in text.splitlines() if line.split()[0] == key), "0") if key else text
-        found.append(["memory.limited", None, None, None, int(count)])
+        found += [[metric, None, None, None, int(counts[key])] for key, metric in wanted.items() if key in counts]
     for names in (["io.max"], ["blkio/blkio.throttle.%s_bps_device" % way for way in ("read", "write")]):
         try:
             text = "".join(pathlib.Path(groups, name).read_text() for name in names)

@@ -11,11 +11,11 @@ from typing import Annotated
 
 from pydantic import BeforeValidator, Field
 
-from results.contract.logs import LEVELS, HostLog, Level, LogFinding
+from results.contract.logs import LEVELS, HostLog, Level, LogFinding, ProcessEnd
 from testbed.errors import TestbedError
 from testbed.form import Form, check, refusal, validate
 from testbed.hosts import Shell
-from testbed.kafka.node import LOG
+from testbed.kafka.node import ENDED, LOG
 from testbed.provision.testbed import Testbed
 from testbed.units import format_size
 from testbed.yaml_document import FileKind, FormError, Violation, parse
@@ -401,7 +401,8 @@ class LogWatch:
         every = list(entries(text))
         left = unexplained(every, name, self._versions[name], self._allowances, upgraded_to=after)
         found = kinds(name, left)
-        return HostLog(name, problem, found[:MOST_KINDS], max(0, len(found) - MOST_KINDS), terminations(every))
+        more = max(0, len(found) - MOST_KINDS)
+        return HostLog(name, problem, found[:MOST_KINDS], more, terminations(every), process_ends(text))
 
 
 _TERMINATES = re.compile(r"Terminating process due to signal SIG\w+")
@@ -413,6 +414,17 @@ def terminations(found: Iterable[LogEntry]) -> tuple[int, ...]:
     It logs SIGTERM, SIGINT and SIGHUP before it shuts down. A process that ends by itself logs no such line.
     """
     return tuple(each.ts_us for each in found if _TERMINATES.fullmatch(each.message))
+
+
+_ENDED = re.compile(rf"\[([-\d]+ [\d:]+,\d{{3}})\] INFO {ENDED} (\d+) \(testbed\)$", re.MULTILINE)
+
+
+def process_ends(text: str) -> tuple[ProcessEnd, ...]:
+    """Return when and how Kafka's process ended, as the shell that waits for it wrote into the log. Pure.
+
+    The line may follow one that Kafka did not write to its end.
+    """
+    return tuple(ProcessEnd(_us(found[1]), int(found[2])) for found in _ENDED.finditer(text))
 
 
 def mark_end(host: Shell) -> LogPosition:

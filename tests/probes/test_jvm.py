@@ -94,9 +94,10 @@ def test_the_time_for_which_a_cpu_limit_held_back(tmp_path, file, text):
 @pytest.mark.parametrize(
     "files",
     [
-        {"memory.events": "low 0\nhigh 0\nmax 7\noom 0\n", "io.max": "8:0 rbps=max wbps=1048576\n"},
+        {"memory.events": "low 0\nhigh 0\nmax 7\noom 0\noom_kill 2\n", "io.max": "8:0 rbps=max wbps=1048576\n"},
         {
             "memory/memory.failcnt": "7\n",
+            "memory/memory.oom_control": "oom_kill_disable 0\nunder_oom 0\noom_kill 2\n",
             "blkio/blkio.throttle.read_bps_device": "",
             "blkio/blkio.throttle.write_bps_device": "8:0 1048576\n",
         },
@@ -108,12 +109,18 @@ def test_limits_of_memory_and_of_a_disk(tmp_path, files):
     for file, text in files.items():
         (tmp_path / file).parent.mkdir(exist_ok=True)
         (tmp_path / file).write_text(text)
-    values = [["memory.limited", None, None, None, 7], ["disk.limited", None, None, None, 1.0]]
-    assert agent.limited(str(tmp_path)) == values
+    values = {"memory.limited": 7, "memory.killed": 2, "disk.limited": 1.0}
+    assert agent.limited(str(tmp_path)) == [[name, None, None, None, value] for name, value in values.items()]
     for file in files:
         if "max" in file or "write" in file:
             (tmp_path / file).write_text("")
-    assert agent.limited(str(tmp_path))[1][-1] == 0.0
+    assert agent.limited(str(tmp_path))[2][-1] == 0.0
+
+
+def test_a_kernel_that_does_not_count_its_kills_says_nothing_of_them(tmp_path):
+    (tmp_path / "memory").mkdir()
+    (tmp_path / "memory" / "memory.oom_control").write_text("oom_kill_disable 0\nunder_oom 0\n")
+    assert agent.limited(str(tmp_path)) == []
 
 
 def test_a_group_that_cannot_be_limited_counts_nothing(tmp_path):

@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from results.contract.logs import HostLog, LogFinding
+from results.contract.logs import HostLog, LogFinding, ProcessEnd
 from results.criteria.catalogue.logs_clean import judge_logs
 from testbed.errors import TestbedError
 from testbed.faults.parse import kinds as fault_kinds
@@ -523,6 +523,17 @@ class TestWatch:
         (found,) = kinds("b1", [entry("ERROR", "it\n failed", trace=("java.io.IOException: " + "x" * 999, "\tat y"))])
         assert found.text.startswith("it failed: java.io.IOException: xxx")
         assert len(found.text) == 400
+
+    def test_how_the_process_ended_is_read_also_behind_a_line_that_kafka_did_not_end(self):
+        host = FakeHost()
+        watch = watching(host)
+        watch.start()
+        ended = f"{HEAD} INFO The process ended with status"
+        host.log += line("INFO", "x") + f"{HEAD} INFO hal{ended} 137 (testbed)\n{ended} 1 (testbed)\n".encode()
+        host.log += line("WARN", "The process ended with status 2 (testbed)")
+        (log,) = watch.logs()
+        assert log.ended == (ProcessEnd(1_795_289_955_554_000, 137), ProcessEnd(1_795_289_955_554_000, 1))
+        assert log.terminated_us == ()
 
     def test_many_kinds_are_cut_the_most_severe_kept(self):
         host = FakeHost()

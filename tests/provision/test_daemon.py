@@ -11,6 +11,8 @@ import pytest
 
 from testbed.errors import TestbedError
 from testbed.hosts import CommandResult, Daemon
+from testbed.kafka.node import LOG, PID_FILE, Node
+from testbed.probes.logwatch import process_ends
 from testbed.wait import wait_until
 from tests.faults.test_stores import LocalHost
 
@@ -83,3 +85,44 @@ def test_what_ends_by_itself_before_it_is_asked_to_has_stopped():
 
     Daemon(SimpleNamespace(name="b1", run=run), "Kafka", ["kafka"], pid_file="/run/k.pid", log="/run/k.log").stop()
     assert sent == [(["kill", "-TERM", "7"], False)]
+
+
+@pytest.mark.parametrize(
+    ("command", "signals", "status"),
+    [
+        (["sleep", "61.7"], ["KILL"], 137),
+        (["sleep", "61.7"], ["TERM"], 143),
+        (["sh", "-c", "sleep 0.5; exit 3"], [], 3),
+    ],
+)
+def test_how_a_kafka_process_ended_is_in_its_log(tmp_path, command, signals, status):
+    (tmp_path / "run").mkdir()
+    node = Node(LocalHost(tmp_path), command)
+    log, begun_us = Path(f"{tmp_path}{LOG}"), time.time_ns() // 1000
+
+    def ends():
+        return process_ends(log.read_text()) if log.exists() else ()
+
+    for number in (1, 2):  # a process that is started again ends again
+        node.prefixed(["env", "TZ=Asia/Tokyo"]).start()
+        assert node.pid() is not None
+        for each in signals:
+            node.signal(each)
+        wait_until(lambda number=number: len(ends()) == number, 5, 0.01, "the line of the end")
+    assert [end.status for end in ends()] == [status, status]
+    # The line has its instant in milliseconds.
+    assert all(begun_us - 1000 <= end.ts_us <= time.time_ns() // 1000 for end in ends())
+    assert node.pid() is None
+
+
+def test_the_shell_that_waits_for_kafka_does_not_have_its_command_line_and_is_no_part_of_its_session(tmp_path):
+    (tmp_path / "run").mkdir()
+    node = Node(LocalHost(tmp_path), ["sleep", "62.3"])
+    node.start()
+    pid = node.pid()
+    status = Path(f"/proc/{pid}/status").read_text()
+    parent = int(re.search(r"^PPid:\s*(\d+)$", status, re.MULTILINE)[1])
+    assert Path(f"/proc/{parent}/cmdline").read_bytes() == b"sh\0"
+    assert (os.getsid(pid), os.getsid(parent)) == (pid, parent)
+    assert Path(f"{tmp_path}{PID_FILE}").read_text().strip() == str(pid)
+    node.kill()

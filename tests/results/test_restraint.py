@@ -3,14 +3,16 @@
 from dataclasses import replace
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
-from results.contract.logs import HostLog, LogFinding
+from results.contract.logs import HostLog, LogFinding, ProcessEnd
 from results.contract.manifest import Differences, Done
 from results.contract.schema import Event, Sample, events_table, samples_table
 from results.criteria.judgement import judge, noisy
 from tests.results.judged import named, verdicts
 from tests.results.synthetic import us
+from tests.results.test_kafkas_own_load import SMALL_MACHINE, taken
 
 RATES = ("steady-mean", "duration-model", "nic-conservation", "broker-rate-agrees")
 HEALTHY = {
@@ -20,6 +22,7 @@ HEALTHY = {
     "jvm.cpus": 2.0,
     "disk.free.bytes": 9e9,
     "memory.limited": 3.0,
+    "memory.killed": 2.0,
     "disk.limited": 0.0,
 }
 
@@ -123,10 +126,11 @@ def test_a_move_that_never_ends_is_not_blamed_on_a_broker_that_is_stopped(make_r
     assert verdicts(free, "move-done") == {"fail"}
 
 
-def ended(run, *instants, line=None, events=()):
-    """A run whose log of b2 says at these instants that a signal ends the process."""
+def ended(run, *instants, line=None, events=(), ends=()):
+    """A run whose log of b2 says at these instants that a signal ends the process; `ends` are times and statuses."""
     own = () if line is None else (line,)
-    logs = (HostLog("b1"), HostLog("b2", findings=own, terminated_us=tuple(map(us, instants))))
+    log = HostLog("b2", findings=own, terminated_us=tuple(map(us, instants)))
+    logs = (HostLog("b1"), replace(log, ended=tuple(ProcessEnd(us(t), status) for t, status in ends)))
     facts = replace(run.manifest.facts, logs=logs, restored=Differences(False, ("broker 2 did not answer",)))
     events = pa.concat_tables([run.events, events_table(events)])
     return replace(run, manifest=replace(run.manifest, facts=facts), events=events)
@@ -152,6 +156,64 @@ def test_a_broker_that_ends_by_itself_or_by_the_run_is_not_excused(make_run, kaf
     judgement = ended(make_run(), *kafkas.pop("instants"), **kafkas).judged()
     assert "b2" not in found(judgement)
     assert verdicts(judgement, "config-restored") == {"fail"}
+
+
+KILLED = ((21, 137),)
+
+
+def test_a_process_that_somebody_killed_is_named_and_its_configuration_is_not_blamed(make_run):
+    judgement = held(ended(make_run(nic_counter_factor=1.2), ends=KILLED)).judged()
+    why = "b2: SIGKILL ended its process at +21.0 s, and the run did not send it"
+    assert found(judgement)["b2"].why == why
+    assert verdicts(judgement, "config-restored", *RATES) == {"inconclusive"}
+    assert noisy(judgement)
+
+
+@pytest.mark.parametrize(
+    ("kafkas", "said"),
+    [
+        ({"ends": ((21, 134),)}, "; the process of b2 ended with status 134 at +21.0 s"),
+        ({"ends": ((21, 1),)}, "; the process of b2 ended with status 1 at +21.0 s"),
+        ({"ends": KILLED, "events": (Event(us(19), "broker.killed", host="b2"),)}, ""),
+        ({"ends": KILLED, "events": (Event(us(19), "broker.leaving", host="b2"),)}, ""),
+        ({"ends": ((-20, 137), (69, 137))}, ""),
+    ],
+    ids=["it aborted", "it exited", "the run killed it", "the run restarted it", "before and after the move"],
+)
+def test_a_crash_and_a_kill_by_the_run_are_not_excused(make_run, kafkas, said):
+    judgement = held(ended(make_run(), **kafkas)).judged()
+    assert {host: c.verdict for host, c in found(judgement).items()} == {None: "pass"}
+    assert found(judgement)[None].why == f"no reading and no log says that something held a broker back{said}"
+    assert verdicts(judgement, "config-restored") == {"fail"}
+
+
+def test_a_kill_is_not_excused_where_the_kernel_may_have_done_it(make_run):
+    uncounted = ended(make_run(), ends=KILLED)
+    assert verdicts(uncounted.judged(), "config-restored") == {"fail"}
+    run = held(uncounted)
+    late = pc.greater(pc.cast(run.samples["ts"], pa.int64()), us(20))
+    count = pc.equal(run.samples["metric"], "memory.killed")
+    lost = replace(run, samples=run.samples.filter(pc.invert(pc.and_(late, count))))
+    assert verdicts(lost.judged(), "config-restored") == {"fail"}
+    assert found(lost.judged())[None].why.endswith("; the process of b2 ended with status 137 at +21.0 s")
+
+
+def test_the_kernel_that_kills_a_broker_for_memory_is_named_and_excuses_what_others_took(make_run):
+    def judged(more=(), document=None):
+        run = held(ended(make_run(), ends=KILLED), memory_killed=lambda t: 2 + (t > 20))
+        if document is not None:
+            topology = replace(run.manifest.topology, document=document)
+            run = replace(run, manifest=replace(run.manifest, topology=topology))
+        return judge(run.manifest, pa.concat_tables([run.samples, samples_table(more)]), run.events)
+
+    others = judged(SMALL_MACHINE)
+    why = "b2: the kernel killed its process for memory at +21.0 s, and brokers had not taken it"
+    assert found(others)["b2"].why == why
+    assert verdicts(others, "config-restored") == {"inconclusive"}
+    for own in (judged([*SMALL_MACHINE, *taken(1.0)]), judged(document={"hosts": {"b1": {}}, "machines": {"m": {}}})):
+        said = "; the process of b2 ended with status 137 at +21.0 s: the kernel killed it for memory"
+        assert found(own)[None].why.endswith(said)
+        assert verdicts(own, "config-restored") == {"fail"}
 
 
 def test_what_happens_before_the_move_and_after_it_holds_no_broker_back(make_run):

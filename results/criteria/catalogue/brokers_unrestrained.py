@@ -3,24 +3,25 @@
 A broker that was stopped stands still on an idle machine. What it does not do then is no defect of Kafka.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from results.contract.verdict import Finding
 from results.criteria.criterion import BROKERS_UNRESTRAINED, PRECONDITIONS, Criterion, has_any_move
 from results.criteria.findings import finding
 from results.criteria.measures import MoveMeasures
-from results.criteria.restraint import METRICS, Restraint, held_back, was_read
+from results.criteria.restraint import METRICS, Restraint, held_back, unexplained_ends, was_read
 
 EXPECTED = "nothing outside of Kafka holds a broker back"
 
 
-def judge_restraints(found: Mapping[str, list[Restraint]], read: bool) -> list[Finding]:
+def judge_restraints(found: Mapping[str, list[Restraint]], read: bool, ends: Sequence[str] = ()) -> list[Finding]:
     """Return one finding for each broker that was held back; one for all when none was, and none without a reading.
 
-    The series of a finding are those that say what held the broker back: `logs-clean` looks for a full disk.
+    The series of a finding are those that say what held the broker back: `logs-clean` looks for a full disk. `ends` are
+    ends of brokers' processes that are Kafka's own.
     """
     if not found:
-        why = "no reading and no log says that something held a broker back"
+        why = "; ".join(["no reading and no log says that something held a broker back", *ends])
         nothing = finding(BROKERS_UNRESTRAINED, EXPECTED, "pass", why, observed="nothing", series=METRICS)
         return [nothing] if read else []
     return [_held_back(host, why) for host, why in found.items()]
@@ -42,7 +43,7 @@ CRITERION: Criterion[MoveMeasures] = Criterion(
     name=BROKERS_UNRESTRAINED,
     title="Brokers not held back",
     section=PRECONDITIONS,
-    judge=lambda run, _measures: judge_restraints(held_back(run), was_read(run)),
+    judge=lambda run, _measures: judge_restraints(held_back(run), was_read(run), unexplained_ends(run)),
     needs=has_any_move,
     by_name=False,
     catches="Somebody who stops a broker, or limits it, while data moves.",
