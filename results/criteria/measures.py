@@ -432,7 +432,8 @@ class Costs:
 
 @dataclass(frozen=True, slots=True)
 class MoveMeasures:
-    """Everything measured of one move. `started_us` is None when no `move.started` was recorded.
+    """Everything measured of one move. `started_us` is None when no `move.started` was recorded; in a run of steps it
+    is when the first step began.
 
     `throttled_s` is from the start until listed bytes stopped growing, `done_s` until `move.done`; `moved_s` until
     either that or until no partition was being reassigned, whichever came first. `watched_s` is until the last sample.

@@ -29,7 +29,7 @@ OTHERS_LEAST = 0.5
 """The share of what a disk lost that others than the brokers wrote at least: with less, brokers filled it."""
 SIGKILLED = 128 + 9
 """The exit status of a process that SIGKILL ended. Kafka does not send it to itself: it exits, or its JVM aborts."""
-OWN = ("broker.leaving", "broker.killed", "scale.asked")
+OWN = ("broker.leaving", "broker.killed", "controller.killed", "scale.asked")
 """The events of a broker that the run itself ends."""
 LATE_S = 1.0
 """The longest time by which an agent may wake up late. Clients may wait for a second, and a steady mean of three quota
@@ -144,7 +144,9 @@ def _throttled(run: RunSeries, host: str, span: Span) -> Iterator[Restraint]:
     throttled = _read(run, THROTTLED, host, span)
     if len(throttled) > 1:
         share = highest_share(throttled, [(int(throttled.t[0]), int(throttled.t[-1]))])
-        if share is not None and share > MOST:
+        if share is None:  # the whole time is a part of one such window
+            share = counted(throttled.value) / OVER_S
+        if share > MOST:
             why = f"a CPU limit that the topology does not declare held it back for {percent(share)} of {OVER_S:g} s"
             yield Restraint(THROTTLED, why)
 

@@ -39,9 +39,10 @@ class RunView:
 
     @cached_property
     def unfit(self) -> UnfitTime:
-        """Return when the machine was unfit from the move on, and brokers were not the cause."""
+        """Return when the machine was unfit, and brokers were not the cause; of a move, from its start on."""
         spans = unfit_time(self.series, self.manifest.machine.cores)
-        return spans.between(self.measures.started_us or 0, self.series.last_us() or 0)
+        started_us = 0 if self.manifest.steps is not None else self.measures.started_us
+        return spans.between(started_us or 0, self.series.last_us() or 0)
 
     @cached_property
     def measures(self) -> MoveMeasures:

@@ -38,6 +38,7 @@ def measure_steps(manifest: Manifest, run: RunSeries) -> MoveMeasures:
         raise ValueError(f"run {manifest.run_id}: its manifest has no steps")
     spans = timelines(run.events_of((LOG,)))
     never_came = set(_never_came(manifest.steps.steps, spans))
+    started_us = next((step.from_us for step in manifest.steps.steps if step.from_us is not None), None)
     found = tuple(
         replace(
             _found(place, number, spans.get((e.topic, e.partition), ()), e.wanted.met_by, first, last),
@@ -46,7 +47,7 @@ def measure_steps(manifest: Manifest, run: RunSeries) -> MoveMeasures:
         for place, number, e, first, last in asked(manifest.steps.steps)
     )
     polled = tuple(_polled(kind, run.events_of((kind,)), spans) for kind in (DESCRIBED, LISTED))
-    return MoveMeasures(steps=StepMeasures(found, polled))
+    return MoveMeasures(started_us=started_us, steps=StepMeasures(found, polled))
 
 
 def timelines(events: Sequence[RunEvent]) -> Timelines:

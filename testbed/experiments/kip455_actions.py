@@ -198,7 +198,7 @@ def cancel(*partitions: int) -> ScenarioAction:
 
 def kill_broker(broker: int) -> ScenarioAction:
     """Return the kill of a broker, which stays down until `START_BROKERS`."""
-    return ScenarioAction(f"kill broker {broker}", lambda on: on.fault(BrokerKill(host=on.hosts[broker])))
+    return ScenarioAction(f"kill broker {broker}", lambda on: _kill(on, "broker.killed", on.hosts[broker]))
 
 
 def add_partitions(*replicas: Replicas) -> ScenarioAction:
@@ -210,12 +210,17 @@ def add_partitions(*replicas: Replicas) -> ScenarioAction:
     )
 
 
+def _kill(on: ScenarioCluster, kind: str, host: str) -> None:
+    """Kill Kafka on a host. The event says that the scenario itself did it."""
+    on.recorder.event(kind, "the scenario", host=host)
+    on.fault(BrokerKill(host=host))
+
+
 def _kill_controller(on: ScenarioCluster) -> None:
     leader = active_controller(on.testbed)
     if leader is None:
         raise KafkaError("look for the active controller", "NOT_CONTROLLER", "there is none")
-    on.recorder.event("controller.killed", "controller", host=leader)
-    on.fault(BrokerKill(host=leader))
+    _kill(on, "controller.killed", leader)
 
 
 REASSIGN_UNKNOWN_TOPIC = ScenarioAction(

@@ -25,7 +25,7 @@ from testbed.kafka.errors import KafkaError
 from testbed.kafka.node import FETCH_TUNED
 from testbed.kafka.partitions import existing_partitions
 from testbed.network.shape import payload_bytes_per_s
-from testbed.probes.brokers import sampled_bps
+from testbed.probes.brokers import sampled_bps, watch_nodes
 from testbed.probes.logwatch import LogWatch, during, new_replicas
 from testbed.probes.machine import machine_probe
 from testbed.probes.recorder import now_us
@@ -211,6 +211,8 @@ def run_scenario(context: Context, scenario: Kip455Scenario) -> ExperimentResult
         watch = LogWatch(context.testbed)
         watch.start()
         recorder.poll("machine", 1.0, machine_probe(context.testbed.machine_shells))
+        # No criterion of a scenario asks how a log grows, and 2,000 logs take an agent's time.
+        watch_nodes(recorder, context.testbed.topology, context.testbed.hosts, ())
         with recorder.step("prepare"):
             executor.prepare()
         steps = executor.walk()

@@ -206,6 +206,13 @@ def frozen(host: str, seconds: float) -> Act:
     return act
 
 
+def stopped_in_steps(testbed: Testbed, admin: Admin) -> None:
+    """Stop the broker that is to get a replica for 5 s, once the scenario has requested the move."""
+    wait_until(lambda: admin.reassignments() != {}, 150, 0.05, "the scenario's move")
+    with Faults(testbed).injected(parse_fault("broker-pause host=b4")):
+        time.sleep(5)
+
+
 def log_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
     """The run does not ask the metadata log what other clients changed."""
     monkeypatch.setattr(runner, "read_changes", lambda *_run: ())
@@ -505,6 +512,13 @@ CASES = (
         pause_not_seen,
     ),
     Case(("brokers-unrestrained",), "somebody stops a broker for 5 s", SHORT, frozen("b1", 5), verdict="inconclusive"),
+    Case(
+        ("brokers-unrestrained",),
+        "somebody stops a broker of a KIP-455 scenario for 5 s",
+        RunRequest("kip455-override-same"),
+        stopped_in_steps,
+        verdict="inconclusive",
+    ),
     Case(("no-isr-shrink",), "two brokers lose each other, twice", RunRequest("kip73-mixed-volume"), cut_twice),
     Case(
         ("control-unthrottled",),

@@ -1,7 +1,11 @@
 """KIP-455's scenarios are sound as data: every step says what it needs, and what is to be seen of it."""
 
+from contextlib import nullcontext
+from types import SimpleNamespace
+
 import pytest
 
+import testbed.experiments.kip455_executor as executor_module
 from testbed.errors import UsageError
 from testbed.experiments.experiment import experiments, find_experiment
 from testbed.experiments.kip455_actions import (
@@ -18,7 +22,8 @@ from testbed.experiments.kip455_actions import (
     step,
     still,
 )
-from testbed.experiments.kip455_executor import copy_seconds
+from testbed.experiments.kip455_executor import copy_seconds, run_scenario
+from testbed.experiments.kip455_trace import TraceComparison
 from testbed.kafka.errors import KafkaError, ReassignmentError
 from testbed.kafka.types import TopicPartition
 from testbed.topology.find import find
@@ -85,3 +90,39 @@ def test_what_the_controller_decides_has_a_time_and_a_fault_has_none():
 def test_the_bytes_of_all_replicas_take_their_time_on_one_nic():
     assert copy_seconds(scenario("kip455-example"), find("six-brokers")) == pytest.approx(0.251, abs=0.001)
     assert copy_seconds(scenario("kip455-many"), find("six-brokers")) == 0
+
+
+class TakesNoStep:
+    """An executor without a cluster."""
+
+    topic, cluster = "t", SimpleNamespace(kinds=())
+    trace = SimpleNamespace(finish=lambda _hosts: TraceComparison(True))
+
+    def __init__(self, *_args):
+        self.prepare = self.settle = lambda: None
+        self.walk = list
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_error):
+        return None
+
+
+def test_each_host_of_kafka_has_an_agent_from_before_the_first_step_to_the_last(monkeypatch):
+    done = []
+    recorder = SimpleNamespace(
+        poll=lambda name, *_args: done.append(name),
+        watch_host=lambda host, **_asked: done.append(host),
+        step=lambda name: nullcontext(done.append(name)),
+        stop=lambda: done.append("stop"),
+    )
+    topology = find("controllers")
+    hosts = {host.name: host.name for host in topology.hosts}
+    testbed = SimpleNamespace(topology=topology, hosts=hosts, machine_shells={}, state=SimpleNamespace(kafka={}))
+    watch = SimpleNamespace(start=lambda: None, allow=lambda *_allowances: None, logs=tuple)
+    monkeypatch.setattr(executor_module, "Kip455Executor", TakesNoStep)
+    monkeypatch.setattr(executor_module, "LogWatch", lambda _testbed: watch)
+    run_scenario(SimpleNamespace(testbed=testbed, recorder=recorder), scenario("kip455-override-failover"))
+    kafka = [*(host.name for host in topology.brokers), "c1", "c2", "c3"]
+    assert done == ["machine", *kafka, "prepare", "settle", "stop"]

@@ -68,6 +68,16 @@ def test_the_failover_s_moves_are_as_the_rules_have_it_without_one():
     assert {c.verdict for c in judgement.criteria} == {"pass"}
 
 
+def test_what_a_scenario_kills_is_said_to_be_its_own(monkeypatch):
+    kraft = KraftLog(range(1, 7))
+    found = scenario("kip455-cancel")
+    monkeypatch.setattr("testbed.experiments.kip455_actions.active_controller", lambda _testbed: "b2")
+    steps = [found.steps[0], step("controller-down", KILL_CONTROLLER)]
+    _records, recorder = take(replace(found, steps=steps, bytes=0), kraft, kraft.kill, kraft.live)
+    killed = [(each.kind, each.host) for each in recorder.events() if each.kind.endswith(".killed")]
+    assert killed == [("broker.killed", "b5"), ("controller.killed", "b2")]
+
+
 def test_a_log_that_a_cancellation_leaves_is_found(monkeypatch):
     monkeypatch.setattr(executor_module, "DELETED_S", 0.1)
     monkeypatch.setattr(KraftLog, "_logs", lambda self, broker: [tp for tp in self.now if broker in (1, 2, 3, 4)])

@@ -1,12 +1,13 @@
 """Nothing outside of Kafka stopped, paused, limited or ended a broker while data moved, nor filled its disk.
 
-A broker that was stopped stands still on an idle machine. What it does not do then is no defect of Kafka.
+A broker that was stopped stands still on an idle machine. What it does not do then is no defect of Kafka. A KIP-455
+scenario is judged from its first step on; it ends brokers itself, and says so.
 """
 
 from collections.abc import Mapping, Sequence
 
 from results.contract.verdict import Finding
-from results.criteria.criterion import BROKERS_UNRESTRAINED, PRECONDITIONS, Criterion, has_any_move
+from results.criteria.criterion import BROKERS_UNRESTRAINED, PRECONDITIONS, Criterion, has_any_move, has_steps
 from results.criteria.findings import finding
 from results.criteria.measures import MoveMeasures
 from results.criteria.restraint import METRICS, Restraint, held_back, unexplained_ends, was_read
@@ -44,7 +45,7 @@ CRITERION: Criterion[MoveMeasures] = Criterion(
     title="Brokers not held back",
     section=PRECONDITIONS,
     judge=lambda run, _measures: judge_restraints(held_back(run), was_read(run), unexplained_ends(run)),
-    needs=has_any_move,
+    needs=lambda run: has_any_move(run) or has_steps(run),
     by_name=False,
     catches="Somebody who stops a broker, or limits it, while data moves.",
 )

@@ -10,7 +10,7 @@ from itertools import pairwise
 
 from results.contract.steps import GONE
 from results.contract.verdict import Finding, Verdict
-from results.criteria.criterion import CLOCKS, FACTS, Criterion, has_steps
+from results.criteria.criterion import BROKERS_UNRESTRAINED, CLOCKS, FACTS, Criterion, has_steps
 from results.criteria.findings import finding
 from results.criteria.quantities import size
 from results.criteria.run_view import RunView
@@ -102,8 +102,10 @@ def _judge(run: RunView, looks: list[LogReading]) -> list[Finding]:
     ]
 
 
-def _excuses(run: RunView, _precondition: str, _failed: Finding) -> bool:
+def _excuses(run: RunView, precondition: str, _failed: Finding) -> bool:
     """Return whether a clock can explain a failure: the logs fit to the states of some time."""
+    if precondition == BROKERS_UNRESTRAINED:
+        return True
     states = at_any_time(timelines(run.series.events_of((LOG,))))
     return next(wrong_logs(_looks(run), states), None) is None
 
@@ -117,8 +119,9 @@ CRITERION: Criterion[list[LogReading]] = Criterion(
     needs=lambda run: has_steps(run) and bool(run.series.events_of((LOGS,))),
     by_name=False,
     rests_on_preconditions=True,
-    # The controller's clock says since when a state is in force, and the runner's when it asked.
-    excused_by=CLOCKS,
+    # The controller's clock says since when a state is in force, and the runner's when it asked. A broker that somebody
+    # stopped deletes no log.
+    excused_by=(*CLOCKS, BROKERS_UNRESTRAINED),
     excuses=_excuses,
     catches="A cancelled move whose copy stays on a disk, or a request that begins a copy from the start again.",
 )

@@ -1,7 +1,7 @@
 """The controller had decided every state before a client saw it."""
 
 from results.contract.verdict import Finding, Verdict
-from results.criteria.criterion import CLOCKS, FACTS, Criterion, has_steps
+from results.criteria.criterion import BROKERS_UNRESTRAINED, CLOCKS, FACTS, Criterion, has_steps
 from results.criteria.findings import finding
 from results.criteria.measures import MoveMeasures
 from results.criteria.run_view import RunView
@@ -36,8 +36,10 @@ def _agreements(run: RunView, measures: MoveMeasures) -> list[Finding]:
     return [_agrees(each, problem) for each in (measures.steps.polled if measures.steps else ())]
 
 
-def _excuses(run: RunView, _precondition: str, failed: Finding) -> bool:
+def _excuses(run: RunView, precondition: str, failed: Finding) -> bool:
     """Return whether a clock can explain a failure: an answer too early, and none that the log never has."""
+    if precondition == BROKERS_UNRESTRAINED:
+        return True
     polled = run.measures.steps.polled if run.measures.steps else ()
     return not any(each.unknown for each in polled if _name(each) == failed.name)
 
@@ -49,8 +51,9 @@ CRITERION: Criterion[MoveMeasures] = Criterion(
     judge=_agreements,
     needs=has_steps,
     rests_on_preconditions=True,
-    # The controller's clock says since when a state is in force, and the runner's when it asked.
-    excused_by=CLOCKS,
+    # The controller's clock says since when a state is in force, and the runner's when it asked. The log of a node that
+    # somebody stopped lacks what others decided since.
+    excused_by=(*CLOCKS, BROKERS_UNRESTRAINED),
     excuses=_excuses,
     catches="An Admin answer that the controller never decided.",
 )

@@ -5,9 +5,9 @@ never taken.
 """
 
 from results.contract.manifest import Manifest
-from results.contract.steps import Expectation, StepRecord
+from results.contract.steps import ACCEPTED, Expectation, StepRecord
 from results.contract.verdict import Finding, Verdict
-from results.criteria.criterion import CLOCKS, FACTS, NETWORK_CHANGED, Criterion, has_steps
+from results.criteria.criterion import BROKERS_UNRESTRAINED, CLOCKS, FACTS, NETWORK_CHANGED, Criterion, has_steps
 from results.criteria.findings import finding
 from results.criteria.measures import MoveMeasures
 from results.criteria.run_view import RunView
@@ -93,10 +93,14 @@ def _expected(name: str, step: StepRecord, e: Expectation, seen: StepObservation
 
 
 def _excuses(run: RunView, precondition: str, failed: Finding) -> bool:
-    """Return whether a failure may be explained: by a network, every wrong state; by a clock, none that never came."""
-    if failed.name.endswith(ANSWER) or run.measures.steps is None or run.manifest.steps is None:
-        return False
-    if precondition == NETWORK_CHANGED:
+    """Return whether a failure may be explained: by a network or a broker that was held back, every wrong state.
+
+    A clock explains no state that never came. Without a broker an action is late or refused, and never accepted.
+    """
+    answer, held_back = failed.name.endswith(ANSWER), precondition == BROKERS_UNRESTRAINED
+    if answer or run.measures.steps is None or run.manifest.steps is None:
+        return answer and held_back and failed.observed != ACCEPTED
+    if held_back or precondition == NETWORK_CHANGED:
         return True
     steps = run.manifest.steps.steps
     never_came = {
@@ -119,8 +123,8 @@ CRITERION: Criterion[MoveMeasures] = Criterion(
     needs=has_steps,
     rests_on_preconditions=True,
     # The controller's clock says since when a state is in force, and the runner's when it asked. A broker that is cut
-    # off reaches no state. Answers need neither.
-    excused_by=(*CLOCKS, NETWORK_CHANGED),
+    # off, or stopped, reaches no state. Answers need no clock and no data network.
+    excused_by=(*CLOCKS, NETWORK_CHANGED, BROKERS_UNRESTRAINED),
     excuses=_excuses,
     catches="A reassignment API that answers or acts otherwise than KIP-455 says.",
 )

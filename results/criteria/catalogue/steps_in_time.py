@@ -13,7 +13,7 @@ from results.contract.steps import StepRecord
 from results.contract.verdict import Finding, Power, Verdict
 from results.criteria.catalogue.clock_steady import JUMP_S
 from results.criteria.catalogue.clock_steady import METRIC as CLOCK
-from results.criteria.criterion import FACTS, NETWORK_CHANGED, Criterion, has_steps
+from results.criteria.criterion import BROKERS_UNRESTRAINED, FACTS, NETWORK_CHANGED, Criterion, has_steps
 from results.criteria.findings import finding
 from results.criteria.quantities import US, percent
 from results.criteria.run_view import RunView
@@ -64,8 +64,8 @@ def _slow(run: RunView, from_us: int, to_us: int, late_s: float) -> str:
     """Return what is said of a machine by which a step may be so late; empty where it was idle enough.
 
     A mean hides seconds of a long step in which the machine was unfit: they are summed, and compared with what the step
-    is late by. Nothing reads what brokers use of the CPU in these runs, so unfit is a second with stolen CPU. The clock
-    may have been set meanwhile. The runner notes the end of a step: while somebody stops it, it notes none.
+    is late by. The clock may have been set meanwhile. The runner notes the end of a step: while somebody stops it, it
+    notes none.
     """
     series, until = run.series, to_us + round(LOAD_EVERY_S * US)
     clock = series.gauge(CLOCK, MACHINE).between(from_us - round(LOAD_EVERY_S * US), until)
@@ -82,7 +82,7 @@ def _slow(run: RunView, from_us: int, to_us: int, late_s: float) -> str:
         if len(share) and (mean := float(np.mean(share.value))) > most:
             return f"the CPU was {percent(mean)} {words}"
     if (seconds := run.unfit.seconds(from_us, to_us)) >= late_s:
-        return f"more than {percent(STEAL_HIGHEST)} of the CPU was stolen for {seconds:.1f} s"
+        return f"others used or stole the CPU for {seconds:.1f} s"
     for metric, words in (("pressure.memory", "memory"), ("pressure.io", "a disk")):
         waited = series.gauge(metric, MACHINE).between(from_us, until)
         if len(waited) > 1 and (stood := float(waited.value[-1] - waited.value[0]) / waited.seconds) > MOST:
@@ -124,7 +124,7 @@ CRITERION: Criterion[tuple[TimedStep, ...]] = Criterion(
     by_name=False,
     rests_on_preconditions=True,
     # Of the machine each step has its own readings.
-    excused_by=(NETWORK_CHANGED,),
+    excused_by=(NETWORK_CHANGED, BROKERS_UNRESTRAINED),
     catches="A controller that decides late, or a broker that learns late of what was decided.",
     smallest="1.5 s for a decision, 4 s for a move",
 )

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from results.contract.steps import StepsRecord
 from results.contract.verdict import Finding, Verdict
-from results.criteria.criterion import FACTS, Criterion, has_steps
+from results.criteria.criterion import BROKERS_UNRESTRAINED, FACTS, Criterion, has_steps
 from results.criteria.findings import finding
 from results.criteria.partition_rules import unsound
 from results.criteria.run_view import RunView
@@ -56,5 +56,9 @@ CRITERION: Criterion[TraceMeasures] = Criterion(
     measure=_measure,
     judge=lambda _run, found: [] if found.steps is None else [_whole(found.steps, found.unsound)],
     needs=has_steps,
+    rests_on_preconditions=True,
+    # The log of a node that somebody stopped lacks its end. No such log has a state that breaks a rule.
+    excused_by=(BROKERS_UNRESTRAINED,),
+    excuses=lambda run, _precondition, _failed: not any(_unsound(run)),
     catches="A trace from which records are missing; a leader that is not in sync, be it for a moment.",
 )
