@@ -1,8 +1,8 @@
 """The changes that other clients made to a cluster while a run moved data, from its metadata log.
 
 The log has a record for each change that a client asked for, and brokers count what they answer: a record without a
-request is the controller's own. While data moves the run itself asks for little: its plan, the throttle's rate when it
-changes, and that of a broker that is back. It never creates or deletes a topic then.
+request is the controller's own. While data moves the run itself asks for little: its plan, at once or in steps, the
+throttle's rate when it changes, and that of a broker that is back. It never creates or deletes a topic then.
 """
 
 import re
@@ -24,7 +24,7 @@ from testbed.kafka.types import TopicPartition
 from testbed.probes.agent import OPERATORS
 from testbed.probes.logwatch import LogEntry, entries
 from testbed.provision.testbed import Testbed
-from testbed.reassignment.metadata_log import MetadataRecord, read_records, replay
+from testbed.reassignment.metadata_log import MetadataRecord, Registration, read_records, replay
 from testbed.throttle.configs import LISTS, RATES
 
 _BROKER, _TOPIC = 4, 2
@@ -90,6 +90,33 @@ def _own(events: Sequence[Event]) -> Iterator[tuple[int, int]]:
             yield each.ts_us - ANSWER_US, each.ts_us
 
 
+class OwnSteps:
+    """The steps that a run itself requested of its partitions, each with the time just before the request."""
+
+    def __init__(self, events: Iterable[Event]) -> None:
+        self._asked: dict[TopicPartition, list[tuple[int, frozenset[int]]]] = {}
+        for event in events:
+            if event.kind == "batch.started":
+                for topic, partition, replicas in event.detail["targets"]:
+                    step = event.ts_us, frozenset(replicas)
+                    self._asked.setdefault(TopicPartition(topic, partition), []).append(step)
+        self.topics = frozenset(tp.topic for tp in self._asked)
+
+    def explain(self, change: Registration, before_us: int) -> bool:
+        """Return whether the last step that the run requested before a change led to it.
+
+        The change has the step's replicas, however late: a request may wait for a controller. Or it is the first one
+        after the request, within the time of an answer. A controller that writes other replicas then is wrong.
+        `before_us` is when the partition was reassigned before. Two steps of a partition are half a second apart.
+        """
+        asked = [each for each in self._asked.get(change.tp, ()) if each[0] <= change.ts_us + CLOCK_US]
+        if not asked:
+            return False
+        asked_us, replicas = asked[-1]
+        answers_it = before_us < asked_us - CLOCK_US and change.ts_us <= asked_us + ANSWER_US
+        return replicas == _target(change) or answers_it
+
+
 class Answers:
     """The requests of operators that brokers answered, as brokers count them: between which readings, and where."""
 
@@ -114,15 +141,14 @@ class Answers:
 
 
 def foreign_changes(
-    records: Sequence[MetadataRecord], time: MoveTime, token: str, answers: Answers, *, steps: bool
+    records: Sequence[MetadataRecord], time: MoveTime, token: str, answers: Answers, own: OwnSteps
 ) -> tuple[ClusterChange, ...]:
     """Return the changes by other clients, in order. Pure.
 
-    The names of the run's topics end with `token`. Where it moves them in `steps`, its own requests are not told from
-    those of others.
+    The names of the run's topics end with `token`.
     """
     found = [change for record in records for change in _changed(record, time, token, answers)]
-    found += [*_topics(records, time, token, answers), *_moved(records, time, token, answers, steps=steps)]
+    found += [*_topics(records, time, token, answers), *_moved(records, time, token, answers, own)]
     return tuple(sorted(found, key=lambda change: change.ts_us))
 
 
@@ -168,22 +194,47 @@ def _topics(records: Sequence[MetadataRecord], time: MoveTime, token: str, answe
 
 
 def _moved(
-    records: Sequence[MetadataRecord], time: MoveTime, token: str, answers: Answers, *, steps: bool
+    records: Sequence[MetadataRecord], time: MoveTime, token: str, answers: Answers, own: OwnSteps
 ) -> Iterator[ClusterChange]:
-    """Yield the reassignments that others began: the first of a partition of the run is its own plan, at the begin."""
-    adding: dict[TopicPartition, frozenset[int]] = {}
-    planned: set[TopicPartition] = set()
+    """Yield the reassignments that others requested or cancelled.
+
+    The run's own are its steps. Of a topic without steps it is the plan, at the begin.
+    """
+    states: dict[TopicPartition, Registration] = {}
+    moved_us: dict[TopicPartition, int] = {}
     for state in replay(records).changes:
         tp, us = state.tp, state.ts_us
-        new = frozenset(state.adding) - adding.get(tp, frozenset())
-        adding[tp] = frozenset(state.adding)
-        if not new or not time.quiet(us, rate=False):
+        last, states[tp] = states.get(tp), state
+        if last is None or not _was_requested(last, state) or not time.quiet(us, rate=False):
             continue
-        first = tp not in planned and time.asking(us)
-        planned.add(tp)
-        own = tp.topic.endswith(token) and (steps or first)
-        if not own and answers.near(us, _MOVES):
-            yield ClusterChange(us, "reassignment", f"{tp} was reassigned to {list(state.replicas)}")
+        before_us, moved_us[tp] = moved_us.get(tp, 0), us
+        planned = tp.topic not in own.topics and tp.topic.endswith(token) and time.asking(us)
+        if not planned and not own.explain(state, before_us) and answers.near(us, _MOVES):
+            yield ClusterChange(us, "reassignment", _in_words(last, state))
+
+
+def _target(state: Registration) -> frozenset[int]:
+    """Return the replicas with which a partition's reassignment ends, or those that it has without one."""
+    return frozenset(state.replicas) - frozenset(state.removing)
+
+
+def _was_requested(last: Registration, state: Registration) -> bool:
+    """Return whether a client requested the change from one state of a partition to the next.
+
+    The controller by itself ends a reassignment with the replicas of its target. Their order does not count: a
+    controller that writes another order is wrong, and no other client.
+    """
+    running = {(frozenset(each.adding), frozenset(each.removing)) for each in (last, state)}
+    if len(running) == 1 and set(state.replicas) == set(last.replicas):
+        return False
+    return bool(state.adding or state.removing) or _target(state) != _target(last)
+
+
+def _in_words(last: Registration, state: Registration) -> str:
+    ended = bool(last.adding or last.removing) and not state.adding and not state.removing
+    if ended and set(state.replicas) == set(last.replicas) - set(last.adding):
+        return f"the reassignment of {state.tp} was cancelled"
+    return f"{state.tp} was reassigned to {[broker for broker in state.replicas if broker not in state.removing]}"
 
 
 def requests_of_others(answers: Answers, time: MoveTime) -> Iterator[ClusterChange]:
@@ -233,7 +284,7 @@ def read_changes(
     for host in readable(testbed):
         try:
             records = read_records(host)
-            return (*foreign_changes(records, time, token, answers, steps=steps), *others)
+            return (*foreign_changes(records, time, token, answers, OwnSteps(events)), *others)
         except TestbedError as error:
             problems.append(str(error))
     raise TestbedError(f"the metadata log was not read: {'; '.join(problems)}")

@@ -570,7 +570,13 @@ CASES = (
         patch=limits_doubled,
     ),
     Case(("last-step",), "the driver forgets a partition", BATCHED, patch=partition_forgotten),
-    Case(("no-double-copy",), "a second operator sends a partition back", BATCHED, moved_back),
+    Case(
+        ("no-double-copy",),
+        f"a second operator sends a partition back{UNREAD}",
+        BATCHED,
+        moved_back,
+        log_not_read,
+    ),
     Case(
         ("p99-recovery",),
         "defect `taken-over-slow:ms=100`",
@@ -717,6 +723,14 @@ def test_a_criterion_does_not_hold_for_the_reason_it_exists_for(case, monkeypatc
     if {row.criterion for row in mine} != set(case.criteria):
         measured([{"name": each.name, "verdict": each.verdict, "why": each.why} for each in result.criteria])
     assert {row.criterion for row in mine} == set(case.criteria)
+
+
+def test_what_a_second_tool_reassigned_in_a_batched_move_is_named_and_not_blamed_on_kafka(tmp_path):
+    with meanwhile(moved_back):
+        result = run(replace(BATCHED, store=str(tmp_path / "store")), print)
+    found = {each.name: each for each in result.criteria}
+    assert result.verdict == "inconclusive", {each.name: each.why for each in result.criteria if each.verdict == "fail"}
+    assert " was reassigned to " in found["cluster-unchanged"].why
 
 
 def test_what_a_second_tool_changed_is_named_and_not_blamed_on_kafka(tmp_path):

@@ -4,6 +4,7 @@ from results.contract.schema import Event, Sample
 from testbed.experiments.cluster_changes import (
     Answers,
     MoveTime,
+    OwnSteps,
     deletions,
     foreign_changes,
     move_time,
@@ -48,14 +49,14 @@ def created(ts_us, name=TOPIC, topic="T", replicas=(1,)):
     ]
 
 
-OWN = partition(105.9, replicas=[2, 1], addingReplicas=[2])
+OWN = partition(105.9, replicas=[2, 1], addingReplicas=[2], removingReplicas=[1])
 """The run notes the begin of its move, and asks for it then. A controller may be slow to answer."""
 BEFORE = [*created(10), config(20, RATE, "5000000"), OWN]
 AFTER = [config(210, RATE, None), config(211, LIST, None, 2, TOPIC)]
 
 
-def found(*records, steps=False, answers=ALL):
-    changes = foreign_changes([*BEFORE, *records, *AFTER], TIME, TOKEN, answers, steps=steps)
+def found(*records, answers=ALL):
+    changes = foreign_changes([*BEFORE, *records, *AFTER], TIME, TOKEN, answers, OwnSteps([]))
     return [(each.kind, each.what) for each in changes]
 
 
@@ -63,7 +64,7 @@ def test_a_run_that_is_left_alone_has_no_change_of_others():
     own = [
         config(145, RATE, "9000000"),
         partition(160, isr=[2, 1]),
-        partition(170, replicas=[2], addingReplicas=[], leader=2),
+        partition(170, replicas=[2], addingReplicas=[], removingReplicas=[], leader=2),
     ]
     assert found(*own, *created(130, "__consumer_offsets", "C")) == []
 
@@ -105,12 +106,17 @@ def test_a_configuration_of_another_topic_explains_what_its_creation_does():
 
 
 def test_a_reassignment_that_the_run_did_not_ask_for():
-    again = partition(130, replicas=[3, 2, 1], addingReplicas=[3, 2])
+    again = partition(130, replicas=[3, 1, 2], addingReplicas=[3], removingReplicas=[1, 2])
     theirs = partition(140, topic="X", replicas=[2, 1], addingReplicas=[2])
-    changes = [*created(20, "theirs", "X"), again, theirs]
-    other = ("reassignment", "theirs-0 was reassigned to [2, 1]")
-    assert found(*changes) == [("reassignment", f"{TOPIC}-0 was reassigned to [3, 2, 1]"), other]
-    assert found(*changes, steps=True) == [other], "the run itself asks for each step"
+    assert found(*created(20, "theirs", "X"), again, theirs) == [
+        ("reassignment", f"{TOPIC}-0 was reassigned to [3]"),
+        ("reassignment", "theirs-0 was reassigned to [2, 1]"),
+    ]
+
+
+def test_a_cancellation_that_the_run_did_not_ask_for():
+    back = partition(130, replicas=[1], addingReplicas=[], removingReplicas=[])
+    assert found(back) == [("reassignment", f"the reassignment of {TOPIC}-0 was cancelled")]
 
 
 def test_what_a_controller_writes_without_a_request_is_its_own():

@@ -261,7 +261,8 @@ class Execution:
 
     def _request_steps(self, state: ReassignmentState, turn: Turn) -> None:
         """Request the steps. A step that the controller refuses is reported, and requested again at the next turn."""
-        self._on_event("batch.started", "batch", {"partitions": len(turn.start)})
+        targets = [[tp.topic, tp.partition, list(step)] for tp, step in turn.start.items()]
+        self._on_event("batch.started", "batch", {"partitions": len(targets), "targets": targets})
         self._requested.add(state, turn)
         try:
             self._admin.alter_reassignments(turn.start)
