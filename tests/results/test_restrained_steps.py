@@ -5,7 +5,7 @@ from dataclasses import replace
 import pyarrow as pa
 import pytest
 
-from results.contract.logs import HostLog
+from results.contract.logs import HostLog, ProcessEnd
 from results.contract.schema import Event, Sample, events_table, samples_table
 from results.criteria import judge
 from results.criteria.judgement import noisy
@@ -13,7 +13,14 @@ from tests.results.judged import named
 from tests.results.stepped import LOGGED, LOGS, MOVING, POLLED, STEP, TOPIC, VARIANTS, log, stepped, told
 from tests.results.synthetic import us
 
-QUIET = {"jvm.stopped": 0.0, "agent.late": 0.002, "cpu.throttled.seconds": 4.0, "jvm.cpus": 2.0, "clock.offset": 1.7e9}
+QUIET = {
+    "jvm.stopped": 0.0,
+    "agent.late": 0.002,
+    "cpu.throttled.seconds": 4.0,
+    "jvm.cpus": 2.0,
+    "clock.offset": 1.7e9,
+    "memory.killed": 0.0,
+}
 STUCK = VARIANTS["stuck0"]["events"]
 
 
@@ -101,15 +108,20 @@ def test_a_moment_of_a_limit_is_no_cause_of_seconds():
 
 
 @pytest.mark.parametrize(
+    "log",
+    [HostLog("b1", terminated_us=(us(3),)), HostLog("b1", ended=(ProcessEnd(us(3), 137),))],
+    ids=["SIGTERM", "SIGKILL"],
+)
+@pytest.mark.parametrize(
     ("event", "verdict"),
     [(None, "inconclusive"), ("broker.killed", "fail"), ("controller.killed", "fail")],
 )
-def test_a_process_that_the_scenario_ended_was_not_ended_from_outside(event, verdict):
+def test_a_process_that_the_scenario_ended_was_not_ended_from_outside(event, verdict, log):
     own = () if event is None else (Event(us(2.9), event, "the scenario", "b1"),)
-    logs = (HostLog("b1", terminated_us=(us(3),)),)
-    judgement = judged(events=(*STUCK, *own), logs=logs)
+    judgement = judged(events=(*STUCK, *own), logs=(log,))
     assert (judgement.verdict, verdict_of(judgement, "1-asked.done")) == (verdict, verdict)
-    assert {each.verdict for each in named(judgement, "brokers-unrestrained")} <= {"pass", "inconclusive"}
+    (restraint,) = named(judgement, "brokers-unrestrained")
+    assert (restraint.verdict == "pass") is (event is not None)
 
 
 def test_a_broker_that_starts_again_is_no_restraint():
