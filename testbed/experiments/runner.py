@@ -37,7 +37,7 @@ from testbed.experiments.run_topology import run_topology
 from testbed.experiments.spark import spark_session
 from testbed.faults.faults import heal_leftovers
 from testbed.probes.recorder import Recorder
-from testbed.provision.liveness import NotWhole, explained, guarded, why_not_whole
+from testbed.provision.liveness import NotWhole, explained, guarded, restarted, why_not_whole
 from testbed.provision.testbed import Testbed
 
 if TYPE_CHECKING:
@@ -159,16 +159,16 @@ def run_on(
 
     An experiment that ends early leaves an inconclusive run with its samples so far; its manifest says why. A caller's
     `recorder` also has the samples of a run that is never committed. Raise `UsageError` for an experiment that refuses
-    its settings, and `TestbedError` when containers have ended: then no sample describes Kafka.
+    its settings, and `TestbedError` when containers have ended or were restarted: then no sample describes Kafka.
     """
     recorder = recorder or Recorder()
     started = datetime.now(UTC)
-    clocks = clock_readings(testbed, "before")
+    clocks, places = clock_readings(testbed, "before"), testbed.places()
     with NetworkReadings(testbed) as readings:
         recorder.poll("shaping", LOOK_S, readings.look)
         try:
             outcome, failure = _outcome(experiment, Context(testbed, settings, recorder, progress, run_id))
-            if why := why_not_whole(testbed.engine, testbed.state):
+            if why := why_not_whole(testbed.engine, testbed.state) or restarted(places, testbed.places()):
                 raise NotWhole(testbed.state, why)  # then no sample describes Kafka
             defects = defect_records(testbed)
         finally:

@@ -6,13 +6,14 @@ does not survive this: its network is in the namespaces of its containers.
 
 import signal
 import threading
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from datetime import timedelta
 from types import FrameType
 from typing import NoReturn
 
 from testbed.errors import TestbedError
+from testbed.network.apply import Place
 from testbed.network.overlay import fabric_place
 from testbed.network.overlay import in_words as place_in_words
 from testbed.owner import Owner
@@ -80,6 +81,15 @@ def in_words(missing: Collection[str], ended: Sequence[ContainerExit], ran: int,
             for each in sorted(ended, key=lambda each: each.host)
         ]
     return "; ".join(words)
+
+
+def restarted(before: Mapping[str, Place], after: Mapping[str, Place]) -> str:
+    """Return which containers of this machine have another first process than before, as text; empty when none has.
+
+    A container that was restarted runs, without its data NICs and without its server.
+    """
+    found = [host for host, place in before.items() if isinstance(place, int) and after.get(host, place) != place]
+    return "; ".join(f"the container of {place_in_words(host)} was restarted" for host in sorted(found))
 
 
 @contextmanager

@@ -8,7 +8,7 @@ import pytest
 from testbed.errors import TestbedError
 from testbed.owner import Owner
 from testbed.provision.containers import HOST, ContainerExit, Engine, EngineGone
-from testbed.provision.liveness import NotWhole, explained, in_words, why_not_whole
+from testbed.provision.liveness import NotWhole, explained, in_words, restarted, why_not_whole
 from tests.provision.states import make
 
 THEN = datetime(2026, 11, 21, 21, 40, tzinfo=UTC)
@@ -63,6 +63,14 @@ def test_what_was_removed_by_hand_has_no_container():
 
 def test_what_runs_is_whole():
     assert why_not_whole(FakeEngine((), ["", "b1", "b2"]), state()) == ""
+
+
+def test_a_restarted_container_has_another_first_process():
+    elsewhere = SimpleNamespace()
+    before = {"": 7, "b1": 8, "b2": 9, "b3": 10, "b4": elsewhere}
+    assert restarted(before, {**before, "b4": SimpleNamespace(), "b5": 11}) == ""
+    left = {"": 7, "b1": 8, "b2": 12, "b4": elsewhere}
+    assert restarted(before, left) == "the container of b2 was restarted"
 
 
 def test_a_paused_container_has_not_ended():
