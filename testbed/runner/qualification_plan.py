@@ -113,14 +113,15 @@ def _upgrades(
     candidate: str, baseline: str, scenarios: Mapping[str, tuple[str, ...]], profile: str
 ) -> tuple[Variant, ...]:
     """Return the restarts of a baseline, and the variant of each scenario that is held against them."""
-    target = f"{TARGET}{candidate}"
-    restarts = label(f"{RESTARTS}{baseline}", baseline)
+    # An upgrade is one of KIP-73's moves, and has as long as the others.
+    limit_s = max(case.limit_s for case in find_suite("kip73").cases(profile))
+
+    def variant(name: str, version: str, *settings: str) -> Variant:
+        return Variant(label(name, version), UPGRADE, profile, settings, baseline, limit_s=limit_s)
+
     return (
-        Variant(restarts, UPGRADE, profile, (f"{TARGET}{SAME}",), baseline),
-        *(
-            Variant(label(name, candidate), UPGRADE, profile, (target, *settings), baseline)
-            for name, settings in scenarios.items()
-        ),
+        variant(f"{RESTARTS}{baseline}", baseline, f"{TARGET}{SAME}"),
+        *(variant(name, candidate, f"{TARGET}{candidate}", *settings) for name, settings in scenarios.items()),
     )
 
 

@@ -112,6 +112,13 @@ def test_a_qualification_can_be_run_in_every_profile_and_is_the_same_from_its_jo
         assert slot.variant in group.labels and first <= slot.block < first + group.repeats
 
 
+@pytest.mark.parametrize("profile", ["smoke", "ci", "release"])
+def test_upgrades_have_the_time_limit_of_the_scenarios_of_kip73(profile):
+    variants, _groups = plan(NEW, [OLD], QualificationScope(profile=profile, suites=("kip73",)))
+    limits = {each.experiment == UPGRADE: each.limit_s for each in variants}
+    assert limits[True] == limits[False] == (1200 if profile == "release" else 420)
+
+
 def test_an_upgrade_in_an_earlier_journal_has_restarts_of_its_own(tmp_path):
     name = f"upgrade from {OLD}"
     targets = {OLD: "to=same", NEW: f"to={NEW}"}
