@@ -205,20 +205,24 @@ def new_campaign(
     topology_digests = tuple(resolve(variant).topology_digest for variant in variants)
     if repeats < 1:
         raise UsageError(f"{repeats} repeats: at least 1 is needed")
-    every = command not in COMPARING
     names = tuple(measure_names) or default_measures(command, variants)
-    try:
-        for name in names:
-            if not (find_measure(name).compared or every):
-                raise ValueError(f"{name} says nothing of better or worse, `testbed sweep` tells it: leave it out")
-        ComparisonRule(threshold=threshold)
-    except ValueError as error:
-        raise UsageError(str(error)) from error
+    require_comparable(command, names, threshold)
     location = open_store(store).location
     identity = f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}-{command}-{secrets.token_hex(3)}"
     return Campaign(
         identity, command, tuple(variants), repeats, seed, location, names, threshold, topology_digests, tuple(groups)
     )
+
+
+def require_comparable(command: str, measure_names: Sequence[str], threshold: float) -> None:
+    """Raise `UsageError` for a measure that does not exist, or that the command does not compare; or a threshold."""
+    try:
+        for name in measure_names:
+            if not find_measure(name).compared and command in COMPARING:
+                raise ValueError(f"{name} says nothing of better or worse, `testbed sweep` tells it: leave it out")
+        ComparisonRule(threshold=threshold)
+    except ValueError as error:
+        raise UsageError(str(error)) from error
 
 
 def lasting_kafka(text: str | None) -> str | None:

@@ -29,11 +29,29 @@ from results.report.qualification import QualificationEnvironment, render_qualif
 from testbed.errors import TestbedError, UsageError
 from testbed.experiments.runner import Progress
 from testbed.paths import reports_dir
-from testbed.runner.campaign import QUALIFY, Campaign, VariantGroup, fewest_pairs, new_campaign, require_enough_pairs
+from testbed.runner.campaign import (
+    QUALIFY,
+    Campaign,
+    VariantGroup,
+    fewest_pairs,
+    new_campaign,
+    require_comparable,
+    require_enough_pairs,
+)
 from testbed.runner.comparison import CampaignOutcome, CriterionRegression, findings, narrow_enough
 from testbed.runner.journal import CampaignState, SlotRun
 from testbed.runner.pairing import GroupRuns, by_group
-from testbed.runner.qualification_plan import command, kind_of, permanent, plan, scenario_of, version_of, versions
+from testbed.runner.qualification_plan import (
+    command,
+    kind_of,
+    named,
+    permanent,
+    plan,
+    require_known,
+    scenario_of,
+    version_of,
+    versions,
+)
 from testbed.runner.qualification_scope import PAIRS, QualificationScope
 from testbed.runner.run import run_campaign
 from testbed.runner.schedule import Slot
@@ -135,7 +153,12 @@ def new_qualification(
     measures: Sequence[str] = (),
     threshold: float = ComparisonRule().threshold,
 ) -> Campaign:
-    """Return a qualification's campaign. Raise `UsageError` when it cannot be run, as `permanent` does."""
+    """Return a qualification's campaign. Raise `UsageError` when it cannot be run, and errors as `permanent` does.
+
+    A wrong name is refused before a Kafka is fetched.
+    """
+    require_known([str(source) for source in named(candidate, baselines)[:-1]], scope)
+    require_comparable(QUALIFY, measures, threshold)
     variants, groups = plan(*permanent(candidate, baselines), scope)
     if not groups:
         raise UsageError("nothing is left to run: no scenario, no upgrade")

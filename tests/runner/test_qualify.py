@@ -570,3 +570,30 @@ def test_refusals_come_before_anything_is_made(doors, words, told, capsys):
 def test_what_is_no_kafka_is_refused():
     with pytest.raises(UsageError, match="no Kafka"):
         permanent("x", [OLD])
+        ([*QUALIFY[:-1], "move-second"], "move-second"),
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["--scenario", "kip73/two-nod"],
+        ["--scenario", "upgrade from 4.2.2"],
+        ["--scenario", f"upgrade from {OLD}", "--no-upgrade"],
+        ["--paired", "kip73/two-nod"],
+        ["--suite", "kip37"],
+        ["--profile", "night"],
+        ["--measure", "move-second"],
+    ],
+)
+def test_a_wrong_name_is_refused_before_a_kafka_is_fetched(words, doors, monkeypatch, capsys):
+    fetched = []
+    monkeypatch.setattr(planned, "kafka_release", fetched.append)
+    assert main([*QUALIFY, *words]) == 64
+    assert fetched == [] and doors.executors == []
+    assert any(name in capsys.readouterr().err for name in ("kip73/two-node", "kip73,", "ci", "move-seconds"))
+
+
+def test_an_upgrade_from_a_build_is_named_by_its_version(doors, tmp_path):
+    tree = built(tmp_path / "my kafka")
+    assert main(["qualify", "--kafka", NEW, "--against", tree, "--scenario", f"upgrade from {BUILT}ab"]) == 0
+    assert main(["qualify", "--kafka", NEW, "--against", tree, "--scenario", f"upgrade from {BUILT}cd"]) == 64
+
+
