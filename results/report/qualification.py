@@ -163,10 +163,10 @@ def answer(found: Qualification) -> str:
 def figures(found: Qualification, environment: QualificationEnvironment | None) -> tuple[Figure, ...]:
     """Return the few numbers that one remembers."""
     # The restarts of a baseline are cells of its upgrade and of its downgrade.
-    cells = {each.ids: each for row in found.rows for each in row.cells}.values()
+    cells = {(each.ids, each.stuck): each for row in found.rows for each in row.cells}.values()
     fine = sum(row.said.verdict in ("OK", "IMPROVED") for row in found.rows)
     runs = [Figure("Scenarios without objection", str(fine), f"of {len(found.rows)}", "")]
-    made = sum(len(each.ids) for each in cells)
+    made = sum(each.tried for each in cells)
     runs.append(Figure("Runs", str(made), "", f"{sum(each.judged for each in cells)} could be judged"))
     measured = [each for row in found.rows for each in row.findings if each.effect is not None]
     if measured:
@@ -218,9 +218,9 @@ def _scenario_row(row: ScenarioQualification, found: Qualification, link: Links)
 def _cell(version: str, one: VersionResult | None, link: Links) -> VersionCell:
     if one is None:
         return VersionCell(version, "", NOTHING, "", ())
-    state = "inconclusive"
-    if one.judged:
-        state = "fail" if one.runs.get("fail") else "pass"
+    state = "pass" if one.judged else "inconclusive"
+    if one.stuck or one.runs.get("fail"):
+        state = "fail"
     failing = ", ".join(f"{name} in {bad} of {of}" for name, (bad, of) in one.failing.items())
     note = failing or one.missing
     return VersionCell(version, state, cell_text(one), note, tuple((run_id, link(run_id)) for run_id in one.ids))

@@ -1,6 +1,7 @@
 """The runs of a qualification as one campaign, and what they say of the candidate.
 
-If the candidate fails a *once* scenario or is inconclusive in it, the scenario is run again, up to three times.
+If the candidate fails a *once* scenario, does not let it end or is inconclusive in it, the scenario is run again, up to
+three times.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -11,6 +12,7 @@ from pathlib import Path
 from results.compare import ComparisonResult, ComparisonRule
 from results.compare.judgement import Verdict, rank, worst_of
 from results.compare.qualification import (
+    ENOUGH,
     Qualification,
     QualificationVerdict,
     ScenarioQualification,
@@ -18,8 +20,10 @@ from results.compare.qualification import (
     always_failed,
     as_junit,
     doubtful,
+    failed_or_stuck,
     inconclusive,
     judge_cells,
+    without_end,
 )
 from results.compare.render import comparison_row
 from results.contract import durable
@@ -39,7 +43,7 @@ from testbed.runner.campaign import (
     require_enough_pairs,
 )
 from testbed.runner.comparison import CampaignOutcome, CriterionRegression, findings, narrow_enough
-from testbed.runner.journal import CampaignState, SlotRun
+from testbed.runner.journal import CampaignState, RunFailed, SlotRun
 from testbed.runner.pairing import GroupRuns, by_group
 from testbed.runner.qualification_plan import (
     command,
@@ -82,16 +86,23 @@ def cells_of(
 ) -> dict[str, VersionResult]:
     """Return for each variant of a group its result so far."""
     labels = {slot.index: slot.variant for slot in campaign.slots}
-    why = {labels[failure.slot]: f"it could not be run: {failure.why}" for failure in state.failures}
+    failures = {label: [each for each in state.failures if labels[each.slot] == label] for label in runs.group.labels}
     return {
-        label: cell(label, [block[label] for block in runs.blocks if label in block], why.get(label, ""), causes)
-        for label in runs.group.labels
+        label: cell(label, [block[label] for block in runs.blocks if label in block], failed, causes)
+        for label, failed in failures.items()
     }
 
 
-def cell(variant: str, ran: Sequence[SlotRun], why: str, causes: Causes = _not_known) -> VersionResult:
-    """Return the result of one variant's runs, or `why` there is none. An inconclusive run counts for no criterion."""
+def cell(
+    variant: str, ran: Sequence[SlotRun], failed: Sequence[RunFailed], causes: Causes = _not_known
+) -> VersionResult:
+    """Return the result of one variant's runs; `failed` are those in no store.
+
+    An inconclusive run counts for no criterion.
+    """
     verdicts = [each.done.verdict for each in ran]
+    stuck = tuple(each.why for each in failed if each.stuck)
+    ended = [each.done.ended for each in ran if each.done.ended is not None]
     counts: dict[str, tuple[int, int]] = {}
     for each in ran:
         if each.done.verdict == "inconclusive":
@@ -104,8 +115,10 @@ def cell(variant: str, ran: Sequence[SlotRun], why: str, causes: Causes = _not_k
         {verdict: verdicts.count(verdict) for verdict in dict.fromkeys(verdicts)},
         tuple(each.done.run_id for each in ran),
         counts,
-        "" if ran else why,
+        "" if ran or not failed else f"it could not be run: {failed[-1].why}",
         _doubts([each.done.run_id for each in ran if each.done.verdict == "inconclusive"], causes),
+        stuck,
+        (len(stuck) + ended.count(False), len(stuck) + len(ended)),
     )
 
 
@@ -130,13 +143,17 @@ def needless_slot(campaign: Campaign, slot: Slot, state: CampaignState, *, all_p
         if all_pairs or runs.blocks[slot.block - first]:
             return False
         return narrow_enough(_of_group(findings(campaign, state), group), campaign.threshold) is not None
-    if slot.block == first:
-        return False
     cells, (baselines, candidates) = cells_of(campaign, state, runs), group.sides
+    own, new = cells[slot.variant], [cells[each] for each in candidates]
+    if slot.block == first or own.tried >= group.repeats:
+        return own.tried >= group.repeats
+    if not any(each.ids for each in cells.values()):
+        return True  # it ends with no version
     if slot.variant in baselines:
-        return not any(cells[each].runs.get("fail") for each in candidates)
-    # Where the first run could not be made, only that run is tried again.
-    return not cells[slot.variant].ids or not doubtful(cells[slot.variant])
+        decided = own.tried >= ENOUGH and all(len(each.stuck) >= group.repeats for each in new)
+        return decided or not any(map(failed_or_stuck, new))
+    # Where the first run could not be made, and Kafka was not the cause, only that run is tried again.
+    return not own.tried or not doubtful(own)
 
 
 def _of_group(found: Sequence[ComparisonResult], group: VariantGroup) -> tuple[ComparisonResult, ...]:
@@ -252,6 +269,7 @@ def _judge_pairs(
         if not each.ids and each.missing
     ]
     said += [("NOISY", reason) for reason in always.values()]
+    said += [(each.verdict, reason) for each in without_end(candidate, baselines) for reason in each.reasons]
     for each in findings:
         if each.verdict != "OK":
             against = f" against {version_of(each.comparison.baseline)}" if len(baselines) > 1 else ""
