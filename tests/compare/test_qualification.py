@@ -376,4 +376,6 @@ def test_the_page_is_whole_by_itself_and_says_why():
     assert 'href="runs/4.3.1-0.html"' in page and 'href="runs/4.3.1-1.html"' not in page
     assert "testbed qualify --resume 20261121T200000Z-qualify-0a1b2c" in page
     assert page.count('<svg class="interval"') == 1
+    assert "<b>Regressed:</b> read the reports" in page and "<b>No data:</b> --resume makes" in page
+    assert "<b>Noisy:</b>" not in page
     assert "+10.0" in page
