@@ -16,9 +16,9 @@ from testbed.runner.campaign import Campaign, VariantGroup
 from testbed.runner.comparison import outcome
 from testbed.runner.journal import CampaignState, SlotRun
 from testbed.runner.pairing import GroupRuns, by_group
-from testbed.runner.qualification import cells_of
 from testbed.runner.replayed_nights import NightChange
 from testbed.runner.variant import Variant
+from testbed.runner.version_results import cells_of
 
 Result = Literal["found", "missed", "inconclusive", "did not act", "not run"]
 """What one play of a defect came to. Of healthy brokers, `found` is a false alarm."""
