@@ -268,8 +268,9 @@ def headline(found: Qualification) -> str:
 
 def cell_text(one: VersionResult) -> str:
     """Return the cell of a version in a scenario: its runs by verdict, and those that Kafka kept from their end."""
-    counts = {**one.runs, **({"without an end": len(one.stuck)} if one.stuck else {})}
-    return ", ".join(f"{count} {name}" if one.tried > 1 else name for name, count in counts.items()) or "not run"
+    counts: list[tuple[str, int]] = [*one.runs.items()]
+    counts += [("without an end", len(one.stuck))] if one.stuck else []
+    return ", ".join(f"{count} {name}" if one.tried > 1 else name for name, count in counts) or "not run"
 
 
 def by_version(row: ScenarioQualification, found: Qualification) -> list[str]:

@@ -154,7 +154,7 @@ def render_qualification(found: Qualification, environment: QualificationEnviron
 
 
 def _verdicts(found: Qualification) -> set[Verdict]:
-    return {each.verdict for each in (*(row.said for row in found.rows), *found.log_lines)}
+    return {row.said.verdict for row in found.rows} | {each.verdict for each in found.log_lines}
 
 
 def answer(found: Qualification) -> str:

@@ -26,12 +26,8 @@ SELFTEST = "selftest"
 """The command whose groups are defects. Each of them is a question of its own."""
 REPORTED_UNFINISHED = (NIGHTLY, QUALIFY, SELFTEST)
 """Commands that report finished runs, and missing runs with the reason, even when several in a row fail."""
-
-
-COMPARING = ("compare", "qualify")
+COMPARING = ("compare", QUALIFY)
 """Commands that report a better or worse candidate."""
-
-
 EARLIER_FIELDS = {"door": "command", "grounds": "topology_digests"}
 """Field of an earlier campaign's journal → field."""
 
@@ -42,7 +38,7 @@ def default_measures(command: str, variants: Sequence[Variant]) -> tuple[str, ..
     A comparing command takes compared measures only. If the variants differ in their Kafka alone, they move the same
     data, and measures of the amount moved are left out.
     """
-    alike = command == "qualify" or len({(each.experiment, each.settings, each.topology) for each in variants}) == 1
+    alike = command == QUALIFY or len({(each.experiment, each.settings, each.topology) for each in variants}) == 1
 
     def wanted(measure: Measure) -> bool:
         return command not in COMPARING or (measure.compared and not (alike and measure.of_amounts))
