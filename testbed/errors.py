@@ -16,5 +16,9 @@ class UsageError(TestbedError):
     """EX_USAGE of sysexits.h."""
 
 
+class KafkaStuck(TestbedError):
+    """Kafka does not start, or keeps a run from its end; nothing else explains it."""
+
+
 class SoftwareError(TestbedError):
     """A release, an image or an archive is not available; the message names it, the reason and the remedy."""

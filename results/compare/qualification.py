@@ -8,6 +8,7 @@ from results.compare.judgement import ANY, ComparisonResult, Verdict, rank, wors
 from results.compare.log_lines import LOG_LINES, LineChange
 from results.compare.render import COLUMNS, comparison_row, effect_document
 from results.contract.verdict import Verdict as RunVerdict
+from results.criteria.judgement import RUN_COMPLETE
 from results.render import NOTHING, JUnitCase, bold, escaped, junit, markdown_table, plural
 
 Kind = Literal["once", "paired", "upgrade"]
@@ -19,6 +20,8 @@ ENOUGH = 2
 """A baseline is said to keep a criterion when it does so in so many runs, and never fails it."""
 DOUBTFUL = 2
 """The failures above a baseline's from which the verdict stays open."""
+TO_DO = "read its log and its stacks, and qualify this scenario alone (--scenario)"
+"""What the user does about runs without an end that decide nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +29,8 @@ class VersionResult:
     """One version in one scenario: its runs by verdict, and how often each criterion failed of how often it was judged.
 
     `missing` says why there is no run, where there is none. `doubts` has the criteria that made runs inconclusive: in
-    how many runs, and why in the first of them.
+    how many runs, and why in the first of them. `stuck` says of each run that Kafka kept from its end, and that is in
+    no store, why. `unended` counts all runs that Kafka kept from their end, and of how many: the machine explains none.
     """
 
     version: str
@@ -35,6 +39,18 @@ class VersionResult:
     criteria: Mapping[str, tuple[int, int]]
     missing: str = ""
     doubts: Mapping[str, tuple[int, str]] = field(default_factory=dict)
+    stuck: tuple[str, ...] = ()
+    unended: tuple[int, int] = (0, 0)
+
+    @property
+    def tried(self) -> int:
+        """Return the number of runs, with those that Kafka kept from their end."""
+        return len(self.ids) + len(self.stuck)
+
+    @property
+    def why_unended(self) -> str:
+        """Return why the last such run, or the first of those in the store, had no end."""
+        return self.stuck[-1] if self.stuck else self.doubts.get(RUN_COMPLETE, (0, "its report says why"))[1]
 
     @property
     def judged(self) -> int:
@@ -120,8 +136,13 @@ class Qualification:
 
 
 def doubtful(candidate: VersionResult) -> bool:
-    """Return whether a scenario's one run says too little: it failed, or was inconclusive."""
-    return not candidate.judged or bool(candidate.runs.get("fail"))
+    """Return whether a scenario's runs say too little: one failed or had no end, or all were inconclusive."""
+    return not candidate.judged or failed_or_stuck(candidate)
+
+
+def failed_or_stuck(one: VersionResult) -> bool:
+    """Return whether a run failed, or Kafka kept it from its end."""
+    return bool(one.runs.get("fail") or one.unended[0])
 
 
 def judge_cells(candidate: VersionResult, baselines: Sequence[VersionResult]) -> QualificationVerdict:
@@ -129,14 +150,16 @@ def judge_cells(candidate: VersionResult, baselines: Sequence[VersionResult]) ->
 
     REGRESSED takes a criterion that fails in every one of three runs or more and that a baseline keeps: with a flake
     in one run of twenty, and fifty scenarios, that happens by luck in one qualification of 160. What fails with every
-    baseline as well is no regression of the candidate, and no pass either.
+    baseline as well is no regression of the candidate, and no pass either. A run that Kafka kept from its end counts as
+    one that fails `run-complete`.
     """
-    if not candidate.ids:
+    if not candidate.tried:
         return QualificationVerdict("NO-DATA", (candidate.missing or "it was not run",))
-    if not candidate.judged:
+    if not candidate.judged and not candidate.unended[0]:
         return QualificationVerdict("NO-DATA", (f"{inconclusive(candidate)}: {', '.join(candidate.ids)}",))
     found = [_criterion(name, candidate, baselines) for name in candidate.failing]
-    if len(candidate.failing) > 1 and worst_of([each.verdict for each in found]) != "REGRESSED":
+    found += without_end(candidate, baselines)
+    if len(found) > 1 and worst_of([each.verdict for each in found]) != "REGRESSED":
         beside = {cell.version: _failed(cell) for cell in baselines}
         found.append(_counted(ANY, _failed(candidate), beside))
     if candidate.runs.get("fail") and not found:
@@ -166,8 +189,23 @@ def _criterion(name: str, candidate: VersionResult, baselines: Sequence[VersionR
     return _counted(name, candidate.counts(name), {cell.version: cell.counts(name) for cell in baselines})
 
 
+def without_end(candidate: VersionResult, baselines: Sequence[VersionResult]) -> list[QualificationVerdict]:
+    """Return what it says that Kafka kept the candidate's runs from their end: undecided at best; nothing without one.
+
+    A criterion that fails once may be luck. A run without an end is rare: the user has to read why.
+    """
+    if not candidate.unended[0]:
+        return []
+    said = _counted(RUN_COMPLETE, candidate.unended, {cell.version: cell.unended for cell in baselines})
+    why = f"{'; '.join((*said.reasons, *said.notes))}; {candidate.why_unended}"
+    if said.verdict == "REGRESSED":
+        return [QualificationVerdict(said.verdict, (why,))]
+    return [QualificationVerdict("NOISY" if said.verdict == "OK" else said.verdict, (f"{why}: {TO_DO}",))]
+
+
 def _failed(cell: VersionResult) -> tuple[int, int]:
-    return cell.runs.get("fail", 0), cell.judged
+    unended, _of = cell.unended
+    return cell.runs.get("fail", 0) + unended, cell.judged + unended
 
 
 def _counted(name: str, counts: tuple[int, int], beside: Mapping[str, tuple[int, int]]) -> QualificationVerdict:
@@ -208,7 +246,7 @@ def always_failed(candidate: VersionResult, baselines: Sequence[VersionResult]) 
         if bad == of >= CERTAIN
     }
     bad, of = _failed(candidate)
-    if not found and bad == of >= CERTAIN:
+    if not found and candidate.judged and bad == of >= CERTAIN:
         found[ANY] = _always(ANY, of, {each.version: _failed(each) for each in baselines})
     return found
 
@@ -229,10 +267,10 @@ def headline(found: Qualification) -> str:
 
 
 def cell_text(one: VersionResult) -> str:
-    """Return the cell of a version in a scenario: its runs by verdict."""
-    if not one.ids:
-        return "not run"
-    return ", ".join(f"{count} {verdict}" if len(one.ids) > 1 else verdict for verdict, count in one.runs.items())
+    """Return the cell of a version in a scenario: its runs by verdict, and those that Kafka kept from their end."""
+    counts: list[tuple[str, int]] = [*one.runs.items()]
+    counts += [("without an end", len(one.stuck))] if one.stuck else []
+    return ", ".join(f"{count} {name}" if one.tried > 1 else name for name, count in counts) or "not run"
 
 
 def by_version(row: ScenarioQualification, found: Qualification) -> list[str]:
@@ -289,6 +327,7 @@ def _row(row: ScenarioQualification) -> dict[str, Any]:
                 "run_ids": list(each.ids),
                 "failed": {name: {"runs": bad, "of": of} for name, (bad, of) in each.failing.items()},
                 "missing": each.missing or None,
+                "unended": {"runs": each.unended[0], "of": each.unended[1], "not_stored": list(each.stuck)},
                 "inconclusive": {name: {"runs": runs, "why": why} for name, (runs, why) in each.doubts.items()},
             }
             for each in row.cells
@@ -350,7 +389,7 @@ def as_junit(found: Qualification) -> str:
             row.experiment,
             row.said.verdict,
             row.said.reasons[0] if row.said.reasons else "",
-            "\n".join((*row.said.reasons, *row.said.notes, *(_version_runs(each) for each in row.cells if each.ids))),
+            "\n".join((*row.said.reasons, *row.said.notes, *(_version_runs(each) for each in row.cells if each.tried))),
         )
         for row in found.rows
     ]
@@ -360,4 +399,4 @@ def as_junit(found: Qualification) -> str:
 
 
 def _version_runs(one: VersionResult) -> str:
-    return f"{one.version}: {cell_text(one)}: {', '.join(one.ids)}"
+    return f"{one.version}: {cell_text(one)}: {', '.join((*one.ids, *one.stuck))}"

@@ -33,7 +33,7 @@ from results.criteria.measures import MoveMeasures
 from results.criteria.run_view import RunView
 from results.criteria.series import RunSeries
 from results.criteria.standstill import METRICS, jvm_measures
-from results.criteria.unfit import MACHINE_LOAD, left_open, with_unfit_load
+from results.criteria.unfit import MACHINE_LOAD, left_open, mostly_unfit, with_unfit_load
 
 MACHINE_CRITERIA = (
     *(NETWORK_MEASURED, NETWORK_CHANGED, CLUSTER_CHANGED, BROKERS_UNRESTRAINED),
@@ -247,13 +247,22 @@ RUN_COMPLETE = "run-complete"
 
 
 def judge_failed(manifest: Manifest, samples: Any, events: Any) -> tuple[Finding, ...]:
-    """Return `run-complete`, which is inconclusive, and `jvm-pauses` of each broker that explains it.
+    """Return `run-complete`, which is inconclusive, `jvm-pauses` of each broker and `machine-load` that explain it.
 
     Take samples and events as Arrow tables or pandas DataFrames.
     """
+    series = RunSeries(samples, events)
     expected = "the experiment runs to its end"
     ended = finding(RUN_COMPLETE, expected, "inconclusive", manifest.failure, observed=None, series=("events",))
-    return (ended, *_stood_still(RunSeries(samples, events)))
+    return (ended, *_stood_still(series), *mostly_unfit(series, manifest.machine.cores))
+
+
+def has_ended(judgement: Judgement) -> bool | None:
+    """Return whether a run came to its end; None where the machine explains that it did not."""
+    doubts = {each.name for each in judgement.criteria if each.verdict == "inconclusive"}
+    if RUN_COMPLETE not in doubts:
+        return True
+    return None if MACHINE_LOAD in doubts else False
 
 
 def _stood_still(run: RunSeries) -> list[Finding]:

@@ -114,6 +114,19 @@ def unfit_time(run: RunSeries, cores: int) -> UnfitTime:
     return UnfitTime(tuple(found))
 
 
+MOSTLY = 0.5
+"""A scenario's time limit is three times what a move takes. In half of it a healthy run ends, so that an unfit machine
+explains a run without an end only where it was unfit for more than that."""
+
+
+def mostly_unfit(run: RunSeries, cores: int) -> list[Finding]:
+    """Return `machine-load` of a machine that was unfit for more than half of a run that did not end; else nothing."""
+    sampled, unfit = run.gauge("cpu.busy", "machine").t, unfit_time(run, cores)
+    if not unfit or unfit.seconds(int(sampled[0]), int(sampled[-1])) <= MOSTLY * (sampled[-1] - sampled[0]) / US:
+        return []
+    return [unfit.finding(int(sampled[0]))]
+
+
 def used_by_others(run: RunSeries, cores: int, begin_us: int, end_us: int) -> Series | None:
     """Return the share of all cores that others than brokers and controllers used, for each reading between two.
 

@@ -4,7 +4,7 @@ Style is inlined and the picture is SVG; nothing is loaded from anywhere. Runs' 
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from results.compare.effect import Effect, Shift
@@ -31,9 +31,9 @@ GROUPS: tuple[tuple[Kind, str, str], ...] = (
     (
         "once",
         "Scenarios",
-        "Each version ran each scenario once; where the candidate failed or could not be judged, all ran it up to "
-        "three times. A scenario has regressed when a criterion failed in every one of three runs and a baseline kept "
-        "it.",
+        "Each version ran each scenario once; where the candidate failed or had no end, all ran it up to three times. "
+        "A scenario has regressed when a criterion failed in every one of three runs, and a baseline kept it. A run "
+        "that Kafka kept from its end fails run-complete.",
     ),
     (
         "upgrade",
@@ -49,6 +49,15 @@ GROUPS: tuple[tuple[Kind, str, str], ...] = (
         "page.",
     ),
 )
+NEXT: Mapping[Verdict, str] = {
+    "REGRESSED": "read the reports of its runs, which are linked below: they name what failed, and by how much.",
+    "NOISY": "qualify this scenario alone, with more pairs (--scenario, --paired, --pairs). Where all runs fail, more "
+    "of them do not decide: read their reports.",
+    "ENV-CHANGED": "qualify this scenario alone (--scenario), while nothing else runs on the machine.",
+    "NO-DATA": "--resume makes runs that are missing. Where runs were inconclusive, remove the cause that is named, "
+    "and qualify this scenario alone (--scenario).",
+}
+"""What the reader does about a reason."""
 WIDTH, MIDDLE = 150.0, 75.0
 """Of an interval's picture, in px; the middle is no change."""
 
@@ -131,6 +140,7 @@ def render_qualification(found: Qualification, environment: QualificationEnviron
             )
             if because
         ],
+        then=[(WORDS[verdict], what) for verdict, what in NEXT.items() if verdict in _verdicts(found)],
         by_luck=[str(each) for each in found.log_lines if each.verdict == "OK"],
         sections=sections(found, link),
         measured=comparisons(found, widest),
@@ -141,6 +151,10 @@ def render_qualification(found: Qualification, environment: QualificationEnviron
         nothing=NOTHING,
         style=inline("templates/report.css") + inline("templates/suite.css") + inline("templates/qualification.css"),
     )
+
+
+def _verdicts(found: Qualification) -> set[Verdict]:
+    return {row.said.verdict for row in found.rows} | {each.verdict for each in found.log_lines}
 
 
 def answer(found: Qualification) -> str:
@@ -163,10 +177,10 @@ def answer(found: Qualification) -> str:
 def figures(found: Qualification, environment: QualificationEnvironment | None) -> tuple[Figure, ...]:
     """Return the few numbers that one remembers."""
     # The restarts of a baseline are cells of its upgrade and of its downgrade.
-    cells = {each.ids: each for row in found.rows for each in row.cells}.values()
+    cells = {(each.ids, each.stuck): each for row in found.rows for each in row.cells}.values()
     fine = sum(row.said.verdict in ("OK", "IMPROVED") for row in found.rows)
     runs = [Figure("Scenarios without objection", str(fine), f"of {len(found.rows)}", "")]
-    made = sum(len(each.ids) for each in cells)
+    made = sum(each.tried for each in cells)
     runs.append(Figure("Runs", str(made), "", f"{sum(each.judged for each in cells)} could be judged"))
     measured = [each for row in found.rows for each in row.findings if each.effect is not None]
     if measured:
@@ -218,9 +232,9 @@ def _scenario_row(row: ScenarioQualification, found: Qualification, link: Links)
 def _cell(version: str, one: VersionResult | None, link: Links) -> VersionCell:
     if one is None:
         return VersionCell(version, "", NOTHING, "", ())
-    state = "inconclusive"
-    if one.judged:
-        state = "fail" if one.runs.get("fail") else "pass"
+    state = "pass" if one.judged else "inconclusive"
+    if one.stuck or one.runs.get("fail"):
+        state = "fail"
     failing = ", ".join(f"{name} in {bad} of {of}" for name, (bad, of) in one.failing.items())
     note = failing or one.missing
     return VersionCell(version, state, cell_text(one), note, tuple((run_id, link(run_id)) for run_id in one.ids))

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from testbed.defects import agent
 from testbed.defects.parse import in_words, name_in
-from testbed.errors import TestbedError
+from testbed.errors import KafkaStuck, TestbedError
 from testbed.hosts.host import in_parallel
 from testbed.kafka.admin import Admin
 from testbed.kafka.capabilities import SHARED_STORAGE_KEY, Capability, of_software
@@ -22,7 +22,7 @@ from testbed.objectstore.store import AUTOMQ_DATA, AUTOMQ_OPS
 from testbed.owner import Owner
 from testbed.provision.software import SoftwareSet
 from testbed.topology.host import DeclaredHost
-from testbed.wait import wait_for
+from testbed.wait import WaitTimeout, wait_for
 
 if TYPE_CHECKING:
     from testbed.provision.provider import Progress
@@ -49,25 +49,28 @@ def start_kafka(testbed: "Testbed", *, timeout_s: float | None, progress: "Progr
 
 def wait_serving(testbed: "Testbed", *, timeout_s: float) -> None:
     """See `Testbed.wait_serving`."""
-    wait_for(
-        lambda: silent(testbed, _nodes(testbed)),
-        lambda found: not found,
-        timeout_s=timeout_s,
-        interval_s=_LOOK_S,
-        what=f"every Kafka node of {testbed.name} to serve",
-    )
+    try:
+        wait_for(
+            lambda: silent(testbed, _nodes(testbed)),
+            lambda found: not found,
+            timeout_s=timeout_s,
+            interval_s=_LOOK_S,
+            what=f"every Kafka node of {testbed.name} to serve",
+        )
+    except WaitTimeout as error:
+        raise KafkaStuck(str(error)) from error
 
 
 def silent(testbed: "Testbed", nodes: Collection[str]) -> list[str]:
     """Return which of `nodes` (names of hosts) do not serve, and why; empty when all do.
 
-    Raise `TestbedError` with the end of its log when a node's process has died.
+    Raise `KafkaStuck` with the end of its log when a node's process has died.
     """
     found = silence(testbed, nodes)
     for name in found:
         node = testbed.node(name)
         if node.pid() is None:
-            raise TestbedError(f"Kafka on {name} does not run; the end of its log:\n{node.log_tail()}")
+            raise KafkaStuck(f"Kafka on {name} does not run; the end of its log:\n{node.log_tail()}")
     return [f"{name}: {why}" for name, why in found.items()]
 
 

@@ -375,12 +375,15 @@ class Testbed:
     def start_kafka(self, *, timeout_s: float | None = None, progress: Progress = lambda _text: None) -> None:
         """Start every Kafka node that does not run, and wait until all brokers are unfenced.
 
-        Wait at most `timeout_s`; with None, as long as their release may take.
+        Wait at most `timeout_s`; with None, as long as their release may take. Raise `KafkaStuck` otherwise.
         """
         serving.start_kafka(self, timeout_s=timeout_s, progress=progress)
 
     def wait_serving(self, *, timeout_s: float = 90.0) -> None:
-        """Wait until every node answers itself and every broker is unfenced. Raise an error at once when one died."""
+        """Wait until every node answers itself and every broker is unfenced.
+
+        Raise `KafkaStuck` otherwise, and at once when a node's process died.
+        """
         serving.wait_serving(self, timeout_s=timeout_s)
 
     def reconfigure(

@@ -26,12 +26,8 @@ SELFTEST = "selftest"
 """The command whose groups are defects. Each of them is a question of its own."""
 REPORTED_UNFINISHED = (NIGHTLY, QUALIFY, SELFTEST)
 """Commands that report finished runs, and missing runs with the reason, even when several in a row fail."""
-
-
-COMPARING = ("compare", "qualify")
+COMPARING = ("compare", QUALIFY)
 """Commands that report a better or worse candidate."""
-
-
 EARLIER_FIELDS = {"door": "command", "grounds": "topology_digests"}
 """Field of an earlier campaign's journal → field."""
 
@@ -42,7 +38,7 @@ def default_measures(command: str, variants: Sequence[Variant]) -> tuple[str, ..
     A comparing command takes compared measures only. If the variants differ in their Kafka alone, they move the same
     data, and measures of the amount moved are left out.
     """
-    alike = command == "qualify" or len({(each.experiment, each.settings, each.topology) for each in variants}) == 1
+    alike = command == QUALIFY or len({(each.experiment, each.settings, each.topology) for each in variants}) == 1
 
     def wanted(measure: Measure) -> bool:
         return command not in COMPARING or (measure.compared and not (alike and measure.of_amounts))
@@ -205,20 +201,24 @@ def new_campaign(
     topology_digests = tuple(resolve(variant).topology_digest for variant in variants)
     if repeats < 1:
         raise UsageError(f"{repeats} repeats: at least 1 is needed")
-    every = command not in COMPARING
     names = tuple(measure_names) or default_measures(command, variants)
-    try:
-        for name in names:
-            if not (find_measure(name).compared or every):
-                raise ValueError(f"{name} says nothing of better or worse, `testbed sweep` tells it: leave it out")
-        ComparisonRule(threshold=threshold)
-    except ValueError as error:
-        raise UsageError(str(error)) from error
+    require_comparable(command, names, threshold)
     location = open_store(store).location
     identity = f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}-{command}-{secrets.token_hex(3)}"
     return Campaign(
         identity, command, tuple(variants), repeats, seed, location, names, threshold, topology_digests, tuple(groups)
     )
+
+
+def require_comparable(command: str, measure_names: Sequence[str], threshold: float) -> None:
+    """Raise `UsageError` for a measure that does not exist, or that the command does not compare; or a threshold."""
+    try:
+        for name in measure_names:
+            if not find_measure(name).compared and command in COMPARING:
+                raise ValueError(f"{name} says nothing of better or worse, `testbed sweep` tells it: leave it out")
+        ComparisonRule(threshold=threshold)
+    except ValueError as error:
+        raise UsageError(str(error)) from error
 
 
 def lasting_kafka(text: str | None) -> str | None:

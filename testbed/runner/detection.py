@@ -10,14 +10,15 @@ from results.compare.log_lines import LOG_LINES
 from results.compare.qualification import VersionResult, judge_cells
 from results.compare.render import comparison_row
 from results.contract.defect import DefectRecord
+from results.criteria.judgement import RUN_COMPLETE
 from testbed.defects.parse import parse_defect
 from testbed.runner.campaign import Campaign, VariantGroup
 from testbed.runner.comparison import outcome
 from testbed.runner.journal import CampaignState, SlotRun
 from testbed.runner.pairing import GroupRuns, by_group
-from testbed.runner.qualification import cells_of
 from testbed.runner.replayed_nights import NightChange
 from testbed.runner.variant import Variant
+from testbed.runner.version_results import cells_of
 
 Result = Literal["found", "missed", "inconclusive", "did not act", "not run"]
 """What one play of a defect came to. Of healthy brokers, `found` is a false alarm."""
@@ -220,7 +221,7 @@ def _qualified(cells: Sequence[VersionResult], acted: Acted) -> DefectTrial:
     said = judge_cells(candidate, baselines)
     why = "; ".join(said.reasons)
     if said.verdict == "REGRESSED":
-        return DefectTrial("found", ids, tuple(candidate.failing), why)
+        return DefectTrial("found", ids, tuple(candidate.failing) or (RUN_COMPLETE,), why)
     return DefectTrial("missed" if said.verdict == "OK" else "inconclusive", ids, why=why)
 
 

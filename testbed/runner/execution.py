@@ -12,7 +12,7 @@ from typing import Protocol
 
 from results.contract.verdict import Verdict
 from results.render import plural
-from testbed.errors import TestbedError, UsageError
+from testbed.errors import KafkaStuck, TestbedError, UsageError
 from testbed.runner.campaign import NIGHTLY, QUALIFY, REPORTED_UNFINISHED, Campaign
 from testbed.runner.journal import (
     CampaignJournal,
@@ -106,6 +106,7 @@ class MeasuredRun:
     kept: tuple[str, ...] = ()
     sound: bool = False
     logged: tuple[str, ...] | None = None
+    ended: bool | None = True
 
 
 class Executor(Protocol):
@@ -118,7 +119,10 @@ class Executor(Protocol):
         """Prepare a testbed for `variant`, on which no Kafka runs, and return the readings of the canaries."""
 
     def run(self, variant: Variant, run_id: str) -> MeasuredRun:
-        """Make the run on that testbed, commit it to the store under this id, and return it."""
+        """Make the run on that testbed, commit it to the store under this id, and return it.
+
+        Raise `KafkaStuck` when Kafka does not start or keeps the run from its end, `TestbedError` for another reason.
+        """
 
     def committed(self, run_id: str) -> MeasuredRun | None:
         """Return the run of an interrupted slot if the store has it, else None."""
@@ -245,7 +249,8 @@ class _Execution:
                 self.failures.append((str(error), frozenset(variant.kafkas)))
             self.failures_of[slot.variant] += 1
             self.failures_with.update(self._kafka(slot))
-            self.journal.append(RunFailed(slot.index, str(error), self.limits.clock() - began))
+            stuck = isinstance(error, KafkaStuck)
+            self.journal.append(RunFailed(slot.index, str(error), self.limits.clock() - began, stuck))
         else:
             self.failures.clear()
             del self.failures_of[slot.variant]
@@ -314,4 +319,6 @@ class _Execution:
 
 def _done(slot: int, run_id: str, found: MeasuredRun, seconds: float) -> RunDone:
     values, failed, software, kept = found.values, found.failed, found.software, found.kept
-    return RunDone(slot, run_id, found.verdict, values, failed, software, seconds, kept, found.sound, found.logged)
+    return RunDone(
+        slot, run_id, found.verdict, values, failed, software, seconds, kept, found.sound, found.logged, found.ended
+    )

@@ -17,11 +17,15 @@ from results.compare.log_lines import line_kinds
 from results.contract.manifest import Manifest, new_run_id
 from results.contract.schema import events_table, samples_table
 from results.contract.store import Store
+from results.contract.verdict import Finding
 from results.criteria import Judgement, judge
-from results.criteria.judgement import sound
-from testbed.errors import TestbedError
+from results.criteria.judgement import has_ended, sound
+from results.criteria.series import RunSeries
+from results.criteria.unfit import mostly_unfit
+from testbed.errors import KafkaStuck, TestbedError
 from testbed.experiments.runner import Progress, run_on
 from testbed.paths import data_dir
+from testbed.probes.machine import fingerprint
 from testbed.probes.recorder import Recorder
 from testbed.provision.testbed import Testbed
 from testbed.runner.campaign import Campaign
@@ -36,7 +40,7 @@ GRACE_S = 120.0
 STACKS = "stacks.txt"
 
 
-class TimeLimitError(TestbedError):
+class TimeLimitError(KafkaStuck):
     """The error of a case that did not finish within its time limit and was stopped."""
 
 
@@ -195,10 +199,12 @@ class TestbedExecutor(AbstractContextManager["TestbedExecutor"]):
                     self._progress,
                     recorder=recorder,
                 )
-        except BaseException:
+        except BaseException as error:
             # The run left the testbed in an unknown state; the next run must not use it.
             self._pool.drop(wanted.topology_digest)
             discard_canaries(self._store, run_id)
+            if isinstance(error, TimeLimitError) and (load := _unfit(recorder)):
+                raise TestbedError(f"{error}; the machine explains it: {load[0].why}") from error
             raise
         self._last = run_id
         return measured(self._store.manifest(run_id), judgement)
@@ -225,4 +231,11 @@ def measured(run: Manifest, judgement: Judgement) -> MeasuredRun:
         kept=tuple(name for name, found in verdicts.items() if found == {"pass"}),
         sound=sound(judgement),
         logged=line_kinds(run.facts.logs),
+        ended=has_ended(judgement),
     )
+
+
+def _unfit(recorder: Recorder) -> list[Finding]:
+    """Return `machine-load` of a stopped run whose machine was mostly unfit; otherwise nothing."""
+    series = RunSeries(samples_table(recorder.samples()), events_table(recorder.events()))
+    return mostly_unfit(series, fingerprint()["cores"])

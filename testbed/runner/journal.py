@@ -45,7 +45,8 @@ class RunDone:
 
     `failed` names the failed criteria, `kept` the passed ones; an unjudged criterion is in neither. `software` is
     Kafka's digest. A `sound` run has valid measures although it is inconclusive. `logged` has the kinds of lines in its
-    logs that nothing explains; None when the logs were not read whole.
+    logs that nothing explains; None when the logs were not read whole. `ended` says whether the run came to its end;
+    None where the machine explains that it did not.
     """
 
     slot: int
@@ -58,15 +59,17 @@ class RunDone:
     kept: tuple[str, ...] = ()
     sound: bool = False
     logged: tuple[str, ...] | None = None
+    ended: bool | None = True
 
 
 @dataclass(frozen=True, slots=True)
 class RunFailed:
-    """The entry of a failed run; a resumed campaign tries its slot again."""
+    """The entry of a failed run; a resumed campaign tries its slot again. `stuck` says that Kafka was the cause."""
 
     slot: int
     why: str
     seconds: float
+    stuck: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,9 +1,6 @@
-"""The runs of a qualification as one campaign, and what they say of the candidate.
+"""The runs of a qualification as one campaign, and what they say of the candidate."""
 
-If the candidate fails a *once* scenario or is inconclusive in it, the scenario is run again, up to three times.
-"""
-
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -17,9 +14,9 @@ from results.compare.qualification import (
     VersionResult,
     always_failed,
     as_junit,
-    doubtful,
     inconclusive,
     judge_cells,
+    without_end,
 )
 from results.compare.render import comparison_row
 from results.contract import durable
@@ -29,22 +26,32 @@ from results.report.qualification import QualificationEnvironment, render_qualif
 from testbed.errors import TestbedError, UsageError
 from testbed.experiments.runner import Progress
 from testbed.paths import reports_dir
-from testbed.runner.campaign import QUALIFY, Campaign, VariantGroup, fewest_pairs, new_campaign, require_enough_pairs
-from testbed.runner.comparison import CampaignOutcome, CriterionRegression, findings, narrow_enough
-from testbed.runner.journal import CampaignState, SlotRun
-from testbed.runner.pairing import GroupRuns, by_group
-from testbed.runner.qualification_plan import command, kind_of, permanent, plan, scenario_of, version_of, versions
+from testbed.runner.campaign import (
+    QUALIFY,
+    Campaign,
+    VariantGroup,
+    fewest_pairs,
+    new_campaign,
+    require_comparable,
+    require_enough_pairs,
+)
+from testbed.runner.comparison import CampaignOutcome, CriterionRegression
+from testbed.runner.pairing import by_group
+from testbed.runner.qualification_plan import (
+    command,
+    kind_of,
+    named,
+    permanent,
+    plan,
+    require_known,
+    scenario_of,
+    version_of,
+    versions,
+)
 from testbed.runner.qualification_scope import PAIRS, QualificationScope
 from testbed.runner.run import run_campaign
-from testbed.runner.schedule import Slot
 from testbed.runner.variant import resolve
-
-Causes = Callable[[str], Sequence[Finding]]
-"""A function that returns the findings that make a run inconclusive; its argument is the run's id."""
-
-
-def _not_known(_run_id: str) -> Sequence[Finding]:
-    return ()
+from testbed.runner.version_results import cells_of, needless_slot, of_group
 
 
 def causes_in(store: Store, run_id: str) -> list[Finding]:
@@ -59,72 +66,6 @@ def causes_in(store: Store, run_id: str) -> list[Finding]:
     return [each for each in doubts if not each.why.startswith("not judged")]
 
 
-def cells_of(
-    campaign: Campaign, state: CampaignState, runs: GroupRuns, causes: Causes = _not_known
-) -> dict[str, VersionResult]:
-    """Return for each variant of a group its result so far."""
-    labels = {slot.index: slot.variant for slot in campaign.slots}
-    why = {labels[failure.slot]: f"it could not be run: {failure.why}" for failure in state.failures}
-    return {
-        label: cell(label, [block[label] for block in runs.blocks if label in block], why.get(label, ""), causes)
-        for label in runs.group.labels
-    }
-
-
-def cell(variant: str, ran: Sequence[SlotRun], why: str, causes: Causes = _not_known) -> VersionResult:
-    """Return the result of one variant's runs, or `why` there is none. An inconclusive run counts for no criterion."""
-    verdicts = [each.done.verdict for each in ran]
-    counts: dict[str, tuple[int, int]] = {}
-    for each in ran:
-        if each.done.verdict == "inconclusive":
-            continue
-        for name in (*each.done.failed, *each.done.kept):
-            bad, of = counts.get(name, (0, 0))
-            counts[name] = (bad + (name in each.done.failed), of + 1)
-    return VersionResult(
-        version_of(variant),
-        {verdict: verdicts.count(verdict) for verdict in dict.fromkeys(verdicts)},
-        tuple(each.done.run_id for each in ran),
-        counts,
-        "" if ran else why,
-        _doubts([each.done.run_id for each in ran if each.done.verdict == "inconclusive"], causes),
-    )
-
-
-def _doubts(run_ids: Sequence[str], causes: Causes) -> dict[str, tuple[int, str]]:
-    """Return the criteria that made runs inconclusive: in how many of them, and why in the first."""
-    found: dict[str, dict[str, str]] = {}
-    for run_id in run_ids:
-        for each in causes(run_id):
-            found.setdefault(each.name, {}).setdefault(run_id, each.why)  # one of each host
-    return {name: (len(why), next(iter(why.values()))) for name, why in found.items()}
-
-
-def needless_slot(campaign: Campaign, slot: Slot, state: CampaignState, *, all_pairs: bool) -> bool:
-    """Return whether a slot's run is needless.
-
-    The second and the third run of a scenario are needless where the first run decides. Unless `all_pairs`, pairs are
-    needless once every interval of their scenario is narrow enough.
-    """
-    group, first = campaign.group_of(slot)
-    [runs] = [each for each in by_group(campaign, state) if each.group == group]
-    if group.pairs:
-        if all_pairs or runs.blocks[slot.block - first]:
-            return False
-        return narrow_enough(_of_group(findings(campaign, state), group), campaign.threshold) is not None
-    if slot.block == first:
-        return False
-    cells, (baselines, candidates) = cells_of(campaign, state, runs), group.sides
-    if slot.variant in baselines:
-        return not any(cells[each].runs.get("fail") for each in candidates)
-    # Where the first run could not be made, only that run is tried again.
-    return not cells[slot.variant].ids or not doubtful(cells[slot.variant])
-
-
-def _of_group(found: Sequence[ComparisonResult], group: VariantGroup) -> tuple[ComparisonResult, ...]:
-    return tuple(each for each in found if (each.comparison.baseline, each.comparison.candidate) in group.pairs)
-
-
 def new_qualification(
     candidate: str,
     baselines: Sequence[str],
@@ -135,7 +76,12 @@ def new_qualification(
     measures: Sequence[str] = (),
     threshold: float = ComparisonRule().threshold,
 ) -> Campaign:
-    """Return a qualification's campaign. Raise `UsageError` when it cannot be run, as `permanent` does."""
+    """Return a qualification's campaign. Raise `UsageError` when it cannot be run, and errors as `permanent` does.
+
+    A wrong name is refused before a Kafka is fetched.
+    """
+    require_known([str(source) for source in named(candidate, baselines)[:-1]], scope)
+    require_comparable(QUALIFY, measures, threshold)
     variants, groups = plan(*permanent(candidate, baselines), scope)
     if not groups:
         raise UsageError("nothing is left to run: no scenario, no upgrade")
@@ -199,7 +145,7 @@ def _row(
     """Return the scenario that the candidate's variant `label` runs, from the results of its group."""
     variant = campaign.variant(label)
     topology = resolve(variant).topology.name
-    findings = _of_group(outcome.findings, group)
+    findings = of_group(outcome.findings, group)
     baselines, candidate = [results[each] for each in group.sides[0]], results[label]
     said = judge_cells(candidate, baselines)
     if group.pairs:
@@ -229,6 +175,7 @@ def _judge_pairs(
         if not each.ids and each.missing
     ]
     said += [("NOISY", reason) for reason in always.values()]
+    said += [(each.verdict, reason) for each in without_end(candidate, baselines) for reason in each.reasons]
     for each in findings:
         if each.verdict != "OK":
             against = f" against {version_of(each.comparison.baseline)}" if len(baselines) > 1 else ""

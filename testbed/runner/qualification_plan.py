@@ -16,7 +16,7 @@ from testbed.runner.campaign import Campaign, VariantGroup
 from testbed.runner.qualification_scope import PAIRS, SUITES, QualificationScope
 from testbed.runner.variant import TARGET, UPGRADE, Variant, of_case
 from testbed.software.kafka import kafka_release
-from testbed.software.source import KafkaSource, parse_source
+from testbed.software.source import KafkaSource, is_path, parse_source
 from testbed.suggestions import did_you_mean
 from testbed.suites.suite import Case, find_suite
 from testbed.topology.find import find
@@ -35,21 +35,35 @@ The last two run under load.
 """
 
 
+def named(candidate: str, baselines: Sequence[str]) -> tuple[KafkaSource, ...]:
+    """Return the Kafka of each baseline, then the candidate. Raise `UsageError` for a text that names none."""
+    if not baselines:
+        raise UsageError("--against is missing: name at least one release that the candidate is held against")
+    try:
+        return tuple(parse_source(text) for text in (*baselines, candidate))
+    except SoftwareError as error:
+        raise UsageError(str(error)) from error
+
+
+def require_known(baselines: Sequence[str], scope: QualificationScope) -> None:
+    """Raise `UsageError` for a suite, a profile or a scenario that does not exist, and fetch and copy nothing for it.
+
+    The version of a tarball or folder is not known yet. A scenario's name may then contain any version.
+    """
+    upgrades = [name for each in baselines for name in upgrades_of(each)]
+    if any(map(is_path, baselines)):
+        upgrades += [name for name in scope.only if name.startswith(tuple(WAYS))]
+    _paired(_cases(scope, upgrades if scope.upgrades else ()), scope)
+
+
 def permanent(candidate: str, baselines: Sequence[str]) -> tuple[str, tuple[str, ...]]:
     """Return the permanent version of the candidate and of each baseline. Each is in the cache then.
 
     A tarball or folder is copied: all runs have this build, although it may be built again meanwhile. Raise
-    `UsageError` for a text that names no Kafka and for one Kafka twice, and `SoftwareError` for one that is not
-    available.
+    `UsageError` as `named` does and for one Kafka twice, and `SoftwareError` for one that is not available.
     """
-    if not baselines:
-        raise UsageError("--against is missing: name at least one release that the candidate is held against")
-    try:
-        sources = [parse_source(text) for text in (*baselines, candidate)]
-    except SoftwareError as error:
-        raise UsageError(str(error)) from error
     found: dict[str, KafkaSource] = {}
-    for source in sources:
+    for source in named(candidate, baselines):
         version = kafka_release(source).version
         if version in found:
             raise UsageError(f"{found[version]} and {source} are both {version}: a release is not held against itself")
@@ -113,14 +127,15 @@ def _upgrades(
     candidate: str, baseline: str, scenarios: Mapping[str, tuple[str, ...]], profile: str
 ) -> tuple[Variant, ...]:
     """Return the restarts of a baseline, and the variant of each scenario that is held against them."""
-    target = f"{TARGET}{candidate}"
-    restarts = label(f"{RESTARTS}{baseline}", baseline)
+    # An upgrade is one of KIP-73's moves, and has as long as the others.
+    limit_s = max(case.limit_s for case in find_suite("kip73").cases(profile))
+
+    def variant(name: str, version: str, *settings: str) -> Variant:
+        return Variant(label(name, version), UPGRADE, profile, settings, baseline, limit_s=limit_s)
+
     return (
-        Variant(restarts, UPGRADE, profile, (f"{TARGET}{SAME}",), baseline),
-        *(
-            Variant(label(name, candidate), UPGRADE, profile, (target, *settings), baseline)
-            for name, settings in scenarios.items()
-        ),
+        variant(f"{RESTARTS}{baseline}", baseline, f"{TARGET}{SAME}"),
+        *(variant(name, candidate, f"{TARGET}{candidate}", *settings) for name, settings in scenarios.items()),
     )
 
 

@@ -9,6 +9,7 @@ import pytest
 from results.compare import Pair, PairedComparison, find_measure, judge
 from results.compare.judgement import ANY, EXIT, adjusted
 from results.compare.qualification import (
+    TO_DO,
     Qualification,
     QualificationVerdict,
     ScenarioQualification,
@@ -66,6 +67,60 @@ def test_what_few_runs_say(candidate, baseline, verdict, reason):
     assert said.verdict == verdict
     assert reason in "; ".join(said.reasons)
     assert bool(said.reasons) == (verdict != "OK")
+
+
+def ends(version, *runs):
+    """A version with so many runs: `p`ass, `s`tuck without an end and in no store, `e`nded early in the store."""
+    stored = [letter for letter in runs if letter != "s"]
+    found = cell(version, *(letter.replace("e", "i") for letter in stored))
+    stuck = tuple("run-9 was not done after 420 s" for _ in range(runs.count("s")))
+    return replace(found, stuck=stuck, unended=(len(runs) - runs.count("p"), len(runs)))
+
+
+@pytest.mark.parametrize(
+    ("candidate", "baseline", "verdict", "reason"),
+    [
+        ("sss", "pp", "REGRESSED", "run-complete failed in 3 of 3 runs; old in 0 of 2; run-9 was not done after 420 s"),
+        ("eee", "pp", "REGRESSED", "run-complete failed in 3 of 3 runs; old in 0 of 2; its report says why"),
+        ("sse", "ppp", "REGRESSED", "old in 0 of 3"),
+        ("s", "p", "NOISY", f"1 of 1 run; 3 would tell; run-9 was not done after 420 s: {TO_DO}"),
+        ("ss", "pp", "NOISY", "3 would tell"),
+        # A criterion that fails once of three times passes.
+        ("spp", "ppp", "NOISY", "run-complete failed in 1 of 3 runs; old in 0 of 3; run-9 was not done after 420 s"),
+        ("sss", "p", "NOISY", "does not tell them apart"),
+        ("sss", "sss", "NOISY", "not new, and not fulfilled"),
+        ("sss", "spp", "NOISY", "does not tell them apart"),
+        ("sss", "", "NO-DATA", "no baseline was judged on it"),
+        ("p", "sss", "OK", ""),
+    ],
+)
+def test_what_runs_without_an_end_say(candidate, baseline, verdict, reason):
+    said = judge_cells(ends("new", *candidate), [ends("old", *baseline)])
+    assert said.verdict == verdict
+    assert reason in "; ".join(said.reasons)
+    assert (TO_DO in "; ".join(said.reasons)) == (verdict in ("NOISY", "NO-DATA"))
+
+
+def test_a_candidate_that_fails_or_does_not_end_in_every_run_has_regressed():
+    new = replace(cell("new", "f"), stuck=("late", "late"), unended=(2, 3))
+    said = judge_cells(new, [replace(cell("old", *"ppp"), unended=(0, 3))])
+    assert said.verdict == "REGRESSED"
+    assert said.reasons[0] == "one criterion or another failed in 3 of 3 runs; old in 0 of 3"
+
+
+def test_the_page_json_and_junit_have_the_runs_without_an_end():
+    new = ends("4.3.1", *"sss")
+    hangs = row("kip73/h", judge_cells(new, [ends("4.2.1", *"pp")]), ends("4.2.1", *"pp"), new)
+    found = made(FINE, hangs)
+    assert (found.verdict, EXIT[found.verdict]) == ("REGRESSED", 1)
+    page = render_qualification(found, None, lambda _run_id: None)
+    assert "Do not release it as it is" in page and "3 without an end" in page and "run-9 was not done" in page
+    assert [each.value for each in figures(found, None) if each.label == "Runs"] == ["7"]
+    versions = as_json(found)["scenarios"][0]["versions"]
+    assert versions[1]["unended"] == {"runs": 3, "of": 3, "not_stored": ["run-9 was not done after 420 s"] * 3}
+    [failure] = ET.fromstring(as_junit(found)).iter("failure")
+    assert failure.attrib["message"].startswith("REGRESSED: run-complete failed in 3 of 3 runs")
+    assert "4.3.1: 3 without an end: run-9 was not done" in failure.text
 
 
 def test_what_fails_every_time_and_otherwise_each_time_has_regressed():
@@ -304,6 +359,7 @@ def test_json_has_everything_that_is_told():
         "run_ids": ["4.3.1-0"],
         "failed": {},
         "missing": None,
+        "unended": {"runs": 0, "of": 0, "not_stored": []},
         "inconclusive": {},
     }
 
@@ -320,4 +376,6 @@ def test_the_page_is_whole_by_itself_and_says_why():
     assert 'href="runs/4.3.1-0.html"' in page and 'href="runs/4.3.1-1.html"' not in page
     assert "testbed qualify --resume 20261121T200000Z-qualify-0a1b2c" in page
     assert page.count('<svg class="interval"') == 1
+    assert "<b>Regressed:</b> read the reports" in page and "<b>No data:</b> --resume makes" in page
+    assert "<b>Noisy:</b>" not in page
     assert "+10.0" in page

@@ -5,7 +5,7 @@ from dataclasses import replace
 from results.contract.manifest import Manifest
 from results.contract.store import RunData, Store
 from results.criteria import judge
-from results.criteria.judgement import noisy, skipped
+from results.criteria.judgement import has_ended, noisy, skipped
 from results.report import render
 from tests.results.test_jvm_pauses import with_jvm
 
@@ -59,3 +59,13 @@ def test_a_broker_that_collects_garbage_all_the_time_is_named(make_run):
     named = [each for each in judgement.criteria if each.name == "jvm-pauses"]
     assert {each.host for each in named} == {"b1", "b2"}
     assert "the heap is too small for what the broker holds" in named[0].why
+
+
+def test_kafka_kept_it_from_its_end_unless_the_machine_was_unfit_for_most_of_it(make_run):
+    run, robbed = make_run(), make_run(steal=0.2)
+    assert has_ended(judge(run.manifest, run.samples, run.events)) is True
+    assert has_ended(judge(failed(run), run.samples, run.events)) is False
+    judgement = judge(failed(robbed), robbed.samples, robbed.events)
+    assert has_ended(judgement) is None
+    [load] = [each for each in judgement.criteria if each.name == "machine-load"]
+    assert "of the CPU was stolen in the worst of" in load.why

@@ -9,7 +9,7 @@ from results.contract.schema import Sample, events_table, samples_table
 from results.criteria import judge
 from results.criteria.judgement import noisy
 from results.criteria.series import RunSeries
-from results.criteria.unfit import ALWAYS_FIT, UnfitSpan, UnfitTime, unfit_time
+from results.criteria.unfit import ALWAYS_FIT, UnfitSpan, UnfitTime, mostly_unfit, unfit_time
 from tests.results.judged import named
 from tests.results.synthetic import us
 from tests.results.test_results_protection import clients, run_of
@@ -141,3 +141,10 @@ def test_a_client_that_waited_for_nothing_leaves_the_load_as_it_was():
     assert (found.verdict, load.verdict) == ("pass", "pass")
     assert load.observed is not None and load.observed < 0.6
     assert not noisy(judgement)
+
+
+@pytest.mark.parametrize(("until", "found"), [(12, 0), (18, 1)])
+def test_an_unfit_machine_explains_a_run_without_an_end_where_it_was_unfit_for_more_than_half_of_it(until, found):
+    samples = samples_table(machine(seconds=(-2, until)))
+    assert len(mostly_unfit(RunSeries(samples, events_table([])), CORES)) == found
+    assert mostly_unfit(RunSeries(samples_table([]), events_table([])), CORES) == []

@@ -21,11 +21,12 @@ class Doors:
         self.fail = lambda variant, number: None
         self.verdict = "pass"
         self.logged = lambda variant: None
+        self.ended = lambda variant: True
         self.executors, self.confirmed = [], []
 
     def slots(self, campaign, store, progress):
         executor = FakeExecutor(value=self.value, fail=self.fail, verdict=self.verdict)
-        executor.logged = self.logged
+        executor.logged, executor.ended = self.logged, self.ended
         self.executors.append(executor)
         return contextlib.nullcontext(executor)
 

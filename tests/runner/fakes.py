@@ -44,6 +44,7 @@ class FakeExecutor:
         self.seconds = {"A": 10.0, "B": 20.0}
         self.value, self.fail, self.verdict = value, fail, verdict
         self.logged = lambda variant: None
+        self.ended = lambda variant: True
         self.reading = {"cpu": 1.0, "fsync": 0.001, "nic": 1.0, "transfer": 1.0}
         self.point = lambda name: None
 
@@ -72,7 +73,8 @@ class FakeExecutor:
         failed = ("records-intact",) if verdict == "fail" else ()
         values = {"move-seconds": self.value(variant.label, number)}
         kept = () if failed or verdict == "inconclusive" else ("records-intact",)
-        self.store[run_id] = MeasuredRun(verdict, values, failed, "jars", kept, logged=self.logged(variant.label))
+        logged, ended = self.logged(variant.label), self.ended(variant.label)
+        self.store[run_id] = MeasuredRun(verdict, values, failed, "jars", kept, logged=logged, ended=ended)
         self.point("run is committed")
         return self.store[run_id]
 

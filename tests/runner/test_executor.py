@@ -9,12 +9,13 @@ import pytest
 from results.contract.canaries import canaries
 from results.contract.store import Store
 from results.criteria import judge
-from testbed.errors import TestbedError
+from testbed.errors import KafkaStuck, TestbedError
 from testbed.paths import data_dir
 from testbed.runner import executor as module
 from testbed.runner.execution import MeasuredRun
 from testbed.runner.executor import STACKS, TestbedExecutor, TimeLimitError, measured
 from tests.results.synthetic import synthetic_run
+from tests.results.test_unfit import machine
 from tests.runner.fakes import campaign
 
 
@@ -99,6 +100,22 @@ def test_a_run_is_stopped_at_its_limit_and_leaves_evidence(slots, monkeypatch):
     evidence = data_dir() / "campaigns" / asked.id / "evidence" / "run-1"
     assert {"samples.parquet", "events.parquet", STACKS} <= {path.name for path in evidence.iterdir()}
     assert list(store.files.list("canaries")) == []
+
+
+@pytest.mark.parametrize(("until", "explained"), [(5, False), (30, True)])
+def test_a_stopped_run_is_not_kafkas_where_the_machine_was_unfit_for_most_of_it(slots, monkeypatch, until, explained):
+    def robbed(*_asked, recorder):
+        recorder.add(machine(steal=0.5, brokers=None, seconds=(-2, until)))
+        time.sleep(30)
+
+    made, _store = slots
+    variant = replace(campaign("A").variants[0], limit_s=0.2)
+    monkeypatch.setattr(module, "run_on", robbed)
+    made.canary(variant)
+    with pytest.raises(TestbedError, match="run-1 was not done after 0.2 s") as caught:
+        made.run(variant, "run-1")
+    assert isinstance(caught.value, KafkaStuck) is not explained
+    assert ("the machine explains it: 50.0 % of the CPU was stolen" in str(caught.value)) is explained
 
 
 def test_a_criterion_is_kept_when_all_of_it_was_judged_and_none_failed():

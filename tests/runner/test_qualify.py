@@ -14,7 +14,7 @@ import pytest
 from results.compare.qualification import CERTAIN
 from results.criteria.findings import finding
 from testbed.cli.main import main
-from testbed.errors import SoftwareError, TestbedError, UsageError
+from testbed.errors import KafkaStuck, SoftwareError, TestbedError, UsageError
 from testbed.runner import qualification as qualified
 from testbed.runner import qualification_plan as planned
 from testbed.runner import run as run_module
@@ -110,6 +110,13 @@ def test_a_qualification_can_be_run_in_every_profile_and_is_the_same_from_its_jo
     for slot in slots:
         group, first = asked.group_of(slot)
         assert slot.variant in group.labels and first <= slot.block < first + group.repeats
+
+
+@pytest.mark.parametrize("profile", ["smoke", "ci", "release"])
+def test_upgrades_have_the_time_limit_of_the_scenarios_of_kip73(profile):
+    variants, _groups = plan(NEW, [OLD], QualificationScope(profile=profile, suites=("kip73",)))
+    limits = {each.experiment == UPGRADE: each.limit_s for each in variants}
+    assert limits[True] == limits[False] == (1200 if profile == "release" else 420)
 
 
 def test_an_upgrade_in_an_earlier_journal_has_restarts_of_its_own(tmp_path):
@@ -380,6 +387,68 @@ def test_a_candidate_that_never_starts_is_not_tried_for_ever(doors):
     assert len(doors.executors[1].made) == 2 * cases - made.count(False)
 
 
+STUCK = KafkaStuck("run run-1 was not done after 420 s and was stopped; where it stood is in /evidence/stacks.txt")
+
+
+def test_a_candidate_that_hangs_every_time_has_regressed_and_is_not_run_again(doors, capsys, tmp_path):
+    hangs = f"kip455/example, {NEW}"
+    doors.fail = lambda label, number: STUCK if label == hangs else None
+    assert main([*SMALL, "--json", "--junit", str(tmp_path / "j.xml")]) == 1
+    made = doors.executors[0].made
+    assert (made.count(hangs), made.count(f"kip455/example, {OLD}") >= 2) == (CERTAIN, True)
+    told = json.loads(capsys.readouterr().out)
+    assert (told["verdict"], told["scenarios"][0]["versions"][1]["unended"]["runs"]) == ("REGRESSED", 3)
+    assert told["reasons"][0].startswith("REGRESSED kip455/example: run-complete failed in 3 of 3 runs; 4.2.1 in 0 of ")
+    assert "where it stood is in /evidence/stacks.txt" in told["reasons"][0]
+    assert ET.parse(tmp_path / "j.xml").getroot().attrib["failures"] == "1"
+    assert "Do not release it as it is" in Path(told["report"]).read_text()
+    assert main(["qualify", "--resume", known()[0]]) == 1
+    assert hangs not in doors.executors[1].made
+
+
+def test_one_hang_is_undecided_and_says_what_to_do(doors, capsys):
+    doors.fail = lambda label, number: STUCK if of_new(label) and number < 2 else None
+    words = [*QUALIFY, "--scenario", "kip455/example", "--no-pairs", "--no-upgrade"]
+    assert main(words) == 2
+    assert doors.executors[0].made.count(f"kip455/example, {NEW}") == CERTAIN
+    told = capsys.readouterr().out
+    assert "NOISY" in told and "run-complete failed in 1 of 3 runs; 4.2.1 in 0 of " in told
+    assert "qualify this scenario alone (--scenario)" in told
+
+
+def test_a_scenario_that_ends_with_no_version_is_no_regression_and_keeps_no_other_from_its_runs(doors, capsys):
+    doors.fail = lambda label, number: STUCK if "example" in label else None
+    assert main(SMALL) == 2
+    assert "run-complete failed in 1 of 1 run; 3 would tell" in capsys.readouterr().out
+    assert len(doors.executors[0].made) == 4
+
+
+@pytest.mark.parametrize(
+    ("ended", "code", "told"), [(False, 1, "run-complete failed in 3 of 3 runs"), (None, 2, "NO-DATA")]
+)
+def test_runs_that_end_early_count_unless_the_machine_explains_it(doors, capsys, ended, code, told):
+    hangs = f"kip455/example, {NEW}"
+    doors.verdict = lambda label: "inconclusive" if label == hangs else "pass"
+    doors.ended = lambda label: ended if label == hangs else True
+    assert main(SMALL) == code
+    assert told in capsys.readouterr().out
+
+
+def test_a_candidate_that_hangs_in_pairs_has_regressed(doors, capsys):
+    doors.fail = lambda label, number: STUCK if of_new(label) else None
+    assert main(PAIRED) == 1
+    assert "run-complete failed in 3 of 3 runs; 4.2.1 in 0 of " in capsys.readouterr().out
+    assert doors.executors[0].made.count(f"kip73/two-node, {NEW}") == CERTAIN
+
+
+def test_a_candidate_whose_brokers_never_start_has_regressed(doors, capsys):
+    doors.fail = lambda label, number: KafkaStuck("Kafka on b1 does not run") if of_new(label) else None
+    assert main([*QUALIFY, "--suite", "kip455", "--no-pairs"]) == 1
+    assert [of_new(label) for label in doors.executors[0].made].count(True) == CERTAIN
+    told = capsys.readouterr().out
+    assert "run-complete failed in 3 of 3 runs; 4.2.1 in 0 of " in told and "; Kafka on b1 does not run" in told
+
+
 def test_a_candidate_that_never_starts_is_not_upgraded_to_either(doors):
     doors.fail = lambda label, number: TestbedError("Kafka on b1 does not run") if of_new(label) else None
     assert main([*QUALIFY, "--suite", "kip455", "--no-pairs"]) == 2
@@ -552,12 +621,39 @@ def test_another_door_does_not_go_on_with_it(doors, capsys):
         ([*QUALIFY, "--suite", "kip1"], "no suite 'kip1'"),
         ([*QUALIFY, "--pairs", "4"], "take at least"),
         ([*QUALIFY, "--profile", "night"], "profile 'night'"),
+        ([*QUALIFY[:-1], "move-second"], "move-second"),
     ],
 )
 def test_refusals_come_before_anything_is_made(doors, words, told, capsys):
     assert main(words) == 64
     assert told in capsys.readouterr().err
     assert known() == [] and doors.executors == []
+
+
+@pytest.mark.parametrize(
+    ("words", "known_name"),
+    [
+        (["--scenario", "kip73/two-nod"], "did you mean kip73/two-node?"),
+        (["--scenario", "upgrade from 4.2.2"], f"did you mean upgrade from {OLD}?"),
+        (["--scenario", f"upgrade from {OLD}", "--no-upgrade"], "kip73/two-node, "),
+        (["--paired", "kip73/two-nod"], "did you mean kip73/two-node?"),
+        (["--suite", "kip37"], "kip73, "),
+        (["--profile", "night"], "smoke, ci, release"),
+        (["--measure", "move-second"], "move-seconds, "),
+    ],
+)
+def test_a_wrong_name_is_refused_before_a_kafka_is_fetched(words, known_name, doors, monkeypatch, capsys):
+    fetched = []
+    monkeypatch.setattr(planned, "kafka_release", fetched.append)
+    assert main([*QUALIFY, *words]) == 64
+    assert fetched == [] and doors.executors == []
+    assert known_name in capsys.readouterr().err
+
+
+def test_an_upgrade_from_a_build_is_named_by_its_version(doors, tmp_path):
+    tree = built(tmp_path / "my kafka")
+    assert main(["qualify", "--kafka", NEW, "--against", tree, "--scenario", f"upgrade from {BUILT}ab"]) == 0
+    assert main(["qualify", "--kafka", NEW, "--against", tree, "--scenario", f"upgrade from {BUILT}cd"]) == 64
 
 
 def test_what_is_no_kafka_is_refused():

@@ -15,7 +15,7 @@ from results.nights.values import FAILED
 from testbed.runner.campaign import default_measures
 from testbed.runner.comparison import outcome
 from testbed.runner.journal import CanaryReading, RunBegun, RunDone, SlotRun, campaign_state
-from testbed.runner.qualification import cell
+from testbed.runner.version_results import cell
 from tests.nights.replayed import RELEASES, drawn_from
 from tests.runner.fakes import campaign
 
@@ -71,7 +71,7 @@ def qualified(runs, rng):
 
     def version(name, count):
         made = [SlotRun(drawn(runs, rng, slot), (CALM,), (CALM,)) for slot in range(count)]
-        return cell(name, made, {})
+        return cell(name, made, ())
 
     first = version("candidate", 1)
     count = CERTAIN if doubtful(first) else 1
