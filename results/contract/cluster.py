@@ -11,8 +11,12 @@ of clients' quotas."""
 
 @dataclass(frozen=True, slots=True)
 class ClusterChange:
-    """A change that the run did not ask for. `ts_us` is when the controller wrote it (µs since the epoch)."""
+    """A change that the run did not ask for. `ts_us` is when the controller wrote it (µs since the epoch).
+
+    `partition` is that of a reassignment, as TOPIC-NUMBER; empty where it is not known.
+    """
 
     ts_us: int
     kind: ChangeKind
     what: str
+    partition: str = ""

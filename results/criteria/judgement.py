@@ -121,7 +121,7 @@ def judge(manifest: Manifest, samples: Any, events: Any) -> Judgement:
         if criterion.section == PRECONDITIONS and criterion.needs(run)
         for finding in criterion.findings(run)
     ]
-    others = other_clients.finding_of(manifest.cluster, measures.started_us)
+    others, logs = other_clients.finding_of(manifest.cluster, measures.started_us), manifest.facts.logs or ()
     shaky = [finding for finding in preconditions if finding.verdict == "inconclusive"]
     left = {finding.name for finding in shaky}
     own = tuple(each.name for each in criteria if each.name in left and each.kafkas_own(run))
@@ -131,7 +131,7 @@ def judge(manifest: Manifest, samples: Any, events: Any) -> Judgement:
         finding
         for criterion in criteria
         if criterion.section != PRECONDITIONS and criterion.needs(run) and criterion.skips(run) is None
-        for finding in other_clients.left_open(_findings(criterion, run, shaky), manifest.cluster, others)
+        for finding in other_clients.left_open(_findings(criterion, run, shaky), manifest.cluster, others, logs)
     ]
     if run.unfit:
         preconditions = with_unfit_load(preconditions, found, run.unfit.finding(measures.started_us or 0))

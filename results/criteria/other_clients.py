@@ -4,15 +4,18 @@ They are read only where a criterion failed, so no run has a finding of them tha
 each: what a controller writes by itself is none of them.
 """
 
+import re
 from collections.abc import Sequence, Set
 
 from results.contract.cluster import ChangeKind, ClusterChange
+from results.contract.logs import HostLog
 from results.contract.verdict import Finding
 from results.criteria.criterion import CLUSTER_CHANGED
 from results.criteria.findings import finding, not_judged
 from results.criteria.quantities import US, at
 
-OF_DELETIONS = frozenset({"records-intact", "live-records", "logs-clean"})
+LOGS_CLEAN = "logs-clean"
+OF_DELETIONS = frozenset({"records-intact", "live-records", LOGS_CLEAN})
 """What a deletion alone explains: no throttle, no move and no other configuration loses records or makes errors."""
 OF_NICS = frozenset({"nic-conservation", "copied-bytes", "nic-bound", "duration-formula", "control-unthrottled"})
 """What an empty topic of another client explains: its clients may write to it."""
@@ -33,10 +36,20 @@ def finding_of(changes: Sequence[ClusterChange], started_us: int | None) -> list
     ]
 
 
-def left_open(found: Sequence[Finding], changes: Sequence[ClusterChange], others: Sequence[Finding]) -> list[Finding]:
-    """Return the findings, and leave those open that fail by what another client may have changed."""
+def left_open(
+    found: Sequence[Finding], changes: Sequence[ClusterChange], others: Sequence[Finding], logs: Sequence[HostLog]
+) -> list[Finding]:
+    """Return the findings, and leave those open that fail by what another client may have changed.
+
+    A log is left open whose errors all name partitions that another client reassigned: of one that leaves a broker and
+    comes back at once, the broker logs an ERROR.
+    """
     kinds = {change.kind for change in changes}
-    explained = [each.verdict == "fail" and _explain(each.name, kinds) for each in found]
+    moved = {log.host for log in logs if _errors_name(log, {change.partition for change in changes} - {""})}
+    explained = [
+        each.verdict == "fail" and (_explain(each.name, kinds) or (each.name == LOGS_CLEAN and each.host in moved))
+        for each in found
+    ]
     return [not_judged(each, others) if why else each for each, why in zip(found, explained, strict=True)]
 
 
@@ -44,3 +57,10 @@ def _explain(name: str, kinds: Set[ChangeKind]) -> bool:
     if name in OF_DELETIONS:
         return "deletion" in kinds
     return bool(kinds - {"topic"}) or (bool(kinds) and name in OF_NICS)
+
+
+def _errors_name(log: HostLog, partitions: Set[str]) -> bool:
+    """Return whether each error of a log names one of the partitions; a log with more lines may have other errors."""
+    errors = [line.text for line in log.findings if line.level != "WARN"]
+    names = re.compile(rf"(?<![\w.-])({'|'.join(map(re.escape, partitions))})(?![\w-])")
+    return bool(errors and partitions) and not log.more and all(names.search(text) for text in errors)

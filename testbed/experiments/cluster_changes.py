@@ -210,7 +210,7 @@ def _moved(
         before_us, moved_us[tp] = moved_us.get(tp, 0), us
         planned = tp.topic not in own.topics and tp.topic.endswith(token) and time.asking(us)
         if not planned and not own.explain(state, before_us) and answers.near(us, _MOVES):
-            yield ClusterChange(us, "reassignment", _in_words(last, state))
+            yield ClusterChange(us, "reassignment", _in_words(last, state), str(tp))
 
 
 def _target(state: Registration) -> frozenset[int]:

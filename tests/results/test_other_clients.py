@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from results.contract.cluster import ClusterChange
+from results.contract.logs import HostLog, LogFinding
 from results.contract.manifest import Manifest
 from results.criteria.judgement import judge, noisy
 from tests.results.judged import named, verdicts
@@ -48,6 +49,29 @@ def test_lost_records_are_explained_by_what_deletes_records_alone(make_run, kind
 def test_a_topic_of_others_explains_bytes_on_a_nic_and_no_leak(make_run):
     assert verdicts(changed(make_run(nic_counter_factor=1.2), "topic"), "nic-conservation") == {"inconclusive"}
     assert "fail" in verdicts(changed(make_run(real_quota=12.5e6), "topic"), "steady-mean")
+
+
+@pytest.mark.parametrize(
+    ("texts", "more", "verdict"),
+    [
+        (["Expected partition t-1 with topic id A to exist", "t-1: again"], 0, "inconclusive"),
+        (["Expected partition t-1 with topic id A to exist", "Disk error"], 0, "fail"),
+        (["Expected partition t-1 with topic id A to exist"], 1, "fail"),
+        (["Expected partition t-12 to exist"], 0, "fail"),
+        (["Expected partition not-t-1 to exist"], 0, "fail"),
+    ],
+)
+def test_errors_of_partitions_alone_that_another_client_reassigned_are_left_open(make_run, texts, more, verdict):
+    run = make_run()
+    found = tuple(LogFinding("b1", us(8), "ERROR", "state.change.logger", text, 1) for text in texts)
+    log = HostLog("b1", findings=(*found, LogFinding("b1", us(8), "WARN", "any", "of another", 1)), more=more)
+    facts = replace(run.manifest.facts, logs=(log, HostLog("b2")))
+    cluster = (ClusterChange(us(7), "reassignment", "t-1 was reassigned to [1, 2]", "t-1"),)
+    judgement = judge(replace(run.manifest, facts=facts, cluster=cluster), run.samples, run.events)
+    assert {each.host: each.verdict for each in named(judgement, "logs-clean")} == {"b1": verdict, "b2": "pass"}
+    unknown = (replace(cluster[0], partition=""),)
+    judgement = judge(replace(run.manifest, facts=facts, cluster=unknown), run.samples, run.events)
+    assert {each.host: each.verdict for each in named(judgement, "logs-clean")} == {"b1": "fail", "b2": "pass"}
 
 
 def test_the_manifest_has_the_changes(make_run):
