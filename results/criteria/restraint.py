@@ -65,7 +65,7 @@ def held_back(run: RunView) -> Mapping[str, list[Restraint]]:
             *_stopped(run.series, host, span),
             *_full(run, host, span),
             *_ended(run, host, span),
-            *([] if host in limited else [*_paused(run.series, host, span), *_fewer(run.series, host, span)]),
+            *([] if host in limited else [*_paused(run, host, span), *_fewer(run.series, host, span)]),
             *([] if exists or host in limited else _throttled(run.series, host, span)),
             *([] if exists else _little_memory(run.series, host, span)),
             *([] if exists or host in slow else _slow_disk(run.series, host, span)),
@@ -136,9 +136,10 @@ def _slow_disk(run: RunSeries, host: str, span: Span) -> Iterator[Restraint]:
         yield Restraint(DISK, f"the rate of its disk was limited, first at {first}, and the topology declares no limit")
 
 
-def _paused(run: RunSeries, host: str, span: Span) -> Iterator[Restraint]:
-    late = _read(run, LATE, host, span)
-    if len(late) and (longest := float(np.max(late.value))) > LATE_S:
+def _paused(run: RunView, host: str, span: Span) -> Iterator[Restraint]:
+    """Yield that the agent was late: its container was paused. Without memory it is late as well."""
+    late = _read(run.series, LATE, host, span)
+    if len(late) and (longest := float(np.max(late.value))) > LATE_S and not kafkas_memory(run):
         when = _at(int(late.t[int(np.argmax(late.value))]), span)
         yield Restraint(LATE, f"its agent was {longest:.1f} s late at {when}: its container was paused, or had no CPU")
 

@@ -209,6 +209,13 @@ def test_a_kill_of_a_broker_that_took_the_memory_is_not_excused(make_run):
     assert found(taking.judged())[None].why.endswith("; the process of b2 ended with status 137 at +21.0 s")
 
 
+def test_an_agent_that_is_late_because_brokers_took_the_memory_excuses_nothing(make_run):
+    run = held(make_run(nic_counter_factor=1.2), agent_late=lambda t: 3.4 if t == 23 else 0.001)
+    assert run.judged().verdict == "inconclusive"
+    taking = replace(run, samples=pa.concat_tables([run.samples, samples_table([*SMALL_MACHINE, *taken(1.0)])]))
+    assert set(found(taking.judged())) == {None} and taking.judged().verdict == "fail"
+
+
 def test_a_kill_just_before_the_end_of_the_move_is_named_by_a_reading_after_it(make_run):
     end = make_run().judged().measures.done_s - 0.001
     assert "b2: SIGKILL ended" in found(held(ended(make_run(), ends=((end, 137),))).judged())["b2"].why
