@@ -138,9 +138,9 @@ class Criterion(Generic[M]):
     rests_on_preconditions: bool = False
     """Whether its findings are left open when the NICs, the machine or the load were not as declared."""
     excused_by: Collection[str] = ()
-    """The names of the preconditions that leave a failure open: `NOT_KAFKAS`, `SLOW_CLIENTS` or `CLOCKS`. Everything
-    else holds, also on a busy machine: it would excuse what Kafka itself makes busy. Empty: every precondition leaves
-    every finding open."""
+    """The names of the preconditions that leave a failure open, for instance `NOT_KAFKAS` or `BROKERS_UNRESTRAINED`.
+    Everything else holds, also on a busy machine: it would excuse what Kafka itself makes busy. Empty: every
+    precondition leaves every finding open."""
     kafkas_own: Callable[[RunView], bool] = _not_kafkas
     """Of a precondition that does not hold: whether brokers themselves are why. What was measured stands then."""
     excuses: Callable[[RunView, str, Finding], bool] = _always

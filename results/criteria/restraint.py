@@ -12,11 +12,11 @@ import numpy as np
 from results.contract.logs import HostLog
 from results.criteria.cluster_measures import on_one_machine
 from results.criteria.cost_measures import WRITTEN
-from results.criteria.own_pressure import kafkas_memory
+from results.criteria.own_pressure import AVAILABLE, kafkas_memory
 from results.criteria.quantities import GAP_S, US, at, percent, size
 from results.criteria.run_view import RunView
 from results.criteria.series import RunSeries, Series
-from results.criteria.standstill import MOST, OVER_S, Span, highest_share
+from results.criteria.standstill import MACHINE, MOST, OVER_S, Span, highest_share
 from results.criteria.windows import counted
 
 STOPPED, LATE, THROTTLED, CPUS = "jvm.stopped", "agent.late", "cpu.throttled.seconds", "jvm.cpus"
@@ -29,6 +29,9 @@ OTHERS_LEAST = 0.5
 """The share of what a disk lost that others than the brokers wrote at least: with less, brokers filled it."""
 SIGKILLED = 128 + 9
 """The exit status of a process that SIGKILL ended. Kafka does not send it to itself: it exits, or its JVM aborts."""
+LEFT_MOST = 0.5
+"""The kernel kills when no memory is left, and readings are a second apart. Where more than this share was left in each
+of them, the last second took the rest, and no reading says whose it was."""
 OWN = ("broker.leaving", "broker.killed", "controller.killed", "scale.asked")
 """The events of a broker that the run itself ends."""
 LATE_S = 1.0
@@ -62,7 +65,7 @@ def held_back(run: RunView) -> Mapping[str, list[Restraint]]:
             *_stopped(run.series, host, span),
             *_full(run, host, span),
             *_ended(run, host, span),
-            *([] if host in limited else [*_paused(run.series, host, span), *_fewer(run.series, host, span)]),
+            *([] if host in limited else [*_paused(run, host, span), *_fewer(run.series, host, span)]),
             *([] if exists or host in limited else _throttled(run.series, host, span)),
             *([] if exists else _little_memory(run.series, host, span)),
             *([] if exists or host in slow else _slow_disk(run.series, host, span)),
@@ -133,9 +136,10 @@ def _slow_disk(run: RunSeries, host: str, span: Span) -> Iterator[Restraint]:
         yield Restraint(DISK, f"the rate of its disk was limited, first at {first}, and the topology declares no limit")
 
 
-def _paused(run: RunSeries, host: str, span: Span) -> Iterator[Restraint]:
-    late = _read(run, LATE, host, span)
-    if len(late) and (longest := float(np.max(late.value))) > LATE_S:
+def _paused(run: RunView, host: str, span: Span) -> Iterator[Restraint]:
+    """Yield that the agent was late: its container was paused. Without memory it is late as well."""
+    late = _read(run.series, LATE, host, span)
+    if len(late) and (longest := float(np.max(late.value))) > LATE_S and not kafkas_memory(run):
         when = _at(int(late.t[int(np.argmax(late.value))]), span)
         yield Restraint(LATE, f"its agent was {longest:.1f} s late at {when}: its container was paused, or had no CPU")
 
@@ -165,12 +169,19 @@ def _ended(run: RunView, host: str, span: Span) -> Iterator[Restraint]:
     if log.terminated_us:
         yield Restraint(LOGS, f"a signal ended its process at {_at(log.terminated_us[0], span)}, as its log says")
     killed = [end.ts_us for end in log.ended if end.status == SIGKILLED]
-    by_kernel = _killed_for_memory(run.series, host, span, killed[0]) if killed else None
+    if not killed or kafkas_memory(run):  # a program that guards the memory kills as the kernel does
+        return
+    by_kernel, first = _killed_for_memory(run.series, host, killed[0]), _at(killed[0], span)
     if by_kernel is False:
-        yield Restraint(LOGS, f"SIGKILL ended its process at {_at(killed[0], span)}, and the run did not send it")
-    elif by_kernel and on_one_machine(run.manifest) and not kafkas_memory(run):
-        first = _at(killed[0], span)
+        yield Restraint(LOGS, f"SIGKILL ended its process at {first}, and the run did not send it")
+    elif by_kernel and on_one_machine(run.manifest) and _lacked_memory(run.series, span):
         yield Restraint(KILLED, f"the kernel killed its process for memory at {first}, and brokers had not taken it")
+
+
+def _lacked_memory(run: RunSeries, span: Span) -> bool:
+    """Return whether a reading says that the machine's memory ran out. Without one, a broker may have taken it all."""
+    left = _read(run, AVAILABLE, MACHINE, span).value
+    return len(left) > 0 and float(np.min(left)) <= LEFT_MOST * float(left[0])
 
 
 def _unasked(run: RunView, host: str, span: Span) -> HostLog | None:
@@ -182,9 +193,12 @@ def _unasked(run: RunView, host: str, span: Span) -> HostLog | None:
     return replace(log, terminated_us=terminated, ended=tuple(e for e in log.ended if span[0] <= e.ts_us <= span[1]))
 
 
-def _killed_for_memory(run: RunSeries, host: str, span: Span, when_us: int) -> bool | None:
-    """Return whether the kernel killed a process for memory: it counts that. None without a reading after the end."""
-    count = _read(run, KILLED, host, span)
+def _killed_for_memory(run: RunSeries, host: str, when_us: int) -> bool | None:
+    """Return whether the kernel killed a process for memory: it counts that. None without a reading after the end.
+
+    Readings after the move count: an end may come just before the move's.
+    """
+    count = run.gauge(KILLED, host)
     known = len(count) and count.t[0] <= when_us <= count.t[-1]
     return counted(count.value) > 0 if known else None
 
@@ -199,7 +213,7 @@ def unexplained_ends(run: RunView) -> list[str]:
     logs = [log for host in run.brokers if (log := _unasked(run, host, span)) is not None]
     return [
         f"the process of {log.host} ended with status {end.status} at {_at(end.ts_us, span)}"
-        + (": the kernel killed it for memory" if _killed_for_memory(run.series, log.host, span, end.ts_us) else "")
+        + (": the kernel killed it for memory" if _killed_for_memory(run.series, log.host, end.ts_us) else "")
         for log in logs
         for end in log.ended
     ]

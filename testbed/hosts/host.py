@@ -115,14 +115,15 @@ class Daemon:
         folder = self.log.rpartition("/")[0]
         # setsid: the process must outlive the SSH session. It leads no group here, so it does not fork: $! is the
         # number of the process, on file before this command ends.
-        start = f"setsid {shlex.join(self._command)} >> {self.log} 2>&1 < /dev/null & echo $! > {self._pid_file}"
+        start = f"setsid {shlex.join(self._command)} >> {self.log} 2>&1 < /dev/null & echo $!"
         if self._at_end:
-            # A shell in a session of its own is the parent. It closes its output once the number is on file: $(…) ends
-            # then. Its script is its input, not a part of its command line: `pkill -f kafka` does not match it.
+            # A shell in a session of its own is the parent. It closes its output once it has printed the number: $(…)
+            # ends then. Its script is its input, not a part of its command line: `pkill -f kafka` does not match it.
             script = f"{start}; exec > /dev/null 2>&1; wait $!; status=$?; {self._at_end}"
-            start = f": $(printf %s {shlex.quote(script)} | setsid sh &)"
+            start = f"echo $(printf %s {shlex.quote(script)} | setsid sh &)"
         self.host.run(
-            f"p=$(cat {self._pid_file} 2>/dev/null); if {_ALIVE}; then exit 0; fi; mkdir -p {folder}; cd /; {start}"
+            f"p=$(cat {self._pid_file} 2>/dev/null); if {_ALIVE}; then exit 0; fi; mkdir -p {folder}; cd /; "
+            f"{start} > {self._pid_file}"
         )
 
     def pid(self) -> int | None:

@@ -10,7 +10,7 @@ from types import SimpleNamespace
 import pytest
 
 from testbed.errors import TestbedError
-from testbed.hosts import CommandResult, Daemon
+from testbed.hosts import CommandFailed, CommandResult, Daemon
 from testbed.kafka.node import LOG, PID_FILE, Node
 from testbed.probes.logwatch import process_ends
 from testbed.wait import wait_until
@@ -126,3 +126,12 @@ def test_the_shell_that_waits_for_kafka_does_not_have_its_command_line_and_is_no
     assert (os.getsid(pid), os.getsid(parent)) == (pid, parent)
     assert Path(f"{tmp_path}{PID_FILE}").read_text().strip() == str(pid)
     node.kill()
+
+
+@pytest.mark.parametrize("at_end", ["", "true"], ids=["plain", "with a shell that waits"])
+def test_a_number_that_cannot_be_written_is_an_error_of_the_host(tmp_path, at_end):
+    """Nothing else may say so: a server without a number counts as one that has died."""
+    (tmp_path / "run").mkdir()
+    command, host = ["sleep", "0.2"], LocalHost(tmp_path)
+    with pytest.raises(CommandFailed, match=r"none/kafka\.pid"):
+        Daemon(host, "Kafka", command, pid_file="/run/none/kafka.pid", log="/run/kafka.log", at_end=at_end).start()

@@ -79,9 +79,11 @@ def test_a_late_step_is_excused_by_a_stop_alone(changed, verdict):
     assert verdict_of(judgement, "steps-in-time") == verdict
 
 
-def test_no_stop_makes_a_controller_accept_or_write_an_unsound_state():
+def test_no_stop_makes_a_controller_accept_or_answer_before_it_decides_or_write_an_unsound_state():
     accepted = replace(STEP, wanted_answer="INVALID_REPLICA_ASSIGNMENT for 0")
     assert verdict_of(judged(STOPPED, steps=(accepted,)), "1-asked.answer") == "fail"
+    early = judged(STOPPED, **VARIANTS["early0"])
+    assert verdict_of(early, "polling-agrees.ListPartitionReassignments") == "fail"
     unsound = (*LOGGED[:2], log(1.5, 21, {**MOVING, "leader": 4}), log(1.6, 22, MOVING), LOGGED[2], *POLLED)
     assert verdict_of(judged(STOPPED, events=unsound), "trace-whole") == "fail"
 

@@ -12,7 +12,7 @@ from results.contract.schema import Event, Sample, events_table, samples_table
 from results.criteria.judgement import judge, noisy
 from tests.results.judged import named, verdicts
 from tests.results.synthetic import us
-from tests.results.test_kafkas_own_load import SMALL_MACHINE, taken
+from tests.results.test_kafkas_own_load import GIB, SMALL_MACHINE, counted, taken
 
 RATES = ("steady-mean", "duration-model", "nic-conservation", "broker-rate-agrees")
 HEALTHY = {
@@ -198,6 +198,29 @@ def test_a_kill_is_not_excused_where_the_kernel_may_have_done_it(make_run):
     assert found(lost.judged())[None].why.endswith("; the process of b2 ended with status 137 at +21.0 s")
 
 
+ENOUGH = counted("memory.available", "machine", lambda t: 2 * GIB - 0.9 * GIB * (t > 20))
+
+
+def test_a_kill_of_a_broker_that_took_the_memory_is_not_excused(make_run):
+    """A program that guards the memory sends SIGKILL, and the kernel counts nothing."""
+    run = held(ended(make_run(), ends=KILLED))
+    taking = replace(run, samples=pa.concat_tables([run.samples, samples_table([*SMALL_MACHINE, *taken(1.0)])]))
+    assert verdicts(taking.judged(), "config-restored") == {"fail"}
+    assert found(taking.judged())[None].why.endswith("; the process of b2 ended with status 137 at +21.0 s")
+
+
+def test_an_agent_that_is_late_because_brokers_took_the_memory_excuses_nothing(make_run):
+    run = held(make_run(nic_counter_factor=1.2), agent_late=lambda t: 3.4 if t == 23 else 0.001)
+    assert run.judged().verdict == "inconclusive"
+    taking = replace(run, samples=pa.concat_tables([run.samples, samples_table([*SMALL_MACHINE, *taken(1.0)])]))
+    assert set(found(taking.judged())) == {None} and taking.judged().verdict == "fail"
+
+
+def test_a_kill_just_before_the_end_of_the_move_is_named_by_a_reading_after_it(make_run):
+    end = make_run().judged().measures.done_s - 0.001
+    assert "b2: SIGKILL ended" in found(held(ended(make_run(), ends=((end, 137),))).judged())["b2"].why
+
+
 def test_the_kernel_that_kills_a_broker_for_memory_is_named_and_excuses_what_others_took(make_run):
     def judged(more=(), document=None):
         run = held(ended(make_run(), ends=KILLED), memory_killed=lambda t: 2 + (t > 20))
@@ -210,7 +233,8 @@ def test_the_kernel_that_kills_a_broker_for_memory_is_named_and_excuses_what_oth
     why = "b2: the kernel killed its process for memory at +21.0 s, and brokers had not taken it"
     assert found(others)["b2"].why == why
     assert verdicts(others, "config-restored") == {"inconclusive"}
-    for own in (judged([*SMALL_MACHINE, *taken(1.0)]), judged(document={"hosts": {"b1": {}}, "machines": {"m": {}}})):
+    several = {"hosts": {"b1": {}}, "machines": {"m": {}}}
+    for own in (judged([*SMALL_MACHINE, *taken(1.0)]), judged(SMALL_MACHINE, document=several), judged(ENOUGH)):
         said = "; the process of b2 ended with status 137 at +21.0 s: the kernel killed it for memory"
         assert found(own)[None].why.endswith(said)
         assert verdicts(own, "config-restored") == {"fail"}

@@ -2,10 +2,14 @@
 
 from dataclasses import replace
 
+import pyarrow as pa
 import pytest
 
 from results.contract.document import decode, encode
+from results.contract.logs import HostLog
+from results.contract.manifest import Done
 from results.contract.move import BatchingPolls, Limits
+from results.contract.schema import events_table
 from results.criteria import judge
 from results.criteria.catalogue.in_sync_unbounded import judge_in_sync
 from results.criteria.catalogue.last_step import judge_last_step
@@ -16,6 +20,8 @@ from results.criteria.catalogue.replicas_fetching import judge_fetching
 from results.criteria.catalogue.replicas_per_step import judge_replicas
 from tests.results.moves import simulate
 from tests.results.scenes import one_to_two, two_node
+from tests.results.synthetic import us
+from tests.results.test_planned_steps import logged, planned
 
 FINE = BatchingPolls("batched", Limits(1, 25, 5), 80, 0.4, 100, 200, 25, 5, 1, 2)
 
@@ -73,11 +79,12 @@ def test_a_run_keeps_it():
     assert decode(BatchingPolls, encode(FINE), "steps") == FINE
 
 
-def judged(scene, facts=True):
+def judged(scene, events=(), batching=FINE, **known):
     run = simulate(scene)
-    seen = replace(run.manifest.facts, batching=FINE if facts else None)
+    seen = replace(run.manifest.facts, batching=batching, **known)
     stepped = replace(run.manifest, parameters={**run.manifest.parameters, "mode": "batched"}, facts=seen)
-    return {each.name: each.verdict for each in judge(stepped, run.samples, run.events).criteria}
+    judgement = judge(stepped, run.samples, pa.concat_tables([run.events, events_table(events)]))
+    return {each.name: each.verdict for each in judgement.criteria}
 
 
 def test_a_move_in_steps_is_judged_by_its_bound_and_its_steps_and_by_no_steady_rate():
@@ -88,7 +95,29 @@ def test_a_move_in_steps_is_judged_by_its_bound_and_its_steps_and_by_no_steady_r
 
 
 def test_without_a_look_at_its_steps_it_does_not_pass():
-    assert judged(two_node(), facts=False)["last-step"] == "inconclusive"
+    assert judged(two_node(), batching=None)["last-step"] == "inconclusive"
+
+
+HALF_WAY = (planned([(1,), (2,)]), *logged([(1,)]))
+NOT_DONE = Done(False, "still being reassigned", 50.0)
+
+
+@pytest.mark.parametrize(
+    ("signals", "done", "verdicts"),
+    [
+        ((), NOT_DONE, ("fail", "fail")),
+        ((20,), NOT_DONE, ("inconclusive", "inconclusive")),
+        ((20,), Done(True, ""), ("fail", "inconclusive")),
+    ],
+    ids=["nothing", "somebody ended a broker", "the move is done all the same"],
+)
+def test_a_broker_that_somebody_ended_explains_the_end_of_a_move_that_is_not_done_and_steps_without_it(
+    signals, done, verdicts
+):
+    ended = (HostLog("b1"), HostLog("b2", terminated_us=tuple(map(us, signals))))
+    astray = replace(FINE, astray=("t-0: [1], not [2]",))
+    found = judged(two_node(), events=HALF_WAY, logs=ended, done=done, batching=astray)
+    assert (found["last-step"], found["steps-as-planned"]) == verdicts
 
 
 def test_under_load_the_windows_are_judged_and_the_nics_are_not_compared_with_logs():

@@ -37,11 +37,14 @@ def _agreements(run: RunView, measures: MoveMeasures) -> list[Finding]:
 
 
 def _excuses(run: RunView, precondition: str, failed: Finding) -> bool:
-    """Return whether a clock can explain a failure: an answer too early, and none that the log never has."""
+    """Return whether a failure may be explained: by a clock an answer too early, and none that the log never has.
+
+    A node that was stopped has a log without its end. It explains those that the log never has, and none too early.
+    """
+    polled = [each for each in (run.measures.steps.polled if run.measures.steps else ()) if _name(each) == failed.name]
     if precondition == BROKERS_UNRESTRAINED:
-        return True
-    polled = run.measures.steps.polled if run.measures.steps else ()
-    return not any(each.unknown for each in polled if _name(each) == failed.name)
+        return all(each.unlike == each.unknown for each in polled)
+    return not any(each.unknown for each in polled)
 
 
 CRITERION: Criterion[MoveMeasures] = Criterion(

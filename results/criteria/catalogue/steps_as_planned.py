@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from results.contract.verdict import Finding, Verdict
+from results.criteria.catalogue.move_done import CRITERION as MOVE_DONE
 from results.criteria.criterion import FACTS, Criterion
 from results.criteria.findings import finding
 from results.criteria.planned_steps import PLANNED, PlannedSteps, measure_steps_taken
@@ -52,5 +53,9 @@ CRITERION: Criterion[PlannedSteps] = Criterion(
     measure=lambda run: measure_steps_taken(run.series),
     judge=lambda _run, steps: judge_steps_taken(steps),
     by_name=False,
+    rests_on_preconditions=True,
+    # A move that is not done lacks steps, and a step goes without a broker that is down or cut off.
+    excused_by=MOVE_DONE.excused_by,
+    excuses=MOVE_DONE.excuses,
     catches="A driver that takes other steps than KIP-435's rules give, or a controller that carries out others.",
 )
