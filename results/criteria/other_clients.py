@@ -60,7 +60,11 @@ def _explain(name: str, kinds: Set[ChangeKind]) -> bool:
 
 
 def _errors_name(log: HostLog, partitions: Set[str]) -> bool:
-    """Return whether each error of a log names one of the partitions; a log with more lines may have other errors."""
-    errors = [line.text for line in log.findings if line.level != "WARN"]
+    """Return whether each error of a log names one of the partitions.
+
+    A line that counts several is the first of lines with other numbers, and a log may have more lines than are stored.
+    """
+    errors = [line for line in log.findings if line.level != "WARN"]
     names = re.compile(rf"(?<![\w.-])({'|'.join(map(re.escape, partitions))})(?![\w-])")
-    return bool(errors and partitions) and not log.more and all(names.search(text) for text in errors)
+    known = bool(errors and partitions) and not log.more
+    return known and all(each.level == "ERROR" and each.count == 1 and names.search(each.text) for each in errors)

@@ -6,7 +6,7 @@ throttle's rate when it changes, and that of a broker that is back. It never cre
 """
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -95,11 +95,14 @@ class OwnSteps:
 
     def __init__(self, events: Iterable[Event]) -> None:
         self._asked: dict[TopicPartition, list[tuple[int, frozenset[int]]]] = {}
+        self.asked_us: list[int] = []
+        """When the run sent each of its requests."""
         for event in events:
             if event.kind == "batch.started":
                 for topic, partition, replicas in event.detail["targets"]:
                     step = event.ts_us, frozenset(replicas)
                     self._asked.setdefault(TopicPartition(topic, partition), []).append(step)
+                self.asked_us.append(event.ts_us)
         self.topics = frozenset(tp.topic for tp in self._asked)
 
     def explain(self, change: Registration, before_us: int) -> bool:
@@ -120,16 +123,30 @@ class OwnSteps:
 class Answers:
     """The requests of operators that brokers answered, as brokers count them: between which readings, and where."""
 
-    def __init__(self, samples: Iterable[Sample]) -> None:
+    def __init__(self, samples: Iterable[Sample], controllers: Collection[str] = ()) -> None:
+        self._controllers = frozenset(controllers)
         counts: dict[tuple[str, str], list[tuple[int, float]]] = {}
         for each in samples:
             if each.metric == "broker.requests" and each.label in OPERATORS:
                 counts.setdefault((each.label, each.host), []).append((each.ts_us, each.value))
         self.spans: dict[str, list[tuple[int, int, str]]] = {}
+        self._moves: list[tuple[int, str, float]] = []
         for (label, host), read in counts.items():
             for (begin, before), (end, now) in pairwise(sorted(read)):
                 if now > before or 0 < now < before:  # a broker that begins again counts from 0
                     self.spans.setdefault(label, []).append((begin, end, host))
+                    if label == _MOVES:
+                        self._moves.append((end, host, now - before if now > before else now))
+
+    def outnumber(self, asked_us: Sequence[int], time: MoveTime) -> bool:
+        """Return whether brokers answered more requests to reassign than these while data moved.
+
+        A broker counts a request, and so does the controller to which it forwards it.
+        """
+        inside = [(host, count) for end, host, count in self._moves if time.begun_us < end <= time.ended_us]
+        each = 2 if self._controllers & {host for host, _count in inside} else 1
+        own = sum(us <= time.ended_us for us in asked_us)
+        return sum(count for _host, count in inside) >= each * (own + 1)
 
     def near(self, us: int, *requests: str) -> bool:
         """Return whether a broker answered a request of these kinds that led to a record of this instant."""
@@ -198,8 +215,10 @@ def _moved(
 ) -> Iterator[ClusterChange]:
     """Yield the reassignments that others requested or cancelled.
 
-    The run's own are its steps. Of a topic without steps it is the plan, at the begin.
+    The run's own are its steps. Of a topic without steps it is the plan, at the begin. Where brokers answered no other
+    request than those for steps, the controller alone is the cause of what no step explains.
     """
+    others = not own.asked_us or answers.outnumber(own.asked_us, time)
     states: dict[TopicPartition, Registration] = {}
     moved_us: dict[TopicPartition, int] = {}
     for state in replay(records).changes:
@@ -209,7 +228,8 @@ def _moved(
             continue
         before_us, moved_us[tp] = moved_us.get(tp, 0), us
         planned = tp.topic not in own.topics and tp.topic.endswith(token) and time.asking(us)
-        if not planned and not own.explain(state, before_us) and answers.near(us, _MOVES):
+        explained = planned or own.explain(state, before_us) or (tp.topic in own.topics and not others)
+        if not explained and answers.near(us, _MOVES):
             yield ClusterChange(us, "reassignment", _in_words(last, state), str(tp))
 
 
@@ -277,7 +297,8 @@ def read_changes(
     steps = manifest.parameters.get("mode") in MODES
     # An upgrade ends with elections of the run's own.
     own = steps or any(event.kind == "broker.leaving" for event in events)
-    answers, token = Answers(samples), manifest.run_id[-TOKEN:]
+    controllers = [host.name for host in testbed.topology.controllers]
+    answers, token = Answers(samples, controllers), manifest.run_id[-TOKEN:]
     asked = () if own else requests_of_others(answers, time)
     others = (*asked, *_deleted(testbed, events[0].ts_us, token))
     problems = []

@@ -4,8 +4,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from results.contract.schema import Event
-from testbed.experiments.cluster_changes import MoveTime, OwnSteps, foreign_changes
+from results.contract.schema import Event, Sample
+from testbed.experiments.cluster_changes import Answers, MoveTime, OwnSteps, foreign_changes
 from testbed.kafka.types import TopicPartition
 from testbed.probes.recorder import now_us
 from testbed.reassignment.batching.execution import Execution
@@ -19,8 +19,8 @@ from tests.fakes.kraft_log import KraftLog
 TOKEN = "ab12cd"
 TOPIC = f"kip435-{TOKEN}"
 S = 1_000_000
-ALWAYS = SimpleNamespace(near=lambda *_request: True)
-"""Brokers answer the run's own requests all the time."""
+ALWAYS = SimpleNamespace(near=lambda *_request: True, outnumber=lambda *_asked: True)
+"""Brokers answer requests all the time, and more of them than the run's own."""
 APART_S = 0.08
 """Between two turns: more than clocks may differ by."""
 
@@ -114,6 +114,33 @@ def test_a_controller_that_answers_a_request_with_other_replicas_is_wrong_and_no
     assert written(121.5) == [f"{TOPIC}-0 was reassigned to [3, 5, 2]"], "the request was answered seconds ago"
     order = [*FIRST[:5], assigned(116.01, (4, 3, 2, 1), adding=(4,), removing=(1,)), assigned(120, (2, 4, 3))]
     assert found(order, ASKED[:2]) == []
+
+
+def counted(*counts):
+    """Readings of the requests that brokers b1 and b2 answered; the controller is on b2, and b1 forwards to it."""
+    return [
+        Sample(round(t * S), host, "broker.requests", count, label="AlterPartitionReassignments")
+        for t, count in counts
+        for host in ("b1", "b2")
+    ]
+
+
+@pytest.mark.parametrize(
+    ("counts", "names"),
+    [
+        ([(99, 2), (111, 3), (117, 4), (119, 4), (122, 5)], False),
+        ([(99, 2), (111, 3), (117, 4), (119, 5), (122, 6)], True),
+        ([(99, 2), (111, 3), (117, 4), (119, 4), (122, 5), (199, 5), (201, 6)], False),
+    ],
+    ids=["the run's three", "one more", "one more after the move"],
+)
+def test_what_a_controller_cancels_without_a_request_is_its_own(counts, names):
+    time = MoveTime(100 * S, 106 * S, 200 * S)
+    answers = Answers(counted(*counts), ["b2"])
+    changes = foreign_changes([*FIRST, CANCELLED], time, TOKEN, answers, OwnSteps(ASKED))
+    assert [each.what for each in changes] == [f"the reassignment of {TOPIC}-0 was cancelled"] * names
+    alone = Answers([each for each in counted(*counts) if each.host == "b1"], ["c1"])
+    assert len(foreign_changes([*FIRST, CANCELLED], time, TOKEN, alone, OwnSteps(ASKED))) == names
 
 
 def test_what_the_run_cancels_after_its_last_poll_is_its_own():

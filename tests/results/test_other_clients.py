@@ -52,18 +52,22 @@ def test_a_topic_of_others_explains_bytes_on_a_nic_and_no_leak(make_run):
 
 
 @pytest.mark.parametrize(
-    ("texts", "more", "verdict"),
+    ("texts", "level", "count", "more", "verdict"),
     [
-        (["Expected partition t-1 with topic id A to exist", "t-1: again"], 0, "inconclusive"),
-        (["Expected partition t-1 with topic id A to exist", "Disk error"], 0, "fail"),
-        (["Expected partition t-1 with topic id A to exist"], 1, "fail"),
-        (["Expected partition t-12 to exist"], 0, "fail"),
-        (["Expected partition not-t-1 to exist"], 0, "fail"),
+        (["Expected partition t-1 with topic id A to exist", "t-1: again"], "ERROR", 1, 0, "inconclusive"),
+        (["Expected partition t-1 with topic id A to exist", "Disk error"], "ERROR", 1, 0, "fail"),
+        (["Expected partition t-1 with topic id A to exist"], "ERROR", 1, 1, "fail"),
+        (["Expected partition t-1 with topic id A to exist"], "ERROR", 2, 0, "fail"),
+        (["Expected partition t-1 with topic id A to exist"], "FATAL", 1, 0, "fail"),
+        (["Expected partition t-12 to exist"], "ERROR", 1, 0, "fail"),
+        (["Expected partition not-t-1 to exist"], "ERROR", 1, 0, "fail"),
     ],
 )
-def test_errors_of_partitions_alone_that_another_client_reassigned_are_left_open(make_run, texts, more, verdict):
+def test_errors_of_partitions_alone_that_another_client_reassigned_are_left_open(
+    make_run, texts, level, count, more, verdict
+):
     run = make_run()
-    found = tuple(LogFinding("b1", us(8), "ERROR", "state.change.logger", text, 1) for text in texts)
+    found = tuple(LogFinding("b1", us(8), level, "state.change.logger", text, count) for text in texts)
     log = HostLog("b1", findings=(*found, LogFinding("b1", us(8), "WARN", "any", "of another", 1)), more=more)
     facts = replace(run.manifest.facts, logs=(log, HostLog("b2")))
     cluster = (ClusterChange(us(7), "reassignment", "t-1 was reassigned to [1, 2]", "t-1"),)
