@@ -122,7 +122,8 @@ class JUnitCase:
         if verdict in ("OK", "IMPROVED", "LEARNING", "MUTED"):
             return cls(name, group, output=output or detail)
         outcome: Outcome = "failure" if verdict in ("REGRESSED", "FAILED", "BELOW-FLOOR") else "error"
-        return cls(name, group, outcome, verdict, f"{verdict}: {message}", detail, output)
+        first = message.partition("\n")[0]  # the end of a broker's log follows
+        return cls(name, group, outcome, verdict, f"{verdict}: {first}", detail, output)
 
 
 def junit(suite: str, cases: Sequence[JUnitCase], problems: Sequence[str] = (), problem_kind: str = "problem") -> str:

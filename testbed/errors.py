@@ -17,7 +17,7 @@ class UsageError(TestbedError):
 
 
 class KafkaStuck(TestbedError):
-    """Kafka does not start, or keeps a run from its end; nothing else explains it."""
+    """Kafka does not start, or keeps a run from its end; neither the machine nor the testbed explains it."""
 
 
 class SoftwareError(TestbedError):

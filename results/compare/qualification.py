@@ -20,7 +20,7 @@ ENOUGH = 2
 """A baseline is said to keep a criterion when it does so in so many runs, and never fails it."""
 DOUBTFUL = 2
 """The failures above a baseline's from which the verdict stays open."""
-TO_DO = "read its log and its stacks, and qualify this scenario alone (--scenario)"
+TO_DO = "read its report, or its log and its stacks, and qualify this scenario alone (--scenario)"
 """What the user does about runs without an end that decide nothing."""
 
 

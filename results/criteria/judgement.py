@@ -244,6 +244,8 @@ def changes(recorded: Iterable[Finding], again: Iterable[Finding]) -> tuple[Chan
 
 
 RUN_COMPLETE = "run-complete"
+OWN_ERROR = "the testbed's own error: "
+"""How the manifest's `failure` begins where the testbed is the cause: a defect of its code, or a lack of software."""
 
 
 def judge_failed(manifest: Manifest, samples: Any, events: Any) -> tuple[Finding, ...]:
@@ -258,11 +260,11 @@ def judge_failed(manifest: Manifest, samples: Any, events: Any) -> tuple[Finding
 
 
 def has_ended(judgement: Judgement) -> bool | None:
-    """Return whether a run came to its end; None where the machine explains that it did not."""
-    doubts = {each.name for each in judgement.criteria if each.verdict == "inconclusive"}
+    """Return whether a run came to its end; None where the machine or the testbed explains that it did not."""
+    doubts = {each.name: each.why for each in judgement.criteria if each.verdict == "inconclusive"}
     if RUN_COMPLETE not in doubts:
         return True
-    return None if MACHINE_LOAD in doubts else False
+    return None if MACHINE_LOAD in doubts or doubts[RUN_COMPLETE].startswith(OWN_ERROR) else False
 
 
 def _stood_still(run: RunSeries) -> list[Finding]:

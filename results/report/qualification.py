@@ -50,9 +50,10 @@ GROUPS: tuple[tuple[Kind, str, str], ...] = (
     ),
 )
 NEXT: Mapping[Verdict, str] = {
-    "REGRESSED": "read the reports of its runs, which are linked below: they name what failed, and by how much.",
-    "NOISY": "qualify this scenario alone, with more pairs (--scenario, --paired, --pairs). Where all runs fail, more "
-    "of them do not decide: read their reports.",
+    "REGRESSED": "read the reports of its runs, which are linked below: they name what failed, and by how much. Of a "
+    "run without an end, read the log or the stacks that the reason names.",
+    "NOISY": "qualify this scenario alone (--scenario), in pairs with more of them (--paired, --pairs). Where all runs "
+    "fail, more of them do not decide: read their reports.",
     "ENV-CHANGED": "qualify this scenario alone (--scenario), while nothing else runs on the machine.",
     "NO-DATA": "--resume makes runs that are missing. Where runs were inconclusive, remove the cause that is named, "
     "and qualify this scenario alone (--scenario).",

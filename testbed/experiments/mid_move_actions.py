@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from operator import not_
 from typing import Protocol
 
-from testbed.errors import TestbedError
+from testbed.errors import TestbedError, UsageError
 from testbed.experiments.experiment import Context
 from testbed.faults import Faults
 from testbed.faults.catalogue.broker_kill import BrokerKill
@@ -275,11 +275,11 @@ class Upgrade(HostByHost):
 
     @contextmanager
     def around(self, move: RunningMove) -> Iterator[None]:
-        """Prepare the new version before any measurement. Raise `TestbedError` when it cannot join the cluster."""
+        """Prepare the new version before any measurement. Raise `UsageError` when it cannot join the cluster."""
         move.context.progress(f"preparing Kafka {self._to}")
         release = move.testbed.software.kafka(self._to)
         if wrong := cannot_join(move.admin.features(), release.features):
-            raise TestbedError(
+            raise UsageError(
                 f"{release.version} is no upgrade of {', '.join(sorted(set(move.testbed.state.kafka.values())))}: "
                 f"{wrong}; leave the upgrade out, or begin with an older release"
             )
@@ -287,7 +287,7 @@ class Upgrade(HostByHost):
         if self._down:
             own = sorted(set(move.testbed.state.kafka.values()))
             if len(own) > 1:
-                raise TestbedError(f"direction=down: the hosts run {', '.join(own)}; all must run one version")
+                raise UsageError(f"direction=down: the hosts run {', '.join(own)}; all must run one version")
             rolling_upgrade(move.testbed, self._to, self._left, False, progress=move.context.progress)
             self._to = own[0]
         yield

@@ -15,10 +15,10 @@ from results.contract.schema import events_table, samples_table
 from results.contract.store import RunData, Store
 from results.contract.verdict import Finding, Verdict
 from results.criteria import Judgement, judge
-from results.criteria.judgement import Skipped, rates_failed, skipped
+from results.criteria.judgement import OWN_ERROR, Skipped, rates_failed, skipped
 from results.spark.recompute import recompute
 from testbed.defects.parse import by_host
-from testbed.errors import TestbedError, UsageError
+from testbed.errors import SoftwareError, TestbedError, UsageError
 from testbed.experiments.broker_membership import restore_hosts
 from testbed.experiments.cluster_changes import read_changes
 from testbed.experiments.experiment import (
@@ -37,6 +37,7 @@ from testbed.experiments.run_topology import run_topology
 from testbed.experiments.spark import spark_session
 from testbed.faults.faults import heal_leftovers
 from testbed.probes.recorder import Recorder
+from testbed.provision.containers import EngineGone
 from testbed.provision.liveness import NotWhole, explained, guarded, restarted, why_not_whole
 from testbed.provision.testbed import Testbed
 
@@ -216,7 +217,9 @@ def _outcome(experiment: Experiment, context: Context) -> tuple[ExperimentResult
     except (UsageError, NotWhole):
         raise
     except Exception as error:  # noqa: BLE001 - the run keeps what was seen so far, and says that it is not whole
-        why = in_one_line(error)
+        # A broker raises neither an error of another class, nor one of the engine or of software that cannot be had.
+        own = isinstance(error, (SoftwareError, EngineGone)) or not isinstance(error, TestbedError)
+        why = f"{OWN_ERROR if own else ''}{in_one_line(error)}"
         context.recorder.event("note", "the experiment ended early", {"why": why, "trace": traceback.format_exc()})
         context.progress(f"the experiment ended early: {why}")
         return ExperimentResult(), why

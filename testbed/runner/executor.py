@@ -1,6 +1,7 @@
 """One run of a campaign on a testbed: its time limit, its evidence, and its entry in the journal."""
 
 import faulthandler
+import os
 import secrets
 import signal
 import threading
@@ -17,7 +18,6 @@ from results.compare.log_lines import line_kinds
 from results.contract.manifest import Manifest, new_run_id
 from results.contract.schema import events_table, samples_table
 from results.contract.store import Store
-from results.contract.verdict import Finding
 from results.criteria import Judgement, judge
 from results.criteria.judgement import has_ended, sound
 from results.criteria.series import RunSeries
@@ -27,6 +27,7 @@ from testbed.experiments.runner import Progress, run_on
 from testbed.paths import data_dir
 from testbed.probes.machine import fingerprint
 from testbed.probes.recorder import Recorder
+from testbed.provision.liveness import why_not_whole
 from testbed.provision.testbed import Testbed
 from testbed.runner.campaign import Campaign
 from testbed.runner.canary import discard_canaries, environment, environment_key, keep_canaries, look, medians
@@ -37,6 +38,8 @@ from testbed.runner.variant import Resolved, Variant, resolve
 
 GRACE_S = 120.0
 """Seconds that the cleanup may take after the time limit, before the process is ended."""
+LAST_S = 5.0
+"""Seconds until the process is ended even where it runs no Python code; the stacks are written in well below one."""
 STACKS = "stacks.txt"
 
 
@@ -49,7 +52,8 @@ def time_limit(seconds: float, what: str, evidence: Path, *, grace_s: float = GR
     """Stop the block after `seconds`, as Ctrl-C would, so that the same cleanup runs. Main thread only.
 
     At the limit, write the stacks of all threads into `evidence`. If the block hangs for another `grace_s` seconds,
-    write the stacks again and end the process. Raise `TimeLimitError` when the limit is reached.
+    write the stacks again and end the process, with the exit code of an error. Raise `TimeLimitError` when the limit is
+    reached.
     """
     assert threading.current_thread() is threading.main_thread()
     evidence.mkdir(parents=True, exist_ok=True)
@@ -62,13 +66,20 @@ def time_limit(seconds: float, what: str, evidence: Path, *, grace_s: float = GR
         # SIGINT, and no separate exception, because critical sections hold SIGINT back.
         signal.raise_signal(signal.SIGINT)
 
+    def give_up() -> None:
+        faulthandler.dump_traceback(stacks, all_threads=True)
+        os._exit(TestbedError.exit_code)
+
     path = evidence / STACKS
+    last = threading.Timer(seconds + grace_s, give_up)
+    last.daemon = True
     with path.open("w") as stacks:
         # A process that a shell starts in the background ignores Ctrl-C.
         interrupts = signal.signal(signal.SIGINT, signal.default_int_handler)
         before = signal.signal(signal.SIGALRM, expire)
-        # A C thread ends the process even when no Python code runs any more.
-        faulthandler.dump_traceback_later(seconds + grace_s, exit=True, file=stacks)
+        # A C thread ends the process even when no Python code runs any more. Its exit code is that of REGRESSED.
+        faulthandler.dump_traceback_later(seconds + grace_s + LAST_S, exit=True, file=stacks)
+        last.start()
         signal.setitimer(signal.ITIMER_REAL, seconds)
         try:
             yield
@@ -82,6 +93,7 @@ def time_limit(seconds: float, what: str, evidence: Path, *, grace_s: float = GR
             signal.setitimer(signal.ITIMER_REAL, 0)
             signal.signal(signal.SIGALRM, before)
             signal.signal(signal.SIGINT, interrupts)
+            last.cancel()
             faulthandler.cancel_dump_traceback_later()
     if expired:
         raise TimeLimitError(_late(what, seconds, path))
@@ -200,11 +212,12 @@ class TestbedExecutor(AbstractContextManager["TestbedExecutor"]):
                     recorder=recorder,
                 )
         except BaseException as error:
+            explained = _not_kafkas(testbed, recorder) if isinstance(error, TimeLimitError) else ""
             # The run left the testbed in an unknown state; the next run must not use it.
             self._pool.drop(wanted.topology_digest)
             discard_canaries(self._store, run_id)
-            if isinstance(error, TimeLimitError) and (load := _unfit(recorder)):
-                raise TestbedError(f"{error}; the machine explains it: {load[0].why}") from error
+            if explained:
+                raise TestbedError(f"{error}; this explains it: {explained}") from error
             raise
         self._last = run_id
         return measured(self._store.manifest(run_id), judgement)
@@ -235,7 +248,14 @@ def measured(run: Manifest, judgement: Judgement) -> MeasuredRun:
     )
 
 
-def _unfit(recorder: Recorder) -> list[Finding]:
-    """Return `machine-load` of a stopped run whose machine was mostly unfit; otherwise nothing."""
+def _not_kafkas(testbed: Testbed, recorder: Recorder) -> str:
+    """Return what explains a stopped run: the engine, ended containers, or a machine that was mostly unfit; or nothing.
+
+    An engine that stops may hold the runner up until the time limit.
+    """
+    try:
+        ended = why_not_whole(testbed.engine, testbed.state)
+    except TestbedError as error:
+        return str(error)
     series = RunSeries(samples_table(recorder.samples()), events_table(recorder.events()))
-    return mostly_unfit(series, fingerprint()["cores"])
+    return ended or next((each.why for each in mostly_unfit(series, fingerprint()["cores"])), "")

@@ -46,7 +46,7 @@ class RunDone:
     `failed` names the failed criteria, `kept` the passed ones; an unjudged criterion is in neither. `software` is
     Kafka's digest. A `sound` run has valid measures although it is inconclusive. `logged` has the kinds of lines in its
     logs that nothing explains; None when the logs were not read whole. `ended` says whether the run came to its end;
-    None where the machine explains that it did not.
+    None where the machine or the testbed explains that it did not.
     """
 
     slot: int

@@ -112,9 +112,9 @@ def plan(
     for name in cases:
         if name not in paired:
             add(name, each_version(name), CERTAIN)
-    named = {name for names in upgrades.values() for name in names}.intersection(scope.only)
+    alone = {name for names in upgrades.values() for name in names}.intersection(scope.only)
     for baseline, names in upgrades.items():
-        wanted = {name: settings for name, settings in names.items() if name in named or not named}
+        wanted = {name: settings for name, settings in names.items() if name in alone or not alone}
         if wanted:
             add(" and ".join(wanted), _upgrades(candidate, baseline, wanted, scope.profile), CERTAIN)
             groups[-1] = replace(groups[-1], candidates=groups[-1].labels[1:])

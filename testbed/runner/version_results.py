@@ -88,13 +88,16 @@ def needless_slot(campaign: Campaign, slot: Slot, state: CampaignState, *, all_p
         return narrow_enough(of_group(findings(campaign, state), group), campaign.threshold) is not None
     cells, (baselines, candidates) = cells_of(campaign, state, runs), group.sides
     own, new = cells[slot.variant], [cells[each] for each in candidates]
-    if slot.block == first or own.tried >= group.repeats:
-        return own.tried >= group.repeats
+    in_doubt = any(map(failed_or_stuck, new))
+    if own.tried >= group.repeats:
+        return True
+    if slot.block == first and (in_doubt or not own.tried or slot.variant in candidates):
+        return False  # what hung is run again, but a baseline only where the candidate is in doubt
     if not any(each.ids for each in cells.values()):
         return True  # it ends with no version
     if slot.variant in baselines:
         decided = own.tried >= ENOUGH and all(len(each.stuck) >= group.repeats for each in new)
-        return decided or not any(map(failed_or_stuck, new))
+        return decided or not in_doubt
     # Where the first run could not be made, and Kafka was not the cause, only that run is tried again.
     return not own.tried or not doubtful(own)
 

@@ -123,6 +123,15 @@ def test_the_page_json_and_junit_have_the_runs_without_an_end():
     assert "4.3.1: 3 without an end: run-9 was not done" in failure.text
 
 
+def test_junit_has_the_end_of_a_brokers_log_as_detail_alone():
+    why = "Kafka on b1 does not run; the end of its log:\nOutOfMemoryError"
+    new = replace(ends("4.3.1", *"sss"), stuck=(why, why, why))
+    found = made(row("kip73/h", judge_cells(new, [ends("4.2.1", *"pp")]), ends("4.2.1", *"pp"), new))
+    [failure] = ET.fromstring(as_junit(found)).iter("failure")
+    assert failure.attrib["message"].endswith("; Kafka on b1 does not run; the end of its log:")
+    assert "OutOfMemoryError" in failure.text
+
+
 def test_what_fails_every_time_and_otherwise_each_time_has_regressed():
     ids, runs = ("n0", "n1", "n2"), {"fail": 3}
     hosts = {f"rate-bound {host}": (1, 3) for host in ("b1", "b2", "b3")}

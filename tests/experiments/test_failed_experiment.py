@@ -5,11 +5,14 @@ from types import SimpleNamespace
 
 import pytest
 
-from testbed.errors import TestbedError, UsageError
+from results.criteria.judgement import OWN_ERROR
+from testbed.errors import KafkaStuck, SoftwareError, TestbedError, UsageError
 from testbed.experiments import runner
 from testbed.experiments.runner import in_one_line
 from testbed.probes.recorder import Recorder
+from testbed.provision.containers import EngineGone
 from testbed.provision.liveness import NotWhole
+from testbed.wait import WaitTimeout
 
 
 class Ends:
@@ -41,8 +44,25 @@ def test_an_error_is_one_line_and_its_traceback_is_an_event(outcome):
 def test_a_defect_of_an_experiment_names_its_type_and_place(outcome):
     run, _recorder, _said = outcome
     _result, why = run(TypeError("'>=' not supported"))
-    assert why.startswith("TypeError: '>=' not supported (test_failed_experiment.py:")
+    assert why.startswith(f"{OWN_ERROR}TypeError: '>=' not supported (test_failed_experiment.py:")
     assert in_one_line(ValueError("x")) == "ValueError: x"
+
+
+@pytest.mark.parametrize(
+    ("error", "own"),
+    [
+        (KeyError("Rate"), True),
+        (OSError(28, "No space left on device"), True),
+        (SoftwareError("Kafka 4.3.1 is not in the cache"), True),
+        (EngineGone("the container engine stopped answering"), True),
+        (WaitTimeout("b1 to serve", 60, ["b1"]), False),
+        (KafkaStuck("Kafka on b1 does not run"), False),
+    ],
+)
+def test_what_no_broker_raises_is_the_testbeds_own_error(outcome, error, own):
+    run, _recorder, _said = outcome
+    _result, why = run(error)
+    assert why.startswith(OWN_ERROR) is own
 
 
 @pytest.mark.parametrize("error", [UsageError("rate: must be above 0"), KeyboardInterrupt()])

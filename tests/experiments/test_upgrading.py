@@ -46,7 +46,7 @@ def test_hosts_follow_each_other_with_a_pause_and_the_last_one_finalizes(mover):
 def test_what_could_never_join_is_refused_before_anything_is_measured(mover):
     mover.admin = SimpleNamespace(features=lambda: {"metadata.version": 26})
     told = r"4\.3\.1 is no upgrade of 4\.2\.1: the cluster has finalized metadata\.version=26"
-    with pytest.raises(TestbedError, match=told), Upgrade(["b3"], "4.3.1", 10.0).around(mover):
+    with pytest.raises(UsageError, match=told), Upgrade(["b3"], "4.3.1", 10.0).around(mover):
         pytest.fail("it was begun")
 
 

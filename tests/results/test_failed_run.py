@@ -5,7 +5,7 @@ from dataclasses import replace
 from results.contract.manifest import Manifest
 from results.contract.store import RunData, Store
 from results.criteria import judge
-from results.criteria.judgement import has_ended, noisy, skipped
+from results.criteria.judgement import OWN_ERROR, has_ended, noisy, skipped
 from results.report import render
 from tests.results.test_jvm_pauses import with_jvm
 
@@ -61,10 +61,12 @@ def test_a_broker_that_collects_garbage_all_the_time_is_named(make_run):
     assert "the heap is too small for what the broker holds" in named[0].why
 
 
-def test_kafka_kept_it_from_its_end_unless_the_machine_was_unfit_for_most_of_it(make_run):
+def test_kafka_kept_it_from_its_end_unless_the_machine_or_the_testbed_explains_it(make_run):
     run, robbed = make_run(), make_run(steal=0.2)
     assert has_ended(judge(run.manifest, run.samples, run.events)) is True
     assert has_ended(judge(failed(run), run.samples, run.events)) is False
+    own = replace(failed(run), failure=f"{OWN_ERROR}KeyError: 'Rate' (brokers.py:12)")
+    assert has_ended(judge(own, run.samples, run.events)) is None
     judgement = judge(failed(robbed), robbed.samples, robbed.events)
     assert has_ended(judgement) is None
     [load] = [each for each in judgement.criteria if each.name == "machine-load"]

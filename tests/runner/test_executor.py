@@ -11,6 +11,7 @@ from results.contract.store import Store
 from results.criteria import judge
 from testbed.errors import KafkaStuck, TestbedError
 from testbed.paths import data_dir
+from testbed.provision.containers import EngineGone
 from testbed.runner import executor as module
 from testbed.runner.execution import MeasuredRun
 from testbed.runner.executor import STACKS, TestbedExecutor, TimeLimitError, measured
@@ -24,7 +25,7 @@ class Pool:
         self.dropped = []
 
     def ready(self, _wanted):
-        return SimpleNamespace(topology=SimpleNamespace(hosts=()))
+        return SimpleNamespace(topology=SimpleNamespace(hosts=()), engine=None, state=None)
 
     start = ready
 
@@ -43,6 +44,7 @@ def slots(tmp_path, monkeypatch):
     monkeypatch.setattr(module, "environment", lambda _testbed, _nic: {})
     monkeypatch.setattr(module, "measured", lambda _run, _judged: MeasuredRun("pass", {}, (), "jars"))
     monkeypatch.setattr(Store, "manifest", lambda _store, run_id: run_id)
+    monkeypatch.setattr(module, "why_not_whole", lambda _engine, _state: "")
     store = Store.open(tmp_path)
     return TestbedExecutor(campaign("A", store=str(tmp_path)), store, print), store
 
@@ -115,7 +117,25 @@ def test_a_stopped_run_is_not_kafkas_where_the_machine_was_unfit_for_most_of_it(
     with pytest.raises(TestbedError, match="run-1 was not done after 0.2 s") as caught:
         made.run(variant, "run-1")
     assert isinstance(caught.value, KafkaStuck) is not explained
-    assert ("the machine explains it: 50.0 % of the CPU was stolen" in str(caught.value)) is explained
+    assert ("this explains it: 50.0 % of the CPU was stolen" in str(caught.value)) is explained
+
+
+@pytest.mark.parametrize("gone", [True, False])
+def test_a_stopped_run_is_not_kafkas_where_the_engine_or_a_container_ended(slots, monkeypatch, gone):
+    def look(_engine, _state):
+        if gone:
+            raise EngineGone("the engine stopped answering")
+        return "the container of b1 ended"
+
+    made, _store = slots
+    variant = replace(campaign("A").variants[0], limit_s=0.2)
+    monkeypatch.setattr(module, "run_on", lambda *_asked, recorder: time.sleep(30))
+    monkeypatch.setattr(module, "why_not_whole", look)
+    made.canary(variant)
+    why = "the engine stopped answering" if gone else "the container of b1 ended"
+    with pytest.raises(TestbedError, match=f"run-1 was not done after .*; this explains it: {why}") as caught:
+        made.run(variant, "run-1")
+    assert not isinstance(caught.value, KafkaStuck)
 
 
 def test_a_criterion_is_kept_when_all_of_it_was_judged_and_none_failed():

@@ -416,6 +416,15 @@ def test_one_hang_is_undecided_and_says_what_to_do(doors, capsys):
     assert "qualify this scenario alone (--scenario)" in told
 
 
+def test_a_baseline_that_hangs_keeps_no_candidate_that_passes_from_its_verdict(doors, capsys):
+    doors.fail = lambda label, number: STUCK if label == f"kip455/example, {OLD}" else None
+    assert main(SMALL) == 0
+    assert len(doors.executors[0].made) == 4
+    assert f"{OLD}: without an end" in capsys.readouterr().out
+    assert main(["qualify", "--resume", known()[0]]) == 0
+    assert doors.executors[1].made == []
+
+
 def test_a_scenario_that_ends_with_no_version_is_no_regression_and_keeps_no_other_from_its_runs(doors, capsys):
     doors.fail = lambda label, number: STUCK if "example" in label else None
     assert main(SMALL) == 2
