@@ -11,11 +11,14 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
+import numpy as np
+
 from results.contract.cluster import ChangeKind, ClusterChange
 from results.contract.manifest import Manifest
 from results.contract.schema import Event, Sample
 from results.criteria.quantities import READING_S, US
 from results.criteria.run_view import MODES
+from results.criteria.windows import counted
 from testbed.errors import TestbedError
 from testbed.experiments.kip455_trace import readable
 from testbed.experiments.samplers import DRIVER
@@ -121,29 +124,27 @@ class OwnSteps:
 
 
 class Answers:
-    """The requests of operators that brokers answered, as brokers count them: between which readings, and where."""
+    """The requests of operators that brokers answered: between which readings, where, and how many, as they count."""
 
     def __init__(self, samples: Iterable[Sample], controllers: Collection[str] = ()) -> None:
         self._controllers = frozenset(controllers)
-        counts: dict[tuple[str, str], list[tuple[int, float]]] = {}
+        readings: dict[tuple[str, str], list[tuple[int, float]]] = {}
         for each in samples:
             if each.metric == "broker.requests" and each.label in OPERATORS:
-                counts.setdefault((each.label, each.host), []).append((each.ts_us, each.value))
-        self.spans: dict[str, list[tuple[int, int, str]]] = {}
-        self._moves: list[tuple[int, str, float]] = []
-        for (label, host), read in counts.items():
+                readings.setdefault((each.label, each.host), []).append((each.ts_us, each.value))
+        self.spans: dict[str, list[tuple[int, int, str, float]]] = {}
+        for (label, host), read in readings.items():
             for (begin, before), (end, now) in pairwise(sorted(read)):
-                if now > before or 0 < now < before:  # a broker that begins again counts from 0
-                    self.spans.setdefault(label, []).append((begin, end, host))
-                    if label == _MOVES:
-                        self._moves.append((end, host, now - before if now > before else now))
+                if (count := counted(np.array([before, now]))) > 0:
+                    self.spans.setdefault(label, []).append((begin, end, host, count))
 
     def outnumber(self, asked_us: Sequence[int], time: MoveTime) -> bool:
         """Return whether brokers answered more requests to reassign than these while data moved.
 
         A broker counts a request, and so does the controller to which it forwards it.
         """
-        inside = [(host, count) for end, host, count in self._moves if time.begun_us < end <= time.ended_us]
+        spans = self.spans.get(_MOVES, ())
+        inside = [(host, count) for _begin, end, host, count in spans if time.begun_us < end <= time.ended_us]
         each = 2 if self._controllers & {host for host, _count in inside} else 1
         own = sum(us <= time.ended_us for us in asked_us)
         return sum(count for _host, count in inside) >= each * (own + 1)
@@ -153,7 +154,7 @@ class Answers:
         return any(
             begin - ANSWER_US <= us <= end + COUNTED_US
             for each in requests
-            for begin, end, _host in self.spans.get(each, ())
+            for begin, end, _host, _count in self.spans.get(each, ())
         )
 
 
@@ -266,7 +267,7 @@ def requests_of_others(answers: Answers, time: MoveTime) -> Iterator[ClusterChan
         spans = answers.spans.get(request, ())
         inside = [each for each in spans if not time.asking(each[0]) and each[1] <= time.ended_us]
         if inside:
-            _begin, first, host = min(inside, key=lambda each: each[1])
+            _begin, first, host, _count = min(inside, key=lambda each: each[1])
             yield ClusterChange(first, "reassignment", f"a request {request}, which {host} answered")
 
 
