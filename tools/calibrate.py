@@ -1,6 +1,6 @@
 """Calibration of the judge on generated series: false alarms a night, runs until a step is found, its position.
 
-    ./run exec python -m tools.calibrate [--profile quick|full] [--seed N] [--no-otava] [--json]
+    ./run exec python -m tools.calibrate [--profile quick|full] [--seed N] [--jobs N] [--no-otava] [--json]
 
 The measurement is pure: everything follows from the seed. Apache Otava is measured on the same series for comparison.
 The exit code is 1 when the judge breaks one of its promises.
@@ -9,9 +9,12 @@ The exit code is 1 when the judge breaks one of its promises.
 import argparse
 import json
 import math
+import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict, dataclass
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
@@ -141,19 +144,26 @@ class Profile:
     power_series: tuple[int, ...] = (100, 1000)
     thrice: tuple[str, ...] = ()
     """Families for which false alarms are counted with three runs a night, too."""
+    compared_stores: int = 1
+    """So many stores of each size are judged by the other tools, which alarm in most nights of most families."""
+    compared_trials: int = 100
+    """So many steps of each size are judged by the other tools."""
 
 
+EVERY = (*PROMISED, "mixed", "lopsided", "two-modes", "unequal", "far-outliers")
+"""Every family of noise."""
 QUICK = Profile("quick", ((100, 1, 40),), PROMISED, 100, (60,), ("gaussian",), thrice=("gaussian",))
 """A look whether anything broke, under a minute on one core: too few nights to tell 5 % from 2 % or 10 %."""
 FULL = Profile(
     "full",
-    ((100, 20, 110), (1000, 10, 110)),
-    (*PROMISED, "mixed", "lopsided", "two-modes", "unequal", "far-outliers"),
-    400,
+    ((100, 10, 110), (1000, 4, 110)),
+    EVERY,
+    200,
     (30, 40, 60),
     (*PROMISED, "far-outliers"),
-    thrice=("gaussian", "heavy", "ar-0.6"),
+    thrice=EVERY,
 )
+"""Every noise, one run and three runs a night: about 1,000 nights of 100 series, 400 of 1,000. An hour on two cores."""
 STEPS = (5 / 3, 3.0, 10 / 3)
 """In σ: 5 %, 9 % and 10 %."""
 
@@ -166,20 +176,17 @@ def wilson(hits: int, of: int) -> tuple[float, float]:
 
 def ours(judge: Judge | None = None, each: int = 1) -> Tool:
     """This package as a tool: the noise is learned from the store, and again as it grows, as a nightly job does."""
-    judge = judge or Judge()
     name = NAME if each == 1 else f"{NAME}, {each} runs a night"
+    return Tool(name, FEWEST_RUNS_TO_JUDGE, partial(_judged, judge or Judge(), each), each)
 
-    def run(values: Floats, first: int, seed: int, of: Floats | None) -> Alarms:
-        if of is None:
-            nights = replay(
-                values, learned_as_it_grows(seed, judge.rule.night, each=each), judge, first=first, each=each
-            )
-        else:
-            known = learn(Block.of(of.T.tolist()), seed, judge.rule.night, each=np.full(of.shape[1], each))
-            nights = replay(values, lambda _night, _block: known, judge, of.shape[1], first, each)
-        return [(found.night, found.series, found.night + 1 - found.change.runs) for night in nights for found in night]
 
-    return Tool(name, FEWEST_RUNS_TO_JUDGE, run, each)
+def _judged(judge: Judge, each: int, values: Floats, first: int, seed: int, of: Floats | None) -> Alarms:
+    if of is None:
+        nights = replay(values, learned_as_it_grows(seed, judge.rule.night, each=each), judge, first=first, each=each)
+    else:
+        known = learn(Block.of(of.T.tolist()), seed, judge.rule.night, each=np.full(of.shape[1], each))
+        nights = replay(values, lambda _night, _block: known, judge, of.shape[1], first, each)
+    return [(found.night, found.series, found.night + 1 - found.change.runs) for night in nights for found in night]
 
 
 def false_alarms(tool: Tool, family: str, series: int, stores: int, nights: int, seed: int) -> Quiet:
@@ -214,19 +221,38 @@ def power(tool: Tool, family: str, series: int, sigmas: float, before: int, tria
     return Power(tool.name, family, series, sigmas, before, tuple(runs), right)
 
 
-def calibrate(profile: Profile, seed: int, tools: Sequence[Tool] = ()) -> "Iterator[Quiet | Power]":
-    """Yield the rows of the table, as they are measured; `tools` are measured as well."""
-    every, thrice = [ours(), *tools], ours(each=3)
+def measures(profile: Profile, seed: int, tools: Sequence[Tool] = ()) -> "Iterator[Callable[[], Quiet | Power]]":
+    """Yield what makes each row of the table, in its order. Each can be called in a process of its own."""
+    once, thrice = ours(), ours(each=3)
     for series, stores, nights in profile.stores:
         for family in profile.families:
-            for tool in [*every, thrice] if family in profile.thrice else every:
-                yield false_alarms(tool, family, series, stores, nights, seed)
+            yield partial(false_alarms, once, family, series, stores, nights, seed)
+            for tool in tools:
+                yield partial(false_alarms, tool, family, series, min(stores, profile.compared_stores), nights, seed)
+            if family in profile.thrice:
+                yield partial(false_alarms, thrice, family, series, stores, nights, seed)
     for series in profile.power_series:
         for family in profile.power_families:
             for before in profile.before:
                 for sigmas in STEPS:
-                    for tool in every:
-                        yield power(tool, family, series, sigmas, before, profile.trials, seed)
+                    yield partial(power, once, family, series, sigmas, before, profile.trials, seed)
+                    for tool in tools:
+                        trials = min(profile.trials, profile.compared_trials)
+                        yield partial(power, tool, family, series, sigmas, before, trials, seed)
+
+
+def calibrate(profile: Profile, seed: int, tools: Sequence[Tool] = (), jobs: int = 1) -> "Iterator[Quiet | Power]":
+    """Yield the rows of the table, in its order; `tools` are measured as well, `jobs` processes make rows at a time."""
+    rows = list(measures(profile, seed, tools))
+    if jobs == 1:
+        yield from map(_measured, rows)
+        return
+    with ProcessPoolExecutor(jobs) as processes:
+        yield from processes.map(_measured, rows)
+
+
+def _measured(row: "Callable[[], Quiet | Power]") -> "Quiet | Power":
+    return row()
 
 
 Promise = Literal["kept", "broken", "open", ""]
@@ -320,6 +346,19 @@ def markdown(rows: "Sequence[Quiet | Power]") -> str:
     return "\n".join(lines)
 
 
+def _line(row: "Quiet | Power") -> str:
+    if isinstance(row, Quiet):
+        return f"{row.tool}: {row.family}, {row.series} series: an alarm in {row.alarmed} of {row.nights} nights"
+    found = f"{row.detected} of {row.trials} steps of {row.step} found, median {row.median:g} runs"
+    return f"{row.tool}: {row.family}, {row.series} series, {row.before} runs before: {found}"
+
+
+def _jobs(text: str) -> int:
+    if not (text.isdigit() and int(text)):
+        raise argparse.ArgumentTypeError(f"{text!r} is no number of processes, from 1 on")
+    return int(text)
+
+
 def main(words: Sequence[str] | None = None) -> int:
     """Run the calibration, print its tables, and return the exit code."""
     from tools.otava import OtavaMissing, environment, otava
@@ -327,6 +366,7 @@ def main(words: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="tools.calibrate", description="false alarms, and runs to find a step")
     parser.add_argument("--profile", choices=("quick", "full"), default="quick", help="quick (default), or hours")
     parser.add_argument("--seed", type=int, default=1, help="draws the series (default: 1)")
+    parser.add_argument("--jobs", type=_jobs, default=os.cpu_count() or 1, help="processes (default: one a core)")
     parser.add_argument("--no-otava", action="store_true", help="do not measure Apache Otava for comparison")
     parser.add_argument("--json", action="store_true", help="JSON on standard output")
     args = parser.parse_args(words)
@@ -340,9 +380,9 @@ def main(words: Sequence[str] | None = None) -> int:
     rows: list[Quiet | Power] = []
     profile = FULL if args.profile == "full" else QUICK
     try:
-        for row in calibrate(profile, args.seed, others):
+        for row in calibrate(profile, args.seed, others, args.jobs):
             rows.append(row)
-            print(f"{row.tool}: {row.family}, {row.series} series", file=sys.stderr, flush=True)
+            print(_line(row), file=sys.stderr, flush=True)
     except OtavaMissing as error:
         parser.exit(70, f"Otava failed on a series: {error}; --no-otava measures without it\n")
     if args.json:

@@ -7,6 +7,7 @@ import json
 import shutil
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 
 from results.contract import durable
@@ -58,16 +59,15 @@ def otava(python: Path) -> Tool:
     Its `run` raises OtavaMissing when the process fails. Series without gaps only.
     """
 
-    def run(values: Floats, first: int, _seed: int, _store: Floats | None) -> Alarms:
-        asked = json.dumps({"series": values.T.tolist(), "first": first, "window": MOST_RUNS})
-        script = Path(__file__).with_name("otava_nights.py")
-        command = [str(python), "-I", str(script)]
-        done = subprocess.run(
-            command, input=asked, capture_output=True, text=True, timeout=ANALYSED_WITHIN_S, check=False
-        )
-        if done.returncode:
-            raise OtavaMissing(f"{' '.join(command)}: {(done.stderr.strip() or 'no message').splitlines()[-1]}")
-        found = json.loads(done.stdout)
-        return [(night, at, begun) for at, each in enumerate(found) for night, begun in each]
+    return Tool(f"otava {VERSION}", RUNS, partial(_judged, python))
 
-    return Tool(f"otava {VERSION}", RUNS, run)
+
+def _judged(python: Path, values: Floats, first: int, _seed: int, _store: Floats | None) -> Alarms:
+    asked = json.dumps({"series": values.T.tolist(), "first": first, "window": MOST_RUNS})
+    script = Path(__file__).with_name("otava_nights.py")
+    command = [str(python), "-I", str(script)]
+    done = subprocess.run(command, input=asked, capture_output=True, text=True, timeout=ANALYSED_WITHIN_S, check=False)
+    if done.returncode:
+        raise OtavaMissing(f"{' '.join(command)}: {(done.stderr.strip() or 'no message').splitlines()[-1]}")
+    found = json.loads(done.stdout)
+    return [(night, at, begun) for at, each in enumerate(found) for night, begun in each]

@@ -139,3 +139,14 @@ def test_otava_finds_a_step_in_an_environment_of_its_own(tmp_path):
     found = tool.run(values, 40, 1, None)
     assert {at for _, at, _ in found} == {0, 1, 2}
     assert all(begun == 45 and 45 <= night <= 50 for night, _, begun in found)
+
+
+def test_rows_made_in_processes_are_those_made_one_by_one():
+    tiny = dataclasses.replace(SMALL, thrice=("gaussian",))
+    assert list(calibrate(tiny, 5, jobs=2)) == list(calibrate(tiny, 5))
+
+
+def test_other_tools_judge_fewer_stores():
+    never = Tool("never", 10, lambda *_: [])
+    tiny = dataclasses.replace(SMALL, stores=((100, 3, 12),), power_series=(), compared_stores=2)
+    assert [(row.tool, row.nights) for row in calibrate(tiny, 5, [never])] == [("testbed", 9), ("never", 6)]
