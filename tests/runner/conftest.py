@@ -22,11 +22,12 @@ class Doors:
         self.verdict = "pass"
         self.logged = lambda variant: None
         self.ended = lambda variant: True
+        self.seconds = {}
         self.executors, self.confirmed = [], []
 
     def slots(self, campaign, store, progress):
         executor = FakeExecutor(value=self.value, fail=self.fail, verdict=self.verdict)
-        executor.logged, executor.ended = self.logged, self.ended
+        executor.logged, executor.ended, executor.seconds = self.logged, self.ended, self.seconds
         self.executors.append(executor)
         return contextlib.nullcontext(executor)
 

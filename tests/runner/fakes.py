@@ -1,5 +1,6 @@
 """A slot executor that makes nothing, counts everything, and can be killed at any point."""
 
+from testbed.errors import KafkaStuck
 from testbed.runner.campaign import Campaign
 from testbed.runner.execution import MeasuredRun
 from testbed.runner.journal import CanaryReading
@@ -29,7 +30,9 @@ def campaign(labels="AB", repeats=3, seed=7, **other):
 
 
 class FakeExecutor:
-    """Runs take `seconds` of a clock that only they advance; `store` survives a kill, as a store does.
+    """Runs take `seconds` of a clock that only they advance, and are stopped at their time limit.
+
+    `store` survives a kill, as a store does.
 
     `verdict` is that of all runs, or a function of a variant's label.
     """
@@ -64,8 +67,11 @@ class FakeExecutor:
         self.point("run begins")
         number = len(self.made)
         self.made.append(variant.label)
-        self.now += self.seconds.get(variant.label, 10.0)
-        error = self.fail(variant.label, number)
+        seconds = self.seconds.get(variant.label, 10.0)
+        limit_s = seconds if variant.limit_s is None else variant.limit_s
+        self.now += min(seconds, limit_s)
+        late = KafkaStuck(f"{run_id} was not done after {limit_s:g} s") if seconds > limit_s else None
+        error = self.fail(variant.label, number) or late
         if error is not None:
             raise error
         self.point("run is measured")

@@ -113,10 +113,12 @@ def test_a_qualification_can_be_run_in_every_profile_and_is_the_same_from_its_jo
 
 
 @pytest.mark.parametrize("profile", ["smoke", "ci", "release"])
-def test_upgrades_have_the_time_limit_of_the_scenarios_of_kip73(profile):
+def test_restarts_have_the_time_limit_of_the_scenarios_of_kip73_and_upgrades_twice_that(profile):
     variants, _groups = plan(NEW, [OLD], QualificationScope(profile=profile, suites=("kip73",)))
-    limits = {each.experiment == UPGRADE: each.limit_s for each in variants}
-    assert limits[True] == limits[False] == (1200 if profile == "release" else 420)
+    limits = {each.label.partition(" ")[0]: each.limit_s for each in variants if each.experiment == UPGRADE}
+    usual = max(each.limit_s for each in variants if each.experiment != UPGRADE)
+    assert usual == (1200 if profile == "release" else 420)
+    assert limits == {"restarts": usual, "upgrade": 2 * usual, "downgrade": 2 * usual}
 
 
 def test_an_upgrade_in_an_earlier_journal_has_restarts_of_its_own(tmp_path):
@@ -448,6 +450,21 @@ def test_a_candidate_that_hangs_in_pairs_has_regressed(doors, capsys):
     assert main(PAIRED) == 1
     assert "run-complete failed in 3 of 3 runs; 4.2.1 in 0 of " in capsys.readouterr().out
     assert doors.executors[0].made.count(f"kip73/two-node, {NEW}") == CERTAIN
+
+
+@pytest.mark.parametrize(
+    ("restarts_s", "downgrade_s", "code", "told"),
+    [
+        (380.0, 430.0, 0, "OK "),  # a machine 2.7 times slower than the one for which the limit of 420 s was chosen
+        (425.0, 850.0, 2, "run-complete failed in 1 of 1 run; 3 would tell"),  # no version ends
+        (380.0, float("inf"), 1, "REGRESSED "),
+    ],
+)
+def test_a_slow_machine_is_not_taken_for_a_downgrade_that_hangs(doors, capsys, restarts_s, downgrade_s, code, told):
+    doors.seconds = {f"restarts of {OLD}, {OLD}": restarts_s, f"downgrade to {OLD}, {NEW}": downgrade_s}
+    words = [*QUALIFY, "--scenario", "kip455/example", "--scenario", f"downgrade to {OLD}", "--no-pairs"]
+    assert main(words) == code
+    assert told in capsys.readouterr().out
 
 
 def test_a_candidate_whose_brokers_never_start_has_regressed(doors, capsys):
