@@ -46,7 +46,7 @@ GROUPS: tuple[tuple[Kind, str, str], ...] = (
         "Performance against the baseline",
         "Runs in pairs, in turned order (A B, B A), canaries before and after each; the scenarios take turns. The "
         "interval is of the change; p is that of a change beyond the threshold, adjusted for all comparisons of this "
-        "page.",
+        "page. A scenario has also regressed when the candidate's runs have no end more often than chance explains.",
     ),
 )
 NEXT: Mapping[Verdict, str] = {

@@ -91,7 +91,7 @@ Progress = Callable[[str], None]
 FAILURES_IN_A_ROW = 3
 """The number of failures in a row that ends the campaign.
 
-As many of one variant, or of one Kafka before its first run, end that one alone.
+As many of one variant, or of one Kafka, before its first run end that one alone.
 """
 
 
@@ -171,12 +171,10 @@ class _Execution:
         self.failures: list[tuple[str, frozenset[str]]] = []
         """The reason and the Kafkas of each failure since the last run that succeeded."""
         self.failures_of: Counter[str] = Counter()
-        """The failures of each variant since its last successful run."""
-        self.failures_with: Counter[str] = Counter()
-        """The failures of each Kafka in this command."""
+        """The failures of each variant and of each Kafka in this command."""
         ran = self.state.ran
-        self.started = {each for slot in self.campaign.slots if slot.index in ran for each in self._kafka(slot)}
-        """The Kafkas that have had a run. The runner does not give them up for the scenarios that they fail."""
+        self.started = {each for slot in self.campaign.slots if slot.index in ran for each in self._names(slot)}
+        """The variants and Kafkas that have had a run. The runner does not give them up for other runs that fail."""
         self.failed_before = {failure.slot for failure in self.state.failures}
 
     @property
@@ -247,14 +245,12 @@ class _Execution:
             self.progress(f"slot {number} could not be made: {error}")
             if slot.index not in self.failed_before:
                 self.failures.append((str(error), frozenset(variant.kafkas)))
-            self.failures_of[slot.variant] += 1
-            self.failures_with.update(self._kafka(slot))
+            self.failures_of.update(self._names(slot))
             stuck = isinstance(error, KafkaStuck)
             self.journal.append(RunFailed(slot.index, str(error), self.limits.clock() - began, stuck))
         else:
             self.failures.clear()
-            del self.failures_of[slot.variant]
-            self.started.update(self._kafka(slot))
+            self.started.update(self._names(slot))
             self.journal.append(_done(slot.index, run_id, measured, self.limits.clock() - began))
         return None
 
@@ -276,13 +272,13 @@ class _Execution:
         return self._fails(slot.variant) or (bool(partners) and all(map(self._fails, partners)))
 
     def _fails(self, label: str) -> bool:
-        unknown = {*self.campaign.variant(label).kafkas} - self.started
-        return max([self.failures_of[label], *(self.failures_with[each] for each in unknown)]) >= FAILURES_IN_A_ROW
+        unknown = {label, *self.campaign.variant(label).kafkas} - self.started
+        return any(self.failures_of[each] >= FAILURES_IN_A_ROW for each in unknown)
 
-    def _kafka(self, slot: Slot) -> tuple[str, ...]:
-        """Return the Kafka that a run of the slot has; none of two Kafkas, as either may be the cause of a failure."""
+    def _names(self, slot: Slot) -> set[str]:
+        """Return the slot's variant and its Kafka; none of two Kafkas, as either may be the cause of a failure."""
         kafkas = self.campaign.variant(slot.variant).kafkas
-        return kafkas if len(kafkas) == 1 else ()
+        return {slot.variant, *(kafkas if len(kafkas) == 1 else ())}
 
     def _known(self, slot: Slot) -> str | None:
         """Return why no more blocks are needed, or None. Within a block, return None."""

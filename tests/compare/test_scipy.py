@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from results.compare.effect import log_ratios, p_above, p_below, tail, walsh_averages
+from results.compare.effect import at_least, log_ratios, p_above, p_below, tail, walsh_averages
 from results.compare.judgement import CriterionTally, adjusted
 from results.series.decision import student
 
@@ -39,6 +39,12 @@ def test_a_tally_is_a_binomial_test(stats):
             if worse + better:
                 wanted = stats.binomtest(worse, worse + better, 0.5, alternative="greater").pvalue
                 assert tally.p_worse == pytest.approx(wanted, rel=1e-12)
+
+
+def test_the_count_of_ways_is_fishers_exact_test(stats):
+    for of, n, bad, b in ((3, 3, 3, 0), (3, 2, 3, 0), (10, 10, 4, 0), (10, 7, 6, 1), (10, 10, 0, 0)):
+        wanted = stats.fisher_exact([[bad, of - bad], [b, n - b]], alternative="greater").pvalue
+        assert at_least(bad, of, bad + b, of + n) == pytest.approx(wanted, rel=1e-9)
 
 
 def cornish_fisher(dof):

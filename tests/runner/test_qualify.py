@@ -453,6 +453,29 @@ def test_a_candidate_that_hangs_in_pairs_has_regressed(doors, capsys):
 
 
 @pytest.mark.parametrize(
+    ("blocks", "code", "told"),
+    [
+        ((0, 2, 4, 6, 8), 1, "failed in 5 of 10 runs; 4.2.1 in 0 of 10: more often than with 4.2.1 (Fisher"),
+        ((1, 2, 3, 4, 8), 1, "p = 0.016"),  # three in a row, after a run with an end
+        ((0, 3, 6, 9), 1, "p = 0.043"),
+        ((0, 4, 8), 2, "run-complete failed in 3 of 10 runs; 4.2.1 in 0 of 10: luck does that, too"),
+    ],
+)
+def test_a_candidate_that_hangs_in_more_pairs_than_chance_explains_has_regressed(doors, capsys, blocks, code, told):
+    doors.fail = lambda label, number: STUCK if of_new(label) and number // 2 in blocks else None
+    assert main([*PAIRED[:-1], "10"]) == code
+    assert len(doors.executors[0].made) == 20
+    assert told in capsys.readouterr().out
+
+
+def test_runs_in_pairs_whose_hang_the_machine_explains_count_for_nothing(doors, capsys):
+    """The executor raises another error than `KafkaStuck` for them."""
+    doors.fail = lambda label, number: TestbedError("busy") if of_new(label) and number // 2 % 2 else None
+    assert main([*PAIRED[:-1], "10"]) == 2
+    assert "run-complete" not in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
     ("restarts_s", "downgrade_s", "code", "told"),
     [
         (380.0, 430.0, 0, "OK "),  # a machine 2.7 times slower than the one for which the limit of 420 s was chosen

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from results.compare.judgement import EXIT, WORST_FIRST
+from results.compare.effect import at_least
+from results.compare.judgement import EXIT, WORST_FIRST, ComparisonRule
 from results.compare.qualification import CERTAIN, ENOUGH
 from testbed.cli.command import Parser
 from testbed.cli.commands import qualify
@@ -26,7 +27,10 @@ def test_the_examples_are_understood(line):
 
 
 def test_numbers_and_verdicts():
-    assert (CERTAIN, ENOUGH, PAIRS, len(PAIRED)) == (3, 2, 10, 3)
+    assert (CERTAIN, ENOUGH, PAIRS, len(PAIRED), ComparisonRule().family) == (3, 2, 10, 3, 0.05)
+    for bad, b, p in ((4, 0, "0.043"), (6, 1, "0.029"), (3, 0, "0.11")):
+        assert f"{bad} against {b} (p = {p})" in PAGE
+        assert p == f"{at_least(bad, PAIRS, bad + b, 2 * PAIRS):.2g}"
     for verdict in WORST_FIRST:
         [row] = [each for each in PAGE.splitlines() if each.startswith(f"| {verdict} |")]
         assert row.endswith(f"| {EXIT[verdict]} |")
