@@ -216,7 +216,8 @@ def _qualified(cells: Sequence[VersionResult], acted: Acted) -> DefectTrial:
     """Return the trial of a scenario that `testbed qualify` runs once with each version, and again when in doubt."""
     *baselines, candidate = cells
     ids = tuple(run_id for each in cells for run_id in each.ids)
-    if trial := _says_nothing(ids, candidate.ids, acted, candidate.missing):
+    # A run that hung is in no store: nothing says whether the defect acted, and its verdict stands.
+    if not candidate.stuck and (trial := _says_nothing(ids, candidate.ids, acted, candidate.missing)):
         return trial
     said = judge_cells(candidate, baselines)
     why = "; ".join(said.reasons)

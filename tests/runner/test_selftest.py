@@ -8,7 +8,7 @@ import pytest
 from results.compare.effect import binomial_interval
 from results.contract.defect import DefectRecord
 from testbed.cli.commands.selftest import as_json, as_markdown, as_text, row
-from testbed.errors import TestbedError, UsageError
+from testbed.errors import KafkaStuck, TestbedError, UsageError
 from testbed.runner import journal
 from testbed.runner.campaign import require_enough_pairs
 from testbed.runner.detection import criterion_of, detections, with_causes
@@ -257,6 +257,28 @@ def test_a_qualification_asks_again_when_in_doubt():
     assert "scenario-steps failed in 3 of 3 runs" in late.trials[0].why
     # A leak that the first run does not find, and healthy brokers that pass, are not run again.
     assert brokers.made.count("leader-throttle-leak share=0.25") == 1
+
+
+@pytest.mark.parametrize(("hangs", "word", "runs"), [(3, "found", 3), (1, "inconclusive", 3)])
+def test_a_qualification_finds_a_defect_that_hangs_in_every_run(hangs, word, runs):
+    made = []
+
+    def fail(label, _number):
+        made.append(label)
+        return KafkaStuck("not done after 600 s") if label == "late-isr" and made.count(label) <= hangs else None
+
+    result = played(SelftestRequest(("late-isr",), "qualify"), Brokers(fail=fail))
+    late, healthy = result.detections
+    assert (late.result, made.count("late-isr")) == (word, runs)
+    assert (late.by, healthy.result) == ({"run-complete": 1} if word == "found" else {}, "missed")
+    assert f"run-complete failed in {hangs} of 3 runs" in late.trials[0].why
+    assert result.exit_code == (0 if word == "found" else 2)
+
+
+def test_a_qualification_finds_no_defect_that_could_not_be_played():
+    brokers = Brokers(fail=lambda label, _number: TestbedError("no jar") if label == "late-isr" else None)
+    late, _healthy = played(SelftestRequest(("late-isr",), "qualify"), brokers).detections
+    assert (late.result, late.trials[0].why) == ("not run", "it could not be run: no jar")
 
 
 def test_a_case_is_of_the_suite():
