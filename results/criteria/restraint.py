@@ -1,7 +1,8 @@
 """What held a broker back from outside while data moved: a signal, a paused container, a limit, or a full disk. Pure.
 
-A crash is not excused: its exit status is the process's own, or SIGABRT. Nor is a disk or a memory that brokers filled
-themselves. What it explains is the machine's, whatever else a broker does wrong.
+A process that the run itself ends is not held back: the run records an event before it sends the signal. A crash is not
+excused: its exit status is the process's own, or SIGABRT. Nor is a disk or a memory that brokers filled themselves.
+What it explains is the machine's, whatever else a broker does wrong.
 """
 
 from collections.abc import Iterator, Mapping
@@ -17,6 +18,7 @@ from results.criteria.quantities import GAP_S, US, at, percent, size
 from results.criteria.run_view import RunView
 from results.criteria.series import RunSeries, Series
 from results.criteria.standstill import MACHINE, MOST, OVER_S, Span, highest_share
+from results.criteria.step_measures import FOREVER_US
 from results.criteria.windows import counted
 
 STOPPED, LATE, THROTTLED, CPUS = "jvm.stopped", "agent.late", "cpu.throttled.seconds", "jvm.cpus"
@@ -32,8 +34,13 @@ SIGKILLED = 128 + 9
 LEFT_MOST = 0.5
 """The kernel kills when no memory is left, and readings are a second apart. Where more than this share was left in each
 of them, the last second took the rest, and no reading says whose it was."""
+ENDING = "process.ending"
+"""The event just before each signal by which a run ends a Kafka process."""
 OWN = ("broker.leaving", "broker.killed", "controller.killed", "scale.asked")
-"""The events of a broker that the run itself ends."""
+"""The events of a broker that the run ends, in runs of earlier versions, which lack `ENDING`. Each may announce several
+signals."""
+STAMP_S = 1e-3
+"""A log has its instants in milliseconds: an end may have an instant that is so much earlier than it was."""
 LATE_S = 1.0
 """The longest time by which an agent may wake up late. Clients may wait for a second, and a steady mean of three quota
 windows loses 3 % by it, of 5 % that it may lack. On a machine with idle CPUs an agent is late by milliseconds."""
@@ -41,10 +48,14 @@ windows loses 3 % by it, of 5 % that it may lack. On a machine with idle CPUs an
 
 @dataclass(frozen=True, slots=True)
 class Restraint:
-    """What held a broker back: the metric (or fact) that says it, and what it says."""
+    """What held a broker back: the metric (or fact) that says it, and what it says.
+
+    It may have begun at `first_us` (µs since the epoch): a reading says nothing of when, since the one before it.
+    """
 
     series: str
     why: str
+    first_us: int
 
 
 def held_back(run: RunView) -> Mapping[str, list[Restraint]]:
@@ -75,6 +86,11 @@ def held_back(run: RunView) -> Mapping[str, list[Restraint]]:
     return {host: why for host, why in found.items() if why}
 
 
+def held_since_us(run: RunView) -> int | None:
+    """Return the earliest instant from which on a broker may have been held back; None where none was."""
+    return min((each.first_us for of_host in held_back(run).values() for each in of_host), default=None)
+
+
 def was_read(run: RunView) -> bool:
     """Return whether a reading while data moved would have said that a broker was held back."""
     span = _span(run)
@@ -98,13 +114,24 @@ def _read(run: RunSeries, metric: str, host: str, span: Span) -> Series:
     return run.gauge(metric, host).between(*span)
 
 
+def _since(readings: Series, us: int, span: Span) -> int:
+    """Return the instant of the last reading before an instant, or where there is none, the begin of the span."""
+    before = readings.t[readings.t < us]
+    return int(before[-1]) if len(before) else span[0]
+
+
+def _counting(readings: Series) -> int:
+    """Return the first reading at which a counter that counted something has another value than before."""
+    return int(readings.t[1:][np.diff(readings.value) != 0][0])
+
+
 def _stopped(run: RunSeries, host: str, span: Span) -> Iterator[Restraint]:
     stopped = _read(run, STOPPED, host, span)
     when = stopped.t[stopped.value > 0]
     if len(when):
         readings = f"{len(when)} readings" if len(when) > 1 else "1 reading"
         why = f"a signal had stopped its process (SIGSTOP) in {readings}, first at {_at(int(when[0]), span)}"
-        yield Restraint(STOPPED, why)
+        yield Restraint(STOPPED, why, _since(stopped, int(when[0]), span))
 
 
 def _full(run: RunView, host: str, span: Span) -> Iterator[Restraint]:
@@ -117,23 +144,25 @@ def _full(run: RunView, host: str, span: Span) -> Iterator[Restraint]:
     least = float(np.min(free.value))
     wrote = sum(counted(_read(run.series, WRITTEN, broker, until).value) for broker in run.brokers)
     if wrote <= (1 - OTHERS_LEAST) * (float(free.value[0]) - least):
-        first = _at(until[1], span)
-        yield Restraint(FREE, f"its disk was full, {size(least)} free, first at {first}, and brokers had not filled it")
+        why = f"its disk was full, {size(least)} free, first at {_at(until[1], span)}, and brokers had not filled it"
+        yield Restraint(FREE, why, _since(free, until[1], span))
 
 
 def _little_memory(run: RunSeries, host: str, span: Span) -> Iterator[Restraint]:
     """Yield that a limit of memory was reached: no topology declares one."""
-    if times := counted(_read(run, MEMORY, host, span).value):
+    limited = _read(run, MEMORY, host, span)
+    if times := counted(limited.value):
         why = f"its processes reached a limit of memory {times:.0f} times, and the topology declares none"
-        yield Restraint(MEMORY, why)
+        yield Restraint(MEMORY, why, _since(limited, _counting(limited), span))
 
 
 def _slow_disk(run: RunSeries, host: str, span: Span) -> Iterator[Restraint]:
     slow = _read(run, DISK, host, span)
     when = slow.t[slow.value > 0]
     if len(when):
-        first = _at(int(when[0]), span)
-        yield Restraint(DISK, f"the rate of its disk was limited, first at {first}, and the topology declares no limit")
+        first_us = int(when[0])
+        why = f"the rate of its disk was limited, first at {_at(first_us, span)}, and the topology declares no limit"
+        yield Restraint(DISK, why, _since(slow, first_us, span))
 
 
 def _paused(run: RunView, host: str, span: Span) -> Iterator[Restraint]:
@@ -141,7 +170,8 @@ def _paused(run: RunView, host: str, span: Span) -> Iterator[Restraint]:
     late = _read(run.series, LATE, host, span)
     if len(late) and (longest := float(np.max(late.value))) > LATE_S and not kafkas_memory(run):
         when = _at(int(late.t[int(np.argmax(late.value))]), span)
-        yield Restraint(LATE, f"its agent was {longest:.1f} s late at {when}: its container was paused, or had no CPU")
+        why = f"its agent was {longest:.1f} s late at {when}: its container was paused, or had no CPU"
+        yield Restraint(LATE, why, _since(late, int(late.t[late.value > LATE_S][0]), span))
 
 
 def _throttled(run: RunSeries, host: str, span: Span) -> Iterator[Restraint]:
@@ -152,14 +182,14 @@ def _throttled(run: RunSeries, host: str, span: Span) -> Iterator[Restraint]:
             share = counted(throttled.value) / OVER_S
         if share > MOST:
             why = f"a CPU limit that the topology does not declare held it back for {percent(share)} of {OVER_S:g} s"
-            yield Restraint(THROTTLED, why)
+            yield Restraint(THROTTLED, why, _since(throttled, _counting(throttled), span))
 
 
 def _fewer(run: RunSeries, host: str, span: Span) -> Iterator[Restraint]:
     cpus = _read(run, CPUS, host, span)
     if len(cpus) and (least := int(np.min(cpus.value))) < (most := int(np.max(cpus.value))):
         why = f"its process might use {least} of {most} CPUs for a time: somebody changed its CPU set"
-        yield Restraint(CPUS, why)
+        yield Restraint(CPUS, why, _since(cpus, int(cpus.t[cpus.value < most][0]), span))
 
 
 def _ended(run: RunView, host: str, span: Span) -> Iterator[Restraint]:
@@ -167,15 +197,17 @@ def _ended(run: RunView, host: str, span: Span) -> Iterator[Restraint]:
     if (log := _unasked(run, host, span)) is None:
         return
     if log.terminated_us:
-        yield Restraint(LOGS, f"a signal ended its process at {_at(log.terminated_us[0], span)}, as its log says")
+        first_us = log.terminated_us[0]
+        yield Restraint(LOGS, f"a signal ended its process at {_at(first_us, span)}, as its log says", first_us)
     killed = [end.ts_us for end in log.ended if end.status == SIGKILLED]
     if not killed or kafkas_memory(run):  # a program that guards the memory kills as the kernel does
         return
     by_kernel, first = _killed_for_memory(run.series, host, killed[0]), _at(killed[0], span)
     if by_kernel is False:
-        yield Restraint(LOGS, f"SIGKILL ended its process at {first}, and the run did not send it")
+        yield Restraint(LOGS, f"SIGKILL ended its process at {first}, and the run did not send it", killed[0])
     elif by_kernel and on_one_machine(run.manifest) and _lacked_memory(run.series, span):
-        yield Restraint(KILLED, f"the kernel killed its process for memory at {first}, and brokers had not taken it")
+        why = f"the kernel killed its process for memory at {first}, and brokers had not taken it"
+        yield Restraint(KILLED, why, killed[0])
 
 
 def _lacked_memory(run: RunSeries, span: Span) -> bool:
@@ -185,12 +217,32 @@ def _lacked_memory(run: RunSeries, span: Span) -> bool:
 
 
 def _unasked(run: RunView, host: str, span: Span) -> HostLog | None:
-    """Return a host's log with the ends of its process while data moved; None where the run itself ended it."""
+    """Return a host's log with the ends of its process while data moved that the run did not ask for; None without."""
     log = next((each for each in run.manifest.facts.logs or () if each.host == host), None)
-    if log is None or any(event.host == host for event in run.series.events_of(OWN)):
+    if log is None:
         return None
-    terminated = tuple(us for us in log.terminated_us if span[0] <= us <= span[1])
-    return replace(log, terminated_us=terminated, ended=tuple(e for e in log.ended if span[0] <= e.ts_us <= span[1]))
+    asked = _asked(run, log)
+
+    def counts(us: int) -> bool:
+        return span[0] <= us <= span[1] and not any(first <= us <= last for first, last in asked)
+
+    ended = tuple(each for each in log.ended if counts(each.ts_us))
+    return replace(log, terminated_us=tuple(filter(counts, log.terminated_us)), ended=ended)
+
+
+def _asked(run: RunView, log: HostLog) -> list[Span]:
+    """Return the spans in which the run itself ended a host's process: from each event to the next end in the log.
+
+    The runner records the event, and then sends the signal; the host's clock may be behind the runner's. A process that
+    somebody else ended gets no signal from the run. Where the log has no end, the span has none.
+    """
+    apart_us = round((STAMP_S + max((each.most_s or 0.0 for each in run.manifest.clocks), default=0.0)) * US)
+    events = [each for each in run.series.events_of((ENDING, *OWN)) if each.host == log.host]
+    signals = [each.us - apart_us for each in events if each.kind == ENDING]
+    if not signals:
+        return [(each.us - apart_us, FOREVER_US) for each in events]
+    ends = [each.ts_us for each in log.ended]
+    return [(us, min((end for end in ends if end >= us), default=FOREVER_US)) for us in signals]
 
 
 def _killed_for_memory(run: RunSeries, host: str, when_us: int) -> bool | None:

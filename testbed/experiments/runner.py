@@ -2,8 +2,8 @@
 
 import secrets
 import traceback
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -16,6 +16,7 @@ from results.contract.store import RunData, Store
 from results.contract.verdict import Finding, Verdict
 from results.criteria import Judgement, judge
 from results.criteria.judgement import OWN_ERROR, Skipped, rates_failed, skipped
+from results.criteria.restraint import ENDING
 from results.spark.recompute import recompute
 from testbed.defects.parse import by_host
 from testbed.errors import SoftwareError, TestbedError, UsageError
@@ -39,7 +40,7 @@ from testbed.faults.faults import heal_leftovers
 from testbed.probes.recorder import Recorder
 from testbed.provision.containers import EngineGone
 from testbed.provision.liveness import NotWhole, explained, guarded, restarted, why_not_whole
-from testbed.provision.testbed import Testbed
+from testbed.provision.testbed import Testbed, note_nothing
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -212,7 +213,7 @@ def _outcome(experiment: Experiment, context: Context) -> tuple[ExperimentResult
     """Run the experiment; return its result, and why it ended early, in one line: empty if it did not."""
     state = context.testbed.state
     try:
-        with explained(context.testbed.engine, state), guarded(lambda: context.testbed.state):
+        with explained(context.testbed.engine, state), guarded(lambda: context.testbed.state), _ends_recorded(context):
             return experiment.run(context), ""
     except (UsageError, NotWhole):
         raise
@@ -223,6 +224,17 @@ def _outcome(experiment: Experiment, context: Context) -> tuple[ExperimentResult
         context.recorder.event("note", "the experiment ended early", {"why": why, "trace": traceback.format_exc()})
         context.progress(f"the experiment ended early: {why}")
         return ExperimentResult(), why
+
+
+@contextmanager
+def _ends_recorded(context: Context) -> Iterator[None]:
+    """Record each end of a Kafka process by the run itself within the block, whatever code of the run asks for it."""
+    record = context.recorder.event
+    context.testbed.ending = lambda host, signal: record(ENDING, f"SIG{signal}", host=host)
+    try:
+        yield
+    finally:
+        context.testbed.ending = note_nothing
 
 
 def in_one_line(error: Exception) -> str:

@@ -136,7 +136,7 @@ class Daemon:
         pid = self.pid()
         if pid is None:
             raise TestbedError(f"{self.host.name}: {self.what} does not run, SIG{name} cannot be sent")
-        self.host.run(["kill", f"-{name}", str(pid)])
+        self._send(pid, name, check=True)
 
     def kill(self, *, timeout_s: float = 30.0) -> None:
         """Kill the process at once and wait until it is gone, for a caller that does not need its data."""
@@ -150,13 +150,17 @@ class Daemon:
         try:
             self._end(pid, "TERM", timeout_s)
         except TestbedError:
-            self.host.run(["kill", "-KILL", str(pid)], check=False)
+            self._send(pid, "KILL")
             raise
 
     def _end(self, pid: int, signal: str, timeout_s: float) -> None:
-        self.host.run(["kill", f"-{signal}", str(pid)], check=False)  # it may have ended meanwhile
+        self._send(pid, signal)
         what = f"{self.what} on {self.host.name} to end after SIG{signal}"
         wait_for(self.pid, lambda pid: pid is None, timeout_s, 0.05, what)
+
+    def _send(self, pid: int, signal: str, *, check: bool = False) -> None:
+        """Send a signal to the process, which may have ended meanwhile; with `check` raise `CommandFailed` then."""
+        self.host.run(["kill", f"-{signal}", str(pid)], check=check)
 
     def log_tail(self, lines: int = 40) -> str:
         """Return the end of its log."""

@@ -4,7 +4,7 @@ The properties follow from the topology: listeners and quorum, remote log storag
 with partitions in an object store.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 from testbed.errors import TestbedError
 from testbed.hosts import Daemon, Host
@@ -288,6 +288,8 @@ CONFIG_DIR = "/etc/testbed/kafka"
 PROPERTIES = f"{CONFIG_DIR}/server.properties"
 LOG = "/var/log/kafka/server.log"
 PID_FILE = "/run/kafka.pid"
+_ENDS = ("TERM", "KILL")
+"""The signals by which the testbed ends Kafka. The others that it sends (STOP, CONT, QUIT) end no process."""
 ENDED = "The process ended with status"
 """The begin of the line that follows Kafka's own in its log when its process has ended."""
 _AT_END = f'date -u "+[%Y-%m-%d %H:%M:%S,%3N] INFO {ENDED} $status (testbed)" >> {LOG}'
@@ -307,11 +309,22 @@ def node_files(properties: Mapping[str, str], meta: str, checkpoint: bytes | Non
 
 
 class Node(Daemon):
-    """The Kafka process of one host; its shutdown is controlled."""
+    """The Kafka process of one host; its shutdown is controlled.
 
-    def __init__(self, host: Host, command: Sequence[str]) -> None:
+    `ending` is called with the signal, such as `KILL`, just before the testbed ends the process by it.
+    """
+
+    def __init__(
+        self, host: Host, command: Sequence[str], ending: Callable[[str], None] = lambda _signal: None
+    ) -> None:
         super().__init__(host, "Kafka", command, pid_file=PID_FILE, log=LOG, at_end=_AT_END)
+        self._ending = ending
 
     def configure(self, properties: Mapping[str, str]) -> None:
         """Replace the properties file; it takes effect at the next start."""
         self.host.put(render(properties).encode(), PROPERTIES)
+
+    def _send(self, pid: int, signal: str, *, check: bool = False) -> None:
+        if signal in _ENDS:
+            self._ending(signal)
+        super()._send(pid, signal, check=check)

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -57,6 +58,14 @@ def provider_of(
     return ContainerProvider(engine, topology, software, equipment)
 
 
+EndNote = Callable[[str, str], None]
+"""A callback with a host and a signal, such as `KILL`."""
+
+
+def note_nothing(_host: str, _signal: str) -> None:
+    """Note no end of a process: no run is under way."""
+
+
 class Testbed:
     """A running testbed. `up` makes one, `attach` finds an existing one, `down` removes it.
 
@@ -73,6 +82,8 @@ class Testbed:
         self.software = software or software_set(self.topology)
         self.provider = provider_of(self.topology, engine, self.software)
         self._made_here = False
+        self.ending: EndNote = note_nothing
+        """Called just before this object ends Kafka's process on a host."""
 
     def become(self, state: TestbedState) -> None:
         """Take over a state: its topology, addresses and hosts. Connections to hosts that stay remain."""
@@ -352,7 +363,8 @@ class Testbed:
         if (relocation := self.hosts[host].relocation) is not None:
             # The machine's own /tmp stays as it is, also when the broker is killed.
             command = with_flag(command, f"-Djava.io.tmpdir={relocation.home}/tmp")
-        return Node(self.hosts[host], with_flag(command, agent.agent_flag(defects)) if defects else command)
+        command = with_flag(command, agent.agent_flag(defects)) if defects else command
+        return Node(self.hosts[host], command, partial(self.ending, host))
 
     @property
     def objectstore(self) -> ObjectStore:

@@ -6,6 +6,7 @@ from types import SimpleNamespace
 import pytest
 
 from results.criteria.judgement import OWN_ERROR
+from results.criteria.restraint import ENDING
 from testbed.errors import KafkaStuck, SoftwareError, TestbedError, UsageError
 from testbed.experiments import runner
 from testbed.experiments.runner import in_one_line
@@ -29,7 +30,11 @@ def outcome(monkeypatch):
     monkeypatch.setattr(runner, "guarded", lambda *_: nullcontext())
     recorder, said = Recorder(), []
     context = SimpleNamespace(testbed=SimpleNamespace(engine=None, state=None), recorder=recorder, progress=said.append)
-    return lambda error: runner._outcome(Ends(error), context), recorder, said
+
+    def run(what):
+        return runner._outcome(Ends(what) if isinstance(what, BaseException) else what, context)
+
+    return run, recorder, said
 
 
 def test_an_error_is_one_line_and_its_traceback_is_an_event(outcome):
@@ -39,6 +44,23 @@ def test_an_error_is_one_line_and_its_traceback_is_an_event(outcome):
     assert said == ["the experiment ended early: preload: nothing came for 60 s"]
     (event,) = recorder.events()
     assert event.detail["why"] == why and "Traceback" in event.detail["trace"]
+
+
+def test_what_a_run_ends_is_an_event_as_long_as_it_lasts(outcome):
+    run, recorder, _said = outcome
+    testbeds = []
+
+    class Kills:
+        def run(self, context):
+            testbeds.append(context.testbed)
+            context.testbed.ending("b2", "KILL")
+            raise TestbedError("b2 does not come back")
+
+    run(Kills())
+    testbeds[0].ending("b1", "TERM")
+    found = [(event.kind, event.name, event.host) for event in recorder.events()]
+    assert found[0] == (ENDING, "SIGKILL", "b2")
+    assert [kind for kind, _name, _host in found] == [ENDING, "note"]
 
 
 def test_a_defect_of_an_experiment_names_its_type_and_place(outcome):

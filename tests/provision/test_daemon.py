@@ -13,6 +13,8 @@ from testbed.errors import TestbedError
 from testbed.hosts import CommandFailed, CommandResult, Daemon
 from testbed.kafka.node import LOG, PID_FILE, Node
 from testbed.probes.logwatch import process_ends
+from testbed.provision.testbed import Testbed
+from testbed.topology.jvm import Jvm
 from testbed.wait import wait_until
 from tests.faults.test_stores import LocalHost
 
@@ -113,6 +115,62 @@ def test_how_a_kafka_process_ended_is_in_its_log(tmp_path, command, signals, sta
     # The line has its instant in milliseconds.
     assert all(begun_us - 1000 <= end.ts_us <= time.time_ns() // 1000 for end in ends())
     assert node.pid() is None
+
+
+@pytest.mark.parametrize(
+    ("end", "signals"),
+    [
+        (lambda node: node.kill(), ["KILL"]),
+        (lambda node: node.stop(timeout_s=5), ["TERM"]),
+        (lambda node: [node.signal(each) for each in ("STOP", "CONT", "KILL")], ["KILL"]),
+    ],
+    ids=["kill", "stop", "signal"],
+)
+def test_each_signal_that_ends_kafka_is_noted_before_it_is_sent(tmp_path, end, signals):
+    (tmp_path / "run").mkdir()
+    noted = []
+
+    def note(signal):
+        assert node.pid() is not None
+        noted.append(signal)
+
+    node = Node(LocalHost(tmp_path), ["sleep", "63.7"], note)
+    node.start()
+    end(node)
+    assert noted == signals
+    wait_until(lambda: node.pid() is None, 5, 0.01, "the end")
+    node.stop()
+    node.kill()
+    assert noted == signals, "what does not run gets no signal"
+
+
+def test_a_kafka_that_does_not_end_when_asked_gets_two_signals(tmp_path):
+    (tmp_path / "run").mkdir()
+    noted = []
+    node = Node(LocalHost(tmp_path), ["sh", "-c", "trap '' TERM; while :; do sleep 0.1; done"], noted.append)
+    node.start()
+    wait_until(lambda: ignores_term(node.pid()), 5, 0.01, "the shell to ignore SIGTERM")
+    with pytest.raises(TestbedError, match="to end after SIGTERM"):
+        node.stop(timeout_s=0.3)
+    assert noted == ["TERM", "KILL"]
+
+
+def test_the_nodes_of_a_testbed_tell_it_what_they_end():
+    sent, noted = [], []
+
+    def run(command, **_rest):
+        sent.append(command)
+        return CommandResult("p", 0, "7" if isinstance(command, str) else "", "", 0.0)
+
+    testbed = SimpleNamespace(
+        state=SimpleNamespace(kafka={"b1": "4.3.1"}, defects={}),
+        topology=SimpleNamespace(host=lambda _name: SimpleNamespace(jvm=Jvm())),
+        software=SimpleNamespace(kafka=lambda _version: SimpleNamespace(command=("java", "-cp", "jars"))),
+        hosts={"b1": SimpleNamespace(name="b1", run=run, relocation=None)},
+        ending=lambda host, signal: noted.append((host, signal)),
+    )
+    Testbed.node(testbed, "b1").signal("KILL")
+    assert (noted, sent[-1]) == ([("b1", "KILL")], ["kill", "-KILL", "7"])
 
 
 def test_the_shell_that_waits_for_kafka_does_not_have_its_command_line_and_is_no_part_of_its_session(tmp_path):

@@ -79,6 +79,40 @@ def test_a_late_step_is_excused_by_a_stop_alone(changed, verdict):
     assert verdict_of(judgement, "steps-in-time") == verdict
 
 
+def stopped_at(second):
+    return {"jvm.stopped": lambda t: t == second}
+
+
+@pytest.mark.parametrize(("second", "verdict"), [(6, "inconclusive"), (7, "fail")])
+@pytest.mark.parametrize(
+    ("variant", "name"),
+    [({"events": STUCK}, "1-asked.done"), ({"steps": (TIMED_OUT,)}, "1-asked.answer")],
+    ids=["state", "answer"],
+)
+def test_a_stop_that_began_when_a_step_was_over_does_not_excuse_it(variant, name, second, verdict):
+    """The step is over at 5 s. A stop that is read at 6 s may have begun since the reading at 5 s."""
+    judgement = judged(stopped_at(second), **variant)
+    assert [each.verdict for each in named(judgement, "brokers-unrestrained")] == ["inconclusive"]
+    assert (verdict_of(judgement, name), judgement.verdict) == (verdict, verdict)
+
+
+@pytest.mark.parametrize(("second", "verdict"), [(6, "inconclusive"), (7, "fail")])
+def test_nor_is_a_step_late_by_a_stop_that_began_when_it_was_over(second, verdict):
+    manifest, samples, events = stepped(steps=(LATE,))
+    rows = [Sample(us(t), "b1", "jvm.stopped", float(t == second)) for t in range(9)]
+    judgement = judge(manifest, pa.concat_tables([samples, samples_table([*BUSY, *rows])]), events)
+    assert verdict_of(judgement, "steps-in-time") == verdict
+
+
+def test_a_later_step_is_excused_and_an_earlier_one_is_not():
+    later = replace(TIMED_OUT, name="again", from_us=us(5.5), to_us=us(7.5), expectations=())
+    judgement = judged(stopped_at(7), steps=(TIMED_OUT, later))
+    assert (verdict_of(judgement, "1-asked.answer"), verdict_of(judgement, "2-again.answer")) == (
+        "fail",
+        "inconclusive",
+    )
+
+
 def test_no_stop_makes_a_controller_accept_or_answer_before_it_decides_or_write_an_unsound_state():
     accepted = replace(STEP, wanted_answer="INVALID_REPLICA_ASSIGNMENT for 0")
     assert verdict_of(judged(STOPPED, steps=(accepted,)), "1-asked.answer") == "fail"
@@ -116,7 +150,7 @@ def test_a_moment_of_a_limit_is_no_cause_of_seconds():
 )
 @pytest.mark.parametrize(
     ("event", "verdict"),
-    [(None, "inconclusive"), ("broker.killed", "fail"), ("controller.killed", "fail")],
+    [(None, "inconclusive"), ("broker.killed", "fail"), ("controller.killed", "fail"), ("process.ending", "fail")],
 )
 def test_a_process_that_the_scenario_ended_was_not_ended_from_outside(event, verdict, log):
     own = () if event is None else (Event(us(2.9), event, "the scenario", "b1"),)
@@ -124,6 +158,14 @@ def test_a_process_that_the_scenario_ended_was_not_ended_from_outside(event, ver
     assert (judgement.verdict, verdict_of(judgement, "1-asked.done")) == (verdict, verdict)
     (restraint,) = named(judgement, "brokers-unrestrained")
     assert (restraint.verdict == "pass") is (event is not None)
+
+
+def test_a_kill_from_outside_is_named_in_a_scenario_that_killed_the_broker_before():
+    asked = Event(us(1.9), "process.ending", "SIGKILL", "b1")
+    log = HostLog("b1", ended=(ProcessEnd(us(2), 137), ProcessEnd(us(4), 137)))
+    judgement = judged(events=(*STUCK, asked), logs=(log,))
+    (restraint,) = named(judgement, "brokers-unrestrained")
+    assert restraint.why == "b1: SIGKILL ended its process at +3.0 s, and the run did not send it"
 
 
 def test_a_broker_that_starts_again_is_no_restraint():

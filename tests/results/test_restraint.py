@@ -6,10 +6,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
+from results.contract.clocks import ClockReading
 from results.contract.logs import HostLog, LogFinding, ProcessEnd
 from results.contract.manifest import Differences, Done
 from results.contract.schema import Event, Sample, events_table, samples_table
 from results.criteria.judgement import judge, noisy
+from results.criteria.restraint import held_since_us
+from results.criteria.run_view import RunView
 from tests.results.judged import named, verdicts
 from tests.results.synthetic import us
 from tests.results.test_kafkas_own_load import GIB, SMALL_MACHINE, counted, taken
@@ -176,15 +179,88 @@ def test_a_process_that_somebody_killed_is_named_and_its_configuration_is_not_bl
         ({"ends": ((21, 1),)}, "; the process of b2 ended with status 1 at +21.0 s"),
         ({"ends": KILLED, "events": (Event(us(19), "broker.killed", host="b2"),)}, ""),
         ({"ends": KILLED, "events": (Event(us(19), "broker.leaving", host="b2"),)}, ""),
+        ({"ends": KILLED, "events": (Event(us(20.9), "process.ending", "SIGKILL", "b2"),)}, ""),
         ({"ends": ((-20, 137), (69, 137))}, ""),
     ],
-    ids=["it aborted", "it exited", "the run killed it", "the run restarted it", "before and after the move"],
+    ids=[
+        "it aborted",
+        "it exited",
+        "the run killed it",
+        "the run restarted it",
+        "its signal",
+        "before and after the move",
+    ],
 )
 def test_a_crash_and_a_kill_by_the_run_are_not_excused(make_run, kafkas, said):
     judgement = held(ended(make_run(), **kafkas)).judged()
     assert {host: c.verdict for host, c in found(judgement).items()} == {None: "pass"}
     assert found(judgement)[None].why == f"no reading and no log says that something held a broker back{said}"
     assert verdicts(judgement, "config-restored") == {"fail"}
+
+
+ASKED = Event(us(20.9), "process.ending", "SIGTERM", "b2")
+
+
+@pytest.mark.parametrize(
+    ("instants", "ends", "why"),
+    [
+        ((), ((21, 143), (40, 137)), "b2: SIGKILL ended its process at +40.0 s, and the run did not send it"),
+        ((), ((10, 137),), "b2: SIGKILL ended its process at +10.0 s, and the run did not send it"),
+        ((21, 40), ((22, 143), (41, 143)), "b2: a signal ended its process at +40.0 s, as its log says"),
+    ],
+    ids=["later", "before", "SIGTERM"],
+)
+def test_an_end_from_outside_is_named_though_the_run_ended_the_process_at_another_time(make_run, instants, ends, why):
+    assert found(held(ended(make_run(), *instants, ends=ends, events=(ASKED,))).judged())["b2"].why == why
+
+
+def test_each_signal_of_the_run_explains_the_end_that_follows_it(make_run):
+    again = Event(us(39.9), "process.ending", "SIGTERM", "b2")
+    run = held(ended(make_run(), 21, 40, ends=((22, 143), (41, 137)), events=(ASKED, again)))
+    assert set(found(run.judged())) == {None}
+
+
+def test_a_run_of_before_the_event_of_each_signal_may_have_ended_the_process_several_times(make_run):
+    """An upgrade that failed was taken back, and a restart without an answer was repeated, after one event."""
+    leaving = Event(us(19), "broker.leaving", host="b2")
+    after = held(ended(make_run(), 21, 40, ends=((22, 143), (41, 143)), events=(leaving,)))
+    assert set(found(after.judged())) == {None}
+    before = held(ended(make_run(), ends=((10, 137), (21, 143)), events=(leaving,)))
+    assert found(before.judged())["b2"].why.startswith("b2: SIGKILL ended its process at +10.0 s")
+
+
+@pytest.mark.parametrize(
+    ("end", "apart_s", "named_too"), [(20.7, -0.3, False), (20.7, 0.0, True), (20.8995, 0.0, False)]
+)
+def test_the_clock_of_another_machine_or_a_log_in_milliseconds_may_be_behind_the_event(
+    make_run, end, apart_s, named_too
+):
+    run = held(ended(make_run(), ends=((end, 137),), events=(ASKED,)))
+    clocks = (ClockReading("m", "before", apart_s, 0.0),)
+    assert ("b2" in found(judge(replace(run.manifest, clocks=clocks), run.samples, run.events))) is named_too
+
+
+@pytest.mark.parametrize(
+    ("changed", "first"),
+    [
+        ({"jvm_stopped": lambda t: 20 <= t < 23}, 19),
+        ({"agent_late": lambda t: {23: 3.4, 40: 5.0}.get(t, 0.001)}, 22),
+        ({"cpu_throttled_seconds": lambda t: 4.0 + 0.2 * min(max(t - 20, 0), 20)}, 20),
+        ({"jvm_cpus": lambda t: 1 if t < 30 else 2}, -3),
+        ({"disk_free_bytes": lambda t: 4096 if t >= 20 else 9e9}, 19),
+        ({"memory_limited": lambda t: 3 + 20 * (t > 20)}, 20),
+        ({"disk_limited": lambda t: 20 <= t < 25}, 19),
+    ],
+    ids=["stopped", "paused", "limited", "CPU set", "full", "memory", "disk"],
+)
+def test_what_holds_a_broker_back_may_have_begun_after_the_last_reading_without_it(make_run, changed, first):
+    run = held(make_run(), **changed)
+    assert held_since_us(RunView(run.manifest, run.samples, run.events)) == us(first)
+
+
+def test_an_end_has_its_own_instant(make_run):
+    run = held(ended(make_run(), ends=KILLED))
+    assert held_since_us(RunView(run.manifest, run.samples, run.events)) == us(21)
 
 
 def test_a_kill_is_not_excused_where_the_kernel_may_have_done_it(make_run):

@@ -10,6 +10,7 @@ from results.contract.verdict import Finding, Verdict
 from results.criteria.criterion import BROKERS_UNRESTRAINED, CLOCKS, FACTS, NETWORK_CHANGED, Criterion, has_steps
 from results.criteria.findings import finding
 from results.criteria.measures import MoveMeasures
+from results.criteria.restraint import held_since_us
 from results.criteria.run_view import RunView
 from results.criteria.step_measures import LOG
 from results.criteria.step_observations import StepObservation
@@ -95,9 +96,12 @@ def _expected(name: str, step: StepRecord, e: Expectation, seen: StepObservation
 def _excuses(run: RunView, precondition: str, failed: Finding) -> bool:
     """Return whether a failure may be explained: by a network or a broker that was held back, every wrong state.
 
-    A clock explains no state that never came. Without a broker an action is late or refused, and never accepted.
+    What holds a broker back explains no step that was over before. A clock explains no state that never came. Without a
+    broker an action is late or refused, and never accepted.
     """
     answer, held_back = failed.name.endswith(ANSWER), precondition == BROKERS_UNRESTRAINED
+    if held_back and _over_before(run, failed, held_since_us(run)):
+        return False
     if answer or run.measures.steps is None or run.manifest.steps is None:
         return answer and held_back and failed.observed != ACCEPTED
     if held_back or precondition == NETWORK_CHANGED:
@@ -109,6 +113,14 @@ def _excuses(run: RunView, precondition: str, failed: Finding) -> bool:
         if each.never_came
     }
     return failed.name not in never_came
+
+
+def _over_before(run: RunView, failed: Finding, us: int | None) -> bool:
+    """Return whether the step of a finding was over before an instant."""
+    if run.manifest.steps is None or us is None:
+        return False
+    over = run.manifest.steps.steps[int(failed.name.partition("-")[0]) - 1].to_us
+    return over is not None and over < us
 
 
 def _after(step: StepRecord, us: int) -> str:

@@ -16,6 +16,7 @@ from results.criteria.catalogue.clock_steady import METRIC as CLOCK
 from results.criteria.criterion import BROKERS_UNRESTRAINED, FACTS, NETWORK_CHANGED, Criterion, has_steps
 from results.criteria.findings import finding
 from results.criteria.quantities import US, percent
+from results.criteria.restraint import held_since_us
 from results.criteria.run_view import RunView
 from results.criteria.standstill import MACHINE, MOST
 from results.criteria.unfit import BUSY_HIGHEST, STEAL_HIGHEST
@@ -32,6 +33,7 @@ class TimedStep:
     """A step with its time and the most that it may take, in seconds; `machine` says what may have slowed it down."""
 
     name: str
+    to_us: int
     took_s: float
     within_s: float
     machine: str
@@ -57,7 +59,7 @@ def _timed(run: RunView, steps: tuple[StepRecord, ...]) -> Iterator[TimedStep]:
             took_s = (step.to_us - step.from_us) / US
             late_s = took_s - step.within_s
             machine = _slow(run, step.from_us, step.to_us, late_s) if late_s > 0 else ""
-            yield TimedStep(f"{number}-{step.name}", took_s, step.within_s, machine)
+            yield TimedStep(f"{number}-{step.name}", step.to_us, took_s, step.within_s, machine)
 
 
 def _slow(run: RunView, from_us: int, to_us: int, late_s: float) -> str:
@@ -114,6 +116,13 @@ def _judge(_run: RunView, steps: tuple[TimedStep, ...]) -> list[Finding]:
     ]
 
 
+def _excuses(run: RunView, precondition: str, _failed: Finding) -> bool:
+    """Return whether a failure may be explained: what holds a broker back explains no step that was over before."""
+    since_us = held_since_us(run) if precondition == BROKERS_UNRESTRAINED else None
+    late = [step for step in _measure(run) if step.late and not step.machine]
+    return since_us is None or all(step.to_us >= since_us for step in late)
+
+
 CRITERION: Criterion[tuple[TimedStep, ...]] = Criterion(
     name=NAME,
     title="Each step in its time",
@@ -125,6 +134,7 @@ CRITERION: Criterion[tuple[TimedStep, ...]] = Criterion(
     rests_on_preconditions=True,
     # Of the machine each step has its own readings.
     excused_by=(NETWORK_CHANGED, BROKERS_UNRESTRAINED),
+    excuses=_excuses,
     catches="A controller that decides late, or a broker that learns late of what was decided.",
     smallest="1.5 s for a decision, 4 s for a move",
 )
