@@ -5,6 +5,7 @@ import math
 import numpy as np
 import pytest
 
+from results.series import noise_estimation
 from results.series.block import CLIP, Block, standardise
 from results.series.calculator import Prior, StepScan, lengths, of_mean, to_normal
 from results.series.judge import Judge
@@ -97,6 +98,14 @@ def test_alike_series_lend_each_other_their_spread_and_others_do_not():
 def test_heavy_tails_and_memory_raise_the_score_that_is_needed():
     plain, heavy = (learn(block(family, 300), 1).tail.score(1e-4) for family in ("gaussian", "heavy"))
     assert heavy > plain + 0.05
+
+
+def test_surrogates_that_end_earlier_count_more_than_once(monkeypatch):
+    block = Block.of(store(np.random.default_rng(4), "unequal", 60, 100, 0.03).T.tolist())
+    scores = np.array([3.5, 4.0])
+    counted = learn(block, 1).tail.chance(scores)
+    monkeypatch.setattr(noise_estimation, "RARER", 1.0)
+    assert counted == pytest.approx(1.3 * learn(block, 1).tail.chance(scores), rel=0.02)
 
 
 def test_where_a_night_has_several_runs_more_is_new_in_it():
