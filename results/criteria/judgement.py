@@ -18,6 +18,7 @@ from results.criteria import other_clients
 from results.criteria.catalogue.jvm_pauses import judge_jvms
 from results.criteria.criterion import (
     BROKERS_UNRESTRAINED,
+    CLOCK_STEADY,
     CLOCKS,
     CLUSTER_CHANGED,
     DISK_PRESSURE,
@@ -212,6 +213,8 @@ def sound(judgement: Judgement) -> bool:
 
 def _only(judgement: Judgement, names: Sequence[str]) -> bool:
     causes = {c.name for c in judgement.criteria if c.verdict == "inconclusive" and not c.why.startswith("not judged")}
+    if CLOCK_STEADY in causes:  # a clock that was set is seen as a gap in readings, too
+        causes = {CLOCK_STEADY}
     return judgement.verdict == "inconclusive" and bool(causes) and causes <= set(names)
 
 

@@ -10,7 +10,7 @@ from results.contract.logs import HostLog, LogFinding
 from results.contract.schema import Sample, events_table, samples_table
 from results.criteria.catalogue.logs_clean import SLOW_EVENT
 from results.criteria.cluster_measures import ShrinkCause, measure_isr
-from results.criteria.judgement import noisy
+from results.criteria.judgement import by_machine, noisy
 from results.criteria.series import RunSeries
 from results.criteria.unfit import ALWAYS_FIT, UnfitSpan, UnfitTime
 from tests.results.judged import verdicts
@@ -225,6 +225,14 @@ def test_bytes_over_any_bound_are_not_kafkas_where_a_clock_was_set(make_run):
 def test_a_jump_that_is_set_back_is_a_jump(make_run):
     run = with_samples(make_run(), "clock.offset", lambda t: 1.7e9 + 0.5 * (20 <= t < 25))
     assert found(run.judged())["clock-steady", "machine"].verdict == "inconclusive"
+
+
+def test_a_gap_of_readings_says_nothing_of_its_own_where_a_clock_was_set(make_run):
+    """A clock that is set ahead by 5 s makes readings lie 6 s apart."""
+    gap = make_run(gap=("b2", 20, 26))
+    assert not noisy(gap.judged())
+    set_ahead = with_samples(gap, "clock.offset", lambda t: 1.7e9 + 5.0 * (t >= 20), host="b2")
+    assert by_machine(set_ahead.judged()) and noisy(set_ahead.judged())
 
 
 SLOW = LogFinding("b2", 0, "ERROR", SLOW_EVENT, "Exceptionally slow controller event", 1)
