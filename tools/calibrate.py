@@ -163,7 +163,7 @@ FULL = Profile(
     (*PROMISED, "far-outliers"),
     thrice=EVERY,
 )
-"""Every noise, one run and three runs a night: about 1,000 nights of 100 series, 400 of 1,000. Forty minutes on two cores."""
+"""Every noise, one run and three runs a night: 1,000 nights of 100 series, 400 of 1,000. 41 min on two cores."""
 STEPS = (5 / 3, 3.0, 10 / 3)
 """In σ: 5 %, 9 % and 10 %."""
 
