@@ -43,6 +43,11 @@ class TimedStep:
         """Return whether it took longer than it may."""
         return self.took_s > self.within_s
 
+    @property
+    def certain(self) -> bool:
+        """Return whether it is late and the machine does not explain it."""
+        return self.late and not self.machine
+
     def __str__(self) -> str:
         excuse = f" ({self.machine})" if self.machine else ""
         return f"{self.name} took {self.took_s:.2f} s of {self.within_s:.1f} s{excuse}"
@@ -97,7 +102,7 @@ def _judge(_run: RunView, steps: tuple[TimedStep, ...]) -> list[Finding]:
     if not steps:
         return []
     late = [step for step in steps if step.late]
-    certain = [step for step in late if not step.machine]
+    certain = [step for step in steps if step.certain]
     verdict: Verdict = "fail" if certain else "inconclusive" if late else "pass"
     nearest = max(steps, key=lambda step: step.took_s - step.within_s)
     least_s = max(0.0, nearest.within_s - nearest.took_s)
@@ -119,8 +124,7 @@ def _judge(_run: RunView, steps: tuple[TimedStep, ...]) -> list[Finding]:
 def _excuses(run: RunView, precondition: str, _failed: Finding) -> bool:
     """Return whether a failure may be explained: what holds a broker back explains no step that was over before."""
     since_us = held_since_us(run) if precondition == BROKERS_UNRESTRAINED else None
-    late = [step for step in _measure(run) if step.late and not step.machine]
-    return since_us is None or all(step.to_us >= since_us for step in late)
+    return since_us is None or all(step.to_us >= since_us for step in _measure(run) if step.certain)
 
 
 CRITERION: Criterion[tuple[TimedStep, ...]] = Criterion(
