@@ -36,7 +36,9 @@ LEFT_MOST = 0.5
 of them, the last second took the rest, and no reading says whose it was."""
 ENDING = "process.ending"
 """The event just before each signal by which a run ends a Kafka process."""
-OWN = ("broker.leaving", "broker.killed", "controller.killed", "scale.asked")
+MEMBERSHIP = "scale.asked"
+"""The event of a broker that joins or leaves. The run ends no broker that joins."""
+OWN = ("broker.leaving", "broker.killed", "controller.killed", MEMBERSHIP)
 """The events of a broker that the run ends, in runs of earlier versions, which lack `ENDING`. Each may announce several
 signals."""
 STAMP_S = 1e-3
@@ -237,7 +239,10 @@ def _asked(run: RunView, log: HostLog) -> list[Span]:
     somebody else ended gets no signal from the run. Where the log has no end, the span has none.
     """
     apart_us = round((STAMP_S + max((each.most_s or 0.0 for each in run.manifest.clocks), default=0.0)) * US)
-    events = [each for each in run.series.events_of((ENDING, *OWN)) if each.host == log.host]
+    asked = run.manifest.relocation
+    joins = asked is not None and asked.membership is not None and asked.membership.change == "joined"
+    kinds = (ENDING, *(kind for kind in OWN if not (joins and kind == MEMBERSHIP)))
+    events = [each for each in run.series.events_of(kinds) if each.host == log.host]
     signals = [each.us - apart_us for each in events if each.kind == ENDING]
     if not signals:
         return [(each.us - apart_us, FOREVER_US) for each in events]

@@ -9,11 +9,13 @@ import pytest
 from results.contract.clocks import ClockReading
 from results.contract.logs import HostLog, LogFinding, ProcessEnd
 from results.contract.manifest import Differences, Done
+from results.contract.relocation import Membership
 from results.contract.schema import Event, Sample, events_table, samples_table
 from results.criteria.judgement import judge, noisy
 from results.criteria.restraint import held_since_us
 from results.criteria.run_view import RunView
 from tests.results.judged import named, verdicts
+from tests.results.relocated import relocated
 from tests.results.synthetic import us
 from tests.results.test_kafkas_own_load import GIB, SMALL_MACHINE, counted, taken
 
@@ -227,6 +229,21 @@ def test_a_run_of_before_the_event_of_each_signal_may_have_ended_the_process_sev
     assert set(found(after.judged())) == {None}
     before = held(ended(make_run(), ends=((10, 137), (21, 143)), events=(leaving,)))
     assert found(before.judged())["b2"].why.startswith("b2: SIGKILL ended its process at +10.0 s")
+
+
+@pytest.mark.parametrize(("change", "named_too"), [("joined", True), ("left", False)])
+def test_a_run_ends_the_broker_that_leaves_and_none_that_joins(make_run, change, named_too):
+    manifest, samples, events = relocated(experiment="scale-out")
+    member = Membership("b2", change, us(-8), (), registered=True, container=True)
+    logs = (HostLog("b1"), HostLog("b2", ended=(ProcessEnd(us(4), 137),)))
+    manifest = replace(
+        manifest,
+        relocation=replace(manifest.relocation, membership=member),
+        facts=replace(manifest.facts, logs=logs),
+    )
+    asked = pa.concat_tables([events, events_table([Event(us(-8), "scale.asked", change, "b2")])])
+    run = replace(make_run(), manifest=manifest, samples=samples, events=asked)
+    assert ("b2" in found(held(run).judged())) is named_too
 
 
 @pytest.mark.parametrize(
