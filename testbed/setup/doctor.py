@@ -41,7 +41,7 @@ def as_table(outcome: CheckOutcome) -> str:
         if finding.name in outcome.failures:
             lines += [f"{indent}{line}" for line in outcome.failures[finding.name].splitlines()]
         if not finding.ok and finding.fix_command:
-            lines.append(f"{indent}to mend it: {finding.fix_command}")
+            lines.append(f"{indent}to repair it: {finding.fix_command}")
     return "\n".join(lines)
 
 

@@ -204,7 +204,7 @@ def collect_throttles(*, dry_run: bool) -> list[str]:
     folder = JournalFolder()
     dead = [journal for journal in open_journals(folder) if not journal.owner.alive()]
     if dry_run:
-        return [f"a throttle on {journal.bootstrap} would be taken away: its process is dead" for journal in dead]
+        return [f"a throttle on {journal.bootstrap} would be removed: its process is dead" for journal in dead]
     if not dead:
         return []
     found = recover(connect, folder)

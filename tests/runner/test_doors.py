@@ -150,7 +150,7 @@ def test_compare_ends_early_when_the_answer_is_known_and_not_with_all(doors, cap
 def test_an_interrupted_series_is_gone_on_with(doors, capsys):
     doors.fail = lambda variant, number: TestbedError("no disk") if number >= 3 else None
     assert main([*COMPARE, "--pairs", "8"]) == 70
-    assert f"go on with --resume {known()[0]}" in capsys.readouterr().err
+    assert f"continue with --resume {known()[0]}" in capsys.readouterr().err
     doors.fail = lambda variant, number: None
     assert main(["compare", "--resume", known()[0]]) == 0
     assert len(doors.executors[1].made) == 13
@@ -274,7 +274,7 @@ def test_every_run_is_confirmed_before_anything_is_told(doors):
         (["sweep", "--resume", f"{ID}-sweep-0a1b2c"], "there is no campaign"),
         (["sweep", "kip73-two-node", "--kafka", "3.9.2,"], "--set kafka=3.9.2,"),
         ([*COMPARE, "--measure", "quota-bound-11s"], "quota-bound-11s says nothing of better or worse"),
-        (["compare"], "what is compared?"),
+        (["compare"], "no variants are named: give --kafka A --kafka B"),
         (["compare", "--kafka", "4.3.1"], "nothing to compare it with"),
         (["compare", "--kafka", "4.3.1", "--kafka", "4.3.1"], "there twice"),
         (["compare", "--kafka", "4.3.1", "--kafka", "4.2.1", "--pairs", "2"], "take at least 3 pairs"),

@@ -35,7 +35,7 @@ def test_what_is_missing_is_told_with_its_remedy(capsys: pytest.CaptureFixture[s
     assert doctor.main([], [GOOD, FakeCheck("jars")]) == 1
     assert capsys.readouterr().out.splitlines()[1:] == [
         "MISSING  jars  no jars",
-        f"               to mend it: {FIX_ALL}",
+        f"               to repair it: {FIX_ALL}",
     ]
 
 

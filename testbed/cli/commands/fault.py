@@ -90,7 +90,7 @@ def _clear(args: argparse.Namespace) -> None:
     for entry in faults.clear(args.id):
         print(f"{entry.id}: {as_text(entry.fault)}, healed")
     for entry in faults.list() if args.id is None else ():
-        print(f"{entry.id}: {as_text(entry.fault)}, kept: it is of {entry.by}, which runs; name its id to heal it")
+        print(f"{entry.id}: {as_text(entry.fault)}, not healed: it belongs to {entry.by}; name its id to heal it")
 
 
 def _kinds(args: argparse.Namespace) -> None:

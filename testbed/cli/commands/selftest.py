@@ -65,7 +65,7 @@ def run(args: argparse.Namespace) -> int:
     from testbed.runner.selftest import RUN, SelftestRequest, selftest, way_of
 
     if args.resume:
-        refuse_with_resume(args, "without --resume")
+        refuse_with_resume(args, "begin a new self-test without --resume")
     budget_s = parse_budget(args.budget)
     require_writable(args.out)
     asked = SelftestRequest(

@@ -104,7 +104,7 @@ def _goal(args: argparse.Namespace, nic_bps: int | None) -> Callable[["ClusterLo
     if share > 1:
         raise UsageError(f"--share: {args.share} is more than the whole NIC")
     if nic_bps is None:
-        raise UsageError("--share: of what? Give the rate of the NIC, as --nic 1gbit")
+        raise UsageError("--share: the rate of the NIC is not known; give it, such as --nic 1gbit")
     return lambda observed: for_share(observed, share, nic_bps)
 
 
@@ -164,7 +164,7 @@ def _clear(args: argparse.Namespace) -> int:
         return 0
     for resource, keys in found.items():
         for key, value in keys.items():
-            print(f"{resource}: {key} was {value}, taken away")
+            print(f"{resource}: {key} was {value}, removed")
     if not found:
         print("nothing is throttled")
     return 0
@@ -176,9 +176,9 @@ def _ask(state: "ThrottleStatus") -> None:
     reasons += [
         f"process {journal.owner.pid} has set a throttle, and "
         + (
-            "runs: it takes it away itself"
+            "runs: it removes it itself"
             if journal.owner.alive()
-            else "is dead: `testbed reassign recover` knows what was there"
+            else "is dead: `testbed reassign recover` restores the configuration before it"
         )
         for journal in state.journals
     ]
@@ -186,8 +186,8 @@ def _ask(state: "ThrottleStatus") -> None:
         return
     why = "; ".join(reasons)
     if not sys.stdin.isatty():
-        raise UsageError(f"{why}; with --yes all throttles are taken away all the same")
-    print(f"{why}. Take all throttles away? [y/N] ", end="", file=sys.stderr, flush=True)
+        raise UsageError(f"{why}; --yes removes all throttles without asking")
+    print(f"{why}. Remove all throttles? [y/N] ", end="", file=sys.stderr, flush=True)
     if sys.stdin.readline().strip().lower() not in ("y", "yes"):
         raise UsageError("nothing was changed")
 
@@ -195,5 +195,5 @@ def _ask(state: "ThrottleStatus") -> None:
 def _positive(option: str, text: str, parse: Callable[[object], float]) -> float:
     value = parsed(option, text, parse)
     if value <= 0:
-        raise UsageError(f"{option}: {text} is nothing; must be above 0")
+        raise UsageError(f"{option}: {text}: must be above 0")
     return value

@@ -165,7 +165,7 @@ def test_what_cannot_be_meant_is_refused_and_nothing_is_changed(folders):
     run, _ = execution(admin, plan, folders)
     with pytest.raises(ExecutionError, match="--additional"):
         run.begin(JobControl())
-    with pytest.raises(ExecutionError, match="give no rate"):
+    with pytest.raises(ExecutionError, match="leave --throttle out"):
         run.begin(JobControl(throttle_bytes_per_s=5), additional=True)
     assert folders[0].ids() == []
     assert admin.configs == {}
