@@ -143,7 +143,10 @@ def test_clear_needs_a_yes_while_something_moves_or_belongs_to_somebody(cluster,
     cluster.running = {T0: (2, 3)}
     cluster.polls_needed = 99
     assert main(["throttle", "clear", *HERE]) == 64
-    assert "1 partitions are being reassigned, and go on unthrottled; with --yes" in capsys.readouterr().err
+    assert (
+        "1 partitions are being reassigned, and go on unthrottled; --yes removes all throttles"
+        in capsys.readouterr().err
+    )
     cluster.running = {}
     JournalFolder().write(ThrottleJournal.new("fake:9092", "fake-cluster", ()))
     assert main(["throttle", "clear", *HERE]) == 64

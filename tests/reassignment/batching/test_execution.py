@@ -187,7 +187,7 @@ def test_a_job_whose_process_runs_is_not_taken_over(folders):
         document = json.loads(path.read_text())
         document["owner"] = {"pid": other.pid, "started_ticks": _started_ticks(other.pid), "boot_id": _boot_id()}
         path.write_text(json.dumps(document))
-        with pytest.raises(ExecutionError, match=f"process {other.pid}"):
+        with pytest.raises(ExecutionError, match=f"process {other.pid} executes reassignment .*; wait for it"):
             Execution(admin, folders[0].read(job.id), *folders).resume()
         assert other.stdin is not None
         other.stdin.write(os.linesep.encode())
