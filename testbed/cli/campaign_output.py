@@ -100,7 +100,7 @@ def ending(result: CampaignResult) -> str:
     again = (
         f"the same command with --resume {series}" if command == COMMAND else f"`testbed {command} --resume {series}`"
     )
-    more = "" if result.complete else f"; {again} goes on"
+    more = "" if result.complete else f"; {again} continues it"
     return f"{result.why_ended}{more}"
 
 

@@ -169,7 +169,7 @@ def pause(args: argparse.Namespace) -> int:
         job = _stored(admin)
     jobs = JobFolder()
     jobs.steer(job.id, replace(jobs.control(job.id), wish="pause"))
-    print(f"reassignment {job.id}: no further step is started; `testbed reassign resume` goes on")
+    print(f"reassignment {job.id}: no further step is started; `testbed reassign resume` continues it")
     return 0
 
 

@@ -90,7 +90,7 @@ def event_text(event: MonitorReading | ThrottleRaise | RestoreResult | MonitorNo
             brokers = ", ".join(map(str, event.brokers))
             return f"raised the throttle to {_rate(event.throttle_bytes_per_s)} on brokers {brokers}"
         case RestoreResult():
-            return f"put back {len(event.changes)} rates as they were before they were raised"
+            return f"restored {len(event.changes)} rates to the values before they were raised"
         case MonitorNote():
             return event.text
 

@@ -75,7 +75,7 @@ def main(argv: Sequence[str]) -> int:
         print(f"run: {error}", file=sys.stderr)
         return EX_UNAVAILABLE
     except KeyboardInterrupt:
-        print("\nstopped; the same command goes on from here", file=sys.stderr)
+        print("\nstopped; the same command continues from here", file=sys.stderr)
         return INTERRUPTED
 
 

@@ -124,6 +124,6 @@ def _report(found: "Qualification", args: argparse.Namespace) -> int:
             print(line)
         print(f"\n{found.verdict}  {headline(found)}: {found.ended}")
     if not found.complete:
-        print(f"{found.ended}; `testbed qualify --resume {found.id}` goes on", file=sys.stderr)
+        print(f"{found.ended}; `testbed qualify --resume {found.id}` continues it", file=sys.stderr)
     print(f"report {page}\njunit {junit}", file=sys.stderr)
     return EXIT[found.verdict]
