@@ -33,7 +33,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     kinds = actions.add_parser(
         "kinds", help="list every kind of fault, its parameters, and what the machine lacks for it"
     )
-    kinds.add_argument("name", nargs="?", help="a testbed, whose machines are asked, or a topology: also what it lacks")
+    kinds.add_argument("name", nargs="?", help="a testbed or a topology: also list what it lacks")
     kinds.add_argument("--json", action="store_true", help="print one JSON document")
 
 

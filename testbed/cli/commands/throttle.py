@@ -34,7 +34,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     goal = estimate.add_mutually_exclusive_group(required=True)
     goal.add_argument("--deadline", metavar="TIME", help="the time in which the move shall be done, such as 2h")
     goal.add_argument("--share", metavar="PERCENT", help="the share of each NIC, such as 30%%; needs --nic")
-    goal.add_argument("--rate", metavar="RATE", help="the throttle, such as 10MB/s: how long does the move take?")
+    goal.add_argument("--rate", metavar="RATE", help="compute the time of the move with this throttle, such as 10MB/s")
     estimate.add_argument("--nic", metavar="RATE", help="rate of each broker's NIC, such as 1gbit")
     estimate.add_argument(
         "--measure-for", metavar="TIME", default="10s", help="how long to measure what producers write (default: 10s)"
