@@ -234,7 +234,7 @@ def _finding(
     elif side.not_worse:
         verdict, why = "OK", f"not worse by {limit} or more"
     elif side.beyond:
-        verdict, why = "NOISY", f"beyond {limit}, but among so many comparisons luck reaches that, too: more pairs"
+        verdict, why = "NOISY", f"beyond {limit}, but among so many comparisons chance explains that, too: more pairs"
     else:
         needed = max(side.needed, effect.pairs + 1)
         verdict, why = "NOISY", f"the interval holds {limit}; about {plural(needed, 'pair')} would tell"

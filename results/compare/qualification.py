@@ -239,7 +239,7 @@ def _counted(name: str, counts: tuple[int, int], beside: Mapping[str, tuple[int,
     if not seen and bad >= DOUBTFUL:
         return QualificationVerdict("NO-DATA", (f"{count}, and no baseline was judged on it",))
     if any(bad - b >= DOUBTFUL for b, _n in seen.values()):
-        return QualificationVerdict("NOISY", (f"{count}; {others}: luck does that, too",))
+        return QualificationVerdict("NOISY", (f"{count}; {others}: chance explains that, too",))
     return QualificationVerdict("OK", notes=(f"{count}; {others}",))
 
 

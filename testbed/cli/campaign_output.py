@@ -60,7 +60,7 @@ def against(result: CampaignResult) -> str:
 def _broken(each: CriterionRegression) -> str:
     counts = f"of {each.of} pairs judged on it, it fails in {each.runs} for this variant alone, "
     counts += f"in {each.reverse} for the baseline alone"
-    return counts if each.verdict == "REGRESSED" else f"{counts}: luck does that, too; more pairs"
+    return counts if each.verdict == "REGRESSED" else f"{counts}: chance explains that, too; more pairs"
 
 
 def variants_table(result: CampaignResult) -> str:
@@ -100,7 +100,7 @@ def ending(result: CampaignResult) -> str:
     again = (
         f"the same command with --resume {series}" if command == COMMAND else f"`testbed {command} --resume {series}`"
     )
-    more = "" if result.complete else f"; {again} goes on"
+    more = "" if result.complete else f"; {again} continues it"
     return f"{result.why_ended}{more}"
 
 
@@ -202,10 +202,10 @@ def store_for(args: argparse.Namespace) -> str | None:
     return args.store or (store_of(args.resume) if args.resume else None)
 
 
-def refuse_with_resume(args: argparse.Namespace, whole: str) -> None:
+def refuse_with_resume(args: argparse.Namespace, instead: str) -> None:
     """Raise `UsageError` when a resumed campaign has only some of the options that choose its runs.
 
-    They cannot be compared with the original options, and would have no effect. `whole` completes the command.
+    They cannot be compared with the original options, and would have no effect. `instead` is what else to do.
     """
     given = [
         f"--{name.replace('_', '-')}"
@@ -214,8 +214,8 @@ def refuse_with_resume(args: argparse.Namespace, whole: str) -> None:
     ]
     if given:
         raise UsageError(
-            f"{', '.join(given)} with --resume {args.resume}: what a series runs was said when it began; leave it out, "
-            f"or give the whole command again, {whole} included"
+            f"{', '.join(given)} with --resume {args.resume}: the options of a campaign are fixed when it begins; "
+            f"leave out what is not --resume, or {instead}"
         )
 
 

@@ -99,7 +99,7 @@ def report_night(made: "NightRuns", args: argparse.Namespace) -> int:
     folder = args.out or reports_dir() / campaign
     page, args.junit = folder / "index.html", args.junit or folder / "junit.xml"
     if not result.state.ran:
-        raise TestbedError(f"nothing of this night could be run: {result.why_ended}; --resume {campaign} goes on")
+        raise TestbedError(f"nothing of this night could be run: {result.why_ended}; --resume {campaign} continues it")
     try:
         done, found = _night(store, args, page, made)
     except TestbedError as error:
@@ -108,7 +108,7 @@ def report_night(made: "NightRuns", args: argparse.Namespace) -> int:
     own = {"night": campaign, "complete": result.complete, "ended": result.why_ended}
     report(store, done, found, args, own | {"report": str(page), "junit": str(args.junit)})
     if not result.complete:
-        print(f"{result.why_ended}; `testbed nightly --resume {campaign}` goes on", file=sys.stderr)
+        print(f"{result.why_ended}; `testbed nightly --resume {campaign}` continues it", file=sys.stderr)
     print(f"report {page}\njunit {args.junit}", file=sys.stderr)
     return EXIT[worst(found, done.problems)]
 

@@ -115,8 +115,10 @@ def pick_testbed(name: str | None) -> "Testbed":
     from testbed.provision.testbed import Testbed
 
     up = names()
+    if name is None and not up:
+        raise UsageError("no testbed is up; `testbed up three-brokers` brings one up")
     if name is None and len(up) != 1:
-        raise UsageError(f"say which testbed; up are {', '.join(up) or 'none'}")
+        raise UsageError(f"several testbeds are up: {', '.join(up)}; name one")
     return Testbed.attach(up[0] if name is None else name)
 
 

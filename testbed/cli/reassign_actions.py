@@ -169,7 +169,7 @@ def pause(args: argparse.Namespace) -> int:
         job = _stored(admin)
     jobs = JobFolder()
     jobs.steer(job.id, replace(jobs.control(job.id), wish="pause"))
-    print(f"reassignment {job.id}: no further step is started; `testbed reassign resume` goes on")
+    print(f"reassignment {job.id}: no further step is started; `testbed reassign resume` continues it")
     return 0
 
 
@@ -207,7 +207,7 @@ def _cancel_listed(admin: Admin, partitions: list[TopicPartition] | None) -> int
     for job in JobFolder().all():
         if job.cluster_id == cluster_id:
             raise UsageError(
-                f"reassignment {job.id} would start them again: `testbed reassign cancel` ends that one first"
+                f"reassignment {job.id} would start them again: cancel it first with `testbed reassign cancel`"
             )
     require_of_running(admin, [Capability.CANCELS_REASSIGNMENTS], "cancelling a reassignment")
     listed = admin.reassignments()
@@ -303,5 +303,5 @@ def _rate(text: str | None) -> int | None:
         return None
     rate = parsed("--throttle", text, parse_byte_rate)
     if rate < 1:
-        raise UsageError(f"--throttle: {text} is nothing; `none` takes it away")
+        raise UsageError(f"--throttle: {text}: must be above 0; `none` removes the throttle")
     return rate

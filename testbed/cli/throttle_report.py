@@ -90,7 +90,7 @@ def event_text(event: MonitorReading | ThrottleRaise | RestoreResult | MonitorNo
             brokers = ", ".join(map(str, event.brokers))
             return f"raised the throttle to {_rate(event.throttle_bytes_per_s)} on brokers {brokers}"
         case RestoreResult():
-            return f"put back {len(event.changes)} rates as they were before they were raised"
+            return f"restored {len(event.changes)} rates to the values before they were raised"
         case MonitorNote():
             return event.text
 
@@ -133,7 +133,7 @@ def state_text(state: ThrottleStatus) -> str:
     lines += [f"set by {_owner(journal.owner.pid, journal.owner.alive())}" for journal in state.journals]
     lines.append(f"{len(state.moving)} partitions are being reassigned")
     if state.left_behind:
-        lines.append("nothing moves: what is set throttles nothing now; `testbed throttle clear` takes it away")
+        lines.append("nothing moves: what is set throttles nothing now; `testbed throttle clear` removes it")
     return "\n".join(lines)
 
 
@@ -239,8 +239,8 @@ def _set_rate(broker: BrokerThrottleStatus, key: str) -> str:
 
 def _owner(pid: int, alive: bool) -> str:
     if alive:
-        return f"process {pid} of this machine, which runs and takes it away itself"
-    return f"process {pid}, which is dead: `testbed reassign recover` puts back what was there"
+        return f"process {pid} of this machine, which runs and removes it itself"
+    return f"process {pid}, which is dead: `testbed reassign recover` restores the configuration before it"
 
 
 def _short(value: str | None) -> str:

@@ -65,7 +65,7 @@ def watch_page(watch: Watch, name: str, port: int = 0) -> Iterator[str]:
     try:
         server = http.server.ThreadingHTTPServer((LOOPBACK, port), Handler)
     except OSError as error:
-        raise UsageError(f"--port {port}: {error.strerror}") from error
+        raise UsageError(f"--port {port}: {error.strerror}; give another port, or leave --port out") from error
     server.daemon_threads = True
     port = server.server_address[1]
     allowed |= {f"{LOOPBACK}:{port}", f"localhost:{port}"}

@@ -306,7 +306,7 @@ class Upgrade(HostByHost):
             raise  # the next poll requests it again
         except TestbedError as error:
             move.recorder.event("upgrade.failed", self._to, {"why": str(error)}, host=host)
-            progress(f"{host} did not come back with Kafka {self._to}: it is given back Kafka {self._before}")
+            progress(f"{host} did not come back with Kafka {self._to}: starting Kafka {self._before} there")
             failed = f"the upgrade of {host} to Kafka {self._to} failed: {error}"
             try:
                 rolling_upgrade(testbed, self._before, [host], False, progress=progress)

@@ -136,7 +136,7 @@ class MoveEnvironment:
         """Wait until the object store has all but a small part of tiered logs. Raise `WaitTimeout` otherwise."""
         if self.setup.storage != "tiered":
             return
-        self.context.progress("waiting until the object store has the logs, and the disks hardly anything of them")
+        self.context.progress("waiting until the object store has the logs, and the disks less than a tenth of them")
         with RemoteLog(self.testbed.bootstrap) as remote:
             for topic in self.layout.throttled_topics:
                 wait_local(self.admin, remote, topic, timeout_s=SETTLED_S)

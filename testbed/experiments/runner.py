@@ -89,7 +89,7 @@ def run(request: RunRequest, progress: Progress) -> RunResult:
     if request.profile not in PROFILES:
         raise UsageError(f"profile {request.profile!r}: there are {', '.join(PROFILES)}")
     if request.on and (request.topology or request.kafka):
-        raise UsageError("--on names a testbed that is up; --topology and --kafka are for making one")
+        raise UsageError("--on names a testbed that is up: leave --topology and --kafka out")
     settings = read_settings(experiment, request.profile, request.settings)
     store = open_store(request.store)
     run_id = new_run_id(experiment.name, datetime.now(UTC), secrets.token_hex(3))

@@ -200,8 +200,8 @@ def heal_leftovers(testbed: Testbed, progress: Callable[[str], None]) -> None:
     for entry in faults.clear_dead():
         progress(f"healed {as_text(entry.fault)}: the process that injected it is dead")
     for entry in faults.list():
-        whose = f"process {entry.owner.pid}" if entry.owner else "by hand"
-        progress(f"fault {entry} is active, put in {whose}: `testbed fault clear {testbed.name} {entry.id}` heals it")
+        whose = f"process {entry.owner.pid}" if entry.owner else "a user"
+        progress(f"fault {entry} is active, added by {whose}: `testbed fault clear {testbed.name} {entry.id}` heals it")
 
 
 def collect_faults(attach: Callable[[str], Testbed], *, dry_run: bool) -> list[str]:

@@ -122,9 +122,9 @@ class ElectionError(PartitionErrors):
 def _wanted_right(what: str) -> str:
     fits = [begin for begin in _RIGHTS if what.startswith(begin)]
     if not fits:
-        return "the user of this connection has not the right to do this"
+        return "the user of this connection lacks the permission"
     operation, on = _RIGHTS[max(fits, key=len)]
     return (
-        f"the user of this connection lacks a right; it is granted by `kafka-acls --add --allow-principal User:… "
+        f"the user of this connection lacks a permission; grant it with `kafka-acls --add --allow-principal User:… "
         f"--operation {operation} {on}`"
     )

@@ -133,7 +133,7 @@ def _make(folder: Path, pins: Sequence[str], pythons: Sequence[PythonVersion], p
         except CommandError as error:
             why = reason(error.output) or str(error).splitlines()[0]
             refused.append(f"{python.name}: {why}")
-            progress(f"{python.name} cannot have them: {why}")
+            progress(f"{python.name} cannot install them: {why}")
             shutil.rmtree(folder, ignore_errors=True)
     raise SoftwareError(
         f"{', '.join(pins)}, which the checkout's tests/setup.py pins, cannot be installed:\n  "

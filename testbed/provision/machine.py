@@ -120,14 +120,14 @@ def refusals(topology: Topology, machine: str, cpus: int, probes: Mapping[Need, 
 
     A machine other than this one makes no disks: a topology that asks it for one is refused when it is read.
     """
-    where, which = ("here", "this machine") if machine == HERE else ("there", "it")
+    which = "this machine" if machine == HERE else "it"
     refused = [
-        f"{host.cpus:g} CPUs cannot be had {where}, asked for by {host.name}: {which} has {cpus}"
+        f"{which} cannot provide {host.cpus:g} CPUs, declared by {host.name}: it has {cpus}"
         for host in topology.hosts
         if topology.remote_machine_of(host) == machine and host.cpus is not None and host.cpus > cpus
     ]
     refused += [
-        f"{need.value} cannot be had {where}, asked for by {', '.join(who)}: {why}"
+        f"{which} cannot provide {need.value}, declared by {', '.join(who)}: {why}"
         for need, who in asked_for(topology, machine).items()
         if (why := probes[need]())
     ]

@@ -194,7 +194,7 @@ def describe_machines(topology: Topology) -> str:
     for host in topology.hosts:
         lines += _machine(host, topology, plan)
     lines += ["", "checked by `up` on every machine before anything is changed: " + ", ".join(CHECKED)]
-    lines += ["taken back by `down`: the shaping, the processes, and the testbed's folder"]
+    lines += ["removed by `down`: the shaping, the processes, and the testbed's folder"]
     for host in topology.hosts:
         lines += ["", f"on {host.name}, by `tc -batch`; restored unless a new SSH connection confirms it"]
         for nic in host.nics:

@@ -246,7 +246,7 @@ def require_enough_pairs(campaign: Campaign) -> None:
     fewest = fewest_pairs(campaign) if campaign.command == QUALIFY else FEWEST_SEPARATED
     if repeats is not None and repeats < fewest:
         raise UsageError(
-            f"{repeats} pairs: among {comparisons} comparisons no regression could be told from luck; "
+            f"{repeats} pairs: among {comparisons} comparisons no regression could be told from chance; "
             f"take at least {fewest} pairs, or fewer measures (--measure move-seconds)"
         )
 
@@ -258,7 +258,7 @@ def large_only(campaign: Campaign) -> str | None:
     if campaign.command != "compare" or repeats is None or repeats >= fewest:
         return None
     return (
-        f"{repeats} pairs among {comparisons} comparisons: only a change of 25 % or more can be told from luck; "
+        f"{repeats} pairs among {comparisons} comparisons: only a change of 25 % or more can be told from chance; "
         f"{fewest} pairs tell smaller ones, and so do fewer measures (--measure move-seconds)"
     )
 

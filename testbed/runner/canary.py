@@ -264,7 +264,7 @@ def keep_readings(store: Store, state: CampaignState, progress: Callable[[str], 
     try:
         kept = {ran.done.run_id: canary_bytes(store, ran.done.run_id) for ran in state.ran.values()}
     except (OSError, StoreError) as error:
-        progress(f"what canaries read could not be looked for: {error}")
+        progress(f"the stored readings of canaries could not be read: {error}")
         return
     for ran in state.ran.values():
         run_id, read = ran.done.run_id, around(ran)

@@ -40,7 +40,7 @@ def parse_budget(text: str | None) -> float | None:
     except UnitError as error:
         raise UsageError(f"--budget {text}: {error}") from error
     if seconds <= 0:
-        raise UsageError(f"--budget {text}: there must be some time, for instance 30m")
+        raise UsageError(f"--budget {text}: must be above 0, such as 30m")
     return seconds
 
 
@@ -221,7 +221,7 @@ class _Execution:
                 last, _kafkas = self.failures[-1]
                 why = f"{len(self.failures)} runs in a row could not be made, the last one because: {last}"
                 if self.campaign.command not in REPORTED_UNFINISHED:
-                    raise TestbedError(f"{why}\nmend that, then go on with --resume {self.campaign.id}")
+                    raise TestbedError(f"{why}\nremove the cause, then continue with --resume {self.campaign.id}")
                 return CampaignEnd(why, False)
         return None
 

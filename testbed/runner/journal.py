@@ -262,7 +262,7 @@ def _write(file: FileIO, document: dict[str, Any], path: Path) -> None:
         durable.append(file, line)
     except OSError as error:
         raise TestbedError(
-            f"{path} cannot be written: {error}; free space on that disk, then go on with --resume"
+            f"{path} cannot be written: {error}; free space on that disk, then continue with --resume"
         ) from error
 
 

@@ -104,7 +104,7 @@ SHARED = "automq"
 _ALL = (
     NamedComparison(
         "batching-compare",
-        "kip435-exchange at once, in batches and with slots refilled: what each costs, and whom",
+        "kip435-exchange at once, in batches, refilled, spread and paced: what each costs, and whom",
         "kip435-exchange",
         ("mode=unbatched,batched,incremental", "reassignment-batch-size=6"),
         _BATCHING,

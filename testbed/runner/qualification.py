@@ -112,7 +112,7 @@ def qualify(
     result = run_campaign(asked, campaign_id, QUALIFY, budget_s, progress, needless=needless)
     campaign, state = result.campaign, result.state
     if not state.ran:
-        raise TestbedError(f"nothing could be run: {result.why_ended}; --resume {campaign.id} goes on")
+        raise TestbedError(f"nothing could be run: {result.why_ended}; --resume {campaign.id} continues")
     causes = partial(causes_in, Store.open(campaign.store))
     rows = [
         _row(campaign, each.group, label, cells_of(campaign, state, each, causes), result.outcome)

@@ -38,7 +38,7 @@ The last two run under load.
 def named(candidate: str, baselines: Sequence[str]) -> tuple[KafkaSource, ...]:
     """Return the Kafka of each baseline, then the candidate. Raise `UsageError` for a text that names none."""
     if not baselines:
-        raise UsageError("--against is missing: name at least one release that the candidate is held against")
+        raise UsageError("--against is missing: name at least one release to compare the candidate with")
     try:
         return tuple(parse_source(text) for text in (*baselines, candidate))
     except SoftwareError as error:
@@ -66,7 +66,7 @@ def permanent(candidate: str, baselines: Sequence[str]) -> tuple[str, tuple[str,
     for source in named(candidate, baselines):
         version = kafka_release(source).version
         if version in found:
-            raise UsageError(f"{found[version]} and {source} are both {version}: a release is not held against itself")
+            raise UsageError(f"{found[version]} and {source} are both {version}: name another release")
         found[version] = source
     *before, new = found
     return new, tuple(before)

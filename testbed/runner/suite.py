@@ -87,7 +87,7 @@ def run_suite(request: SuiteRequest, progress: Progress) -> SuiteResult:
     begun = datetime.now(UTC)
     prepared = _prepare(request, begun)
     progress(
-        f"suite {request.suite}, {request.profile}: {len(prepared.cases)} cases; everything is in {prepared.folder}"
+        f"suite {request.suite}, {request.profile}: {len(prepared.cases)} scenarios; everything is in {prepared.folder}"
     )
     sessions.run(prepared, progress)
     outcomes = outcomes_of(prepared.cases, request, prepared.folder)

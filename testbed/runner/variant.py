@@ -133,7 +133,7 @@ def product(base: Variant, sets: Sequence[str]) -> tuple[Variant, ...]:
         if not equals or not all(given):
             raise UsageError(f"--set {word}: expected NAME=VALUE or NAME=VALUE,VALUE,…")
         if name in axes:
-            raise UsageError(f"--set {word}: {name} is given twice; its values belong into one --set, with commas")
+            raise UsageError(f"--set {word}: {name} is given twice; give its values in one --set, separated by commas")
         if len(set(given)) != len(given):
             raise UsageError(f"--set {word}: a value is there twice")
         axes[name] = given

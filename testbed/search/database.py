@@ -95,7 +95,7 @@ class Database:
     def new(cls, folder: Path, settings: SearchSettings) -> "Database":
         """Make the folder of a new search. Raise `UsageError` when it has one."""
         if (folder / SETTINGS).exists():
-            raise UsageError(f"{folder} has a search already: `testbed search --resume {folder}` goes on with it")
+            raise UsageError(f"{folder} has a search already: `testbed search --resume {folder}` continues it")
         durable.make_folder(folder)
         durable.write(folder / SETTINGS, json.dumps(encode(settings), indent=1) + "\n")
         return cls(folder, settings, [])

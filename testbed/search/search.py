@@ -107,7 +107,10 @@ class Search:
             self._count(outcome)
             void = void + 1 if outcome.void else 0
             if void >= MOST_VOID:
-                raise TestbedError(f"{MOST_VOID} tries in a row could not be judged; the last: {outcome.void}")
+                raise TestbedError(
+                    f"{MOST_VOID} tries in a row could not be judged; the last: {outcome.void}. Remove the cause, then "
+                    f"continue with `testbed search --resume {self._database.folder}`"
+                )
             known = {each.invariant for each in result.found}
             result.again.update(known & outcome.failed.keys())
             for name in [name for name in outcome.failed if name not in known]:

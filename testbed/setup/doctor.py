@@ -16,7 +16,7 @@ WITH = "also check what few commands need: minio, the object store's server (5 m
 def main(argv: Sequence[str] | None = None, checks: Sequence[Check] | None = None) -> int:
     """Return exit code 0 when every requirement is met, 1 otherwise."""
     parser = argparse.ArgumentParser(prog="testbed doctor", description="Check what this machine needs.")
-    parser.add_argument("--fix", action="store_true", help="install and make what a program can")
+    parser.add_argument("--fix", action="store_true", help="install what is missing")
     parser.add_argument("--json", action="store_true", help="print one JSON document")
     parser.add_argument("--with", dest="more", action="append", default=[], choices=sorted(OPTIONAL), help=WITH)
     given = parser.parse_args(argv)
@@ -41,7 +41,7 @@ def as_table(outcome: CheckOutcome) -> str:
         if finding.name in outcome.failures:
             lines += [f"{indent}{line}" for line in outcome.failures[finding.name].splitlines()]
         if not finding.ok and finding.fix_command:
-            lines.append(f"{indent}to mend it: {finding.fix_command}")
+            lines.append(f"{indent}to repair it: {finding.fix_command}")
     return "\n".join(lines)
 
 

@@ -38,7 +38,7 @@ def report_failures(outcome: CheckOutcome) -> None:
         if not finding.ok and finding.required:
             print(f"{finding.name}: {outcome.failures.get(finding.name, finding.what)}", file=sys.stderr)
             if finding.fix_command and finding.fix_command != FIX_ALL:
-                print(f"  to mend it: {finding.fix_command}", file=sys.stderr)
+                print(f"  to repair it: {finding.fix_command}", file=sys.stderr)
 
 
 REDRAW_S = 0.5

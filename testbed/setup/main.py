@@ -75,7 +75,7 @@ def main(argv: Sequence[str]) -> int:
         print(f"run: {error}", file=sys.stderr)
         return EX_UNAVAILABLE
     except KeyboardInterrupt:
-        print("\nstopped; the same command goes on from here", file=sys.stderr)
+        print("\nstopped; the same command continues from here", file=sys.stderr)
         return INTERRUPTED
 
 
@@ -110,9 +110,7 @@ def ready(names: tuple[str, ...] = ()) -> int:
     if outcome.ok:
         return 0
     report_failures(outcome)
-    print(
-        f"Once mended, the same command goes on from here; `{FIX_ALL}` mends what a program can mend.", file=sys.stderr
-    )
+    print(f"Repair this, then run the same command again; `{FIX_ALL}` repairs what a program can.", file=sys.stderr)
     return EX_UNAVAILABLE
 
 

@@ -59,9 +59,10 @@ class Suite:
         for name in wanted:
             if name not in cases:
                 known = f"{', '.join(cases)}{did_you_mean(name, cases)}"
-                raise UsageError(f"suite {self.name}, profile {profile}: no case {name!r}, only {known}")
+                raise UsageError(f"suite {self.name}, profile {profile}: no scenario {name!r}, only {known}")
             if name in lacking:
-                raise UsageError(f"suite {self.name}, profile {profile}: case {name} cannot be run: {lacking[name]}")
+                why = f"scenario {name} cannot be run: {lacking[name]}"
+                raise UsageError(f"suite {self.name}, profile {profile}: {why}")
         return tuple(case for name, case in cases.items() if name not in lacking and (not wanted or name in wanted))
 
     def not_run(self, profile: str, only: Iterable[str] = ()) -> dict[str, str]:

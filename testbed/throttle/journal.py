@@ -137,8 +137,8 @@ def refuse_shared(wanted: ConfigValues, present: ConfigValues, others: Iterable[
             more = f" and {len(shared) - _SHOWN} more" if len(shared) > _SHOWN else ""
             raise ThrottleError(
                 f"process {journal.owner.pid} has a throttle on the same keys ({', '.join(shared[:_SHOWN])}{more}): "
-                f"whichever ends first would take the other's away. Nothing was changed; wait until that process has "
-                f"put back what was there, or end it"
+                f"the first to end would remove the other's. Nothing was changed; wait until that process has restored "
+                f"the configuration, or end it"
             )
 
 

@@ -30,7 +30,7 @@ class Interference:
 
     def __str__(self) -> str:
         was = "not set" if self.found is None else repr(self.found)
-        back = "removed" if self.change.original is None else f"put back to {self.change.original!r}"
+        back = "removed" if self.change.original is None else f"restored to {self.change.original!r}"
         return f"{self.change.resource}: {self.change.key} was {was}, not {self.change.value!r} as set; {back}"
 
 
@@ -204,7 +204,7 @@ def collect_throttles(*, dry_run: bool) -> list[str]:
     folder = JournalFolder()
     dead = [journal for journal in open_journals(folder) if not journal.owner.alive()]
     if dry_run:
-        return [f"a throttle on {journal.bootstrap} would be taken away: its process is dead" for journal in dead]
+        return [f"a throttle on {journal.bootstrap} would be removed: its process is dead" for journal in dead]
     if not dead:
         return []
     found = recover(connect, folder)
@@ -274,7 +274,7 @@ def _restore(admin: Admin, folder: JournalFolder, journal: ThrottleJournal, time
     left = len([change for change in journal.changes if change.made]) - len(mine)
     # A raised rate that has changed since belongs to another tool, which has removed it or set another.
     done = restore(admin, still_ours(admin, mine) if journal.raises else mine, timeout_s)
-    sentences = [f"{len(done.changes)} settings put back on the cluster at {journal.bootstrap}"]
+    sentences = [f"{len(done.changes)} settings restored on the cluster at {journal.bootstrap}"]
     sentences += [f"{left} left to living processes that have set them since"] if left else []
     sentences += [f"another client had changed {found}" for found in done.interferences]
     sentences += [f"topic {topic} no longer exists" for topic in done.gone]

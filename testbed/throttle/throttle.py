@@ -125,7 +125,8 @@ class Throttle:
             journal = self._journals.latest(journal)
             if journal.owner.alive() and journal.owner != Owner.this_process():
                 raise ThrottleError(
-                    f"the throttle on {journal.bootstrap} is that of process {journal.owner.pid}: it runs"
+                    f"process {journal.owner.pid}, which runs, has set the throttle on {journal.bootstrap}; "
+                    "wait for it, or end it"
                 )
             wanted: dict[ConfigResource, dict[str, str]] = {}
             for change in journal.changes:

@@ -53,7 +53,8 @@ def test_a_wrong_option_is_wrong_usage(words, capsys):
         (["run", "kip73-twonode"], "did you mean kip73-two-node?"),
         (["run", "kip73-two-node", "--set", "rate=10"], "--set rate=10"),
         (["run", "kip73-two-node", "--profile", "fast"], "there are smoke, ci, release"),
-        (["run", "kip73-two-node", "--on", "x", "--kafka", "4.0.0"], "--on names a testbed that is up"),
+        (["run", "kip73-two-node", "--on", "x", "--kafka", "4.0.0"], "that is up: leave --topology and --kafka out"),
+        (["selftest", "--resume", "x", "--defect", "late-isr"], "or begin a new self-test without --resume"),
         (["plan", "tow-brokers"], "did you mean two-brokers?"),
         (["down"], "the name of one testbed, or --all"),
         (["exec", "b1", "ls"], "put -- before the command"),
@@ -83,6 +84,16 @@ def test_without_an_engine_the_way_out_is_told(capsys, monkeypatch):
     monkeypatch.setenv("DOCKER_HOST", "unix:///nonexistent")
     assert main(["ls"]) == 70
     assert "testbed doctor --fix" in capsys.readouterr().err
+
+
+def test_without_a_name_the_only_testbed_is_meant(capsys, monkeypatch, tmp_path):
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    assert main(["logs", "b1"]) == 64
+    assert "no testbed is up; `testbed up three-brokers` brings one up" in capsys.readouterr().err
+    for name in ("mine", "other"):
+        (tmp_path / "testbed" / "testbeds" / name).mkdir(parents=True)
+    assert main(["logs", "b1"]) == 64
+    assert "several testbeds are up: mine, other; name one" in capsys.readouterr().err
 
 
 def test_there_is_no_testbed_of_that_name(capsys, monkeypatch, tmp_path):

@@ -62,9 +62,9 @@ def test_a_plan_that_copies_nothing_needs_no_throttle(cluster, plan, capsys):
     [
         ([], "one of the arguments --deadline --share --rate is required"),
         (["--deadline", "2h", "--share", "30%"], "not allowed with argument"),
-        (["--share", "30%"], "--share: of what? Give the rate of the NIC, as --nic 1gbit"),
+        (["--share", "30%"], "--share: the rate of the NIC is not known; give it, such as --nic 1gbit"),
         (["--share", "130%", "--nic", "1gbit"], "--share: 130% is more than the whole NIC"),
-        (["--deadline", "0s"], "--deadline: 0s is nothing; must be above 0"),
+        (["--deadline", "0s"], "--deadline: 0s: must be above 0"),
         (["--deadline", "2"], "--deadline: 2 has no unit"),
         (["--rate", "10mbit"], "--rate: 10mbit is a bit rate, not a byte rate"),
     ],
@@ -113,17 +113,17 @@ def test_status_says_who_is_throttled_and_what_is_left_behind(cluster, capsys):
         ["3", "none", "none"],
     ]
     assert lines[6].split() == ["t", "0:1,0:3", "0:2"]
-    assert lines[-1] == "nothing moves: what is set throttles nothing now; `testbed throttle clear` takes it away"
+    assert lines[-1] == "nothing moves: what is set throttles nothing now; `testbed throttle clear` removes it"
 
 
 def test_clear_says_what_was_there(cluster, capsys):
     _throttle(cluster)
     assert main(["throttle", "clear", *HERE]) == 0
     assert capsys.readouterr().out.splitlines() == [
-        "broker 1: leader.replication.throttled.rate was 10000000, taken away",
-        "broker 1: follower.replication.throttled.rate was 5000000, taken away",
-        "topic t: leader.replication.throttled.replicas was 0:1,0:3, taken away",
-        "topic t: follower.replication.throttled.replicas was 0:2, taken away",
+        "broker 1: leader.replication.throttled.rate was 10000000, removed",
+        "broker 1: follower.replication.throttled.rate was 5000000, removed",
+        "topic t: leader.replication.throttled.replicas was 0:1,0:3, removed",
+        "topic t: follower.replication.throttled.replicas was 0:2, removed",
     ]
     assert cluster.configs == {}
     assert main(["throttle", "clear", *HERE]) == 0
@@ -143,7 +143,10 @@ def test_clear_needs_a_yes_while_something_moves_or_belongs_to_somebody(cluster,
     cluster.running = {T0: (2, 3)}
     cluster.polls_needed = 99
     assert main(["throttle", "clear", *HERE]) == 64
-    assert "1 partitions are being reassigned, and go on unthrottled; with --yes" in capsys.readouterr().err
+    assert (
+        "1 partitions are being reassigned, and go on unthrottled; --yes removes all throttles"
+        in capsys.readouterr().err
+    )
     cluster.running = {}
     JournalFolder().write(ThrottleJournal.new("fake:9092", "fake-cluster", ()))
     assert main(["throttle", "clear", *HERE]) == 64

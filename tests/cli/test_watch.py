@@ -76,6 +76,6 @@ def test_the_page_and_its_state():
                 ask(url + path, host)
             assert refused.value.code == status
         port = int(url.rsplit(":", 1)[1].strip("/"))
-        taken = pytest.raises(UsageError, match=f"--port {port}: Address already in use")
+        taken = pytest.raises(UsageError, match=f"--port {port}: Address already in use; give another port")
         with taken, watch_page(StubWatch(), "x", port):
             pass

@@ -52,7 +52,7 @@ def cell(version, *runs, criterion="records-intact"):
         ("fff", "", "NO-DATA", "no baseline was judged on it"),
         ("f", "p", "NOISY", "3 would tell"),
         ("ff", "pp", "NOISY", "3 would tell"),
-        ("ffp", "ppp", "NOISY", "luck does that, too"),
+        ("ffp", "ppp", "NOISY", "chance explains that, too"),
         ("ffp", "", "NO-DATA", "failed in 2 of 3 runs, and no baseline was judged on it"),
         ("ffp", "iii", "NO-DATA", "no baseline was judged on it"),
         ("fpp", "", "OK", ""),
@@ -91,7 +91,7 @@ def ends(version, *runs):
         ("sss", "sss", "NOISY", "not new, and not fulfilled"),
         ("sss", "spp", "NOISY", "does not tell them apart"),
         ("sssspppppp", "pppppppppp", "REGRESSED", "more often than with old (Fisher's exact test, p = 0.043)"),
-        ("sssppppppp", "pppppppppp", "NOISY", "luck does that, too"),
+        ("sssppppppp", "pppppppppp", "NOISY", "chance explains that, too"),
         (
             "ssssssss",
             "pppppsss",

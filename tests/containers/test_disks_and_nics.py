@@ -113,7 +113,7 @@ def test_what_this_kernel_cannot_is_refused_before_anything_is_made(fields, why_
     """Where it can, there is nothing to refuse: then it comes up."""
     topology = loads(REFUSED.replace("FIELDS", fields))
     if why_not():
-        with pytest.raises(TestbedError, match=f"{what} cannot be had here, asked for by b1"):
+        with pytest.raises(TestbedError, match=f"this machine cannot provide {what}, declared by b1"):
             Testbed.up(topology)
     else:
         Testbed.up(topology).down()

@@ -216,7 +216,7 @@ def every_question_is_answered_to_who_may_ask_it(cluster, plan, ask, reader, adm
     code, _out, err = ask("throttle", "clear", *reader)
     assert code == 70 and "--operation AlterConfigs --cluster" in err, err
     code, out, err = ask("throttle", "clear", *admin)
-    assert (code, out) == (0, "broker 1: follower.replication.throttled.rate was 1000, taken away\n"), err
+    assert (code, out) == (0, "broker 1: follower.replication.throttled.rate was 1000, removed\n"), err
     execute = ("reassign", "execute", "--plan", str(plan), "--throttle", "10MB/s", "--reassignment-batch-size", "1")
     code, _out, err = ask(*execute, *reader)
     assert code == 70 and "AUTHORIZATION_FAILED" in err, err
@@ -285,7 +285,7 @@ def test_a_cluster_with_tls_logins_and_rights(cluster, tmp_path, capsys):
     assert (code, err) == (
         70,
         "testbed throttle: describe the quorum: CLUSTER_AUTHORIZATION_FAILED (the user of this connection lacks a "
-        "right; it is granted by `kafka-acls --add --allow-principal User:… --operation Describe --cluster`)\n",
+        "permission; grant it with `kafka-acls --add --allow-principal User:… --operation Describe --cluster`)\n",
     )
     every_question_is_answered_to_who_may_ask_it(cluster, tmp_path / "plan.json", ask, login("reader"), login("admin"))
     # On a busy machine the client may see that a broker has closed the connection before it reads why, and asks again.

@@ -3,6 +3,7 @@
 What needs no cluster is run.
 """
 
+import argparse
 import ast
 import importlib
 import re
@@ -95,6 +96,30 @@ def parsed(words):
     parser = Parser(f"testbed {name}")
     command.configure(parser)
     return parser.parse_args(rest)
+
+
+def inline_options():
+    """Return the words after `testbed` of each command with an option in a paragraph or a table, with its page."""
+    found = []
+    for page in PAGES:
+        text = FENCE.sub("", page.read_text(encoding="utf-8"))
+        for line in re.findall(r"`(?:\./run )?testbed ([a-z][^`]*--[^`]*)`", text):
+            words = line.replace("\\|", "|").split(" -- ")[0].split()
+            found += [(page.name, words)] if any(word.startswith("--") for word in words) else []
+    return found
+
+
+@pytest.mark.parametrize(("page", "words"), inline_options(), ids=lambda value: " ".join(value)[:100])
+def test_an_option_in_a_paragraph_is_one_of_its_command(page, words):
+    (command,) = [each for each in commands() if each.name == words[0]]
+    parser = Parser(f"testbed {command.name}")
+    command.configure(parser)
+    for word in words[1:]:
+        for action in parser._actions:
+            if isinstance(action, argparse._SubParsersAction) and word in action.choices:
+                parser = action.choices[word]
+    options = [word.partition("=")[0] for word in words if word.startswith("--")]
+    assert [each for each in options if each not in parser._option_string_actions] == [], page
 
 
 def is_own(name):

@@ -97,7 +97,7 @@ def test_tests_are_made_for_the_cases_named_only(monkeypatch):
 
 
 def test_an_unknown_case_is_refused_with_a_proposal():
-    with pytest.raises(UsageError, match=r"no case 'two-nod', only .*; did you mean two-node\?"):
+    with pytest.raises(UsageError, match=r"no scenario 'two-nod', only .*; did you mean two-node\?"):
         find_suite("kip73").cases("ci", ["two-nod"])
 
 

@@ -204,7 +204,7 @@ def test_what_was_put_in_by_hand_stays_when_others_are_collected(one):
     said = []
     heal_leftovers(one, said.append)
     assert said == [
-        "fault 1 (nic-down host=b2) is active, put in by hand: `testbed fault clear one 1` heals it",
+        "fault 1 (nic-down host=b2) is active, added by a user: `testbed fault clear one 1` heals it",
     ]
     assert collect_faults(lambda _name: one, dry_run=False) == []
     assert len(Faults(one).clear()) == 1

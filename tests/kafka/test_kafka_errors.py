@@ -63,11 +63,11 @@ def test_an_unknown_resource_is_refused(kind: str, name: str, message: str) -> N
 )
 def test_a_right_that_is_lacking_is_named_with_the_command_that_grants_it(what: str, right: str) -> None:
     told = str(KafkaError(what, "CLUSTER_AUTHORIZATION_FAILED", "Cluster authorization failed."))
-    assert told.startswith(f"{what}: CLUSTER_AUTHORIZATION_FAILED (the user of this connection lacks a right")
+    assert told.startswith(f"{what}: CLUSTER_AUTHORIZATION_FAILED (the user of this connection lacks a permission")
     assert right in told
 
 
 def test_an_unknown_request_without_the_right_says_so() -> None:
     assert str(KafkaError("dance", "TOPIC_AUTHORIZATION_FAILED")) == (
-        "dance: TOPIC_AUTHORIZATION_FAILED (the user of this connection has not the right to do this)"
+        "dance: TOPIC_AUTHORIZATION_FAILED (the user of this connection lacks the permission)"
     )

@@ -68,7 +68,7 @@ def test_another_python_is_tried_where_the_first_cannot_have_the_pins(machine, o
     failing["/python3.11"] = output
     said = []
     assert environment(PINS, progress=said.append).python == "Python 3.9.1"
-    assert f"Python 3.11.1 cannot have them: {why}" in said
+    assert f"Python 3.11.1 cannot install them: {why}" in said
 
 
 def test_this_programs_python_is_tried_first_then_older_ones_then_newer_ones(tmp_path, monkeypatch):

@@ -5,6 +5,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 from results.contract.schema import Sample
+from testbed.cli.commands import kafkatest
 from testbed.kafkatest.environment import TestEnvironment
 from testbed.kafkatest.hosts import kafkatest_cluster, names_file, topology_of
 from testbed.kafkatest.record import parameters_of, samples_of
@@ -97,3 +98,8 @@ def test_only_a_test_that_passed_has_a_duration():
     found = samples_of(report(system_test()), busy)
     assert [(each.metric, each.value) for each in found] == [("cpu.busy", 0.5), ("system_test.seconds", 30.5)]
     assert [each.metric for each in samples_of(report(system_test(), "FAIL"), busy)] == ["cpu.busy"]
+
+
+def test_hosts_that_stay_are_named_with_commands_that_are_taken():
+    told = kafkatest.as_text(SimpleNamespace(outcomes=(), folder=Path("/out"), kept="mine"))
+    assert told.splitlines()[-1] == "the hosts stay: testbed exec mine HOST -- COMMAND, testbed down mine"

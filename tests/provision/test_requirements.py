@@ -50,8 +50,8 @@ def test_all_that_is_missing_is_told_at_once():
         )
     assert str(refused.value).split("\n") == [
         "far cannot be brought up on this machine:",
-        "  delay, jitter and loss cannot be had here, asked for by b1 (data0), rack right (uplink): no netem",
-        "  a disk's bandwidth cannot be had here, asked for by b1: too old",
+        "  this machine cannot provide delay, jitter and loss, declared by b1 (data0), rack right (uplink): no netem",
+        "  this machine cannot provide a disk's bandwidth, declared by b1: too old",
     ]
 
 
@@ -73,8 +73,8 @@ def test_each_machine_is_asked_for_what_its_own_hosts_need(monkeypatch):
     require_machine(two, {Need.NETEM: lambda: ""})
     assert refusals(two, "m1", 300, {Need.NETEM: lambda: ""}) == []
     assert refusals(two, "m1", 299, {Need.NETEM: lambda: "no netem"}) == [
-        "300 CPUs cannot be had there, asked for by b2: it has 299",
-        "delay, jitter and loss cannot be had there, asked for by b2 (data0): no netem",
+        "it cannot provide 300 CPUs, declared by b2: it has 299",
+        "it cannot provide delay, jitter and loss, declared by b2 (data0): no netem",
     ]
 
 
@@ -91,8 +91,8 @@ def test_another_machine_that_cannot_have_a_host_is_refused_before_anything_is_m
     with pytest.raises(MachineNotReady) as refused:
         _require(*asked)
     assert str(refused.value) == (
-        "machine m1 cannot have hosts: 300 CPUs cannot be had there, asked for by b2: it has 64; "
-        "delay, jitter and loss cannot be had there, asked for by b2 (data0): "
+        "machine m1 cannot have hosts: it cannot provide 300 CPUs, declared by b2: it has 64; "
+        "it cannot provide delay, jitter and loss, declared by b2 (data0): "
         "its kernel has no netem (Error: Specified qdisc kind is unknown.); `modprobe sch_netem` loads it there"
     )
 

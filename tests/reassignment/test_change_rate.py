@@ -114,7 +114,7 @@ def test_once_in_force_the_rate_before_it_is_somebody_elses(admin: FakeAdmin, jo
     throttle.change_rate(3000, 0)
     admin.alter_configs(B2, {FOLLOWER_RATE: "1000"})
     [found] = throttle.restore(0).interferences
-    assert str(found) == f"broker 2: {FOLLOWER_RATE} was '1000', not '3000' as set; put back to '2000'"
+    assert str(found) == f"broker 2: {FOLLOWER_RATE} was '1000', not '3000' as set; restored to '2000'"
 
 
 def test_what_somebody_else_had_set_is_told_although_the_change_overwrites_it(

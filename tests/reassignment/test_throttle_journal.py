@@ -203,7 +203,7 @@ def test_recover_restores_what_a_dead_process_left(admin: FakeAdmin, journals: J
     admin.running = {TopicPartition("t", 0): (2,)}
     [outcome] = recover(lambda _journal: admin, journals, timeout_s=0)
     assert outcome.outcome is RecoveryOutcome.RESTORED
-    assert "6 settings put back" in outcome.detail
+    assert "6 settings restored" in outcome.detail
     assert "1 partitions are still moving there, now without this throttle" in outcome.detail
     assert admin.configs == {}
     assert journals.ids() == []
@@ -288,7 +288,7 @@ def test_gc_puts_back_the_throttles_of_dead_processes_and_only_says_so_when_dry(
     monkeypatch.setattr(recover_module, "connect", lambda _journal: admin)
     assert collect_throttles(dry_run=False) == []
     _left_behind(admin, state_journals)
-    assert collect_throttles(dry_run=True) == ["a throttle on fake:9092 would be taken away: its process is dead"]
+    assert collect_throttles(dry_run=True) == ["a throttle on fake:9092 would be removed: its process is dead"]
     assert admin.configs[B1] != {}
     [told] = collect_throttles(dry_run=False)
     assert told.startswith("throttle: ")

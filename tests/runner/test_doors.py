@@ -88,7 +88,7 @@ def test_a_budget_that_ends_after_enough_pairs_is_no_error_for_ci_and_before_it_
     assert main([*words, "--budget", "60s"]) == 2
     assert "**not complete**" in capsys.readouterr().out
     errors = ET.parse(tmp_path / "j").getroot().findall(".//error")
-    assert any("goes on" in each.attrib["message"] for each in errors)
+    assert any("continues it" in each.attrib["message"] for each in errors)
 
 
 def test_a_kafka_that_never_starts_ends_the_comparison_and_says_why(doors, capsys, tmp_path):
@@ -140,7 +140,7 @@ def test_compare_ends_early_when_the_answer_is_known_and_not_with_all(doors, cap
     assert "known well enough" in capsys.readouterr().out
     assert main([*COMPARE, "--resume", known()[0], "--pairs", "12", "--markdown", "--junit", str(tmp_path / "j")]) == 0
     told = capsys.readouterr().out
-    assert "known well enough" in told and "not complete" not in told and "goes on" not in told
+    assert "known well enough" in told and "not complete" not in told and "continues it" not in told
     assert ET.parse(tmp_path / "j").getroot().attrib["errors"] == "0"
     assert doors.executors.pop().made == []
     assert main([*COMPARE, "--pairs", "12", "--all"]) == 0
@@ -150,7 +150,7 @@ def test_compare_ends_early_when_the_answer_is_known_and_not_with_all(doors, cap
 def test_an_interrupted_series_is_gone_on_with(doors, capsys):
     doors.fail = lambda variant, number: TestbedError("no disk") if number >= 3 else None
     assert main([*COMPARE, "--pairs", "8"]) == 70
-    assert f"go on with --resume {known()[0]}" in capsys.readouterr().err
+    assert f"continue with --resume {known()[0]}" in capsys.readouterr().err
     doors.fail = lambda variant, number: None
     assert main(["compare", "--resume", known()[0]]) == 0
     assert len(doors.executors[1].made) == 13
@@ -194,7 +194,7 @@ def test_sweep_tells_each_combination_and_its_code_is_of_the_runs(doors, capsys)
     doors.fail = lambda variant, number: TestbedError("x") if number == 0 else None
     assert main(words) == 2
     told = capsys.readouterr().out
-    assert any(f"testbed sweep --resume {campaign}` goes on" in told for campaign in known())
+    assert any(f"testbed sweep --resume {campaign}` continues it" in told for campaign in known())
 
 
 def test_sweep_over_releases_leaves_a_page_that_says_how_to_make_it_again(doors, capsys):
@@ -274,7 +274,7 @@ def test_every_run_is_confirmed_before_anything_is_told(doors):
         (["sweep", "--resume", f"{ID}-sweep-0a1b2c"], "there is no campaign"),
         (["sweep", "kip73-two-node", "--kafka", "3.9.2,"], "--set kafka=3.9.2,"),
         ([*COMPARE, "--measure", "quota-bound-11s"], "quota-bound-11s says nothing of better or worse"),
-        (["compare"], "what is compared?"),
+        (["compare"], "no variants are named: give --kafka A --kafka B"),
         (["compare", "--kafka", "4.3.1"], "nothing to compare it with"),
         (["compare", "--kafka", "4.3.1", "--kafka", "4.3.1"], "there twice"),
         (["compare", "--kafka", "4.3.1", "--kafka", "4.2.1", "--pairs", "2"], "take at least 3 pairs"),

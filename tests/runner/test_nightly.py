@@ -69,7 +69,7 @@ def test_what_was_not_needed_is_no_problem(doors, tmp_path):
 
 
 def test_a_night_of_what_there_is_not_is_refused(tmp_path):
-    with pytest.raises(UsageError, match="no case"):
+    with pytest.raises(UsageError, match="no scenario"):
         nightly.new_night(nightly.NightRequest("kip73", ("nothing",), store=str(tmp_path)))
 
 

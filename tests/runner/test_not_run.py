@@ -27,7 +27,7 @@ def test_without_a_distribution_no_case_of_automq_is_run_and_each_is_named(monke
     assert all(name.endswith("-automq") and VARIABLE in why for name, why in lacking.items())
     assert not_run(NightRequest("s3", profile=profile)) == lacking
     first = next(iter(lacking))
-    with pytest.raises(UsageError, match=f"case {first} cannot be run: no AutoMQ is supplied"):
+    with pytest.raises(UsageError, match=f"scenario {first} cannot be run: no AutoMQ is supplied"):
         S3.cases(profile, [first])
 
 

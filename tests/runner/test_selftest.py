@@ -287,7 +287,7 @@ def test_a_case_is_of_the_suite():
     with pytest.raises(UsageError, match="--history is of --by nightly"):
         plan(SelftestRequest((LEAK,), history=20))
     assert plan(SelftestRequest((LEAK,), "nightly", history=20))[1][0].repeats == 20
-    with pytest.raises(UsageError, match="no case 'mov'"):
+    with pytest.raises(UsageError, match="no scenario 'mov'"):
         plan(SelftestRequest((LEAK,), "brief", cases=("mov",)))
     assert way_of(new_selftest(SelftestRequest((LEAK,), "brief", cases=("move",)))) == "brief"
 

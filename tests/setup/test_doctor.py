@@ -35,7 +35,7 @@ def test_what_is_missing_is_told_with_its_remedy(capsys: pytest.CaptureFixture[s
     assert doctor.main([], [GOOD, FakeCheck("jars")]) == 1
     assert capsys.readouterr().out.splitlines()[1:] == [
         "MISSING  jars  no jars",
-        f"               to mend it: {FIX_ALL}",
+        f"               to repair it: {FIX_ALL}",
     ]
 
 
@@ -96,7 +96,7 @@ def test_a_failed_set_up_ends_with_69_the_reason_and_how_to_go_on(
     assert main.main(["test"]) == 69
     told = capsys.readouterr().err
     assert "image: mmdebstrap: exit code 25\n    E: no mirror\n  whole log: /x/log\n" in told
-    assert "the same command goes on from here" in told
+    assert "Repair this, then run the same command again" in told
 
 
 def test_usage() -> None:

@@ -54,7 +54,7 @@ def test_in_python_it_is_refused_alike():
 
 def test_more_than_the_machine_has_is_refused_before_anything_is_made(monkeypatch):
     monkeypatch.setattr("os.cpu_count", lambda: 1)
-    with pytest.raises(MachineLacks, match="2 CPUs cannot be had here, asked for by b1: this machine has 1$"):
+    with pytest.raises(MachineLacks, match="this machine cannot provide 2 CPUs, declared by b1: it has 1$"):
         require_machine(loads(TEXT))
     monkeypatch.setattr("os.cpu_count", lambda: 2)
     require_machine(loads(TEXT))

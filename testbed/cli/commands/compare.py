@@ -39,7 +39,7 @@ def run(args: argparse.Namespace) -> int:
     asked = None
     if args.kafka or args.variant:
         if args.kafka and args.variant:
-            raise UsageError("either --kafka A --kafka B, or --variant twice (with kafka=… in them)")
+            raise UsageError("give either --kafka A --kafka B, or --variant twice, with kafka=… in each")
         name = args.experiment or "kip73-two-node"
         settings, defects = split_defects(args.set)
         base = Variant(name, name, args.profile or "ci", settings, None, args.topology, defects=defects)
@@ -57,9 +57,9 @@ def run(args: argparse.Namespace) -> int:
         )
         require_enough_pairs(asked)
     elif not args.resume:
-        raise UsageError("what is compared? --kafka A --kafka B, or --variant 'LABEL: NAME=VALUE' twice")
+        raise UsageError("no variants are named: give --kafka A --kafka B, or --variant 'LABEL: NAME=VALUE' twice")
     else:
-        campaign_output.refuse_with_resume(args, "--kafka or --variant")
+        campaign_output.refuse_with_resume(args, "repeat the whole command, with --kafka or --variant")
     require_writable(args.junit)
     result = campaign_output.play(args, asked, "compare", stop_early=not args.all)
     verdict = result.outcome.verdict

@@ -6,7 +6,7 @@ import argparse
 def configure(parser: argparse.ArgumentParser) -> None:
     from testbed.setup.doctor import WITH
 
-    parser.add_argument("--fix", action="store_true", help="install and make what a program can")
+    parser.add_argument("--fix", action="store_true", help="install what is missing")
     parser.add_argument("--json", action="store_true", help="print one JSON document")
     parser.add_argument("--with", dest="more", action="append", default=[], metavar="NAME", help=WITH)
     parser.epilog = "Exit codes: 0 nothing is missing, 1 something is."

@@ -33,7 +33,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     kinds = actions.add_parser(
         "kinds", help="list every kind of fault, its parameters, and what the machine lacks for it"
     )
-    kinds.add_argument("name", nargs="?", help="a testbed, whose machines are asked, or a topology: also what it lacks")
+    kinds.add_argument("name", nargs="?", help="a testbed or a topology: also list what it lacks")
     kinds.add_argument("--json", action="store_true", help="print one JSON document")
 
 
@@ -90,7 +90,7 @@ def _clear(args: argparse.Namespace) -> None:
     for entry in faults.clear(args.id):
         print(f"{entry.id}: {as_text(entry.fault)}, healed")
     for entry in faults.list() if args.id is None else ():
-        print(f"{entry.id}: {as_text(entry.fault)}, kept: it is of {entry.by}, which runs; name its id to heal it")
+        print(f"{entry.id}: {as_text(entry.fault)}, not healed: it belongs to {entry.by}; name its id to heal it")
 
 
 def _kinds(args: argparse.Namespace) -> None:

@@ -133,7 +133,7 @@ def as_text(result: "KafkatestResult") -> str:
         f"everything is in {result.folder}",
     ]
     if result.kept:
-        lines.append(f"the hosts stay: testbed exec {result.kept} HOST COMMAND, testbed down {result.kept}")
+        lines.append(f"the hosts stay: testbed exec {result.kept} HOST -- COMMAND, testbed down {result.kept}")
     return "\n".join(lines)
 
 

@@ -43,7 +43,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.epilog = (
         "Example: `testbed nightly --suite brief --budget 1h`.\n"
         "Exit codes: 0 OK, IMPROVED, LEARNING or MUTED; 1 FAILED, BELOW-FLOOR or REGRESSED;\n"
-        "2 ENV-CHANGED, NO-DATA, NOISY, or a scenario that was not run. 1 goes before 2."
+        "2 ENV-CHANGED, NO-DATA, NOISY, or a scenario that was not run. 1 takes precedence."
     )
 
 

@@ -74,7 +74,7 @@ def run(args: argparse.Namespace) -> int:
     if not args.kafka and not args.resume:
         raise UsageError("name the release: --kafka CANDIDATE --against BASELINE…")
     if args.resume and not args.kafka:
-        refuse_with_resume(args, "--kafka and --against")
+        refuse_with_resume(args, "repeat the whole command, with --kafka and --against")
     budget_s = parse_budget(args.budget)
     require_writable(args.junit, args.out and args.out / "index.html")
     asked = _campaign(args) if args.kafka else None
@@ -124,6 +124,6 @@ def _report(found: "Qualification", args: argparse.Namespace) -> int:
             print(line)
         print(f"\n{found.verdict}  {headline(found)}: {found.ended}")
     if not found.complete:
-        print(f"{found.ended}; `testbed qualify --resume {found.id}` goes on", file=sys.stderr)
+        print(f"{found.ended}; `testbed qualify --resume {found.id}` continues it", file=sys.stderr)
     print(f"report {page}\njunit {junit}", file=sys.stderr)
     return EXIT[found.verdict]

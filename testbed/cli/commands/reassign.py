@@ -139,7 +139,7 @@ def _names(text: str) -> list[str]:
 def _ids(text: str) -> list[int]:
     words = _names(text)
     if not words or not all(word.isdecimal() for word in words):
-        raise argparse.ArgumentTypeError(f"{text!r}: must be broker ids, as 4,5")
+        raise argparse.ArgumentTypeError(f"{text!r}: must be broker ids, such as 4,5")
     return [int(word) for word in words]
 
 
@@ -150,6 +150,6 @@ def _partitions(text: str) -> list[object]:
     for word in _names(text):
         topic, dash, number = word.rpartition("-")
         if not dash or not topic or not number.isdecimal():
-            raise UsageError(f"--partitions: {word!r} is none; must be as orders-3")
+            raise UsageError(f"--partitions: {word!r} is no partition; must be TOPIC-NUMBER, such as orders-3")
         found.append(TopicPartition(topic, int(number)))
     return found

@@ -86,7 +86,7 @@ def _configure_nights(actions: "argparse._SubParsersAction[Parser]") -> tuple[Pa
 
 NIGHT_CODES = (
     "Exit codes: 0 OK, IMPROVED, LEARNING or MUTED; 1 FAILED, BELOW-FLOOR or REGRESSED;\n"
-    "2 ENV-CHANGED, NO-DATA or NOISY. 1 goes before 2."
+    "2 ENV-CHANGED, NO-DATA or NOISY. 1 takes precedence."
 )
 
 

@@ -77,7 +77,7 @@ def _database(args: argparse.Namespace) -> "Database":
     if args.resume is not None:
         given = [name for name in OF_A_NEW_ONE if getattr(args, name) is not None] + ["defect"] * bool(args.defect)
         if given:
-            raise UsageError(f"--resume goes on with the search as it was: leave --{', --'.join(given)} out")
+            raise UsageError(f"--resume continues a search with its own settings: leave --{', --'.join(given)} out")
         return Database.opened(args.resume)
     seed = 1 if args.seed is None else args.seed
     if seed < 0:
@@ -119,7 +119,7 @@ def _as_text(result: "SearchResult", database: "Database") -> str:
             f"  {each.file}",
         ]
     lines += [f"not confirmed: {text}" for text in result.unconfirmed]
-    lines += ["", f"`testbed search --resume {database.folder}` goes on"]
+    lines += ["", f"`testbed search --resume {database.folder}` continues it"]
     return "\n".join(lines)
 
 

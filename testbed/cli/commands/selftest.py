@@ -65,7 +65,7 @@ def run(args: argparse.Namespace) -> int:
     from testbed.runner.selftest import RUN, SelftestRequest, selftest, way_of
 
     if args.resume:
-        refuse_with_resume(args, "without --resume")
+        refuse_with_resume(args, "begin a new self-test without --resume")
     budget_s = parse_budget(args.budget)
     require_writable(args.out)
     asked = SelftestRequest(
@@ -137,7 +137,7 @@ def as_text(result: "SelftestResult") -> str:
     lines = [table(HEADER, [row(each) for each in result.detections]), ""]
     for each in result.detections:
         lines += [f"{each.name}: {_word(each, trial.result)}: {trial.why}" for trial in each.trials if trial.why]
-    again = "" if result.complete else f"; `testbed selftest --resume {result.campaign.id}` goes on"
+    again = "" if result.complete else f"; `testbed selftest --resume {result.campaign.id}` continues it"
     return "\n".join([*lines, f"{summary(result)}  ({result.campaign.id}: {result.why_ended}{again})"])
 
 

@@ -58,7 +58,7 @@ def as_text(finished: "SuiteResult") -> str:
         (outcome.ending.upper(), outcome.case, outcome.topology, f"{outcome.seconds:.0f} s", outcome.run_id or "")
         for outcome in finished.outcomes
     ]
-    lines = [table(("VERDICT", "CASE", "TOPOLOGY", "TIME", "RUN"), rows), ""]
+    lines = [table(("VERDICT", "SCENARIO", "TOPOLOGY", "TIME", "RUN"), rows), ""]
     for outcome in finished.outcomes:
         lines += [f"{outcome.case} was run again, as only the machine disturbed {run}" for run in outcome.disturbed]
         if outcome.ending != "pass":

@@ -41,7 +41,7 @@ def run(args: argparse.Namespace) -> int:
             threshold=or_else(args.threshold, 3.0) / 100,
         )
     elif not args.resume:
-        raise UsageError("name an experiment, or a series to go on with: --resume ID")
+        raise UsageError("name an experiment, or a campaign to continue: --resume ID")
     else:
-        refuse_with_resume(args, "the experiment")
+        refuse_with_resume(args, "repeat the whole command, with the experiment")
     return report(play(args, asked, "sweep", stop_early=False), as_json=args.json, as_markdown=args.markdown)

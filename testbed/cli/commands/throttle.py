@@ -34,7 +34,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     goal = estimate.add_mutually_exclusive_group(required=True)
     goal.add_argument("--deadline", metavar="TIME", help="the time in which the move shall be done, such as 2h")
     goal.add_argument("--share", metavar="PERCENT", help="the share of each NIC, such as 30%%; needs --nic")
-    goal.add_argument("--rate", metavar="RATE", help="the throttle, such as 10MB/s: how long does the move take?")
+    goal.add_argument("--rate", metavar="RATE", help="compute the time of the move with this throttle, such as 10MB/s")
     estimate.add_argument("--nic", metavar="RATE", help="rate of each broker's NIC, such as 1gbit")
     estimate.add_argument(
         "--measure-for", metavar="TIME", default="10s", help="how long to measure what producers write (default: 10s)"
@@ -104,7 +104,7 @@ def _goal(args: argparse.Namespace, nic_bps: int | None) -> Callable[["ClusterLo
     if share > 1:
         raise UsageError(f"--share: {args.share} is more than the whole NIC")
     if nic_bps is None:
-        raise UsageError("--share: of what? Give the rate of the NIC, as --nic 1gbit")
+        raise UsageError("--share: the rate of the NIC is not known; give it, such as --nic 1gbit")
     return lambda observed: for_share(observed, share, nic_bps)
 
 
@@ -164,7 +164,7 @@ def _clear(args: argparse.Namespace) -> int:
         return 0
     for resource, keys in found.items():
         for key, value in keys.items():
-            print(f"{resource}: {key} was {value}, taken away")
+            print(f"{resource}: {key} was {value}, removed")
     if not found:
         print("nothing is throttled")
     return 0
@@ -176,9 +176,9 @@ def _ask(state: "ThrottleStatus") -> None:
     reasons += [
         f"process {journal.owner.pid} has set a throttle, and "
         + (
-            "runs: it takes it away itself"
+            "runs: it removes it itself"
             if journal.owner.alive()
-            else "is dead: `testbed reassign recover` knows what was there"
+            else "is dead: `testbed reassign recover` restores the configuration before it"
         )
         for journal in state.journals
     ]
@@ -186,8 +186,8 @@ def _ask(state: "ThrottleStatus") -> None:
         return
     why = "; ".join(reasons)
     if not sys.stdin.isatty():
-        raise UsageError(f"{why}; with --yes all throttles are taken away all the same")
-    print(f"{why}. Take all throttles away? [y/N] ", end="", file=sys.stderr, flush=True)
+        raise UsageError(f"{why}; --yes removes all throttles without asking")
+    print(f"{why}. Remove all throttles? [y/N] ", end="", file=sys.stderr, flush=True)
     if sys.stdin.readline().strip().lower() not in ("y", "yes"):
         raise UsageError("nothing was changed")
 
@@ -195,5 +195,5 @@ def _ask(state: "ThrottleStatus") -> None:
 def _positive(option: str, text: str, parse: Callable[[object], float]) -> float:
     value = parsed(option, text, parse)
     if value <= 0:
-        raise UsageError(f"{option}: {text} is nothing; must be above 0")
+        raise UsageError(f"{option}: {text}: must be above 0")
     return value

@@ -146,7 +146,7 @@ def _healable(text: str, names: Vocabulary) -> int | str:
 
 def _acks(text: str, _names: Vocabulary) -> str:
     if text not in ("all", "1"):
-        raise ValueError(f"{text!r}: allowed are all and 1")
+        raise ValueError(f"acks {text!r}: allowed are all and 1")
     return text
 
 

@@ -58,7 +58,7 @@ class ColdConsumer(RunActivity):
     def before_move(self) -> None:
         """Evict the logs from the page cache and start to read."""
         environment = self._environment
-        environment.context.progress("the page cache forgets; a consumer begins from the beginning")
+        environment.context.progress("evicting the logs from the page cache; a consumer then reads from the beginning")
         try:
             self._evicted = self._evict()
         except (TestbedError, ValueError) as error:

@@ -135,7 +135,7 @@ class Execution:
                 "or add to them with --additional"
             )
         if additional and control.throttle_bytes_per_s is not None:
-            raise ExecutionError("an additional reassignment leaves the throttle as it is: give no rate")
+            raise ExecutionError("an additional reassignment leaves the throttle as it is: leave --throttle out")
         problems = [
             f"{tp}: {why}"
             for tp, target in sorted(self._job.plan.targets.items())
@@ -169,7 +169,9 @@ class Execution:
         """
         before = self._job.owner
         if before.alive() and before != Owner.this_process():
-            raise ExecutionError(f"reassignment {self._job.id} is being carried out by process {before.pid}")
+            raise ExecutionError(
+                f"process {before.pid} executes reassignment {self._job.id}; wait for it, or end that process"
+            )
         self._control = self._jobs.control(self._job.id)
         mine = [journal for journal in open_journals(self._journals) if self._is_mine(journal, before)]
         for journal in mine[:1]:

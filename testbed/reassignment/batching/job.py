@@ -128,7 +128,10 @@ class JobFolder:
                 f"no stored reassignment of cluster {cluster_id}: none was executed from this account, or all ended"
             )
         if len(mine) > 1:
-            raise JobError(f"several stored reassignments of cluster {cluster_id}: {', '.join(job.id for job in mine)}")
+            raise JobError(
+                f"several stored reassignments of cluster {cluster_id}: {', '.join(job.id for job in mine)}; remove "
+                f"the folders of the ended ones from {self.path}"
+            )
         return mine[0]
 
     def _document(self, job_id: str, name: str) -> dict[str, Any]:

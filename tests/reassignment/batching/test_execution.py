@@ -165,7 +165,7 @@ def test_what_cannot_be_meant_is_refused_and_nothing_is_changed(folders):
     run, _ = execution(admin, plan, folders)
     with pytest.raises(ExecutionError, match="--additional"):
         run.begin(JobControl())
-    with pytest.raises(ExecutionError, match="give no rate"):
+    with pytest.raises(ExecutionError, match="leave --throttle out"):
         run.begin(JobControl(throttle_bytes_per_s=5), additional=True)
     assert folders[0].ids() == []
     assert admin.configs == {}
@@ -187,7 +187,7 @@ def test_a_job_whose_process_runs_is_not_taken_over(folders):
         document = json.loads(path.read_text())
         document["owner"] = {"pid": other.pid, "started_ticks": _started_ticks(other.pid), "boot_id": _boot_id()}
         path.write_text(json.dumps(document))
-        with pytest.raises(ExecutionError, match=f"process {other.pid}"):
+        with pytest.raises(ExecutionError, match=f"process {other.pid} executes reassignment .*; wait for it"):
             Execution(admin, folders[0].read(job.id), *folders).resume()
         assert other.stdin is not None
         other.stdin.write(os.linesep.encode())

@@ -153,7 +153,8 @@ def _heal(session: Session, values: Values) -> None:
         for entry in healed:
             session.say(f"{entry.id}: {as_text(entry.fault)}, healed")
         for entry in session.faults.list():
-            session.say(f"{entry.id}: {as_text(entry.fault)}, kept: it is of {entry.by}; `heal {entry.id}` heals it")
+            active = f"{entry.id}: {as_text(entry.fault)}"
+            session.say(f"{active}, not healed: it belongs to {entry.by}; `heal {entry.id}` heals it")
         if not healed:
             session.say("nothing to heal")
         return
