@@ -5,17 +5,13 @@ The first line of its docstring is the help. `configure(parser)` adds the option
 
 import argparse
 import ast
-import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
-from typing import Any, NoReturn
-
-from testbed.errors import UsageError
+from typing import Any
 
 FOLDER = Path(__file__).with_name("commands")
-USAGE = UsageError.exit_code
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,20 +40,6 @@ class Command:
         """Run the command and return its exit code."""
         code: int = self.module.run(args)
         return code
-
-
-class Parser(argparse.ArgumentParser):
-    """argparse with the usual exit code for a wrong command line, and no abbreviations."""
-
-    def __init__(self, prog: str, description: str | None = None) -> None:
-        super().__init__(
-            prog=prog, description=description, allow_abbrev=False, formatter_class=argparse.RawDescriptionHelpFormatter
-        )
-
-    def error(self, message: str) -> NoReturn:
-        """Print the error and the usage, and exit."""
-        self.print_usage(sys.stderr)
-        self.exit(USAGE, f"{self.prog}: {message}\n")
 
 
 def commands() -> Iterator[Command]:

@@ -12,7 +12,8 @@ from typing import NoReturn
 
 from results.contract.untrusted import visible
 from testbed import __version__
-from testbed.cli.command import USAGE, Command, Parser, commands
+from testbed.argument_parser import USAGE, Parser
+from testbed.cli.command import Command, commands
 from testbed.cli.commands.completion import VARIABLE, answer
 from testbed.errors import TestbedError
 from testbed.extras import missing_extra

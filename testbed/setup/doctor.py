@@ -1,11 +1,11 @@
 """`testbed doctor [--fix] [--with NAME] [--json]`: the problems of this machine, and the command that fixes each."""
 
-import argparse
 import json
 import sys
 from collections.abc import Sequence
 from dataclasses import asdict
 
+from testbed.argument_parser import Parser
 from testbed.setup.check import Check, CheckFinding, CheckOutcome, probe_all
 from testbed.setup.checks.catalogue import OPTIONAL, all_checks
 from testbed.setup.fix import make_ready
@@ -15,7 +15,7 @@ WITH = "also check what few commands need: minio, the object store's server (5 m
 
 def main(argv: Sequence[str] | None = None, checks: Sequence[Check] | None = None) -> int:
     """Return exit code 0 when every requirement is met, 1 otherwise."""
-    parser = argparse.ArgumentParser(prog="testbed doctor", description="Check what this machine needs.")
+    parser = Parser("testbed doctor", "Check what this machine needs.")
     parser.add_argument("--fix", action="store_true", help="install what is missing")
     parser.add_argument("--json", action="store_true", help="print one JSON document")
     parser.add_argument("--with", dest="more", action="append", default=[], choices=sorted(OPTIONAL), help=WITH)

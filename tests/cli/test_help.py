@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from testbed.cli.command import Parser, commands
+from testbed.argument_parser import Parser
+from testbed.cli.command import commands
 from tools.references import parser_of
 
 OTHER_VALUES = {

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from testbed.cli.command import Parser, commands
+from testbed.argument_parser import Parser
+from testbed.cli.command import commands
 from testbed.cli.throttle_report import estimate_text, event_text
 from testbed.kafka.command_config import CommandConfig
 from testbed.kafka.node import secure_protocol, secure_servers, server_properties

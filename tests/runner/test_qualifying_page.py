@@ -9,7 +9,7 @@ import pytest
 from results.compare.effect import at_least
 from results.compare.judgement import EXIT, WORST_FIRST, ComparisonRule
 from results.compare.qualification import CERTAIN, ENOUGH
-from testbed.cli.command import Parser
+from testbed.argument_parser import Parser
 from testbed.cli.commands import qualify
 from testbed.runner.qualification_plan import PAIRED, kind_of, plan
 from testbed.runner.qualification_scope import PAIRS, SUITES, QualificationScope

@@ -22,8 +22,9 @@ def test_what_not_everybody_needs_is_asked_for_by_name(monkeypatch: pytest.Monke
     monkeypatch.setattr(doctor, "all_checks", lambda names: asked.append(list(names)) or (GOOD,))
     assert (doctor.main([]), doctor.main(["--with", "minio", "--with=minio"])) == (0, 0)
     assert asked == [[], ["minio"]]
-    with pytest.raises(SystemExit):
+    with pytest.raises(SystemExit) as ended:
         doctor.main(["--with", "mini"])
+    assert ended.value.code == main.EX_USAGE
 
 
 def test_all_well(capsys: pytest.CaptureFixture[str]) -> None:

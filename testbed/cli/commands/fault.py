@@ -6,7 +6,7 @@ from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING
 
 from results.render import document, table
-from testbed.cli.command import Parser
+from testbed.argument_parser import Parser
 from testbed.errors import TestbedError, UsageError
 
 if TYPE_CHECKING:

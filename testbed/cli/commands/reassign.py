@@ -3,7 +3,7 @@
 import argparse
 from pathlib import Path
 
-from testbed.cli.command import Parser
+from testbed.argument_parser import Parser
 from testbed.cli.options import add_cluster, add_command_config, security_of
 from testbed.errors import UsageError
 

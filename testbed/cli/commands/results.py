@@ -3,7 +3,7 @@
 import argparse
 from pathlib import Path
 
-from testbed.cli.command import Parser
+from testbed.argument_parser import Parser
 from testbed.cli.options import add_earlier, add_formats, add_repeatable, parsed
 from testbed.cli.run_selection import add_choice, chosen_by, parse_age
 from testbed.errors import TestbedError

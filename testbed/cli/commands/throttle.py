@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from results.render import document
-from testbed.cli.command import Parser
+from testbed.argument_parser import Parser
 from testbed.cli.options import add_cluster, add_earlier, admin_of, parsed
 from testbed.errors import UsageError
 from testbed.units import parse_bit_rate, parse_byte_rate, parse_duration, parse_share

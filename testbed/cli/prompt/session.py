@@ -5,7 +5,8 @@ import time
 from collections.abc import Sequence
 from contextlib import suppress
 
-from testbed.cli.command import Parser, commands
+from testbed.argument_parser import Parser
+from testbed.cli.command import commands
 from testbed.cli.prompt.background_move import BackgroundMove
 from testbed.cli.prompt.grammar import Grammar
 from testbed.cli.prompt.vocabulary import Vocabulary
