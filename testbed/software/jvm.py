@@ -19,7 +19,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from testbed.errors import SoftwareError
+from testbed.errors import KafkaStuck, SoftwareError
 from testbed.software.cache import artefact, existing
 from testbed.software.engine import Container, EngineSocket, helper_labels
 from testbed.software.format import META, bootstrap_checkpoint, meta_properties, new_id, single_node_properties
@@ -140,7 +140,10 @@ TOLD_LINES = 12
 
 
 def cds_archive(release: KafkaRelease, image: ImageRef) -> Path:
-    """Return the archive for this release in this image; make it when not cached (7 s). Raise SoftwareError."""
+    """Return the archive for this release in this image; make it when not cached (7 s).
+
+    Raise `KafkaStuck` when the release does not start, `SoftwareError` otherwise.
+    """
     folder = artefact("cds", _archive_key(release, image), lambda made: _make_archive(release, image, made))
     return folder / ARCHIVE_FILE
 
@@ -195,6 +198,7 @@ def _make_archive(release: KafkaRelease, image: ImageRef, folder: Path) -> None:
 
 
 def _boot_and_end(container: Container, release: KafkaRelease) -> None:
+    """Wait until the broker in a container has started, and end it. Raise `KafkaStuck` when it does not start."""
     deadline = threading.Timer(START_TIMEOUT_S, container.signal, ("SIGKILL",))
     deadline.start()
     said: list[str] = []
@@ -211,7 +215,7 @@ def _boot_and_end(container: Container, release: KafkaRelease) -> None:
                 return
     finally:
         deadline.cancel()
-    raise SoftwareError(
+    raise KafkaStuck(
         f"Kafka {release.version} did not start in the node image ({time.monotonic() - begun:.0f} s):\n"
         + "\n".join(f"    {line}" for line in said[-TOLD_LINES:])
     )
