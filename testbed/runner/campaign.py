@@ -15,6 +15,7 @@ from testbed.errors import SoftwareError, UsageError
 from testbed.experiments.reports import open_store
 from testbed.runner.schedule import Slot, grouped
 from testbed.runner.variant import Variant, check_labels, resolve
+from testbed.software.kafka import kafka_release
 from testbed.software.source import parse_source
 from testbed.yaml_document import is_file
 
@@ -222,14 +223,18 @@ def require_comparable(command: str, measure_names: Sequence[str], threshold: fl
 
 
 def lasting_kafka(text: str | None) -> str | None:
-    """Return a Kafka as a command in another folder has to name it: a path is absolute, a version stays as it is.
+    """Return the permanent version of a Kafka. A tarball or folder is copied into the cache.
 
-    Raise `UsageError` when the text names none.
+    So all runs have this build, although it may be built again meanwhile. Raise `UsageError` when the text names none,
+    and `SoftwareError` when it is not available.
     """
+    if not text:
+        return text
     try:
-        return text and str(parse_source(text))
+        source = parse_source(text)
     except SoftwareError as error:
         raise UsageError(str(error)) from error
+    return source.text if source.is_permanent else kafka_release(source).version
 
 
 def lasting_topology(text: str | None) -> str | None:
