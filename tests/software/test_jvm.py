@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from testbed.errors import KafkaStuck
+from testbed.errors import KafkaStuck, SoftwareError, TestbedError
 from testbed.software.jvm import JVM_FLAGS, _boot_and_end, broker_command, class_path, mounts
 from testbed.software.release import KafkaRelease, Logging
 
@@ -51,16 +51,24 @@ def test_every_release_and_archive_of_the_cache_is_mounted_read_only() -> None:
     assert len(mounts(RELEASE, None)) == 1
 
 
-def test_a_kafka_that_does_not_start_is_kafkas_own_fault() -> None:
+@pytest.mark.parametrize(
+    ("why", "error"),
+    [
+        ("java.lang.IllegalStateException: changed", KafkaStuck),
+        (
+            "java.lang.UnsupportedClassVersionError: kafka/Kafka has been compiled by a more recent version",
+            SoftwareError,
+        ),
+    ],
+)
+def test_a_kafka_that_does_not_start_is_kafkas_own_fault_unless_java_is_too_old(
+    why: str, error: type[TestbedError]
+) -> None:
     """Its class-data archive is made before its first run: a qualification would find no run of it otherwise."""
-    lines = [
-        "ERROR Exiting Kafka due to fatal exception",
-        "java.lang.IllegalStateException: changed",
-        "\tat kafka.Kafka",
-    ]
+    lines = ["ERROR Exiting Kafka due to fatal exception", why, "\tat kafka.Kafka"]
     container = SimpleNamespace(output=lambda: iter(lines), signal=lambda _name: None)
-    with pytest.raises(KafkaStuck) as caught:
+    with pytest.raises(error) as caught:
         _boot_and_end(container, RELEASE)
     told = str(caught.value)
     assert re.match(r"Kafka 4\.3\.1 did not start in the node image \(0 s\):", told)
-    assert "IllegalStateException: changed" in told and "at kafka.Kafka" not in told
+    assert why in told and "at kafka.Kafka" not in told
