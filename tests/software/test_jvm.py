@@ -56,7 +56,7 @@ def test_every_release_and_archive_of_the_cache_is_mounted_read_only() -> None:
     [
         ("java.lang.IllegalStateException: changed", KafkaStuck),
         (
-            "java.lang.UnsupportedClassVersionError: kafka/Kafka has been compiled by a more recent version",
+            "java.lang.UnsupportedClassVersionError: kafka/Kafka compiled by a newer Java",
             SoftwareError,
         ),
     ],
