@@ -148,6 +148,14 @@ def test_a_folder_is_the_build_that_is_in_it_when_the_campaign_begins(doors, tre
     assert "variants with other settings: kafka kafka" in capsys.readouterr().err
 
 
+def test_an_upgrades_folder_is_the_build_that_is_in_it_when_the_campaign_begins(tree, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    settings = {"upgrade": ("pause=10s", "to=./kafka"), "restarts": ("to=same",)}
+    variants = [Variant(label, "kip73-upgrade", settings=words) for label, words in settings.items()]
+    asked = campaigns.new_campaign("sweep", variants, 1, 1, store=str(tmp_path / "store"))
+    assert [each.settings for each in asked.variants] == [("pause=10s", "to=4.4.0+0123456789ab"), ("to=same",)]
+
+
 def test_a_build_is_not_compared_with_itself(doors, tree, capsys):
     """Someone has changed the sources and not built them."""
     other = tree.with_name("changed")
