@@ -284,6 +284,7 @@ class Upgrade(HostByHost):
                 f"{wrong}; leave the upgrade out, or begin with an older release"
             )
         move.recorder.event("upgrade.prepared", release.version, {"digest": release.digest})
+        self._to = release.version  # a path may have another build when the next host is upgraded
         if self._down:
             own = sorted(set(move.testbed.state.kafka.values()))
             if len(own) > 1:

@@ -14,7 +14,7 @@ from functools import cache
 from testbed.errors import TestbedError
 from testbed.kafka.admin import Admin
 from testbed.kafka.errors import CLUSTER_AUTHORIZATION_FAILED, KafkaError
-from testbed.software.format import bootstrap_checkpoint, feature_levels
+from testbed.software.format import levels_of
 from testbed.software.release import S3_STREAM, KafkaRelease, Logging
 from testbed.topology.model import Topology
 
@@ -79,7 +79,7 @@ def _feature(name: str, level: int) -> Detection:
     """Return the detection of a feature that the release's format tool finalizes at this level or above."""
     return Detection(
         f"`kafka-storage format` of the release finalizes {name} at {level} or above",
-        lambda release: _levels(release).get(name, 0) >= level,
+        lambda release: levels_of(release).get(name, 0) >= level,
         name,
         level,
     )
@@ -163,12 +163,6 @@ def require(wanted: Iterable[Capability], have: frozenset[Capability], what: str
     missing = frozenset(wanted) - have
     if missing:
         raise LacksCapability(what, who, missing)
-
-
-def _levels(release: KafkaRelease) -> dict[str, int]:
-    if release.shared_storage:
-        return {}  # this release formats its folders itself, at levels that are unknown before the start
-    return feature_levels(bootstrap_checkpoint(release).read_bytes())
 
 
 def of_running(admin: Admin) -> frozenset[Capability]:

@@ -4,7 +4,7 @@ The state names a host that is being added or removed before anything is made, s
 of it after a kill. All other hosts keep their numbers, and with them their addresses and ports.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -71,6 +71,16 @@ def joining_brokers(topology: Topology, count: int) -> tuple[DeclaredHost, ...]:
     return tuple(found)
 
 
+def kafka_of_alike(host: DeclaredHost, topology: Topology, kafka: Mapping[str, str]) -> str | None:
+    """Return the Kafka that a host with the same declaration runs now, or None without such a host. Pure.
+
+    `kafka` is the version of each host. A declared path may have another build by now, and an upgrade changes no
+    declaration. On shared storage no host declares a version: all run the one that was supplied.
+    """
+    alike = (each.name for each in topology.hosts if each.kafka_version == host.kafka_version)
+    return next((kafka[name] for name in alike if name in kafka), None)
+
+
 def add_host(testbed: "Testbed", host: DeclaredHost, step: Step, progress: "Progress") -> None:
     """See `Testbed.add_host`."""
     _require_can_join(testbed, host)
@@ -83,9 +93,8 @@ def add_host(testbed: "Testbed", host: DeclaredHost, step: Step, progress: "Prog
         key = KeyPair.generate()
         kafka = dict(before.kafka)
         if host.role.runs_kafka:
-            # On shared storage no host declares a version: all run the one that was supplied.
-            version = host.kafka_version
-            kafka[host.name] = testbed.software.kafka(version).version if version else next(iter(kafka.values()))
+            version = kafka_of_alike(host, testbed.topology, before.kafka)
+            kafka[host.name] = version or testbed.software.kafka(str(host.kafka_version)).version
         try:
             _record(testbed, changed, kafka, {**before.host_keys, host.name: key.public}, changing=host.name)
             progress(f"adding {host.name}")

@@ -91,22 +91,26 @@ class SoftwareSet:
     def kafka(self, source: str) -> KafkaSoftware:
         """Return the Kafka that `source` names: a version, a tarball's or folder's path, an imported build's version.
 
-        Raise `SoftwareError` when it is not available.
+        A path is read again each time, as its build may have changed. Raise `SoftwareError` when it is not available,
+        `KafkaStuck` when it does not start.
         """
-        if source not in self._kafka:
-            release = kafka_release(source)
+        if source in self._kafka:
+            return self._kafka[source]
+        release = kafka_release(source)
+        if release.version not in self._kafka:
             shared = has(release, Capability.SHARED_STORAGE)
-            software = _on_shared_storage(release) if shared else self._on_disks(release)
-            self._kafka[source] = self._kafka[release.version] = software
-        return self._kafka[source]
+            self._kafka[release.version] = _on_shared_storage(release) if shared else self._on_disks(release)
+        return self._kafka[release.version]
 
     def of(self, topology: Topology) -> dict[str, str]:
-        """Return host → version of its Kafka, each looked up. Raise `SoftwareError` as `kafka` does."""
+        """Return host → version of its Kafka, each looked up once. Raise the errors of `kafka`."""
         hosts = [host for host in topology.hosts if host.role.runs_kafka]
         if topology.automq is not None:
             where = supplied(topology.automq.path, topology.automq.image)
             return dict.fromkeys((host.name for host in hosts), self.kafka(automq_release(where).version).version)
-        return {host.name: self.kafka(host.kafka_version).version for host in hosts if host.kafka_version}
+        named = {host.name: host.kafka_version for host in hosts if host.kafka_version}
+        versions = {source: self.kafka(source).version for source in set(named.values())}
+        return {name: versions[source] for name, source in named.items()}
 
     def _on_disks(self, release: KafkaRelease) -> KafkaSoftware:
         archive = cds_archive(release, self.image) if self._has_image else None

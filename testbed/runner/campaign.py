@@ -12,9 +12,11 @@ from results.compare import ComparisonRule, Measure, find_measure, measures
 from results.compare.effect import FEWEST_SEPARATED
 from results.contract.document import decode
 from testbed.errors import SoftwareError, UsageError
+from testbed.experiments.mid_move_actions import SAME
 from testbed.experiments.reports import open_store
 from testbed.runner.schedule import Slot, grouped
-from testbed.runner.variant import Variant, check_labels, resolve
+from testbed.runner.variant import TARGET, UPGRADE, Variant, check_labels, resolve
+from testbed.software.kafka import kafka_release
 from testbed.software.source import parse_source
 from testbed.yaml_document import is_file
 
@@ -195,9 +197,7 @@ def new_campaign(
 ) -> Campaign:
     """Return a campaign whose variants are resolved and checked. Raise `UsageError` when it cannot be run."""
     check_labels(variants)
-    variants = [
-        replace(each, topology=lasting_topology(each.topology), kafka=lasting_kafka(each.kafka)) for each in variants
-    ]
+    variants = list(map(lasting, variants))
     topology_digests = tuple(resolve(variant).topology_digest for variant in variants)
     if repeats < 1:
         raise UsageError(f"{repeats} repeats: at least 1 is needed")
@@ -221,15 +221,37 @@ def require_comparable(command: str, measure_names: Sequence[str], threshold: fl
         raise UsageError(str(error)) from error
 
 
-def lasting_kafka(text: str | None) -> str | None:
-    """Return a Kafka as a command in another folder has to name it: a path is absolute, a version stays as it is.
+def lasting(variant: Variant) -> Variant:
+    """Return a variant as it means the same in another folder, and after a Kafka was built again.
 
-    Raise `UsageError` when the text names none.
+    Raise errors as `lasting_kafka` does.
     """
+
+    def setting(word: str) -> str:
+        upgrades = variant.experiment == UPGRADE and word.startswith(TARGET) and word != f"{TARGET}{SAME}"
+        return f"{TARGET}{lasting_kafka(word.removeprefix(TARGET))}" if upgrades else word
+
+    return replace(
+        variant,
+        settings=tuple(map(setting, variant.settings)),
+        topology=lasting_topology(variant.topology),
+        kafka=lasting_kafka(variant.kafka),
+    )
+
+
+def lasting_kafka(text: str | None) -> str | None:
+    """Return the permanent version of a Kafka. A tarball or folder is copied into the cache.
+
+    So all runs have this build, although it may be built again meanwhile. Raise `UsageError` when the text names none,
+    and `SoftwareError` when it is not available.
+    """
+    if not text:
+        return text
     try:
-        return text and str(parse_source(text))
+        source = parse_source(text)
     except SoftwareError as error:
         raise UsageError(str(error)) from error
+    return source.text if source.is_permanent else kafka_release(source).version
 
 
 def lasting_topology(text: str | None) -> str | None:

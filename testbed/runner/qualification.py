@@ -44,6 +44,7 @@ from testbed.runner.qualification_plan import (
     permanent,
     plan,
     require_known,
+    require_upgrades,
     scenario_of,
     version_of,
     versions,
@@ -80,9 +81,10 @@ def new_qualification(
 
     A wrong name is refused before a Kafka is fetched.
     """
-    require_known([str(source) for source in named(candidate, baselines)[:-1]], scope)
+    require_known(named(candidate, baselines)[:-1], scope)
     require_comparable(QUALIFY, measures, threshold)
-    variants, groups = plan(*permanent(candidate, baselines), scope)
+    new, before = permanent(candidate, baselines)
+    variants, groups = plan(new, before, scope)
     if not groups:
         raise UsageError("nothing is left to run: no scenario, no upgrade")
     asked = new_campaign(
@@ -93,6 +95,7 @@ def new_qualification(
         more = (replace(group, repeats=fewest) if group.pairs else group for group in asked.groups)
         asked = replace(asked, groups=tuple(more))
     require_enough_pairs(asked)
+    require_upgrades(new, groups)
     return asked
 
 

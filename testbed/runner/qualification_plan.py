@@ -12,11 +12,13 @@ from dataclasses import replace
 from results.compare.qualification import CERTAIN, Kind
 from testbed.errors import SoftwareError, UsageError
 from testbed.experiments.mid_move_actions import SAME
+from testbed.provision.upgrade import cannot_join
 from testbed.runner.campaign import Campaign, VariantGroup
 from testbed.runner.qualification_scope import PAIRS, SUITES, QualificationScope
 from testbed.runner.variant import TARGET, UPGRADE, Variant, of_case
+from testbed.software.format import levels_of
 from testbed.software.kafka import kafka_release
-from testbed.software.source import KafkaSource, is_path, parse_source
+from testbed.software.source import KafkaSource, parse_source
 from testbed.suggestions import did_you_mean
 from testbed.suites.suite import Case, find_suite
 from testbed.topology.find import find
@@ -45,13 +47,13 @@ def named(candidate: str, baselines: Sequence[str]) -> tuple[KafkaSource, ...]:
         raise UsageError(str(error)) from error
 
 
-def require_known(baselines: Sequence[str], scope: QualificationScope) -> None:
+def require_known(baselines: Sequence[KafkaSource], scope: QualificationScope) -> None:
     """Raise `UsageError` for a suite, a profile or a scenario that does not exist, and fetch and copy nothing for it.
 
     The version of a tarball or folder is not known yet. A scenario's name may then contain any version.
     """
-    upgrades = [name for each in baselines for name in upgrades_of(each)]
-    if any(map(is_path, baselines)):
+    upgrades = [name for each in baselines for name in upgrades_of(each.text)]
+    if not all(each.is_permanent for each in baselines):
         upgrades += [name for name in scope.only if name.startswith(tuple(WAYS))]
     _paired(_cases(scope, upgrades if scope.upgrades else ()), scope)
 
@@ -70,6 +72,17 @@ def permanent(candidate: str, baselines: Sequence[str]) -> tuple[str, tuple[str,
         found[version] = source
     *before, new = found
     return new, tuple(before)
+
+
+def require_upgrades(candidate: str, groups: Sequence[VariantGroup]) -> None:
+    """Raise `UsageError` when a cluster of a baseline that is upgraded has features that the candidate lacks.
+
+    The versions are those of `permanent`. Raise `SoftwareError` when a release's own tool does not give its features.
+    """
+    for baseline in (version_of(group.labels[0]) for group in groups if kind_of(group) == "upgrade"):
+        finalized, known = (levels_of(kafka_release(parse_source(each))) for each in (baseline, candidate))
+        if wrong := cannot_join(finalized, known):
+            raise UsageError(f"{candidate} is no upgrade of {baseline}: {wrong}; add --no-upgrade")
 
 
 def label(scenario: str, version: str) -> str:

@@ -120,7 +120,7 @@ def _prepare(request: SuiteRequest, now: datetime) -> DucktapeSession:
     cases = suite.cases(request.profile, request.only)
     kafka = lasting_kafka(request.kafka)
     for case in cases:
-        resolve(of_case(case, request.profile, request.kafka))
+        resolve(of_case(case, request.profile, kafka))
     store = open_store(request.store).location
     name = f"{now:%Y%m%dT%H%M%SZ}-{suite.name}-{request.profile}-{secrets.token_hex(3)}"
     folder = Path(request.out) if request.out else data_dir() / "suites" / name

@@ -43,6 +43,14 @@ def cached_checkpoint(release: KafkaRelease) -> Path | None:
     return None if folder is None else folder / CHECKPOINT
 
 
+def levels_of(release: KafkaRelease) -> dict[str, int]:
+    """Return the feature levels of a new cluster of this release, by its own tool.
+
+    They are empty for a release that formats its folders itself: they are not known before it starts.
+    """
+    return {} if release.shared_storage else feature_levels(bootstrap_checkpoint(release).read_bytes())
+
+
 def meta_properties(cluster_id: str, node_id: int, directory_id: str) -> str:
     """Return the meta.properties of a log directory; every directory has its own id."""
     return f"version=1\ncluster.id={cluster_id}\nnode.id={node_id}\ndirectory.id={directory_id}\n"

@@ -19,7 +19,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from testbed.errors import SoftwareError
+from testbed.errors import KafkaStuck, SoftwareError
 from testbed.software.cache import artefact, existing
 from testbed.software.engine import Container, EngineSocket, helper_labels
 from testbed.software.format import META, bootstrap_checkpoint, meta_properties, new_id, single_node_properties
@@ -137,10 +137,15 @@ STARTED_LINE = "Kafka Server started"
 START_TIMEOUT_S = 90.0
 END_TIMEOUT_S = 60.0
 TOLD_LINES = 12
+NEEDS_NEWER_JAVA = "UnsupportedClassVersionError"
+"""The error of a JVM that is older than a release needs: the image is the cause, not Kafka."""
 
 
 def cds_archive(release: KafkaRelease, image: ImageRef) -> Path:
-    """Return the archive for this release in this image; make it when not cached (7 s). Raise SoftwareError."""
+    """Return the archive for this release in this image; make it when not cached (7 s).
+
+    Raise `KafkaStuck` when the release does not start, `SoftwareError` otherwise.
+    """
     folder = artefact("cds", _archive_key(release, image), lambda made: _make_archive(release, image, made))
     return folder / ARCHIVE_FILE
 
@@ -195,6 +200,10 @@ def _make_archive(release: KafkaRelease, image: ImageRef, folder: Path) -> None:
 
 
 def _boot_and_end(container: Container, release: KafkaRelease) -> None:
+    """Wait until the broker in a container has started, and end it.
+
+    Raise `KafkaStuck` when it does not start, and `SoftwareError` where the image's Java is the cause.
+    """
     deadline = threading.Timer(START_TIMEOUT_S, container.signal, ("SIGKILL",))
     deadline.start()
     said: list[str] = []
@@ -211,7 +220,6 @@ def _boot_and_end(container: Container, release: KafkaRelease) -> None:
                 return
     finally:
         deadline.cancel()
-    raise SoftwareError(
-        f"Kafka {release.version} did not start in the node image ({time.monotonic() - begun:.0f} s):\n"
-        + "\n".join(f"    {line}" for line in said[-TOLD_LINES:])
-    )
+    told = f"Kafka {release.version} did not start in the node image ({time.monotonic() - begun:.0f} s):\n"
+    told += "\n".join(f"    {line}" for line in said[-TOLD_LINES:])
+    raise SoftwareError(told) if any(NEEDS_NEWER_JAVA in line for line in said) else KafkaStuck(told)

@@ -11,7 +11,7 @@ import shutil
 import tarfile
 import tempfile
 import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import IO
@@ -34,7 +34,7 @@ from testbed.software.release import (
     verify,
     version_in,
 )
-from testbed.software.source import BUILD_DIGITS, VERSION, KafkaSource, Kind, parse_source, too_old
+from testbed.software.source import BUILD_DIGITS, EXAMPLE, VERSION, KafkaSource, Kind, parse_source, too_old
 
 DEFAULT_KAFKA = "4.3.1"
 SCALA = "2.13"
@@ -222,25 +222,47 @@ def _import_jars(jars: Sequence[Path], where: Path) -> KafkaRelease:
     except SoftwareError as error:
         raise SoftwareError(f"{where} is not a Kafka: {error}") from error
     if not VERSION.fullmatch(version):
-        raise SoftwareError(f"{where}: its kafka-clients jar calls itself {version!r}, which is no version")
+        raise SoftwareError(
+            f"{where}: its kafka-clients jar calls itself {version!r}, which is no version; allowed: {EXAMPLE}, "
+            f"also with up to 30 characters as in {EXAMPLE}-our-fix.2 (`version` in gradle.properties)"
+        )
     old = too_old(version)
     if old:
         raise SoftwareError(f"{where}: {old}")
+    if twice := _modules_twice(jars):
+        raise SoftwareError(
+            f"{where} has several jars of one module of Kafka: {', '.join(twice)}; the JVM would run the first one. "
+            "Remove all but one of each module"
+        )
     return laid(jars, version)
+
+
+def _modules_twice(jars: Sequence[Path]) -> list[str]:
+    """Return the jars of Kafka's modules of which there are several, such as a changed one and the original."""
+    modules = [_base(jar.name) for jar in jars]
+    return [
+        jar.name
+        for jar, module in zip(jars, modules, strict=True)
+        if module.startswith("kafka") and modules.count(module) > 1
+    ]
 
 
 def laid(jars: Sequence[Path], label: str) -> KafkaRelease:
     """Copy jars into the cache as a separate Kafka and return it. Its name: `label` and digits of their digest."""
-    digest = digest_of(sorted((jar.name, sha256_of(jar)) for jar in jars))
+    digests = {jar: sha256_of(jar) for jar in jars}
+    digest = digest_of(sorted((jar.name, sha256) for jar, sha256 in digests.items()))
     build = f"{label}+{digest[:BUILD_DIGITS]}"
-    return release_at(build, artefact("kafka", f"{build}-{LAYOUT}", lambda folder: _lay(jars, folder)))
+    return release_at(build, artefact("kafka", f"{build}-{LAYOUT}", lambda folder: _lay(digests, folder)))
 
 
-def _lay(jars: Sequence[Path], folder: Path) -> None:
+def _lay(digests: Mapping[Path, str], folder: Path) -> None:
+    """Copy jars with these digests into the folder of a Kafka, and complete it."""
     libs = folder / "libs"
     libs.mkdir()
-    for jar in jars:
+    for jar, sha256 in digests.items():
         shutil.copyfile(jar, libs / jar.name)
+        if sha256_of(libs / jar.name) != sha256:
+            raise SoftwareError(f"{jar} was built again while it was copied; run the command again after the build")
     _add_binding(libs)
     expected = {known[str(AGENT)] for known in known_digests().values()}
     if _add_agent(folder) not in expected:

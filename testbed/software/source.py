@@ -11,12 +11,13 @@ OLDEST = (3, 9, 0)
 EXAMPLE = "4.3.1"
 BUILD_DIGITS = 12
 _NUMBER = r"\d{1,3}\.\d{1,3}\.\d{1,3}"
-_VERSION = rf"{_NUMBER}(-[A-Za-z0-9.]+)?"
+_VERSION = rf"{_NUMBER}(-[A-Za-z0-9.-]{{1,30}})?"
 VERSION = re.compile(_VERSION, re.ASCII)
 AUTOMQ = "automq-"
 """The prefix of an imported AutoMQ's version; its own number follows."""
 BUILD = re.compile(rf"({_VERSION}|{AUTOMQ}[A-Za-z0-9._-]+)\+[0-9a-f]{{{BUILD_DIGITS}}}", re.ASCII)
 _TARBALL = (".tgz", ".tar.gz")
+_SNAPSHOT = "-SNAPSHOT"
 
 
 class Kind(StrEnum):
@@ -44,6 +45,11 @@ class KafkaSource:
         """Return the path of a tarball or folder on this machine."""
         return Path(self.text)
 
+    @property
+    def is_permanent(self) -> bool:
+        """Return whether the text always names the same jars: a path may have another build later."""
+        return self.kind in (Kind.RELEASE, Kind.BUILD)
+
     def __str__(self) -> str:
         return self.text
 
@@ -61,17 +67,20 @@ def parse_source(text: str) -> KafkaSource:
     if BUILD.fullmatch(text):
         return KafkaSource(Kind.BUILD, text)
     if VERSION.fullmatch(text):
-        wrong = too_old(text)
+        wrong = too_old(text) or _of_many_builds(text)
         if wrong:
             raise SoftwareError(wrong)
         return KafkaSource(Kind.RELEASE, text)
     if not is_path(text):
         raise SoftwareError(_no_kafka(text))
-    path = Path(text).expanduser().resolve()
-    if path.is_dir():
-        return KafkaSource(Kind.FOLDER, str(path))
-    if path.is_file():
-        return KafkaSource(Kind.TARBALL, str(path))
+    try:
+        path = Path(text).expanduser().resolve()
+        if path.is_dir():
+            return KafkaSource(Kind.FOLDER, str(path))
+        if path.is_file():
+            return KafkaSource(Kind.TARBALL, str(path))
+    except (OSError, RuntimeError) as error:  # no permission; an unknown user after `~`; links in a circle
+        raise SoftwareError(f"{text} cannot be read: {error}") from error
     raise SoftwareError(f"there is no Kafka at {path}: no such file or folder")
 
 
@@ -85,6 +94,16 @@ def too_old(version: str) -> str | None:
         f"Kafka {version} is too old; allowed: {oldest} or newer. {oldest} is the release that everything newer can be "
         "upgraded from, and the first whose KRaft has a dynamic quorum (kraft.version); "
         "formatting, features and the throttle's bound are known from there on"
+    )
+
+
+def _of_many_builds(version: str) -> str | None:
+    """Return why a snapshot of Maven cannot be named, or None for another version."""
+    if not version.endswith(_SNAPSHOT):
+        return None
+    return (
+        f"Kafka {version}: Maven gives this version to one build after the other; name the build: the checkout "
+        "(./kafka) after `./gradlew jar`, or the tarball of `./gradlew releaseTarGz`"
     )
 
 

@@ -14,7 +14,7 @@ from testbed.yaml_document import FieldPath, Violation
 NAME = r"^[a-z][a-z0-9-]{0,30}$"
 HOST_NAME = r"^[a-z][a-z0-9-]{0,14}$"
 NIC_NAME = r"^[a-z][a-z0-9]{0,14}$"
-VERSION = r"^[0-9]{1,3}\.[0-9]{1,3}\.[0-9]{1,3}(-rc[0-9]{1,3}|(-[A-Za-z0-9.]{1,30})?\+[0-9a-f]{12})?$"
+VERSION = r"^[0-9]{1,3}\.[0-9]{1,3}\.[0-9]{1,3}(-rc[0-9]{1,3}|(-[A-Za-z0-9.-]{1,30})?\+[0-9a-f]{12})?$"
 PROPERTY_NAME = r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,199}$"
 OLDEST_KAFKA = (3, 9, 0)
 MAX_NODE_ID = 2**31 - 1

@@ -50,6 +50,15 @@ def test_what_could_never_join_is_refused_before_anything_is_measured(mover):
         pytest.fail("it was begun")
 
 
+def test_every_host_gets_the_build_that_was_there_at_the_beginning(mover):
+    """The build at a path may be another one when the next host is upgraded."""
+    upgrade = Upgrade(["b3"], "/src/kafka", 10.0)
+    with upgrade.around(mover):
+        upgrade.started(mover)
+    mover.at(10, upgrade)
+    assert ("4.3.1", "b3", False) in mover.done
+
+
 def test_nothing_is_upgraded_once_the_move_is_over(mover):
     upgrade = begun(mover)
     mover.at(30, upgrade, in_flight=0)

@@ -12,7 +12,7 @@ from testbed.network.fabric import shaped_devices, wire, wire_host
 from testbed.owner import Owner
 from testbed.provision import state as states
 from testbed.provision.liveness import why_not_whole
-from testbed.provision.membership import add_host, joining, joining_brokers, remove_host
+from testbed.provision.membership import add_host, joining, joining_brokers, kafka_of_alike, remove_host
 from testbed.provision.upgrade import rolling_upgrade
 from testbed.topology import TopologyError, load_document
 from testbed.topology.find import find
@@ -30,6 +30,14 @@ def test_a_broker_joins_like_the_last_one_with_a_node_id_and_a_number_of_its_own
     grown = S3.with_host(host)
     assert grown.by_number == ("b1", "b2", "s1", "b3")
     assert {each.name: number for number, each in grown.numbered}["b3"] == 3
+
+
+def test_a_broker_joins_with_the_build_that_the_others_run_whatever_their_path_has_now():
+    """The folder may have been built again, or the testbed may have been upgraded."""
+    topology, runs = S3.with_kafka_version("/src/kafka"), dict.fromkeys(("b1", "b2"), "4.3.1+0123456789ab")
+    host = joining(topology, "b3", "b2")
+    assert kafka_of_alike(host, topology, runs) == "4.3.1+0123456789ab"
+    assert kafka_of_alike(replace(host, kafka_version="4.2.1"), topology, runs) is None
 
 
 def test_a_joining_host_leaves_the_numbers_and_addresses_of_all_others():

@@ -1,8 +1,11 @@
 """What a host is given of a Kafka whose partitions lie in the object store."""
 
+from types import SimpleNamespace
+
 import pytest
 
 from testbed.kafka.capabilities import Capability
+from testbed.provision import software as softwares
 from testbed.provision.software import START_SHARED_S, SoftwareSet
 from testbed.software.automq import VARIABLE, NoDistribution
 from testbed.topology import load_document
@@ -51,3 +54,16 @@ def test_without_a_distribution_nothing_is_looked_for_any_further(no_registry, m
 def test_the_environment_may_name_it(no_registry, monkeypatch, tmp_path):
     monkeypatch.setenv(VARIABLE, str(distribution(tmp_path / "automq-1.7.0_kafka-3.9.0")))
     assert SoftwareSet().of(topology({}))["b2"].startswith("automq-1.7.0+")
+
+
+def test_a_path_is_read_again_as_it_may_have_been_built_again(monkeypatch):
+    build = ["4.3.1+0123456789ab"]
+    monkeypatch.setattr(softwares, "kafka_release", lambda _source: SimpleNamespace(version=build[0]))
+    monkeypatch.setattr(softwares, "has", lambda _release, _capability: True)
+    monkeypatch.setattr(softwares, "_on_shared_storage", lambda release: SimpleNamespace(version=release.version))
+    software = SoftwareSet()
+    first = software.kafka("/src/kafka")
+    assert software.kafka("/src/kafka") is first
+    build[0] = "4.3.1+ba9876543210"
+    assert software.kafka("/src/kafka").version == build[0]
+    assert software.kafka(first.version) is first

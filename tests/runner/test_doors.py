@@ -6,12 +6,14 @@ import re
 import shlex
 import xml.etree.ElementTree as ET
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from testbed.cli.main import main
-from testbed.errors import TestbedError
-from testbed.runner.journal import known
+from testbed.errors import SoftwareError, TestbedError
+from testbed.runner import campaign as campaigns
+from testbed.runner.journal import known, opened
 from testbed.runner.variant import Variant, check_labels, of_each
 from testbed.topology.find import READY
 
@@ -117,6 +119,62 @@ def test_kafkas_are_called_by_the_last_part_of_their_paths(doors, capsys, tmp_pa
     assert [each.label for each in variants] == ["kafka 4.2.1", f"kafka {name}", f"kafka {name}, 2"]
     assert [each.kafka for each in variants] == ["4.2.1", *map(str, builds)]
     check_labels(variants)
+
+
+@pytest.fixture
+def tree(tmp_path, monkeypatch):
+    """A folder whose file `version` names the build in it."""
+    folder = tmp_path / "kafka"
+    folder.mkdir()
+    (folder / "version").write_text("4.4.0+0123456789ab")
+    release = lambda source: SimpleNamespace(version=(source.path / "version").read_text())  # noqa: E731
+    monkeypatch.setattr(campaigns, "kafka_release", release)
+    return folder
+
+
+def test_a_folder_is_the_build_that_is_in_it_when_the_campaign_begins(doors, tree, capsys):
+    """It may be built again while the runs are made, and before a resume."""
+    words = ["compare", "--kafka", "4.3.1", "--kafka", str(tree), "--pairs", "8", "--measure", "move-seconds"]
+    assert main(words) == 0
+    with opened(known()[0]) as journal:
+        variants = journal.campaign.variants
+    assert [(each.label, each.kafka) for each in variants] == [
+        ("kafka 4.3.1", "4.3.1"),
+        ("kafka kafka", "4.4.0+0123456789ab"),
+    ]
+    (tree / "version").write_text("4.4.0+ba9876543210")
+    assert main(["compare", "--resume", known()[0]]) == 0
+    assert main([*words, "--resume", known()[0]]) == 64
+    assert "variants with other settings: kafka kafka" in capsys.readouterr().err
+
+
+def test_an_upgrades_folder_is_the_build_that_is_in_it_when_the_campaign_begins(tree, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    settings = {"upgrade": ("pause=10s", "to=./kafka"), "restarts": ("to=same",)}
+    variants = [Variant(label, "kip73-upgrade", settings=words) for label, words in settings.items()]
+    asked = campaigns.new_campaign("sweep", variants, 1, 1, store=str(tmp_path / "store"))
+    assert [each.settings for each in asked.variants] == [("pause=10s", "to=4.4.0+0123456789ab"), ("to=same",)]
+
+
+def test_a_build_is_not_compared_with_itself(doors, tree, capsys):
+    """Someone has changed the sources and not built them."""
+    other = tree.with_name("changed")
+    other.mkdir()
+    (other / "version").write_text("4.4.0+0123456789ab")
+    assert main(["compare", "--kafka", str(tree), "--kafka", str(other), "--pairs", "8"]) == 64
+    told = capsys.readouterr().err
+    assert f"{tree} is 4.4.0+0123456789ab, {other} is 4.4.0+0123456789ab; build the changed sources first" in told
+    assert known() == [] and doors.executors == []
+
+
+def test_a_folder_that_is_not_built_is_refused_before_the_first_run(doors, tree, monkeypatch, capsys):
+    def release(source):
+        raise SoftwareError(f"{source} is a checkout that is not built: run `./gradlew jar` in it")
+
+    monkeypatch.setattr(campaigns, "kafka_release", release)
+    assert main(["compare", "--kafka", "4.3.1", "--kafka", str(tree), "--pairs", "8"]) == 70
+    assert "run `./gradlew jar` in it" in capsys.readouterr().err
+    assert known() == [] and doors.executors == []
 
 
 def test_a_part_of_what_is_run_is_refused_with_resume(doors, capsys):

@@ -52,6 +52,7 @@ def no_ground(monkeypatch):
     monkeypatch.setattr(qualified, "qualification_environment", lambda _found: None)
     monkeypatch.setattr(qualified, "causes_in", lambda _store, _run_id: [busy("b1"), busy("b2")])
     monkeypatch.setattr(planned, "kafka_release", release)
+    monkeypatch.setattr(planned, "levels_of", lambda _release: {"metadata.version": 30})
 
 
 def busy(host):
@@ -146,6 +147,18 @@ def test_a_tree_is_the_build_that_is_in_it_when_the_qualification_begins(doors, 
     assert variants[-1].settings == (f"to={BUILT}ab", "direction=down")
     built(tmp_path / "my kafka", f"{BUILT}cd")
     assert main(["qualify", "--kafka", tree, *words, "--resume", known()[0]]) == 64
+
+
+def test_a_candidate_that_lacks_features_of_a_baseline_is_refused_before_the_first_run(doors, capsys, monkeypatch):
+    levels = {OLD: 29, NEW: 30}
+    monkeypatch.setattr(planned, "levels_of", lambda release: {"metadata.version": levels[release.version]})
+    words = ["--scenario", "kip455/example", "--no-pairs"]
+    assert main(["qualify", "--kafka", OLD, "--against", NEW, *words]) == 64
+    told = f"{OLD} is no upgrade of {NEW}: the cluster has finalized metadata.version=30, the release knows"
+    assert told in (shown := capsys.readouterr().err) and "add --no-upgrade" in shown
+    assert known() == [] and doors.executors == []
+    assert main(["qualify", "--kafka", OLD, "--against", NEW, *words, "--no-upgrade"]) == 0
+    assert main([*QUALIFY, *words]) == 0
 
 
 def test_a_kafka_that_cannot_be_had_is_refused_before_the_first_run(doors, capsys, monkeypatch):

@@ -1,4 +1,5 @@
 import os
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -53,6 +54,22 @@ def test_a_folder_built_again_is_another_build(tmp_path: Path) -> None:
     after = kafka_release(str(folder))
     assert before.version != after.version
     assert (before.libs / "kafka-raft-4.3.1.jar").read_bytes() == b"raft"
+
+
+def test_a_folder_that_is_built_while_it_is_copied_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its copy would have the name of other jars, for ever."""
+    copy = shutil.copyfile
+
+    def built_meanwhile(source: Path, target: Path) -> Path:
+        if source.name == "kafka-raft-4.3.1.jar":
+            source.write_bytes(b"built meanwhile")
+        return copy(source, target)
+
+    folder = unpacked(tmp_path / "kafka")
+    monkeypatch.setattr(kafka.shutil, "copyfile", built_meanwhile)
+    with pytest.raises(SoftwareError, match=r"kafka-raft-4\.3\.1\.jar was built again while it was copied; run"):
+        kafka_release(str(folder))
+    assert (kafka_release(str(folder)).libs / "kafka-raft-4.3.1.jar").read_bytes() == b"built meanwhile"
 
 
 def test_an_unchanged_tarball_is_unpacked_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -131,6 +148,11 @@ def with_half_a_jar(folder: Path) -> Path:
     return folder / "kafka"
 
 
+def with_a_changed_jar_next_to_the_original(folder: Path) -> Path:
+    write(unpacked(folder / "kafka") / "libs", {"kafka-raft-4.3.2-SNAPSHOT.jar": b"changed"})
+    return folder / "kafka"
+
+
 def in_part(folder: Path) -> Path:
     """A checkout whose tools are not built."""
     (checkout(folder / "kafka") / "tools" / "build" / "libs" / "kafka-tools-4.4.0-SNAPSHOT.jar").unlink()
@@ -151,7 +173,12 @@ def in_part(folder: Path) -> Path:
             lambda f: write(f, {"kafka.tgz": b"<html>not found</html>"}) / "kafka.tgz",
             "is not a release tarball: not a gzip'ed tar archive",
         ),
+        (lambda f: unpacked(f / "kafka", "4.3"), r"calls itself '4\.3', which is no version; allowed: 4\.3\.1, also"),
         (in_part, r"\(no kafka-tools-4\.4\.0-SNAPSHOT\.jar\)"),
+        (
+            with_a_changed_jar_next_to_the_original,
+            r"one module of Kafka: kafka-raft-4\.3\.1\.jar, kafka-raft-4\.3\.2-SNAPSHOT\.jar; the JVM",
+        ),
         (with_half_a_jar, r"is not a Kafka: .*kafka-clients-.*\.jar: not a jar that can be read"),
         (with_a_dead_link, r"kafka cannot be copied into the cache: No such file .*kafka-raft-4\.3\.1"),
     ],

@@ -35,7 +35,7 @@ def releases(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[KafkaRele
             archive.writestr("org/apache/kafka/server/common/KRaftVersion.class", b"")
         made.append(KafkaRelease(version, folder, (jar,), version, logging))
     levels = {"3.9.2": {"metadata.version": 21}, "4.3.1": EVERYTHING}
-    monkeypatch.setattr(capabilities, "_levels", lambda release: levels[release.version])
+    monkeypatch.setattr(capabilities, "levels_of", lambda release: levels[release.version])
     return made[0], made[1]
 
 

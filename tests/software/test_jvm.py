@@ -1,6 +1,11 @@
+import re
 from pathlib import Path
+from types import SimpleNamespace
 
-from testbed.software.jvm import JVM_FLAGS, broker_command, class_path, mounts
+import pytest
+
+from testbed.errors import KafkaStuck, SoftwareError, TestbedError
+from testbed.software.jvm import JVM_FLAGS, _boot_and_end, broker_command, class_path, mounts
 from testbed.software.release import KafkaRelease, Logging
 
 RELEASE = KafkaRelease("4.3.1", Path("/cache/kafka/4.3.1-1"), ("a.jar", "b.jar"), "digest", Logging.LOG4J2)
@@ -44,3 +49,26 @@ def test_every_release_and_archive_of_the_cache_is_mounted_read_only() -> None:
         "/cache/cds:/opt/kafka/archives:ro",
     ]
     assert len(mounts(RELEASE, None)) == 1
+
+
+@pytest.mark.parametrize(
+    ("why", "error"),
+    [
+        ("java.lang.IllegalStateException: changed", KafkaStuck),
+        (
+            "java.lang.UnsupportedClassVersionError: kafka/Kafka compiled by a newer Java",
+            SoftwareError,
+        ),
+    ],
+)
+def test_a_kafka_that_does_not_start_is_kafkas_own_fault_unless_java_is_too_old(
+    why: str, error: type[TestbedError]
+) -> None:
+    """Its class-data archive is made before its first run: a qualification would find no run of it otherwise."""
+    lines = ["ERROR Exiting Kafka due to fatal exception", why, "\tat kafka.Kafka"]
+    container = SimpleNamespace(output=lambda: iter(lines), signal=lambda _name: None)
+    with pytest.raises(error) as caught:
+        _boot_and_end(container, RELEASE)
+    told = str(caught.value)
+    assert re.match(r"Kafka 4\.3\.1 did not start in the node image \(0 s\):", told)
+    assert why in told and "at kafka.Kafka" not in told

@@ -12,6 +12,8 @@ from testbed.software.source import Kind, is_path, parse_source, too_old
         ("4.3.1", Kind.RELEASE),
         ("3.9.0", Kind.RELEASE),
         ("4.3.0-rc1", Kind.RELEASE),
+        ("4.3.1-our-fix.2", Kind.RELEASE),
+        ("4.3.1-our-fix+0123456789ab", Kind.BUILD),
         ("4.4.0-SNAPSHOT+0123456789ab", Kind.BUILD),
     ],
 )
@@ -75,3 +77,15 @@ def test_a_version_written_otherwise_is_guessed(text: str, meant: str) -> None:
 def test_paths_are_told_from_versions_by_how_they_are_written(text: str) -> None:
     assert is_path(text)
     assert not is_path("4.3.1")
+
+
+def test_a_snapshot_is_refused_as_its_jars_change() -> None:
+    with pytest.raises(SoftwareError, match=r"Maven gives this version to one build after the other; name the build"):
+        parse_source("4.4.0-SNAPSHOT")
+
+
+def test_a_path_that_cannot_be_read_is_an_error_of_the_user(tmp_path: Path) -> None:
+    (tmp_path / "round").symlink_to(tmp_path / "round")
+    for text in ("~no-such-user-here/kafka", str(tmp_path / "round" / "kafka"), f"./{'k' * 300}"):
+        with pytest.raises(SoftwareError, match=r"cannot be read: |there is no Kafka at "):
+            parse_source(text)

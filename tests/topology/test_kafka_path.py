@@ -11,7 +11,7 @@ defaults: {nic: {rate: 400mbit}}
 hosts:
   b1: {role: both}
   b2: {role: broker, kafka: {version: 4.3.1}}
-  b3: {role: broker, kafka: {version: 4.3.1+0123456789ab}}
+  b3: {role: broker, kafka: {version: 4.3.1-our-fix-2+0123456789ab}}
 """
 
 
@@ -20,7 +20,7 @@ def test_a_path_counts_from_the_files_folder_and_survives_as_a_document(tmp_path
     (tmp_path / "here" / "t.yaml").write_text(TEXT)
     topology = load(tmp_path / "here" / "t.yaml")
     versions = [host.kafka_version for host in topology.hosts]
-    assert versions == [str(tmp_path / "kafka"), "4.3.1", "4.3.1+0123456789ab"]
+    assert versions == [str(tmp_path / "kafka"), "4.3.1", "4.3.1-our-fix-2+0123456789ab"]
     assert load_document(topology.to_document()).hosts == topology.hosts
     assert topology.with_kafka_version("/k.tgz").hosts[1].kafka_version == "/k.tgz"
 

@@ -56,6 +56,10 @@ def run(args: argparse.Namespace) -> int:
             threshold=campaign_output.or_else(args.threshold, 3.0) / 100,
         )
         require_enough_pairs(asked)
+        versions = [each.kafka for each in asked.variants]
+        if args.kafka and len(set(versions)) < len(versions):
+            names = ", ".join(f"{text} is {version}" for text, version in zip(args.kafka, versions, strict=True))
+            raise UsageError(f"a Kafka is not compared with itself: {names}; build the changed sources first")
     elif not args.resume:
         raise UsageError("no variants are named: give --kafka A --kafka B, or --variant 'LABEL: NAME=VALUE' twice")
     else:
