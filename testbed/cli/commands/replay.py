@@ -61,7 +61,9 @@ def run(args: argparse.Namespace) -> int:
         raise UsageError("--dry-run prints text; leave --json out")
     file = find(args.incident, _varied(args.set))
     if args.kafka:
-        file = on_release(file, args.kafka)
+        from testbed.runner.campaign import lasting_kafka
+
+        file = on_release(file, args.kafka if args.dry_run else str(lasting_kafka(args.kafka)))
     if args.dry_run:
         chosen = [file.variant(args.variant)] if args.variant else [file.broken, file.fixed]
         print("\n\n".join(describe(incident, args.seed) for incident in chosen))

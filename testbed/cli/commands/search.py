@@ -71,6 +71,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _database(args: argparse.Namespace) -> "Database":
+    from testbed.runner.campaign import lasting_kafka
     from testbed.search.database import Database, SearchSettings
     from testbed.search.replayer import topology_of
 
@@ -82,7 +83,7 @@ def _database(args: argparse.Namespace) -> "Database":
     seed = 1 if args.seed is None else args.seed
     if seed < 0:
         raise UsageError(f"--seed {seed}: allowed: 0 or more")
-    settings = SearchSettings(args.topology or "three-brokers", seed, tuple(args.defect), args.kafka)
+    settings = SearchSettings(args.topology or "three-brokers", seed, tuple(args.defect), lasting_kafka(args.kafka))
     topology_of(settings)
     folder = args.out or Path(f"search-{seed}")
     require_writable(folder / "store")
