@@ -1,7 +1,7 @@
 """Brokers that join and leave during a run: a host is provisioned, or drained, unregistered and removed."""
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from typing import Literal
 
 from results.contract.relocation import CALM, Membership, MembershipStep
@@ -10,7 +10,7 @@ from testbed.experiments.reassignment_run import ReassignmentRun
 from testbed.experiments.unthrottled_move import RunActivity, run_alone
 from testbed.faults.catalogue.broker_term import BrokerTerm
 from testbed.kafka.capabilities import of_software
-from testbed.kafka.errors import KafkaError
+from testbed.kafka.errors import BROKER_NOT_REGISTERED, KafkaError
 from testbed.probes.brokers import watch_broker
 from testbed.probes.recorder import now_us
 from testbed.provision.membership import PROVISIONED, STOPPED
@@ -109,17 +109,40 @@ class BrokerRemoval(MembershipChange):
 def presence(testbed: Testbed, host: DeclaredHost, *, wanted: bool) -> tuple[bool, bool]:
     """Return whether the controller has registered the host now, and whether the engine has its container.
 
-    A registration that was removed may still be in the metadata of the broker that answers: wait for the `wanted` one.
+    A new registration may not be in the metadata of the broker that answers yet: wait for one that is `wanted`.
     """
+    registered = _listed(testbed, host) if wanted else _unregistered_again(testbed, host)
+    containers = {found.host for found in testbed.engine.containers(testbed.name)}
+    return registered, host.name in containers
 
-    def registered() -> bool:
+
+def _listed(testbed: Testbed, host: DeclaredHost) -> bool:
+    """Return whether brokers list the host, `KNOWN_S` from now at the latest."""
+
+    def listed() -> bool:
         with testbed.admin() as admin:
             return host.node_id in {broker.id for broker in admin.cluster().brokers}
 
-    with suppress(WaitTimeout):
-        wait_for(registered, lambda found: found is wanted, KNOWN_S, 0.1, "the registration")
-    containers = {found.host for found in testbed.engine.containers(testbed.name)}
-    return registered(), host.name in containers
+    try:
+        return wait_for(listed, bool, KNOWN_S, 0.1, "the registration")
+    except WaitTimeout:
+        return False
+
+
+def _unregistered_again(testbed: Testbed, host: DeclaredHost) -> bool:
+    """Return whether the controller accepts the request to unregister the host, which it refuses without registration.
+
+    No list shows it: brokers do not list one that is stopped, whether it is registered or not.
+    """
+    assert host.node_id is not None
+    try:
+        with testbed.admin() as admin:
+            admin.unregister_broker(host.node_id)
+    except KafkaError as error:
+        if error.name != BROKER_NOT_REGISTERED:
+            raise
+        return False
+    return True
 
 
 def restore_hosts(testbed: Testbed, topology: Topology, progress: Progress) -> None:

@@ -4,6 +4,7 @@ from types import SimpleNamespace
 
 from testbed.experiments import broker_membership
 from testbed.experiments.broker_membership import presence, restore_hosts
+from testbed.kafka.errors import BROKER_NOT_REGISTERED, KafkaError
 from testbed.kafka.types import TopicPartition
 from testbed.provision.membership import joining
 from testbed.reassignment.planners import leave
@@ -51,9 +52,14 @@ def test_what_became_of_a_broker_is_what_the_controller_and_the_engine_say(monke
     monkeypatch.setattr(broker_membership, "KNOWN_S", 0.2)
     b2 = S3.host("b2")
 
-    def testbed(ids, hosts):
-        cluster = SimpleNamespace(brokers=[SimpleNamespace(id=each) for each in ids])
-        admin = SimpleNamespace(cluster=lambda: cluster)
+    def testbed(live, hosts, registered=None):
+        cluster = SimpleNamespace(brokers=[SimpleNamespace(id=each) for each in live])
+
+        def unregister(broker):
+            if broker not in (live if registered is None else registered):
+                raise KafkaError("unregister", BROKER_NOT_REGISTERED)
+
+        admin = SimpleNamespace(cluster=lambda: cluster, unregister_broker=unregister)
         containers = [SimpleNamespace(host=each) for each in hosts]
 
         class Admin:
@@ -68,3 +74,7 @@ def test_what_became_of_a_broker_is_what_the_controller_and_the_engine_say(monke
     gone = testbed([1], ["", "b1"])
     assert presence(gone, b2, wanted=False) == (False, False)
     assert presence(testbed([1, b2.node_id], ["", "b1", "b2"]), b2, wanted=False) == (True, True)
+    # No broker lists one that is stopped, although it is still registered.
+    assert presence(testbed([1], ["", "b1"], [1, b2.node_id]), b2, wanted=False) == (True, False)
+    assert presence(testbed([1, b2.node_id], ["", "b1", "b2"]), b2, wanted=True) == (True, True)
+    assert presence(testbed([1], ["", "b1"]), b2, wanted=True) == (False, False)

@@ -6,13 +6,14 @@ import pytest
 
 from results.contract.handover import HandoverRecord
 from results.contract.manifest import Manifest
-from results.contract.relocation import Relocation, Sent, formula_seconds
+from results.contract.relocation import Membership, Relocation, Sent, formula_seconds
 from results.criteria import judge
 from results.criteria.catalogue.uploaded_remainder import threshold_bytes
 from results.criteria.relocation_measures import copied_bytes, formula
 from results.report import render
 from results.report.relocation import answer
 from tests.results.relocated import COLD, PAYLOAD, STREAMS, TIERED, F, Told, relocated
+from tests.results.synthetic import us
 
 
 def judged(told=None, experiment="s3-reassign"):
@@ -73,6 +74,24 @@ WRONG = {
 @pytest.mark.parametrize(("told", "name"), WRONG.values(), ids=list(WRONG))
 def test_what_is_wrong_fails(told, name):
     assert of(judged(told), name).verdict == "fail"
+
+
+@pytest.mark.parametrize(
+    ("change", "registered", "container", "verdict", "why"),
+    [
+        ("left", False, False, "pass", "seen"),
+        ("left", True, False, "fail", "b3 is still registered"),
+        ("left", False, True, "fail", "the container of b3 still exists"),
+        ("joined", True, True, "pass", "seen"),
+        ("joined", False, True, "fail", "b3 is not registered"),
+    ],
+)
+def test_a_broker_is_registered_once_it_joined_and_gone_once_it_left(change, registered, container, verdict, why):
+    manifest, *data = relocated(told=Told(), experiment="scale-in")
+    member = Membership("b3", change, us(-8), (), registered=registered, container=container)
+    changed = replace(manifest, relocation=replace(manifest.relocation, membership=member))
+    found = of(judge(changed, *data), "move-done")
+    assert (found.verdict, found.why) == (verdict, why)
 
 
 def test_a_tiered_log_that_lies_on_disks_is_no_fault_of_the_move():
