@@ -42,7 +42,11 @@ class NamedComparison:
         own |= _by_name(given)
         base = Variant(self.experiment, self.experiment, profile, (), kafka, topology)
         first = self._labelled(base, own, given, [self.baseline] if self.baseline else [])
-        combined = product(base, list(own.values()))
+        # AutoMQ is its own software, whatever release of Apache Kafka the others run.
+        combined = [
+            replace(each, kafka=None) if f"storage={SHARED}" in each.settings else each
+            for each in product(base, list(own.values()))
+        ]
         return [*first, *combined, *self._labelled(base, own, given, self.beside)]
 
     @property
