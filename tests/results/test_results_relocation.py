@@ -109,6 +109,15 @@ def test_a_tiered_log_that_lies_on_disks_is_no_fault_of_the_move():
     assert of(judged(half), "duration-formula").verdict == "fail"
 
 
+def test_a_log_so_small_that_a_healthy_move_may_take_as_long_as_the_formula_says_nothing():
+    """10 partitions may take 5 s (`s3-seconds`), and 50 MB ÷ NIC are 2.1 s."""
+    small = replace(STREAMS, total=50_000_000, seconds=2.5)
+    assert of(judged(small), "duration-formula").verdict == "inconclusive"
+    assert of(judged(small), "s3-seconds").verdict == "pass"
+    assert of(judged(replace(small, seconds=2.0)), "duration-formula").verdict == "pass"
+    assert of(judged(replace(small, seconds=5.5)), "s3-seconds").verdict == "fail"
+
+
 def test_bytes_of_another_tenant_on_the_nic_are_not_kafkas():
     """Its traffic makes the NIC carry less when it is measured; a busy machine alone excuses no copy."""
     manifest, *data = relocated(told=Told(copied=450e6 * F))
