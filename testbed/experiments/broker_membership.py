@@ -9,9 +9,9 @@ from testbed.errors import TestbedError
 from testbed.experiments.reassignment_run import ReassignmentRun
 from testbed.experiments.unthrottled_move import RunActivity, run_alone
 from testbed.faults.catalogue.broker_term import BrokerTerm
-from testbed.kafka.capabilities import of_software
+from testbed.kafka.capabilities import Capability, of_software
 from testbed.kafka.errors import BROKER_NOT_REGISTERED, KafkaError
-from testbed.probes.brokers import watch_broker
+from testbed.probes.brokers import sampled_bps, watch_broker
 from testbed.probes.recorder import now_us
 from testbed.provision.membership import PROVISIONED, STOPPED
 from testbed.provision.provider import Progress
@@ -25,7 +25,8 @@ from testbed.wait import WaitTimeout, wait_for
 
 QUIET_S = 5.0
 """Seconds for which the load runs before it rises."""
-DRAINED_S = 120.0
+DRAINED_S, DRAINED_TIMES = 120.0, 5
+"""The seconds until a broker is drained, and how many times its logs ÷ NIC come on top; as of the measured move."""
 KNOWN_S = 30.0
 DRAINED = "drained"
 
@@ -165,10 +166,14 @@ def drain_rest(testbed: Testbed, host: DeclaredHost) -> None:
         plan = leave(held, racks, {node for node in racks if node == host.node_id})
         if not plan.targets:
             return
-        able = of_software(testbed.topology)
+        able, bytes_held = of_software(testbed.topology), 0
         try:
+            if Capability.MOVES_DATA in able:
+                logs = admin.log_dirs([host.node_id]).get(host.node_id, {})
+                bytes_held = sum(log.size_bytes for log in logs.values())
+            timeout_s = DRAINED_S + DRAINED_TIMES * bytes_held * 8 / min(sampled_bps(host))
             with Driver(admin, JournalFolder(), able=able) as driver:
                 driver.execute(plan, None)
-                driver.follow(timeout_s=DRAINED_S, interval_s=0.1)
+                driver.follow(timeout_s=timeout_s, interval_s=0.1)
         except KafkaError as error:
             raise TestbedError(f"{host.name} was not drained: {error}") from error
