@@ -126,7 +126,8 @@ class TestbedCluster(framework.Cluster):
     def _make(self, name: str) -> Testbed:
         self._remove(list(self._made))
         topology = find(name)
-        if self._options.kafka:
+        # AutoMQ is its own software, as in `of_case`.
+        if self._options.kafka and topology.automq is None:
             topology = topology.with_kafka_version(str(parse_source(self._options.kafka)))
         own = f"suite-{secrets.token_hex(3)}"
         self._made[name] = own

@@ -91,7 +91,9 @@ class ScenarioTest(Test):
                 testbed = run.testbed = kafka.testbed
                 run.resolved.experiment.fits(testbed.topology, run.resolved.settings)
                 kafka.start(run.resolved.overlay)
-                return run.run(testbed, self._store(kafka), print_progress)
+                outcome = run.run(testbed, self._store(kafka), print_progress)
+            kafka.restore_hosts()  # the next run of this topology needs its brokers, also a repetition of this one
+            return outcome
         except BaseException:
             # The state of the testbed is unknown: the next test must not start on it.
             self._give_up(kafka)
@@ -103,12 +105,17 @@ class ScenarioTest(Test):
 
     @staticmethod
     def _give_up(kafka: KafkaService) -> None:
-        if kafka.problem is None and not kafka.kept:
-            try:
-                kafka.testbed.down()
-                kafka.problem = "its testbed was removed after a case that was not done"
-            except TestbedError as error:
-                print_progress(f"the testbed of a case that was not done could not be removed: {error}")
+        if kafka.problem is not None:
+            return
+        try:
+            if kafka.kept:
+                kafka.restore_hosts()
+                return
+            kafka.testbed.down()
+            kafka.problem = "its testbed was removed after a case that was not done"
+        except TestbedError as error:
+            what = "as before" if kafka.kept else "removed"
+            print_progress(f"the testbed of a case that was not done is not {what}: {error}")
 
 
 def _assert_passed(outcome: CaseOutcome) -> None:

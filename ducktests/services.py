@@ -6,11 +6,13 @@ from typing import Any
 from ducktests.framework import DucktapeContext, Service
 from ducktests.options import Options
 from testbed.errors import TestbedError
+from testbed.experiments.broker_membership import restore_hosts
 from testbed.faults.faults import heal_leftovers
 from testbed.probes.recorder import Recorder
 from testbed.provision.testbed import Testbed
 from testbed.runner.ducktape import print_progress
 from testbed.runner.testbed_pool import empty
+from testbed.topology.model import Topology
 from testbed.workload.outcome import WorkloadResult
 from testbed.workload.spec import Spec
 from testbed.workload.workload import Workload
@@ -31,6 +33,8 @@ class KafkaService(Service):
         self.kept: bool = self.nodes[0].kept
         self.options: Options = self.nodes[0].options or Options()
         self._testbed: Testbed | None = None
+        self._topology: Topology | None = None
+        """The topology before the test's run, which may add and remove brokers."""
         if self.problem is not None:
             self.logs = {}  # there are no hosts to collect logs from
 
@@ -41,6 +45,7 @@ class KafkaService(Service):
             raise TestbedError(self.problem)
         if self._testbed is None:
             self._testbed = Testbed.attach(self.nodes[0].testbed)
+            self._topology = self._testbed.topology
         return self._testbed
 
     def start(self, overlay: Mapping[str, str] | None = None) -> None:
@@ -53,6 +58,11 @@ class KafkaService(Service):
             testbed.start_kafka(progress=print_progress)
         else:
             testbed.reconfigure(overlay or {}, progress=print_progress)
+
+    def restore_hosts(self) -> None:
+        """Give the testbed its own brokers again, after a run that added or removed some. Raise `TestbedError`."""
+        if self._testbed is not None and self._topology is not None:
+            restore_hosts(self._testbed, self._topology, print_progress)
 
     def stop(self) -> None:
         """Stop Kafka on every host and empty the host, unless the testbed is kept. Logs stay."""

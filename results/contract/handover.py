@@ -73,8 +73,8 @@ class PartitionHandover:
 class HandoverRecord:
     """A move of partitions on shared storage. `asked_us` is when it was asked for.
 
-    `killed_us` is when the old broker was killed on purpose: it closes nothing then. `problems` are logs that could
-    not be read whole, and the like: what was not found may have been there.
+    `killed_us` is when the old broker, killed on purpose, was dead: it closes nothing then. `problems` are logs that
+    could not be read whole, and the like: what was not found may have been there.
     """
 
     software: str

@@ -69,6 +69,17 @@ class Membership:
     registered: bool
     container: bool
 
+    @property
+    def wrong(self) -> str:
+        """Return what the controller or the engine knows that contradicts the change; empty where nothing does."""
+        joined = self.change == "joined"
+        found = []
+        if self.registered is not joined:
+            found.append(f"{self.host} is {'not' if joined else 'still'} registered")
+        if self.container is not joined:
+            found.append(f"the container of {self.host} {'does not exist' if joined else 'still exists'}")
+        return "; ".join(found)
+
 
 @dataclass(frozen=True, slots=True)
 class Relocation:

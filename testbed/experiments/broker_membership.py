@@ -1,7 +1,7 @@
 """Brokers that join and leave during a run: a host is provisioned, or drained, unregistered and removed."""
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from typing import Literal
 
 from results.contract.relocation import CALM, Membership, MembershipStep
@@ -9,9 +9,9 @@ from testbed.errors import TestbedError
 from testbed.experiments.reassignment_run import ReassignmentRun
 from testbed.experiments.unthrottled_move import RunActivity, run_alone
 from testbed.faults.catalogue.broker_term import BrokerTerm
-from testbed.kafka.capabilities import of_software
-from testbed.kafka.errors import KafkaError
-from testbed.probes.brokers import watch_broker
+from testbed.kafka.capabilities import Capability, of_software
+from testbed.kafka.errors import BROKER_NOT_REGISTERED, KafkaError
+from testbed.probes.brokers import sampled_bps, watch_broker
 from testbed.probes.recorder import now_us
 from testbed.provision.membership import PROVISIONED, STOPPED
 from testbed.provision.provider import Progress
@@ -25,7 +25,8 @@ from testbed.wait import WaitTimeout, wait_for
 
 QUIET_S = 5.0
 """Seconds for which the load runs before it rises."""
-DRAINED_S = 120.0
+DRAINED_S, DRAINED_TIMES = 120.0, 5
+"""The seconds until a broker is drained, and how many times its logs ÷ NIC come on top; as of the measured move."""
 KNOWN_S = 30.0
 DRAINED = "drained"
 
@@ -109,17 +110,40 @@ class BrokerRemoval(MembershipChange):
 def presence(testbed: Testbed, host: DeclaredHost, *, wanted: bool) -> tuple[bool, bool]:
     """Return whether the controller has registered the host now, and whether the engine has its container.
 
-    A registration that was removed may still be in the metadata of the broker that answers: wait for the `wanted` one.
+    A new registration may not be in the metadata of the broker that answers yet: wait for one that is `wanted`.
     """
+    registered = _listed(testbed, host) if wanted else _unregistered_again(testbed, host)
+    containers = {found.host for found in testbed.engine.containers(testbed.name)}
+    return registered, host.name in containers
 
-    def registered() -> bool:
+
+def _listed(testbed: Testbed, host: DeclaredHost) -> bool:
+    """Return whether brokers list the host, `KNOWN_S` from now at the latest."""
+
+    def listed() -> bool:
         with testbed.admin() as admin:
             return host.node_id in {broker.id for broker in admin.cluster().brokers}
 
-    with suppress(WaitTimeout):
-        wait_for(registered, lambda found: found is wanted, KNOWN_S, 0.1, "the registration")
-    containers = {found.host for found in testbed.engine.containers(testbed.name)}
-    return registered(), host.name in containers
+    try:
+        return wait_for(listed, bool, KNOWN_S, 0.1, "the registration")
+    except WaitTimeout:
+        return False
+
+
+def _unregistered_again(testbed: Testbed, host: DeclaredHost) -> bool:
+    """Return whether the controller accepts the request to unregister the host, which it refuses without registration.
+
+    No list shows it: brokers do not list one that is stopped, whether it is registered or not.
+    """
+    assert host.node_id is not None
+    try:
+        with testbed.admin() as admin:
+            admin.unregister_broker(host.node_id)
+    except KafkaError as error:
+        if error.name != BROKER_NOT_REGISTERED:
+            raise
+        return False
+    return True
 
 
 def restore_hosts(testbed: Testbed, topology: Topology, progress: Progress) -> None:
@@ -142,10 +166,14 @@ def drain_rest(testbed: Testbed, host: DeclaredHost) -> None:
         plan = leave(held, racks, {node for node in racks if node == host.node_id})
         if not plan.targets:
             return
-        able = of_software(testbed.topology)
+        able, bytes_held = of_software(testbed.topology), 0
         try:
+            if Capability.MOVES_DATA in able:
+                logs = admin.log_dirs([host.node_id]).get(host.node_id, {})
+                bytes_held = sum(log.size_bytes for log in logs.values())
+            timeout_s = DRAINED_S + DRAINED_TIMES * bytes_held * 8 / min(sampled_bps(host))
             with Driver(admin, JournalFolder(), able=able) as driver:
                 driver.execute(plan, None)
-                driver.follow(timeout_s=DRAINED_S, interval_s=0.1)
+                driver.follow(timeout_s=timeout_s, interval_s=0.1)
         except KafkaError as error:
             raise TestbedError(f"{host.name} was not drained: {error}") from error

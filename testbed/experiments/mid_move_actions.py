@@ -59,7 +59,7 @@ class MidMoveAction:
     faults: frozenset[str] = frozenset()
     """The kinds of the injected faults: brokers may log the lines that these cause."""
     killed_us: int | None = None
-    """When the action killed a broker, in microseconds since the epoch; None: it has not."""
+    """When a broker that the action killed was dead, in microseconds since the epoch; None: it killed none."""
     slowest_bytes_per_s: int = 0
     """The throttle in B/s under which the move must end at the latest; 0: the first throttle."""
     waits_s: float = 0.0
@@ -228,10 +228,10 @@ class SourceKill(MidMoveAction):
                 self._fault = None
 
     def started(self, move: RunningMove) -> None:
-        """Kill the broker."""
-        self.killed_us = now_us()
+        """Kill the broker, and note when it was dead: what it closed, it closed before."""
         move.recorder.event("broker.killed", "the source of the move", host=self._host)
         self._fault = Faults(move.testbed).add(BrokerKill(host=self._host))
+        self.killed_us = now_us()
 
 
 class SlowNic(MidMoveAction):

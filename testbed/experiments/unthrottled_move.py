@@ -33,7 +33,7 @@ from testbed.experiments.reassignment_run import LogSizes, ReassignmentRun, unba
 from testbed.experiments.storage import check_size, check_storage, log_bytes_of, storage_of, storage_parameter
 from testbed.experiments.throttled_move import check_brokers, inbound, no_action
 from testbed.probes.logwatch import during
-from testbed.provision.membership import joining_brokers
+from testbed.provision.membership import joining_brokers, require_can_leave, require_local
 from testbed.topology.model import Topology
 from testbed.units import parse_size
 from testbed.workload.outcome import ProcessResult
@@ -119,15 +119,15 @@ def run_unthrottled_move(
                 each.load_started()
             load.warm()
             run_alone(environment, "before", after_s)
-            sizes = environment.sizes()
-            sent = sent_logs(environment, sizes)
+            for each in active:
+                each.before_move()
+            # A broker joins before the move, for up to a minute in which clients write: the logs are larger afterwards.
+            sent = sent_logs(environment, environment.sizes())
             total, local = sum(each.total_bytes for each in sent), sum(each.local_bytes or 0 for each in sent)
             context.progress(
                 f"moving {sum(each.partitions for each in sent)} partitions, {total / 1e6:.0f} MB, of which "
                 f"{local / 1e6:.0f} MB on disks"
             )
-            for each in active:
-                each.before_move()
             with recorder.step("move"), ExitStack() as around:
                 for each in active:
                     around.enter_context(each.around_move())
@@ -271,6 +271,10 @@ def unthrottled_experiment(
     def check(found: Topology, settings: Settings) -> None:
         check_brokers(name, found, brokers, topology)
         check_storage(storage_of(settings), found)
+        if joining:
+            require_local(found, found.name)
+        if leaves:
+            require_can_leave(found, found.brokers[-1].name, found.name)
 
     def run(context: Context) -> ExperimentResult:
         topology = context.testbed.topology

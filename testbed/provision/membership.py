@@ -115,10 +115,10 @@ def add_host(testbed: "Testbed", host: DeclaredHost, step: Step, progress: "Prog
 
 def remove_host(testbed: "Testbed", name: str, step: Step, progress: "Progress") -> None:
     """See `Testbed.remove_host`."""
-    _require_can_leave(testbed, name)
+    require_can_leave(testbed.topology, name, testbed.name)
     with changing(testbed):
-        host = _require_can_leave(testbed, name)
         topology = testbed.topology
+        host = require_can_leave(topology, name, testbed.name)
         if host.node_id is not None:
             with testbed.admin() as admin:
                 _require_drained(admin, host.node_id, name)
@@ -162,29 +162,28 @@ def _require_can_join(testbed: "Testbed", host: DeclaredHost) -> None:
         raise UsageError(f"{host.name} has the role {host.role.value}: only a broker or a client can join")
     if host.name in {each.name for each in testbed.topology.hosts}:
         raise UsageError(f"{testbed.name} has a host {host.name} already")
-    _require_local(testbed)
+    require_local(testbed.topology, testbed.name)
 
 
-def _require_can_leave(testbed: "Testbed", name: str) -> DeclaredHost:
-    """Return the host of this name."""
-    topology = testbed.topology
+def require_can_leave(topology: Topology, name: str, whole: str) -> DeclaredHost:
+    """Return the host of this name. Raise `UsageError`, which calls the testbed `whole`, when it cannot leave. Pure."""
     names = [host.name for host in topology.hosts]
     if name not in names:
-        raise UsageError(f"{testbed.name} has no host {name}, only {', '.join(names)}{did_you_mean(name, names)}")
-    _require_local(testbed)
+        raise UsageError(f"{whole} has no host {name}, only {', '.join(names)}{did_you_mean(name, names)}")
+    require_local(topology, whole)
     host = topology.host(name)
     if host.role not in (Role.BROKER, Role.CLIENT):
         raise UsageError(f"{name} has the role {host.role.value}: only a broker or a client can leave")
     if host.is_broker and len(topology.brokers) == 1:
-        raise UsageError(f"{name} is the only broker of {testbed.name}: `testbed down {testbed.name}` removes all")
+        raise UsageError(f"{name} is the only broker of {whole}: `testbed down {whole}` removes all")
     return host
 
 
-def _require_local(testbed: "Testbed") -> None:
-    topology = testbed.topology
+def require_local(topology: Topology, whole: str) -> None:
+    """Raise `UsageError`, which calls the testbed `whole`, when its hosts cannot join and leave. Pure."""
     if topology.exists or topology.remote_machines:
         where = "machines that exist" if topology.exists else "several machines"
-        raise UsageError(f"{testbed.name} is on {where}: a host can join and leave only on the local engine")
+        raise UsageError(f"{whole} is on {where}: a host can join and leave only on the local engine")
 
 
 def _record(

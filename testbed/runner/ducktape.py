@@ -15,6 +15,7 @@ from testbed.provision.containers import Engine
 from testbed.provision.resources import garbage, remove
 from testbed.runner.ducktape_process import Progress, run_ducktape
 from testbed.runner.executor import GRACE_S
+from testbed.software.automq import lasting_variable
 from testbed.suites.suite import CASES_VARIABLE, PROFILE_VARIABLE, Case, Suite
 
 SUITE_VARIABLE = "TESTBED_SUITE_PROCESS"
@@ -81,6 +82,7 @@ class DucktapeSession:
         path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH", "")]))
         return {
             **os.environ,
+            **lasting_variable(),
             "PYTHONPATH": path,
             PROFILE_VARIABLE: self.profile,
             CASES_VARIABLE: ",".join(case.name for case in self.cases),

@@ -67,17 +67,18 @@ def _common(campaign: Campaign) -> list[str]:
 
 def _of_comparison(campaign: Campaign) -> str:
     """Return the command line of a named comparison, with every setting, because its defaults may change."""
-    mine = [each for each in named_comparisons().values() if each.measures == campaign.measures]
+    of = campaign.variants[0].experiment, campaign.measures
+    mine = [each for each in named_comparisons().values() if (each.experiment, each.measures) == of]
     beside = {label: words for each in mine for label, words in each.labelled.items()}
     axes: dict[str, list[str]] = {}
     for variant in (each for each in campaign.variants if each.label not in beside):
         for name, value in variant.values.items():
             axes.setdefault(name, []).append(value)
+    given = [f"{name}={','.join(dict.fromkeys(values))}" for name, values in axes.items()]
     fits = [each for each in mine if {word.partition("=")[0] for word in each.axes} <= set(axes)]
-    words = ["testbed", "run", max(fits, key=lambda each: len(each.axes)).name]
-    for name, values in axes.items():
-        words += ["--set", f"{name}={','.join(dict.fromkeys(values))}"]
-    return shlex.join([*words, *_common(campaign)])
+    nearest = max(fits, key=lambda each: (len(each.axes), len({*each.axes}.intersection(given))))
+    settings = [word for each in given for word in ("--set", each)]
+    return shlex.join(["testbed", "run", nearest.name, *settings, *_common(campaign)])
 
 
 def write_sweep(result: CampaignResult) -> Path:

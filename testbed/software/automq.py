@@ -66,6 +66,15 @@ def supplied(path: str | None, image: str | None, environment: Mapping[str, str]
     return Supplied(image=text, by=VARIABLE)
 
 
+def lasting_variable(environment: Mapping[str, str] = os.environ) -> dict[str, str]:
+    """Return the variable as a command in another folder has to have it: a path is absolute. Empty without a path."""
+    try:
+        where = supplied(None, None, environment)
+    except NoDistribution:
+        return {}
+    return {} if where.path is None else {VARIABLE: str(where.path)}
+
+
 def automq_release(where: Supplied, engine: EngineSocket | None = None) -> KafkaRelease:
     """Return the distribution in the cache, checked and with its digest; copy it as a whole when new.
 

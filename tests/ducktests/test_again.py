@@ -1,14 +1,16 @@
 """A case that only the machine made inconclusive may be run again; one that Kafka made so, or that fails, never."""
 
+from contextlib import nullcontext
 from types import SimpleNamespace
 
 import pytest
 
-from ducktests import scenario
+from ducktests import scenario, services
 from ducktests.framework import Failed, Inconclusive
 from ducktests.kip73_test import Kip73Test
 from results.contract.verdict import Finding
 from results.criteria.judgement import Judgement, noisy
+from testbed.errors import TestbedError
 from testbed.runner.case import CaseOutcome
 
 
@@ -82,3 +84,49 @@ def test_what_kafka_made_so_is_never_run_again(attempts, ending, error):
     with pytest.raises(error):
         given(ending, "pass", again=3)
     assert told == [()]
+
+
+BROKEN = TestbedError("it broke")
+
+
+@pytest.mark.parametrize(
+    ("kept", "error", "done"),
+    [
+        (False, None, ["restore before"]),
+        (True, None, ["restore before"]),
+        (True, BROKEN, ["restore before"]),
+        (False, BROKEN, ["down"]),
+    ],
+)
+def test_after_a_run_that_changed_its_brokers_a_testbed_has_its_own_again_or_is_removed(monkeypatch, kept, error, done):
+    """The next case of the topology runs on it, and so does a repetition of this one."""
+    seen = []
+    testbed = SimpleNamespace(topology="before", down=lambda: seen.append("down"))
+    monkeypatch.setattr(services.Testbed, "attach", staticmethod(lambda _name: testbed))
+    monkeypatch.setattr(services, "restore_hosts", lambda _on, topology, _progress: seen.append(f"restore {topology}"))
+    monkeypatch.setattr(Kip73Test, "_store", lambda _self, _kafka: None)
+    kafka = object.__new__(services.KafkaService)
+    kafka.problem, kafka.kept, kafka.nodes = None, kept, [SimpleNamespace(testbed="one")]
+    kafka._testbed = kafka._topology = None
+    kafka.start = lambda _overlay: None
+
+    def ran(on, _store, _progress):
+        on.topology = "changed"
+        if error is not None:
+            raise error
+        return "outcome"
+
+    experiment = SimpleNamespace(fits=lambda _topology, _settings: None)
+    run = SimpleNamespace(
+        case=SimpleNamespace(name="out", experiment="scale-out", settings=()),
+        resolved=SimpleNamespace(experiment=experiment, settings={}, overlay={}),
+        recorded=nullcontext,
+        run=ran,
+    )
+    test = object.__new__(Kip73Test)
+    if error is None:
+        assert test._once(run, kafka) == "outcome"
+    else:
+        with pytest.raises(TestbedError, match="it broke"):
+            test._once(run, kafka)
+    assert seen == done

@@ -85,6 +85,18 @@ def test_a_testbed_that_could_not_be_removed_is_tried_again(cluster, monkeypatch
     assert (cluster._made, answers) == ({}, [])
 
 
+def test_a_topology_of_automq_is_made_with_it_whatever_kafka_is_asked_for(cluster, monkeypatch):
+    made = []
+    monkeypatch.setattr(module.Testbed, "up", staticmethod(lambda topology, **_rest: made.append(topology)))
+    monkeypatch.setattr(TestbedCluster, "_remove", lambda _self, _topologies: None)
+    cluster._options = Options(kafka="4.2.1")
+    cluster._make("automq")
+    cluster._make("s3")
+    automq, apache = made
+    assert automq.automq is not None
+    assert {host.kafka_version for host in apache.brokers} == {"4.2.1"}
+
+
 def test_ducktape_listens_on_the_loopback_only(cluster):
     receiver = Receiver(5556, 5656)
     try:

@@ -11,6 +11,7 @@ from testbed.errors import TestbedError
 from testbed.runner import ducktape as module
 from testbed.runner.ducktape import DucktapeSession, run, statuses
 from testbed.runner.suite import SuiteRequest, outcomes_of
+from testbed.software.automq import VARIABLE
 from testbed.suites.suite import CASES_VARIABLE, PROFILE_VARIABLE, find_suite
 from tests.ducktests.test_outcome import outcome
 
@@ -34,6 +35,16 @@ def test_ducktape_is_told_what_to_run_and_nothing_of_the_users_own(session):
     assert session.environment()[CASES_VARIABLE].split(",") == [case.name for case in session.cases]
     # A hang is our own limit's to end, with evidence, before it is ducktape's.
     assert session.hang_s > max(case.limit_s for case in session.cases) + 60
+
+
+def test_an_automq_beside_the_user_is_found_from_the_folder_of_ducktape(session, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv(VARIABLE, "./automq")
+    assert session.environment()[VARIABLE] == str(tmp_path / "automq")
+    monkeypatch.setenv(VARIABLE, "somebody/automq:1.6.0")
+    assert session.environment()[VARIABLE] == "somebody/automq:1.6.0"
+    monkeypatch.delenv(VARIABLE)
+    assert VARIABLE not in session.environment()
 
 
 def test_what_tests_tell_is_progress_and_everything_is_in_the_log(session, monkeypatch):

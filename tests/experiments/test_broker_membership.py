@@ -1,9 +1,13 @@
 """What a run that added or removed brokers puts back, and what a leaving broker's other replicas become."""
 
+from contextlib import nullcontext
 from types import SimpleNamespace
 
+import pytest
+
 from testbed.experiments import broker_membership
-from testbed.experiments.broker_membership import presence, restore_hosts
+from testbed.experiments.broker_membership import drain_rest, presence, restore_hosts
+from testbed.kafka.errors import BROKER_NOT_REGISTERED, KafkaError
 from testbed.kafka.types import TopicPartition
 from testbed.provision.membership import joining
 from testbed.reassignment.planners import leave
@@ -47,13 +51,50 @@ def test_a_partition_on_all_brokers_gets_one_replica_fewer_when_one_leaves():
     assert found[single] in ((1,), (2,))
 
 
+@pytest.mark.parametrize(("size_bytes", "timeout_s"), [(0, 120.0), (2_400_000_000, 120.0 + 5 * 96.0)])
+def test_a_broker_with_more_on_its_disks_has_more_time_to_be_drained(monkeypatch, size_bytes, timeout_s):
+    grown = S3.with_host(joining(S3, "b3", "b2"))
+    b3, tp = grown.host("b3"), TopicPartition("large", 0)
+    given = []
+
+    class Driver:
+        def __init__(self, _admin, _journals, able):
+            pass
+
+        def __enter__(self):
+            return self
+
+        def __exit__(self, *_error):
+            return None
+
+        def execute(self, plan, _rate):
+            assert set(plan.targets) == {tp}
+
+        def follow(self, *, timeout_s, interval_s):
+            given.append(timeout_s)
+
+    admin = SimpleNamespace(
+        topics=lambda: ["large"],
+        partitions=lambda _topics: {tp: SimpleNamespace(replicas=(b3.node_id,))},
+        log_dirs=lambda brokers: {broker: {tp: SimpleNamespace(size_bytes=size_bytes)} for broker in brokers},
+    )
+    monkeypatch.setattr(broker_membership, "Driver", Driver)
+    drain_rest(SimpleNamespace(topology=grown, admin=lambda: nullcontext(admin)), b3)
+    assert given == [pytest.approx(timeout_s)]
+
+
 def test_what_became_of_a_broker_is_what_the_controller_and_the_engine_say(monkeypatch):
     monkeypatch.setattr(broker_membership, "KNOWN_S", 0.2)
     b2 = S3.host("b2")
 
-    def testbed(ids, hosts):
-        cluster = SimpleNamespace(brokers=[SimpleNamespace(id=each) for each in ids])
-        admin = SimpleNamespace(cluster=lambda: cluster)
+    def testbed(live, hosts, registered=None):
+        cluster = SimpleNamespace(brokers=[SimpleNamespace(id=each) for each in live])
+
+        def unregister(broker):
+            if broker not in (live if registered is None else registered):
+                raise KafkaError("unregister", BROKER_NOT_REGISTERED)
+
+        admin = SimpleNamespace(cluster=lambda: cluster, unregister_broker=unregister)
         containers = [SimpleNamespace(host=each) for each in hosts]
 
         class Admin:
@@ -68,3 +109,7 @@ def test_what_became_of_a_broker_is_what_the_controller_and_the_engine_say(monke
     gone = testbed([1], ["", "b1"])
     assert presence(gone, b2, wanted=False) == (False, False)
     assert presence(testbed([1, b2.node_id], ["", "b1", "b2"]), b2, wanted=False) == (True, True)
+    # No broker lists one that is stopped, although it is still registered.
+    assert presence(testbed([1], ["", "b1"], [1, b2.node_id]), b2, wanted=False) == (True, False)
+    assert presence(testbed([1, b2.node_id], ["", "b1", "b2"]), b2, wanted=True) == (True, True)
+    assert presence(testbed([1], ["", "b1"]), b2, wanted=True) == (False, False)

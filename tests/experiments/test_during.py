@@ -1,6 +1,8 @@
 import pytest
 
-from testbed.experiments.mid_move_actions import LiveChange, RaiseAfterStall, RollingRestart, SlowNic
+from testbed.experiments import mid_move_actions
+from testbed.experiments.mid_move_actions import LiveChange, RaiseAfterStall, RollingRestart, SlowNic, SourceKill
+from testbed.faults.catalogue.broker_kill import BrokerKill
 from testbed.kafka.errors import UnreachableError
 from testbed.topology.find import find
 from tests.experiments.running_move import FakeMove
@@ -140,3 +142,20 @@ def test_a_slow_nic_is_measured_as_what_it_then_is(mover):
     with slow.around(mover):
         assert mover.done == [("nic-rate", "b1")]
     assert mover.done[-1] == ("healed", "b1")
+
+
+def test_a_killed_source_is_dead_once_the_kill_has_returned(mover, monkeypatch):
+    """A partition that it closes until then is closed before the kill, and the run is not about that."""
+
+    def add(fault):
+        mover.now += 0.2
+        mover.done.append((fault.kind, fault.host))
+        return 1
+
+    monkeypatch.setattr(mid_move_actions, "now_us", lambda: round(mover.now * 1e6))
+    monkeypatch.setattr(mover, "add", add, raising=False)
+    kill = SourceKill("b2")
+    assert kill.killed_us is None
+    kill.started(mover)
+    assert mover.done == [("broker.killed", "b2"), (BrokerKill.kind, "b2")]
+    assert kill.killed_us == 200_000

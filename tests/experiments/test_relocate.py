@@ -1,17 +1,20 @@
 """What a move without a throttle knows of itself: who sends how much, and in which order things are done."""
 
+from contextlib import nullcontext
 from types import SimpleNamespace
 
 import pytest
 
+from results.contract.manifest import Done
 from results.contract.relocation import Sent
 from results.contract.schema import Sample
+from testbed.experiments import unthrottled_move
 from testbed.experiments.catalogue.s3_reassign import layout
 from testbed.experiments.experiment import find_experiment, read_settings
 from testbed.experiments.load import ClientLoad
 from testbed.experiments.mid_move_actions import MidMoveAction
 from testbed.experiments.move_environment import MoveEnvironment, MoveSetup
-from testbed.experiments.unthrottled_move import sent_logs
+from testbed.experiments.unthrottled_move import RunActivity, run_unthrottled_move, sent_logs
 from testbed.kafka.types import TopicPartition
 from testbed.probes.recorder import Recorder
 from testbed.topology.find import find
@@ -75,3 +78,53 @@ def test_a_load_that_rises_has_both_halves_with_producers_of_their_own():
     assert sorted(more.envelopes) == producers
     assert not more.envelopes.keys() & first.envelopes.keys()
     assert not {spec.name for spec in first._specs} & {spec.name for spec in more._specs}
+
+
+class QuietLoad(nullcontext):
+    """A load without clients."""
+
+    def warm(self):
+        pass
+
+
+def test_what_lies_on_disks_is_read_after_a_broker_has_joined_and_immediately_before_the_move(monkeypatch):
+    """A broker joins for up to a minute, in which clients write to the partitions that move."""
+    order = []
+
+    class Arrival(RunActivity):
+        def __init__(self, _run):
+            pass
+
+        def before_move(self):
+            order.append("joined")
+
+    def noting(what, answer=None):
+        return lambda *_given: (order.append(what), answer)[1]
+
+    recorder = Recorder()
+    environment = SimpleNamespace(
+        load=QuietLoad(),
+        ids={"b1": 1},
+        layout=SimpleNamespace(inbound_bytes_per_s=0.0),
+        start_sampling=lambda: None,
+        nics=lambda: (),
+        joined_nics=lambda: (),
+        end_sampling=lambda: None,
+        sizes=noting("sizes", {}),
+        audit=lambda _written, _readers: (None, None),
+    )
+    run = SimpleNamespace(
+        environment=environment,
+        preparation=SimpleNamespace(prepare=lambda: None, calibrate=lambda: 1.05),
+        watch_logs=lambda: SimpleNamespace(allow=lambda *_allowed: None, logs=lambda: ()),
+        transfer=noting("move", SimpleNamespace(done=Done(True, "seen"))),
+    )
+    monkeypatch.setattr(unthrottled_move, "unbatched_run", lambda _context, _setup, _admin: nullcontext(run))
+    monkeypatch.setattr(unthrottled_move, "run_alone", lambda _environment, name, _seconds: order.append(name))
+    monkeypatch.setattr(unthrottled_move, "sent_logs", lambda _environment, _sizes: ())
+    testbed = SimpleNamespace(topology=find("s3"), admin=lambda: nullcontext(None))
+    context = SimpleNamespace(recorder=recorder, testbed=testbed, progress=lambda _text: None)
+    setup = SimpleNamespace(action=MidMoveAction(), storage="disk")
+    found = run_unthrottled_move(context, setup, [Arrival])
+    assert order == ["before", "joined", "sizes", "move", "after"]
+    assert found.facts.done == Done(True, "seen")

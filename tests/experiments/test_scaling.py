@@ -1,9 +1,12 @@
 """Who gives what to whom when brokers join or leave."""
 
 from collections import Counter
+from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 
+from testbed.errors import UsageError
 from testbed.experiments.catalogue.scaling import (
     balanced,
     scale_in_layout,
@@ -14,6 +17,7 @@ from testbed.experiments.experiment import find_experiment, read_settings
 from testbed.experiments.layout import assignment, plan
 from testbed.kafka.types import TopicPartition
 from testbed.reassignment.planners import add, cost, drain
+from testbed.topology.find import find
 
 IDS = {"b1": 1, "b2": 2, "b3": 3, "b4": 4}
 
@@ -70,3 +74,26 @@ def test_a_third_of_the_partitions_moves(name):
     assert scene.partitions == 4
     gives = {group.leader for group in scene.throttled if group.moves}
     assert gives == ({"b3"} if name == "scale-in" else {"b1", "b2"})
+
+
+def test_a_topology_whose_hosts_cannot_join_or_leave_is_refused_before_anything_is_made():
+    """Otherwise the run would end with this error after the move, and leave nothing in the store."""
+    three, two = find("s3-three-brokers"), find("s3")
+    leaving, joining = find_experiment("scale-in"), find_experiment("scale-out")
+    settings = read_settings(leaving, "ci", [])
+    leaving.fits(three, settings)
+    joining.fits(two, settings)
+    with pytest.raises(UsageError, match="b1 has the role both: only a broker or a client can leave"):
+        leaving.fits(replace(three, hosts=three.hosts[::-1]), settings)
+    for experiment, ready in ((leaving, three), (joining, two)):
+        existing = SimpleNamespace(
+            name="mine",
+            hosts=ready.hosts,
+            brokers=ready.brokers,
+            automq=None,
+            remote_storage=None,
+            exists=True,
+            remote_machines=(),
+        )
+        with pytest.raises(UsageError, match="mine is on machines that exist: a host can join and leave only"):
+            experiment.check(existing, settings)

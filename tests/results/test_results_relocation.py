@@ -6,13 +6,14 @@ import pytest
 
 from results.contract.handover import HandoverRecord
 from results.contract.manifest import Manifest
-from results.contract.relocation import Relocation, Sent, formula_seconds
+from results.contract.relocation import Membership, Relocation, Sent, formula_seconds
 from results.criteria import judge
 from results.criteria.catalogue.uploaded_remainder import threshold_bytes
 from results.criteria.relocation_measures import copied_bytes, formula
 from results.report import render
 from results.report.relocation import answer
 from tests.results.relocated import COLD, PAYLOAD, STREAMS, TIERED, F, Told, relocated
+from tests.results.synthetic import us
 
 
 def judged(told=None, experiment="s3-reassign"):
@@ -75,6 +76,24 @@ def test_what_is_wrong_fails(told, name):
     assert of(judged(told), name).verdict == "fail"
 
 
+@pytest.mark.parametrize(
+    ("change", "registered", "container", "verdict", "why"),
+    [
+        ("left", False, False, "pass", "seen"),
+        ("left", True, False, "fail", "b3 is still registered"),
+        ("left", False, True, "fail", "the container of b3 still exists"),
+        ("joined", True, True, "pass", "seen"),
+        ("joined", False, True, "fail", "b3 is not registered"),
+    ],
+)
+def test_a_broker_is_registered_once_it_joined_and_gone_once_it_left(change, registered, container, verdict, why):
+    manifest, *data = relocated(told=Told(), experiment="scale-in")
+    member = Membership("b3", change, us(-8), (), registered=registered, container=container)
+    changed = replace(manifest, relocation=replace(manifest.relocation, membership=member))
+    found = of(judge(changed, *data), "move-done")
+    assert (found.verdict, found.why) == (verdict, why)
+
+
 def test_a_tiered_log_that_lies_on_disks_is_no_fault_of_the_move():
     """It is so before the move begins: the run is about another thing, and what lay on disks may be copied."""
     much = judged(replace(TIERED, local=31_000_000, copied=31e6 * F))
@@ -88,6 +107,15 @@ def test_a_tiered_log_that_lies_on_disks_is_no_fault_of_the_move():
     assert of(judged(most), "duration-formula").verdict == "inconclusive"
     half = replace(TIERED, local=150_000_000, copied=150e6 * F, seconds=13.2)
     assert of(judged(half), "duration-formula").verdict == "fail"
+
+
+def test_a_log_so_small_that_a_healthy_move_may_take_as_long_as_the_formula_says_nothing():
+    """10 partitions may take 5 s (`s3-seconds`), and 50 MB ÷ NIC are 2.1 s."""
+    small = replace(STREAMS, total=50_000_000, seconds=2.5)
+    assert of(judged(small), "duration-formula").verdict == "inconclusive"
+    assert of(judged(small), "s3-seconds").verdict == "pass"
+    assert of(judged(replace(small, seconds=2.0)), "duration-formula").verdict == "pass"
+    assert of(judged(replace(small, seconds=5.5)), "s3-seconds").verdict == "fail"
 
 
 def test_bytes_of_another_tenant_on_the_nic_are_not_kafkas():

@@ -8,9 +8,14 @@ import pytest
 
 from results.compare import find_measure
 from testbed.cli.main import main
+from testbed.runner.campaign import new_campaign
 from testbed.runner.journal import known
-from testbed.runner.named_comparisons import named_comparisons
+from testbed.runner.named_comparisons import COMMAND, named_comparisons
+from testbed.runner.report import command
 from testbed.runner.variant import resolve
+from testbed.software.automq import VARIABLE
+
+SCALED = ("scale-out", "scale-in")
 
 
 @pytest.mark.parametrize("name", named_comparisons())
@@ -19,6 +24,26 @@ def test_every_variant_can_be_run_and_every_measure_is_there(name):
     for variant in comparison.variants([], "ci", None, None):
         assert resolve(variant).experiment.name == comparison.experiment
     assert all(find_measure(measure) for measure in comparison.measures)
+
+
+OF_STORAGE = [name for name, each in named_comparisons().items() if each.experiment in ("s3-reassign", *SCALED)]
+
+
+@pytest.mark.parametrize("name", OF_STORAGE)
+@pytest.mark.parametrize("profile", ["smoke", "release"])
+def test_the_smallest_size_of_a_comparison_is_enough_for_its_tiered_partitions_in_every_profile(name, profile):
+    variants = named_comparisons()[name].variants([], profile, None, None)
+    assert {resolve(variant).settings["storage"] for variant in variants} >= {"disk", "tiered"}
+
+
+@pytest.mark.parametrize("name", OF_STORAGE)
+def test_the_command_of_a_comparison_names_it_and_no_other_with_the_same_measures(doors, monkeypatch, name):
+    monkeypatch.delenv(VARIABLE, raising=False)
+    comparison = named_comparisons()[name]
+    variants = comparison.variants([], "ci", None, None)
+    assert command(new_campaign(COMMAND, variants, 1, 1, measure_names=comparison.measures)).startswith(
+        f"testbed run {name} --set storage=disk,tiered --set partitions="
+    )
 
 
 def test_the_modes_are_run_interleaved_as_often_as_asked(doors, capsys):

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from results.contract.manifest import Done
+from results.contract.relocation import Membership
 from results.contract.verdict import Finding
 from results.criteria.catalogue.isr_expansion import ENDS_S, allowed_s
 from results.criteria.criterion import (
@@ -62,9 +63,16 @@ class VainWait:
         return self.rest_s <= self.longest_rest_s
 
 
-def judge_done(done: Done | None) -> Finding:
-    """Return the finding of what the run established at the end of the move."""
+def judge_done(done: Done | None, member: Membership | None = None) -> Finding:
+    """Return the finding of what the run established at the end of the move.
+
+    A broker that joined is registered then. One that left is not, and its container is gone.
+    """
     expected = "nothing in flight; replicas = target; ISR holds the target, one of it leads; old replicas gone"
+    if member is not None:
+        expected += f"; {member.host} has {member.change}"
+        if done is not None and done.ok and member.wrong:
+            done = Done(False, member.wrong)
     return fact_finding(
         "move-done", expected, None if done is None else done.ok, "" if done is None else done.why, "done"
     )
@@ -138,9 +146,14 @@ def _excuses(run: RunView, precondition: str, _failed: Finding) -> bool:
     return wait is not None and (wait.going_on or (wait.listed and precondition == CLOCK_STEADY))
 
 
+def _member(run: RunView) -> Membership | None:
+    asked = run.manifest.relocation
+    return None if asked is None else asked.membership
+
+
 def _spared(run: RunView) -> list[Finding]:
     """Return the finding, left open where the move went on and the machine was unfit for most of its time."""
-    found, wait = judge_done(run.manifest.facts.done), vain_wait(run)
+    found, wait = judge_done(run.manifest.facts.done, _member(run)), vain_wait(run)
     if wait is None or not wait.going_on or wait.fit_s * SLACK >= wait.seconds:
         return [found]
     return [replace(found, verdict="inconclusive", why=f"{wait.fit_s:.1f} of {wait.seconds:.1f} s are left")]
@@ -151,7 +164,7 @@ CRITERION: Criterion[Done | None] = Criterion(
     title="The move is done",
     section=FACTS,
     measure=lambda run: run.manifest.facts.done,
-    judge=lambda _run, done: [judge_done(done)],
+    judge=lambda run, done: [judge_done(done, _member(run))],
     spared=_spared,
     needs=has_any_move,
     by_name=False,
