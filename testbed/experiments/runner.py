@@ -96,13 +96,12 @@ def run(request: RunRequest, progress: Progress) -> RunResult:
     with ExitStack() as stack:
         testbed = _testbed(request, experiment, settings, run_id, stack, progress)
         judgement = run_on(testbed, experiment, settings, request.profile, run_id, store, progress)
-    if request.confirm:  # the testbed is removed, or no longer in use
-        try:
-            with spark_session() as spark:
-                judgement = confirm(spark, store, [run_id])[run_id]
-        except TestbedError as error:
-            raise TestbedError(f"{error}\nrun {run_id}, {judgement.verdict}, is in {store.location}") from error
-        progress("judged again from the store, in Spark: the same verdict")
+        with _in_store(run_id, judgement, store):
+            stack.close()  # the testbed is removed, or no longer in use
+            if request.confirm:
+                with spark_session() as spark:
+                    judgement = confirm(spark, store, [run_id])[run_id]
+                progress("judged again from the store, in Spark: the same verdict")
     run_manifest = store.manifest(run_id)
     report = write_report(store, run_manifest, judgement)
     return RunResult(
@@ -116,6 +115,15 @@ def run(request: RunRequest, progress: Progress) -> RunResult:
         skipped(run_manifest),
         run_manifest.defects,
     )
+
+
+@contextmanager
+def _in_store(run_id: str, judgement: Judgement, store: Store) -> Iterator[None]:
+    """Add to an error within the block that the run is in the store, and its verdict."""
+    try:
+        yield
+    except TestbedError as error:
+        raise TestbedError(f"{error}\nrun {run_id}, {judgement.verdict}, is in {store.location}") from error
 
 
 def _testbed(
