@@ -28,6 +28,7 @@ from testbed.reassignment.progress import is_recreated
 Mode = Literal["unbatched", "batched", "incremental"]
 PartitionPhase = Literal["done", "moving", "electing", "deferred", "waiting", "gone"]
 _BEHIND = "the metadata asked is behind the controller"
+_OFFLINE = "the partition is offline: it has no leader"
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,17 +111,15 @@ def take_turn(plan: Plan, seen: ReassignmentState, limits: BatchLimits, mode: Mo
         elif tp in seen.behind:
             running[tp] = Step(state.replicas, state.replicas)
             found[tp] = PartitionStatus(tp, "moving", state.replicas, target, why=_BEHIND)
-        elif _to_elect(state) and (state.replicas == target or mode != "unbatched"):
-            # What is not to be elected goes on below: its next step would begin without the election.
+        elif state.leader is not None and _to_elect(state, target, mode):
             elect.append(tp)
             # The partition counts as a leader movement until the leader has moved.
-            leader = -1 if state.leader is None else state.leader
-            running[tp] = Step((leader, *state.replicas), state.replicas)
+            running[tp] = Step((state.leader, *state.replicas), state.replicas)
             found[tp] = PartitionStatus(tp, "electing", state.replicas, target, why=f"leader is {state.leader}")
         elif state.replicas == target:
             missing = sorted(set(target) - set(state.isr))
-            why = f"brokers {missing} are not in sync" if missing else ""
-            found[tp] = PartitionStatus(tp, "waiting" if missing else "done", state.replicas, target, why=why)
+            why = f"brokers {missing} are not in sync" if missing else _OFFLINE if state.leader is None else ""
+            found[tp] = PartitionStatus(tp, "waiting" if why else "done", state.replicas, target, why=why)
         else:
             wanted.append((tp, _step(state, target, seen, limits, mode)))
             found[tp] = PartitionStatus(tp, "deferred", state.replicas, target)
@@ -157,7 +156,7 @@ def _step(
     if mode == "unbatched":
         return Step(state.replicas, target)
     if not state.isr or state.leader is None:
-        return NoStep("the partition is offline: it has no leader")
+        return NoStep(_OFFLINE)
     view = PartitionView(state.replicas, target, state.isr, seen.min_insync.get(state.tp.topic, 1))
     step = next_step(view, seen.live, limits.replicas)
     assert step is not None  # replicas differ from the target
@@ -182,9 +181,13 @@ def _listed_step(state: PartitionState, listed: Reassignment) -> Step:
     return Step((old_leader, *(broker for broker in before if broker != old_leader)), after)
 
 
-def _to_elect(state: PartitionState) -> bool:
-    """Return whether the preferred leader is in sync but does not lead."""
-    return bool(state.replicas) and state.leader != state.replicas[0] and state.replicas[0] in state.isr
+def _to_elect(state: PartitionState, target: Replicas, mode: Mode) -> bool:
+    """Return whether the target's leader is in front and in sync, but does not lead: an election is due.
+
+    The driver elects no other broker: a partition that has not begun may be led by any replica until it moves.
+    """
+    in_front = state.replicas == target if mode == "unbatched" else state.replicas[:1] == target[:1]
+    return in_front and state.leader != target[0] and target[0] in state.isr
 
 
 def remaining(plan: Plan, seen: ReassignmentState) -> Plan:

@@ -143,6 +143,28 @@ def test_a_deleted_topic_is_gone_not_waited_for():
     assert {s.tp: s.state for s in turn.partitions} == {tp(0): "done", tp(7): "gone"}
 
 
+@pytest.mark.parametrize("mode", ["batched", "incremental"])
+def test_a_partition_without_a_leader_holds_no_place(mode):
+    controller = Controller.of({tp(0): (1,), tp(1): (2,)}, {2, 3})
+    controller.partitions[tp(0)].isr = {1}  # the controller never removes the last replica in sync
+    limits = BatchLimits(1, 1, 1)
+    turn = take_turn(Plan({tp(0): (3,), tp(1): (3,)}), controller.seen(), limits, mode)
+    assert (list(turn.start), turn.elect) == ([tp(1)], ())
+    assert turn.partitions[0].why == "the partition is offline: it has no leader"
+    there = take_turn(Plan({tp(0): (1,)}), controller.seen(), limits, mode)
+    assert ([status.state for status in there.partitions], there.elect, there.ended) == (["waiting"], (), False)
+
+
+def test_only_the_leader_of_the_target_is_elected():
+    controller = Controller.of({tp(0): (1, 2), tp(1): (1, 2)}, {1, 2, 3, 4})
+    for partition in controller.partitions.values():
+        partition.leader = 2  # since a restart of broker 1
+    drained = Plan({tp(0): (3, 4), tp(1): (3, 2)})
+    assert take_turn(drained, controller.seen(), BatchLimits(1, 1), "batched").elect == ()
+    stays = Plan({tp(0): (3, 4), tp(1): (1, 3)})
+    assert take_turn(stays, controller.seen(), BatchLimits(1, 1), "batched").elect == (tp(1),)
+
+
 def test_cancelled_midway_exactly_what_is_not_moved_remains():
     rng = random.Random(2)
     for seed in range(30):
