@@ -54,12 +54,12 @@ class RequestedSteps:
         """The partitions whose last requested step the controller refused, with its reason."""
 
     def add(self, state: ReassignmentState, turn: Turn) -> None:
-        """Record that the steps of a turn are requested; none of them is refused yet."""
+        """Record that the steps of a turn are requested; none of them is refused yet. Other refusals stay."""
         for tp, step in turn.start.items():
             adding = state.listed[tp].adding if tp in state.listed else ()
             before = tuple(broker for broker in state.states[tp].replicas if broker not in adding)
             self._steps[tp] = (before, step)
-        self.refused = {}
+            self.refused.pop(tp, None)
 
     def behind(self, state: ReassignmentState) -> set[TopicPartition]:
         """Return the partitions whose metadata is older than the controller's. Drop steps that another client undid.
@@ -262,14 +262,14 @@ class Execution:
         return None
 
     def _request_steps(self, state: ReassignmentState, turn: Turn) -> None:
-        """Request the steps. A step that the controller refuses is reported, and requested again at the next turn."""
+        """Request the steps. A step that the controller refuses is reported, and requested again after the others."""
         targets = [[tp.topic, tp.partition, list(step)] for tp, step in turn.start.items()]
         self._on_event("batch.started", "batch", {"partitions": len(targets), "targets": targets})
         self._requested.add(state, turn)
         try:
             self._admin.alter_reassignments(turn.start)
         except ReassignmentError as error:
-            self._requested.refused = dict(error.errors)
+            self._requested.refused.update(error.errors)
             self._on_event("note", "refused", {"why": str(error)})
 
     def _apply_control(self) -> None:
@@ -320,7 +320,7 @@ class Execution:
 
     def _state(self) -> ReassignmentState:
         state = read_state(self._admin, self._job.plan.topics(), self._min_insync, self._job.topic_ids)
-        return replace(state, behind=self._requested.behind(state), refused=self._requested.refused)
+        return replace(state, behind=self._requested.behind(state), refused=dict(self._requested.refused))
 
     def _settled_state(self) -> ReassignmentState:
         """Wait until nothing is in flight and the metadata is the controller's; return that state."""

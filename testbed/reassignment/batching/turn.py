@@ -124,7 +124,10 @@ def take_turn(plan: Plan, seen: ReassignmentState, limits: BatchLimits, mode: Mo
             wanted.append((tp, _step(state, target, seen, limits, mode)))
             found[tp] = PartitionStatus(tp, "deferred", state.replicas, target)
     hold = "paused" if paused else "the batch before has not ended" if mode == "batched" and running else ""
-    batch = choose_batch([] if hold else wanted, _of_turn(limits, mode), running)
+    fresh = [] if hold else [(tp, step) for tp, step in wanted if tp not in seen.refused]
+    batch = choose_batch(fresh, _of_turn(limits, mode), running)
+    if not batch.steps and not hold:  # a refused step, which may be refused for ever, takes the place of no other step
+        batch = choose_batch(wanted, _of_turn(limits, mode), running)
     found |= {tp: _asked_for(found[tp], step, batch, seen, hold) for tp, step in wanted}
     start = {**mended, **{tp: step.replicas for tp, step in batch.steps.items()}}
     return Turn(start, tuple(elect), tuple(found.values()))
@@ -140,13 +143,12 @@ def _asked_for(
 ) -> PartitionStatus:
     """Return the status of a partition that needs a step: the step starts, the controller refused it, or it waits."""
     tp = before.tp
-    if tp in batch.steps and tp not in seen.refused:
-        return replace(before, state="moving", step=batch.steps[tp].replicas)
-    if tp in batch.steps:
-        refused = f"the controller refused {list(batch.steps[tp].replicas)}: {seen.refused[tp]}"
-        return replace(before, state="waiting", why=refused)
     if isinstance(step, NoStep):
         return replace(before, state="waiting", why=step.reason)
+    if tp in seen.refused:
+        return replace(before, state="waiting", why=f"the controller refused {list(step.replicas)}: {seen.refused[tp]}")
+    if tp in batch.steps:
+        return replace(before, state="moving", step=batch.steps[tp].replicas)
     return replace(before, why=hold or batch.deferred[tp])
 
 

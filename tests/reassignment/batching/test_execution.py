@@ -234,6 +234,24 @@ def test_what_the_controller_refuses_is_told(folders):
     assert told[-1] == ["the controller refused [1, 3]: INVALID_REPLICA_ASSIGNMENT"]
 
 
+@pytest.mark.parametrize("refused", [(3, 1), (1, 3)], ids=["moves the leader", "moves a follower"])
+def test_a_step_that_the_controller_refuses_takes_the_place_of_no_other(refused, folders):
+    admin = KraftAdmin(Controller.of({tp(n): (1, 2) for n in range(4)}, {1, 2, 3}))
+    admin.refused = dict.fromkeys((tp(0), tp(1)), "INVALID_REPLICA_ASSIGNMENT")
+    plan = Plan({tp(0): refused, tp(1): refused, tp(2): (1, 3), tp(3): (1, 3)})
+    run, _ = execution(admin, plan, folders, "batched")
+    run.begin(JobControl(BatchLimits(1, 1, 1)))
+
+    def arrived(turn):
+        states = {status.tp: status.state for status in turn.partitions}
+        if states[tp(2)] == states[tp(3)] == "done":
+            assert states[tp(0)] == states[tp(1)] == "waiting"
+            raise Killed
+
+    with pytest.raises(Killed):
+        run.run(arrived, interval_s=0.001, timeout_s=10)
+
+
 def test_a_topic_deleted_meanwhile_is_no_obstacle(folders):
     other = TopicPartition("u", 0)
     admin = KraftAdmin(Controller.of({tp(0): (1, 2), other: (1, 2)}, {1, 2, 3}))
