@@ -97,7 +97,8 @@ class BackgroundMove:
             pass
         except Exception as error:  # noqa: BLE001 - kept for the thread that waits, which raises it
             self.error = error
-            self._notify(f"the move of {self.topics} failed: {error}; `resume` continues it")
+            remedy = "; `resume` continues it" if self.job.id in JobFolder().ids() else ""
+            self._notify(f"the move of {self.topics} failed: {error}{remedy}")
         finally:
             self._requested.set()
             self._admin.close()

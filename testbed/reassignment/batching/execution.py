@@ -13,7 +13,7 @@ from testbed.owner import Owner
 from testbed.reassignment.batching.job import Job, JobControl, JobError, JobFolder
 from testbed.reassignment.batching.step import Replicas, check_target
 from testbed.reassignment.batching.turn import ReassignmentState, Turn, min_insync, read_state, remaining, take_turn
-from testbed.reassignment.plan import Plan, PlanError, moves
+from testbed.reassignment.plan import Plan, PlanError, moves, refuse_log_dirs
 from testbed.reassignment.progress import left_behind
 from testbed.throttle.configs import ThrottleError
 from testbed.throttle.journal import JournalFolder, ThrottleJournal, open_journals
@@ -120,8 +120,9 @@ class Execution:
         """Store the job and bring its throttle into force.
 
         Raise `ExecutionError` or `PlanError`, with nothing changed, when a target is invalid, a partition does not
-        exist, or another reassignment runs, which `additional` permits.
+        exist, the plan chooses log directories, or another reassignment runs, which `additional` permits.
         """
+        refuse_log_dirs(self._job.plan)
         stored = [job.id for job in self._jobs.all() if job.cluster_id == self._job.cluster_id]
         if stored:
             raise ExecutionError(
@@ -165,7 +166,8 @@ class Execution:
     def resume(self) -> None:
         """Become the owner of a job whose process is dead, and of its throttle.
 
-        Raise `ExecutionError` when the process is alive.
+        Wait until the throttle is in force, unless the user has cancelled the job. Raise `ExecutionError` when the
+        process is alive.
         """
         before = self._job.owner
         if before.alive() and before != Owner.this_process():
@@ -173,16 +175,18 @@ class Execution:
                 f"process {before.pid} executes reassignment {self._job.id}; wait for it, or end that process"
             )
         self._control = self._jobs.control(self._job.id)
+        cancelled = self._control.wish == "cancel"
         mine = [journal for journal in open_journals(self._journals) if self._is_mine(journal, before)]
         for journal in mine[:1]:
             self.throttle.adopt(journal)
+        if mine and not cancelled:
             # While no process ran the job, a user may have set another rate.
             self._to_rate(self._control.throttle_bytes_per_s)
             if self.throttle.throttle_bytes_per_s is not None:
                 self.throttle.wait_in_force(_IN_FORCE_S)
         self._job = replace(self._job, owner=Owner.this_process())
-        self._jobs.write(self._job, self._control)
-        if not mine:
+        self._jobs.write_job(self._job)
+        if not mine and not cancelled:
             self._set_throttle(self._left_to_move(), self._control.throttle_bytes_per_s)
 
     def _is_mine(self, journal: ThrottleJournal, before: Owner) -> bool:
@@ -223,10 +227,18 @@ class Execution:
         return last
 
     def end(self, last: Turn) -> ExecutionResult:
-        """Restore the throttle's originals, remove the job, and return the result."""
+        """Restore the throttle's originals, remove the job, and return the result.
+
+        Raise `RestoreError` when a broker does not take its originals: the job has ended all the same, and the journal
+        stays for `recover`.
+        """
         cancelled = self._control.wish == "cancel"
         left = remaining(self._job.plan, self._settled_state()) if cancelled else Plan({})
-        restored = self.throttle.restore()
+        try:
+            restored = self.throttle.restore()
+        except RestoreError:
+            self._jobs.remove(self._job.id)
+            raise
         self._jobs.remove(self._job.id)
         seconds = time.monotonic() - self._begun_s
         if cancelled:

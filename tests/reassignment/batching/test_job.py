@@ -42,6 +42,21 @@ def test_what_is_not_there_or_not_readable_is_named(tmp_path):
         folder.read(job.id)
 
 
+def test_a_job_that_ends_while_all_are_read_is_left_out(tmp_path, monkeypatch):
+    folder = JobFolder(tmp_path)
+    ending, other = (Job.new("b:9092", cluster, "batched", PLAN) for cluster in ("a", "b"))
+    for job in (ending, other):
+        folder.write(job, JobControl())
+    read = folder.read
+
+    def ends(job_id):
+        folder.remove(ending.id)
+        return read(job_id)
+
+    monkeypatch.setattr(folder, "read", ends)
+    assert folder.all() == [other]
+
+
 def test_several_jobs_of_one_cluster_are_told_apart_by_the_user(tmp_path):
     folder = JobFolder(tmp_path)
     for _ in range(2):
