@@ -251,9 +251,8 @@ class Execution:
             self._apply_control()
             state = self._state()
             self.throttle.admit(state.live)
-            turn = take_turn(
-                self._job.plan, state, self._control.limits, self._job.mode, paused=self._control.wish == "pause"
-            )
+            held = "paused" if self._control.wish == "pause" else ""
+            turn = take_turn(self._job.plan, state, self._control.limits, self._job.mode, held=held)
             if self._control.wish == "cancel":
                 cancel_running(self._admin, [tp for tp in self._job.plan.targets if tp in state.listed])
                 return turn
@@ -268,7 +267,7 @@ class Execution:
             return turn if turn.ended and confirmed and not self._old_replicas(turn, state) else None
         except ElectionError as error:
             # The next turn sees the outcome.
-            self._on_event("note", "refused", {"why": str(error)})
+            self._on_event("note", "not elected", {"why": str(error)})
         except (UnreachableError, ThrottleError) as error:
             self._on_event("note", "unreachable", {"why": str(error)})
         return None

@@ -80,8 +80,10 @@ class Turn:
         return tuple(status for status in self.partitions if status.state == "waiting")
 
 
-def take_turn(plan: Plan, seen: ReassignmentState, limits: BatchLimits, mode: Mode, *, paused: bool = False) -> Turn:
-    """Return the turn for a state. `paused` starts no step; steps in flight continue, and elections still happen.
+def take_turn(plan: Plan, seen: ReassignmentState, limits: BatchLimits, mode: Mode, *, held: str = "") -> Turn:
+    """Return the turn for a state.
+
+    `held` is the reason why no step starts, such as "paused"; steps in flight continue, and elections still happen.
 
     `batched` starts the next batch when the previous one has ended. `incremental` starts a step as soon as a limit
     permits. `unbatched` requests every target at once, without limits.
@@ -123,7 +125,7 @@ def take_turn(plan: Plan, seen: ReassignmentState, limits: BatchLimits, mode: Mo
         else:
             wanted.append((tp, _step(state, target, seen, limits, mode)))
             found[tp] = PartitionStatus(tp, "deferred", state.replicas, target)
-    hold = "paused" if paused else "the batch before has not ended" if mode == "batched" and running else ""
+    hold = held or ("the batch before has not ended" if mode == "batched" and running else "")
     fresh = [] if hold else [(tp, step) for tp, step in wanted if tp not in seen.refused]
     batch = choose_batch(fresh, _of_turn(limits, mode), running)
     if not batch.steps and not hold:  # a refused step, which may be refused for ever, takes the place of no other step

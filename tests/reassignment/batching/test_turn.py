@@ -123,7 +123,7 @@ def test_limits_changed_live_affect_the_next_step_only():
 
 def test_paused_starts_nothing_and_says_so():
     controller = Controller.of({tp(0): (1, 2)}, {1, 2, 3})
-    turn = take_turn(Plan({tp(0): (1, 3)}), controller.seen(), BatchLimits(), "batched", paused=True)
+    turn = take_turn(Plan({tp(0): (1, 3)}), controller.seen(), BatchLimits(), "batched", held="paused")
     assert not turn.start
     assert [(s.state, s.why) for s in turn.partitions] == [("deferred", "paused")]
 
