@@ -20,6 +20,7 @@ from testbed.reassignment.batching.step import (
     Replicas,
     Step,
     choose_batch,
+    leaves_enough,
     next_step,
 )
 from testbed.reassignment.plan import Plan
@@ -164,7 +165,20 @@ def _step(
     view = PartitionView(state.replicas, target, state.isr, seen.min_insync.get(state.tp.topic, 1))
     step = next_step(view, seen.live, limits.replicas)
     assert step is not None  # replicas differ from the target
-    return step if isinstance(step, NoStep) else _without_dead(step, target, state, seen)
+    if isinstance(step, NoStep):
+        return step
+    step = _without_dead(step, target, state, seen)
+    if leaves_enough(view, step):
+        return step
+    # Dead replicas, which no step has, may have counted as those that stay.
+    alive = _without_dead(Step(state.replicas, state.replicas), target, state, seen).replicas
+    other = next_step(view._replace(current=alive), seen.live, limits.replicas)
+    if isinstance(other, Step) and leaves_enough(view, instead := Step(state.replicas, other.replicas)):
+        return instead
+    lagging = [broker for broker in step.replicas if broker not in state.isr and broker not in step.adding]
+    if not lagging:
+        return step
+    return NoStep(f"brokers {lagging} are not in sync: the step would leave fewer than min.insync.replicas")
 
 
 def _without_dead(step: Step, target: Replicas, state: PartitionState, seen: ReassignmentState) -> Step:

@@ -155,6 +155,32 @@ def test_a_partition_without_a_leader_holds_no_place(mode):
     assert ([status.state for status in there.partitions], there.elect, there.ended) == (["waiting"], (), False)
 
 
+def test_a_step_leaves_min_insync_replicas_in_sync():
+    controller = Controller.of({tp(0): (3, 1, 2)}, {1, 2, 3, 4})
+    controller.min_insync = 2
+    partition, plan = controller.partitions[tp(0)], Plan({tp(0): (3, 4)})
+    partition.isr, partition.leader = {1, 2}, 1  # broker 3 was in sync and has fallen behind again
+    turn = take_turn(plan, controller.seen(), BatchLimits(1), "batched")
+    why = "brokers [3] are not in sync: the step would leave fewer than min.insync.replicas"
+    assert (turn.start, turn.partitions[0].state, turn.partitions[0].why) == ({}, "waiting", why)
+    partition.isr, partition.leader = {1, 2, 3}, 3
+    assert take_turn(plan, controller.seen(), BatchLimits(1), "batched").start == {tp(0): (3, 2)}
+
+
+def test_dead_replicas_do_not_count_as_the_rest_of_a_step():
+    controller = Controller.of({tp(0): (1, 2, 3, 4)}, {1, 2, 9})
+    controller.min_insync = 2
+    turn = take_turn(Plan({tp(0): (1, 9)}), controller.seen(), BatchLimits(2), "batched")
+    assert turn.start == {tp(0): (1, 9)}
+
+
+def test_a_minimum_that_was_raised_above_the_target_stops_nothing():
+    controller = Controller.of({tp(0): (1, 2, 3)}, {1, 2})
+    controller.min_insync = 2
+    turn = take_turn(Plan({tp(0): (1,)}), controller.seen(), BatchLimits(1), "batched")
+    assert turn.start == {tp(0): (1,)}
+
+
 def test_only_the_leader_of_the_target_is_elected():
     controller = Controller.of({tp(0): (1, 2), tp(1): (1, 2)}, {1, 2, 3, 4})
     for partition in controller.partitions.values():
