@@ -4,6 +4,7 @@ Each job has a folder in ``moves/`` of the state folder. A job does not record i
 `control` is a separate file, since other processes write it while the move's process reads it.
 """
 
+import contextlib
 import json
 import uuid
 from collections.abc import Mapping
@@ -114,7 +115,8 @@ class JobFolder:
             for path in (folder / "job.json", folder / "control.json"):  # the job first: without it the control is void
                 for each in (path, *durable.temporaries(path)):
                     each.unlink(missing_ok=True)
-            folder.rmdir()
+            with contextlib.suppress(OSError):  # a command that steers the job now writes into the folder; that is void
+                folder.rmdir()
 
     def ids(self) -> list[str]:
         """Return the ids of all jobs."""

@@ -57,6 +57,17 @@ def test_a_job_that_ends_while_all_are_read_is_left_out(tmp_path, monkeypatch):
     assert folder.all() == [other]
 
 
+def test_a_job_ends_also_while_another_process_steers_it(tmp_path):
+    folder = JobFolder(tmp_path)
+    job = Job.new("b:9092", "c", "batched", PLAN)
+    folder.write(job, JobControl())
+    (tmp_path / job.id / ".other").write_text("")  # what is being written
+    folder.remove(job.id)
+    assert folder.ids() == []
+    with pytest.raises(JobError, match="no stored reassignment"):
+        folder.control(job.id)
+
+
 def test_several_jobs_of_one_cluster_are_told_apart_by_the_user(tmp_path):
     folder = JobFolder(tmp_path)
     for _ in range(2):
