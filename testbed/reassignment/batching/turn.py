@@ -92,7 +92,7 @@ def take_turn(plan: Plan, seen: ReassignmentState, limits: BatchLimits, mode: Mo
     found: dict[TopicPartition, PartitionStatus] = {}
     running: dict[TopicPartition, Step] = {}
     wanted: list[tuple[TopicPartition, Step | NoStep]] = []
-    elect: list[TopicPartition] = []
+    elections: dict[TopicPartition, Step] = {}
     mended: dict[TopicPartition, Replicas] = {}
     for tp, target in sorted(plan.targets.items()):
         state = seen.states.get(tp)
@@ -115,9 +115,8 @@ def take_turn(plan: Plan, seen: ReassignmentState, limits: BatchLimits, mode: Mo
             running[tp] = Step(state.replicas, state.replicas)
             found[tp] = PartitionStatus(tp, "moving", state.replicas, target, why=_BEHIND)
         elif state.leader is not None and _to_elect(state, target, mode):
-            elect.append(tp)
             # The partition counts as a leader movement until the leader has moved.
-            running[tp] = Step((state.leader, *state.replicas), state.replicas)
+            elections[tp] = Step((state.leader, *state.replicas), state.replicas)
             found[tp] = PartitionStatus(tp, "electing", state.replicas, target, why=f"leader is {state.leader}")
         elif state.replicas == target:
             missing = sorted(set(target) - set(state.isr))
@@ -126,14 +125,28 @@ def take_turn(plan: Plan, seen: ReassignmentState, limits: BatchLimits, mode: Mo
         else:
             wanted.append((tp, _step(state, target, seen, limits, mode)))
             found[tp] = PartitionStatus(tp, "deferred", state.replicas, target)
+    limits = _of_turn(limits, mode)
+    elect = _elected_now(list(elections), limits, running)
+    running |= {tp: elections[tp] for tp in elect}
+    why = f"{limits.leaders} leader movements are in flight"
+    found |= {tp: replace(found[tp], state="deferred", why=why) for tp in elections if tp not in running}
     hold = held or ("the batch before has not ended" if mode == "batched" and running else "")
     fresh = [] if hold else [(tp, step) for tp, step in wanted if tp not in seen.refused]
-    batch = choose_batch(fresh, _of_turn(limits, mode), running)
+    batch = choose_batch(fresh, limits, running)
     if not batch.steps and not hold:  # a refused step, which may be refused for ever, takes the place of no other step
-        batch = choose_batch(wanted, _of_turn(limits, mode), running)
+        batch = choose_batch(wanted, limits, running)
     found |= {tp: _asked_for(found[tp], step, batch, seen, hold) for tp, step in wanted}
     start = {**mended, **{tp: step.replicas for tp, step in batch.steps.items()}}
     return Turn(start, tuple(elect), tuple(found.values()))
+
+
+def _elected_now(
+    due: list[TopicPartition], limits: BatchLimits, running: Mapping[TopicPartition, Step]
+) -> list[TopicPartition]:
+    """Return the due elections that L permits now; after a restart of a broker many may be due at once."""
+    if limits.leaders is None:
+        return due
+    return due[: max(0, limits.leaders - sum(step.moves_leader for step in running.values()))]
 
 
 def _of_turn(limits: BatchLimits, mode: Mode) -> BatchLimits:

@@ -191,6 +191,21 @@ def test_only_the_leader_of_the_target_is_elected():
     assert take_turn(stays, controller.seen(), BatchLimits(1, 1), "batched").elect == (tp(1),)
 
 
+def test_no_more_leaders_are_elected_at_once_than_the_limit():
+    controller = Controller.of({tp(n): (1, 2) for n in range(5)}, {1, 2, 3})
+    for partition in controller.partitions.values():
+        partition.leader = 2  # since a restart of broker 1
+    plan, limits, elected = Plan({tp(n): (1, 3) for n in range(5)}), BatchLimits(1, 5, 2), []
+    for _ in range(3):
+        turn = take_turn(plan, controller.seen(), limits, "batched")
+        assert not turn.start
+        elected.append([each.partition for each in turn.elect])
+        controller.elect(turn.elect)
+    assert elected == [[0, 1], [2, 3], [4]]
+    assert turn.partitions[3].why == "the batch before has not ended"
+    assert len(take_turn(plan, controller.seen(), limits, "batched").start) == 5
+
+
 def test_cancelled_midway_exactly_what_is_not_moved_remains():
     rng = random.Random(2)
     for seed in range(30):
