@@ -3,7 +3,8 @@
 import argparse
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 
 from results.render import document
@@ -27,6 +28,7 @@ from testbed.reassignment.plan_file import load_plan
 from testbed.reassignment.planners import Racks, Replicas
 from testbed.reassignment.progress import not_placed
 from testbed.throttle.journal import JournalFolder
+from testbed.throttle.recovery import RestoreError
 from testbed.units import parse_byte_rate
 from testbed.wait import wait_for
 
@@ -111,7 +113,8 @@ def _run(run: Execution, job: Job, args: argparse.Namespace) -> int:
             _remark(line)
 
     try:
-        ended = run.run(on_turn, interval_s=args.reassignment_poll_interval_ms / 1000)
+        with _left_printed(run):
+            ended = run.run(on_turn, interval_s=args.reassignment_poll_interval_ms / 1000)
     except KeyboardInterrupt:
         print(
             f"interrupted: what is in flight goes on, throttled; `testbed reassign resume` or `cancel` for {job.id}",
@@ -120,6 +123,17 @@ def _run(run: Execution, job: Job, args: argparse.Namespace) -> int:
         raise
     _print_end(ended)
     return 1 if ended.cancelled else 0
+
+
+@contextmanager
+def _left_printed(run: Execution) -> Iterator[None]:
+    """Print the plan of what a cancelled job has not moved also when its throttle cannot be restored."""
+    try:
+        yield
+    except RestoreError:
+        if run.left.targets:
+            _print_left("cancelled", run.left)
+        raise
 
 
 def _print_end(ended: ExecutionResult) -> None:
@@ -207,7 +221,9 @@ def cancel(args: argparse.Namespace) -> int:
             return 0
         run = _execution(admin, job)
         run.resume()
-        _print_end(run.run())
+        with _left_printed(run):
+            ended = run.run()
+        _print_end(ended)
         return 0
 
 

@@ -8,7 +8,8 @@ import pytest
 
 import testbed.kafka.admin
 from testbed.cli.main import main
-from testbed.kafka.types import TopicPartition
+from testbed.kafka.errors import UnreachableError
+from testbed.kafka.types import ConfigResource, TopicPartition
 from testbed.owner import Owner
 from testbed.reassignment.batching.job import Job, JobControl, JobFolder
 from testbed.reassignment.batching.step import BatchLimits
@@ -127,6 +128,24 @@ def test_a_move_that_another_command_cancels_is_exit_code_1(kraft, moved, capsys
     told = capsys.readouterr()
     assert "cancelled: 4 partitions were not moved" in told.err
     assert plan_from_json(told.out) == MOVED
+
+
+def test_a_cancelled_move_prints_what_is_left_also_where_its_throttle_cannot_be_restored(kraft, moved, capsys):
+    kraft.controller.tick = lambda: None
+
+    def cancel_and_die(call, args):
+        if call == "alter_reassignments":
+            [job] = JobFolder().all()
+            JobFolder().steer(job.id, replace(JobFolder().control(job.id), wish="cancel"))
+        if call == "alter_configs" and args[0] == ConfigResource.broker(3) and args[2]:
+            raise UnreachableError("alter the configuration of broker 3", "BROKER_NOT_AVAILABLE")
+
+    kraft.hook = cancel_and_die
+    assert execute(moved, "--throttle", "1MB/s") == 70
+    told = capsys.readouterr()
+    assert "broker 3: BROKER_NOT_AVAILABLE" in told.err and "testbed reassign recover" in told.err
+    assert plan_from_json(told.out) == MOVED
+    assert JobFolder().ids() == []
 
 
 def test_cancel_prints_the_plan_of_what_is_left_also_when_another_process_cancels(kraft, capsys):

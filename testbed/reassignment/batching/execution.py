@@ -115,6 +115,8 @@ class Execution:
         self._min_insync = min_insync(admin, job.plan.topics())
         self._requested = RequestedSteps(self._on_event)
         self._begun_s = time.monotonic()
+        self.left = Plan({})
+        """The remaining moves of a cancelled job, also where its throttle cannot be restored."""
 
     def begin(self, control: JobControl, *, additional: bool = False) -> None:
         """Store the job and bring its throttle into force.
@@ -233,7 +235,8 @@ class Execution:
         stays for `recover`.
         """
         cancelled = self._control.wish == "cancel"
-        left = remaining(self._job.plan, self._settled_state()) if cancelled else Plan({})
+        if cancelled:
+            self.left = remaining(self._job.plan, self._settled_state())
         try:
             restored = self.throttle.restore()
         except RestoreError:
@@ -243,7 +246,7 @@ class Execution:
         seconds = time.monotonic() - self._begun_s
         if cancelled:
             self._on_event("move.cancelled", "move", {"seconds": round(seconds, 3)})
-        return ExecutionResult(cancelled, left, last, restored, seconds)
+        return ExecutionResult(cancelled, self.left, last, restored, seconds)
 
     def _turn(self, on_turn: Callable[[Turn], None]) -> Turn | None:
         """Take one turn; return it if it was the last."""
