@@ -3,7 +3,8 @@
 import argparse
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 
 from results.render import document
@@ -20,13 +21,14 @@ from testbed.reassignment.batching.execution import Execution, ExecutionResult
 from testbed.reassignment.batching.forecast import SpreadAdvice, spread_advice
 from testbed.reassignment.batching.job import Job, JobControl, JobFolder
 from testbed.reassignment.batching.step import BatchLimits, PartitionView
-from testbed.reassignment.batching.turn import Mode, Turn, min_insync, read_state, take_turn
+from testbed.reassignment.batching.turn import Mode, Turn, min_insync, read_state, remaining, take_turn
 from testbed.reassignment.lag import read_sizes
 from testbed.reassignment.plan import Plan, moves
 from testbed.reassignment.plan_file import load_plan
 from testbed.reassignment.planners import Racks, Replicas
 from testbed.reassignment.progress import not_placed
 from testbed.throttle.journal import JournalFolder
+from testbed.throttle.recovery import RestoreError
 from testbed.units import parse_byte_rate
 from testbed.wait import wait_for
 
@@ -71,7 +73,7 @@ def execute(args: argparse.Namespace) -> int:
             print(report.advice_text(advice), file=sys.stderr)
         config = None if args.command_config is None else str(args.command_config.resolve())
         job = Job.new(args.bootstrap, admin.cluster().cluster_id, _mode(args), wanted, config)
-        run = Execution(admin, job, JobFolder(), JournalFolder())
+        run = _execution(admin, job)
         run.begin(control, additional=args.additional)
         return _run(run, job, args)
 
@@ -86,9 +88,17 @@ def resume(args: argparse.Namespace) -> int:
         if job.owner.alive():
             print(f"reassignment {job.id} goes on, in process {job.owner.pid}")
             return 0
-        run = Execution(admin, job, jobs, JournalFolder())
+        run = _execution(admin, job)
         run.resume()
         return _run(run, job, args)
+
+
+def _execution(admin: Admin, job: Job) -> Execution:
+    return Execution(admin, job, JobFolder(), JournalFolder(), report.ExecutionNotes(_remark))
+
+
+def _remark(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)
 
 
 def _run(run: Execution, job: Job, args: argparse.Namespace) -> int:
@@ -100,28 +110,44 @@ def _run(run: Execution, job: Job, args: argparse.Namespace) -> int:
         line = report.turn_text(turn, time.monotonic() - begun)
         if line[10:] != last:
             last = line[10:]
-            print(line, file=sys.stderr, flush=True)
+            _remark(line)
 
     try:
-        ended = run.run(on_turn, interval_s=args.reassignment_poll_interval_ms / 1000)
+        with _left_printed(run):
+            ended = run.run(on_turn, interval_s=args.reassignment_poll_interval_ms / 1000)
     except KeyboardInterrupt:
         print(
             f"interrupted: what is in flight goes on, throttled; `testbed reassign resume` or `cancel` for {job.id}",
             file=sys.stderr,
         )
         raise
-    return _ended(ended)
+    _print_end(ended)
+    return 1 if ended.cancelled else 0
 
 
-def _ended(ended: ExecutionResult) -> int:
+@contextmanager
+def _left_printed(run: Execution) -> Iterator[None]:
+    """Print the plan of what a cancelled job has not moved also when its throttle cannot be restored."""
+    try:
+        yield
+    except RestoreError:
+        if run.left.targets:
+            _print_left("cancelled", run.left)
+        raise
+
+
+def _print_end(ended: ExecutionResult) -> None:
     for found in ended.restored.interferences:
-        print(f"another client had changed {found}", file=sys.stderr)
-    if not ended.cancelled:
-        print(f"done after {ended.seconds:.1f} s", file=sys.stderr)
-        return 0
-    print(f"cancelled: {len(ended.left.targets)} partitions were not moved; their plan follows", file=sys.stderr)
-    print(ended.left.to_json(), end="")
-    return 0
+        _remark(f"another client had changed {found}")
+    if ended.cancelled:
+        _print_left("cancelled", ended.left)
+    else:
+        _remark(f"done after {ended.seconds:.1f} s")
+
+
+def _print_left(how: str, left: Plan) -> None:
+    _remark(f"{how}: {len(left.targets)} partitions were not moved; their plan follows")
+    print(left.to_json(), end="")
 
 
 def listing(args: argparse.Namespace) -> int:
@@ -145,7 +171,8 @@ def next_turn(admin: Admin, job: Job) -> tuple[JobControl, Turn]:
     """Return the control of a stored reassignment, and its next turn from the cluster's present state."""
     control, topics = JobFolder().control(job.id), job.plan.topics()
     state = read_state(admin, topics, min_insync(admin, topics), job.topic_ids)
-    return control, take_turn(job.plan, state, control.limits, job.mode, paused=control.wish == "pause")
+    held = "paused" if control.wish == "pause" else "" if job.owner.alive() else "no process carries it out"
+    return control, take_turn(job.plan, state, control.limits, job.mode, held=held)
 
 
 def steer(args: argparse.Namespace) -> int:
@@ -155,6 +182,11 @@ def steer(args: argparse.Namespace) -> int:
         require_throttles(admin, given)
         job = _stored(admin)
     _check_starts(args, job.mode)
+    if job.mode == "unbatched" and _limited(args):
+        raise UsageError(
+            f"reassignment {job.id} requested its whole plan at once: a limit would change nothing; "
+            "`testbed reassign cancel` prints the plan of what is left, for `execute` with limits"
+        )
     before = JobFolder().control(job.id)
     throttle = before.throttle_bytes_per_s if args.throttle is None else given
     control = replace(before, limits=_limits(args, before.limits), throttle_bytes_per_s=throttle)
@@ -184,11 +216,15 @@ def cancel(args: argparse.Namespace) -> int:
             wait_for(
                 jobs.ids, lambda ids: job.id not in ids, _STEERED_S, 0.2, f"process {job.owner.pid} to cancel {job.id}"
             )
-            print(f"reassignment {job.id} was cancelled by its process, {job.owner.pid}", file=sys.stderr)
+            left = remaining(job.plan, read_state(admin, job.plan.topics(), {}, job.topic_ids))
+            _print_left(f"reassignment {job.id} was cancelled by its process, {job.owner.pid}", left)
             return 0
-        run = Execution(admin, job, jobs, JournalFolder())
+        run = _execution(admin, job)
         run.resume()
-        return _ended(run.run())
+        with _left_printed(run):
+            ended = run.run()
+        _print_end(ended)
+        return 0
 
 
 def require_throttles(admin: Admin, bytes_per_s: int | None) -> None:
@@ -270,10 +306,14 @@ def _advice(
 
 
 def _mode(args: argparse.Namespace) -> Mode:
-    given = (args.reassignment_batch_size, args.replicas, args.leaders, args.per_broker)
     if args.incremental:
         return "incremental"
-    return "unbatched" if all(value is None for value in given) else "batched"
+    return "batched" if _limited(args) else "unbatched"
+
+
+def _limited(args: argparse.Namespace) -> bool:
+    """Return whether an option limits the steps; 0 is no limit."""
+    return any((args.reassignment_batch_size, args.replicas, args.leaders, args.per_broker))
 
 
 def _check_starts(args: argparse.Namespace, mode: Mode) -> None:

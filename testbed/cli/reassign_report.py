@@ -1,7 +1,7 @@
 """Reassignments as text for users and as JSON for programs."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -55,6 +55,21 @@ def turn_text(turn: Turn, seconds: float) -> str:
     why = f", {count['waiting']} waiting ({waiting.tp}: {waiting.why})" if waiting else ""
     gone = f", {count['gone']} gone" if count["gone"] else ""
     return f"{seconds:7.1f} s  {states}{why}{gone}"
+
+
+class ExecutionNotes:
+    """A receiver of an execution's events. It passes each note on, such as a refused step, once while it repeats."""
+
+    def __init__(self, say: Callable[[str], None]) -> None:
+        self._say = say
+        self._last: dict[str, str] = {}
+
+    def __call__(self, kind: str, name: str, detail: Mapping[str, Any]) -> None:
+        """Take one event; the execution repeats a note at every turn."""
+        note = f"{name}: {detail.get('why', detail)}"
+        if kind == "note" and self._last.get(name) != note:
+            self._last[name] = note
+            self._say(note)
 
 
 def status_text(job: Job, control: JobControl, turn: Turn) -> str:

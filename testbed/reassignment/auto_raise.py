@@ -136,9 +136,11 @@ def watch(
     once: bool = False,
     command_config: str | None = None,
     pauses: PollClock = MONOTONIC,
+    more: Callable[[], str] = lambda: "",
 ) -> MonitorReading:
     """Read every ``interval_s`` until nothing is being reassigned, report each reading, and return the last.
 
+    While nothing is, ``more`` returns why further reassignments will begin, as between two batches; empty: none will.
     With ``most_bytes_per_s`` the throttle of a stalled move is raised step by step, never above that rate; at the
     end, also after an error, the original rate is restored. With ``once`` two readings are made, as a rate needs two,
     and only the second is reported. A reading without an answer is reported and followed by the next, except with
@@ -153,6 +155,7 @@ def watch(
         while True:
             try:
                 reading = monitor.read()
+                rest = more() if reading.done and not once else ""
             except UnreachableError as error:
                 if once:
                     raise
@@ -164,6 +167,12 @@ def watch(
             for text in sorted(offline - noted):
                 report(MonitorNote(f"{text}; the replicas there count as missing"))
             noted |= offline
+            if rest:
+                if rest not in noted:
+                    report(MonitorNote(rest))
+                noted.add(rest)
+                pauses.sleep(interval_s)
+                continue
             last = reading.done or (once and readings == 2)
             if last or not once:
                 report(reading)

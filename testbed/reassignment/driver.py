@@ -13,7 +13,7 @@ from testbed.kafka.capabilities import ON_DISK, Capability, require
 from testbed.kafka.errors import KafkaError, UnreachableError
 from testbed.kafka.partitions import existing_partitions
 from testbed.kafka.types import PartitionMove, PartitionState, Reassignment, TopicPartition
-from testbed.reassignment.plan import Plan, PlanError, moves
+from testbed.reassignment.plan import Plan, moves, refuse_log_dirs
 from testbed.reassignment.progress import MoveProgress, Poll, is_recreated, left_behind, not_led, not_placed
 from testbed.signals import TerminationGuard, deferred_signals
 from testbed.throttle.journal import JournalFolder
@@ -170,10 +170,7 @@ class Driver:
         return len(cancel_running(self._admin, mine))
 
     def _accepted(self, plan: Plan) -> tuple[PartitionMove, ...]:
-        chosen = plan.partitions_with_log_dirs()
-        if chosen:
-            named = ", ".join(map(str, chosen[:_SHOWN]))
-            raise PlanError("plan", [f"log_dirs other than 'any' are not supported: {named}; leave them out"])
+        refuse_log_dirs(plan)
         running = self._admin.reassignments()
         if running:
             named = ", ".join(str(tp) for tp in list(running)[:_SHOWN])

@@ -14,6 +14,7 @@ from testbed.kafka.types import PartitionMove, PartitionState, TopicPartition
 
 PLAN_VERSION = 1
 _ANY_LOG_DIR = "any"
+_SHOWN = 8
 
 
 class PlanError(TestbedError):
@@ -52,6 +53,13 @@ class Plan:
     def partitions_with_log_dirs(self) -> list[TopicPartition]:
         """Return the partitions for which the plan chooses a log directory rather than ``any``."""
         return sorted(tp for tp, dirs in self.log_dirs.items() if any(d != _ANY_LOG_DIR for d in dirs))
+
+
+def refuse_log_dirs(plan: Plan) -> None:
+    """Raise `PlanError` when a plan chooses log directories: a reassignment request has none."""
+    if chosen := plan.partitions_with_log_dirs():
+        named = ", ".join(map(str, chosen[:_SHOWN]))
+        raise PlanError("plan", [f"log_dirs other than 'any' are not supported: {named}; leave them out"])
 
 
 def moves(plan: Plan, state: Mapping[TopicPartition, PartitionState]) -> tuple[PartitionMove, ...]:

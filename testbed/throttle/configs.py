@@ -270,6 +270,13 @@ def unthrottled_partitions(
     return tuple(found)
 
 
+def listed_brokers(lists: Iterable[Mapping[str, str]]) -> set[int]:
+    """Return the brokers that the topics' lists of throttled replicas name."""
+    entries = (entry for keys in lists for value in keys.values() for entry in value.split(","))
+    brokers = (entry.partition(":")[2].strip() for entry in entries)
+    return {int(broker) for broker in brokers if broker.isdecimal()}
+
+
 def missing_entries(wanted: str | None, there: str | None) -> int:
     """Return how many entries of a topic's wanted list the present list lacks."""
     entries = _entries(there)

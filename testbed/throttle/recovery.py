@@ -49,7 +49,8 @@ class RestoreError(TestbedError):
     def __init__(self, problems: Sequence[str], done: RestoreResult) -> None:
         self.problems = tuple(problems)
         self.done = done
-        super().__init__("the throttle was not wholly removed:\n  " + "\n  ".join(problems))
+        hint = "the journal has the originals: `testbed reassign recover` restores them when this command has ended"
+        super().__init__("the throttle was not wholly removed:\n  " + "\n  ".join([*problems, hint]))
 
 
 def restore(admin: Admin, changes: Sequence[ConfigChange], timeout_s: float) -> RestoreResult:

@@ -8,7 +8,7 @@ from testbed.kafka.admin import Admin
 from testbed.kafka.errors import KafkaError, UnreachableError
 from testbed.kafka.partitions import existing_partitions
 from testbed.kafka.types import ConfigResource, TopicPartition
-from testbed.throttle.configs import EVERY_BROKER, LISTS, RATES, wait_for_configs
+from testbed.throttle.configs import EVERY_BROKER, LISTS, RATES, listed_brokers, wait_for_configs
 from testbed.throttle.journal import JournalFolder, ThrottleJournal, open_journals
 from testbed.wait import WaitTimeout
 
@@ -74,7 +74,7 @@ def read_status(admin: Admin, journals: JournalFolder) -> ThrottleStatus:
     lists = admin.topics_configs(topics, LISTS)
     live = [broker.id for broker in cluster.brokers]
     assigned = {broker for state in existing_partitions(admin, topics).values() for broker in state.replicas}
-    dead = sorted((assigned | _listed(lists)) - set(live))
+    dead = sorted((assigned | listed_brokers(lists.values())) - set(live))
     return ThrottleStatus(
         cluster.cluster_id,
         (
@@ -106,12 +106,6 @@ def clear(admin: Admin, state: ThrottleStatus) -> None:
             problems.append(str(error))
     if problems:
         raise ClearError("not everything was cleared, or is known to be:\n  " + "\n  ".join(problems))
-
-
-def _listed(lists: Mapping[str, Mapping[str, str]]) -> set[int]:
-    entries = (entry for keys in lists.values() for value in keys.values() for entry in value.split(","))
-    brokers = (entry.partition(":")[2].strip() for entry in entries)
-    return {int(broker) for broker in brokers if broker.isdecimal()}
 
 
 def _broker(

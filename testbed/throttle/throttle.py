@@ -19,6 +19,7 @@ from testbed.throttle.configs import (
     by_resource,
     changes,
     joined,
+    listed_brokers,
     not_in_force,
     read_configs,
     rechanged,
@@ -114,8 +115,9 @@ class Throttle:
     def adopt(self, journal: ThrottleJournal) -> None:
         """Take over the throttle of a dead process: it stays in force, and this process restores it.
 
-        Missing keys are set again on live brokers; the caller must `wait_in_force`. Raise `ThrottleError` when the
-        owner is alive, if another process has just restored the originals, or if this throttle is set already.
+        Missing keys are set again on live brokers; the caller must `wait_in_force`. A value of another tool is
+        overwritten, and `restore` reports it. Raise `ThrottleError` when the owner is alive, if another process has
+        just restored the originals, or if this throttle is set already.
         """
         if self._journal is not None:
             raise ThrottleError("this throttle is set already; restore it first")
@@ -132,7 +134,10 @@ class Throttle:
             for change in journal.changes:
                 wanted.setdefault(change.resource, {})[change.key] = change.value
             self._brokers = tuple(sorted(int(r.name) for r in wanted if r.kind == "broker" and r.name))
-            self._wanted, self.left_out = wanted, ()
+            # The lists name each broker concerned. One that was dead when the throttle was set has no rate to adopt.
+            listed = listed_brokers(keys for resource, keys in wanted.items() if resource.kind == "topic")
+            left_out: set[int] = set() if EVERY_BROKER in wanted else listed - set(self._brokers)
+            self._wanted, self.left_out = wanted, tuple(sorted(left_out))
             self._leave_out_gone()
             rates = [int(keys[key]) for keys in self._wanted.values() for key in RATES if key in keys]
             self._throttle_bytes_per_s = max(rates, default=0)
@@ -140,7 +145,9 @@ class Throttle:
             # The owner may have died within a change, or another tool may have removed a part since.
             of_brokers = [resource for resource in self._wanted if resource.kind == "broker"]
             present = self._present(self._topics(), of_brokers)
-            self._alter([change for change in changes(self._wanted, present) if change.made])
+            todo = [change for change in changes(self._wanted, present) if change.made]
+            self._overwritten += self._interferences(journal, todo)
+            self._alter(todo)
 
     def admit(self, live: Collection[int]) -> tuple[int, ...]:
         """Set the rate on brokers of `left_out` that are alive now, in the journal first, and return these brokers.

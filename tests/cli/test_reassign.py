@@ -1,9 +1,55 @@
 """`testbed reassign …` from its words to its exit code, against a fake cluster."""
 
-from testbed.cli.main import main
-from testbed.reassignment.plan_file import load_plan
+import json
+import threading
+from dataclasses import replace
 
-PLAN = ["reassign", "plan", "--bootstrap", "fake:9092", "--drain", "3", "--out"]
+import pytest
+
+import testbed.kafka.admin
+from testbed.cli.main import main
+from testbed.kafka.errors import UnreachableError
+from testbed.kafka.types import ConfigResource, TopicPartition
+from testbed.owner import Owner
+from testbed.reassignment.batching.job import Job, JobControl, JobFolder
+from testbed.reassignment.batching.step import BatchLimits
+from testbed.reassignment.plan import Plan
+from testbed.reassignment.plan_file import load_plan, plan_from_json
+from testbed.wait import wait_for
+from tests.fakes.kraft import Controller, KraftAdmin
+
+HERE = ["--bootstrap", "fake:9092"]
+PLAN = ["reassign", "plan", *HERE, "--drain", "3", "--out"]
+TPS = [TopicPartition("t", n) for n in range(4)]
+MOVED = Plan(dict.fromkeys(TPS, (1, 3)))
+DEAD = Owner(1, 1, "another boot")
+
+
+@pytest.fixture
+def kraft(monkeypatch, tmp_path):
+    """A cluster that carries out reassignments, for every command: four partitions on brokers 1 and 2."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    fake = KraftAdmin(Controller.of(dict.fromkeys(TPS, (1, 2)), {1, 2, 3}))
+    monkeypatch.setattr(testbed.kafka.admin, "Admin", lambda _bootstrap, **_named: fake)
+    return fake
+
+
+@pytest.fixture
+def moved(tmp_path):
+    """The path of the plan `MOVED`."""
+    path = tmp_path / "plan.json"
+    path.write_text(MOVED.to_json())
+    return str(path)
+
+
+def execute(plan, *words):
+    return main(["reassign", "execute", *HERE, "--plan", plan, "--reassignment-poll-interval-ms", "1", *words])
+
+
+def stored(mode, owner, limits=None):
+    job = replace(Job.new("fake:9092", "fake-cluster", mode, MOVED), owner=owner)
+    JobFolder().write(job, JobControl(limits or BatchLimits()))
+    return job
 
 
 def test_a_plan_that_cannot_be_written_is_refused_before_the_cluster_is_asked(cluster, capsys):
@@ -16,3 +62,104 @@ def test_a_plan_is_written_into_a_new_folder(cluster, tmp_path):
     path = tmp_path / "new" / "plan.json"
     assert main([*PLAN, str(path)]) == 0
     assert [sorted(target) for target in load_plan(path).targets.values()] == [[1, 2]]
+
+
+def test_what_the_controller_refuses_is_printed_once(kraft, moved, capsys):
+    kraft.refused, asked = {TPS[0]: "INVALID_REPLICA_ASSIGNMENT"}, []
+
+    def accept_the_fourth(call, _args):
+        if call == "alter_reassignments":
+            asked.append(call)
+            if len(asked) == 4:
+                kraft.refused = {}
+
+    kraft.hook = accept_the_fourth
+    assert execute(moved) == 0
+    told = capsys.readouterr().err
+    failed = "refused: alter reassignments failed for 1 of {} partitions"
+    assert [told.count(failed.format(of)) for of in (4, 1)] == [1, 1], told
+
+
+@pytest.mark.parametrize(
+    ("words", "mode"),
+    [
+        ([], "unbatched"),
+        (["--reassignment-batch-size", "0"], "unbatched"),
+        (["--reassignment-batch-size", "2"], "batched"),
+        (["--incremental"], "incremental"),
+    ],
+)
+def test_a_limit_of_0_is_none(kraft, moved, words, mode):
+    modes = []
+
+    def note(call, _args):
+        if call == "alter_reassignments":
+            modes.extend(job.mode for job in JobFolder().all())
+
+    kraft.hook = note
+    assert execute(moved, *words) == 0
+    assert set(modes) == {mode}
+
+
+def test_a_limit_for_a_plan_that_was_requested_whole_is_refused(kraft, capsys):
+    stored("unbatched", Owner.this_process())
+    assert main(["reassign", "set", *HERE, "--reassignment-batch-size", "5"]) == 64
+    assert "requested its whole plan at once: a limit would change nothing" in capsys.readouterr().err
+    assert main(["reassign", "set", *HERE, "--throttle", "none"]) == 0
+
+
+def test_a_move_without_a_process_has_no_step_that_moves(kraft, capsys):
+    stored("incremental", DEAD, BatchLimits(1, 2))
+    assert main(["reassign", "status", *HERE, "--json"]) == 0
+    partitions = json.loads(capsys.readouterr().out)["partitions"]
+    assert {(each["state"], each["why"]) for each in partitions} == {("deferred", "no process carries it out")}
+
+
+def test_a_move_that_another_command_cancels_is_exit_code_1(kraft, moved, capsys):
+    kraft.controller.tick = lambda: None  # nothing is copied
+
+    def cancel(call, _args):
+        if call == "alter_reassignments":
+            [job] = JobFolder().all()
+            JobFolder().steer(job.id, replace(JobFolder().control(job.id), wish="cancel"))
+
+    kraft.hook = cancel
+    assert execute(moved) == 1
+    told = capsys.readouterr()
+    assert "cancelled: 4 partitions were not moved" in told.err
+    assert plan_from_json(told.out) == MOVED
+
+
+def test_a_cancelled_move_prints_what_is_left_also_where_its_throttle_cannot_be_restored(kraft, moved, capsys):
+    kraft.controller.tick = lambda: None
+
+    def cancel_and_die(call, args):
+        if call == "alter_reassignments":
+            [job] = JobFolder().all()
+            JobFolder().steer(job.id, replace(JobFolder().control(job.id), wish="cancel"))
+        if call == "alter_configs" and args[0] == ConfigResource.broker(3) and args[2]:
+            raise UnreachableError("alter the configuration of broker 3", "BROKER_NOT_AVAILABLE")
+
+    kraft.hook = cancel_and_die
+    assert execute(moved, "--throttle", "1MB/s") == 70
+    told = capsys.readouterr()
+    assert "broker 3: BROKER_NOT_AVAILABLE" in told.err and "testbed reassign recover" in told.err
+    assert plan_from_json(told.out) == MOVED
+    assert JobFolder().ids() == []
+
+
+def test_cancel_prints_the_plan_of_what_is_left_also_when_another_process_cancels(kraft, capsys):
+    job, jobs = stored("batched", Owner.this_process()), JobFolder()
+    kraft.controller.partitions[TPS[0]].replicas = (1, 3)
+
+    def cancelled():
+        wait_for(lambda: jobs.control(job.id).wish, lambda wish: wish == "cancel", 30, 0.01, "the wish")
+        jobs.remove(job.id)
+
+    process = threading.Thread(target=cancelled)
+    process.start()
+    assert main(["reassign", "cancel", *HERE]) == 0
+    process.join()
+    told = capsys.readouterr()
+    assert f"was cancelled by its process, {job.owner.pid}: 3 partitions were not moved" in told.err
+    assert set(plan_from_json(told.out).targets) == set(TPS[1:])

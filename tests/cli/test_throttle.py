@@ -7,6 +7,8 @@ import pytest
 from testbed.cli.main import main
 from testbed.kafka.types import ConfigResource, TopicPartition
 from testbed.owner import Owner
+from testbed.reassignment.batching.job import Job, JobControl, JobFolder
+from testbed.reassignment.plan import Plan
 from testbed.throttle.configs import FOLLOWER_RATE, FOLLOWER_REPLICAS, LEADER_RATE, LEADER_REPLICAS
 from testbed.throttle.journal import JournalFolder, ThrottleJournal
 
@@ -159,6 +161,24 @@ def test_clear_needs_a_yes_while_something_moves_or_belongs_to_somebody(cluster,
 def test_watch_without_a_move_says_so(cluster, capsys):
     assert main(["throttle", "watch", *HERE]) == 0
     assert capsys.readouterr().out == "nothing is being reassigned\n"
+
+
+def test_watch_waits_for_the_next_step_of_a_stored_move(cluster, capsys):
+    job = Job.new("fake:9092", "fake-cluster", "batched", Plan({T0: (2, 3)}))
+    JobFolder().write(job, JobControl())
+    asked = []
+
+    def ends(call, _args):
+        if call == "reassignments":
+            asked.append(call)
+            if len(asked) == 3:
+                JobFolder().remove(job.id)
+
+    cluster.hook = ends
+    assert main(["throttle", "watch", *HERE, "--interval", "1ms"]) == 0
+    waiting = f"reassignment {job.id} has not ended: waiting for its next step"
+    assert capsys.readouterr().out == f"{waiting}\nnothing is being reassigned\n"
+    assert len(asked) == 3
 
 
 def test_watch_once_of_a_move_that_never_makes_progress_is_exit_code_1(cluster, capsys):

@@ -163,6 +163,35 @@ def test_a_broker_that_comes_back_to_a_throttle_that_was_adopted_keeps_what_was_
     assert admin.configs == {}
 
 
+def test_a_broker_that_was_dead_at_the_set_gets_its_rate_also_after_the_throttle_was_adopted(
+    one_dead: FakeAdmin, journals: JournalFolder
+) -> None:
+    Throttle(one_dead, journals).set([PartitionMove.between(T0, (1, 2), (1, 3))], 1000)
+    throttle = Throttle(one_dead, journals)
+    throttle.adopt(killed(journals))
+    assert throttle.left_out == (2,)
+    back_again(one_dead, journals, [])
+    assert throttle.admit({1, 2, 3}) == (2,)
+    assert rates(one_dead, B2) == {"1000"}
+    throttle.restore(0)
+    assert one_dead.configs == {B2: {LEADER_RATE: "77"}}
+
+
+def test_a_rate_that_another_tool_set_before_the_throttle_was_adopted_is_reported(
+    admin: FakeAdmin, journals: JournalFolder
+) -> None:
+    Throttle(admin, journals).set(FIRST, 1000)
+    dead = killed(journals)
+    admin.configs[B1][LEADER_RATE] = "777"
+    del admin.configs[B2][LEADER_RATE]  # nothing of another tool: the original
+    throttle = Throttle(admin, journals)
+    throttle.adopt(dead)
+    assert rates(admin, B1) == rates(admin, B2) == {"1000"}
+    [found] = throttle.restore(0).interferences
+    assert (found.change.resource, found.change.key, found.found) == (B1, LEADER_RATE, "777")
+    assert admin.configs == {}
+
+
 @pytest.mark.parametrize("rate", [1000, 2000])
 def test_a_second_throttle_on_the_same_keys_is_refused_while_the_first_lives(
     admin: FakeAdmin, journals: JournalFolder, rate: int

@@ -118,6 +118,24 @@ def test_nothing_that_moves_is_said_at_once(journals: JournalFolder) -> None:
     assert only.done and only.partitions == 0 and cluster.now_s == 0
 
 
+def test_a_rest_between_two_batches_is_not_the_end(journals: JournalFolder) -> None:
+    cluster = Cluster()
+    told: list[MonitorReading | ThrottleRaise | RestoreResult | MonitorNote] = []
+    asked: list[float] = []
+
+    def more() -> str:
+        asked.append(cluster.now_s)
+        if len(asked) == 3:  # the next batch begins
+            cluster.running, cluster.copied = {T0: (2, 3)}, 0.0
+        return "waiting for its next step" if len(asked) <= 3 else ""
+
+    pauses = PollClock(lambda: cluster.now_s, cluster.sleep)
+    watch(cluster, told.append, journals, interval_s=1.0, pauses=pauses, more=more)
+    assert [one.text for one in told if isinstance(one, MonitorNote)] == ["waiting for its next step"]
+    assert [look.at_s for look in looks(told) if look.done] == [asked[-1]]
+    assert asked[-1] >= asked[2] + 10  # 100 MB at 10 MB/s once more
+
+
 def test_once_tells_one_look_with_rates(journals: JournalFolder) -> None:
     [only] = follow(Cluster(), journals, once=True)
     assert isinstance(only, MonitorReading)

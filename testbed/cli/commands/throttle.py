@@ -134,8 +134,20 @@ def _watch(args: argparse.Namespace) -> int:
             most_bytes_per_s=most,
             once=args.once,
             command_config=None if args.command_config is None else str(args.command_config.resolve()),
+            more=lambda: _further_steps(admin.cluster().cluster_id),
         )
     return 1 if last.too_low and not last.done else 0
+
+
+def _further_steps(cluster_id: str) -> str:
+    """Return that a process of this machine carries out a move of the cluster in steps; empty without one."""
+    from testbed.reassignment.batching.job import JobError, JobFolder
+
+    try:
+        mine = [job.id for job in JobFolder().all() if job.cluster_id == cluster_id and job.owner.alive()]
+    except JobError:  # of another version: `watch` follows what is listed
+        return ""
+    return f"reassignment {mine[0]} has not ended: waiting for its next step" if mine else ""
 
 
 def _status(args: argparse.Namespace) -> int:

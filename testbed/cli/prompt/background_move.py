@@ -2,8 +2,7 @@
 
 import threading
 import time
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable
 
 from testbed.cli import reassign_report as report
 from testbed.errors import TestbedError
@@ -30,9 +29,9 @@ class BackgroundMove:
         self.job = job
         self._notify = notify
         self._admin: Admin = testbed.admin()
-        self._execution = Execution(self._admin, job, JobFolder(), JournalFolder(), self._on_event)
+        self._execution = Execution(self._admin, job, JobFolder(), JournalFolder(), report.ExecutionNotes(notify))
         self._leaving, self._requested = threading.Event(), threading.Event()
-        self._turns, self._note = 0, ""
+        self._turns = 0
         self._thread = threading.Thread(target=self._follow, name=f"move {job.id}", daemon=True)
         self._begun_s = time.monotonic()
         self.line = ""
@@ -97,17 +96,11 @@ class BackgroundMove:
             pass
         except Exception as error:  # noqa: BLE001 - kept for the thread that waits, which raises it
             self.error = error
-            self._notify(f"the move of {self.topics} failed: {error}; `resume` continues it")
+            remedy = "; `resume` continues it" if self.job.id in JobFolder().ids() else ""
+            self._notify(f"the move of {self.topics} failed: {error}{remedy}")
         finally:
             self._requested.set()
             self._admin.close()
-
-    def _on_event(self, kind: str, name: str, detail: Mapping[str, Any]) -> None:
-        """Pass a note on, such as a refused step; the execution repeats it at every turn."""
-        note = f"{name}: {detail.get('why', detail)}"
-        if kind == "note" and note != self._note:
-            self._note = note
-            self._notify(note)
 
     def _on_turn(self, turn: Turn) -> None:
         if self._leaving.is_set():

@@ -13,7 +13,7 @@ from testbed.owner import Owner
 from testbed.reassignment.batching.job import Job, JobControl, JobError, JobFolder
 from testbed.reassignment.batching.step import Replicas, check_target
 from testbed.reassignment.batching.turn import ReassignmentState, Turn, min_insync, read_state, remaining, take_turn
-from testbed.reassignment.plan import Plan, PlanError, moves
+from testbed.reassignment.plan import Plan, PlanError, moves, refuse_log_dirs
 from testbed.reassignment.progress import left_behind
 from testbed.throttle.configs import ThrottleError
 from testbed.throttle.journal import JournalFolder, ThrottleJournal, open_journals
@@ -54,12 +54,12 @@ class RequestedSteps:
         """The partitions whose last requested step the controller refused, with its reason."""
 
     def add(self, state: ReassignmentState, turn: Turn) -> None:
-        """Record that the steps of a turn are requested; none of them is refused yet."""
+        """Record that the steps of a turn are requested; none of them is refused yet. Other refusals stay."""
         for tp, step in turn.start.items():
             adding = state.listed[tp].adding if tp in state.listed else ()
             before = tuple(broker for broker in state.states[tp].replicas if broker not in adding)
             self._steps[tp] = (before, step)
-        self.refused = {}
+            self.refused.pop(tp, None)
 
     def behind(self, state: ReassignmentState) -> set[TopicPartition]:
         """Return the partitions whose metadata is older than the controller's. Drop steps that another client undid.
@@ -115,13 +115,16 @@ class Execution:
         self._min_insync = min_insync(admin, job.plan.topics())
         self._requested = RequestedSteps(self._on_event)
         self._begun_s = time.monotonic()
+        self.left = Plan({})
+        """The remaining moves of a cancelled job, also where its throttle cannot be restored."""
 
     def begin(self, control: JobControl, *, additional: bool = False) -> None:
         """Store the job and bring its throttle into force.
 
         Raise `ExecutionError` or `PlanError`, with nothing changed, when a target is invalid, a partition does not
-        exist, or another reassignment runs, which `additional` permits.
+        exist, the plan chooses log directories, or another reassignment runs, which `additional` permits.
         """
+        refuse_log_dirs(self._job.plan)
         stored = [job.id for job in self._jobs.all() if job.cluster_id == self._job.cluster_id]
         if stored:
             raise ExecutionError(
@@ -165,7 +168,8 @@ class Execution:
     def resume(self) -> None:
         """Become the owner of a job whose process is dead, and of its throttle.
 
-        Raise `ExecutionError` when the process is alive.
+        Wait until the throttle is in force, unless the user has cancelled the job. Raise `ExecutionError` when the
+        process is alive.
         """
         before = self._job.owner
         if before.alive() and before != Owner.this_process():
@@ -173,16 +177,18 @@ class Execution:
                 f"process {before.pid} executes reassignment {self._job.id}; wait for it, or end that process"
             )
         self._control = self._jobs.control(self._job.id)
+        cancelled = self._control.wish == "cancel"
         mine = [journal for journal in open_journals(self._journals) if self._is_mine(journal, before)]
         for journal in mine[:1]:
             self.throttle.adopt(journal)
+        if mine and not cancelled:
             # While no process ran the job, a user may have set another rate.
             self._to_rate(self._control.throttle_bytes_per_s)
             if self.throttle.throttle_bytes_per_s is not None:
                 self.throttle.wait_in_force(_IN_FORCE_S)
         self._job = replace(self._job, owner=Owner.this_process())
-        self._jobs.write(self._job, self._control)
-        if not mine:
+        self._jobs.write_job(self._job)
+        if not mine and not cancelled:
             self._set_throttle(self._left_to_move(), self._control.throttle_bytes_per_s)
 
     def _is_mine(self, journal: ThrottleJournal, before: Owner) -> bool:
@@ -223,15 +229,24 @@ class Execution:
         return last
 
     def end(self, last: Turn) -> ExecutionResult:
-        """Restore the throttle's originals, remove the job, and return the result."""
+        """Restore the throttle's originals, remove the job, and return the result.
+
+        Raise `RestoreError` when a broker does not take its originals: the job has ended all the same, and the journal
+        stays for `recover`.
+        """
         cancelled = self._control.wish == "cancel"
-        left = remaining(self._job.plan, self._settled_state()) if cancelled else Plan({})
-        restored = self.throttle.restore()
+        if cancelled:
+            self.left = remaining(self._job.plan, self._settled_state())
+        try:
+            restored = self.throttle.restore()
+        except RestoreError:
+            self._jobs.remove(self._job.id)
+            raise
         self._jobs.remove(self._job.id)
         seconds = time.monotonic() - self._begun_s
         if cancelled:
             self._on_event("move.cancelled", "move", {"seconds": round(seconds, 3)})
-        return ExecutionResult(cancelled, left, last, restored, seconds)
+        return ExecutionResult(cancelled, self.left, last, restored, seconds)
 
     def _turn(self, on_turn: Callable[[Turn], None]) -> Turn | None:
         """Take one turn; return it if it was the last."""
@@ -239,9 +254,8 @@ class Execution:
             self._apply_control()
             state = self._state()
             self.throttle.admit(state.live)
-            turn = take_turn(
-                self._job.plan, state, self._control.limits, self._job.mode, paused=self._control.wish == "pause"
-            )
+            held = "paused" if self._control.wish == "pause" else ""
+            turn = take_turn(self._job.plan, state, self._control.limits, self._job.mode, held=held)
             if self._control.wish == "cancel":
                 cancel_running(self._admin, [tp for tp in self._job.plan.targets if tp in state.listed])
                 return turn
@@ -256,20 +270,20 @@ class Execution:
             return turn if turn.ended and confirmed and not self._old_replicas(turn, state) else None
         except ElectionError as error:
             # The next turn sees the outcome.
-            self._on_event("note", "refused", {"why": str(error)})
+            self._on_event("note", "not elected", {"why": str(error)})
         except (UnreachableError, ThrottleError) as error:
             self._on_event("note", "unreachable", {"why": str(error)})
         return None
 
     def _request_steps(self, state: ReassignmentState, turn: Turn) -> None:
-        """Request the steps. A step that the controller refuses is reported, and requested again at the next turn."""
+        """Request the steps. A step that the controller refuses is reported, and requested again after the others."""
         targets = [[tp.topic, tp.partition, list(step)] for tp, step in turn.start.items()]
         self._on_event("batch.started", "batch", {"partitions": len(targets), "targets": targets})
         self._requested.add(state, turn)
         try:
             self._admin.alter_reassignments(turn.start)
         except ReassignmentError as error:
-            self._requested.refused = dict(error.errors)
+            self._requested.refused.update(error.errors)
             self._on_event("note", "refused", {"why": str(error)})
 
     def _apply_control(self) -> None:
@@ -320,7 +334,7 @@ class Execution:
 
     def _state(self) -> ReassignmentState:
         state = read_state(self._admin, self._job.plan.topics(), self._min_insync, self._job.topic_ids)
-        return replace(state, behind=self._requested.behind(state), refused=self._requested.refused)
+        return replace(state, behind=self._requested.behind(state), refused=dict(self._requested.refused))
 
     def _settled_state(self) -> ReassignmentState:
         """Wait until nothing is in flight and the metadata is the controller's; return that state."""

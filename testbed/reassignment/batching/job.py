@@ -4,6 +4,7 @@ Each job has a folder in ``moves/`` of the state folder. A job does not record i
 `control` is a separate file, since other processes write it while the move's process reads it.
 """
 
+import contextlib
 import json
 import uuid
 from collections.abc import Mapping
@@ -75,6 +76,10 @@ class JobFolder:
     def write(self, job: Job, control: JobControl) -> None:
         """Write both files completely to disk; the job last, since its file makes the job exist."""
         self.steer(job.id, control)
+        self.write_job(job)
+
+    def write_job(self, job: Job) -> None:
+        """Write the constant part of a job alone: another process may steer the job meanwhile."""
         plain = {each.name: getattr(job, each.name) for each in fields(job)}
         plain |= {"owner": asdict(job.owner), "plan": json.loads(job.plan.to_json())}
         _write(self.path / job.id / "job.json", plain)
@@ -110,15 +115,23 @@ class JobFolder:
             for path in (folder / "job.json", folder / "control.json"):  # the job first: without it the control is void
                 for each in (path, *durable.temporaries(path)):
                     each.unlink(missing_ok=True)
-            folder.rmdir()
+            with contextlib.suppress(OSError):  # a command that steers the job now writes into the folder; that is void
+                folder.rmdir()
 
     def ids(self) -> list[str]:
         """Return the ids of all jobs."""
         return sorted(path.parent.name for path in self.path.glob("*/job.json"))
 
     def all(self) -> list[Job]:
-        """Return all jobs. Raise `JobError` naming a file that cannot be read."""
-        return [self.read(job_id) for job_id in self.ids()]
+        """Return all jobs, without one that ends meanwhile. Raise `JobError` naming a file that cannot be read."""
+        found = []
+        for job_id in self.ids():
+            try:
+                found.append(self.read(job_id))
+            except JobError:
+                if job_id in self.ids():
+                    raise
+        return found
 
     def of_cluster(self, cluster_id: str) -> Job:
         """Return the one job of a cluster. Raise `JobError` when there is none, or more than one."""

@@ -76,6 +76,18 @@ def next_step(view: PartitionView, online: Collection[int], most_replicas: int |
     return NoStep(f"target offline: broker {offline}")
 
 
+def leaves_enough(view: PartitionView, step: Step) -> bool:
+    """Return whether a step leaves `min.insync.replicas` in sync, or as many as now if these are fewer.
+
+    The controller of Kafka 4.3 completes a step when the added replicas are in sync, even if others are not.
+    """
+    if len(view.isr) >= len(view.current):
+        return True
+    adding = step.adding
+    after = sum(broker in view.isr or broker in adding for broker in step.replicas)
+    return after >= min(view.min_insync, len(view.isr))
+
+
 def steps_to_target(view: PartitionView, online: Collection[int], most_replicas: int | None) -> Iterator[Step]:
     """Return all steps of a partition, when each step ends with its replicas in sync and no broker fails."""
     while isinstance(step := next_step(view, online, most_replicas), Step):

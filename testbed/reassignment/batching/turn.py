@@ -20,6 +20,7 @@ from testbed.reassignment.batching.step import (
     Replicas,
     Step,
     choose_batch,
+    leaves_enough,
     next_step,
 )
 from testbed.reassignment.plan import Plan
@@ -28,6 +29,7 @@ from testbed.reassignment.progress import is_recreated
 Mode = Literal["unbatched", "batched", "incremental"]
 PartitionPhase = Literal["done", "moving", "electing", "deferred", "waiting", "gone"]
 _BEHIND = "the metadata asked is behind the controller"
+_OFFLINE = "the partition is offline: it has no leader"
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,8 +81,10 @@ class Turn:
         return tuple(status for status in self.partitions if status.state == "waiting")
 
 
-def take_turn(plan: Plan, seen: ReassignmentState, limits: BatchLimits, mode: Mode, *, paused: bool = False) -> Turn:
-    """Return the turn for a state. `paused` starts no step; steps in flight continue, and elections still happen.
+def take_turn(plan: Plan, seen: ReassignmentState, limits: BatchLimits, mode: Mode, *, held: str = "") -> Turn:
+    """Return the turn for a state.
+
+    `held` is the reason why no step starts, such as "paused"; steps in flight continue, and elections still happen.
 
     `batched` starts the next batch when the previous one has ended. `incremental` starts a step as soon as a limit
     permits. `unbatched` requests every target at once, without limits.
@@ -88,7 +92,7 @@ def take_turn(plan: Plan, seen: ReassignmentState, limits: BatchLimits, mode: Mo
     found: dict[TopicPartition, PartitionStatus] = {}
     running: dict[TopicPartition, Step] = {}
     wanted: list[tuple[TopicPartition, Step | NoStep]] = []
-    elect: list[TopicPartition] = []
+    elections: dict[TopicPartition, Step] = {}
     mended: dict[TopicPartition, Replicas] = {}
     for tp, target in sorted(plan.targets.items()):
         state = seen.states.get(tp)
@@ -110,25 +114,39 @@ def take_turn(plan: Plan, seen: ReassignmentState, limits: BatchLimits, mode: Mo
         elif tp in seen.behind:
             running[tp] = Step(state.replicas, state.replicas)
             found[tp] = PartitionStatus(tp, "moving", state.replicas, target, why=_BEHIND)
-        elif _to_elect(state) and (state.replicas == target or mode != "unbatched"):
-            # What is not to be elected goes on below: its next step would begin without the election.
-            elect.append(tp)
+        elif state.leader is not None and _to_elect(state, target, mode):
             # The partition counts as a leader movement until the leader has moved.
-            leader = -1 if state.leader is None else state.leader
-            running[tp] = Step((leader, *state.replicas), state.replicas)
+            elections[tp] = Step((state.leader, *state.replicas), state.replicas)
             found[tp] = PartitionStatus(tp, "electing", state.replicas, target, why=f"leader is {state.leader}")
         elif state.replicas == target:
             missing = sorted(set(target) - set(state.isr))
-            why = f"brokers {missing} are not in sync" if missing else ""
-            found[tp] = PartitionStatus(tp, "waiting" if missing else "done", state.replicas, target, why=why)
+            why = f"brokers {missing} are not in sync" if missing else _OFFLINE if state.leader is None else ""
+            found[tp] = PartitionStatus(tp, "waiting" if why else "done", state.replicas, target, why=why)
         else:
             wanted.append((tp, _step(state, target, seen, limits, mode)))
             found[tp] = PartitionStatus(tp, "deferred", state.replicas, target)
-    hold = "paused" if paused else "the batch before has not ended" if mode == "batched" and running else ""
-    batch = choose_batch([] if hold else wanted, _of_turn(limits, mode), running)
+    limits = _of_turn(limits, mode)
+    elect = _elected_now(list(elections), limits, running)
+    running |= {tp: elections[tp] for tp in elect}
+    why = f"{limits.leaders} leader movements are in flight"
+    found |= {tp: replace(found[tp], state="deferred", why=why) for tp in elections if tp not in running}
+    hold = held or ("the batch before has not ended" if mode == "batched" and running else "")
+    fresh = [] if hold else [(tp, step) for tp, step in wanted if tp not in seen.refused]
+    batch = choose_batch(fresh, limits, running)
+    if not batch.steps and not hold:  # a refused step, which may be refused for ever, takes the place of no other step
+        batch = choose_batch(wanted, limits, running)
     found |= {tp: _asked_for(found[tp], step, batch, seen, hold) for tp, step in wanted}
     start = {**mended, **{tp: step.replicas for tp, step in batch.steps.items()}}
     return Turn(start, tuple(elect), tuple(found.values()))
+
+
+def _elected_now(
+    due: list[TopicPartition], limits: BatchLimits, running: Mapping[TopicPartition, Step]
+) -> list[TopicPartition]:
+    """Return the due elections that L permits now; after a restart of a broker many may be due at once."""
+    if limits.leaders is None:
+        return due
+    return due[: max(0, limits.leaders - sum(step.moves_leader for step in running.values()))]
 
 
 def _of_turn(limits: BatchLimits, mode: Mode) -> BatchLimits:
@@ -141,13 +159,12 @@ def _asked_for(
 ) -> PartitionStatus:
     """Return the status of a partition that needs a step: the step starts, the controller refused it, or it waits."""
     tp = before.tp
-    if tp in batch.steps and tp not in seen.refused:
-        return replace(before, state="moving", step=batch.steps[tp].replicas)
-    if tp in batch.steps:
-        refused = f"the controller refused {list(batch.steps[tp].replicas)}: {seen.refused[tp]}"
-        return replace(before, state="waiting", why=refused)
     if isinstance(step, NoStep):
         return replace(before, state="waiting", why=step.reason)
+    if tp in seen.refused:
+        return replace(before, state="waiting", why=f"the controller refused {list(step.replicas)}: {seen.refused[tp]}")
+    if tp in batch.steps:
+        return replace(before, state="moving", step=batch.steps[tp].replicas)
     return replace(before, why=hold or batch.deferred[tp])
 
 
@@ -157,11 +174,24 @@ def _step(
     if mode == "unbatched":
         return Step(state.replicas, target)
     if not state.isr or state.leader is None:
-        return NoStep("the partition is offline: it has no leader")
+        return NoStep(_OFFLINE)
     view = PartitionView(state.replicas, target, state.isr, seen.min_insync.get(state.tp.topic, 1))
     step = next_step(view, seen.live, limits.replicas)
     assert step is not None  # replicas differ from the target
-    return step if isinstance(step, NoStep) else _without_dead(step, target, state, seen)
+    if isinstance(step, NoStep):
+        return step
+    step = _without_dead(step, target, state, seen)
+    if leaves_enough(view, step):
+        return step
+    # Dead replicas, which no step has, may have counted as those that stay.
+    alive = _without_dead(Step(state.replicas, state.replicas), target, state, seen).replicas
+    other = next_step(view._replace(current=alive), seen.live, limits.replicas)
+    if isinstance(other, Step) and leaves_enough(view, instead := Step(state.replicas, other.replicas)):
+        return instead
+    lagging = [broker for broker in step.replicas if broker not in state.isr and broker not in step.adding]
+    if not lagging:
+        return step
+    return NoStep(f"brokers {lagging} are not in sync: the step would leave fewer than min.insync.replicas")
 
 
 def _without_dead(step: Step, target: Replicas, state: PartitionState, seen: ReassignmentState) -> Step:
@@ -182,9 +212,13 @@ def _listed_step(state: PartitionState, listed: Reassignment) -> Step:
     return Step((old_leader, *(broker for broker in before if broker != old_leader)), after)
 
 
-def _to_elect(state: PartitionState) -> bool:
-    """Return whether the preferred leader is in sync but does not lead."""
-    return bool(state.replicas) and state.leader != state.replicas[0] and state.replicas[0] in state.isr
+def _to_elect(state: PartitionState, target: Replicas, mode: Mode) -> bool:
+    """Return whether the target's leader is in front and in sync, but does not lead: an election is due.
+
+    The driver elects no other broker: a partition that has not begun may be led by any replica until it moves.
+    """
+    in_front = state.replicas == target if mode == "unbatched" else state.replicas[:1] == target[:1]
+    return in_front and state.leader != target[0] and target[0] in state.isr
 
 
 def remaining(plan: Plan, seen: ReassignmentState) -> Plan:

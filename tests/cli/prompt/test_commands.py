@@ -5,6 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from testbed.cli.prompt.catalogue import moves
 from testbed.cli.prompt.catalogue.faults import about_subject, fault_text, replaces
 from testbed.cli.prompt.catalogue.hosts import link_rows
 from testbed.cli.prompt.catalogue.moves import targets
@@ -135,3 +136,18 @@ def test_a_left_move_is_named_with_its_process_only_when_another_one_carries_it_
     (line,) = session.unfinished()
     assert line == "not ended: the move of t; process 1 carries it out"
     assert session.is_carried_out(session.job())
+
+
+def test_a_move_without_a_process_is_continued_as_a_cancelled_one(monkeypatch, tmp_path):
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    job = Job.new("h:1", "cluster", "unbatched", Plan({TopicPartition("t", 0): (2,)}))
+    JobFolder().write(job, JobControl())
+    wishes = []
+
+    def carried_out(_session, left):
+        wishes.append(JobFolder().control(left.id).wish)
+        JobFolder().remove(left.id)
+
+    monkeypatch.setattr(moves, "_ensure_carried_out", carried_out)
+    moves._cancel_job(SimpleNamespace(move=None, say=print), job)
+    assert wishes == ["cancel"]

@@ -1,4 +1,5 @@
 import random
+from dataclasses import replace
 
 import pytest
 
@@ -9,6 +10,7 @@ from testbed.reassignment.batching.job import Job, JobControl, JobFolder
 from testbed.reassignment.batching.step import BatchLimits
 from testbed.reassignment.plan import Plan, PlanError
 from testbed.throttle.journal import JournalFolder, open_journals
+from testbed.throttle.recovery import RestoreError
 from testbed.wait import WaitTimeout
 from tests.fakes.kraft import Controller, KraftAdmin
 
@@ -171,6 +173,14 @@ def test_what_cannot_be_meant_is_refused_and_nothing_is_changed(folders):
     assert admin.configs == {}
 
 
+def test_a_plan_that_chooses_log_dirs_is_refused(folders):
+    admin, _ = cluster()
+    run, _ = execution(admin, Plan({tp(0): (4, 5)}, {tp(0): ("/disk1", "any")}), folders)
+    with pytest.raises(PlanError, match="log_dirs other than 'any' are not supported: t-0"):
+        run.begin(JobControl(throttle_bytes_per_s=1000))
+    assert (folders[0].ids(), admin.configs) == ([], {})
+
+
 def test_a_job_whose_process_runs_is_not_taken_over(folders):
     admin, plan = cluster()
     run, job = execution(admin, plan, folders)
@@ -232,6 +242,24 @@ def test_what_the_controller_refuses_is_told(folders):
         )
     assert admin.controller.partitions[tp(1)].replicas == (1, 3)
     assert told[-1] == ["the controller refused [1, 3]: INVALID_REPLICA_ASSIGNMENT"]
+
+
+@pytest.mark.parametrize("refused", [(3, 1), (1, 3)], ids=["moves the leader", "moves a follower"])
+def test_a_step_that_the_controller_refuses_takes_the_place_of_no_other(refused, folders):
+    admin = KraftAdmin(Controller.of({tp(n): (1, 2) for n in range(4)}, {1, 2, 3}))
+    admin.refused = dict.fromkeys((tp(0), tp(1)), "INVALID_REPLICA_ASSIGNMENT")
+    plan = Plan({tp(0): refused, tp(1): refused, tp(2): (1, 3), tp(3): (1, 3)})
+    run, _ = execution(admin, plan, folders, "batched")
+    run.begin(JobControl(BatchLimits(1, 1, 1)))
+
+    def arrived(turn):
+        states = {status.tp: status.state for status in turn.partitions}
+        if states[tp(2)] == states[tp(3)] == "done":
+            assert states[tp(0)] == states[tp(1)] == "waiting"
+            raise Killed
+
+    with pytest.raises(Killed):
+        run.run(arrived, interval_s=0.001, timeout_s=10)
 
 
 def test_a_topic_deleted_meanwhile_is_no_obstacle(folders):
@@ -445,6 +473,60 @@ def test_a_resume_that_failed_after_it_took_the_throttle_leaves_it_to_the_next_o
     assert len(open_journals(folders[1])) == 1
     again.run(interval_s=0.001, timeout_s=30)
     assert admin.configs == {}
+
+
+def test_what_a_user_steers_while_a_resume_waits_for_the_throttle_is_not_lost(folders):
+    admin, plan = cluster()
+    run, job = execution(admin, plan, folders)
+    run.begin(JobControl(BatchLimits(1, 3, 2), 1000))
+    dead(*folders, job)
+    again = Execution(admin, folders[0].read(job.id), *folders)
+    steered, wait = JobControl(BatchLimits(1, 1, 1), 5000), again.throttle.wait_in_force
+
+    def steer(*args, **more):
+        folders[0].steer(job.id, steered)
+        wait(*args, **more)
+
+    again.throttle.wait_in_force = steer
+    again.resume()
+    assert folders[0].control(job.id) == steered
+    rates = []
+    again.run(lambda _turn: rates.append(admin.configs[ConfigResource.broker(1)][RATE]), interval_s=0.001, timeout_s=30)
+    assert set(rates) == {"5000"}
+    assert admin.configs == {}
+
+
+def test_a_dead_job_is_cancelled_also_where_a_broker_does_not_apply_its_throttle(folders, monkeypatch):
+    monkeypatch.setattr("testbed.reassignment.batching.execution._IN_FORCE_S", 0.05)
+    admin, plan = cluster()
+    run, job = execution(admin, plan, folders)
+    control = JobControl(BatchLimits(1, 3, 2), 1000)
+    run.begin(control)
+    dead(*folders, job)
+    folders[0].steer(job.id, replace(control, wish="cancel"))
+    admin.deaf_brokers = frozenset({3})
+    again = Execution(admin, folders[0].read(job.id), *folders)
+    again.resume()
+    assert again.run(interval_s=0.001, timeout_s=30).cancelled
+    assert admin.configs == {}
+    assert (folders[0].ids(), open_journals(folders[1])) == ([], [])
+
+
+def test_a_job_has_ended_also_where_a_broker_does_not_take_its_originals(folders):
+    admin, plan = cluster()
+    run, _ = execution(admin, plan, folders)
+    run.begin(JobControl(BatchLimits(1, 3, 2), 1000))
+
+    def dead_broker(call, args):
+        if call == "alter_configs" and args[0] == ConfigResource.broker(6) and args[2]:
+            raise UnreachableError("alter configs", "BROKER_NOT_AVAILABLE")
+
+    admin.hook = dead_broker
+    with pytest.raises(RestoreError, match=r"BROKER_NOT_AVAILABLE\n.*`testbed reassign recover` restores them"):
+        run.run(interval_s=0.001, timeout_s=30)
+    assert {t: p.replicas for t, p in admin.controller.partitions.items()} == plan.targets
+    assert list(admin.configs) == [ConfigResource.broker(6)]
+    assert (folders[0].ids(), len(open_journals(folders[1]))) == ([], 1)
 
 
 def test_a_deleted_topic_does_not_keep_a_job_from_its_resume_in_the_same_process(folders):

@@ -42,6 +42,32 @@ def test_what_is_not_there_or_not_readable_is_named(tmp_path):
         folder.read(job.id)
 
 
+def test_a_job_that_ends_while_all_are_read_is_left_out(tmp_path, monkeypatch):
+    folder = JobFolder(tmp_path)
+    ending, other = (Job.new("b:9092", cluster, "batched", PLAN) for cluster in ("a", "b"))
+    for job in (ending, other):
+        folder.write(job, JobControl())
+    read = folder.read
+
+    def ends(job_id):
+        folder.remove(ending.id)
+        return read(job_id)
+
+    monkeypatch.setattr(folder, "read", ends)
+    assert folder.all() == [other]
+
+
+def test_a_job_ends_also_while_another_process_steers_it(tmp_path):
+    folder = JobFolder(tmp_path)
+    job = Job.new("b:9092", "c", "batched", PLAN)
+    folder.write(job, JobControl())
+    (tmp_path / job.id / ".other").write_text("")  # what is being written
+    folder.remove(job.id)
+    assert folder.ids() == []
+    with pytest.raises(JobError, match="no stored reassignment"):
+        folder.control(job.id)
+
+
 def test_several_jobs_of_one_cluster_are_told_apart_by_the_user(tmp_path):
     folder = JobFolder(tmp_path)
     for _ in range(2):

@@ -123,7 +123,7 @@ def test_limits_changed_live_affect_the_next_step_only():
 
 def test_paused_starts_nothing_and_says_so():
     controller = Controller.of({tp(0): (1, 2)}, {1, 2, 3})
-    turn = take_turn(Plan({tp(0): (1, 3)}), controller.seen(), BatchLimits(), "batched", paused=True)
+    turn = take_turn(Plan({tp(0): (1, 3)}), controller.seen(), BatchLimits(), "batched", held="paused")
     assert not turn.start
     assert [(s.state, s.why) for s in turn.partitions] == [("deferred", "paused")]
 
@@ -141,6 +141,69 @@ def test_a_deleted_topic_is_gone_not_waited_for():
     turn = take_turn(Plan({tp(0): (1, 2), tp(7): (1, 3)}), controller.seen(), BatchLimits(), "batched")
     assert turn.ended
     assert {s.tp: s.state for s in turn.partitions} == {tp(0): "done", tp(7): "gone"}
+
+
+@pytest.mark.parametrize("mode", ["batched", "incremental"])
+def test_a_partition_without_a_leader_holds_no_place(mode):
+    controller = Controller.of({tp(0): (1,), tp(1): (2,)}, {2, 3})
+    controller.partitions[tp(0)].isr = {1}  # the controller never removes the last replica in sync
+    limits = BatchLimits(1, 1, 1)
+    turn = take_turn(Plan({tp(0): (3,), tp(1): (3,)}), controller.seen(), limits, mode)
+    assert (list(turn.start), turn.elect) == ([tp(1)], ())
+    assert turn.partitions[0].why == "the partition is offline: it has no leader"
+    there = take_turn(Plan({tp(0): (1,)}), controller.seen(), limits, mode)
+    assert ([status.state for status in there.partitions], there.elect, there.ended) == (["waiting"], (), False)
+
+
+def test_a_step_leaves_min_insync_replicas_in_sync():
+    controller = Controller.of({tp(0): (3, 1, 2)}, {1, 2, 3, 4})
+    controller.min_insync = 2
+    partition, plan = controller.partitions[tp(0)], Plan({tp(0): (3, 4)})
+    partition.isr, partition.leader = {1, 2}, 1  # broker 3 was in sync and has fallen behind again
+    turn = take_turn(plan, controller.seen(), BatchLimits(1), "batched")
+    why = "brokers [3] are not in sync: the step would leave fewer than min.insync.replicas"
+    assert (turn.start, turn.partitions[0].state, turn.partitions[0].why) == ({}, "waiting", why)
+    partition.isr, partition.leader = {1, 2, 3}, 3
+    assert take_turn(plan, controller.seen(), BatchLimits(1), "batched").start == {tp(0): (3, 2)}
+
+
+def test_dead_replicas_do_not_count_as_the_rest_of_a_step():
+    controller = Controller.of({tp(0): (1, 2, 3, 4)}, {1, 2, 9})
+    controller.min_insync = 2
+    turn = take_turn(Plan({tp(0): (1, 9)}), controller.seen(), BatchLimits(2), "batched")
+    assert turn.start == {tp(0): (1, 9)}
+
+
+def test_a_minimum_that_was_raised_above_the_target_stops_nothing():
+    controller = Controller.of({tp(0): (1, 2, 3)}, {1, 2})
+    controller.min_insync = 2
+    turn = take_turn(Plan({tp(0): (1,)}), controller.seen(), BatchLimits(1), "batched")
+    assert turn.start == {tp(0): (1,)}
+
+
+def test_only_the_leader_of_the_target_is_elected():
+    controller = Controller.of({tp(0): (1, 2), tp(1): (1, 2)}, {1, 2, 3, 4})
+    for partition in controller.partitions.values():
+        partition.leader = 2  # since a restart of broker 1
+    drained = Plan({tp(0): (3, 4), tp(1): (3, 2)})
+    assert take_turn(drained, controller.seen(), BatchLimits(1, 1), "batched").elect == ()
+    stays = Plan({tp(0): (3, 4), tp(1): (1, 3)})
+    assert take_turn(stays, controller.seen(), BatchLimits(1, 1), "batched").elect == (tp(1),)
+
+
+def test_no_more_leaders_are_elected_at_once_than_the_limit():
+    controller = Controller.of({tp(n): (1, 2) for n in range(5)}, {1, 2, 3})
+    for partition in controller.partitions.values():
+        partition.leader = 2  # since a restart of broker 1
+    plan, limits, elected = Plan({tp(n): (1, 3) for n in range(5)}), BatchLimits(1, 5, 2), []
+    for _ in range(3):
+        turn = take_turn(plan, controller.seen(), limits, "batched")
+        assert not turn.start
+        elected.append([each.partition for each in turn.elect])
+        controller.elect(turn.elect)
+    assert elected == [[0, 1], [2, 3], [4]]
+    assert turn.partitions[3].why == "the batch before has not ended"
+    assert len(take_turn(plan, controller.seen(), limits, "batched").start) == 5
 
 
 def test_cancelled_midway_exactly_what_is_not_moved_remains():

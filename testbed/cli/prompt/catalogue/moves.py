@@ -171,8 +171,8 @@ def _cancel(session: Session, values: Values) -> None:
 
 def _cancel_job(session: Session, job: Job) -> None:
     jobs = JobFolder()
+    jobs.steer(job.id, replace(jobs.control(job.id), wish="cancel"))  # first: a cancelled move waits for no throttle
     _ensure_carried_out(session, job)
-    jobs.steer(job.id, replace(jobs.control(job.id), wish="cancel"))
     what = f"the move of {', '.join(job.plan.topics())} to be cancelled"
     wait_for(jobs.ids, lambda ids: job.id not in ids, _STEERED_S, _LOOK_S, what)
     if session.move is not None and session.move.job.id == job.id:
