@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 from results.criteria.judgement import catalogue
-from testbed.cli.command import Command, Parser, commands
+from testbed.argument_parser import Parser
+from testbed.cli.command import Command, commands
 from testbed.experiments.experiment import Experiment, experiments
 from testbed.runner.named_comparisons import named_comparisons
 

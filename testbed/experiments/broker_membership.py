@@ -163,14 +163,15 @@ def drain_rest(testbed: Testbed, host: DeclaredHost) -> None:
         states = admin.partitions(admin.topics())
         held = {tp: state.replicas for tp, state in states.items() if host.node_id in state.replicas}
         racks = {each.node_id: each.rack for each in testbed.topology.brokers if each.node_id is not None}
-        plan = leave(held, racks, {node for node in racks if node == host.node_id})
+        leaving = {node for node in racks if node == host.node_id}
+        plan = leave(held, racks, leaving)
         if not plan.targets:
             return
         able, bytes_held = of_software(testbed.topology), 0
         try:
             if Capability.MOVES_DATA in able:
-                logs = admin.log_dirs([host.node_id]).get(host.node_id, {})
-                bytes_held = sum(log.size_bytes for log in logs.values())
+                of_brokers = admin.log_dirs(sorted(leaving)).values()
+                bytes_held = sum(log.size_bytes for logs in of_brokers for log in logs.values())
             timeout_s = DRAINED_S + DRAINED_TIMES * bytes_held * 8 / min(sampled_bps(host))
             with Driver(admin, JournalFolder(), able=able) as driver:
                 driver.execute(plan, None)

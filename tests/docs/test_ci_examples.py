@@ -17,7 +17,8 @@ import yaml
 
 from results.contract.archive import export_runs, import_runs
 from results.contract.store import Store
-from testbed.cli.command import Parser, commands
+from testbed.argument_parser import Parser
+from testbed.cli.command import commands
 
 ROOT = Path(__file__).parents[2]
 CI = ROOT / "docs" / "ci"

@@ -14,7 +14,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from testbed.cli.command import Parser, commands
+from testbed.argument_parser import Parser
+from testbed.cli.command import commands
 from testbed.cli.main import main
 from testbed.cli.prompt.dialog import grammar
 from testbed.cli.prompt.vocabulary import Vocabulary

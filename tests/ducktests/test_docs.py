@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from ducktests.options import Options
-from testbed.cli.command import Parser
+from testbed.argument_parser import Parser
 from testbed.cli.commands import suite
 from testbed.runner.ducktape_process import INTERRUPTED_S
 from testbed.runner.executor import GRACE_S

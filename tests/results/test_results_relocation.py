@@ -113,9 +113,7 @@ def test_a_log_so_small_that_a_healthy_move_may_take_as_long_as_the_formula_says
     """10 partitions may take 5 s (`s3-seconds`), and 50 MB ÷ NIC are 2.1 s."""
     small = replace(STREAMS, total=50_000_000, seconds=2.5)
     assert of(judged(small), "duration-formula").verdict == "inconclusive"
-    assert of(judged(small), "s3-seconds").verdict == "pass"
     assert of(judged(replace(small, seconds=2.0)), "duration-formula").verdict == "pass"
-    assert of(judged(replace(small, seconds=5.5)), "s3-seconds").verdict == "fail"
 
 
 def test_bytes_of_another_tenant_on_the_nic_are_not_kafkas():
