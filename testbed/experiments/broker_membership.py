@@ -101,6 +101,8 @@ class BrokerRemoval(MembershipChange):
         """Move what internal topics have on the broker; stop it, unregister it, and remove its container."""
         environment = self._environment
         host = environment.testbed.topology.host(environment.setup.leaving)
+        # What its NIC carried until the move's end must be read while it is there.
+        environment.recorder.wait_for_all()
         with self._changing(host) as step:
             drain_rest(environment.testbed, host)
             step(DRAINED)

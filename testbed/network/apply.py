@@ -215,6 +215,16 @@ def add_links(topology: Topology, plan: AddressPlan, name: str, fabric_pid: int,
     _require_shaping(link_differences(own, {FABRIC: fabric_pid, name: host_pid}))
 
 
+def remove_links(name: str, fabric: Place) -> None:
+    """Remove one host's links from a fabric, at both ends. Without effect where there are none.
+
+    They go with the host's container only when nothing else uses its network, such as a watch of its shaping.
+    """
+    links = json.loads(_run(fabric, ["ip", "-j", "link", "show"]) or "[]")
+    ends = [link["ifname"] for link in links if link.get("ifalias") == name]
+    apply(Script(tuple(f"link del dev {end}" for end in ends)), fabric)
+
+
 def _require_shaping(found: Sequence[tuple[Shaped, str]]) -> None:
     if found:
         problems = [f"{each.what}: {difference}" for each, difference in found]

@@ -15,7 +15,7 @@ from testbed.kafka.admin import Admin
 from testbed.kafka.capabilities import Capability, of_software
 from testbed.kafka.errors import BROKER_NOT_REGISTERED, KafkaError
 from testbed.network.addresses import AddressPlan
-from testbed.network.apply import add_links
+from testbed.network.apply import FABRIC, add_links, remove_links
 from testbed.owner import Owner
 from testbed.paths import state_dir
 from testbed.provision import serving
@@ -256,6 +256,9 @@ def _unregister(admin: Admin, node_id: int) -> None:
 
 
 def _remove_container(testbed: "Testbed", name: str) -> None:
+    """Remove a host's links, container and disks; without effect where there are none."""
+    if (fabric := testbed.places().get(FABRIC)) is not None:
+        remove_links(name, fabric)
     for found in testbed.engine.containers(testbed.name):
         if found.host == name:
             testbed.engine.remove_container(found.id)

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import pytest
 
 from testbed.network.addresses import AddressPlan
-from testbed.network.apply import FABRIC, apply, shaping_differences
-from testbed.network.fabric import wire
+from testbed.network.apply import FABRIC, add_links, apply, remove_links, shaping_differences
+from testbed.network.fabric import Script, wire
 from testbed.network.overlay import HERE
 from testbed.network.shape import payload_bytes_per_s
 from testbed.provision.containers import SYSCTLS
@@ -126,6 +126,19 @@ def fabric() -> Iterator[Fabric]:
             apply(script, pids[host])
         apply(wiring.machine, pids["driver"])
         yield made
+
+
+def test_a_host_gets_its_links_again_while_its_old_network_is_in_use() -> None:
+    """The network of a container that is removed stays as long as a watch of its shaping has a socket in it."""
+    topology = loads(TEXT)
+    plan = AddressPlan(248, tuple(host.name for host in topology.hosts))
+    with network_namespaces(FABRIC, "b2", "again") as pids:
+        apply(Script(tuple(f"link add name rack{index} type bridge" for index in range(2))), pids[FABRIC])
+        add_links(topology, plan, "b2", pids[FABRIC], pids["b2"])
+        remove_links("b2", pids[FABRIC])
+        add_links(topology, plan, "b2", pids[FABRIC], pids["again"])
+        remove_links("b2", pids[FABRIC])
+        remove_links("b2", pids[FABRIC])
 
 
 def test_all_shaping_is_read_back_uplinks_and_further_nics_included(fabric: Fabric) -> None:
