@@ -64,7 +64,6 @@ def run(args: argparse.Namespace) -> int:
     require_writable(args.out and Path(args.out) / "ducktape.log")
     options = ducktape_options(
         parameters=args.parameters,
-        exclude=args.exclude,
         globals_=args.globals,
         repeat=args.repeat,
         max_parallel=args.max_parallel,
@@ -81,6 +80,7 @@ def run(args: argparse.Namespace) -> int:
         args.name,
         args.python,
         args.jvm,
+        args.exclude,
         options,
     )
     if args.plan:
