@@ -14,7 +14,7 @@ from testbed.kafkatest import run as running
 from testbed.kafkatest.environment import TestEnvironment
 from testbed.kafkatest.hosts import kafkatest_cluster, names_file, topology_of
 from testbed.kafkatest.record import parameters_of, samples_of
-from testbed.kafkatest.run import KafkatestRequest, outcomes_of, planned, symbols_of
+from testbed.kafkatest.run import KafkatestRequest, PlannedTests, outcomes_of, planned, symbols_of
 from testbed.kafkatest.session import TestReport, TestSession, progress_of
 from testbed.network.addresses import AddressPlan
 from tests.kafkatest.made_up import make_checkout, system_test
@@ -169,3 +169,18 @@ def test_only_a_test_that_passed_has_a_duration():
 def test_hosts_that_stay_are_named_with_commands_that_are_taken():
     told = kafkatest.as_text(SimpleNamespace(outcomes=(), folder=Path("/out"), kept="mine"))
     assert told.splitlines()[-1] == "the hosts stay: testbed exec mine HOST -- COMMAND, testbed down mine"
+
+
+def test_a_plan_is_one_json_document_too():
+    able, blocked = system_test(bounce=True), system_test(name="test_other", nodes=5)
+    checkout, home = (
+        SimpleNamespace(folder=Path("/checkout"), version="9.9.9"),
+        SimpleNamespace(name="dev", version="9"),
+    )
+    plan = PlannedTests(checkout, PYTHON, (able, blocked), {blocked.id: "no netem"}, (home,), 3, (), ())
+    told = json.loads(kafkatest.plan_as_json(plan))
+    assert (told["checkout"], told["version"], told["kafka"], told["hosts"]) == ("/checkout", "9.9.9", {"dev": "9"}, 3)
+    assert told["tests"] == [
+        {"test": able.name, "arguments": {"bounce": True}, "hosts": 3, "cannot_run": None},
+        {"test": blocked.name, "arguments": {}, "hosts": 5, "cannot_run": "no netem"},
+    ]
