@@ -10,14 +10,14 @@ import os
 import secrets
 import subprocess
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from ducktests import framework
 from ducktests.account import TestbedAccount
 from ducktests.dying import die_with_suite
 from ducktests.options import Options, read_options
-from testbed.errors import TestbedError
+from testbed.errors import TestbedError, UsageError
 from testbed.provision import state as states
 from testbed.provision.containers import Engine
 from testbed.provision.resources import remove
@@ -69,14 +69,14 @@ class TestbedCluster(framework.Cluster):
         An error becomes the `problem` of the nodes, and the test raises it. If this method raised it, ducktape would
         retry without end, or lose all results.
         """
-        wanted = {each or "" for each in framework.types_of(cluster_spec)}
-        assert len(wanted) == 1, f"a test has the hosts of one topology, not of {sorted(wanted)}"
-        topology = wanted.pop()
+        types = [each or "" for each in framework.types_of(cluster_spec)]
+        if not types:
+            return []
         try:
-            self._used = self._nodes(topology)
+            self._used = self._nodes(_topology_of(types))
         except TestbedError as error:
-            print_progress(f"no testbed {topology}: {error}")
-            self._used = [framework.problem_node(str(error), topology) for _host in find(topology).hosts]
+            print_progress(f"no testbed {', '.join(sorted({*types} - {''})) or 'of any topology'}: {error}")
+            self._used = [framework.problem_node(str(error), each) for each in types]
         return list(self._used)
 
     def free_single(self, node: Any) -> None:
@@ -154,3 +154,14 @@ class TestbedCluster(framework.Cluster):
                     env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
                     check=False,
                 )
+
+
+def _topology_of(types: Sequence[str]) -> str:
+    """Return the topology whose hosts a test requests. Raise `UsageError` when the test names none, or several."""
+    topology, *others = sorted(set(types))
+    if others or not topology:
+        raise UsageError(
+            "a test has the hosts of one topology, and its nodes have the type of it: "
+            '@cluster(num_nodes=3, node_type="three-brokers")'
+        )
+    return topology

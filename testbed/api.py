@@ -32,5 +32,7 @@ class UserTestbed(provisioned.Testbed):
         try:
             return run(RunRequest(experiment, words, profile=profile, on=self.name, store=store), progress)
         finally:
-            # The run restarts Kafka with the properties it needs, and records that in the state.
-            self.state = states.load(self.name) or self.state
+            # The run restarts Kafka with other properties; a broker that it removed and added again has another key.
+            saved = states.load(self.name)
+            if saved is not None and saved != self.state:
+                self.become(saved)

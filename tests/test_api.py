@@ -100,21 +100,28 @@ def test_a_file_of_that_name_comes_before_the_ready_topology(tmp_path, monkeypat
 
 def test_an_experiments_parameters_are_checked_and_the_state_is_read_again(up, monkeypatch):
     t = up()
+    t.hosts, topology = {}, find("two-brokers").to_document()
     with pytest.raises(UsageError, match="kip73-two-node has no parameter 'rat'"):
         t.run("kip73-two-node", rat="5MB/s")
     with pytest.raises(UsageError, match="no experiment 'kip73'"):
         t.run("kip73")
-    asked = []
+    asked, keys = [], {"b1": "ssh-ed25519 one", "b2": "ssh-ed25519 two"}
 
     def run(request, progress):
         asked.append(request)
-        states.save(make(overlay={"a": "b"}))
+        states.save(make(overlay={"a": "b"}, topology=topology, host_keys=keys))
         return SimpleNamespace(verdict="pass")
 
     monkeypatch.setattr(testbed.api, "run", run)
     assert t.run("kip73-two-node", profile="smoke", rate="5MB/s", partitions=10).verdict == "pass"
     assert (asked[0].on, asked[0].profile, asked[0].settings) == ("one", "smoke", ["rate=5MB/s", "partitions=10"])
     assert t.state.overlay == {"a": "b"}
+    before = dict(t.hosts)
+    # A run may remove a broker and add it again, with another key.
+    keys["b2"] = "ssh-ed25519 three"
+    t.run("kip73-two-node")
+    assert t.hosts["b1"] is before["b1"]
+    assert t.hosts["b2"]._address.host_key == "ssh-ed25519 three"
 
 
 def test_the_documents_examples_are_python_and_its_names_are_there():

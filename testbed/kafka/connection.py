@@ -9,10 +9,12 @@ from typing import Any, TypeVar
 
 import kafka.errors as client_errors
 from kafka.admin import KafkaAdminClient
+from kafka.cluster import collect_hosts
 from kafka.net.compat import KafkaNetClient
 from kafka.net.manager import KafkaConnectionManager
 from kafka.net.selector import NetworkSelector
 
+from testbed.errors import UsageError
 from testbed.kafka.command_config import CommandConfig
 from testbed.kafka.errors import NOT_CONTROLLER, REQUEST_TIMED_OUT, KafkaError, UnreachableError, protocol_name
 
@@ -60,13 +62,14 @@ class Connection:
     """A started admin client that translates its exceptions.
 
     No request takes longer than ``timeout_s`` to connect plus ``timeout_s`` for the answer.
-    Raises `UnreachableError` when no bootstrap server answers in time, `KafkaError` when the login is refused.
+    Raises `UsageError` for a bootstrap that is no list of addresses, `UnreachableError` when no bootstrap server
+    answers in time, `KafkaError` when the login is refused.
     """
 
     def __init__(
         self, bootstrap: str | Sequence[str], timeout_s: float, client_id: str, security: CommandConfig | None = None
     ) -> None:
-        servers = bootstrap.split(",") if isinstance(bootstrap, str) else list(bootstrap)
+        servers = _addresses(bootstrap)
         self.bootstrap = ",".join(servers)
         self.timeout_s = timeout_s
         timeout_ms = int(timeout_s * 1000)
@@ -183,6 +186,19 @@ class Connection:
         except client_errors.KafkaError as error:
             why = "no such broker is known, and the brokers could not be listed"
             raise UnreachableError(what, "BROKER_NOT_AVAILABLE", why) from error
+
+
+def _addresses(bootstrap: str | Sequence[str]) -> list[str]:
+    """Return the bootstrap servers. Raise `UsageError` for one that is no address: the client raises a ValueError."""
+    text = bootstrap if isinstance(bootstrap, str) else ",".join(bootstrap)
+    servers = [server for each in text.split(",") if (server := each.strip())]
+    try:
+        usable = bool(servers) and all(host and 0 < port < 65536 for host, port, _family in collect_hosts(servers))
+    except ValueError:
+        usable = False
+    if not usable:
+        raise UsageError(f"bootstrap {text!r}: must be HOST:PORT,…, such as kafka:9092")
+    return servers
 
 
 def _unanswered(security: CommandConfig | None) -> str:

@@ -90,7 +90,8 @@ MODULES = {
 }
 """Login module → its mechanisms."""
 
-_WORD = r'"(?:[^"\\]|\\.)*"|[^\s=;"]+'
+_WORD = r""""(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'|[^\s=;"']+"""
+"""A value, quoted as Java's tokenizer has it: by either quote, or not at all."""
 _WHOLE = re.compile(rf"\s*(?P<module>[\w.$]+)\s+(?P<flag>\w+)(?P<options>(?:\s+[\w.-]+\s*=\s*(?:{_WORD}))*)\s*;\s*")
 _OPTION = re.compile(rf"([\w.-]+)\s*=\s*({_WORD})")
 
@@ -127,7 +128,7 @@ def parse_jaas(text: str) -> JaasLogin:
 
 
 def _unquoted(word: str) -> str:
-    return re.sub(r"\\(.)", r"\1", word[1:-1]) if word.startswith('"') else word
+    return re.sub(r"\\(.)", r"\1", word[1:-1]) if word[0] in "\"'" else word
 
 
 _JKS, _JCEKS = b"\xfe\xed\xfe\xed", b"\xce\xce\xce\xce"

@@ -13,7 +13,7 @@ from testbed.kafkatest.environment import TestEnvironment, environment
 from testbed.kafkatest.hosts import kafkatest_cluster, make_hosts, names_file, remove_hosts, topology_of
 from testbed.kafkatest.layout import KafkaHome, build_under_test, earlier_releases, jar_names, source_of
 from testbed.kafkatest.record import record
-from testbed.kafkatest.selection import SystemTest, collected, hosts_needed, obstacle
+from testbed.kafkatest.selection import PARAMETERS, SystemTest, collected, hosts_needed, obstacle
 from testbed.kafkatest.session import TestReport, TestSession
 from testbed.paths import data_dir
 from testbed.probes.machine import machine_probe
@@ -51,6 +51,8 @@ class KafkatestRequest:
     python: str | None = None
     jvm: str = "light"
     """The flags of every JVM of Kafka's: a name of `JVMS`."""
+    exclude: Sequence[str] = ()
+    """Tests that are left out, named as `tests`."""
     options: Sequence[str] = ()
     """More of ducktape's own arguments, for the collection and the session alike."""
 
@@ -66,6 +68,7 @@ class PlannedTests:
     homes: tuple[KafkaHome, ...]
     hosts: int
     symbols: tuple[str, ...]
+    options: tuple[str, ...]
 
     @property
     def runnable(self) -> tuple[SystemTest, ...]:
@@ -114,8 +117,10 @@ def planned(request: KafkatestRequest, progress: Progress) -> PlannedTests:
     source = source_of(checkout, request.kafka)
     here = Path.cwd()
     symbols = tuple(checkout.find_tests(wanted, here) for wanted in request.tests or ["tests/kafkatest/tests"])
+    excluded = [checkout.find_tests(unwanted, here) for unwanted in request.exclude]
     python = environment(checkout.pins, request.python, progress)
-    tests = collected(checkout, python, [*symbols, *request.options])
+    options = (*request.options, *(["--exclude", *excluded] if excluded else []))
+    tests = collected(checkout, python, [*symbols, *options])
     progress(f"{len(tests)} tests of {checkout.version}; {python.python}; Kafka {source}")
     dev = build_under_test(checkout, source)
     releases = sorted({release for test in tests for release in test.releases})
@@ -124,7 +129,7 @@ def planned(request: KafkatestRequest, progress: Progress) -> PlannedTests:
     sources = {file: file.read_text(encoding="utf-8", errors="replace") for file in {test.file for test in tests}}
     obstacles = {test.id: why for test in tests if (why := obstacle(test, sources[test.file], jars, no_netem, missing))}
     hosts = hosts_needed([test for test in tests if test.id not in obstacles] or tests, request.hosts)
-    return PlannedTests(checkout, python, tests, obstacles, (dev, *homes), hosts, symbols)
+    return PlannedTests(checkout, python, tests, obstacles, (dev, *homes), hosts, symbols, options)
 
 
 def run_kafkatest(request: KafkatestRequest, progress: Progress) -> KafkatestResult:
@@ -144,52 +149,68 @@ def run_kafkatest(request: KafkatestRequest, progress: Progress) -> KafkatestRes
     name = request.name or f"kafkatest-{secrets.token_hex(3)}"
     topology = topology_of(plan.hosts, _rate(request.nic))
     testbed = make_hosts(name, topology, plan.homes, request.jvm, not request.keep, progress)
-    session = TestSession(plan.checkout, plan.python, folder, request.options)
+    session = TestSession(plan.checkout, plan.python, folder, plan.options)
     recorder = Recorder()
     try:
         recorder.poll("machine", INTERVAL_S, machine_probe())
+        interrupted = True
         try:
             _run(session, plan, testbed, progress)
+            interrupted = False
         finally:
             recorder.stop()
             # Also of an interrupted session: what was done is recorded.
-            reports = session.reports(plan.runnable)
+            reports = session.reports(plan.runnable, interrupted=interrupted)
             settings = {"nic": request.nic, "jvm": request.jvm}
             version = plan.homes[0].version
-            runs = {each.test.id: record(each, testbed, recorder, store, version, settings) for each in reports}
+            runs = {each.folder: record(each, testbed, recorder, store, version, settings).run_id for each in reports}
     finally:
         testbed.close()
         if not request.keep:
             remove_hosts(name)
-    outcomes = outcomes_of(plan, reports, {test: run.run_id for test, run in runs.items()}, session.last_lines())
+    outcomes = outcomes_of(plan, reports, runs, session.last_lines())
     return KafkatestResult(plan, outcomes, folder, store.location, name if request.keep else None)
 
 
 def outcomes_of(
     plan: PlannedTests, reports: Sequence[TestReport], runs: Mapping[str, str], last_lines: str
 ) -> tuple[TestOutcome, ...]:
-    """Return the outcome of each test, in ducktape's order. Pure."""
-    reported = {report.test.id: report for report in reports}
+    """Return the outcome of each test, in ducktape's order; a repeated test is there for each time.
+
+    `runs` is folder of a report → id of its run. Pure.
+    """
+    reported = {test.id: iter([each for each in reports if each.test.id == test.id]) for test in plan.tests}
     found = []
     for test in plan.tests:
         if why := plan.obstacles.get(test.id):
             found.append(TestOutcome(test, "not run", why))
-        elif (report := reported.get(test.id)) is None:
+        elif (report := next(reported[test.id], None)) is None:
             found.append(TestOutcome(test, "not done", f"ducktape did not come to it; its last lines:\n{last_lines}"))
         else:
             passed = report.status == "PASS"
             why = "" if passed else report.summary.strip() or report.status
             found.append(
-                TestOutcome(test, "pass" if passed else "fail", why, report.seconds, runs.get(test.id), report.folder)
+                TestOutcome(
+                    test, "pass" if passed else "fail", why, report.seconds, runs.get(report.folder), report.folder
+                )
             )
     return tuple(found)
 
 
 def _run(session: TestSession, plan: PlannedTests, testbed: Testbed, progress: Progress) -> None:
     names = names_file(testbed, HOSTS_FILE.read_text(encoding="utf-8", errors="replace"))
-    # ducktape selects by the user's own words where it can: not every version knows a test by its arguments.
-    symbols = [test.symbol for test in plan.runnable] if plan.obstacles else plan.symbols
-    session.run(symbols, kafkatest_cluster(testbed), names, progress)
+    session.run(symbols_of(plan), kafkatest_cluster(testbed), names, progress)
+
+
+def symbols_of(plan: PlannedTests) -> Sequence[str]:
+    """Return ducktape's names of the tests that can run here. Pure.
+
+    They are the user's own names where every test can run: not every ducktape knows a test by its arguments.
+    """
+    if not plan.obstacles:
+        return plan.symbols
+    given = PARAMETERS in plan.options
+    return list(dict.fromkeys(test.method if given else test.symbol for test in plan.runnable))
 
 
 def _rate(text: str) -> int:

@@ -16,6 +16,8 @@ from testbed.kafkatest.checkout import KafkaCheckout
 from testbed.kafkatest.environment import TestEnvironment
 
 COLLECT_S = 300.0
+PARAMETERS = "--parameters"
+"""ducktape's option that gives every test these arguments. ducktape refuses it together with a test's own ones."""
 VERSION = re.compile(r"\d+\.\d+\.\d+(\.\d+)?")
 _NETEM = re.compile(r"DegradedNetworkFaultSpec|\bnetem\b")
 _ZOOKEEPER = re.compile(r"^(?!.*\bif\b).*=\s*ZookeeperService\(", re.MULTILINE)
@@ -45,7 +47,12 @@ class SystemTest:
     def symbol(self) -> str:
         """Return the name by which ducktape runs this test alone."""
         arguments = f"@{json.dumps(dict(self.arguments))}" if self.arguments else ""
-        return f"{self.file}::{self.cls}.{self.function}{arguments}"
+        return f"{self.method}{arguments}"
+
+    @property
+    def method(self) -> str:
+        """Return the name by which ducktape runs this test's method, with all arguments of the method."""
+        return f"{self.file}::{self.cls}.{self.function}"
 
     @property
     def releases(self) -> tuple[str, ...]:
@@ -136,13 +143,12 @@ def obstacle(
 def ducktape_options(
     *,
     parameters: str | None = None,
-    exclude: Sequence[str] = (),
     globals_: str | None = None,
     repeat: int | None = None,
     max_parallel: int = 1,
 ) -> tuple[str, ...]:
     """Return ducktape's own arguments for these options. Raise `UsageError` for text that is no JSON object. Pure."""
-    for option, text in (("--parameters", parameters), ("--globals", globals_)):
+    for option, text in ((PARAMETERS, parameters), ("--globals", globals_)):
         if text is not None:
             try:
                 found = json.loads(text)
@@ -154,8 +160,7 @@ def ducktape_options(
         if number is not None and number < 1:
             raise UsageError(f"{option} {number}: 1 or more are allowed")
     options = ["--max-parallel", str(max_parallel)]
-    options += ["--parameters", parameters] if parameters is not None else []
+    options += [PARAMETERS, parameters] if parameters is not None else []
     options += ["--globals", globals_] if globals_ is not None else []
     options += ["--repeat", str(repeat)] if repeat is not None else []
-    options += ["--exclude", *exclude] if exclude else []
     return tuple(options)

@@ -36,6 +36,11 @@ class TestReport:
         """Return how long the test took, with its set-up and its end."""
         return max(0.0, self.ended - self.started)
 
+    @property
+    def interrupted(self) -> bool:
+        """Return whether Ctrl-C ended the test: ducktape reports that as a failure, by the exception's name."""
+        return self.status == "FAIL" and self.summary.lstrip().startswith(KeyboardInterrupt.__name__)
+
 
 @dataclass(frozen=True, slots=True)
 class TestSession:
@@ -72,17 +77,20 @@ class TestSession:
         command = self.command(symbols, cluster_path, names_path)
         run_ducktape(command, self.folder, test_environment(self.checkout), progress_of, progress)
 
-    def reports(self, tests: Sequence[SystemTest]) -> tuple[TestReport, ...]:
-        """Return what ducktape reports, in the order of `tests`; a test that it did not come to is absent."""
-        found: dict[str, TestReport] = {}
+    def reports(self, tests: Sequence[SystemTest], *, interrupted: bool = False) -> tuple[TestReport, ...]:
+        """Return what ducktape reports, in the order of `tests`; a repeated test has a report for each time.
+
+        A test that ducktape did not come to is absent; so is, of an `interrupted` session, one that Ctrl-C ended.
+        """
         known = {test.id: test for test in tests}
+        found: dict[str, list[TestReport]] = {each: [] for each in known}
         # Each test's own report: an interrupted session has no report of all.
         sessions = [path for path in self.results.glob("*") if path.is_dir() and not path.is_symlink()]
         for path in sorted(report for session in sessions for report in session.rglob("report.json")):
             try:
                 document = json.loads(path.read_text(encoding="utf-8"))
                 if (test := known.get(document.get("test_id", ""))) is not None:
-                    found[test.id] = TestReport(
+                    report = TestReport(
                         test,
                         str(document["test_status"]).upper(),
                         str(document["summary"] or ""),
@@ -90,9 +98,11 @@ class TestSession:
                         float(document["stop_time"]),
                         str(document["results_dir"]),
                     )
+                    if not (interrupted and report.interrupted):
+                        found[test.id].append(report)
             except (ValueError, KeyError, TypeError, AttributeError) as error:
                 raise TestbedError(f"{path}: not a report of ducktape ({error!r})") from error
-        return tuple(found[test.id] for test in tests if test.id in found)
+        return tuple(report for of_test in found.values() for report in sorted(of_test, key=lambda each: each.started))
 
     def last_lines(self, count: int = 12) -> str:
         """Return the end of ducktape's output."""

@@ -118,7 +118,7 @@ class Testbed:
     ) -> Self:
         """Provision `topology` (also a file, or the name of a ready topology) and return it, serving.
 
-        A testbed that is up already is not changed.
+        A testbed that is up already is not changed; one with another topology, `overlay` or `defects` is an error.
         `overlay` replaces broker properties of the topology. `defects` are the defects of each host, as
         `testbed.defects.by_host` returns them; without it no broker is broken. An `ephemeral` testbed is garbage once
         this process is dead. `equipment` is for hosts that are all clients. Raise `TestbedError` on failure; nothing is
@@ -136,6 +136,8 @@ class Testbed:
                 there = "another topology" if known.topology_digest != topology.digest() else ""
                 if not there and defects is not None and dict(defects) != dict(known.defects):
                     there = "; ".join(in_words(known.defects)) or "no defect"
+                if not there and overlay is not None and dict(overlay) != dict(known.overlay):
+                    there = "other broker properties"
                 if there:
                     raise TestbedError(
                         f"testbed {name} is up with {there}; `testbed down {name}` first, "

@@ -113,6 +113,8 @@ class CaseRun:
         Raise the block's exception, or `TimeLimitError`.
         """
         evidence = self.folder / EVIDENCE
+        # The outcome of the attempt before must not stand for this one, whose process may be killed.
+        (self.folder / FILE).unlink(missing_ok=True)
         try:
             what, limit_s = f"case {self.case.name}", self.case.limit_s
             with bounded(what, limit_s, evidence, self._recorder, lambda: self.testbed, BaseException):

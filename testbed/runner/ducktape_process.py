@@ -50,7 +50,9 @@ def run_ducktape(
         process.wait()
     except BaseException:
         progress("interrupted: ending the test under way")
-        interrupt(process)
+        rest = interrupt(process)
+        with (folder / LOG).open("a", encoding="utf-8") as file:
+            file.write(rest)
         raise
     finally:
         over.cancel()
@@ -58,14 +60,17 @@ def run_ducktape(
         after(process.pid)
 
 
-def interrupt(process: "subprocess.Popen[str]") -> None:
-    """End ducktape and its tests by SIGINT. After SIGTERM ducktape kills its tests and then waits for them forever."""
+def interrupt(process: "subprocess.Popen[str]") -> str:
+    """End ducktape and its tests by SIGINT; return the rest of its output, which says what they could not restore.
+
+    After SIGTERM ducktape kills its tests and then waits for them forever.
+    """
     _signal_group(process, signal.SIGINT)
     try:
-        process.communicate(timeout=INTERRUPTED_S)
+        return process.communicate(timeout=INTERRUPTED_S)[0]
     except (subprocess.TimeoutExpired, KeyboardInterrupt):
         _signal_group(process, signal.SIGKILL)
-        process.communicate()
+        return process.communicate()[0]
 
 
 def _listen(process: "subprocess.Popen[str]", log: Path, progress_of: Callable[[str], str], progress: Progress) -> None:

@@ -7,6 +7,8 @@ from testbed import __version__
 from testbed.cli.command import commands
 from testbed.cli.commands import plan
 from testbed.cli.main import main
+from testbed.errors import TestbedError
+from testbed.provision import containers, resources
 
 
 def test_every_command_is_listed_with_what_it_does(capsys):
@@ -69,6 +71,23 @@ def test_a_wrong_option_is_wrong_usage(words, capsys):
 def test_refusals_say_what_is_allowed(words, told, capsys):
     assert main(words) == 64
     assert told in capsys.readouterr().err
+
+
+def test_down_all_removes_the_others_when_one_cannot_be_removed(tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    monkeypatch.setattr(containers, "Engine", lambda: None)
+    monkeypatch.setattr(resources, "known_here", lambda _engine: ["far", "near"])
+
+    def remove(_engine, name):
+        if name == "far":
+            raise TestbedError("far is not wholly removed")
+        return ["container b1"]
+
+    monkeypatch.setattr(resources, "remove", remove)
+    assert main(["down", "--all"]) == 70
+    told = capsys.readouterr()
+    assert told.out == "near: removed container b1\n"
+    assert "far is not wholly removed" in told.err
 
 
 def test_plan_needs_neither_root_nor_engine(capsys, monkeypatch):

@@ -58,6 +58,18 @@ def test_a_testbed_that_cannot_be_made_is_a_problem_of_its_nodes_and_ends_no_ses
     assert cluster.max_used() == 2
 
 
+@pytest.mark.parametrize("types", [[None] * 3, ["two-brokers", "three-brokers"], ["three-brokers", None]])
+def test_a_test_that_names_no_topology_or_several_fails_alone(cluster, types, capsys):
+    nodes = cluster.alloc(module.framework.spec(types))
+    assert len(nodes) == len(types)
+    assert all("the hosts of one topology" in node.problem for node in nodes)
+    assert 'node_type="three-brokers"' in capsys.readouterr().out
+    cluster.free(nodes)
+    # A test without nodes needs no testbed.
+    assert cluster.alloc(module.framework.spec([])) == []
+    assert cluster.all().size() == len(cluster)
+
+
 def test_a_testbed_named_in_the_file_that_is_not_up_is_a_problem(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     file = tmp_path / "cluster.json"

@@ -1,6 +1,8 @@
 """docs/ducktape.md tells the truth: its counts, its fields and variables, its example."""
 
 import dataclasses
+import importlib
+import re
 from pathlib import Path
 
 import pytest
@@ -30,6 +32,13 @@ def test_it_names_every_field_and_variable():
 def test_its_limits_are_those_of_the_code():
     assert (LIMIT_S, GRACE_S, INTERRUPTED_S) == (7 * 60, 2 * 60, 90)
     assert "most have 7 minutes in `smoke` and `ci`" in TEXT and "within two minutes" in TEXT and "in 90 s" in TEXT
+
+
+def test_its_test_alone_is_there():
+    [(path, test_class, method)] = re.findall(r"'([\w/.]+)::(\w+)\.(\w+)@", TEXT)
+    module = importlib.import_module(path.removesuffix(".py").replace("/", "."))
+    assert (ROOT / path).is_file()
+    assert hasattr(getattr(module, test_class), method)
 
 
 def test_its_commands_are_taken():

@@ -5,8 +5,9 @@ import xml.etree.ElementTree as ET
 import pytest
 
 from testbed.errors import TestbedError
-from testbed.runner.case import EXIT, CaseOutcome, gather, reason, worst
+from testbed.runner.case import EXIT, CaseOutcome, CaseRun, gather, reason, worst
 from testbed.runner.suite import suite_junit as junit
+from testbed.suites.suite import find_suite
 from tests.results.synthetic import Options, synthetic_run
 
 
@@ -29,6 +30,13 @@ def test_of_a_case_that_ran_twice_the_worse_outcome_counts(tmp_path):
     outcome(verdict=None, run_id=None).write(tmp_path / "1")
     outcome().write(tmp_path / "2")
     assert gather(tmp_path)["two-node"].ending == "not done"
+
+
+def test_the_outcome_of_the_attempt_before_does_not_stand_for_one_that_is_killed(tmp_path):
+    outcome("stuck", "inconclusive").write(tmp_path)
+    run = CaseRun(find_suite("kip73").cases("ci", ["stuck"])[0], "ci", None, tmp_path, ("run1: busy",))
+    with run.recorded():
+        assert gather(tmp_path) == {}
 
 
 def test_a_damaged_outcome_is_an_error_that_names_the_file(tmp_path):

@@ -83,6 +83,7 @@ def test_ctrl_c_reaches_ducktape_once_and_is_waited_for(session, monkeypatch):
     with pytest.raises(KeyboardInterrupt):
         run(session, progress)
     assert steps == ["begun", "interrupted: ending the test under way"]
+    assert (session.folder / "ducktape.log").read_text() == "testbed: begun\ntestbed: put back\n"
 
 
 def test_a_session_that_outlasts_everything_is_killed(session, monkeypatch):

@@ -89,6 +89,22 @@ def test_a_login_that_cannot_be_mapped_is_refused(text: str, why: str) -> None:
         parse_jaas(text)
 
 
+@pytest.mark.parametrize(
+    ("value", "read"),
+    [
+        ("'se same'", "se same"),
+        ("'it\\'s'", "it's"),
+        ('"it\'s"', "it's"),
+        ("'say \"x\"'", 'say "x"'),
+        ("plain", "plain"),
+    ],
+)
+def test_either_quote_encloses_a_value_as_in_java(value: str, read: str) -> None:
+    module = "org.apache.kafka.common.security.plain.PlainLoginModule"
+    login = parse_jaas(f"{module} required username='alice' password={value};")
+    assert (login.username, login.password) == ("alice", read)
+
+
 # -- mapping -----------------------------------------------------------------------------------------------
 
 

@@ -8,6 +8,7 @@ import kafka.errors as client_errors
 import pytest
 from kafka.protocol.admin import DescribeConfigsRequest
 
+from testbed.errors import UsageError
 from testbed.kafka.connection import Connection
 from testbed.kafka.errors import UnreachableError
 from tests.fakes.broker import FakeBroker
@@ -29,6 +30,17 @@ def connection(brokers):
     """Bootstrapped by the first broker alone, so that no connection to the second one is left from it."""
     with closing(Connection(f"127.0.0.1:{brokers[0].port}", TIMEOUT_S, "test")) as connection:
         yield connection
+
+
+@pytest.mark.parametrize("bootstrap", ["kafka:909x", "kafka:99999", "kafka:0", ":9092", "[::1:9092", " , ", ""])
+def test_what_is_no_address_is_wrong_usage(bootstrap):
+    with pytest.raises(UsageError, match="must be HOST:PORT"):
+        Connection(bootstrap, TIMEOUT_S, "test")
+
+
+def test_blanks_and_a_comma_too_many_are_no_addresses(brokers):
+    with closing(Connection(f" 127.0.0.1:{brokers[0].port}, ", TIMEOUT_S, "test")) as connection:
+        assert connection.bootstrap == f"127.0.0.1:{brokers[0].port}"
 
 
 def request():

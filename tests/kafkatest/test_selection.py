@@ -83,8 +83,8 @@ def test_with_netem_a_delay_is_no_obstacle():
 
 
 def test_options_are_ducktapes_own():
-    found = ducktape_options(parameters='{"a": true}', exclude=["x.py"], globals_="{}", repeat=2)
-    assert " ".join(found) == '--max-parallel 1 --parameters {"a": true} --globals {} --repeat 2 --exclude x.py'
+    found = ducktape_options(parameters='{"a": true}', globals_="{}", repeat=2)
+    assert " ".join(found) == '--max-parallel 1 --parameters {"a": true} --globals {} --repeat 2'
     for wrong in ({"parameters": "[1]"}, {"globals_": "{"}, {"repeat": 0}, {"max_parallel": 0}):
         with pytest.raises(UsageError):
             ducktape_options(**wrong)

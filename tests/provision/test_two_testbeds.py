@@ -10,10 +10,12 @@ from testbed.paths import state_dir
 from testbed.provision import fleet
 from testbed.provision import state as states
 from testbed.provision import testbed as facade
+from testbed.provision.container_provider import ContainerProvider
 from testbed.provision.containers import STATE, Labels, NetworkTaken, name_of_fabric, name_of_host
 from testbed.provision.plan import fabric_spec
 from testbed.topology.find import find
 from tests.provision.engine_api import FullApi
+from tests.provision.states import make
 
 THEIRS = Labels("three", 7, Owner(1, 0, "boot"), "/another/folder")
 
@@ -76,3 +78,18 @@ def test_addresses_that_another_network_has_are_passed_over_on_docker_and_on_pod
     api.create_network = taken
     with pytest.raises(NetworkTaken):
         fleet.Engine().create_network("n", AddressPlan(0, ()).management, {})
+
+
+def test_a_testbed_that_is_up_with_other_properties_is_refused(use, monkeypatch):
+    use(FullApi("nothing", 0))
+    topology = find("two-brokers")
+    keys = {host.name: "ssh-ed25519 key" for host in topology.hosts}
+    document, digest = topology.to_document(), topology.digest()
+    states.save(make("two", topology=document, topology_digest=digest, host_keys=keys, overlay={"a": "1"}))
+    monkeypatch.setattr(ContainerProvider, "runs", lambda _self, _state: True)
+    monkeypatch.setattr(facade, "why_not_whole", lambda _engine, _state: "")
+    with pytest.raises(TestbedError, match="two is up with other broker properties"):
+        facade.Testbed.up(topology, name="two", overlay={"a": "2"})
+    # Without properties of its own, the caller takes the testbed as it is.
+    assert facade.Testbed.up(topology, name="two").state.overlay == {"a": "1"}
+    assert facade.Testbed.up(topology, name="two", overlay={"a": "1"}).name == "two"

@@ -14,10 +14,21 @@ from testbed.topology.find import find
 class FakeTestbed:
     def __init__(self, topology, name, ephemeral):
         self.topology_name, self.name, self.ephemeral, self.done = topology, name, ephemeral, []
-        self.topology = find("two-brokers")
+        self.topology, self.state = find("two-brokers"), SimpleNamespace(kafka={"b1": "4.3.1"})
         self.bootstrap = ("198.19.0.11:9092", "198.19.0.12:9092")
         self.faults = SimpleNamespace(clear=lambda: self.done.append("heal"))
-        self.differences, self.dead, self.stuck = [], False, False
+        self.differences, self.dead, self.stuck, self.made_here = [], False, False, True
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_error):
+        if self.made_here:
+            self.down()
+        self.close()
+
+    def reconfigure(self, overlay, *, defects):
+        self.done.append(f"reconfigure {overlay} {defects}")
 
     def shaping_differences(self):
         return self.differences
@@ -50,14 +61,22 @@ def test_a_topology_has_one_testbed_and_faults_of_a_test_are_healed(testbeds):
     one, two = testbeds.get("two-brokers"), testbeds.get("three-brokers")
     assert (one.topology_name, two.topology_name) == ("two-brokers", "three-brokers")
     assert testbeds.get("two-brokers") is one
-    assert one.done == ["heal", "start"]
+    assert one.done == ["heal", "reconfigure {} {}", "start"]
     assert one.ephemeral
     assert one.name != two.name
     assert "-gw1-" in one.name
     assert len(one.name) <= 32
 
 
-@pytest.mark.parametrize("damage", [{"differences": ["b1: rate"]}, {"dead": True}])
+@pytest.mark.parametrize(
+    "damage",
+    [
+        {"differences": ["b1: rate"]},
+        {"dead": True},
+        {"topology": find("three-brokers")},  # a test has added a broker
+        {"state": SimpleNamespace(kafka={"b1": "9.9.9"})},  # a test has upgraded one
+    ],
+)
 def test_a_testbed_that_cannot_be_restored_is_replaced(testbeds, damage):
     one = testbeds.get("two-brokers")
     vars(one).update(damage)
@@ -116,3 +135,12 @@ def test_shaped_kafka_removes_what_it_made_once(monkeypatch):
     kafka.stop()
     assert [each.done for each in made] == [["down", "close"]]
     assert made[0].ephemeral
+
+
+def test_shaped_kafka_of_the_name_of_a_testbed_that_was_up_leaves_it_up(monkeypatch):
+    testbed = FakeTestbed("two-brokers", "mine", False)
+    testbed.made_here = False
+    monkeypatch.setattr("testbed.testing.shaped_kafka.UserTestbed", SimpleNamespace(up=lambda *_a, **_n: testbed))
+    with ShapedKafka("two-brokers", name="mine") as kafka:
+        assert kafka.testbed is testbed
+    assert testbed.done == ["close"]

@@ -2,7 +2,7 @@
 
 import argparse
 
-from testbed.errors import UsageError
+from testbed.errors import TestbedError, UsageError
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -18,8 +18,15 @@ def run(args: argparse.Namespace) -> int:
     if bool(args.name) == args.all:
         raise UsageError("give the name of one testbed, or --all")
     engine = Engine()
+    problems: list[TestbedError] = []
     for name in known_here(engine) if args.all else [check_name(args.name)]:
-        with lock(name, wait=True):
-            removed = remove(engine, name)
+        try:
+            with lock(name, wait=True):
+                removed = remove(engine, name)
+        except TestbedError as error:
+            problems.append(error)  # the others are removed
+            continue
         print(f"{name}: removed {', '.join(removed)}" if removed else f"{name}: there was nothing to remove")
+    if problems:
+        raise problems[0] if len(problems) == 1 else TestbedError("\n".join(map(str, problems)))
     return 0

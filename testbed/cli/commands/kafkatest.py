@@ -64,7 +64,6 @@ def run(args: argparse.Namespace) -> int:
     require_writable(args.out and Path(args.out) / "ducktape.log")
     options = ducktape_options(
         parameters=args.parameters,
-        exclude=args.exclude,
         globals_=args.globals,
         repeat=args.repeat,
         max_parallel=args.max_parallel,
@@ -81,10 +80,12 @@ def run(args: argparse.Namespace) -> int:
         args.name,
         args.python,
         args.jvm,
+        args.exclude,
         options,
     )
     if args.plan:
-        print(plan_as_text(planned(request, timed_progress())))
+        plan = planned(request, timed_progress())
+        print(plan_as_json(plan) if args.json else plan_as_text(plan))
         return 0
     result = run_kafkatest(request, timed_progress())
     print(as_json(result) if args.json else as_text(result))
@@ -116,6 +117,26 @@ def plan_as_text(plan: "PlannedTests") -> str:
     )
 
 
+def plan_as_json(plan: "PlannedTests") -> str:
+    """Return one JSON document: the Kafkas, the environment, and each test with why it cannot run here."""
+    tests = [
+        {"test": each.name, "arguments": each.arguments, "hosts": each.nodes, "cannot_run": plan.obstacles.get(each.id)}
+        for each in plan.tests
+    ]
+    return document({**_plan(plan), "tests": tests})
+
+
+def _plan(plan: "PlannedTests") -> dict[str, Any]:
+    return {
+        "checkout": plan.checkout.folder,
+        "version": plan.checkout.version,
+        "kafka": {home.name: home.version for home in plan.homes},
+        "python": plan.python.python,
+        "packages": plan.python.installed,
+        "hosts": plan.hosts,
+    }
+
+
 def as_text(result: "KafkatestResult") -> str:
     """Return a line for each test, the reason where it did not pass, the counts, and where everything is."""
     rows = [
@@ -139,15 +160,9 @@ def as_text(result: "KafkatestResult") -> str:
 
 def as_json(result: "KafkatestResult") -> str:
     """Return one JSON document: the Kafkas, the environment, every test, folder and store."""
-    plan = result.plan
     return document(
         {
-            "checkout": plan.checkout.folder,
-            "version": plan.checkout.version,
-            "kafka": {home.name: home.version for home in plan.homes},
-            "python": plan.python.python,
-            "packages": plan.python.installed,
-            "hosts": plan.hosts,
+            **_plan(result.plan),
             "tests": [_outcome(each) for each in result.outcomes],
             "folder": result.folder,
             "store": result.store,

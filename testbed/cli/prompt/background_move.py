@@ -50,7 +50,7 @@ class BackgroundMove:
         return self._thread.is_alive()
 
     def begin(self, control: JobControl) -> None:
-        """Bring the throttle into force, begin, and return once the controller has the first request.
+        """Bring the throttle into force, and begin; `wait_requested` waits for the first request.
 
         Raise `TestbedError`, with nothing changed, when the move is refused.
         """
@@ -67,6 +67,9 @@ class BackgroundMove:
             self._admin.close()
             raise
         self._thread.start()
+
+    def wait_requested(self) -> None:
+        """Wait until the controller has the first request, or the move has ended."""
         self._requested.wait(_REQUESTED_S)
 
     def wait(self, on_line: Callable[[str], None], timeout_s: float | None = None) -> bool:

@@ -151,3 +151,23 @@ def test_a_move_without_a_process_is_continued_as_a_cancelled_one(monkeypatch, t
     monkeypatch.setattr(moves, "_ensure_carried_out", carried_out)
     moves._cancel_job(SimpleNamespace(move=None, say=print), job)
     assert wishes == ["cancel"]
+
+
+def test_ctrl_c_before_the_first_request_leaves_the_move_with_the_session(monkeypatch):
+    """Without it, `resume` would carry the move out a second time, in another thread."""
+
+    class Move:
+        def __init__(self, *_words):
+            self.begun = False
+
+        def resume(self):
+            self.begun = True
+
+        def wait_requested(self):
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(moves, "BackgroundMove", Move)
+    session = SimpleNamespace(testbed=None, notices=[], move=None, is_carried_out=lambda _job: False)
+    with pytest.raises(KeyboardInterrupt):
+        moves._ensure_carried_out(session, None)
+    assert session.move.begun

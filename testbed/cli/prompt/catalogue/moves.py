@@ -83,7 +83,7 @@ def _begin(session: Session, topics: Sequence[str], planner: Planner, values: Va
         job = Job.new(admin.bootstrap, cluster.cluster_id, "batched" if "at-once" in values else "unbatched", changed)
     move = BackgroundMove(session.testbed, job, session.notices.append)
     move.begin(JobControl(BatchLimits(partitions=values.get("at-once")), rate))
-    session.move = move
+    _own(session, move)
     throttled = "without a throttle" if rate is None else f"throttle {format_byte_rate(rate)}, in force on every broker"
     session.say(f"the move of {move.topics} has begun, {throttled}; `moves` and `watch` show it, `wait` waits for it")
 
@@ -149,7 +149,13 @@ def _ensure_carried_out(session: Session, job: Job) -> None:
     if not session.is_carried_out(job):
         move = BackgroundMove(session.testbed, job, session.notices.append)
         move.resume()
-        session.move = move
+        _own(session, move)
+
+
+def _own(session: Session, move: BackgroundMove) -> None:
+    """Give the session a move that has begun, then wait for its first request: Ctrl-C ends the wait, not the move."""
+    session.move = move
+    move.wait_requested()
 
 
 def _cancel(session: Session, values: Values) -> None:
