@@ -66,6 +66,8 @@ def _night(
     took = now - made.result.campaign.begun if made is not None else TONIGHT
     wait = PATIENCE if made is not None else timedelta()
     with spark_of(args) as spark:
+        # Read first: what a judgement finds is stored as reported, so nothing may fail between it and the output.
+        users = policies.load(store)
         done = night(spark, store, include_noisy=args.include_noisy, wait=wait, now=now)
         wanted = getattr(args, "experiment", None) or ()
         if strange := sorted(set(wanted) - set(_had(done))):
@@ -81,7 +83,7 @@ def _night(
             now=now,
             tonight=max(TONIGHT, took),
             begun=made.result.campaign.begun if made is not None else None,
-            policies=policies.load(store),
+            policies=users,
         )
         if page is not None:
             from results.nights.recent_values import recent_values

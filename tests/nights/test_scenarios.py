@@ -208,10 +208,10 @@ def test_a_change_is_told_once_and_not_after_it_is_acknowledged(about):
     assert mine.why == "not measured since its change was reported"
     known = replace(REPORTED, acknowledged=Acknowledgement("it is as it is", "me", "2024-01-01"))
     state = replace(regressed(), history=History("", (known,)))
-    assert only(scenarios(night((about(), state)))) == (
-        "NO-DATA",
-        "not measured since its change was reported",
-    )
+    assert only(scenarios(night((about(), state)))) == ("LEARNING", "its change was acknowledged: it is as it is")
+    silent = about(newest_value=BEGIN - 24 * HOUR, verdict="inconclusive")
+    assert only(scenarios(night((silent, state))))[0] == "NO-DATA"
+    assert only(scenarios(night((about(), state)), ran=()))[0] == "NO-DATA"
     for told_at in (BEGIN, BEGIN - 24 * HOUR):  # a third repeat that says nothing hides nothing
         disturbed = about(newest_value=BEGIN - 24 * HOUR, verdict="inconclusive", noisy=True)
         word = "REGRESSED" if told_at == BEGIN else "ENV-CHANGED"
