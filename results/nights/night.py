@@ -130,10 +130,11 @@ def night(
     include_noisy: bool = False,
     wait: timedelta = timedelta(),
     now: datetime | None = None,
+    begun: datetime | None = None,
 ) -> Night:
     """Take in what is new, judge every night that was not judged yet, keep what was found; the same again when nothing
     is new. With `include_noisy` runs count that only the machine made inconclusive. Runs that are dated more than 12 h
-    after `now` are left out, and named.
+    after `now` are left out, and named. A night that is known to have `begun` at a time has no run before it.
 
     Raise StoreError when the store is locked, and still is after `wait`, or cannot be written, or its histories cannot
     be read.
@@ -143,7 +144,8 @@ def night(
         taken = ingest(spark, store)
         known, problems = values_table.readable(store)
         noise = state.load_noise(store)
-        found = judged(spark, store, known, before, noise, judge or Judge(), include_noisy=include_noisy, now=now)
+        asked = judge or Judge()
+        found = judged(spark, store, known, before, noise, asked, include_noisy=include_noisy, now=now, begun=begun)
         relearned = found.learned is not None and found.learned != noise
         if relearned or found.states != before:
             state.save(store, found.states.values(), found.learned)
@@ -161,6 +163,7 @@ def judged(
     *,
     include_noisy: bool = False,
     now: datetime | None = None,
+    begun: datetime | None = None,
 ) -> Night:
     """Return the judgement alone; nothing is written."""
     if not known:
@@ -184,7 +187,8 @@ def judged(
             taught = [LearnedNoise.from_json(row.lesson) for row in rows]
         buckets = max(spark.sparkContext.defaultParallelism, -(-len(about) // BUCKET))
         grouped = needed.groupBy(f.expr(f"pmod(xxhash64(place), {buckets})"))
-        rows = grouped.applyInArrow(_judging(lines, taught, judge, family), "state string").collect()
+        first = None if begun is None else micros(begun.isoformat())
+        rows = grouped.applyInArrow(_judging(lines, taught, judge, family, first), "state string").collect()
     of = {each.series: each for each in about}
     after, newest = dict(before), max(each.newest for each in about)
     for row in rows:
@@ -287,9 +291,11 @@ def _teacher(states: Mapping[str, str], known: LearnedNoise | None, judge: Judge
     return teach
 
 
-def _judging(states: Mapping[str, str], known: list[LearnedNoise], judge: Judge, family: int) -> OnTables:
+def _judging(
+    states: Mapping[str, str], known: list[LearnedNoise], judge: Judge, family: int, begun: int | None
+) -> OnTables:
     def judged(runs: pa.Table) -> pa.Table:
-        return pa.table({"state": [each.to_json() for each in judge_bucket(runs, states, known, judge, family)]})
+        return pa.table({"state": [each.to_json() for each in judge_bucket(runs, states, known, judge, family, begun)]})
 
     return judged
 

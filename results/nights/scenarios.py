@@ -151,7 +151,7 @@ def _by_environment(
     found: dict[str, SeriesInfo] = {}
     for each in sorted(members, key=lambda each: each.newest, reverse=True):
         value = each.newest_value
-        tonight = value is not None and value >= first and _age(last.newest, value) <= SAME_NIGHT
+        tonight = value is not None and value >= first and (first > NEVER or _age(last.newest, value) <= SAME_NIGHT)
         if each.better != "canary" and (tonight or _is_new(states.get(each.series), newest)):
             found.setdefault(each.environment, each)
     return list(found.values()) or [last]
@@ -290,7 +290,10 @@ def _line(
     late: bool,
 ) -> SeriesResult:
     said = state.said if state is not None else SeriesVerdict("NO-DATA")
-    measured = _same_night(about.newest_value, last.newest) and (about.newest_value or 0) >= first
+    if first > NEVER:
+        measured = about.newest_value is not None and about.newest_value >= first
+    else:
+        measured = _same_night(about.newest_value, last.newest)
     if said.reported is not None and _is_new(state, newest):  # whatever tonight's last run came to
         change, tonight = said.reported.change, said.reported
         verdict, why = known(said.verdict), said.why or f"{change.kind} over {plural(change.runs, 'run')}"

@@ -39,7 +39,8 @@ def judged(monkeypatch):
             said=SeriesVerdict(verdict, runs=40, reported=reported, reported_at=BEGIN),
         )
 
-        def night(_spark, _store, *, include_noisy, wait, now):
+        def night(_spark, _store, *, include_noisy, wait, now, begun):
+            assert begun is None
             assert wait == timedelta(0)  # who asks by hand can ask again
             asked.append(include_noisy)
             assert now.tzinfo is not None

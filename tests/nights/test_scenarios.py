@@ -154,6 +154,15 @@ def test_a_night_has_no_value_of_a_run_before_it_began_also_of_the_same_date(abo
     assert only(scenarios(night((own, said("OK"))), begun=begun))[0] == "OK"
 
 
+def test_a_value_since_a_night_began_is_tonights_whatever_the_date(about):
+    """A date ends at noon, UTC: the first repeat has a value before it, and the second is inconclusive after it."""
+    begun = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=BEGIN)
+    noon = BEGIN + 10 * HOUR
+    split = about(newest=noon + HOUR, newest_value=noon - HOUR, verdict="inconclusive")
+    assert only(scenarios(night((split, said("OK"))), begun=begun))[0] == "OK"
+    assert only(scenarios(night((split, said("OK")))))[0] == "NO-DATA"
+
+
 def test_another_environment_of_an_earlier_command_says_nothing_of_this_night(about):
     begun = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=BEGIN - HOUR)
     here = about("a", newest=BEGIN - 2 * HOUR, newest_value=BEGIN - 2 * HOUR)
