@@ -163,7 +163,7 @@ def load(store: Store) -> Policies:
         return Policies.from_json(store.files.read(POLICIES).decode())
     except FileNotFoundError:
         return Policies()
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise StoreError(
             f"{store.location}/{POLICIES}: no mutes and floors: {error}; mend the file, or remove it: then nothing is "
             "muted, and there is no floor"

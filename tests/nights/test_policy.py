@@ -2,6 +2,7 @@
 
 import json
 import math
+from dataclasses import asdict
 from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
@@ -255,6 +256,10 @@ def test_policies_are_kept_in_the_store(tmp_path):
     assert said.without_mutes(["move:seconds"]).without_floors(["move:seconds"]) == Policies()
     with pytest.raises(ValueError, match=r"'other' is not muted; there are: move:seconds"):
         said.without_mutes(["other"])
+    wrong = {"version": 1, "floors": [], "mutes": [{**asdict(mute()), "reason": 3}]}
+    store.files.put(policies.POLICIES, json.dumps(wrong).encode())
+    with pytest.raises(StoreError, match="no mutes and floors"):
+        policies.load(store)
     store.files.put(policies.POLICIES, json.dumps({"version": 2}).encode())
     with pytest.raises(StoreError, match="policies of version 2"):
         policies.load(store)
