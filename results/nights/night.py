@@ -7,7 +7,7 @@ Runs of a machine whose clock was ahead are left out until their time has come, 
 clock of the machine that judges. Where it is not known (None), everything is taken as it is dated.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
@@ -78,6 +78,8 @@ def dated_ahead(runs: int, first: str | None, newest: int | None, now: datetime)
     )
 
 
+RETIRED = timedelta(days=30)
+"""The time without a run after which a scenario, or a series, is retired."""
 BUCKET = 250
 """About so many series are judged at once."""
 SEED = 1
@@ -175,7 +177,7 @@ def judged(
         if not about:  # every run was set aside, or is dated ahead
             return Night((), before, ahead, learned=learned)
         judged = [each for each in about if each.better != "canary" and each.runs >= FEWEST_RUNS_TO_JUDGE]
-        family = len(judged)
+        family = family_of(judged, before)
         needed = since(spark, values, about, before)
         lines = {name: each.to_json() for name, each in before.items()}
         taught = [learned] if learned is not None else []
@@ -197,6 +199,16 @@ def judged(
             own = replace(own, said=replace(own.said, reported_at=newest))
         after[own.series] = replace(own, experiment=of[own.series].experiment, scenario=of[own.series].scenario)
     return Night(tuple(about), after, ahead, family=family, learned=taught[-1] if taught else None)
+
+
+def family_of(judged: Iterable[SeriesInfo], before: Mapping[str, SeriesState]) -> int:
+    """Return how many series the promise of a night is for: all but the ones that cannot report anything any more.
+
+    These have no value for `RETIRED`, and none that is not judged, as of an environment that an update replaced.
+    """
+    newest = {each.series: each.newest_value or 0 for each in judged}
+    begin = max(newest.values(), default=0) - RETIRED // timedelta(microseconds=1)
+    return sum(at >= begin or name not in before or at > before[name].judged for name, at in newest.items())
 
 
 def counted_rows(store: Store, every: DataFrame, *, include_noisy: bool) -> DataFrame:

@@ -8,7 +8,7 @@ from typing import Any
 
 from results.nights.bucket import EPOCH, micros
 from results.nights.incremental import DAY_US
-from results.nights.night import Night, SeriesInfo
+from results.nights.night import RETIRED, Night, SeriesInfo
 from results.nights.policies import Mute, Policies, SeriesPattern
 from results.nights.state import NEVER, SeriesState, SeriesVerdict
 from results.nights.values import FAILED
@@ -21,8 +21,6 @@ TONIGHT = timedelta(hours=36)
 """The age, against the store's newest run, beyond which a run is not tonight's."""
 SAME_NIGHT = timedelta(hours=18)
 """The distance of runs of two nights: a change reported on the first is not reported again on the second."""
-RETIRED = timedelta(days=30)
-"""The time without a run after which a scenario is retired."""
 
 
 @dataclass(frozen=True, slots=True)

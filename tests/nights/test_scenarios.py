@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from results.nights import render
-from results.nights.night import Night
+from results.nights.night import Night, family_of
 from results.nights.scenarios import scenarios, worst
 from results.nights.state import SeriesState, SeriesVerdict
 from results.nights.verdicts import EXIT, WORST_FIRST, rank
@@ -85,6 +85,17 @@ def test_what_is_known_not_to_have_been_run_is_no_data_however_new_its_newest_ru
 def test_a_regression_goes_before_what_cannot_be_said(about):
     a, b = about("a", scenario="x"), about("b", scenario="y", parameters='{"quota": 2}')
     assert worst(scenarios(night((a, said("NO-DATA", runs=3)), (b, regressed())))) == "REGRESSED"
+
+
+def test_series_that_can_report_nothing_any_more_do_not_make_others_harder_to_report(about):
+    """After a year of updates of the kernel, most series of a store are of environments that are gone."""
+    day = 24 * HOUR
+    series = [about(f"s{days}", newest=BEGIN - days * day, newest_value=BEGIN - days * day) for days in (0, 1, 30, 31)]
+    judged = {each.series: SeriesState(each.series, judged=each.newest) for each in series}
+    assert family_of(series, judged) == 3
+    assert family_of(series, {}) == 4  # of a store that was never judged, each had its nights
+    assert family_of(series, judged | {"s31": SeriesState("s31", judged=BEGIN - 40 * day)}) == 4
+    assert family_of([], {}) == 0
 
 
 def test_what_was_not_run_tonight_is_no_data_and_later_not_asked_for(about):
