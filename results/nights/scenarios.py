@@ -150,14 +150,20 @@ def _by_environment(
     for each in sorted(members, key=lambda each: each.newest, reverse=True):
         value = each.newest_value
         tonight = value is not None and value >= first and (first > NEVER or _age(last.newest, value) <= SAME_NIGHT)
-        if each.better != "canary" and (tonight or _is_new(states.get(each.series), newest)):
+        if each.better != "canary" and (tonight or _is_new(states.get(each.series), newest, first)):
             found.setdefault(each.environment, each)
     return list(found.values()) or [last]
 
 
-def _is_new(state: SeriesState | None, newest: int) -> bool:
-    """Return whether a change of the series is reported for the first time, or again in the same night."""
-    if state is None or state.said.reported is None or _age(newest, state.said.reported_at) > SAME_NIGHT:
+def _is_new(state: SeriesState | None, newest: int, first: int) -> bool:
+    """Return whether a change of the series is reported for the first time, or again in the same night.
+
+    A judgement since `first`, when this night began, may have been of other scenarios: then no user has the report.
+    """
+    if state is None or state.said.reported is None:
+        return False
+    since = first > NEVER and state.said.reported_at >= first
+    if not since and _age(newest, state.said.reported_at) > SAME_NIGHT:
         return False
     return all(one.first_bad != state.said.reported.first_bad for one in state.history.reported if one.acknowledged)
 
@@ -292,7 +298,7 @@ def _line(
         measured = about.newest_value is not None and about.newest_value >= first
     else:
         measured = _same_night(about.newest_value, last.newest)
-    if said.reported is not None and _is_new(state, newest):  # whatever tonight's last run came to
+    if said.reported is not None and _is_new(state, newest, first):  # whatever tonight's last run came to
         change, tonight = said.reported.change, said.reported
         verdict, why = known(said.verdict), said.why or f"{change.kind} over {plural(change.runs, 'run')}"
     else:

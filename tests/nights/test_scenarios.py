@@ -238,6 +238,17 @@ def test_a_change_is_told_once_and_not_after_it_is_acknowledged(about):
         assert only(scenarios(night((disturbed, regressed(told_at)))))[0] == word
 
 
+def test_a_change_that_another_command_found_since_a_night_began_is_reported_by_that_night(about):
+    """A night was killed; one of another suite judged the store; a day later the first night is resumed and ends."""
+    other = about("b", scenario="y", experiment="other")
+    mine = about("a", newest=BEGIN - 26 * HOUR, newest_value=BEGIN - 26 * HOUR)
+    state = regressed(told_at=BEGIN - 25 * HOUR)
+    for begun, word in ((BEGIN - 27 * HOUR, "REGRESSED"), (BEGIN - 24 * HOUR, "NO-DATA")):
+        at = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=begun)
+        found = scenarios(night((mine, state), (other, said("OK"))), begun=at, only={"sc"})
+        assert only(found)[0] == word
+
+
 def test_only_some_are_told_and_what_was_never_run_often_is_not_asked_for(about):
     a, b = about("a", scenario="x"), about("b", scenario="y", experiment="other")
     assert [each.id for each in scenarios(night((a, said("OK")), (b, said("OK"))), only={"y"})] == ["y"]
