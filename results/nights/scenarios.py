@@ -256,12 +256,7 @@ class _User:
     def mute_of_scenario(self, about: SeriesInfo) -> Mute | None:
         """Return the mute of a whole scenario; None without one. `about` is any of its series."""
         parameters = json.loads(about.parameters)
-        for mute in self.policies.mutes:
-            pattern = SeriesPattern.parse(mute.series)
-            whole = pattern.metric is None and pattern.fits("", about.scenario, about.experiment, "", parameters)
-            if whole and mute.holds(self.at):
-                return mute
-        return None
+        return self.policies.mute_of_scenario(about.scenario, about.experiment, parameters, self.at)
 
     def _fits(self, text: str, line: SeriesResult) -> bool:
         about = line.about
