@@ -151,9 +151,17 @@ class Bucket:
 
 
 def judge_bucket(
-    table: pa.Table, states: Mapping[str, str], known: Sequence[LearnedNoise], judge: Judge, family: int
+    table: pa.Table,
+    states: Mapping[str, str],
+    known: Sequence[LearnedNoise],
+    judge: Judge,
+    family: int,
+    begun: int | None = None,
 ) -> list[SeriesState]:
-    """Return what is to be remembered, and what was said, of each series of the table."""
+    """Return what is to be remembered, and what was said, of each series of the table.
+
+    A night that is known to have `begun` at a time has the runs since then, else those of its date (`night_of`).
+    """
     bucket = Bucket.of(table)
     before = [_state(bucket, i, states) for i in range(len(bucket.names))]
     judged = [i for i, better in enumerate(bucket.better) if better != "canary"]
@@ -170,7 +178,7 @@ def judge_bucket(
         own_canaries = canaries.get(bucket.places[i], [])
         causes = {each: cause(bucket, own_canaries, own, each, better) or unchanged(own, each) for each in found}
         state = _judged(own, at, before[i], came, causes, better, judge)
-        after[i] = replace(state, said=_tonight(bucket, own_canaries, own, at, state.said, before[i].judged))
+        after[i] = replace(state, said=_tonight(bucket, own_canaries, own, at, state.said, before[i].judged, begun))
     return [after[i] for i in sorted(after)]
 
 
@@ -265,15 +273,19 @@ def _judged(
 
 
 def _tonight(
-    bucket: Bucket, canaries: Sequence[int], own: Bucket, at: int, said: SeriesVerdict, judged: int
+    bucket: Bucket, canaries: Sequence[int], own: Bucket, at: int, said: SeriesVerdict, judged: int, begun: int | None
 ) -> SeriesVerdict:
-    """Return what is said of a series, with what its newest night shows by itself. Runs up to `judged` were judged."""
+    """Return what is said of a series, with what its newest night shows by itself. Runs up to `judged` were judged.
+
+    See `judge_bucket` for `begun`.
+    """
     times, values = own.of_series(at)
     rows = np.flatnonzero(np.isfinite(values))
     if not len(rows):
         return said
     nights = night_of(times[rows])
-    now, before = rows[nights == nights[-1]], rows[nights < nights[-1]][-MOST_RUNS:]
+    is_tonight = nights == nights[-1] if begun is None or times[rows[-1]] < begun else times[rows] >= begun
+    now, before = rows[is_tonight], rows[~is_tonight][-MOST_RUNS:]
     failed = ""
     lines: tuple[NewLines, ...] = ()
     if own.metrics[at] == FAILED:

@@ -24,21 +24,26 @@ EarlierValues = Mapping[tuple[str, str], Sequence[float]]
 
 
 def earlier_values(store: Store, scenarios: Collection[str], before: datetime) -> EarlierValues:
-    """Return the newest values of these scenarios' runs that began before a time, each in its newest environment."""
+    """Return the newest values of these scenarios' runs that began before a time, each in its newest environment.
+
+    Runs of brokers that were broken on purpose, and runs that were set aside, are in no history.
+    """
     return values_table.read_unlocked(store, lambda: _earlier_values(store, scenarios, before))
 
 
 def _earlier_values(store: Store, scenarios: Collection[str], before: datetime) -> EarlierValues:
     wanted = [("scenario", "in", sorted(scenarios)), ("at", "<", pa.scalar(before, pa.timestamp("us", tz="UTC")))]
-    columns = ["scenario", "environment", "metric", "at", "run_id", "value", "noisy"]
+    columns = ["scenario", "environment", "metric", "at", "run_id", "value", "noisy", "defects"]
+    hidden = store.catalogue.index().aside
     rows: dict[tuple[str, str], dict[str, tuple[datetime, str, float]]] = defaultdict(dict)
     for path in values_table.whole(store) if scenarios else ():
         source = pa.BufferReader(store.files.read(path))
         table = pq.read_table(source, filters=wanted, use_threads=USE_THREADS)
         for row in values_table.of_today(table).select(columns).to_pylist():
-            if row["value"] is not None and not row["noisy"]:
-                own = rows[row["scenario"], measure_name(row["metric"])]
-                own[row["run_id"]] = (row["at"], row["environment"], row["value"])
+            if row["value"] is None or row["noisy"] or row["defects"] is not None or row["run_id"] in hidden:
+                continue
+            own = rows[row["scenario"], measure_name(row["metric"])]
+            own[row["run_id"]] = (row["at"], row["environment"], row["value"])
     found = {}
     for key, runs in rows.items():
         ordered = sorted(runs.values())

@@ -7,7 +7,7 @@ Runs of a machine whose clock was ahead are left out until their time has come, 
 clock of the machine that judges. Where it is not known (None), everything is taken as it is dated.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
@@ -78,6 +78,8 @@ def dated_ahead(runs: int, first: str | None, newest: int | None, now: datetime)
     )
 
 
+RETIRED = timedelta(days=30)
+"""The time without a run after which a scenario, or a series, is retired."""
 BUCKET = 250
 """About so many series are judged at once."""
 SEED = 1
@@ -130,10 +132,11 @@ def night(
     include_noisy: bool = False,
     wait: timedelta = timedelta(),
     now: datetime | None = None,
+    begun: datetime | None = None,
 ) -> Night:
     """Take in what is new, judge every night that was not judged yet, keep what was found; the same again when nothing
     is new. With `include_noisy` runs count that only the machine made inconclusive. Runs that are dated more than 12 h
-    after `now` are left out, and named.
+    after `now` are left out, and named. A night that is known to have `begun` at a time has no run before it.
 
     Raise StoreError when the store is locked, and still is after `wait`, or cannot be written, or its histories cannot
     be read.
@@ -143,7 +146,8 @@ def night(
         taken = ingest(spark, store)
         known, problems = values_table.readable(store)
         noise = state.load_noise(store)
-        found = judged(spark, store, known, before, noise, judge or Judge(), include_noisy=include_noisy, now=now)
+        asked = judge or Judge()
+        found = judged(spark, store, known, before, noise, asked, include_noisy=include_noisy, now=now, begun=begun)
         relearned = found.learned is not None and found.learned != noise
         if relearned or found.states != before:
             state.save(store, found.states.values(), found.learned)
@@ -161,6 +165,7 @@ def judged(
     *,
     include_noisy: bool = False,
     now: datetime | None = None,
+    begun: datetime | None = None,
 ) -> Night:
     """Return the judgement alone; nothing is written."""
     if not known:
@@ -172,7 +177,7 @@ def judged(
         if not about:  # every run was set aside, or is dated ahead
             return Night((), before, ahead, learned=learned)
         judged = [each for each in about if each.better != "canary" and each.runs >= FEWEST_RUNS_TO_JUDGE]
-        family = len(judged)
+        family = family_of(judged, before)
         needed = since(spark, values, about, before)
         lines = {name: each.to_json() for name, each in before.items()}
         taught = [learned] if learned is not None else []
@@ -184,7 +189,8 @@ def judged(
             taught = [LearnedNoise.from_json(row.lesson) for row in rows]
         buckets = max(spark.sparkContext.defaultParallelism, -(-len(about) // BUCKET))
         grouped = needed.groupBy(f.expr(f"pmod(xxhash64(place), {buckets})"))
-        rows = grouped.applyInArrow(_judging(lines, taught, judge, family), "state string").collect()
+        first = None if begun is None else micros(begun.isoformat())
+        rows = grouped.applyInArrow(_judging(lines, taught, judge, family, first), "state string").collect()
     of = {each.series: each for each in about}
     after, newest = dict(before), max(each.newest for each in about)
     for row in rows:
@@ -193,6 +199,16 @@ def judged(
             own = replace(own, said=replace(own.said, reported_at=newest))
         after[own.series] = replace(own, experiment=of[own.series].experiment, scenario=of[own.series].scenario)
     return Night(tuple(about), after, ahead, family=family, learned=taught[-1] if taught else None)
+
+
+def family_of(judged: Iterable[SeriesInfo], before: Mapping[str, SeriesState]) -> int:
+    """Return how many series the promise of a night is for: all but the ones that cannot report anything any more.
+
+    These have no value for `RETIRED`, and none that is not judged, as of an environment that an update replaced.
+    """
+    newest = {each.series: each.newest_value or 0 for each in judged}
+    begin = max(newest.values(), default=0) - RETIRED // timedelta(microseconds=1)
+    return sum(at >= begin or name not in before or at > before[name].judged for name, at in newest.items())
 
 
 def counted_rows(store: Store, every: DataFrame, *, include_noisy: bool) -> DataFrame:
@@ -287,9 +303,11 @@ def _teacher(states: Mapping[str, str], known: LearnedNoise | None, judge: Judge
     return teach
 
 
-def _judging(states: Mapping[str, str], known: list[LearnedNoise], judge: Judge, family: int) -> OnTables:
+def _judging(
+    states: Mapping[str, str], known: list[LearnedNoise], judge: Judge, family: int, begun: int | None
+) -> OnTables:
     def judged(runs: pa.Table) -> pa.Table:
-        return pa.table({"state": [each.to_json() for each in judge_bucket(runs, states, known, judge, family)]})
+        return pa.table({"state": [each.to_json() for each in judge_bucket(runs, states, known, judge, family, begun)]})
 
     return judged
 

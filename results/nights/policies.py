@@ -134,6 +134,17 @@ class Policies:
         gone = _all_there(series, [each.series for each in self.floors], "with a floor")
         return replace(self, floors=tuple(each for each in self.floors if each.series not in gone))
 
+    def mute_of_scenario(
+        self, scenario: str, experiment: str, parameters: Mapping[str, Any], at: datetime
+    ) -> Mute | None:
+        """Return the mute of a whole scenario that holds at a time; None without one."""
+        for mute in self.mutes:
+            pattern = SeriesPattern.parse(mute.series)
+            whole = pattern.metric is None and pattern.fits("", scenario, experiment, "", parameters)
+            if whole and mute.holds(at):
+                return mute
+        return None
+
     def to_json(self) -> str:
         """Return the policies as a document."""
         return json.dumps({"version": 1, **asdict(self)}, indent=1)
@@ -163,7 +174,7 @@ def load(store: Store) -> Policies:
         return Policies.from_json(store.files.read(POLICIES).decode())
     except FileNotFoundError:
         return Policies()
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise StoreError(
             f"{store.location}/{POLICIES}: no mutes and floors: {error}; mend the file, or remove it: then nothing is "
             "muted, and there is no floor"

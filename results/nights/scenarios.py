@@ -8,8 +8,8 @@ from typing import Any
 
 from results.nights.bucket import EPOCH, micros
 from results.nights.incremental import DAY_US
-from results.nights.night import Night, SeriesInfo
-from results.nights.policies import Policies, SeriesPattern
+from results.nights.night import RETIRED, Night, SeriesInfo
+from results.nights.policies import Mute, Policies, SeriesPattern
 from results.nights.state import NEVER, SeriesState, SeriesVerdict
 from results.nights.values import FAILED
 from results.nights.verdicts import LISTED, NightVerdict, known, rank, worst_of
@@ -21,8 +21,6 @@ TONIGHT = timedelta(hours=36)
 """The age, against the store's newest run, beyond which a run is not tonight's."""
 SAME_NIGHT = timedelta(hours=18)
 """The distance of runs of two nights: a change reported on the first is not reported again on the second."""
-RETIRED = timedelta(days=30)
-"""The time without a run after which a scenario is retired."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,15 +149,21 @@ def _by_environment(
     found: dict[str, SeriesInfo] = {}
     for each in sorted(members, key=lambda each: each.newest, reverse=True):
         value = each.newest_value
-        tonight = value is not None and value >= first and _age(last.newest, value) <= SAME_NIGHT
-        if each.better != "canary" and (tonight or _is_new(states.get(each.series), newest)):
+        tonight = value is not None and value >= first and (first > NEVER or _age(last.newest, value) <= SAME_NIGHT)
+        if each.better != "canary" and (tonight or _is_new(states.get(each.series), newest, first)):
             found.setdefault(each.environment, each)
     return list(found.values()) or [last]
 
 
-def _is_new(state: SeriesState | None, newest: int) -> bool:
-    """Return whether a change of the series is reported for the first time, or again in the same night."""
-    if state is None or state.said.reported is None or _age(newest, state.said.reported_at) > SAME_NIGHT:
+def _is_new(state: SeriesState | None, newest: int, first: int) -> bool:
+    """Return whether a change of the series is reported for the first time, or again in the same night.
+
+    A judgement since `first`, when this night began, may have been of other scenarios: then no user has the report.
+    """
+    if state is None or state.said.reported is None:
+        return False
+    since = first > NEVER and state.said.reported_at >= first
+    if not since and _age(newest, state.said.reported_at) > SAME_NIGHT:
         return False
     return all(one.first_bad != state.said.reported.first_bad for one in state.history.reported if one.acknowledged)
 
@@ -199,6 +203,8 @@ def _scenario(
     before = [each for each in elsewhere if each.better != "canary" and each.runs >= FEWEST_RUNS_TO_JUDGE]
     if not lines and before and not late:
         verdict, nothing = "ENV-CHANGED", _environment(max(before, key=lambda each: each.newest), last, 0)
+    if not lines and (mute := user.mute_of_scenario(last)):
+        verdict, nothing = "MUTED", _muted(mute, f"; otherwise {verdict}: {nothing}")
     return ScenarioResult(
         last.scenario,
         last.experiment,
@@ -244,14 +250,22 @@ class _User:
         for mute in self.policies.mutes:
             if mute.holds(self.at) and self._fits(mute.series, line):
                 unmuted = f"; otherwise {line.verdict}: {line.why}".rstrip(": ") if line.judged else ""
-                why = f"until {mute.ends:%Y-%m-%dT%H:%M}, {mute.by}: {mute.reason}{unmuted}"
-                line = replace(line, verdict="MUTED", why=why)
+                line = replace(line, verdict="MUTED", why=_muted(mute, unmuted))
         return line
+
+    def mute_of_scenario(self, about: SeriesInfo) -> Mute | None:
+        """Return the mute of a whole scenario; None without one. `about` is any of its series."""
+        parameters = json.loads(about.parameters)
+        return self.policies.mute_of_scenario(about.scenario, about.experiment, parameters, self.at)
 
     def _fits(self, text: str, line: SeriesResult) -> bool:
         about = line.about
         parameters = json.loads(about.parameters)
         return SeriesPattern.parse(text).fits(about.series, about.scenario, about.experiment, about.metric, parameters)
+
+
+def _muted(mute: Mute, otherwise: str) -> str:
+    return f"until {mute.ends:%Y-%m-%dT%H:%M}, {mute.by}: {mute.reason}{otherwise}"
 
 
 def _by_itself(line: SeriesResult, verdict: NightVerdict, why: str) -> SeriesResult:
@@ -275,12 +289,16 @@ def _line(
     late: bool,
 ) -> SeriesResult:
     said = state.said if state is not None else SeriesVerdict("NO-DATA")
-    measured = _same_night(about.newest_value, last.newest) and (about.newest_value or 0) >= first
-    if said.reported is not None and _is_new(state, newest):  # whatever tonight's last run came to
+    if first > NEVER:
+        measured = about.newest_value is not None and about.newest_value >= first
+    else:
+        measured = _same_night(about.newest_value, last.newest)
+    if said.reported is not None and _is_new(state, newest, first):  # whatever tonight's last run came to
         change, tonight = said.reported.change, said.reported
         verdict, why = known(said.verdict), said.why or f"{change.kind} over {plural(change.runs, 'run')}"
     else:
-        (verdict, why), tonight = _verdict(about, last, elsewhere, said, measured=measured, late=late), None
+        reason = _acknowledged(state)
+        (verdict, why), tonight = _verdict(about, last, elsewhere, said, reason, measured=measured, late=late), None
     history, causes = (state.history.reported, state.causes) if state is not None else ((), {})
     line = SeriesResult(about, verdict, why, said, history, causes, tonight, measured)
     if late or not measured:
@@ -292,11 +310,21 @@ def _line(
     return line
 
 
+def _acknowledged(state: SeriesState | None) -> str:
+    """Return a user's reason for the change that the newest judgement reported; empty without one."""
+    reported = None if state is None else state.said.reported
+    if state is None or reported is None:
+        return ""
+    own = (one.acknowledged for one in state.history.reported if one.first_bad == reported.first_bad)
+    return next((by.reason for by in own if by is not None), "")
+
+
 def _verdict(
     about: SeriesInfo,
     last: SeriesInfo,
     elsewhere: Sequence[SeriesInfo],
     said: SeriesVerdict,
+    acknowledged: str,
     *,
     measured: bool,
     late: bool,
@@ -308,6 +336,8 @@ def _verdict(
     if not measured:
         why = "was inconclusive" if last.verdict == "inconclusive" else "has no value"
         return "NO-DATA", f"tonight's run {last.run_id} {why}"
+    if acknowledged:
+        return "LEARNING", f"its change was acknowledged: {acknowledged}"
     if said.reported is not None:
         return "NO-DATA", "not measured since its change was reported"
     if said.verdict == "NO-DATA":

@@ -104,6 +104,26 @@ def read_unlocked(store: Store, reader: Callable[[], T], *also: type[Exception])
         return reader()
 
 
+NAMING = ("series", "scenario", "experiment", "metric", "parameters")
+"""The columns that a user's name of series is compared with."""
+
+
+def known_series(store: Store) -> set[tuple[str, ...]]:
+    """Return the columns `NAMING` of each series of the store, without the store's lock."""
+    return read_unlocked(store, lambda: _known_series(store))
+
+
+def _known_series(store: Store) -> set[tuple[str, ...]]:
+    found: set[tuple[str, ...]] = set()
+    for path in whole(store):
+        source = pa.BufferReader(store.files.read(path))
+        rows = pq.read_table(source, columns=list(NAMING), use_threads=USE_THREADS)
+        # A count is of no use here; each group is a series.
+        groups = rows.group_by(list(NAMING)).aggregate([("series", "count")])
+        found |= set(zip(*(groups.column(name).to_pylist() for name in NAMING), strict=True))
+    return found
+
+
 def _whole(path: str, data: bytes) -> bool:
     return hashlib.sha256(data).hexdigest()[:20] == PurePosixPath(path).stem
 

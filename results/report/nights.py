@@ -151,6 +151,8 @@ def change_row(each: ScenarioResult, line: SeriesResult, reported: ReportedChang
     verdict: NightVerdict = "IMPROVED" if not _worse(line, reported) else "REGRESSED"
     if reported.first_bad in line.causes:
         verdict = "ENV-CHANGED"
+    if reported is tonight and not line.judged:
+        verdict = line.verdict
     span = change.interval
     return ChangeRow(
         state=STATES[verdict],

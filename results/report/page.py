@@ -196,9 +196,9 @@ def figures(manifest: Manifest, measures: MoveMeasures, move: Move) -> tuple[Fig
         if move.model_seconds:
             note = f"the model says {move.model_seconds:.1f} s, {(move.model_seconds / moved - 1) * 100:+.1f} %"
         else:
-            note = f"KIP-73 estimates {measures.kip73_s:.1f} s"
-            error = estimate(manifest.run_id, move, measures).kip73_error
-            note += "" if error is None else f", {error * 100:+.1f} %"
+            known = estimate(manifest.run_id, move, measures)
+            note = "KIP-73: never ends" if known.kip73_s is None else f"KIP-73 estimates {known.kip73_s:.1f} s"
+            note += "" if known.kip73_error is None else f", {known.kip73_error * 100:+.1f} %"
         found.append(Figure("Time to move", f"{moved:.1f}", "s", note))
     records = manifest.facts.records
     if records:

@@ -86,7 +86,7 @@ def _is_json(text: str, file: Path) -> bool:
 
 
 def _from_lines(text: str, file: Path) -> _Cells:
-    """Read CSV or TSV: a header, then a line a run; blank lines are none."""
+    """Read CSV or TSV: a header, then a line a run; blank lines are none, nor are lines without a value at the end."""
     reader = csv.reader(
         io.StringIO(text, newline=None), delimiter=_delimiter(text, file), skipinitialspace=True, strict=True
     )
@@ -94,6 +94,9 @@ def _from_lines(text: str, file: Path) -> _Cells:
         rows = [(reader.line_num, row) for row in reader if row]
     except csv.Error as error:
         raise ColumnsError(f"{file}, line {reader.line_num}: {error}") from error
+    # A spreadsheet writes separators for rows that once had content. No run without a label may stop the sort.
+    while len(rows) > 1 and not any(cell.strip() for cell in rows[-1][1]):
+        rows.pop()
     if not rows:
         raise ColumnsError(f"{file}: empty: expected a header line, then a line for each run")
     (line, header), *body = rows

@@ -63,10 +63,13 @@ def _night(
     """Judge the store, and write the page if given; return the night, with its results or those of `made` alone."""
     # An interrupted night may have been resumed days later, and the store may hold other runs, too.
     now = datetime.now(UTC)
-    took = now - made.result.campaign.begun if made is not None else TONIGHT
+    begun = made.result.campaign.begun if made is not None else None
+    took = TONIGHT if begun is None else now - begun
     wait = PATIENCE if made is not None else timedelta()
     with spark_of(args) as spark:
-        done = night(spark, store, include_noisy=args.include_noisy, wait=wait, now=now)
+        # Read first: what a judgement finds is stored as reported, so nothing may fail between it and the output.
+        users = policies.load(store)
+        done = night(spark, store, include_noisy=args.include_noisy, wait=wait, now=now, begun=begun)
         wanted = getattr(args, "experiment", None) or ()
         if strange := sorted(set(wanted) - set(_had(done))):
             unknown = f"--experiment {strange[0]}: the store has no run of it{did_you_mean(strange[0], _had(done))}"
@@ -80,8 +83,8 @@ def _night(
             ran=made.ran if made is not None else None,
             now=now,
             tonight=max(TONIGHT, took),
-            begun=made.result.campaign.begun if made is not None else None,
-            policies=policies.load(store),
+            begun=begun,
+            policies=users,
         )
         if page is not None:
             from results.nights.recent_values import recent_values

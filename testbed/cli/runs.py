@@ -8,7 +8,7 @@ from results.contract.manifest import Manifest
 from results.contract.store import NoRunError, Store, StoreError
 from results.criteria import judge
 from results.criteria.judgement import changes, skipped, skipped_lines
-from results.nights import state, values_table
+from results.nights import policies, state, values_table
 from results.nights.retention import protected_runs
 from results.render import document, table
 from testbed.cli.store_maintenance import store_errors
@@ -118,7 +118,7 @@ def _damaged(store: Store, run_ids: list[str]) -> dict[str, str]:
 
 
 def _damaged_files(store: Store) -> list[str]:
-    """Return the damage of index, values and histories. A missing part of the values was merged meanwhile."""
+    """Return the damage of index, values, histories and policies. A missing part of the values was merged meanwhile."""
     problems = [problem] if (problem := store.catalogue.problem()) else []
     for path in values_table.paths(store):
         try:
@@ -130,6 +130,10 @@ def _damaged_files(store: Store) -> list[str]:
     try:
         state.load(store)  # before the retention, which reads the same file: this error also names the repair
         protected_runs(store)
+    except StoreError as error:
+        problems.append(str(error))
+    try:
+        policies.load(store)
     except StoreError as error:
         problems.append(str(error))
     return problems

@@ -2,17 +2,19 @@
 
 import argparse
 import getpass
+import json
 import re
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+from results.contract.aliases import measure_name
 from results.contract.archive import ArchiveError, ImportResult, export_runs, import_runs
 from results.contract.maintenance import compact, locked
 from results.contract.manifest import Manifest
 from results.contract.store import Store, StoreError
-from results.nights import policies, state
+from results.nights import policies, values_table
 from results.nights.policies import Floor, Mute, Policies, SeriesPattern
 from results.nights.retention import RetentionRule, retain
 from testbed.cli.run_selection import parse_age
@@ -166,15 +168,15 @@ def _changed(
 
     Print also which names fit no series so far.
     """
-    after, known = policies.load(store), []
+    after, known = policies.load(store), set[tuple[str, ...]]()
     if args.series:
         try:
             with locked(store):
                 after = changed(policies.load(store))
                 policies.save(store, after)
-                known = list(state.load(store).values())
         except ValueError as error:
             raise UsageError(str(error)) from error
+        known = values_table.known_series(store)
     for text in args.series:
         if not args.remove and not _fits_any(text, known):
             print(f"{text}: no series has been judged that this names; it holds for those to come")
@@ -182,10 +184,12 @@ def _changed(
     return 0
 
 
-def _fits_any(text: str, known: Iterable[state.SeriesState]) -> bool:
+def _fits_any(text: str, known: Iterable[tuple[str, ...]]) -> bool:
     pattern = SeriesPattern.parse(text)
-    anyhow = SeriesPattern(pattern.name, (), pattern.metric)  # a state does not have the scenario's parameters
-    return any(anyhow.fits(each.series, each.scenario, each.experiment, each.metric, {}) for each in known)
+    return any(
+        pattern.fits(series, scenario, experiment, measure_name(metric), json.loads(parameters))
+        for series, scenario, experiment, metric, parameters in known
+    )
 
 
 def _mutes(known: Policies) -> list[str]:

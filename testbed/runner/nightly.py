@@ -7,9 +7,12 @@ A night is a campaign with the usual journal, canaries, budget and resume. Its v
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import Any
 
 from results.compare import find_measure
 from results.contract.store import Store
+from results.nights import policies
 from results.nights.earlier_values import EarlierValues, earlier_values, in_doubt
 from results.nights.values import scenario_id
 from results.series.calculator import FEWEST_AFTER
@@ -37,7 +40,7 @@ class NightRuns:
     scenarios: frozenset[str]
     ran: frozenset[str]
     problems: tuple[str, ...]
-    """The cases without a run that was needed, and the reasons."""
+    """The cases without a run that was needed, and the reasons; none of a case that a user muted."""
 
 
 def variants(cases: Sequence[Case], profile: str, kafka: str | None, times: int = 1) -> list[Variant]:
@@ -77,7 +80,11 @@ def _doubtful(done: RunDone, scenario: str, earlier: EarlierValues) -> bool:
 
 def scenario_of(wanted: Resolved) -> str:
     """Return the scenario's id under which a store's nights have the runs of a variant."""
-    return scenario_id(wanted.experiment.name, {**wanted.settings, "topology": wanted.topology.name})
+    return scenario_id(wanted.experiment.name, _parameters(wanted))
+
+
+def _parameters(wanted: Resolved) -> Mapping[str, Any]:
+    return {**wanted.settings, "topology": wanted.topology.name}
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,12 +157,23 @@ def run_night(asked: Campaign | None, campaign_id: str | None, budget_s: float |
         assert asked is not None
         planned = asked
     nightly = planned.command == NIGHTLY  # `run_campaign` refuses a campaign of another command
-    known = {each.label: scenario_of(resolve(each)) for each in planned.variants} if nightly else {}
-    before = earlier_values(Store.open(planned.store), set(known.values()), planned.begun)
+    resolved = {each.label: resolve(each) for each in planned.variants} if nightly else {}
+    known = {label: scenario_of(wanted) for label, wanted in resolved.items()}
+    store = Store.open(planned.store)
+    users = policies.load(store)  # damaged ones are an error now, and not after hours
+    before = earlier_values(store, set(known.values()), planned.begun)
     needless = needless_slots(known, before)
     result = run_campaign(asked, campaign_id, NIGHTLY, budget_s, progress, needless=needless)
     campaign, state = result.campaign, result.state
     ran = frozenset(known[slot.variant] for slot in campaign.slots if slot.index in state.ran)
-    skipped = frozenset(slot.index for slot in campaign.slots if needless(campaign, slot, state))
+    now = datetime.now(UTC)
+    muted = {
+        label
+        for label, wanted in resolved.items()
+        if users.mute_of_scenario(known[label], wanted.experiment.name, _parameters(wanted), now)
+    }
+    skipped = frozenset(
+        slot.index for slot in campaign.slots if slot.variant in muted or needless(campaign, slot, state)
+    )
     problems = not_made(campaign, state, result.why_ended, skipped)
     return NightRuns(result, frozenset(known.values()), ran, problems)

@@ -8,7 +8,7 @@ import math
 import time
 from collections import deque
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
 from results.contract.schema import Sample
@@ -208,8 +208,10 @@ class Watch:
         except TestbedError as error:
             problem, now = str(error), ObservedCluster()
         else:
-            self.changes.extend(Change(at_us, text) for text in changes(self._before or now, now))
-            self._before = now
+            before = self._before or now
+            self.changes.extend(Change(at_us, text) for text in changes(before, now))
+            # The quota of a broker that does not serve is not known; that of before is compared when it is back.
+            self._before = replace(now, quotas={**before.quotas, **now.quotas})
         under = sum(len(state.isr) < len(state.replicas) for tp, state in now.states.items() if tp not in now.listed)
         brokers = tuple(self._broker(broker.name, now) for broker in self._testbed.topology.brokers)
         reading = WatchReading(at_us, brokers, move, len(now.states), under, problem)

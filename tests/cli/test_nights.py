@@ -8,7 +8,7 @@ from datetime import timedelta
 import pytest
 
 from results.contract.store import Store
-from results.nights import state
+from results.nights import policies, state
 from results.nights.night import Night
 from results.nights.state import SeriesState, SeriesVerdict
 from results.series.decision import LevelChange
@@ -39,7 +39,8 @@ def judged(monkeypatch):
             said=SeriesVerdict(verdict, runs=40, reported=reported, reported_at=BEGIN),
         )
 
-        def night(_spark, _store, *, include_noisy, wait, now):
+        def night(_spark, _store, *, include_noisy, wait, now, begun):
+            assert begun is None
             assert wait == timedelta(0)  # who asks by hand can ask again
             asked.append(include_noisy)
             assert now.tzinfo is not None
@@ -98,6 +99,15 @@ def test_what_could_not_be_written_is_refused_before_anything_is_judged(judged, 
     judged("OK")
     assert main(["results", "judge", option, "/dev/null/there/x", "--store", str(tmp_path)]) == 64
     assert judged.asked == []
+
+
+def test_policies_that_cannot_be_read_are_refused_before_anything_is_judged(judged, tmp_path, capsys):
+    """A judgement stores what it reports: the change would be an earlier night's when they are mended."""
+    Store.open(tmp_path).files.put(policies.POLICIES, b"{}")
+    judged("REGRESSED")
+    assert main(["results", "judge", "--store", str(tmp_path)]) == 70
+    assert judged.asked == []
+    assert policies.POLICIES in capsys.readouterr().err
 
 
 def test_spark_that_does_not_start_is_told_in_a_line(tmp_path, capsys, monkeypatch):

@@ -1,14 +1,17 @@
 """`testbed results mute` and `floor`: kept in the store, listed, removed, and refused when they cannot be meant."""
 
+import json
 from datetime import UTC, datetime, timedelta
 
+import pyarrow.parquet as pq
 import pytest
 
 from results.contract.store import Store
-from results.nights import policies
+from results.nights import policies, values_table
 from testbed.cli.main import main
 from testbed.cli.store_maintenance import parse_until
 from testbed.errors import UsageError
+from tests.nights.replayed import RECORDED
 
 NOW = datetime(2026, 11, 24, tzinfo=UTC)
 
@@ -41,6 +44,20 @@ def test_a_floor_is_kept_listed_and_removed(results, tmp_path):
     assert results("floor", "move:rate", "--remove")[1] == "move quota=1:seconds: never above 30\n"
 
 
+def test_a_name_that_no_run_of_the_store_has_is_named_its_parameters_included(results, tmp_path):
+    """A floor of `mode=batchd` holds for no series, and its user would not see that."""
+    rows = pq.read_table(RECORDED)
+    values_table.write(Store.open(tmp_path), values_table.of_today(rows))
+    own = next(row for row in rows.to_pylist() if row["metric"] == "move-seconds")
+    experiment, parameters = own["experiment"], json.loads(own["parameters"])
+    name, value = next((n, v) for n, v in parameters.items() if " " not in str(v) and ":" not in str(v))
+    unknown = "no series has been judged that this names"
+    for text in (f"{experiment}:move-seconds", f"{experiment} {name}={value}:move-seconds", own["series"]):
+        assert unknown not in results("floor", text, "--never-above", "1")[1]
+    for text in (f"{experiment} {name}={value}x:move-seconds", f"{experiment}:move-second"):
+        assert unknown in results("floor", text, "--never-above", "1")[1]
+
+
 @pytest.mark.parametrize(
     "words",
     [
@@ -60,6 +77,13 @@ def test_a_floor_is_kept_listed_and_removed(results, tmp_path):
 )
 def test_what_cannot_be_meant_is_refused(results, words):
     assert results(*words)[0] == 64
+
+
+def test_verify_names_policies_that_cannot_be_read(results, tmp_path):
+    Store.open(tmp_path).files.put(policies.POLICIES, b'{"version": 1, "mutes": []')
+    code, told = results("verify")
+    assert (code, "1 damaged" in told) == (1, True)
+    assert f"{policies.POLICIES}: no mutes and floors: " in told
 
 
 def test_a_mute_ends_at_a_date_a_time_or_after_an_age():

@@ -26,6 +26,8 @@ VARIABLES = ("TESTBED", "TESTBED_NIGHT", "STORE")
 TESTBED = f"{sys.executable} -m testbed.cli.main"
 CANNOT_RUN = "nightly --suite there-is-none"
 JUDGES = "results judge"
+BYTECODE = "PYTHONPYCACHEPREFIX"
+"""The variable with which Python writes no bytecode next to its sources."""
 USAGE = 64
 
 
@@ -102,6 +104,7 @@ def performed(name, folder, night, store):
         "GITHUB_OUTPUT": str(folder / "output"),
         "GITHUB_STEP_SUMMARY": str(folder / "summary.md"),
     }
+    environment.pop(BYTECODE, None)  # here, it is there already
     failed, said = 0, ""
     for script, always in steps:
         if failed and not always:
@@ -116,7 +119,7 @@ def performed(name, folder, night, store):
 def test_a_file_declares_its_variables_and_uses_each(name):
     variables, steps = FILES[name]()
     assert set(VARIABLES) <= set(variables)
-    for variable in variables.keys() - {"HOME"}:
+    for variable in variables.keys() - {"HOME", BYTECODE}:
         assert any(f"${variable}" in script for script, _ in steps), variable
 
 
@@ -130,6 +133,30 @@ def test_its_commands_are_words_that_the_commands_take(name):
         found.configure(parser)
         more = ["--store", "s", "--junit", "j.xml", "--markdown"] if command == "nightly" else []
         parser.parse_args([*words, *more])
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_the_page_of_a_night_is_in_the_folder_that_is_kept(name):
+    """`--out` is in the variable, as the night that the tests put there has no such option."""
+    variables, _steps = FILES[name]()
+    words = shlex.split(variables["TESTBED_NIGHT"])
+    assert words[words.index("--out") + 1] == "night"
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_root_leaves_nothing_in_a_checkout_that_another_user_cleans(name):
+    """`git clean` of a user without root's rights fails at a folder of root's, so the second night would not begin."""
+    variables, _steps = FILES[name]()
+    assert ("sudo" in variables["TESTBED"]) == (BYTECODE in variables)
+    assert Path(variables.get(BYTECODE, "/")).is_absolute()
+
+
+def test_yesterdays_reports_are_not_tonights():
+    """GitHub and GitLab clean the checkout; a folder of Jenkins or systemd stays."""
+    for name in ("Jenkinsfile", "testbed-nightly.service"):
+        _variables, steps = FILES[name]()
+        every = "\n".join(script for script, _ in steps)
+        assert 0 <= every.index("rm -rf night") < every.index("mkdir -p night") < every.index("$TESTBED_NIGHT")
 
 
 def suite_of(words):

@@ -52,6 +52,26 @@ def test_values_under_a_measures_earlier_name_are_of_the_measure(tmp_path):
     assert {name for _, name in earlier_values(store, {scenario}, rows[-1]["at"] + timedelta(days=1))} == {today}
 
 
+def test_broken_brokers_and_runs_that_were_set_aside_are_in_no_history(tmp_path):
+    store = Store.open(tmp_path)
+    scenario, (first, *_) = some()
+    rows = [
+        {
+            **first,
+            "run_id": f"run{number}",
+            "at": first["at"] + timedelta(minutes=number),
+            "value": float(number),
+            "noisy": False,
+            "defects": "error-line" if number == 1 else None,
+        }
+        for number in range(4)
+    ]
+    values_table.write(store, pa.Table.from_pylist(rows, schema=VALUES))
+    store.catalogue.write(aside={"run2": "damaged"})
+    found = earlier_values(store, {scenario}, first["at"] + timedelta(days=1))
+    assert found[scenario, "move-seconds"] == [0.0, 3.0]
+
+
 def test_parts_that_are_merged_meanwhile_are_read_again(tmp_path, monkeypatch):
     store = Store.open(tmp_path)
     scenario, rows = some()

@@ -455,6 +455,29 @@ def test_a_kind_of_log_lines_that_no_earlier_night_had_is_new(learned):
     assert judged(table(nights), learned)["f"].said.lines == ()
 
 
+def test_a_night_that_is_known_to_have_begun_has_its_own_runs_whatever_the_date(learned):
+    """A date ends at noon, UTC, perhaps in mid-night. An earlier command of the date is no part of this night."""
+    hour = 3_600_000_000
+    noon = (BEGIN // DAY_US + 20) * DAY_US + DAY_US // 2
+    history = rows("f", [0.0] * 14, metric=FAILED)
+
+    def failed(hours, begun):
+        tonight = rows("f", [1.0, 0.0, 0.0], metric=FAILED)
+        for number, (row, at) in enumerate(zip(tonight, hours, strict=True)):
+            name = "records-intact" if row["value"] else None
+            row |= {"at": noon + int(at * hour), "run_id": f"tonight{number}", "failed": name}
+        (found,) = judge_bucket(table(history, tonight), {}, [learned], Judge(), 100, begun)
+        return found.said.failed, found.said.high
+
+    over_noon = (-0.5, 0.5, 1)
+    assert failed(over_noon, noon - hour) == ("records-intact failed in 1 of 3 runs", 1.0)
+    assert failed(over_noon, None) == ("", 0.0)
+    one_date = (1, 5, 6)
+    assert failed(one_date, noon + 4 * hour) == ("", 0.0)
+    assert failed(one_date, None) == ("records-intact failed in 1 of 3 runs", 1.0)
+    assert failed(one_date, noon + 9 * hour) == failed(one_date, None)  # nothing was measured since
+
+
 def test_only_runs_that_failed_what_counts_are_counted(learned):
     """One of tonight's runs fails by chance, as in an earlier night, and another fails what never failed before."""
     nights = rows("f", [1.0, *[0.0] * 12], metric=FAILED)

@@ -6,6 +6,7 @@ import pytest
 
 from results.compare.log_lines import NewLines
 from results.nights.night import Night
+from results.nights.policies import Mute, Policies
 from results.nights.recent_values import RecentValues
 from results.nights.scenarios import scenarios
 from results.nights.state import SeriesState, SeriesVerdict
@@ -88,6 +89,14 @@ def test_a_change_of_which_nobody_knows_the_direction_is_for_the_worse(about, be
     _, data, _ = page(own)
     (drawn,) = data["scenarios"][0]["series"][0]["changes"]
     assert drawn["worse"] is (word == "Regressed")
+
+
+def test_a_muted_change_of_tonight_is_no_red_line_of_a_green_night(night):
+    mute = Mute("move:seconds", "a new disk", "ann", "2020-01-01", "2099-01-01")
+    found = scenarios(night, policies=Policies((mute,)))
+    assert [each.verdict for each in found] == ["LEARNING", "OK"]
+    (change,) = [change_row(each, line, line.tonight, {}.get) for each in found for line in each.lines if line.tonight]
+    assert (change.word, change.state) == ("Muted", "inconclusive")
 
 
 def test_nothing_is_loaded(night):

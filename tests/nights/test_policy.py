@@ -2,6 +2,7 @@
 
 import json
 import math
+from dataclasses import asdict
 from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
@@ -175,6 +176,26 @@ class TestMutes:
         assert line.why == f"until {mute().until[:16]}, ann: a new disk; otherwise REGRESSED"
         assert found(pairs[0], mutes=[mute()])[0].verdict == "MUTED"
 
+    def test_a_muted_scenario_of_which_nothing_was_measured_decides_nothing(self, about):
+        silent = (about("f", metric=FAILED, newest_value=None, runs=0), None)
+        assert found(silent)[0].verdict == "NO-DATA"
+        (each,) = found(silent, mutes=[mute("move quota=1")])
+        assert (each.verdict, worst([each])) == ("MUTED", "MUTED")
+        assert each.why.endswith("ann: a new disk; otherwise NO-DATA: nothing was measured")
+        for other in ("move:seconds", "move quota=2", "f"):  # these are not of the whole scenario
+            assert found(silent, mutes=[mute(other)])[0].verdict == "NO-DATA"
+        over = found(silent, mutes=[mute("move")], now=NOW + timedelta(days=3))
+        assert over[0].verdict == "NO-DATA"
+
+    def test_a_muted_scenario_in_an_environment_without_values_decides_nothing(self, about):
+        day = 86_400_000_000
+        old = (about("a", newest=BEGIN - day, newest_value=BEGIN - day), state())
+        new = (about("b", environment="e2", environment_details='{"kernel": "6.12"}', newest_value=None, runs=0), None)
+        assert found(old, new)[0].verdict == "ENV-CHANGED"
+        (each,) = found(old, new, mutes=[mute("move")])
+        assert each.verdict == "MUTED"
+        assert "otherwise ENV-CHANGED: the environment changed: kernel 6.1 → 6.12" in each.why
+
     def test_it_ends_by_itself(self, about):
         pair = about("a"), state("REGRESSED")
         assert found(pair, mutes=[mute()], now=NOW + timedelta(days=3))[0].verdict == "REGRESSED"
@@ -235,6 +256,10 @@ def test_policies_are_kept_in_the_store(tmp_path):
     assert said.without_mutes(["move:seconds"]).without_floors(["move:seconds"]) == Policies()
     with pytest.raises(ValueError, match=r"'other' is not muted; there are: move:seconds"):
         said.without_mutes(["other"])
+    wrong = {"version": 1, "floors": [], "mutes": [{**asdict(mute()), "reason": 3}]}
+    store.files.put(policies.POLICIES, json.dumps(wrong).encode())
+    with pytest.raises(StoreError, match="no mutes and floors"):
+        policies.load(store)
     store.files.put(policies.POLICIES, json.dumps({"version": 2}).encode())
     with pytest.raises(StoreError, match="policies of version 2"):
         policies.load(store)

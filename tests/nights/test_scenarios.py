@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from results.nights import render
-from results.nights.night import Night
+from results.nights.night import Night, family_of
 from results.nights.scenarios import scenarios, worst
 from results.nights.state import SeriesState, SeriesVerdict
 from results.nights.verdicts import EXIT, WORST_FIRST, rank
@@ -87,6 +87,17 @@ def test_a_regression_goes_before_what_cannot_be_said(about):
     assert worst(scenarios(night((a, said("NO-DATA", runs=3)), (b, regressed())))) == "REGRESSED"
 
 
+def test_series_that_can_report_nothing_any_more_do_not_make_others_harder_to_report(about):
+    """After a year of updates of the kernel, most series of a store are of environments that are gone."""
+    day = 24 * HOUR
+    series = [about(f"s{days}", newest=BEGIN - days * day, newest_value=BEGIN - days * day) for days in (0, 1, 30, 31)]
+    judged = {each.series: SeriesState(each.series, judged=each.newest) for each in series}
+    assert family_of(series, judged) == 3
+    assert family_of(series, {}) == 4  # of a store that was never judged, each had its nights
+    assert family_of(series, judged | {"s31": SeriesState("s31", judged=BEGIN - 40 * day)}) == 4
+    assert family_of([], {}) == 0
+
+
 def test_what_was_not_run_tonight_is_no_data_and_later_not_asked_for(about):
     new = about("a", scenario="x", newest=BEGIN + 40 * 24 * HOUR, newest_value=BEGIN + 40 * 24 * HOUR)
     for days, wanted in ((0, "OK"), (1, "OK"), (2, "NO-DATA"), (29, "NO-DATA"), (31, None)):
@@ -154,6 +165,15 @@ def test_a_night_has_no_value_of_a_run_before_it_began_also_of_the_same_date(abo
     assert only(scenarios(night((own, said("OK"))), begun=begun))[0] == "OK"
 
 
+def test_a_value_since_a_night_began_is_tonights_whatever_the_date(about):
+    """A date ends at noon, UTC: the first repeat has a value before it, and the second is inconclusive after it."""
+    begun = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=BEGIN)
+    noon = BEGIN + 10 * HOUR
+    split = about(newest=noon + HOUR, newest_value=noon - HOUR, verdict="inconclusive")
+    assert only(scenarios(night((split, said("OK"))), begun=begun))[0] == "OK"
+    assert only(scenarios(night((split, said("OK")))))[0] == "NO-DATA"
+
+
 def test_another_environment_of_an_earlier_command_says_nothing_of_this_night(about):
     begun = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=BEGIN - HOUR)
     here = about("a", newest=BEGIN - 2 * HOUR, newest_value=BEGIN - 2 * HOUR)
@@ -208,14 +228,25 @@ def test_a_change_is_told_once_and_not_after_it_is_acknowledged(about):
     assert mine.why == "not measured since its change was reported"
     known = replace(REPORTED, acknowledged=Acknowledgement("it is as it is", "me", "2024-01-01"))
     state = replace(regressed(), history=History("", (known,)))
-    assert only(scenarios(night((about(), state)))) == (
-        "NO-DATA",
-        "not measured since its change was reported",
-    )
+    assert only(scenarios(night((about(), state)))) == ("LEARNING", "its change was acknowledged: it is as it is")
+    silent = about(newest_value=BEGIN - 24 * HOUR, verdict="inconclusive")
+    assert only(scenarios(night((silent, state))))[0] == "NO-DATA"
+    assert only(scenarios(night((about(), state)), ran=()))[0] == "NO-DATA"
     for told_at in (BEGIN, BEGIN - 24 * HOUR):  # a third repeat that says nothing hides nothing
         disturbed = about(newest_value=BEGIN - 24 * HOUR, verdict="inconclusive", noisy=True)
         word = "REGRESSED" if told_at == BEGIN else "ENV-CHANGED"
         assert only(scenarios(night((disturbed, regressed(told_at)))))[0] == word
+
+
+def test_a_change_that_another_command_found_since_a_night_began_is_reported_by_that_night(about):
+    """A night was killed; one of another suite judged the store; a day later the first night is resumed and ends."""
+    other = about("b", scenario="y", experiment="other")
+    mine = about("a", newest=BEGIN - 26 * HOUR, newest_value=BEGIN - 26 * HOUR)
+    state = regressed(told_at=BEGIN - 25 * HOUR)
+    for begun, word in ((BEGIN - 27 * HOUR, "REGRESSED"), (BEGIN - 24 * HOUR, "NO-DATA")):
+        at = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=begun)
+        found = scenarios(night((mine, state), (other, said("OK"))), begun=at, only={"sc"})
+        assert only(found)[0] == word
 
 
 def test_only_some_are_told_and_what_was_never_run_often_is_not_asked_for(about):

@@ -3,13 +3,16 @@
 import contextlib
 import json
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from functools import partial
 
 import pytest
 
 from results.contract.canaries import canaries
 from results.contract.store import Store
+from results.nights import policies
 from results.nights.night import Night
+from results.nights.policies import Mute, Policies
 from testbed.cli import nights
 from testbed.cli.main import main
 from testbed.errors import TestbedError, UsageError
@@ -162,6 +165,24 @@ def test_a_case_that_was_not_run_says_nothing_of_tonight(doors, tmp_path):
     doors.fail = lambda label, _number: TestbedError("the broker is gone") if label == case else None
     made = nightly.run_night(asked, None, None, print)
     assert made.scenarios - made.ran == {nightly.scenario_of(resolve(asked.variants[0]))}
+
+
+def test_a_muted_case_that_cannot_be_run_is_no_problem_of_the_night(doors, tmp_path):
+    asked = nightly.new_night(nightly.NightRequest("brief", store=str(tmp_path / "s")))
+    case = asked.variants[0]
+    doors.fail = lambda label, _number: TestbedError("the broker is gone") if label == case.label else None
+    now = datetime.now(UTC)
+    at, until = now.isoformat(), (now + timedelta(days=1)).isoformat()
+    mute = Mute(nightly.scenario_of(resolve(case)), "a new disk", "ann", at, until)
+    policies.save(Store.open(tmp_path / "s"), Policies((mute,)))
+    assert nightly.run_night(asked, None, None, print).problems == ()
+
+
+def test_policies_that_cannot_be_read_are_refused_before_the_first_run(doors, tmp_path, capsys):
+    Store.open(tmp_path / "s").files.put(policies.POLICIES, b"{}")
+    assert main(["nightly", "--suite", "brief", "--store", str(tmp_path / "s")]) == 70
+    assert policies.POLICIES in capsys.readouterr().err
+    assert known() == []
 
 
 def test_a_night_that_cannot_be_judged_now_says_how_it_is_later(doors, tmp_path, monkeypatch, capsys):

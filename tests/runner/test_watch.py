@@ -84,6 +84,22 @@ def test_a_reading_has_quotas_and_the_move_and_the_next_one_has_the_changes(watc
     ]
 
 
+def test_a_broker_that_is_back_with_the_quota_of_before_has_no_change_of_it(watch):
+    view, admin = watch
+    admin.alter_configs(ConfigResource.broker(1), {LEADER_RATE: "3000000"})
+
+    def read(*serving):
+        admin.broker_ids = serving
+        return [change.text for change in view.latest(view.read())]
+
+    assert read(1, 2, 3) == []
+    assert read(2, 3) == ["b1 does not serve"]
+    assert read(1, 2, 3) == ["b1 serves"]
+    read(2, 3)
+    admin.alter_configs(ConfigResource.broker(1), {LEADER_RATE: "5000000"})
+    assert read(1, 2, 3) == ["b1 serves", "the leader quota of b1 is set to 5MB/s"]
+
+
 def test_a_cluster_that_does_not_answer_is_a_reading_and_not_a_change(watch):
     view, admin = watch
     view.read()

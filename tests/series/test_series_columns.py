@@ -42,6 +42,7 @@ def test_columns_of_numbers_are_series_and_the_others_are_named(written):
         ("h.csv", 'a,"b"\n"1","2"\n3,""\n'),
         ("h.csv", b"\xef\xbb\xbfa,b\r\n1,2\r\n3,\r\n"),
         ("h.csv", "a;b\n1;2\n3;\n"),
+        ("h.csv", "a;b\n1;2\n3;\n;\n ; \n"),
         ("h.csv", b"\r\na;b\r\n1;2\r\n3;\r\n"),
         ("h.csv", b"a,b\r1,2\r3,\r"),
         ("h.txt", "a\tb\n1\t2\n3\t\n"),
@@ -121,6 +122,13 @@ def test_times_that_do_not_ascend_are_sorted_and_that_is_said(written, times, or
 def test_what_ascends_and_what_is_no_time_stays_in_the_order_of_the_file(written, times):
     found = read(written("".join(["t,a\n", *(f"{time},{at}\n" for at, time in enumerate(times))])), "t")
     assert (found.series, found.labels, found.notes) == ({"a": [0.0, 1.0, 2.0]}, times, [])
+
+
+def test_lines_without_a_value_at_the_end_do_not_stop_the_sort(written):
+    """In the file's order, newest first, a step up would be a step down."""
+    found = read(written("t;a\n2026-01-03;3\n2026-01-02;\n2026-01-01;1\n;\n;\n"), "t")
+    assert found.series == {"a": [1.0, None, 3.0]}
+    assert found.notes == ["sorted by t: it did not ascend in the file"]
 
 
 def test_one_time_that_is_none_leaves_the_order_and_is_named(written):
