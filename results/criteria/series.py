@@ -226,13 +226,17 @@ class RunSeries:
         return None if first is None else min((us for us, host in seen if host != leader and us > first), default=None)
 
     def _gone_us(self, host: str, topic: str, partition: int) -> int | None:
-        """Return when the host was first read without a log that it had had; None while it has it, or never had it."""
+        """Return when the host was first read without a log that it had had; None while it has it, or never had it.
+
+        The log may come back: after a throttled move under load, the partitions move back.
+        """
         logs = self.logs_of(host)
         if (topic, partition) not in logs:
             return None
-        looks, last = self.looked(host), logs[topic, partition][0][-1]
-        after = int(np.searchsorted(looks, last, side="right"))
-        return int(looks[after]) if after < len(looks) else None
+        looks, there = self.looked(host), logs[topic, partition][0]
+        looks = looks[np.searchsorted(looks, there[0]) :]
+        without = np.flatnonzero(np.diff(np.searchsorted(there, looks, side="right")) == 0)
+        return int(looks[without[0] + 1]) if len(without) else None
 
 
 def _object(text: str) -> Mapping[str, Any]:
