@@ -6,6 +6,7 @@
 import math
 import string
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, get_args
 
 from results.contract.manifest import Facts, Move
@@ -40,7 +41,7 @@ from testbed.experiments.storage import check_storage, mostly_remote, storage_of
 from testbed.kafka.capabilities import Capability, of_software
 from testbed.kafka.errors import KafkaError
 from testbed.kafka.node import FETCH_TUNED
-from testbed.kafka.types import TopicPartition
+from testbed.kafka.types import PartitionMove, TopicPartition
 from testbed.network.shape import payload_bytes_per_s
 from testbed.probes.brokers import sampled_bps
 from testbed.reassignment.batching.step import BatchLimits
@@ -48,12 +49,14 @@ from testbed.reassignment.batching.turn import Mode
 from testbed.reassignment.driver import Driver, DriverError
 from testbed.reassignment.plan import Plan
 from testbed.reassignment.progress import Poll
+from testbed.throttle.configs import ThrottleError, wanted_configs
 from testbed.throttle.duration import seconds, seconds_over
 from testbed.throttle.journal import JournalFolder
 from testbed.throttle.quota_window import BURST_BYTES_PER_S
 from testbed.throttle.recovery import RestoreError
+from testbed.topology.host import node_ids
 from testbed.topology.model import Topology
-from testbed.units import format_size, parse_byte_rate, parse_duration, parse_size
+from testbed.units import format_byte_rate, format_size, parse_byte_rate, parse_duration, parse_size
 from testbed.wait import WaitTimeout
 
 EVENTS = {"move.started": "return.started", "move.done": "return.done"}
@@ -216,6 +219,43 @@ def check_records(layout: Layout) -> None:
             )
 
 
+def check_lists(layout: Layout, ids: Mapping[str, int], *, in_steps: bool) -> None:
+    """Raise `UsageError` when a list of throttled replicas is longer than Kafka accepts.
+
+    In steps the leaders' list also has the adding replicas, which may lead in a later step.
+    """
+    moves = []
+    for group in layout.throttled:
+        for tp in group.tps() if group.moves else ():
+            before, after = (tuple(ids[host] for host in hosts) for hosts in (group.current, group.target))
+            move = PartitionMove.between(tp, before, after)
+            moves.append(replace(move, current=(*before, *move.adding)) if in_steps else move)
+    try:
+        wanted_configs(moves, 1, (), {}, wildcard=layout.throttled_topics if layout.wildcard else ())
+    except ThrottleError as error:
+        raise UsageError(f"too many partitions of one topic; give fewer: {error}") from error
+
+
+def check_nics(layout: Layout, topology: Topology, throttle_bytes_per_s: float) -> None:
+    """Raise `UsageError` when a broker's NIC carries less than the throttle allows it in a healthy move.
+
+    The NIC would then decide how long the move takes, and criteria of rates would blame the throttle.
+    """
+    ids = node_ids(topology.brokers)
+    shares, hosts = carried(layout, ids), {broker: host for host, broker in ids.items()}
+    due_s = seconds(shares, throttle_bytes_per_s)
+    for share in shares:
+        sent_bps, received_bps = sampled_bps(topology.host(hosts[share.broker]))
+        carries = payload_bytes_per_s(sent_bps if share.direction == "transmit" else received_bps)
+        needed = share.bytes / due_s + share.inbound_bytes_per_s if due_s else 0.0
+        if math.isfinite(due_s) and needed > carries:
+            raise UsageError(
+                f"a throttle of {format_byte_rate(throttle_bytes_per_s)} lets {hosts[share.broker]} {share.direction} "
+                f"{format_byte_rate(needed, 3)}, and its NIC carries {format_byte_rate(carries, 3)}: the run could not "
+                f"show whether the throttle holds; lower the throttle, or use kip73-nic-bound"
+            )
+
+
 def throttled_experiment(
     name: str,
     summary: str,
@@ -253,6 +293,10 @@ def throttled_experiment(
         check_brokers(name, topology, brokers, TOPOLOGIES[brokers])
         check_storage(storage_of(settings), topology)
         quota_settings(declared(topology, overlay(settings)))
+        found = planned(settings, [host.name for host in topology.brokers])
+        check_lists(found, node_ids(topology.brokers), in_steps=mode_of(settings) != "unbatched")
+        if not nic_bound:
+            check_nics(found, topology, max(number(settings, name) for name in ("rate", "raised") if name in settings))
 
     def run(context: Context) -> ExperimentResult:
         hosts = [host.name for host in context.testbed.topology.brokers]

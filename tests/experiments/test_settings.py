@@ -2,6 +2,7 @@ import pytest
 
 from testbed.errors import UsageError
 from testbed.experiments.experiment import experiments, find_experiment, read_settings
+from testbed.topology import loads
 from testbed.topology.find import find
 
 TWO_NODE = find_experiment("kip73-two-node")
@@ -50,3 +51,48 @@ def test_tuned_is_three_broker_properties_and_default_is_none():
         "replica.fetch.backoff.ms",
     }
     assert TWO_NODE.overlay(read_settings(TWO_NODE, "ci", ["fetch=default"])) == {}
+
+
+def fitted(name, *given, on=None):
+    """Check these settings on the experiment's own topology, or on another."""
+    experiment = find_experiment(name)
+    experiment.fits(on or find(experiment.topology), read_settings(experiment, "ci", given))
+
+
+@pytest.mark.parametrize(
+    ("name", "given", "why"),
+    [
+        ("kip73-two-node", "rate=60MB/s", "a throttle of 60MB/s lets b2 receive 60MB/s, and its NIC carries 47.8MB/s"),
+        ("kip73-live-change", "raised=60MB/s", "a throttle of 60MB/s lets b2 receive 60MB/s"),
+        ("kip73-one-to-two", "rate=60MB/s", "a throttle of 60MB/s lets b1 transmit 60MB/s"),
+        ("kip73-two-node", "partitions=5000", "leader.replication.throttled.replicas would be 33889 bytes"),
+        ("kip73-one-to-two", "partitions=3000", "leader.replication.throttled.replicas would be "),
+        ("kip73-many", "partitions=10000", None),
+        ("kip73-mixed-volume", "partitions=10000", None),
+        ("kip73-two-node", "rate=47MB/s", None),
+        ("kip73-nic-bound", "rate=60MB/s", None),
+    ],
+)
+def test_what_a_nic_or_a_list_cannot_carry_is_refused_before_anything_is_provisioned(name, given, why):
+    if why is None:
+        fitted(name, given)
+        return
+    with pytest.raises(UsageError) as caught:
+        fitted(name, given)
+    assert why in str(caught.value)
+
+
+def test_in_steps_the_list_of_the_leaders_is_longer():
+    fitted("kip73-two-node", "partitions=3000")
+    with pytest.raises(UsageError, match="would be .* bytes, and Kafka takes 32767 at most"):
+        fitted("kip73-two-node", "partitions=3000", "mode=batched")
+
+
+def test_a_nic_may_be_slower_than_the_throttle_where_its_broker_has_less_to_carry():
+    slow = loads(
+        "{name: t, kafka: {version: 4.3.1}, defaults: {nic: {rate: 60mbit}},"
+        " hosts: {b1: {role: both}, b2: {role: broker}, b3: {role: broker, nic: {rate: 400mbit}}}}"
+    )
+    fitted("kip73-two-to-one", "rate=10MB/s", on=slow)
+    with pytest.raises(UsageError, match=r"lets b1 transmit 10MB/s, and its NIC carries 7\.17MB/s"):
+        fitted("kip73-one-to-two", "rate=10MB/s", on=slow)
