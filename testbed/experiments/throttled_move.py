@@ -5,14 +5,17 @@
 
 import math
 import string
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, get_args
 
 from results.contract.manifest import Facts, Move
 from results.contract.schema import Sample
+from results.contract.verdict import DIRECTIONS, Direction
 from testbed.errors import UsageError
 from testbed.experiments.batched_move import batched_run
+from testbed.experiments.criteria import QUOTA_BINDS
 from testbed.experiments.experiment import (
     Context,
     Experiment,
@@ -43,7 +46,7 @@ from testbed.kafka.errors import KafkaError
 from testbed.kafka.node import FETCH_TUNED
 from testbed.kafka.types import PartitionMove, TopicPartition
 from testbed.network.shape import payload_bytes_per_s
-from testbed.probes.brokers import sampled_bps
+from testbed.probes.brokers import sampled_bps, sampled_nic
 from testbed.reassignment.batching.step import BatchLimits
 from testbed.reassignment.batching.turn import Mode
 from testbed.reassignment.driver import Driver, DriverError
@@ -55,6 +58,7 @@ from testbed.throttle.journal import JournalFolder
 from testbed.throttle.quota_window import BURST_BYTES_PER_S
 from testbed.throttle.recovery import RestoreError
 from testbed.topology.host import node_ids
+from testbed.topology.links import Link
 from testbed.topology.model import Topology
 from testbed.units import format_byte_rate, format_size, parse_byte_rate, parse_duration, parse_size
 from testbed.wait import WaitTimeout
@@ -236,24 +240,43 @@ def check_lists(layout: Layout, ids: Mapping[str, int], *, in_steps: bool) -> No
         raise UsageError(f"too many partitions of one topic; give fewer: {error}") from error
 
 
-def check_nics(layout: Layout, topology: Topology, throttle_bytes_per_s: float) -> None:
-    """Raise `UsageError` when a broker's NIC carries less than the throttle allows it in a healthy move.
+def check_links(layout: Layout, topology: Topology, throttle_bytes_per_s: float) -> None:
+    """Raise `UsageError` when a NIC or an uplink carries less than the throttle lets pass there in a healthy move.
 
-    The NIC would then decide how long the move takes, and criteria of rates would blame the throttle.
+    That link would decide how long the move takes, and criteria of rates would blame the throttle.
     """
     ids = node_ids(topology.brokers)
     shares, hosts = carried(layout, ids), {broker: host for host, broker in ids.items()}
     due_s = seconds(shares, throttle_bytes_per_s)
+    if not 0 < due_s < math.inf:
+        return
+    needs: list[tuple[str, Link, Direction, float]] = []
     for share in shares:
-        sent_bps, received_bps = sampled_bps(topology.host(hosts[share.broker]))
-        carries = payload_bytes_per_s(sent_bps if share.direction == "transmit" else received_bps)
-        needed = share.bytes / due_s + share.inbound_bytes_per_s if due_s else 0.0
-        if math.isfinite(due_s) and needed > carries:
+        host = hosts[share.broker]
+        needed = share.bytes / due_s + share.inbound_bytes_per_s
+        needs.append((f"the NIC of {host}", sampled_nic(topology.host(host)), share.direction, needed))
+    for (rack, direction), size in crossing(layout, topology).items():
+        needs.append((f"the uplink of {rack}", topology.uplinks[rack], direction, size / due_s))
+    for where, link, direction, needed in needs:
+        carries = payload_bytes_per_s(link.tx_bps if direction == "transmit" else link.rx_bps)
+        if needed > carries:
             raise UsageError(
-                f"a throttle of {format_byte_rate(throttle_bytes_per_s)} lets {hosts[share.broker]} {share.direction} "
-                f"{format_byte_rate(needed, 3)}, and its NIC carries {format_byte_rate(carries, 3)}: the run could not "
-                f"show whether the throttle holds; lower the throttle, or use kip73-nic-bound"
+                f"a throttle of {format_byte_rate(throttle_bytes_per_s)} lets {format_byte_rate(needed, 3)} through "
+                f"{where}, {direction}, which carries {format_byte_rate(carries, 3)}: the run could not show whether "
+                "the throttle holds; lower it, or see kip73-nic-bound"
             )
+
+
+def crossing(layout: Layout, topology: Topology) -> Mapping[tuple[str, Direction], int]:
+    """Return the throttled bytes through each shaped uplink: rack and direction → bytes. Pure."""
+    found: Counter[tuple[str, Direction]] = Counter()
+    for group in layout.throttled:
+        for follower in group.adding:
+            racks = topology.host(group.leader).rack, topology.host(follower).rack
+            for rack, direction in zip(racks, DIRECTIONS, strict=True):
+                if racks[0] != racks[1] and rack in topology.uplinks:
+                    found[rack, direction] += group.bytes
+    return found
 
 
 def throttled_experiment(
@@ -295,8 +318,8 @@ def throttled_experiment(
         quota_settings(declared(topology, overlay(settings)))
         found = planned(settings, [host.name for host in topology.brokers])
         check_lists(found, node_ids(topology.brokers), in_steps=mode_of(settings) != "unbatched")
-        if not nic_bound:
-            check_nics(found, topology, max(number(settings, name) for name in ("rate", "raised") if name in settings))
+        if not QUOTA_BINDS.isdisjoint(criteria):
+            check_links(found, topology, max(number(settings, name) for name in ("rate", "raised") if name in settings))
 
     def run(context: Context) -> ExperimentResult:
         hosts = [host.name for host in context.testbed.topology.brokers]

@@ -62,15 +62,16 @@ def fitted(name, *given, on=None):
 @pytest.mark.parametrize(
     ("name", "given", "why"),
     [
-        ("kip73-two-node", "rate=60MB/s", "a throttle of 60MB/s lets b2 receive 60MB/s, and its NIC carries 47.8MB/s"),
-        ("kip73-live-change", "raised=60MB/s", "a throttle of 60MB/s lets b2 receive 60MB/s"),
-        ("kip73-one-to-two", "rate=60MB/s", "a throttle of 60MB/s lets b1 transmit 60MB/s"),
+        ("kip73-two-node", "rate=60MB/s", "60MB/s through the NIC of b2, receive, which carries 47.8MB/s"),
+        ("kip73-live-change", "raised=60MB/s", "a throttle of 60MB/s lets 60MB/s through the NIC of b2"),
+        ("kip73-one-to-two", "rate=60MB/s", "60MB/s through the NIC of b1, transmit"),
         ("kip73-two-node", "partitions=5000", "leader.replication.throttled.replicas would be 33889 bytes"),
         ("kip73-one-to-two", "partitions=3000", "leader.replication.throttled.replicas would be "),
         ("kip73-many", "partitions=10000", None),
         ("kip73-mixed-volume", "partitions=10000", None),
         ("kip73-two-node", "rate=47MB/s", None),
         ("kip73-nic-bound", "rate=60MB/s", None),
+        ("kip435-exchange", "rate=60MB/s", None),
     ],
 )
 def test_what_a_nic_or_a_list_cannot_carry_is_refused_before_anything_is_provisioned(name, given, why):
@@ -94,5 +95,16 @@ def test_a_nic_may_be_slower_than_the_throttle_where_its_broker_has_less_to_carr
         " hosts: {b1: {role: both}, b2: {role: broker}, b3: {role: broker, nic: {rate: 400mbit}}}}"
     )
     fitted("kip73-two-to-one", "rate=10MB/s", on=slow)
-    with pytest.raises(UsageError, match=r"lets b1 transmit 10MB/s, and its NIC carries 7\.17MB/s"):
+    with pytest.raises(UsageError, match=r"10MB/s through the NIC of b1, transmit, which carries 7\.17MB/s"):
         fitted("kip73-one-to-two", "rate=10MB/s", on=slow)
+
+
+def test_what_crosses_an_uplink_is_the_sum_of_its_hosts():
+    racks = loads(
+        "{name: t, racks: {r1: {}, r2: {uplink: {rate: 100mbit}}}, kafka: {version: 4.3.1},"
+        " defaults: {nic: {rate: 400mbit}},"
+        " hosts: {b1: {role: both, rack: r1}, b2: {role: broker, rack: r2}, b3: {role: broker, rack: r2}}}"
+    )
+    fitted("kip73-one-to-two", "rate=10MB/s", on=racks)
+    with pytest.raises(UsageError, match=r"20MB/s through the uplink of r2, receive, which carries 12MB/s"):
+        fitted("kip73-one-to-two", "rate=20MB/s", on=racks)
