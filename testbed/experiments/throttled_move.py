@@ -125,6 +125,9 @@ STORED = storage_parameter("disk", "tiered")
 growth is less than the copied bytes."""
 MOST_RESPONSE_BYTES = 2**31 - 1
 """A broker does not start with more: the property is a Java int."""
+PARTITION_BYTES, FETCH_BYTES = 1 << 20, 55 << 20
+"""Kafka's `replica.fetch.max.bytes` and `fetch.max.bytes`: a response has at most so much of one partition, and in
+all."""
 
 
 def limits(settings: Settings) -> BatchLimits:
@@ -196,6 +199,17 @@ def response(default: str) -> Parameter:
         return size
 
     return Parameter("response", default, parse, "replica.fetch.response.max.bytes")
+
+
+def response_properties(settings: Settings) -> Mapping[str, str]:
+    """Return the broker properties by which a response of so many partitions is as large as `response`."""
+    size, partitions = int(number(settings, "response")), int(number(settings, "partitions"))
+    found = {"replica.fetch.response.max.bytes": size}
+    if size > partitions * PARTITION_BYTES:
+        found["replica.fetch.max.bytes"] = -(-size // partitions)
+    if size > FETCH_BYTES:
+        found["fetch.max.bytes"] = size
+    return {name: str(value) for name, value in found.items()}
 
 
 def no_action(_settings: Settings, _hosts: Hosts) -> MidMoveAction:

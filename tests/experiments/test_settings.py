@@ -108,3 +108,20 @@ def test_what_crosses_an_uplink_is_the_sum_of_its_hosts():
     fitted("kip73-one-to-two", "rate=10MB/s", on=racks)
     with pytest.raises(UsageError, match=r"20MB/s through the uplink of r2, receive, which carries 12MB/s"):
         fitted("kip73-one-to-two", "rate=20MB/s", on=racks)
+
+
+@pytest.mark.parametrize(
+    ("given", "partition", "fetch"),
+    [
+        ((), None, None),
+        (("partitions=32",), None, None),
+        (("partitions=25",), str(-(-(32 << 20) // 25)), None),
+        (("response=60MiB",), None, str(60 << 20)),
+        (("response=60MiB", "partitions=2"), str(30 << 20), str(60 << 20)),
+    ],
+)
+@pytest.mark.parametrize("name", ["kip73-fetch-size", "kip73-mixed-volume"])
+def test_a_response_is_as_large_as_declared_with_any_number_of_partitions(name, given, partition, fetch):
+    experiment = find_experiment(name)
+    found = experiment.overlay(read_settings(experiment, "ci", ["response=32MiB", *given]))
+    assert (found.get("replica.fetch.max.bytes"), found.get("fetch.max.bytes")) == (partition, fetch)
