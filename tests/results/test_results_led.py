@@ -10,7 +10,7 @@ from results.contract.schema import Sample, samples_table
 from results.criteria import judge
 from tests.results.flowing import Group
 from tests.results.moves import simulate
-from tests.results.scenes import two_node
+from tests.results.scenes import bounce, two_node
 from tests.results.test_results_burden import WHERE
 
 
@@ -31,10 +31,14 @@ def with_leaders(run, *seen):
     return samples_table([*samples, *led])
 
 
-def received(run, samples):
+def carried(run, samples, direction):
     measures = judge(run.manifest, samples, run.events).measures
-    [rates] = [rates for rates in measures.rates if rates.direction == "receive"]
+    [rates] = [rates for rates in measures.rates if rates.direction == direction]
     return rates.total_bytes
+
+
+def received(run, samples):
+    return carried(run, samples, "receive")
 
 
 def test_growth_counts_until_another_one_leads(run):
@@ -63,3 +67,11 @@ def test_a_log_that_moves_back_after_the_move_ends_its_flow_all_the_same():
     assert later
     back = [Sample(us, "b1", "log.bytes", 1e6, "kip73", p) for us in later for p in range(6)]
     assert received(run, pa.concat_tables([run.samples, samples_table(back)])) == received(run, run.samples)
+
+
+def test_a_follower_goes_on_to_receive_when_a_replica_in_sync_takes_the_lead():
+    """b1 is restarted from 36 to 42 s: b2, in sync before, leads from then on, and b3 copies from it."""
+    run = simulate(bounce())
+    led = with_leaders(run, (0.5, "b1"), (38.0, "b2"))
+    assert received(run, led) == received(run, run.samples)
+    assert carried(run, led, "transmit") < carried(run, run.samples, "transmit")
