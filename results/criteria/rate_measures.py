@@ -112,7 +112,7 @@ class RateMeasurer:
 
     def measure(self, span: PhaseSpan, host: str, direction: Direction) -> HostRates:
         """Return the listed bytes through a host within a span."""
-        listed = self.run.flow_bytes(recorded_through(self.move, host, direction))
+        listed = self.run.flow_bytes(recorded_through(self.move, host, direction), received=direction == "receive")
         inside = (span.first | (listed.t >= span.begin_us)) & (span.last | (listed.t <= span.end_us))
         gap = longest_gap_s(listed.t[inside], span.begin_us, max(span.begin_us, span.end_us))
         series = _within(listed, span)
@@ -161,7 +161,7 @@ class RateMeasurer:
     def _in_sync(self, found: Windows, host: str, direction: Direction) -> Floats:
         """Return bytes of each window that went to listed replicas in sync."""
         flows = in_sync_through(self.move, host, direction)
-        series = self.run.flow_bytes(flows) if flows else None
+        series = self.run.flow_bytes(flows, received=direction == "receive") if flows else None
         if series is None or len(series) == 0:
             return np.zeros(len(found.bytes))
         return series.at(found.end) - series.at(found.start)

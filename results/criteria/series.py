@@ -165,10 +165,14 @@ class RunSeries:
         """Return the instant of the last sample of the run."""
         return pc.max(self._samples["us"]).as_py()  # type: ignore[no-any-return]
 
-    def flow_bytes(self, flows: Sequence[Flow]) -> Series:
-        """Return cumulative log bytes of the flows' partitions at their followers; empty when none was sampled."""
+    def flow_bytes(self, flows: Sequence[Flow], *, received: bool = False) -> Series:
+        """Return cumulative log bytes of the flows' partitions at their followers; empty when none was sampled.
+
+        A flow ends when its leader has no log any more, or when another host leads. With `received` that host must be
+        the follower: when a leader restarts, the follower copies from the next one.
+        """
         followers = sorted({f.follower for f in flows})
-        parts = [self._at_follower(host, [f for f in flows if f.follower == host]) for host in followers]
+        parts = [self._at_follower(host, [f for f in flows if f.follower == host], received) for host in followers]
         return summed(parts if all(map(len, parts)) else ())
 
     def logs_of(self, host: str) -> Logs:
@@ -194,7 +198,7 @@ class RunSeries:
             total += float(last - first)
         return total
 
-    def _at_follower(self, host: str, flows: Sequence[Flow]) -> Series:
+    def _at_follower(self, host: str, flows: Sequence[Flow], received: bool) -> Series:
         logs = self.logs_of(host)
         instants = self.looked(host) if logs else np.empty(0, np.int64)
         total = np.zeros(len(instants))
@@ -202,20 +206,26 @@ class RunSeries:
             if (topic, partition) not in logs:
                 continue
             t, value = logs[topic, partition]
-            gone = self._no_more_us(leader, topic, partition)
-            if gone is not None:  # another broker leads from here on: what is written then comes from that one
+            gone = self._no_more_us(leader, topic, partition, host if received else None)
+            if gone is not None:  # from here on what is written comes from elsewhere
                 last = int(np.searchsorted(t, gone))
                 t, value = t[: last + 1], value[: last + 1]
             total += at_instants(t, value, instants)  # absent before its first reading: no bytes
         return Series(instants, instants, total)
 
-    def _no_more_us(self, leader: str, topic: str, partition: int) -> int | None:
-        """Return when it was first seen that the host leads no more: its log is gone, or another host leads."""
-        ends = self._gone_us(leader, topic, partition), self._lost_us(leader, topic, partition)
+    def _no_more_us(self, leader: str, topic: str, partition: int, follower: str | None) -> int | None:
+        """Return when it was first seen that the host leads no more: its log is gone, or another host leads.
+
+        With a `follower` only that one counts as another host.
+        """
+        ends = self._gone_us(leader, topic, partition), self._lost_us(leader, topic, partition, follower)
         return min((us for us in ends if us is not None), default=None)
 
-    def _lost_us(self, leader: str, topic: str, partition: int) -> int | None:
-        """Return when another host was first seen to lead after this one; None without a poll, or when none was."""
+    def _lost_us(self, leader: str, topic: str, partition: int, follower: str | None) -> int | None:
+        """Return when another host was first seen to lead after this one; None without a poll, or when none was.
+
+        With a `follower` only that one counts as another host.
+        """
         if self._led is None:
             led: dict[tuple[str, int], list[tuple[int, str]]] = {}
             for row in self.of_metric("partition.led").sort_by("us").to_pylist():
@@ -223,16 +233,23 @@ class RunSeries:
             self._led = led
         seen = self._led.get((topic, partition), [])
         first = min((us for us, host in seen if host == leader), default=None)
-        return None if first is None else min((us for us, host in seen if host != leader and us > first), default=None)
+        if first is None:
+            return None
+        others = (us for us, host in seen if host != leader and us > first and follower in (None, host))
+        return min(others, default=None)
 
     def _gone_us(self, host: str, topic: str, partition: int) -> int | None:
-        """Return when the host was first read without a log that it had had; None while it has it, or never had it."""
+        """Return when the host was first read without a log that it had had; None while it has it, or never had it.
+
+        The log may come back: after a throttled move under load, the partitions move back.
+        """
         logs = self.logs_of(host)
         if (topic, partition) not in logs:
             return None
-        looks, last = self.looked(host), logs[topic, partition][0][-1]
-        after = int(np.searchsorted(looks, last, side="right"))
-        return int(looks[after]) if after < len(looks) else None
+        looks, there = self.looked(host), logs[topic, partition][0]
+        looks = looks[np.searchsorted(looks, there[0]) :]
+        without = np.flatnonzero(np.diff(np.searchsorted(there, looks, side="right")) == 0)
+        return int(looks[without[0] + 1]) if len(without) else None
 
 
 def _object(text: str) -> Mapping[str, Any]:

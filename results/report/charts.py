@@ -111,7 +111,8 @@ def charts(move: Move, measures: MoveMeasures, run: RunSeries, summaries: dict[s
     panels = []
     for rates in measures.rates:
         key, levels = f"{rates.host}-{rates.direction}", _levels(move, measures, rates, axis)
-        t, second, window = _curves(run.flow_bytes(recorded_through(move, rates.host, rates.direction)), axis, move)
+        listed = recorded_through(move, rates.host, rates.direction)
+        t, second, window = _curves(run.flow_bytes(listed, received=rates.direction == "receive"), axis, move)
         panels.append(
             chart(
                 key,

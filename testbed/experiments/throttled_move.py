@@ -5,13 +5,17 @@
 
 import math
 import string
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, get_args
 
 from results.contract.manifest import Facts, Move
 from results.contract.schema import Sample
+from results.contract.verdict import DIRECTIONS, Direction
 from testbed.errors import UsageError
 from testbed.experiments.batched_move import batched_run
+from testbed.experiments.criteria import QUOTA_BINDS
 from testbed.experiments.experiment import (
     Context,
     Experiment,
@@ -40,20 +44,23 @@ from testbed.experiments.storage import check_storage, mostly_remote, storage_of
 from testbed.kafka.capabilities import Capability, of_software
 from testbed.kafka.errors import KafkaError
 from testbed.kafka.node import FETCH_TUNED
-from testbed.kafka.types import TopicPartition
+from testbed.kafka.types import PartitionMove, TopicPartition
 from testbed.network.shape import payload_bytes_per_s
-from testbed.probes.brokers import sampled_bps
+from testbed.probes.brokers import sampled_bps, sampled_nic
 from testbed.reassignment.batching.step import BatchLimits
 from testbed.reassignment.batching.turn import Mode
 from testbed.reassignment.driver import Driver, DriverError
 from testbed.reassignment.plan import Plan
 from testbed.reassignment.progress import Poll
+from testbed.throttle.configs import ThrottleError, wanted_configs
 from testbed.throttle.duration import seconds, seconds_over
 from testbed.throttle.journal import JournalFolder
 from testbed.throttle.quota_window import BURST_BYTES_PER_S
 from testbed.throttle.recovery import RestoreError
+from testbed.topology.host import node_ids
+from testbed.topology.links import Link
 from testbed.topology.model import Topology
-from testbed.units import format_size, parse_byte_rate, parse_duration, parse_size
+from testbed.units import format_byte_rate, format_size, parse_byte_rate, parse_duration, parse_size
 from testbed.wait import WaitTimeout
 
 EVENTS = {"move.started": "return.started", "move.done": "return.done"}
@@ -118,6 +125,9 @@ STORED = storage_parameter("disk", "tiered")
 growth is less than the copied bytes."""
 MOST_RESPONSE_BYTES = 2**31 - 1
 """A broker does not start with more: the property is a Java int."""
+PARTITION_BYTES, FETCH_BYTES = 1 << 20, 55 << 20
+"""Kafka's `replica.fetch.max.bytes` and `fetch.max.bytes`: a response has at most so much of one partition, and in
+all."""
 
 
 def limits(settings: Settings) -> BatchLimits:
@@ -191,6 +201,17 @@ def response(default: str) -> Parameter:
     return Parameter("response", default, parse, "replica.fetch.response.max.bytes")
 
 
+def response_properties(settings: Settings) -> Mapping[str, str]:
+    """Return the broker properties by which a response of so many partitions is as large as `response`."""
+    size, partitions = int(number(settings, "response")), int(number(settings, "partitions"))
+    found = {"replica.fetch.response.max.bytes": size}
+    if size > partitions * PARTITION_BYTES:
+        found["replica.fetch.max.bytes"] = -(-size // partitions)
+    if size > FETCH_BYTES:
+        found["fetch.max.bytes"] = size
+    return {name: str(value) for name, value in found.items()}
+
+
 def no_action(_settings: Settings, _hosts: Hosts) -> MidMoveAction:
     """Return the action that does nothing."""
     return MidMoveAction()
@@ -214,6 +235,62 @@ def check_records(layout: Layout) -> None:
                 f"{format_size(group.bytes)} in {len(group.partitions)} partitions is less than half a record of "
                 f"{format_size(RECORD_BYTES)} in each; give fewer partitions, or a longer or faster move"
             )
+
+
+def check_lists(layout: Layout, ids: Mapping[str, int], *, in_steps: bool) -> None:
+    """Raise `UsageError` when a list of throttled replicas is longer than Kafka accepts.
+
+    In steps the leaders' list also has the adding replicas, which may lead in a later step.
+    """
+    moves = []
+    for group in layout.throttled:
+        for tp in group.tps() if group.moves else ():
+            before, after = (tuple(ids[host] for host in hosts) for hosts in (group.current, group.target))
+            move = PartitionMove.between(tp, before, after)
+            moves.append(replace(move, current=(*before, *move.adding)) if in_steps else move)
+    try:
+        wanted_configs(moves, 1, (), {}, wildcard=layout.throttled_topics if layout.wildcard else ())
+    except ThrottleError as error:
+        raise UsageError(f"too many partitions of one topic; give fewer: {error}") from error
+
+
+def check_links(layout: Layout, topology: Topology, throttle_bytes_per_s: float) -> None:
+    """Raise `UsageError` when a NIC or an uplink carries less than the throttle lets pass there in a healthy move.
+
+    That link would decide how long the move takes, and criteria of rates would blame the throttle.
+    """
+    ids = node_ids(topology.brokers)
+    shares, hosts = carried(layout, ids), {broker: host for host, broker in ids.items()}
+    due_s = seconds(shares, throttle_bytes_per_s)
+    if not 0 < due_s < math.inf:
+        return
+    needs: list[tuple[str, Link, Direction, float]] = []
+    for share in shares:
+        host = hosts[share.broker]
+        needed = share.bytes / due_s + share.inbound_bytes_per_s
+        needs.append((f"the NIC of {host}", sampled_nic(topology.host(host)), share.direction, needed))
+    for (rack, direction), size in crossing(layout, topology).items():
+        needs.append((f"the uplink of {rack}", topology.uplinks[rack], direction, size / due_s))
+    for where, link, direction, needed in needs:
+        carries = payload_bytes_per_s(link.tx_bps if direction == "transmit" else link.rx_bps)
+        if needed > carries:
+            raise UsageError(
+                f"a throttle of {format_byte_rate(throttle_bytes_per_s)} lets {format_byte_rate(needed, 3)} through "
+                f"{where}, {direction}, which carries {format_byte_rate(carries, 3)}: the run could not show whether "
+                "the throttle holds; lower it, or see kip73-nic-bound"
+            )
+
+
+def crossing(layout: Layout, topology: Topology) -> Mapping[tuple[str, Direction], int]:
+    """Return the throttled bytes through each shaped uplink: rack and direction → bytes. Pure."""
+    found: Counter[tuple[str, Direction]] = Counter()
+    for group in layout.throttled:
+        for follower in group.adding:
+            racks = topology.host(group.leader).rack, topology.host(follower).rack
+            for rack, direction in zip(racks, DIRECTIONS, strict=True):
+                if racks[0] != racks[1] and rack in topology.uplinks:
+                    found[rack, direction] += group.bytes
+    return found
 
 
 def throttled_experiment(
@@ -253,6 +330,10 @@ def throttled_experiment(
         check_brokers(name, topology, brokers, TOPOLOGIES[brokers])
         check_storage(storage_of(settings), topology)
         quota_settings(declared(topology, overlay(settings)))
+        found = planned(settings, [host.name for host in topology.brokers])
+        check_lists(found, node_ids(topology.brokers), in_steps=mode_of(settings) != "unbatched")
+        if not QUOTA_BINDS.isdisjoint(criteria):
+            check_links(found, topology, max(number(settings, name) for name in ("rate", "raised") if name in settings))
 
     def run(context: Context) -> ExperimentResult:
         hosts = [host.name for host in context.testbed.topology.brokers]

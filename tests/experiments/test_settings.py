@@ -2,6 +2,7 @@ import pytest
 
 from testbed.errors import UsageError
 from testbed.experiments.experiment import experiments, find_experiment, read_settings
+from testbed.topology import loads
 from testbed.topology.find import find
 
 TWO_NODE = find_experiment("kip73-two-node")
@@ -50,3 +51,77 @@ def test_tuned_is_three_broker_properties_and_default_is_none():
         "replica.fetch.backoff.ms",
     }
     assert TWO_NODE.overlay(read_settings(TWO_NODE, "ci", ["fetch=default"])) == {}
+
+
+def fitted(name, *given, on=None):
+    """Check these settings on the experiment's own topology, or on another."""
+    experiment = find_experiment(name)
+    experiment.fits(on or find(experiment.topology), read_settings(experiment, "ci", given))
+
+
+@pytest.mark.parametrize(
+    ("name", "given", "why"),
+    [
+        ("kip73-two-node", "rate=60MB/s", "60MB/s through the NIC of b2, receive, which carries 47.8MB/s"),
+        ("kip73-live-change", "raised=60MB/s", "a throttle of 60MB/s lets 60MB/s through the NIC of b2"),
+        ("kip73-one-to-two", "rate=60MB/s", "60MB/s through the NIC of b1, transmit"),
+        ("kip73-two-node", "partitions=5000", "leader.replication.throttled.replicas would be 33889 bytes"),
+        ("kip73-one-to-two", "partitions=3000", "leader.replication.throttled.replicas would be "),
+        ("kip73-many", "partitions=10000", None),
+        ("kip73-mixed-volume", "partitions=10000", None),
+        ("kip73-two-node", "rate=47MB/s", None),
+        ("kip73-nic-bound", "rate=60MB/s", None),
+        ("kip435-exchange", "rate=60MB/s", None),
+    ],
+)
+def test_what_a_nic_or_a_list_cannot_carry_is_refused_before_anything_is_provisioned(name, given, why):
+    if why is None:
+        fitted(name, given)
+        return
+    with pytest.raises(UsageError) as caught:
+        fitted(name, given)
+    assert why in str(caught.value)
+
+
+def test_in_steps_the_list_of_the_leaders_is_longer():
+    fitted("kip73-two-node", "partitions=3000")
+    with pytest.raises(UsageError, match="would be .* bytes, and Kafka takes 32767 at most"):
+        fitted("kip73-two-node", "partitions=3000", "mode=batched")
+
+
+def test_a_nic_may_be_slower_than_the_throttle_where_its_broker_has_less_to_carry():
+    slow = loads(
+        "{name: t, kafka: {version: 4.3.1}, defaults: {nic: {rate: 60mbit}},"
+        " hosts: {b1: {role: both}, b2: {role: broker}, b3: {role: broker, nic: {rate: 400mbit}}}}"
+    )
+    fitted("kip73-two-to-one", "rate=10MB/s", on=slow)
+    with pytest.raises(UsageError, match=r"10MB/s through the NIC of b1, transmit, which carries 7\.17MB/s"):
+        fitted("kip73-one-to-two", "rate=10MB/s", on=slow)
+
+
+def test_what_crosses_an_uplink_is_the_sum_of_its_hosts():
+    racks = loads(
+        "{name: t, racks: {r1: {}, r2: {uplink: {rate: 100mbit}}}, kafka: {version: 4.3.1},"
+        " defaults: {nic: {rate: 400mbit}},"
+        " hosts: {b1: {role: both, rack: r1}, b2: {role: broker, rack: r2}, b3: {role: broker, rack: r2}}}"
+    )
+    fitted("kip73-one-to-two", "rate=10MB/s", on=racks)
+    with pytest.raises(UsageError, match=r"20MB/s through the uplink of r2, receive, which carries 12MB/s"):
+        fitted("kip73-one-to-two", "rate=20MB/s", on=racks)
+
+
+@pytest.mark.parametrize(
+    ("given", "partition", "fetch"),
+    [
+        ((), None, None),
+        (("partitions=32",), None, None),
+        (("partitions=25",), str(-(-(32 << 20) // 25)), None),
+        (("response=60MiB",), None, str(60 << 20)),
+        (("response=60MiB", "partitions=2"), str(30 << 20), str(60 << 20)),
+    ],
+)
+@pytest.mark.parametrize("name", ["kip73-fetch-size", "kip73-mixed-volume"])
+def test_a_response_is_as_large_as_declared_with_any_number_of_partitions(name, given, partition, fetch):
+    experiment = find_experiment(name)
+    found = experiment.overlay(read_settings(experiment, "ci", ["response=32MiB", *given]))
+    assert (found.get("replica.fetch.max.bytes"), found.get("fetch.max.bytes")) == (partition, fetch)

@@ -23,6 +23,7 @@ SOUND = LiveAudit("producer-1", acked=9, found=9, lost=0, duplicated=0, reordere
         ({"found": 8}, "fail"),
         ({"corrupt": 1}, "fail"),
         ({"acked": 0, "found": 0}, "inconclusive"),
+        ({"acked": 0, "found": 0, "corrupt": 1}, "fail"),
         ({"duplicated": 2, "reordered": 1, "sent_again": 3}, "inconclusive"),
         ({"duplicated": 2, "reordered": 1, "sent_again": 2}, "fail"),
         ({"duplicated": 2, "sent_again": 2, "lost": 1, "found": 8}, "fail"),

@@ -107,11 +107,15 @@ def test_a_host_runs_the_source_with_its_python(tmp_path, monkeypatch, metrics):
         ({"b1": ONE, "b2": ONE}, ""),
         ({"b1": ONE, "b2": ONE, "b3": OTHER}, "b3"),
         ({"b1": ONE, "b2": LogDigest("0.log", 9, "a", 0)}, "b2"),
-        ({"b1": ONE, "b2": LogDigest("5.log", 4, "c", 5)}, ""),
+        ({"b1": ONE, "b2": LogDigest("5.log", 4, "c", 5)}, "b2"),
+        ({"b1": LATER, "b2": LogDigest("100.log", 4, "c", 120)}, ""),
         ({"b1": ONE, "b2": LATER}, "b2"),
         ({"b1": LATER, "b2": LATER}, ""),
     ],
-    ids=["none", "one", "alike", "another", "shorter", "begins later", "starts later", "both start later"],
+    ids=[
+        *("none", "one", "alike", "another", "shorter", "begins later", "deleted more", "starts later"),
+        "both start later",
+    ],
 )
 def test_a_follower_with_another_log_is_named(logs, found):
     assert unlike(logs) == found

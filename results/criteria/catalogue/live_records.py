@@ -28,11 +28,11 @@ def judge_live_records(live: LiveLoad | None, *, shared: bool = False) -> list[F
 
 
 def _audit(audit: LiveAudit) -> Finding:
-    if audit.acked <= 0:
-        return _live(audit.name, "inconclusive", None, "no record was acknowledged, so none could be lost")
     wrong = audit.lost + audit.corrupt
     if audit.exactly_once:
         wrong += audit.duplicated + audit.reordered
+    if audit.acked <= 0 and not wrong:
+        return _live(audit.name, "inconclusive", None, "no record was acknowledged, so none could be lost")
     short = audit.found < audit.acked and audit.lost == 0
     why = (
         f"{audit.acked} acknowledged, {audit.found} found; {audit.lost} lost, {audit.duplicated} duplicated, "

@@ -11,7 +11,7 @@ from testbed.experiments.criteria import BOUNDS
 from testbed.experiments.experiment import Hosts, Settings, SuiteScenario, number
 from testbed.experiments.kip73_layouts import lasting, moved, side, throttled_layout
 from testbed.experiments.layout import Layout
-from testbed.experiments.throttled_move import MODES, parameters, response, throttled_experiment
+from testbed.experiments.throttled_move import MODES, parameters, response, response_properties, throttled_experiment
 
 
 def _layout(settings: Settings, hosts: Hosts) -> Layout:
@@ -27,7 +27,7 @@ EXPERIMENT = throttled_experiment(
     brokers=2,
     parameters=parameters(response("32MiB"), rate="2MB/s", fetch="default"),
     layout=_layout,
-    properties=lambda settings: {"replica.fetch.response.max.bytes": str(int(number(settings, "response")))},
+    properties=response_properties,
     profiles={"release": {"preload": "120s"}},
     # One response exceeds a window's quota: any average over a window depends on the position of the window.
     criteria=("first-window", *BOUNDS, "control-unthrottled", "nic-conservation"),

@@ -15,7 +15,15 @@ from testbed.experiments.criteria import PROTECTED, RATES
 from testbed.experiments.experiment import Hosts, Parameter, Settings, SuiteScenario, Value, above_zero, number
 from testbed.experiments.kip73_layouts import lasting, moved, side, throttled_layout
 from testbed.experiments.layout import Layout, PartitionGroup
-from testbed.experiments.throttled_move import COMPARE, MODES, load, parameters, response, throttled_experiment
+from testbed.experiments.throttled_move import (
+    COMPARE,
+    MODES,
+    load,
+    parameters,
+    response,
+    response_properties,
+    throttled_experiment,
+)
 from testbed.units import format_duration, parse_byte_rate, parse_duration
 
 LOW_PARTITIONS, LOW_BYTES = 20, 4_000_000
@@ -44,10 +52,7 @@ def _layout(settings: Settings, hosts: Hosts) -> Layout:
 
 
 def _properties(settings: Settings) -> Mapping[str, str]:
-    return {
-        "replica.fetch.response.max.bytes": str(int(number(settings, "response"))),
-        "replica.lag.time.max.ms": str(round(1000 * number(settings, "lag"))),
-    }
+    return {**response_properties(settings), "replica.lag.time.max.ms": str(round(1000 * number(settings, "lag")))}
 
 
 EXPERIMENT = throttled_experiment(
