@@ -17,6 +17,8 @@ from ipaddress import IPv4Address, IPv4Network
 RANGE = IPv4Network("198.18.0.0/15")
 SLOTS = range(0, 250)  # 198.18.255.0/24 is the engine's own bridge
 _SLOT_PREFIX = 24
+_DEFAULT_PREFIX = 1
+"""A VPN sets a default route as two halves, 0.0.0.0/1 and 128.0.0.0/1, which the testbed's own routes precede."""
 _MANAGEMENT = int(IPv4Address("198.18.0.0"))
 _DATA = int(IPv4Address("198.19.0.0"))
 _FIRST_HOST, _LAST_HOST = 11, 110
@@ -105,12 +107,17 @@ class MachineAddresses(AddressPlan):
         return self.nics[host][nic]
 
 
+def is_default(network: IPv4Network) -> bool:
+    """Return whether a route to this network is a default route, or a half of one."""
+    return network.prefixlen <= _DEFAULT_PREFIX
+
+
 def free_slot(taken: Iterable[int], used_networks: Iterable[IPv4Network]) -> int:
     """Return the lowest slot that no testbed holds and whose networks overlap no route of the machine.
 
     Raise `LookupError` when no slot is free.
     """
-    taken_slots, used = set(taken), list(used_networks)
+    taken_slots, used = set(taken), [network for network in used_networks if not is_default(network)]
     for slot in SLOTS:
         plan = AddressPlan(slot, ())
         if slot not in taken_slots and not any(

@@ -118,6 +118,7 @@ def test_control_groups_by_version(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 def test_a_route_that_covers_all_addresses_is_named() -> None:
     assert machine.covering_routes(["default", "198.18.3.0/24", "10.0.0.0/8"]) == ()
     assert machine.covering_routes(["198.0.0.0/8", "198.18.0.0/15"]) == ("198.0.0.0/8", "198.18.0.0/15")
+    assert machine.covering_routes(["0.0.0.0/1", "128.0.0.0/1"]) == ()  # a VPN's default route
 
 
 def test_routes_are_read_where_ip_is_in_no_folder_of_the_users_path(
@@ -132,6 +133,8 @@ def test_routes_are_read_where_ip_is_in_no_folder_of_the_users_path(
         monkeypatch.setattr(module, "SYSTEM_FOLDERS", (str(tmp_path),))
     assert "a route to 198.0.0.0/8" in machine.Addresses().probe().what
     assert apply.machine_networks() == ["198.0.0.0/8"]
+    monkeypatch.setattr(namespaces, "lacking_capabilities", lambda: ())
+    assert "198.0.0.0/8" in namespaces.MachineShell().run(["ip", "route"]).stdout  # root, by `su`
 
 
 def test_too_little_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,7 +13,7 @@ from ipaddress import IPv4Network
 from pathlib import Path
 
 from testbed.cgroups import own_cpu_quota
-from testbed.network.addresses import RANGE
+from testbed.network.addresses import RANGE, is_default
 from testbed.network.kernel import UNTRIED, lacking_capabilities, try_kind
 from testbed.paths import cache_dir
 from testbed.setup.check import Check, CheckFinding
@@ -122,9 +122,9 @@ class Addresses(Check):
 
 
 def covering_routes(destinations: Iterable[str]) -> tuple[str, ...]:
-    """Return the destinations of routes, but for the default route, that cover the whole range. Pure."""
-    networks = (each for each in destinations if each[0].isdigit())
-    return tuple(each for each in networks if RANGE.subnet_of(IPv4Network(each, strict=False)))
+    """Return the destinations of routes, but for default routes, that cover the whole range. Pure."""
+    networks = {each: IPv4Network(each, strict=False) for each in destinations if each[0].isdigit()}
+    return tuple(each for each, network in networks.items() if RANGE.subnet_of(network) and not is_default(network))
 
 
 GIB = 1024**3
