@@ -191,6 +191,14 @@ class FakeCgroup:
         if bool(self._get(what)) != value:
             self._change(what, value)
 
+    def is_full(self):
+        return bool(self._get("full"))
+
+    def fill(self, wanted):
+        if self.is_full() != wanted and self._get("read_only"):
+            raise TestbedError("Operation not permitted")  # the file or its folder is immutable
+        self.set("full", wanted)
+
     def memory_bytes(self):
         return self._get("memory")
 

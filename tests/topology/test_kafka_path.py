@@ -35,9 +35,7 @@ def test_a_path_counts_from_the_files_folder_and_survives_as_a_document(tmp_path
     ids=["kafka", "a key", "a manager"],
 )
 def test_a_home_folder_of_a_user_that_does_not_exist_is_refused_at_its_line(text: str) -> None:
-    with pytest.raises(
-        TopologyError, match=r"<string>:\d+:\d+: .*home folder of no-such-user, and there is no such"
-    ):
+    with pytest.raises(TopologyError, match=r"<string>:\d+:\d+: .*home folder of no-such-user, and there is no such"):
         loads(text)
 
 
