@@ -1,6 +1,7 @@
 """What a host can do: a kind that the machine or the topology lacks something for says what, and is refused."""
 
 import json
+import os
 from types import SimpleNamespace
 
 import pytest
@@ -161,6 +162,19 @@ def test_without_an_engine_no_kind_can_be_had(capsys, monkeypatch, tmp_path):
     lab.write_text(LAB)
     assert main(["fault", "kinds", str(lab), "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["broker-kill"]["available"]  # machines that exist need no engine
+
+
+def test_the_library_of_clock_skew_is_fetched_through_the_users_proxy(monkeypatch, tmp_path):
+    for name, script in (
+        ("apt-get", 'test "$http_proxy" = http://proxy:3128 && touch libfaketime.deb'),
+        ("dpkg", f"mkdir lib && echo library > lib/{clocks.LIBRARY}"),
+    ):
+        (tmp_path / name).write_text(f"#!/bin/sh\n{script}\n")
+        (tmp_path / name).chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    monkeypatch.setenv("http_proxy", "http://proxy:3128")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    assert clocks.library() == b"library\n"
 
 
 def test_the_kernels_features_are_read_from_its_files(tmp_path):

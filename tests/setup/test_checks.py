@@ -166,6 +166,25 @@ def test_too_little_disk_names_the_folder(monkeypatch: pytest.MonkeyPatch, tmp_p
     assert "XDG_CACHE_HOME" in text
 
 
+def test_a_folder_of_the_engine_that_the_user_may_not_look_into_is_no_traceback(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Such as /var/lib/docker/100000.100000 of an engine with user namespaces: only root may enter its parent."""
+    is_dir = Path.is_dir
+
+    def refused(path: Path) -> bool:
+        if path.is_relative_to(tmp_path / "docker"):
+            raise PermissionError(13, "Permission denied", str(path))
+        return is_dir(path)
+
+    asked: list[Path] = []
+    monkeypatch.setattr(Path, "is_dir", refused)
+    monkeypatch.setattr(machine, "engine_folder", lambda: tmp_path / "docker" / "100000.100000")
+    monkeypatch.setattr(shutil, "disk_usage", lambda folder: asked.append(folder) or SimpleNamespace(free=9 << 30))
+    assert machine.DiskSpace().probe().what == "9 GiB free"
+    assert asked[-1] == tmp_path
+
+
 def test_missing_programs_are_named_by_package(monkeypatch: pytest.MonkeyPatch) -> None:
     silence(monkeypatch, Trouble.ABSENT)
     monkeypatch.setattr(packages, "which", lambda program: "/x" if program in ("ip", "tc") else None)

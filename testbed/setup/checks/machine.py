@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterable
+from contextlib import suppress
 from ipaddress import IPv4Network
 from pathlib import Path
 
@@ -198,9 +199,12 @@ def engine_folder() -> Path:
 
 
 def _existing(folder: Path) -> Path:
-    while not folder.is_dir():
-        folder = folder.parent
-    return folder
+    for each in (folder, *folder.parents):
+        # A folder that this user may not look into counts as missing: its disk is that of the next folder.
+        with suppress(PermissionError):
+            if each.is_dir():
+                return each
+    return Path("/")
 
 
 class _KernelCheck(Check):
