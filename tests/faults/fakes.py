@@ -61,6 +61,7 @@ class Kernel:
         self.changes = []
         self.crash_at = None
         self.deaf = False
+        self.single_frames = False
 
     def change(self, what):
         if self.crash_at == len(self.changes):
@@ -87,6 +88,9 @@ class FakeDevices:
             self._kernel.shapes[device] = shape
             if shape is None:
                 del self._kernel.shapes[device]
+
+    def hand_frames(self, *, single):
+        self._kernel.single_frames = single
 
     def links_down(self):
         return set(self._kernel.down)
