@@ -89,7 +89,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return UNREAD
     except OSError as error:
         remedy = _REMEDIES.get(error.errno or 0)
-        if remedy is None:
+        if remedy is None or (remedy is _NOT_YOURS and not error.filename):
             traceback.print_exc()
             return FAILED
         where = f" ({error.filename})" if error.filename else ""
