@@ -143,7 +143,7 @@ def test_a_host_that_could_not_join_is_no_part_of_the_testbed_although_the_engin
         return answers.pop()
 
     engine = SimpleNamespace(containers=containers, volumes=lambda _name: [])
-    on = SimpleNamespace(name="one", topology=S3, state=before, hosts={}, plan=None, engine=engine)
+    on = SimpleNamespace(name="one", topology=S3, state=before, hosts={}, plan=None, engine=engine, places=dict)
 
     def become(state):
         on.state, on.topology = state, load_document(dict(state.topology))
