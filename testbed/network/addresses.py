@@ -107,9 +107,9 @@ class MachineAddresses(AddressPlan):
         return self.nics[host][nic]
 
 
-def is_default(network: IPv4Network) -> bool:
-    """Return whether a route to this network is a default route, or a half of one."""
-    return network.prefixlen <= _DEFAULT_PREFIX
+def is_wide(network: IPv4Network) -> bool:
+    """Return whether a route to this network takes the addresses of several slots; a default route takes none."""
+    return _DEFAULT_PREFIX < network.prefixlen < _SLOT_PREFIX and network.overlaps(RANGE)
 
 
 def free_slot(taken: Iterable[int], used_networks: Iterable[IPv4Network]) -> int:
@@ -117,7 +117,7 @@ def free_slot(taken: Iterable[int], used_networks: Iterable[IPv4Network]) -> int
 
     Raise `LookupError` when no slot is free.
     """
-    taken_slots, used = set(taken), [network for network in used_networks if not is_default(network)]
+    taken_slots, used = set(taken), [each for each in used_networks if each.prefixlen > _DEFAULT_PREFIX]
     for slot in SLOTS:
         plan = AddressPlan(slot, ())
         if slot not in taken_slots and not any(
@@ -125,6 +125,6 @@ def free_slot(taken: Iterable[int], used_networks: Iterable[IPv4Network]) -> int
         ):
             return slot
     held = f"testbeds hold {len(taken_slots.intersection(SLOTS))} of {len(SLOTS)} (`testbed ls`, `testbed down NAME`)"
-    wide = [str(network) for network in used if network.prefixlen < _SLOT_PREFIX and network.overlaps(RANGE)]
+    wide = [str(network) for network in used if is_wide(network)]
     routes = f", and this machine has routes to {', '.join(wide)}" if wide else ""
     raise LookupError(f"no address slot of {RANGE} is free: {held}{routes}")
