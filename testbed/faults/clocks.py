@@ -10,9 +10,9 @@ from pathlib import Path
 
 from results.contract import durable
 from testbed.errors import TestbedError
-from testbed.network.namespaces import run_program
-from testbed.paths import cache_dir
+from testbed.paths import cache_dir, state_dir
 from testbed.provision.testbed import Testbed
+from testbed.software.commands import run_logged
 
 PACKAGE, LIBRARY = "libfaketime", "libfaketimeMT.so.1"
 PATH = f"/opt/testbed/{LIBRARY}"
@@ -56,7 +56,9 @@ def library() -> bytes:
     if not cached.exists():
         durable.make_folder(cached.parent)
         with tempfile.TemporaryDirectory(dir=cached.parent) as folder:
-            run_program(["sh", "-c", f'cd "$1" && apt-get -q download {PACKAGE} && dpkg -x *.deb .', "fetch", folder])
+            script = f'cd "$1" && apt-get -q download {PACKAGE} && dpkg -x *.deb .'
+            # With the user's environment: a proxy may be named there alone.
+            run_logged(["sh", "-c", script, "fetch", folder], state_dir() / "logs" / "faketime.log")
             found = sorted(Path(folder).rglob(LIBRARY))
             if not found:
                 raise TestbedError(f"Debian's package {PACKAGE} has no {LIBRARY}")

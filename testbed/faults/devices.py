@@ -7,7 +7,7 @@ from ipaddress import IPv4Address
 from typing import Any
 
 from testbed.network.apply import FABRIC, apply, read_shape, shell_of
-from testbed.network.fabric import Script, fabric_devices
+from testbed.network.fabric import Script, driver_device, fabric_devices
 from testbed.network.machine_shaping import ssh_lines
 from testbed.network.shape import Shape, frames_line, segments_line, sends_frames, tc_lines
 from testbed.provision.testbed import Testbed
@@ -94,6 +94,7 @@ class Devices:
     def __init__(self, testbed: Testbed) -> None:
         self._places = testbed.places()
         self._machines = testbed.state.machines
+        self._driver = driver_device(testbed.name)
         self._at = fabric_devices(testbed.topology)
         self._fabrics = dict.fromkeys((FABRIC, *self._at.values()))
 
@@ -121,6 +122,14 @@ class Devices:
         if shape is not None and device.host not in (*self._fabrics, *self._machines):
             links = (frames_line(device.name) if sends_frames(shape) else segments_line(device.name),)
         apply(Script(ip=links, tc=lines), self._places[device.host])
+
+    def hand_frames(self, *, single: bool) -> None:
+        """Make this machine's connections hand single frames to the fabric, or as many at once as the kernel does.
+
+        An uplink's queue is the first that their packets meet; a short one drops a packet of many frames whole.
+        """
+        line = frames_line(self._driver) if single else segments_line(self._driver)
+        apply(Script(ip=(line,)))
 
     def links_down(self) -> set[str]:
         """Return the devices of the fabric that are down."""

@@ -31,8 +31,8 @@ class DiskFault(HostFault):
     """Kafka shuts down when it cannot write to its only log directory."""
     fills: ClassVar[bool] = False
     read_only: ClassVar[bool] = False
-    refused_with: ClassVar[str]
-    """The kernel's words when it refuses a write."""
+    refused_with: ClassVar[str] = ""
+    """The kernel's words when it refuses a write; empty when it does not."""
 
     @property
     def rate_bytes_per_s(self) -> int | None:
@@ -67,7 +67,9 @@ class DiskFault(HostFault):
     def verify(self, testbed: Testbed) -> str | None:
         """See `Fault.verify`: writes a file, which must fail."""
         why = refusal(testbed, self.host)
-        return None if self.refused_with in why else why or f"the disk of {self.host} still takes a file"
+        # Of several faults the kernel names one.
+        said = [each.refused_with for each in active_on(testbed, self.host, DiskFault) if each.refused_with]
+        return None if any(words in why for words in said) else why or f"the disk of {self.host} still takes a file"
 
     def heal(self, testbed: Testbed) -> None:
         """See `Fault.heal`: also starts Kafka, which shuts down without a disk to write to."""
@@ -98,10 +100,11 @@ def settle(testbed: Testbed, host: str) -> None:
     """Bring a host's disk into the state that topology and active faults require. Raise `TestbedError`."""
     if testbed.topology.host(host).disk is None:
         return
-    read_only = _any(testbed, host, "read_only")
-    if not read_only:
+    read_only, fills = _any(testbed, host, "read_only"), _any(testbed, host, "fills")
+    if not read_only or _has_filler(testbed, host) is not fills:
+        # An immutable file cannot be removed, and an immutable folder gets no file.
         _set_read_only(testbed, host, wanted=False)
-    _settle_filler(testbed, host, wanted=_any(testbed, host, "fills"))
+        _settle_filler(testbed, host, wanted=fills)
     if read_only:
         _set_read_only(testbed, host, wanted=True)
     rate = wanted_rate(testbed, host)
@@ -135,6 +138,10 @@ def _set_read_only(testbed: Testbed, host: str, *, wanted: bool) -> None:
     """Set or clear the immutable flag of all files: unlike a read-only mount, it is possible while files are open."""
     folder = f"/proc/{testbed.pids()[1][host]}/root{DATA_DIR}"
     run_program_as_root(["chattr", "-R", "-f", "+i" if wanted else "-i", folder])
+
+
+def _has_filler(testbed: Testbed, host: str) -> bool:
+    return testbed.hosts[host].run(["test", "-e", FILLER], check=False).exit_status == 0
 
 
 def _settle_filler(testbed: Testbed, host: str, *, wanted: bool) -> None:

@@ -17,7 +17,7 @@ from testbed.faults.journal import active
 from testbed.faults.parameters import known_rack, name, no_uplink
 from testbed.network.addresses import AddressPlan
 from testbed.network.fabric import fabric_devices, port, shaped_devices
-from testbed.network.shape import Shape, compare
+from testbed.network.shape import Shape, compare, sends_frames
 from testbed.provision.testbed import Testbed
 from testbed.topology.links import Nic
 from testbed.topology.model import Topology
@@ -146,6 +146,9 @@ def settle(testbed: Testbed, fault: NetworkFault | None = None) -> None:
     Raise `TestbedError` when the kernel reports another state afterwards.
     """
     devices = Devices(testbed)
+    part = part_of(testbed.topology, testbed.plan, fault)
+    if _entries(testbed.topology) & {device.name for device in part.shaped}:
+        devices.hand_frames(single=any(map(sends_frames, _wanted(testbed).shapes.values())))
     for _lines, change in _changes(testbed, fault, devices):
         change()
     if found := [line for lines, _change in _changes(testbed, fault, devices) for line in lines]:
@@ -157,11 +160,20 @@ def differences(testbed: Testbed, fault: NetworkFault | None) -> list[str]:
     return [line for lines, _change in _changes(testbed, fault, Devices(testbed)) for line in lines]
 
 
+def _wanted(testbed: Testbed) -> Network:
+    return network(testbed.topology, testbed.plan, active(testbed.name, NetworkFault))
+
+
+def _entries(topology: Topology) -> set[str]:
+    """Return the devices that send into a rack: the only shaped ones that the driver's own packets meet whole."""
+    return set() if topology.exists else {uplink(topology, rack)[1] for rack in topology.racks}
+
+
 def _changes(
     testbed: Testbed, fault: NetworkFault | None, devices: Devices
 ) -> list[tuple[list[str], Callable[[], None]]]:
     """Return the differences of each device that is not as required, and the change that mends it."""
-    want = network(testbed.topology, testbed.plan, active(testbed.name, NetworkFault))
+    want = _wanted(testbed)
     part = part_of(testbed.topology, testbed.plan, fault)
     found: list[tuple[list[str], Callable[[], None]]] = []
     for device in sorted(part.shaped):

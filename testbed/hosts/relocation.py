@@ -17,11 +17,12 @@ FOLDERS = (
     "/etc/testbed",
     "/var/lib/kafka",
     "/var/log/kafka",
+    "/var/log/testbed",
     "/var/lib/minio",
     "/var/log/minio",
 )
 """The folders of the testbed's own files on a host."""
-_FILES = (r"/run/(?:kafka|minio|minio-pulses|iperf3-\d+)\.pid", "/run/testbed-defects")
+_FILES = (r"/run/(?:kafka|kafka-pulses|minio|minio-pulses|stampede|iperf3-\d+)\.pid", "/run/testbed-defects")
 _OWN = rf"(?<![\w./-])(?:{'|'.join((*map(re.escape, FOLDERS), *_FILES))})(?![\w-])"
 MARK = "TESTBED_ID"
 """The variable in the environment of every process that the testbed starts on a machine that exists."""

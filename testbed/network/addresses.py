@@ -17,6 +17,8 @@ from ipaddress import IPv4Address, IPv4Network
 RANGE = IPv4Network("198.18.0.0/15")
 SLOTS = range(0, 250)  # 198.18.255.0/24 is the engine's own bridge
 _SLOT_PREFIX = 24
+_DEFAULT_PREFIX = 1
+"""A VPN sets a default route as two halves, 0.0.0.0/1 and 128.0.0.0/1, which the testbed's own routes precede."""
 _MANAGEMENT = int(IPv4Address("198.18.0.0"))
 _DATA = int(IPv4Address("198.19.0.0"))
 _FIRST_HOST, _LAST_HOST = 11, 110
@@ -105,12 +107,17 @@ class MachineAddresses(AddressPlan):
         return self.nics[host][nic]
 
 
+def is_wide(network: IPv4Network) -> bool:
+    """Return whether a route to this network takes the addresses of several slots; a default route takes none."""
+    return _DEFAULT_PREFIX < network.prefixlen < _SLOT_PREFIX and network.overlaps(RANGE)
+
+
 def free_slot(taken: Iterable[int], used_networks: Iterable[IPv4Network]) -> int:
     """Return the lowest slot that no testbed holds and whose networks overlap no route of the machine.
 
     Raise `LookupError` when no slot is free.
     """
-    taken_slots, used = set(taken), list(used_networks)
+    taken_slots, used = set(taken), [each for each in used_networks if each.prefixlen > _DEFAULT_PREFIX]
     for slot in SLOTS:
         plan = AddressPlan(slot, ())
         if slot not in taken_slots and not any(
@@ -118,6 +125,6 @@ def free_slot(taken: Iterable[int], used_networks: Iterable[IPv4Network]) -> int
         ):
             return slot
     held = f"testbeds hold {len(taken_slots.intersection(SLOTS))} of {len(SLOTS)} (`testbed ls`, `testbed down NAME`)"
-    wide = [str(network) for network in used if network.prefixlen < _SLOT_PREFIX and network.overlaps(RANGE)]
+    wide = [str(network) for network in used if is_wide(network)]
     routes = f", and this machine has routes to {', '.join(wide)}" if wide else ""
     raise LookupError(f"no address slot of {RANGE} is free: {held}{routes}")

@@ -14,6 +14,7 @@ from testbed.network.addresses import AddressPlan
 from testbed.network.fabric import (
     CORE,
     DRIVER,
+    PORT,
     Script,
     Shaped,
     driver_device,
@@ -221,7 +222,8 @@ def remove_links(name: str, fabric: Place) -> None:
     They go with the host's container only when nothing else uses its network, such as a watch of its shaping.
     """
     links = json.loads(_run(fabric, ["ip", "-j", "link", "show"]) or "[]")
-    ends = [link["ifname"] for link in links if link.get("ifalias") == name]
+    # A rack may have the name of a host, and its switch has it as alias.
+    ends = [link["ifname"] for link in links if link.get("ifalias") == name and link["ifname"].startswith(PORT)]
     apply(Script(tuple(f"link del dev {end}" for end in ends)), fabric)
 
 

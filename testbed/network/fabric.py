@@ -28,6 +28,7 @@ from testbed.topology.model import Topology
 
 CORE = "core"
 DRIVER = "driver"
+PORT = "port"
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +88,7 @@ class Shaped:
 
 def port(host: int, nic: int) -> str:
     """Return the name of the switch's end of a host's link, by the numbers of host and NIC."""
-    return f"port{host}" + (f"n{nic}" if nic else "")
+    return f"{PORT}{host}" + (f"n{nic}" if nic else "")
 
 
 @dataclass(frozen=True, slots=True)

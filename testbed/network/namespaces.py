@@ -47,7 +47,8 @@ class MachineShell:
             if lacking_capabilities():
                 done = root_container().run(words, stdin=stdin, timeout_s=timeout_s)
             else:
-                done = subprocess.run(words, input=stdin, capture_output=True, timeout=timeout_s, check=False)
+                env = {**os.environ, "PATH": _program_path()}
+                done = subprocess.run(words, input=stdin, capture_output=True, timeout=timeout_s, check=False, env=env)
         except FileNotFoundError as error:
             raise _not_installed(str(error.filename)) from error
         except subprocess.TimeoutExpired as error:
@@ -84,6 +85,11 @@ class NamespaceShell:
         return _checked(self.name, replace(done, command=as_text(command)), check)
 
 
+def _program_path() -> str:
+    """Return this user's PATH with the system folders: that of a root who came by `su` lacks them on Debian."""
+    return os.pathsep.join((os.environ.get("PATH", os.defpath), *SYSTEM_FOLDERS))
+
+
 def _words(command: str | Sequence[str]) -> list[str]:
     return ["sh", "-c", command] if isinstance(command, str) else list(command)
 
@@ -114,8 +120,7 @@ def run_program(command: Sequence[str], *, timeout_s: float = PROGRAM_S) -> str:
 
     Raise `TestbedError` when it is missing, fails, or is not done in time.
     """
-    path = os.pathsep.join((os.environ.get("PATH", os.defpath), *SYSTEM_FOLDERS))
-    env = {"PATH": path, "LC_ALL": "C"}
+    env = {"PATH": _program_path(), "LC_ALL": "C"}
     words = shlex.join(command)
     try:
         done = subprocess.run(command, capture_output=True, timeout=timeout_s, check=False, env=env)

@@ -335,14 +335,22 @@ def parse_netem(options: Mapping[str, Any]) -> tuple[int, Impairment, tuple[str,
     return int(options.get("limit", 0)), impairment, tuple(beyond)
 
 
+def times_as_shown(time_us: int) -> set[int]:
+    """Return the times that `tc` may show for this time, in µs: seconds in six digits.
+
+    The kernel counts in ticks, which are less than a microsecond.
+    """
+    return {round(float(f"{near_us / 1e6:g}") * 1e6) for near_us in (time_us - 1, time_us, time_us + 1)}
+
+
 def compare_impairment(expected: Impairment, actual: Impairment) -> list[str]:
-    """Return the differences as texts. Times may differ by the kernel's tick, which is less than a microsecond."""
+    """Return the differences as texts."""
     found = []
     for name, want, have in (
         ("delay", expected.delay_us, actual.delay_us),
         ("jitter", expected.jitter_us, actual.jitter_us),
     ):
-        if abs(want - have) > 1 or (have == 0) != (want == 0):
+        if have not in times_as_shown(want) or (have == 0) != (want == 0):
             found.append(f"{name} is {format_duration(have / 1e6)}; declared is {format_duration(want / 1e6)}")
     for name in ("loss", *SHARES):
         want, have = (getattr(each, f"{name}_ppm") for each in (expected, actual))

@@ -1,6 +1,7 @@
 """A testbed's object store for its users: its endpoints, a client, its buckets, and its readiness."""
 
 import http.client
+import os
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
@@ -67,8 +68,15 @@ class ObjectStore:
         # Imported here: the import takes a third of a second, and only users of a store need it.
         from boto3.session import Session
         from botocore.config import Config
+        from botocore.session import Session as Settings
 
+        no_file = (None, None, os.devnull, None)
+        # The user's profile has settings for another store, or names one that is in no file (AWS_PROFILE).
+        own = Settings({"profile": (None,) * 4, "config_file": no_file, "credentials_file": no_file})
+        own.set_credentials(self.credentials.access_key, self.credentials.secret_key)
         config = Config(
+            use_fips_endpoint=False,
+            use_dualstack_endpoint=False,
             s3={"addressing_style": "path"},
             retries={"total_max_attempts": attempts, "mode": "standard"},
             connect_timeout=5,
@@ -76,9 +84,8 @@ class ObjectStore:
             # Without the user's proxy: the data network is on this machine.
             proxies={},
         )
-        return Session(self.credentials.access_key, self.credentials.secret_key, region_name=REGION).client(
-            "s3", endpoint_url=endpoint or self.endpoint, config=config
-        )
+        session = Session(region_name=REGION, botocore_session=own)
+        return session.client("s3", endpoint_url=endpoint or self.endpoint, config=config)
 
     def start(self, progress: Progress = lambda _text: None) -> None:
         """Start every server that does not run, wait until all are ready, and make the buckets."""

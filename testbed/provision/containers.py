@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
 from ipaddress import IPv4Network
+from pathlib import Path
 from typing import Any
 
 import docker
@@ -70,6 +71,9 @@ SYSCTLS: Mapping[str, str] = {
     "net.ipv4.conf.all.rp_filter": "0",
     "net.ipv4.conf.default.rp_filter": "0",
 }
+IPV6 = "net.ipv6."
+IPV6_SETTINGS = Path("/proc/sys/net/ipv6")
+"""Does not exist on a machine that was booted with ipv6.disable=1."""
 SECURITY = ("label=disable",)
 """SELinux lets a container read no mounted folder of a user's home otherwise; without SELinux it has no effect."""
 CPU_PERIOD_US = 100_000
@@ -143,6 +147,11 @@ class ContainerExit:
 
 class EngineGone(TestbedError):
     """The engine stopped answering: it was stopped, or is being restarted."""
+
+
+def sysctls(*, ipv6: bool) -> dict[str, str]:
+    """Return a container's settings of the kernel; the engine refuses those of IPv6 on a kernel without it."""
+    return {name: value for name, value in SYSCTLS.items() if ipv6 or not name.startswith(IPV6)}
 
 
 def cpu_quota_us(cpus: float | None) -> int:
@@ -280,7 +289,7 @@ class Engine:
                     ],
                     device_read_bps=limits,
                     device_write_bps=limits,
-                    sysctls=dict(SYSCTLS),
+                    sysctls=sysctls(ipv6=not self.is_local or IPV6_SETTINGS.exists()),
                     security_opt=list(SECURITY),
                     cpu_period=CPU_PERIOD_US,
                     cpu_quota=cpu_quota_us(spec.cpus),

@@ -107,9 +107,12 @@ def add_host(testbed: "Testbed", host: DeclaredHost, step: Step, progress: "Prog
             progress(f"failed: removing {host.name}")
             if host.name in testbed.hosts:
                 testbed.hosts[host.name].close()
-            _remove_container(testbed, host.name)
-            testbed.become(before)
-            states.save(before)
+            try:
+                _remove_container(testbed, host.name)
+            finally:
+                # Also where the engine has stopped: the next `add_host` of this name, or `down`, removes the container.
+                testbed.become(before)
+                states.save(before)
             raise
 
 

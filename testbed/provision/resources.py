@@ -172,10 +172,24 @@ def _needed_no_more(state: TestbedState) -> str:
 
 
 def collect_garbage(engine: Engine, *, dry_run: bool) -> Iterator[str]:
-    """Remove every testbed that is garbage, and the files of unheld locks; return a line for each testbed."""
-    on_machines = garbage_on_machines()
-    yield from _collected(engine, garbage_on_machines, dry_run=dry_run)
-    yield from _collected(engine, lambda: garbage(engine), without=on_machines, dry_run=dry_run)
+    """Remove every testbed that is garbage, and the files of unheld locks; return a line for each testbed.
+
+    Raise one `TestbedError` for all that cannot be removed, after everything else is.
+    """
+    on_machines, problems = garbage_on_machines(), list[str]()
+    yield from _collected(engine, garbage_on_machines, problems, dry_run=dry_run)
+    try:
+        yield from _collected(engine, lambda: garbage(engine), problems, without=on_machines, dry_run=dry_run)
+        yield from _collected_helpers(engine, dry_run=dry_run)
+    except TestbedError as error:
+        problems.append(str(error))  # the engine does not answer
+    if not dry_run:
+        states.remove_unheld_locks()
+    if problems:
+        raise TestbedError("\n".join(problems))
+
+
+def _collected_helpers(engine: Engine, *, dry_run: bool) -> Iterator[str]:
     for container in engine.helpers():
         owner = Owner.parse(container.labels.get(OWNER, ""))
         if container.labels.get(STATE) != str(state_dir()) or owner is None or owner.alive():
@@ -183,37 +197,58 @@ def collect_garbage(engine: Engine, *, dry_run: bool) -> Iterator[str]:
         if not dry_run:
             engine.remove_container(container.id)
         yield f"a container ({container.role}) of a dead command: {'would be ' if dry_run else ''}removed"
-    if not dry_run:
-        states.remove_unheld_locks()
 
 
 def _collected(
-    engine: Engine, find: Callable[[], Mapping[str, str]], *, without: Collection[str] = (), dry_run: bool
+    engine: Engine,
+    find: Callable[[], Mapping[str, str]],
+    problems: list[str],
+    *,
+    without: Collection[str] = (),
+    dry_run: bool,
 ) -> Iterator[str]:
+    """Remove what `find` returns, and yield a line for each testbed; append to `problems` what cannot be removed."""
     for name, why in find().items():
         if name in without:
             continue
         if dry_run:
             yield f"{name}: would be removed, {why}"
             continue
-        with states.lock(name, wait=True):
-            # Another command may have removed it, and made one of the same name, while this one waited.
-            removed = remove(engine, name) if name in find() else None
+        try:
+            with states.lock(name, wait=True):
+                # Another command may have removed it, and made one of the same name, while this one waited. Another
+                # state folder may have made one of the same name since an `up` here was killed.
+                removed = remove(engine, name, own=True) if name in find() else None
+        except EngineGone:
+            raise  # each of the others would wait for the engine, too
+        except TestbedError as error:
+            problems.append(f"{name}: {error}")
+            continue
         if removed is not None:
             yield f"{name}: {why}; removed {', '.join(removed)}"
 
 
 def finish_restarts(attach: Callable[[str], "Testbed"], *, dry_run: bool) -> Iterator[str]:
-    """Start Kafka where a command that was restarting it has died; return a line for each."""
+    """Start Kafka where a command that was restarting it has died; return a line for each.
+
+    Raise one `TestbedError` for all testbeds on which it cannot be started, after all others.
+    """
+    problems = []
     for name in states.names():
         state = _state_of(name)
         owner = Owner.parse(state.restarting) if state else None
         if state is None or state.status != "up" or owner is None or owner.alive():
             continue
-        if not dry_run:
-            with closing(attach(name)) as testbed:
-                testbed.reconfigure(state.overlay)
+        try:
+            if not dry_run:
+                with closing(attach(name)) as testbed:
+                    testbed.reconfigure(state.overlay)
+        except TestbedError as error:
+            problems.append(f"{name}: {error}")
+            continue
         yield f"{name}: Kafka {'would be ' if dry_run else ''}restarted, which a command was doing that is dead"
+    if problems:
+        raise TestbedError("\n".join(problems))
 
 
 def overview(engine: Engine) -> list[ResourceSummary]:

@@ -151,7 +151,7 @@ class Testbed:
             if known is not None:
                 left = f"is left of {name}: {ended}" if ended else f"an interrupted `up` of {name} left"
                 progress(f"removing what {left}")
-                remove(engine, name)
+                remove(engine, name, own=True)  # another state folder may have the name on the engine
             return cls._make(
                 engine, topology, name, dict(overlay or {}), dict(defects or {}), ephemeral, progress, equipment
             )

@@ -8,6 +8,7 @@ import ast
 import hashlib
 import logging
 import os
+import shlex
 import shutil
 import subprocess
 import sys
@@ -152,9 +153,10 @@ def _put_on_path(wanted: VirtualEnvironment) -> None:
     (packages,) = (wanted.folder / "lib").glob("python3*/site-packages")
     (packages / "testbed-checkout.pth").write_text(f"{wanted.checkout}\n", encoding="utf-8")
     script = wanted.folder / "bin" / "testbed"
-    script.write_text(
-        f"#!{wanted.python}\nimport sys\n\nfrom testbed.cli.main import main\n\nsys.exit(main())\n", encoding="utf-8"
-    )
+    # The kernel ends the interpreter's path at a blank, and after 127 bytes. So a shell reads the second line, which is
+    # a text without effect for Python.
+    start = f"#!/bin/sh\n'''exec' {shlex.quote(str(wanted.python))} \"$0\" \"$@\"\n' '''\n"
+    script.write_text(f"{start}import sys\n\nfrom testbed.cli.main import main\n\nsys.exit(main())\n", encoding="utf-8")
     script.chmod(0o755)
 
 

@@ -59,7 +59,10 @@ def supplied(path: str | None, image: str | None, environment: Mapping[str, str]
     text = environment.get(VARIABLE, "").strip()
     if not text:
         raise NoDistribution(f"there is no AutoMQ: the topology names none, and {VARIABLE} is not set. {SUPPLY}.")
-    there = Path(text).expanduser().absolute()
+    try:
+        there = Path(text).expanduser().absolute()
+    except RuntimeError as error:  # ~USER of a user that does not exist
+        raise NoDistribution(f"{VARIABLE}={text}: {error} {SUPPLY}.") from error
     # An image may have a slash in its name; a path that a person wrote has no colon.
     if there.exists() or text.startswith(("/", "~", ".")) or (is_path(text) and ":" not in text):
         return Supplied(path=there, by=VARIABLE)

@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from ipaddress import AddressValueError, IPv4Address
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import BeforeValidator, WithJsonSchema
@@ -71,6 +72,16 @@ def text_type(pattern: str, what: str, allowed: str, *examples: str) -> tuple[Be
     return _pattern(pattern, what, allowed), text_schema(pattern, *examples)
 
 
+def unknown_user(path: object) -> str | None:
+    """Return why this path has no place (`~user` of a user that does not exist), or None."""
+    try:
+        Path(str(path)).expanduser()
+    except RuntimeError:
+        user = str(path).partition("/")[0].removeprefix("~")
+        return f"{show(path)} is in the home folder of {show(user)}, and there is no such user; allowed: ~ for your own"
+    return None
+
+
 def _port_problem(found: object) -> str | None:
     if isinstance(found, int) and not isinstance(found, bool) and 1 <= found <= MAX_PORT:
         return None
@@ -94,6 +105,7 @@ def _address_problem(found: object) -> str | None:
 UserFile = Annotated[
     str,
     _pattern(r"^[^\x00-\x1f]{1,400}$", "file", "a path, relative to this file or from ~"),
+    check(unknown_user),
     WithJsonSchema({"type": "string", "minLength": 1, "examples": ["~/.ssh/id_ed25519"]}),
 ]
 HostKey = Annotated[

@@ -14,7 +14,7 @@ from testbed.form import check, quantity, refusal, text_schema
 from testbed.suggestions import choices, did_you_mean, show
 from testbed.topology import jvm, links, rules
 from testbed.topology.host import Role
-from testbed.topology.inventory import text_type
+from testbed.topology.inventory import text_type, unknown_user
 from testbed.topology.links import NicUse
 from testbed.topology.rules import OWNED_PREFIXES, OWNED_PROPERTIES, PROPERTY_NAME
 from testbed.units import parse_bit_rate, parse_byte_rate, parse_duration_us, parse_share, parse_size
@@ -71,7 +71,7 @@ def _name(pattern: str, what: str) -> tuple[BeforeValidator, WithJsonSchema]:
 def _path(allowed: str, *examples: str) -> tuple[BeforeValidator, WithJsonSchema]:
     def problem(found: object) -> str | None:
         if isinstance(found, str) and found.strip() and found.isprintable():
-            return None
+            return unknown_user(found)
         return f"{show(found)} is no path; allowed: {allowed}"
 
     return check(problem), WithJsonSchema({"type": "string", "minLength": 1, "examples": list(examples)})

@@ -37,6 +37,21 @@ def test_output_that_nothing_reads_to_its_end_is_no_pass(monkeypatch):
     assert main(["plan", "three-brokers"]) == 141
 
 
+def test_a_file_of_another_user_is_named_without_a_traceback(monkeypatch, capsys):
+    """A command with sudo had made the state folder."""
+
+    def refused(_args):
+        raise PermissionError(13, "Permission denied", "/home/ada/.local/state/testbed/testbeds/one/state.json")
+
+    monkeypatch.setattr(plan, "run", refused)
+    assert main(["plan", "three-brokers"]) == 70
+    said = capsys.readouterr().err
+    assert said.startswith(
+        "testbed plan: Permission denied (/home/ada/.local/state/testbed/testbeds/one/state.json); it "
+    )
+    assert "Traceback" not in said
+
+
 def test_no_command_is_wrong_usage():
     assert main([]) == 64
 

@@ -23,7 +23,8 @@ def no_kernel(tmp_path, monkeypatch):
     monkeypatch.setattr(
         disks, "_set_read_only", lambda t, host, *, wanted: FakeCgroup(t, host).set("read_only", wanted)
     )
-    monkeypatch.setattr(disks, "_settle_filler", lambda t, host, *, wanted: FakeCgroup(t, host).set("full", wanted))
+    monkeypatch.setattr(disks, "_settle_filler", lambda t, host, *, wanted: FakeCgroup(t, host).fill(wanted))
+    monkeypatch.setattr(disks, "_has_filler", lambda t, host: FakeCgroup(t, host).is_full())
     for kind in kinds().values():
         monkeypatch.setattr(kind, "lacking", classmethod(lambda _kind: ""))
     monkeypatch.setattr(faults_module, "SERVING_S", 0.3)

@@ -61,6 +61,7 @@ class Kernel:
         self.changes = []
         self.crash_at = None
         self.deaf = False
+        self.single_frames = False
 
     def change(self, what):
         if self.crash_at == len(self.changes):
@@ -87,6 +88,9 @@ class FakeDevices:
             self._kernel.shapes[device] = shape
             if shape is None:
                 del self._kernel.shapes[device]
+
+    def hand_frames(self, *, single):
+        self._kernel.single_frames = single
 
     def links_down(self):
         return set(self._kernel.down)
@@ -190,6 +194,14 @@ class FakeCgroup:
     def set(self, what, value):
         if bool(self._get(what)) != value:
             self._change(what, value)
+
+    def is_full(self):
+        return bool(self._get("full"))
+
+    def fill(self, wanted):
+        if self.is_full() != wanted and self._get("read_only"):
+            raise TestbedError("Operation not permitted")  # the file or its folder is immutable
+        self.set("full", wanted)
 
     def memory_bytes(self):
         return self._get("memory")

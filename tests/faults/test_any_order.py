@@ -37,6 +37,9 @@ TEXTS = [
 ]
 
 
+DISK_FULL, DISK_READ_ONLY = parse_fault("disk-full host=b4"), parse_fault("disk-read-only host=b4")
+
+
 @pytest.fixture(autouse=True)
 def verified(monkeypatch):
     """What the fakes cannot show, and the container tests do: a refused write, its time, and connections."""
@@ -80,6 +83,31 @@ def racks_of(monkeypatch):
 
     yield make
     _current.pop(0, None)
+
+
+@pytest.mark.parametrize("first", ["disk-full host=b4", "disk-read-only host=b4"])
+def test_a_disk_that_is_full_and_read_only_is_healed_of_either_first(racks, first):
+    """A file with the immutable flag cannot be removed, nor can one be made."""
+    faults = Faults(racks)
+    texts = ["disk-read-only host=b4", "disk-full host=b4"]
+    ids = {text: faults.add(parse_fault(text)) for text in texts}
+    faults.clear(ids.pop(first))
+    assert racks.kernel.all()[3] == {("b4", "read_only" if first == texts[1] else "full")}
+    faults.clear()
+    assert racks.snapshot() == declared(racks)
+
+
+def test_the_kernel_names_one_of_two_reasons_why_a_disk_refuses_a_write(racks, monkeypatch):
+    monkeypatch.undo()
+    monkeypatch.setattr(disks_module, "active_on", lambda *_words: [DISK_FULL, DISK_READ_ONLY])
+    for said, answer in (
+        ("dd: No space left on device", None),
+        ("dd: Operation not permitted", None),
+        ("dd: Input/output error", "dd: Input/output error"),
+        ("", "the disk of b4 still takes a file"),
+    ):
+        monkeypatch.setattr(disks_module, "refusal", lambda *_words, said=said: said)
+        assert DISK_FULL.verify(racks) == answer
 
 
 def test_a_disk_has_the_lowest_rate_and_a_host_the_lowest_memory(racks):

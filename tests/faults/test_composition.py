@@ -10,6 +10,7 @@ from testbed.faults import Faults, devices, parse_fault
 from testbed.faults.devices import Device, cut_lines, program, reshape_lines
 from testbed.faults.network import network
 from testbed.network.addresses import AddressPlan
+from testbed.network.fabric import driver_device
 from testbed.network.shape import Shape, tc_lines
 from testbed.topology import Impairment
 from tests.faults.fakes import RACKS, THREE, declared, slow
@@ -68,7 +69,11 @@ def test_an_uplink_without_a_rate_has_none_again(racks):
     up, down = Device("", "up1"), Device("", "dn1")
     with faults.injected(parse_fault("uplink-rate rack=r2 rate=50mbit")):
         assert {racks.kernel.shapes[up].rate_bps, racks.kernel.shapes[down].rate_bps} == {50_000_000}
+        with faults.injected(parse_fault("uplink-rate rack=r1 rate=150mbit")):
+            pass
+        assert racks.kernel.single_frames  # the other rack's queue is as short as before
     assert {up, down} & set(racks.kernel.shapes) == set()
+    assert not racks.kernel.single_frames
 
 
 def test_every_nic_of_a_host_or_one_of_them(racks):
@@ -141,9 +146,10 @@ def test_a_rate_is_changed_in_place_where_the_tree_stands():
 def test_a_nic_that_a_fault_makes_slow_gets_single_frames_and_many_again_after_it(monkeypatch):
     """A queue of 64 KiB drops a packet of 64 KiB whole: one connection had 8 % of 10 mbit."""
     applied = []
-    monkeypatch.setattr(devices, "apply", lambda script, place: applied.append((place, script.ip)))
+    monkeypatch.setattr(devices, "apply", lambda script, place=None: applied.append((place, script.ip)))
     monkeypatch.setattr(devices, "read_shape", lambda name, place: None)
-    testbed = SimpleNamespace(places=lambda: {"": 1, "b1": 11}, state=SimpleNamespace(machines={}), topology=THREE)
+    state = SimpleNamespace(machines={})
+    testbed = SimpleNamespace(name="three", places=lambda: {"": 1, "b1": 11}, state=state, topology=THREE)
     found = devices.Devices(testbed)
     for device, shape in (
         (Device("b1", "data0"), Shape(10_000_000, 16384)),
@@ -153,3 +159,8 @@ def test_a_nic_that_a_fault_makes_slow_gets_single_frames_and_many_again_after_i
         found.set_shape(device, shape)
     line = "link set dev data0 gso_max_segs {}"
     assert applied == [(11, (line.format(1),)), (11, (line.format(65535),)), (1, ())]
+    applied.clear()
+    for single in (True, False):
+        found.hand_frames(single=single)
+    line = f"link set dev {driver_device('three')} gso_max_segs {{}}"
+    assert applied == [(None, (line.format(1),)), (None, (line.format(65535),))]

@@ -12,11 +12,13 @@ from testbed.faults.devices import Devices
 from testbed.network.apply import make_fabric, shaping_differences
 from testbed.network.fabric import driver_device
 from testbed.network.namespaces import NamespaceShell
+from testbed.network.shape import MOST_SEGMENTS
 from testbed.topology import loads
 from testbed.wait import wait_until
 from tests.faults.fakes import FakeTestbed
 
 pytestmark = pytest.mark.containers
+NAME = "faults-lab"
 TOPOLOGY = loads(
     """
 name: lab
@@ -54,7 +56,7 @@ class Lab(FakeTestbed):
     """A testbed whose network is real."""
 
     def __init__(self, pids):
-        super().__init__(TOPOLOGY, "lab")
+        super().__init__(TOPOLOGY, NAME)
         self._pids = pids
         self.hosts = {host.name: Host(host.name, pids[host.name]) for host in TOPOLOGY.hosts}
 
@@ -98,9 +100,15 @@ def wired(pids):
     from testbed.network.addresses import AddressPlan
 
     plan = AddressPlan(249, tuple(host.name for host in TOPOLOGY.hosts))
-    make_fabric("faults-lab", TOPOLOGY, plan, pids)
+    make_fabric(NAME, TOPOLOGY, plan, pids)
     yield plan
-    subprocess.run(["ip", "link", "del", driver_device("faults-lab")], check=False)
+    subprocess.run(["ip", "link", "del", driver_device(NAME)], check=False)
+
+
+def frames_at_once():
+    """Return how many frames a connection of this machine hands to the fabric in one packet."""
+    command = ["ip", "-d", "-j", "link", "show", "dev", driver_device(NAME)]
+    return json.loads(subprocess.run(command, capture_output=True, check=True).stdout)[0]["gso_max_segs"]
 
 
 @pytest.fixture
@@ -148,12 +156,14 @@ def test_rates_are_the_lowest_and_then_the_declared_ones(lab):
     told = "\n".join(shaping_differences(TOPOLOGY, lab.places()))
     assert "b1 data0 transmit: rate is 8kbit; declared is 400mbit" in told
     assert "rack r1 uplink receive: rate is 50mbit; declared is 200mbit" in told
+    assert frames_at_once() == 1  # what the driver sends meets the short queue of the uplink
     faults.clear(first)
     told = "\n".join(shaping_differences(TOPOLOGY, lab.places()))
     assert "b1 data0 transmit: rate" not in told
     assert "b1 data0 receive: rate is 50mbit; declared is 400mbit" in told
     faults.clear()
     assert lab.as_declared()
+    assert frames_at_once() == MOST_SEGMENTS
 
 
 def test_what_somebody_did_to_the_same_device_meanwhile_is_undone(lab):

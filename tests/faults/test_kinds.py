@@ -1,6 +1,7 @@
 """What a host can do: a kind that the machine or the topology lacks something for says what, and is refused."""
 
 import json
+import os
 from types import SimpleNamespace
 
 import pytest
@@ -153,10 +154,27 @@ def test_the_command_says_why(lacks_everything, capsys, monkeypatch, tmp_path):
 
 def test_without_an_engine_no_kind_can_be_had(capsys, monkeypatch, tmp_path):
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
-    monkeypatch.setattr("testbed.cli.commands.fault._no_engine", lambda: "the container engine does not answer")
+    monkeypatch.setenv("DOCKER_HOST", "unix:///nonexistent")
     assert main(["fault", "kinds", "--json"]) == 0
     told = json.loads(capsys.readouterr().out)
-    assert {each["why_not"] for each in told.values()} == {"the container engine does not answer"}
+    assert all("container engine does not answer" in each["why_not"] for each in told.values())
+    lab = tmp_path / "lab.yaml"
+    lab.write_text(LAB)
+    assert main(["fault", "kinds", str(lab), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["broker-kill"]["available"]  # machines that exist need no engine
+
+
+def test_the_library_of_clock_skew_is_fetched_through_the_users_proxy(monkeypatch, tmp_path):
+    for name, script in (
+        ("apt-get", 'test "$http_proxy" = http://proxy:3128 && touch libfaketime.deb'),
+        ("dpkg", f"mkdir lib && echo library > lib/{clocks.LIBRARY}"),
+    ):
+        (tmp_path / name).write_text(f"#!/bin/sh\n{script}\n")
+        (tmp_path / name).chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    monkeypatch.setenv("http_proxy", "http://proxy:3128")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    assert clocks.library() == b"library\n"
 
 
 def test_the_kernels_features_are_read_from_its_files(tmp_path):

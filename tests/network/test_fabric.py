@@ -40,8 +40,12 @@ def test_no_slot_left_says_what_to_do():
     held = r"^no address slot of 198.18.0.0/15 is free: testbeds hold 250 of 250 \(`testbed ls`, `testbed down NAME`\)$"
     with pytest.raises(LookupError, match=held):
         free_slot(SLOTS, [])
-    with pytest.raises(LookupError, match=r"hold 0 of 250 .*, and this machine has routes to 128\.0\.0\.0/1$"):
-        free_slot([], [IPv4Network("128.0.0.0/1"), IPv4Network("0.0.0.0/1")])
+    with pytest.raises(LookupError, match=r"hold 0 of 250 .*, and this machine has routes to 192\.0\.0\.0/4$"):
+        free_slot([], [IPv4Network("192.0.0.0/4"), IPv4Network("64.0.0.0/2")])
+
+
+def test_a_vpn_that_sets_its_default_route_as_two_halves_takes_no_addresses():
+    assert free_slot([], [IPv4Network(each) for each in ("0.0.0.0/0", "0.0.0.0/1", "128.0.0.0/1")]) == 0
 
 
 def test_the_hosts_end_sends_at_tx_and_the_switchs_end_at_rx():

@@ -1,6 +1,9 @@
+import json
+
 import pytest
 
-from testbed.network.apply import FABRIC, MACHINE, compare_links, link_ends
+from testbed.network import apply
+from testbed.network.apply import FABRIC, MACHINE, compare_links, link_ends, remove_links
 from testbed.network.fabric import driver_device
 from testbed.topology import loads
 
@@ -52,3 +55,15 @@ def test_of_a_host_that_does_not_run_nothing_is_said_of_its_own_ends():
     links = as_it_should_be()
     del links["b2"]
     assert compare_links("t", TWO, links) == ()
+
+
+def test_a_host_with_the_name_of_a_rack_leaves_the_racks_switch(monkeypatch):
+    links = [
+        {"ifname": name, "ifalias": alias}
+        for name, alias in (("rack0", "r1"), ("port0", "r1"), ("port0n1", "r1"), ("port1", "b2"))
+    ]
+    removed = []
+    monkeypatch.setattr(apply, "_run", lambda _place, _command: json.dumps([{"ifname": "core"}, *links]))
+    monkeypatch.setattr(apply, "apply", lambda script, _place: removed.append(script.ip))
+    remove_links("r1", 1)
+    assert removed == [("link del dev port0", "link del dev port0n1")]

@@ -11,8 +11,10 @@ from testbed.network.shape import (
     bursts_as_shown,
     class_show_command,
     compare,
+    compare_impairment,
     leaf_limit_bytes,
     offload_command,
+    parse_netem,
     parse_shape,
     payload_bytes_per_s,
     qdisc_show_command,
@@ -221,6 +223,21 @@ def test_every_difference_of_delay_and_loss_is_told(there: str, instead: str, to
     text = json.dumps(NETEM_QDISCS)
     assert there in text
     assert compare(IMPAIRED, parse_shape(json.loads(text.replace(there, instead)), NETEM_CLASSES)) == [told]
+
+
+@pytest.mark.parametrize(
+    ("delay_us", "shown_s", "same"),
+    [
+        (1_234_567, 1.23457, True),  # tc prints six digits
+        (1_234_565, 1.23456, True),  # the kernel has a tick less
+        (1_234_567, 1.23458, False),
+        (999_999, 0.999999, True),
+        (999_999, 0.999996, False),
+    ],
+)
+def test_a_delay_of_seconds_is_compared_in_the_digits_that_tc_prints(delay_us: int, shown_s: float, same: bool) -> None:
+    declared, found = Impairment(delay_us), parse_netem({"limit": 1, "delay": {"delay": shown_s}})[1]
+    assert (compare_impairment(declared, found) == []) is same
 
 
 def test_delay_that_is_not_there_is_told() -> None:

@@ -180,7 +180,12 @@ def test_only_its_own_hosts_are_servers():
         store.server("b1")
 
 
-def test_the_client_asks_the_store_with_its_keys_whatever_the_user_has_set(monkeypatch):
+@pytest.mark.parametrize("profile", ["default", "in-no-file"])
+def test_the_client_asks_the_store_with_its_keys_whatever_the_user_has_set(monkeypatch, tmp_path, profile):
+    (tmp_path / "config").write_text("[default]\nregion = eu-west-1\ns3 =\n  use_accelerate_endpoint = true\n")
+    monkeypatch.setenv("AWS_CONFIG_FILE", str(tmp_path / "config"))
+    monkeypatch.setenv("AWS_PROFILE", profile)
+    monkeypatch.setenv("AWS_USE_FIPS_ENDPOINT", "true")
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "the-users")
     monkeypatch.setenv("HTTP_PROXY", "http://proxy:3128")
     one = topology(1)
@@ -188,6 +193,7 @@ def test_the_client_asks_the_store_with_its_keys_whatever_the_user_has_set(monke
     assert client.meta.endpoint_url == "http://198.19.3.12:9000"
     assert client._request_signer._credentials.access_key == "the-access-key"
     assert client.meta.config.proxies == {}
+    assert client.generate_presigned_url("list_buckets").startswith("http://198.19.3.12:9000/?")
     client.close()
 
 

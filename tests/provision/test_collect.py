@@ -5,12 +5,14 @@ from types import SimpleNamespace
 
 import pytest
 
+from testbed.errors import TestbedError
 from testbed.owner import Owner
 from testbed.paths import state_dir
-from testbed.provision import resources
+from testbed.provision import fleet, resources
 from testbed.provision import state as states
 from testbed.provision.containers import HostContainer, Labels
 from testbed.provision.resources import collect_garbage, finish_restarts, garbage, known_here, overview
+from tests.provision.engine_api import FullApi
 from tests.provision.states import make
 
 
@@ -138,7 +140,7 @@ def test_what_was_made_again_while_gc_waited_for_the_lock_is_kept(dead, monkeypa
     engine.add("half", dead)
     states.save(make("half", owner=str(dead), status="creating"))
     removed = []
-    monkeypatch.setattr(resources, "remove", lambda _engine, name: removed.append(name) or [])
+    monkeypatch.setattr(resources, "remove", lambda _engine, name, *, own: removed.append(name) or [])
 
     @contextlib.contextmanager
     def slow_lock(name, *, wait):
@@ -148,6 +150,51 @@ def test_what_was_made_again_while_gc_waited_for_the_lock_is_kept(dead, monkeypa
     monkeypatch.setattr(states, "lock", slow_lock)
     assert list(collect_garbage(engine, dry_run=False)) == []
     assert removed == []
+
+
+def test_a_testbed_that_another_state_folder_made_under_the_name_of_a_killed_up_stays(dead, use):
+    """The killed `up` had written its state and made nothing. Then another user brought up the same name."""
+    api = use(FullApi("nothing", 0))
+    theirs = Labels("three", 7, Owner(1, 0, "another boot"), "/another/folder")
+    api.made["theirs"], api.nets["theirs"] = theirs.of("fabric"), theirs.of("management")
+    states.save(make("three", owner=str(dead), status="creating"))
+    said = list(collect_garbage(fleet.Engine(), dry_run=False))
+    assert said == ["three: its `up` was interrupted; removed state and keys"]
+    assert list(api.made) == list(api.nets) == ["theirs"]
+    assert not states.folder("three").exists()
+
+
+def test_a_testbed_that_cannot_be_removed_keeps_no_other_from_being_removed(dead, monkeypatch):
+    engine = FakeEngine()
+    for name in ("first", "second"):
+        engine.add(name, dead)
+        states.save(make(name, owner=str(dead), status="creating"))
+
+    def remove(_engine, name, *, own):
+        if name == "first":
+            raise TestbedError("a machine does not answer")
+        return ["container b1"]
+
+    monkeypatch.setattr(resources, "remove", remove)
+    lines = collect_garbage(engine, dry_run=False)
+    assert next(lines) == "second: its `up` was interrupted; removed container b1"
+    with pytest.raises(TestbedError, match="^first: a machine does not answer$"):
+        next(lines)
+
+
+def test_kafka_that_cannot_be_started_keeps_no_other_from_being_started(dead):
+    for name in ("one", "two"):
+        states.save(make(name, restarting=str(dead)))
+
+    def attach(name):
+        if name == "one":
+            raise TestbedError("it is not whole")
+        return SimpleNamespace(reconfigure=lambda _overlay: None, close=lambda: None)
+
+    lines = finish_restarts(attach, dry_run=False)
+    assert next(lines) == "two: Kafka restarted, which a command was doing that is dead"
+    with pytest.raises(TestbedError, match="^one: it is not whole$"):
+        next(lines)
 
 
 def test_a_container_of_a_killed_command_is_removed_whatever_it_was_for(dead):

@@ -3,20 +3,28 @@
 import json
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
+from testbed.defects import agent
 from testbed.errors import TestbedError, UsageError
+from testbed.faults.catalogue import client_stampede as stampede
 from testbed.faults.network import require_on_machines
 from testbed.faults.parse import parse_fault
+from testbed.faults.processes import pulses
+from testbed.hosts import Daemon
 from testbed.hosts.host_keys import fingerprint, refusal_text
 from testbed.hosts.relocation import PathRelocation
+from testbed.kafka import node
+from testbed.kafka.node import Node
 from testbed.network.apply import link_ends
 from testbed.network.fabric import shaped_devices
 from testbed.network.machine_shaping import foreign_shaping, ingress_device, shaping_lines, without_own
 from testbed.network.shape import Shape
 from testbed.network.transfers import FABRIC, transfers
 from testbed.network.watch import DeviceChange, change_of_line
+from testbed.objectstore import server
 from testbed.provision.inventory.access import VerifiedKeys, jump_of, ssh_address
 from testbed.provision.inventory.preflight import CHECKS, preflight, require_ready
 from testbed.provision.inventory.survey import MachineFacts, ports_of
@@ -24,6 +32,7 @@ from testbed.provision.plan_text import describe
 from testbed.topology import TopologyError, load_document, loads
 from testbed.topology.inventory import InventoryForm, SshForm
 
+PID_FILES = (node.PID_FILE, server.PID_FILE)
 KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAOuC04PN2BspjK7hmDNRWMkraFx2Jyr2J8UfW8+rRbX"
 LAB = """
 name: lab
@@ -36,6 +45,17 @@ hosts:
   b2: {role: broker, nic: {address: 198.18.5.3, rate: 400mbit}, ssh: {port: 2022}}
 """
 TOPOLOGY = loads(LAB)
+
+
+def _paths_of_daemons():
+    """Return the files of every server and program of faults that a machine that exists can have."""
+    host = SimpleNamespace(name="b1")
+    on = SimpleNamespace(hosts={"b1": host})
+    servers = [Node(host, ["java"]), stampede.clients(on, "b1")]
+    servers += [
+        pulses(Daemon(host, "s", [], pid_file=file, log="/var/log/minio/s.log"), file, None) for file in PID_FILES
+    ]
+    return sorted({path for each in servers for path in (each._pid_file, each.log)} | {*PID_FILES, agent.NOTES})
 
 
 def test_a_host_inherits_how_it_is_reached():
@@ -104,6 +124,14 @@ def test_own_paths_are_under_the_testbeds_folder_and_no_other_path_is():
     assert command.startswith("sudo -n -- env TESTBED_ID=m PATH=/j/bin:") and command.endswith(
         """sh -c 'a '"'"'b'"'"'; c'"""
     )
+
+
+@pytest.mark.parametrize("path", _paths_of_daemons(), ids=str)
+def test_each_file_of_each_process_is_under_the_testbeds_folder(path):
+    """`down` removes this folder, and nothing else: a file elsewhere would stay on the machine."""
+    moved = PathRelocation("/srv/testbed-lab-1", "m", sudo=False)
+    assert moved.text(f"cat {path}") == f"cat /srv/testbed-lab-1{path}"
+    assert any(f"{moved.home}{path}".startswith(f"{folder}/") for folder in moved.folders)
 
 
 def test_the_parent_folder_may_be_a_path_that_the_testbed_uses_itself():

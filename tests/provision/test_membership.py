@@ -11,6 +11,7 @@ from testbed.network.addresses import AddressPlan
 from testbed.network.fabric import shaped_devices, wire, wire_host
 from testbed.owner import Owner
 from testbed.provision import state as states
+from testbed.provision.containers import EngineGone
 from testbed.provision.liveness import why_not_whole
 from testbed.provision.membership import add_host, joining, joining_brokers, kafka_of_alike, remove_host
 from testbed.provision.upgrade import rolling_upgrade
@@ -128,6 +129,31 @@ def test_a_host_that_a_living_process_adds_need_not_run_and_one_that_a_dead_proc
     engine = FakeEngine("", "b1", "b2", "s1")
     assert why_not_whole(engine, state(str(Owner.this_process()))) == ""
     assert "b3 has no running container" in why_not_whole(engine, state("1@1@another boot"))
+
+
+def test_a_host_that_could_not_join_is_no_part_of_the_testbed_although_the_engine_has_stopped(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    before = make("one", topology=S3.to_document(), kafka={"b1": "4.3.1", "b2": "4.3.1"})
+    states.save(before)
+    answers = [[]]
+
+    def containers(_name):
+        if not answers:
+            raise EngineGone("the container engine stopped answering")
+        return answers.pop()
+
+    engine = SimpleNamespace(containers=containers, volumes=lambda _name: [])
+    on = SimpleNamespace(name="one", topology=S3, state=before, hosts={}, plan=None, engine=engine, places=dict)
+
+    def become(state):
+        on.state, on.topology = state, load_document(dict(state.topology))
+
+    on.become = become
+    with pytest.raises(EngineGone):  # there are no credentials, so it cannot be made; then it cannot be removed
+        add_host(on, joining(S3, "b3", "b2"), print, print)
+    for state in (on.state, states.load("one")):
+        assert list(state.topology["hosts"]) == ["b1", "b2", "s1"]
+        assert not state.changing
 
 
 def test_what_another_command_changed_since_is_taken_over_before_a_host_leaves(tmp_path, monkeypatch):

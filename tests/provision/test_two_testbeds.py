@@ -7,7 +7,7 @@ from testbed.errors import TestbedError
 from testbed.network.addresses import AddressPlan
 from testbed.owner import Owner
 from testbed.paths import state_dir
-from testbed.provision import fleet
+from testbed.provision import containers, fleet
 from testbed.provision import state as states
 from testbed.provision import testbed as facade
 from testbed.provision.container_provider import ContainerProvider
@@ -55,6 +55,18 @@ def test_a_container_that_cannot_be_started_is_removed_at_once(use):
     with pytest.raises(TestbedError, match="full"):
         engine.create(fabric_spec("node", Labels("one", 0, Owner.this_process(), str(state_dir()))))
     assert api.made == {}
+
+
+def test_a_kernel_without_ipv6_is_not_asked_to_disable_it(use, monkeypatch, tmp_path):
+    """Booted with ipv6.disable=1 it has no such setting, and the engine then starts no container that sets one."""
+    api, given = use(FullApi("nothing", 0)), []
+    api.create_host_config = lambda **words: given.append(words["sysctls"]) or {}
+    spec = fabric_spec("node", Labels("one", 0, Owner.this_process(), str(state_dir())))
+    for there in (tmp_path, tmp_path / "missing"):
+        monkeypatch.setattr(containers, "IPV6_SETTINGS", there)
+        fleet.Engine().create(spec)
+    assert given[0] == containers.SYSCTLS
+    assert given[1] == {name: value for name, value in containers.SYSCTLS.items() if "ipv6" not in name}
 
 
 def test_only_volumes_of_this_state_folder_are_listed(use):

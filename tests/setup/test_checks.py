@@ -118,6 +118,9 @@ def test_control_groups_by_version(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 def test_a_route_that_covers_all_addresses_is_named() -> None:
     assert machine.covering_routes(["default", "198.18.3.0/24", "10.0.0.0/8"]) == ()
     assert machine.covering_routes(["198.0.0.0/8", "198.18.0.0/15"]) == ("198.0.0.0/8", "198.18.0.0/15")
+    assert machine.covering_routes(["0.0.0.0/1", "128.0.0.0/1"]) == ()  # a VPN's default route
+    # Each testbed needs a network in both halves of the range: a proxy that answers for one half leaves none.
+    assert machine.covering_routes(["198.18.0.0/16", "10.0.0.0/8"]) == ("198.18.0.0/16",)
 
 
 def test_routes_are_read_where_ip_is_in_no_folder_of_the_users_path(
@@ -132,6 +135,8 @@ def test_routes_are_read_where_ip_is_in_no_folder_of_the_users_path(
         monkeypatch.setattr(module, "SYSTEM_FOLDERS", (str(tmp_path),))
     assert "a route to 198.0.0.0/8" in machine.Addresses().probe().what
     assert apply.machine_networks() == ["198.0.0.0/8"]
+    monkeypatch.setattr(namespaces, "lacking_capabilities", lambda: ())
+    assert "198.0.0.0/8" in namespaces.MachineShell().run(["ip", "route"]).stdout  # root, by `su`
 
 
 def test_too_little_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -161,6 +166,25 @@ def test_too_little_disk_names_the_folder(monkeypatch: pytest.MonkeyPatch, tmp_p
     text = told(machine.DiskSpace().probe())
     assert f"{tmp_path / 'cache' / 'testbed'}: 3.0 GiB free; /var/lib/docker: 3.0 GiB free; 5 GiB needed" in text
     assert "XDG_CACHE_HOME" in text
+
+
+def test_a_folder_of_the_engine_that_the_user_may_not_look_into_is_no_traceback(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Such as /var/lib/docker/100000.100000 of an engine with user namespaces: only root may enter its parent."""
+    is_dir = Path.is_dir
+
+    def refused(path: Path) -> bool:
+        if path.is_relative_to(tmp_path / "docker"):
+            raise PermissionError(13, "Permission denied", str(path))
+        return is_dir(path)
+
+    asked: list[Path] = []
+    monkeypatch.setattr(Path, "is_dir", refused)
+    monkeypatch.setattr(machine, "engine_folder", lambda: tmp_path / "docker" / "100000.100000")
+    monkeypatch.setattr(shutil, "disk_usage", lambda folder: asked.append(folder) or SimpleNamespace(free=9 << 30))
+    assert machine.DiskSpace().probe().what == "9 GiB free"
+    assert asked[-1] == tmp_path
 
 
 def test_missing_programs_are_named_by_package(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,6 +3,7 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -123,6 +124,24 @@ def test_an_interpreter_without_pip_is_named(monkeypatch: pytest.MonkeyPatch, tm
     monkeypatch.setattr(env.venv, "create", refuse)
     with pytest.raises(CommandError, match="cannot make a virtual environment with pip"):
         env._create(tmp_path / "venv", tmp_path / "log")
+
+
+def test_the_command_starts_in_a_home_folder_with_blanks_in_its_name(tmp_path: Path) -> None:
+    """The kernel would end the interpreter's path at the first blank."""
+    wanted = VirtualEnvironment(tmp_path / "Ada's home, of 1815" / "venv", tmp_path / "my checkout")
+    (wanted.folder / "bin").mkdir(parents=True)
+    (wanted.folder / "lib" / "python3.11" / "site-packages").mkdir(parents=True)
+    package = wanted.checkout / "testbed" / "cli"
+    package.mkdir(parents=True)
+    for folder in (package, package.parent):
+        (folder / "__init__.py").touch()
+    (package / "main.py").write_text("import sys\n\n\ndef main():\n    print(sys.argv[1:])\n    return 3\n")
+    wanted.python.symlink_to(sys.executable)
+    env._put_on_path(wanted)
+    settings = {"PATH": os.environ["PATH"], "PYTHONPATH": str(wanted.checkout)}
+    command = [wanted.folder / "bin" / "testbed", "plan", "a b"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=settings, cwd=tmp_path)
+    assert (done.stdout, done.stderr, done.returncode) == ("['plan', 'a b']\n", "", 3)
 
 
 def test_a_program_in_the_environment_sees_only_the_environment(checkout: Path) -> None:

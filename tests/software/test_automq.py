@@ -78,6 +78,8 @@ def test_nobody_has_supplied_one(tmp_path: Path) -> None:
         assert word in told
     with pytest.raises(NoDistribution):
         supplied(None, None, {VARIABLE: "  "})
+    with pytest.raises(NoDistribution, match="TESTBED_AUTOMQ=~no-such-user/automq: "):
+        supplied(None, None, {VARIABLE: "~no-such-user/automq"})
 
 
 def test_the_topology_comes_before_the_environment(tmp_path: Path) -> None:

@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from testbed.topology import TopologyError, load, load_document
+from testbed.topology import TopologyError, load, load_document, loads
 
 TEXT = """\
 name: t
@@ -23,6 +23,20 @@ def test_a_path_counts_from_the_files_folder_and_survives_as_a_document(tmp_path
     assert versions == [str(tmp_path / "kafka"), "4.3.1", "4.3.1-our-fix-2+0123456789ab"]
     assert load_document(topology.to_document()).hosts == topology.hosts
     assert topology.with_kafka_version("/k.tgz").hosts[1].kafka_version == "/k.tgz"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        TEXT.replace("../kafka", "~no-such-user/kafka"),
+        TEXT.replace("name: t", "name: t\nmachines: {m1: {key: ~no-such-user/id}}"),
+        TEXT.replace("name: t", "name: t\nremote_storage: {manager: ~no-such-user/jars}"),
+    ],
+    ids=["kafka", "a key", "a manager"],
+)
+def test_a_home_folder_of_a_user_that_does_not_exist_is_refused_at_its_line(text: str) -> None:
+    with pytest.raises(TopologyError, match=r"<string>:\d+:\d+: .*home folder of no-such-user, and there is no such"):
+        loads(text)
 
 
 def test_version_and_path_exclude_each_other() -> None:

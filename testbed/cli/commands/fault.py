@@ -126,11 +126,11 @@ def _refusals(name: str | None) -> "Mapping[str, str]":
     """Return why each kind of fault is not available, here or in a testbed or topology; empty when it is."""
     from testbed.faults import kinds
 
-    if engine := _no_engine():
+    topology = None if name is None else _topology(name)
+    if (topology is None or not topology.exists) and (engine := _no_engine()):
         return dict.fromkeys(kinds(), engine)
-    if name is None:
+    if name is None or topology is None:
         return {kind: each.lacking() for kind, each in kinds().items()}
-    topology = _topology(name)
     with _machine_shells(name, topology) as shells:
         return {kind: each.unavailable(topology, shells) for kind, each in kinds().items()}
 
@@ -164,7 +164,8 @@ def _no_engine() -> str:
     from testbed.provision.containers import Engine
 
     try:
-        Engine().close()
+        with closing(Engine()) as engine:
+            engine.info()
     except TestbedError as error:
         return str(error)
     return ""

@@ -9,11 +9,12 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterable
+from contextlib import suppress
 from ipaddress import IPv4Network
 from pathlib import Path
 
 from testbed.cgroups import own_cpu_quota
-from testbed.network.addresses import RANGE
+from testbed.network.addresses import RANGE, free_slot, is_wide
 from testbed.network.kernel import UNTRIED, lacking_capabilities, try_kind
 from testbed.paths import cache_dir
 from testbed.setup.check import Check, CheckFinding
@@ -116,15 +117,19 @@ class Addresses(Check):
         if not covering:
             return self.good(f"{RANGE} is free for testbeds, but for their own")
         return self.bad(
-            f"this machine has a route to {', '.join(covering)}, which covers {RANGE}: testbeds have no addresses",
+            f"this machine has a route to {', '.join(covering)}: of {RANGE} testbeds have no addresses left",
             by_sudo(f"ip route del {covering[0]}"),
         )
 
 
 def covering_routes(destinations: Iterable[str]) -> tuple[str, ...]:
-    """Return the destinations of routes, but for the default route, that cover the whole range. Pure."""
-    networks = (each for each in destinations if each[0].isdigit())
-    return tuple(each for each in networks if RANGE.subnet_of(IPv4Network(each, strict=False)))
+    """Return the destinations of routes, but for default routes, that together leave a testbed no addresses. Pure."""
+    networks = {each: IPv4Network(each, strict=False) for each in destinations if each[0].isdigit()}
+    try:
+        free_slot((), networks.values())
+    except LookupError:
+        return tuple(each for each, network in networks.items() if is_wide(network))
+    return ()
 
 
 GIB = 1024**3
@@ -198,9 +203,12 @@ def engine_folder() -> Path:
 
 
 def _existing(folder: Path) -> Path:
-    while not folder.is_dir():
-        folder = folder.parent
-    return folder
+    for each in (folder, *folder.parents):
+        # A folder that this user may not look into counts as missing: its disk is that of the next folder.
+        with suppress(PermissionError):
+            if each.is_dir():
+                return each
+    return Path("/")
 
 
 class _KernelCheck(Check):
