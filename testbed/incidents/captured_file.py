@@ -3,7 +3,8 @@
 import math
 import re
 import shutil
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from itertools import count
 from pathlib import Path
@@ -83,7 +84,9 @@ def incident_document(name: str, cluster: CapturedCluster, nic_bps: int) -> tupl
     moving = {topic: cluster.topics[topic] for topic in moving}
     topics = {topic: _topic(topic, each, hosts, lost) for topic, each in cluster.topics.items()}
     throttle = cluster.throttle_bytes_per_s
-    whole = _seconds(moving, throttle or nic_bps / 8) + math.ceil(last_s)
+    rate_bytes_per_s = min(throttle or math.inf, nic_bps / 8)
+    # Twice what the copies need, and two minutes.
+    whole = round(2 * _copy_s(moving.values(), rate_bytes_per_s)) + 120 + math.ceil(last_s)
     seconds = min(LONGEST_S, whole)
     if seconds < whole:
         lost.append(f"the move may take {whole} s; the replay ends after {seconds} s: use a smaller --scale-down")
@@ -105,7 +108,7 @@ def incident_document(name: str, cluster: CapturedCluster, nic_bps: int) -> tupl
     document["timeline"] = [
         *_moves(moving, hosts, throttle is not None, seconds),
         *_outages(cluster.outages, hosts),
-        *([] if throttle is None else [_clean_up(moving)]),
+        *([] if throttle is None else [_clean_up(moving, rate_bytes_per_s)]),
         {"expect": [{"records_intact": {}}]},
     ]
     document["broken"] = {"summary": "The cluster as it was captured.", "expected_failures": []}
@@ -141,7 +144,8 @@ def _moves(
             "name": "move" if number == 1 else f"move-{number}",
             "at": _at(begins_s),
             "do": each,
-            "expect": [{"move_done": {"within": f"{seconds - math.floor(begins_s)}s"}}],
+            # Whole seconds that end with the replay at the latest.
+            "expect": [{"move_done": {"within": f"{seconds - math.ceil(begins_s)}s"}}],
         }
         for number, (begins_s, each) in enumerate(actions.items(), 1)
     ]
@@ -159,11 +163,17 @@ def _outages(outages: Sequence[BrokerOutage], hosts: Mapping[int, str]) -> list[
     return entries
 
 
-def _clean_up(moving: Mapping[str, CapturedTopic]) -> dict[str, Any]:
-    """Return the entry that removes the throttle; a first move may end before the last one begins."""
-    begins = {each.begins_s for each in moving.values()}
-    last = max(moving, key=lambda topic: (moving[topic].begins_s, sum(moving[topic].size_bytes)))
-    share = "done" if len(begins) == 1 else {"share": "done", "topic": last}
+def _clean_up(moving: Mapping[str, CapturedTopic], rate_bytes_per_s: float) -> dict[str, Any]:
+    """Return the entry that removes the throttle: when the move has ended that ends last, by its size and the rate.
+
+    The end of all moves so far is no such time: a small one may end before the next one is requested.
+    """
+
+    def ends_s(topic: str) -> float:
+        return moving[topic].begins_s + _copy_s([moving[topic]], rate_bytes_per_s)
+
+    last = max(moving, key=lambda topic: (ends_s(topic), moving[topic].begins_s))
+    share = "done" if len(moving) == 1 else {"share": "done", "topic": last}
     return {"name": "clean-up", "at": {"move_progress": share}, "optional": True, "do": {"remove_throttle": {}}}
 
 
@@ -233,14 +243,15 @@ def _load(cluster: CapturedCluster, topics: dict[str, Any], lost: list[str]) -> 
     return {"produce": f"{rate}B/s", "to": to, "record_size": f"{record}B"}
 
 
-def _seconds(moving: Mapping[str, CapturedTopic], rate_bytes_per_s: float) -> int:
-    """Return how long the move may take: twice what the busiest new broker takes, and two minutes."""
-    arriving: dict[int, int] = {}
-    for topic in moving.values():
+def _copy_s(moving: Iterable[CapturedTopic], rate_bytes_per_s: float) -> float:
+    """Return how long the busiest broker copies: it receives as a new replica, and sends as the leader."""
+    copied: Counter[tuple[str, int]] = Counter()
+    for topic in moving:
         for to, was, size in zip(topic.targets, topic.replicas, topic.size_bytes, strict=True):
-            for broker in set(to or ()) - set(was):
-                arriving[broker] = arriving.get(broker, 0) + size
-    return round(2 * max(arriving.values(), default=0) / rate_bytes_per_s) + 120
+            new = set(to or ()) - set(was)
+            copied.update({("receive", broker): size for broker in new})
+            copied.update({("transmit", leader): size * len(new) for leader in was[:1]})
+    return max(copied.values(), default=0) / rate_bytes_per_s
 
 
 def _short_retentions(cluster: CapturedCluster, lasts_s: int) -> list[str]:

@@ -262,6 +262,50 @@ def test_the_files_replay(tmp_path):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["c"]
 
 
+def test_a_partition_whose_move_ends_during_the_capture_has_the_replicas_before(admin):
+    ended = replace(admin.partitions(["orders"])[tp("orders", 0)], replicas=(3, 2), leader=3)
+    admin.partitions = lambda _topics: {tp("orders", 0): ended}
+    orders = capture(admin, measure_s=0.01).topics["orders"]
+    assert {*orders.replicas[0]} == {1, 2} and orders.targets == ((3, 2),)
+
+
+@pytest.mark.parametrize("begins_s", [30.0, 30.6, 30.96, 30.04])
+def test_moves_that_begin_at_a_fraction_of_a_second_are_written(tmp_path, begins_s):
+    found = cluster({"a": topic(), "b": replace(topic(), begins_s=begins_s)})
+    write_capture(tmp_path / "c", "x", found, 400_000_000, WHEN)
+    broken = load(tmp_path / "c" / INCIDENT).broken
+    (done,) = broken.entries[1].expectations
+    assert broken.lasts_s - 1 <= broken.entries[1].trigger.seconds + done.within <= broken.lasts_s
+
+
+def test_the_throttle_stays_until_the_move_that_ends_last():
+    def clean_up(**topics):
+        document, _lost = incident_document("x", cluster(topics), 10**9)
+        return next(each["at"] for each in document["timeline"] if each.get("name") == "clean-up")
+
+    big, small = topic(size=400_000_000), topic(size=1_000)  # 100 s and no time at 4 MB/s
+    assert clean_up(a=big) == {"move_progress": "done"}
+    for others in ({"b": small}, {"b": replace(small, begins_s=30.0)}):
+        assert clean_up(a=big, **others) == {"move_progress": {"share": "done", "topic": "a"}}
+    assert clean_up(a=big, b=replace(small, begins_s=101.0)) == {"move_progress": {"share": "done", "topic": "b"}}
+
+
+@pytest.mark.parametrize(
+    ("throttle", "nic_bps", "seconds"),
+    [
+        # One leader sends 4 × 100 MB, while each new replica gets 100 MB: twice the 100 s at 4 MB/s.
+        (4_000_000, 10**9, 200),
+        (None, 32_000_000, 200),
+        # The NIC is slower than the throttle.
+        (100_000_000, 32_000_000, 200),
+    ],
+)
+def test_the_replay_lasts_as_long_as_the_busiest_broker_copies(throttle, nic_bps, seconds):
+    leaves = topic(((0,),) * 4, ((1,), (2,), (3,), (4,)), 100_000_000)
+    document, _lost = incident_document("x", cluster({"a": leaves}, throttle=throttle), nic_bps)
+    assert document["lasts"] == f"{seconds + 120 + 10}s"
+
+
 def test_nothing_that_moves_and_too_much_are_refused(tmp_path):
     with pytest.raises(UsageError, match="nothing moves: .* or --scale-down merged its brokers"):
         incident_document("x", cluster({"a": topic(targets=(None,))}), 10**8)
