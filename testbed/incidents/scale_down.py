@@ -2,7 +2,7 @@
 
 Brokers are merged into fewer hosts. Two brokers that share a partition, before or after its move, are kept apart where
 possible. Bytes shrink by one factor, rates by another; so these stay: the skew of leaders and replicas, the graph of
-the moves, throttle ÷ inbound, NIC ÷ throttle, and the distribution of sizes.
+the moves, throttle ÷ inbound, and the distribution of sizes.
 """
 
 import math
