@@ -43,7 +43,7 @@ class MoveDone(TimelineExpectation):
 
     key = "move_done"
     timed = True
-    series = ("move.started", "move.done")
+    series = ("move.started", "move.done", "move.cancelled")
     unit = "s"
 
     within: Annotated[Seconds, Field(description="Time after the entry.")]
@@ -60,6 +60,8 @@ class MoveDone(TimelineExpectation):
             for event in run.events("move.done")
             if event["name"] in requested and event["us"] >= requested[event["name"]]
         }
+        if cancelled := sorted(_cancelled(run, requested) - done.keys()):
+            return self.found("fail", f"{', '.join(cancelled)} not done, and cancelled", "not done")
         missing = ", ".join(sorted(requested.keys() - done.keys()))
         watched_s = run.lasted_s(since_us, run.ended_us)
         if missing and watched_s < self.within:
@@ -393,6 +395,16 @@ EXPECTATIONS: Mapping[str, type[TimelineExpectation]] = {
     each.key: each for each in sorted(TimelineExpectation.__subclasses__(), key=lambda each: each in INVARIANTS)
 }
 """Every expectation by its key in a file."""
+
+
+def _cancelled(run: ReplayedRun, requested: Mapping[str, int]) -> set[str]:
+    """Return the topics whose last request was cancelled by the timeline; the testbed cancels what is left after it."""
+    return {
+        topic
+        for event in run.events("move.cancelled")
+        for topic in (name.rpartition("-")[0] for name in event["detail"].get("kept", {}))
+        if topic in requested and requested[topic] <= event["us"] <= run.ended_us
+    }
 
 
 def _of(topic: str | None) -> str:

@@ -102,6 +102,7 @@ def test_which_limit_binds(mbit, text, expected):
 
 
 MOVED = [event(2, "move.started", "orders"), event(20, "move.done", "orders")]
+CANCELLED = event(10, "move.cancelled", "move", partitions=1, kept={"orders-0": [1, 2]})
 AGAIN = [event(2, "move.started", "orders"), event(12, "move.done", "orders"), event(20, "move.started", "orders")]
 
 
@@ -145,6 +146,10 @@ RAISED = event(1.5, "throttle.set")._replace(detail={"broker 1": {"rate": "9"}, 
         ("move_done within=40s", AGAIN, "inconclusive"),
         ("move_done within=25s", AGAIN, "fail"),
         ("move_done within=25s", [*AGAIN, event(26, "move.done", "orders")], "pass"),
+        ("move_done within=40s", [*MOVED[:1], CANCELLED], "fail"),
+        ("move_done within=40s", [*MOVED[:1], CANCELLED._replace(ts_us=at(31))], "inconclusive"),
+        ("move_done within=20s", [CANCELLED._replace(ts_us=at(1)), *MOVED], "pass"),
+        ("move_done within=20s", [*MOVED, CANCELLED._replace(ts_us=at(25))], "pass"),
         ("quota_before_move", [*in_force(1), *MOVED], "pass"),
         ("quota_before_move", [*MOVED, *in_force(4)], "fail"),
         ("quota_before_move", [*MOVED, *in_force(2.2)], "fail"),
