@@ -24,6 +24,15 @@ def logs(host, topic, value, **more):
     return [*nic, *every_second(host, "log.bytes", value, topic=topic, partition=0, **more)]
 
 
+def test_a_log_that_is_deleted_hides_no_byte_of_another_one():
+    # Partition 0 leaves b2 after 60 MB, while partition 1 arrives at 12 MB/s.
+    leaves = [Sample(at(t), "b2", "log.bytes", 60e6, "orders", 0) for t in range(-1, 5)]
+    arrives = [Sample(at(t), "b2", "log.bytes", min(max(0, t), 10) * 12e6, "orders", 1) for t in range(-1, 32)]
+    nic = every_second("b2", "nic.rx.bytes", lambda t: 0.0)
+    found = expectation(RATE).judge(replayed([*nic, *leaves, *arrives]), at(0))
+    assert (found.verdict, round(found.observed)) == ("fail", round(120e6 / 11))
+
+
 def expectation(text):
     key, _, parameters = text.partition(" ")
     given = dict(word.split("=") for word in parameters.split())
