@@ -87,9 +87,9 @@ def _from_json(raw: str) -> str:
     wrapped = entry.get("log")
     if isinstance(wrapped, str) and not wrapped.startswith("{"):
         return kafka_line(wrapped.rstrip("\n"))
-    level, message = _text(entry, "level"), _text(entry, "message", "msg")
+    level, message = _text(entry, "level", "log.level").strip(), _text(entry, "message", "msg")
     line = _HEAD.fullmatch(f"{_text(entry, '@timestamp', 'time', 'timestamp')} {level} x")
-    logger = re.sub(r"[^\w.$-]", "-", _text(entry, "logger", "logger_name", "loggerName"))
+    logger = re.sub(r"[^\w.$-]", "-", _text(entry, "logger", "logger_name", "loggerName", "log.logger"))
     found = None if line is None else _written(_time(line), level, message, logger or _UNNAMED)
     return found if found is not None and "\n" not in found else raw
 

@@ -69,6 +69,9 @@ def scale_down(cluster: CapturedCluster, brokers: int, most_bytes: int, rate_fac
     )
     if cluster.outages or any(topic.begins_s for topic in cluster.topics.values()):
         smaller = replace(smaller, outages=_merged_outages(cluster.outages, broker_of)).in_time(factor / rate_factor)
+        hosts = Counter(broker_of.values())
+        if larger := sum(hosts[each.broker] > 1 for each in smaller.outages):
+            lost.append(f"{larger} outages stop more than before: other brokers are merged into the one that stops")
         if factor != rate_factor:
             lost.append(f"the timeline is × {factor / rate_factor:.3g}, as the moves are")
     return replace(smaller, notes=tuple(lost))

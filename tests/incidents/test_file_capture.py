@@ -373,6 +373,9 @@ def test_merged_brokers_have_one_outage_at_a_time():
     cluster = capture(describe, log).cluster
     merged = scale_down(cluster, 1, 10**12)
     assert merged.outages == (BrokerOutage(1, 10.0, 30.0), BrokerOutage(1, 50.0, None))
+    larger = "2 outages stop more than before: other brokers are merged into the one that stops"
+    assert larger in merged.notes
+    assert not any("stop more than before" in note for note in scale_down(cluster, 4, 10**12).notes)
 
 
 def test_outages_without_a_move_and_moves_without_a_beginning_are_notes():

@@ -36,6 +36,9 @@ NOON_US = 1_795_521_600_123_000
         json.dumps({"log": OWN + "\n", "stream": "stdout", "time": "2026-11-24T15:00:00.9Z"}),  # Docker
         json.dumps({"@timestamp": "2026-11-24T12:00:00.123Z", "level": "INFO", "message": ISR, "logger_name": "a.B"}),
         json.dumps({"time": "2026-11-24 12:00:00,123", "level": "INFO", "msg": ISR}),
+        json.dumps(
+            {"@timestamp": "2026-11-24T12:00:00.123Z", "log.level": " INFO", "message": ISR, "log.logger": "a.B"}
+        ),
     ],
 )
 def test_the_layout_does_not_change_what_a_log_says(line):
