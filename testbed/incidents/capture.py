@@ -8,6 +8,7 @@ import hashlib
 import hmac
 import re
 import secrets
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
@@ -290,6 +291,17 @@ def replicas_before(state: PartitionState, running: Reassignment | None) -> tupl
     if state.leader not in before:
         return before
     return (state.leader, *(broker for broker in before if broker != state.leader))
+
+
+def busiest_bytes(topics: Iterable[CapturedTopic]) -> int:
+    """Return the most bytes that one broker copies one way: it receives as a new replica, and sends as the leader."""
+    copied: Counter[tuple[str, int]] = Counter()
+    for topic in topics:
+        for to, was, size in zip(topic.targets, topic.replicas, topic.size_bytes, strict=True):
+            new = {*(to or ())} - {*was}
+            copied.update({("receive", broker): size for broker in new})
+            copied.update({("transmit", leader): size * len(new) for leader in was[:1]})
+    return max(copied.values(), default=0)
 
 
 def _target(

@@ -3,8 +3,7 @@
 import math
 import re
 import shutil
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from itertools import count
 from pathlib import Path
@@ -14,7 +13,7 @@ import yaml
 
 from results.contract import durable
 from testbed.errors import TestbedError, UsageError
-from testbed.incidents.capture import BrokerOutage, CapturedCluster, CapturedTopic
+from testbed.incidents.capture import BrokerOutage, CapturedCluster, CapturedTopic, busiest_bytes
 from testbed.incidents.model import MAX_BYTES, MAX_PARTITIONS
 from testbed.incidents.read import load
 from testbed.software.kafka import DEFAULT_KAFKA
@@ -86,7 +85,7 @@ def incident_document(name: str, cluster: CapturedCluster, nic_bps: int) -> tupl
     throttle = cluster.throttle_bytes_per_s
     rate_bytes_per_s = min(throttle or math.inf, nic_bps / 8)
     # Twice what the copies need, and two minutes.
-    whole = round(2 * _copy_s(moving.values(), rate_bytes_per_s)) + 120 + math.ceil(last_s)
+    whole = round(2 * busiest_bytes(moving.values()) / rate_bytes_per_s) + 120 + math.ceil(last_s)
     seconds = min(LONGEST_S, whole)
     if seconds < whole:
         lost.append(f"the move may take {whole} s; the replay ends after {seconds} s: use a smaller --scale-down")
@@ -170,7 +169,7 @@ def _clean_up(moving: Mapping[str, CapturedTopic], rate_bytes_per_s: float) -> d
     """
 
     def ends_s(topic: str) -> float:
-        return moving[topic].begins_s + _copy_s([moving[topic]], rate_bytes_per_s)
+        return moving[topic].begins_s + busiest_bytes([moving[topic]]) / rate_bytes_per_s
 
     last = max(moving, key=lambda topic: (ends_s(topic), moving[topic].begins_s))
     share = "done" if len(moving) == 1 else {"share": "done", "topic": last}
@@ -241,17 +240,6 @@ def _load(cluster: CapturedCluster, topics: dict[str, Any], lost: list[str]) -> 
             f"clients write {rate} B/s to {busiest}; a load has at most 900 MB/s: use --scale-down with --rates"
         )
     return {"produce": f"{rate}B/s", "to": to, "record_size": f"{record}B"}
-
-
-def _copy_s(moving: Iterable[CapturedTopic], rate_bytes_per_s: float) -> float:
-    """Return how long the busiest broker copies: it receives as a new replica, and sends as the leader."""
-    copied: Counter[tuple[str, int]] = Counter()
-    for topic in moving:
-        for to, was, size in zip(topic.targets, topic.replicas, topic.size_bytes, strict=True):
-            new = set(to or ()) - set(was)
-            copied.update({("receive", broker): size for broker in new})
-            copied.update({("transmit", leader): size * len(new) for leader in was[:1]})
-    return max(copied.values(), default=0) / rate_bytes_per_s
 
 
 def _short_retentions(cluster: CapturedCluster, lasts_s: int) -> list[str]:

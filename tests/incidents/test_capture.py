@@ -11,7 +11,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from testbed.errors import TestbedError, UsageError
-from testbed.incidents.capture import CapturedCluster, CapturedTopic, anonymised, capture, usable_names
+from testbed.incidents.capture import (
+    BrokerOutage,
+    CapturedCluster,
+    CapturedTopic,
+    anonymised,
+    capture,
+    usable_names,
+)
 from testbed.incidents.captured_file import INCIDENT, incident_document, write_capture
 from testbed.incidents.read import load
 from testbed.incidents.scale_down import merged_brokers, scale_down
@@ -442,6 +449,29 @@ def test_brokers_of_a_move_are_kept_apart():
     after = scale_down(before, 3, 10**9)
     assert all(target is not None for target in after.topics["t"].targets)
     assert "6 moves are within one broker now, and vanish" in scale_down(before, 1, 10**9).notes
+
+
+@pytest.mark.parametrize(
+    ("brokers", "most_bytes", "throttle", "rates", "time"),
+    [
+        (6, 10**9, 4_000_000, 1.0, 1.0),
+        (6, 150_000_000, 4_000_000, 1.0, 0.5),
+        (6, 10**9, 4_000_000, 0.5, 2.0),
+        (6, 10**9, None, 0.5, 1.0),
+        # Three brokers move to three others. Of two, one receives what two of them did.
+        (2, 10**9, 4_000_000, 1.0, 2.0),
+        (2, 150_000_000, 4_000_000, 0.5, 2.0),
+    ],
+)
+def test_the_timeline_shrinks_as_the_copies_of_the_busiest_broker(brokers, most_bytes, throttle, rates, time):
+    parts = [((n,), (n + 3,), 100_000_000, 0.0) for n in range(3)]
+    moves = CapturedTopic(*map(tuple, zip(*parts, strict=True)))
+    before = replace(cluster({"t": moves}, throttle=throttle), outages=(BrokerOutage(4, 10.0, 20.0),))
+    after = scale_down(before, brokers, most_bytes, rates)
+    assert all(target is not None for target in after.topics["t"].targets)
+    (outage,) = after.outages
+    assert (outage.stopped_s, outage.returned_s) == pytest.approx((10.0 * time, 20.0 * time))
+    assert (f"the moves take × {time:.3g} of their time, by the busiest broker" in after.notes) is (time != 1)
 
 
 @pytest.mark.parametrize("arguments", [(0, 1, 1.0), (1, 0, 1.0), (1, 1, 0.0), (1, 1, math.nan), (1, 1, math.inf)])
