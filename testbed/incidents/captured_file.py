@@ -16,6 +16,7 @@ from testbed.errors import TestbedError, UsageError
 from testbed.incidents.capture import BrokerOutage, CapturedCluster, CapturedTopic, busiest_bytes
 from testbed.incidents.model import MAX_BYTES, MAX_PARTITIONS
 from testbed.incidents.read import load
+from testbed.incidents.scale_down import merged_outages
 from testbed.software.kafka import DEFAULT_KAFKA
 from testbed.topology.find import load_document
 from testbed.units import format_bit_rate
@@ -30,6 +31,8 @@ BEGIN_S = 10
 """Seconds before the move."""
 LEAST_OUTAGE_S = 1.0
 """A killed process is gone by then, so that it can be started."""
+LEAST_SERVING_S = 8.0
+"""A broker that was restarted serves by then; an earlier kill would meet the restart. `testbed.search.space` has it."""
 LOAD = "captured-load"
 """The topic of the load, where the captured one has records. A captured topic of this name keeps it."""
 NOT_KNOWN = "What would have been right is not known yet: this variant repeats the capture."
@@ -106,7 +109,7 @@ def incident_document(name: str, cluster: CapturedCluster, nic_bps: int) -> tupl
         lost.append(f"the lists of {unlisted} topics name nothing that moves; the replay has the rates without lists")
     document["timeline"] = [
         *_moves(moving, hosts, throttle is not None, seconds),
-        *_outages(cluster.outages, hosts),
+        *_outages(_apart(cluster, lost), hosts),
         *([] if throttle is None else [_clean_up(moving, rate_bytes_per_s)]),
         {"expect": [{"records_intact": {}}]},
     ]
@@ -148,6 +151,16 @@ def _moves(
         }
         for number, (begins_s, each) in enumerate(actions.items(), 1)
     ]
+
+
+def _apart(cluster: CapturedCluster, lost: list[str]) -> tuple[BrokerOutage, ...]:
+    """Return the outages that a replay can tell apart."""
+    apart = merged_outages(cluster.outages, {broker: broker for broker in cluster.brokers}, LEAST_SERVING_S)
+    if joined := len(cluster.outages) - len(apart):
+        lost.append(
+            f"{joined} outages are one with the outage before: the broker would serve for {LEAST_SERVING_S:g} s or less"
+        )
+    return apart
 
 
 def _outages(outages: Sequence[BrokerOutage], hosts: Mapping[int, str]) -> list[dict[str, Any]]:

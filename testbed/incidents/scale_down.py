@@ -73,7 +73,7 @@ def scale_down(cluster: CapturedCluster, brokers: int, most_bytes: int, rate_fac
         throttle_bytes_per_s=None if throttle is None else max(1, round(throttle * rate_factor)),
     )
     if cluster.outages or any(topic.begins_s for topic in cluster.topics.values()):
-        smaller = replace(smaller, outages=_merged_outages(cluster.outages, broker_of)).in_time(time_factor)
+        smaller = replace(smaller, outages=merged_outages(cluster.outages, broker_of)).in_time(time_factor)
         hosts = Counter(broker_of.values())
         if larger := sum(hosts[each.broker] > 1 for each in smaller.outages):
             lost.append(f"{larger} outages stop more than before: other brokers are merged into the one that stops")
@@ -82,15 +82,17 @@ def scale_down(cluster: CapturedCluster, brokers: int, most_bytes: int, rate_fac
     return replace(smaller, notes=tuple(lost))
 
 
-def _merged_outages(outages: Iterable[BrokerOutage], broker_of: Mapping[int, int]) -> tuple[BrokerOutage, ...]:
-    """Return the outages of the fewer brokers: those that overlap on one broker are one."""
+def merged_outages(
+    outages: Iterable[BrokerOutage], broker_of: Mapping[int, int], apart_s: float = 0.0
+) -> tuple[BrokerOutage, ...]:
+    """Return the outages of the fewer brokers. Two on one broker are one if no more than `apart_s` lies between."""
     ended: list[BrokerOutage] = []
     last: dict[int, BrokerOutage] = {}
     for each in sorted(outages, key=lambda outage: outage.stopped_s):
         broker = broker_of[each.broker]
         here = replace(each, broker=broker)
         before = last.get(broker)
-        if before is not None and (before.returned_s is None or each.stopped_s <= before.returned_s):
+        if before is not None and (before.returned_s is None or each.stopped_s <= before.returned_s + apart_s):
             ends = (before.returned_s, each.returned_s)
             here = replace(before, returned_s=None if None in ends else max(end for end in ends if end is not None))
         elif before is not None:

@@ -285,6 +285,27 @@ def test_moves_that_begin_at_a_fraction_of_a_second_are_written(tmp_path, begins
     assert broken.lasts_s - 1 <= broken.entries[1].trigger.seconds + done.within <= broken.lasts_s
 
 
+def test_a_broker_that_returns_for_a_moment_is_out_until_its_last_return():
+    outages = (
+        BrokerOutage(1, 5.0, 6.0),
+        BrokerOutage(1, 13.9, 20.0),
+        BrokerOutage(1, 28.1, None),
+        BrokerOutage(2, 21.0, 22.0),
+    )
+    document, lost = incident_document("x", replace(cluster({"a": topic()}), outages=outages), 10**9)
+    acts = [
+        (each["at"], *each["do"]) for each in document["timeline"] if each.get("name", "").startswith(("stop", "ret"))
+    ]
+    assert acts == [
+        ("15s", "broker_kill"),
+        ("30s", "restart"),
+        ("31s", "broker_kill"),
+        ("32s", "restart"),
+        ("38.1s", "broker_kill"),
+    ]
+    assert "1 outages are one with the outage before: the broker would serve for 8 s or less" in lost
+
+
 def test_the_throttle_stays_until_the_move_that_ends_last():
     def clean_up(**topics):
         document, _lost = incident_document("x", cluster(topics), 10**9)
