@@ -192,11 +192,11 @@ class MinIsr(TimelineExpectation):
 
 
 class FullyReplicated(TimelineExpectation):
-    """At the last poll every partition has all its replicas in sync."""
+    """At the last poll every partition has a leader and all its replicas in sync."""
 
     key = "fully_replicated"
     statement = "fully replicated at the end"
-    series = ("topic.under_replicated",)
+    series = ("topic.under_replicated", "topic.leaderless")
     unit = "partitions"
 
     def judge(self, run: ReplayedRun, _since_us: int) -> Finding:
@@ -207,10 +207,12 @@ class FullyReplicated(TimelineExpectation):
             last = last.cut(len(last) - 1, len(last) - 1)
             if gap := run.gap(last, int(last.t[0])):
                 return self.found("inconclusive", gap)
-            missing += float(last.value[0])
+            # The ISR of a partition without a leader has the replica that was in sync last.
+            led = run.readings("topic.leaderless", DRIVER, topic)
+            missing += max(float(last.value[0]), float(led.value[-1]) if len(led) else 0.0)
         if not topics:
             return self.found("inconclusive", "replicas were not polled")
-        why = f"{missing:g} partitions under-replicated at the last poll"
+        why = f"{missing:g} partitions under-replicated or without a leader at the last poll"
         return self.found("pass" if missing == 0 else "fail", why, missing)
 
 

@@ -77,6 +77,16 @@ def sampled(metric, value, **more):
         (ISR, sampled("isr", lambda t: 2, until=20), "inconclusive"),
         ("fully_replicated", sampled("under_replicated", lambda t: t < 20), "pass"),
         ("fully_replicated", sampled("under_replicated", lambda t: t > 20), "fail"),
+        (
+            "fully_replicated",
+            [*sampled("under_replicated", lambda t: 0), *sampled("leaderless", lambda t: t > 20)],
+            "fail",
+        ),
+        (
+            "fully_replicated",
+            [*sampled("under_replicated", lambda t: 0), *sampled("leaderless", lambda t: t < 20)],
+            "pass",
+        ),
         ("fully_replicated", sampled("under_replicated", lambda t: 0, until=10), "inconclusive"),
         ("fully_replicated", [], "inconclusive"),
     ],
