@@ -43,7 +43,7 @@ class MoveDone(TimelineExpectation):
 
     key = "move_done"
     timed = True
-    series = ("move.started", "move.done")
+    series = ("move.started", "move.done", "move.cancelled")
     unit = "s"
 
     within: Annotated[Seconds, Field(description="Time after the entry.")]
@@ -60,6 +60,8 @@ class MoveDone(TimelineExpectation):
             for event in run.events("move.done")
             if event["name"] in requested and event["us"] >= requested[event["name"]]
         }
+        if cancelled := sorted(_cancelled(run, requested) - done.keys()):
+            return self.found("fail", f"{', '.join(cancelled)} not done, and cancelled", "not done")
         missing = ", ".join(sorted(requested.keys() - done.keys()))
         watched_s = run.lasted_s(since_us, run.ended_us)
         if missing and watched_s < self.within:
@@ -190,11 +192,11 @@ class MinIsr(TimelineExpectation):
 
 
 class FullyReplicated(TimelineExpectation):
-    """At the last poll every partition has all its replicas in sync."""
+    """At the last poll every partition has a leader and all its replicas in sync."""
 
     key = "fully_replicated"
     statement = "fully replicated at the end"
-    series = ("topic.under_replicated",)
+    series = ("topic.under_replicated", "topic.leaderless")
     unit = "partitions"
 
     def judge(self, run: ReplayedRun, _since_us: int) -> Finding:
@@ -205,10 +207,12 @@ class FullyReplicated(TimelineExpectation):
             last = last.cut(len(last) - 1, len(last) - 1)
             if gap := run.gap(last, int(last.t[0])):
                 return self.found("inconclusive", gap)
-            missing += float(last.value[0])
+            # The ISR of a partition without a leader has the replica that was in sync last.
+            led = run.readings("topic.leaderless", DRIVER, topic)
+            missing += max(float(last.value[0]), float(led.value[-1]) if len(led) else 0.0)
         if not topics:
             return self.found("inconclusive", "replicas were not polled")
-        why = f"{missing:g} partitions under-replicated at the last poll"
+        why = f"{missing:g} partitions under-replicated or without a leader at the last poll"
         return self.found("pass" if missing == 0 else "fail", why, missing)
 
 
@@ -393,6 +397,16 @@ EXPECTATIONS: Mapping[str, type[TimelineExpectation]] = {
     each.key: each for each in sorted(TimelineExpectation.__subclasses__(), key=lambda each: each in INVARIANTS)
 }
 """Every expectation by its key in a file."""
+
+
+def _cancelled(run: ReplayedRun, requested: Mapping[str, int]) -> set[str]:
+    """Return the topics whose last request was cancelled by the timeline; the testbed cancels what is left after it."""
+    return {
+        topic
+        for event in run.events("move.cancelled")
+        for topic in (name.rpartition("-")[0] for name in event["detail"].get("kept", {}))
+        if topic in requested and requested[topic] <= event["us"] <= run.ended_us
+    }
 
 
 def _of(topic: str | None) -> str:

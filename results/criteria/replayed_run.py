@@ -99,18 +99,29 @@ class ReplayedRun:
         return sorted({topic for topic in table["topic"].to_pylist() if topic})
 
     def readings(self, metric: str, host: str, topic: str | None = None) -> Series:
-        """Return the readings of a host, summed per instant; only those of the topic if one is given."""
+        """Return the readings of a host, summed per instant; only those of the topic if one is given.
+
+        Of a topic's logs, the readings are the bytes by which they have grown.
+        """
+        if topic is not None and metric == "log.bytes":
+            return self._log_growth(host, topic)
         table = self.series.of_metric(metric)
         table = table.filter(pc.equal(table["host"], host))
         if topic is not None:
             table = table.filter(pc.equal(table["topic"], topic))
         t, value = table["us"].to_numpy(), table["value"].to_numpy()
-        if topic is not None and metric == "log.bytes":
-            # The agent reads NIC and logs at one instant. A host without a log of the topic has no log reading.
-            empty = self.readings("nic.rx.bytes", host).t
-            t, value = np.concatenate([t, empty]), np.concatenate([value, np.zeros(len(empty))])
         instants, where = np.unique(t, return_inverse=True)
         return Series(instants, instants, np.bincount(where, value, len(instants)).astype(np.float64))
+
+    def _log_growth(self, host: str, topic: str) -> Series:
+        """Return the bytes by which a topic's logs on a host have grown. A deleted log takes away none of another's."""
+        # The agent reads NIC and logs at one instant. A host without a log of the topic has no log reading.
+        t = self.series.looked(host)
+        grown = np.zeros(len(t))
+        for name, _partition, sizes in self.logs(host, t):
+            if name == topic:
+                grown[1:] += np.maximum(np.diff(sizes), 0)
+        return Series(t, t, np.cumsum(grown))
 
     def since(self, series: Series, since_us: int) -> Series:
         """Return the readings from an instant to the timeline's end, with the last one before the instant."""

@@ -143,13 +143,7 @@ def _panels(signals: _Signals) -> list[Panel]:
         points = signals.points("log.bytes", host, topic)
         if points and max(v for _, v in points) - points[0][1] > QUIET_BYTES:
             grown.append((f"{topic} on {host}", [(t, v / 1e6) for t, v in rates(points)], "line"))
-    quota: dict[float, float] = {}
-    for host, _ in signals.keys("quota.follower.rate"):
-        for t, value in signals.points("quota.follower.rate", host):
-            if value >= 0:
-                quota[round(t, 3)] = value / 1e6
-    if quota:
-        grown.append(("throttle", sorted(quota.items()), "dashed"))
+    grown += _throttles(signals)
     shares = [
         (topic, [(t, v * 100) for t, v in signals.points("move.moved", DRIVER, topic)], "line")
         for _, topic in signals.keys("move.moved")
@@ -168,6 +162,23 @@ def _panels(signals: _Signals) -> list[Panel]:
         panel("isr", "Fewest in-sync replicas of a partition", "replicas", replicas),
     ]
     return [each for each in found if each is not None]
+
+
+def _throttles(signals: _Signals) -> list[tuple[str, list[Point], str]]:
+    """Return the quota as one curve, or one for all brokers that had the same rates."""
+    alike: dict[frozenset[float], dict[str, list[Point]]] = {}
+    for host, _ in signals.keys("quota.follower.rate"):
+        points = [(t, value / 1e6) for t, value in signals.points("quota.follower.rate", host) if value >= 0]
+        if points:
+            alike.setdefault(frozenset(value for _, value in points), {})[host] = points
+    return [
+        (
+            "throttle" if len(alike) == 1 else f"throttle of {', '.join(by_host)}",
+            sorted(point for points in by_host.values() for point in points),
+            "dashed",
+        )
+        for by_host in alike.values()
+    ]
 
 
 def _latency(signals: _Signals) -> list[tuple[str, list[Point], str]]:

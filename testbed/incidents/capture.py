@@ -8,6 +8,7 @@ import hashlib
 import hmac
 import re
 import secrets
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
@@ -137,7 +138,7 @@ def capture(
             {key: value for key, value in configs.get(name, {}).items() if key in KEPT_CONFIGS},
         )
     if throttle is not None and plan is None:
-        found |= _listed_only(found, configs, notes)
+        found |= listed_only(found, configs, notes)
     if plan is not None and not any(topic.moves for topic in found.values()):
         raise UsageError("the plan changes nothing: its partitions have these replicas already; give another plan")
     named = {
@@ -194,7 +195,7 @@ def _rates(admin: Admin, brokers: Sequence[int], notes: list[str]) -> list[str |
     return rates
 
 
-def _listed_only(
+def listed_only(
     topics: Mapping[str, CapturedTopic], configs: Mapping[str, Mapping[str, str]], notes: list[str]
 ) -> dict[str, CapturedTopic]:
     """Return the moving topics of whose moving replicas the lists name none: rates do not hold them back."""
@@ -279,13 +280,28 @@ def lowest_rate(rates: Iterable[str | None], notes: list[str]) -> int | None:
 
 
 def replicas_before(state: PartitionState, running: Reassignment | None) -> tuple[int, ...]:
-    """Return the replicas before the move. While it runs, their order is not known: the leader stands first."""
+    """Return the replicas before the move. While it runs, their order is not known: the leader stands first.
+
+    `state` may be from before the move, while it ran, or after it: then it lacks the replicas that the move removed.
+    """
     if running is None:
         return state.replicas
-    before = tuple(broker for broker in state.replicas if broker not in running.adding)
+    known = state.replicas if {*running.removing} <= {*state.replicas} else running.replicas
+    before = tuple(broker for broker in known if broker not in running.adding)
     if state.leader not in before:
         return before
     return (state.leader, *(broker for broker in before if broker != state.leader))
+
+
+def busiest_bytes(topics: Iterable[CapturedTopic]) -> int:
+    """Return the most bytes that one broker copies one way: it receives as a new replica, and sends as the leader."""
+    copied: Counter[tuple[str, int]] = Counter()
+    for topic in topics:
+        for to, was, size in zip(topic.targets, topic.replicas, topic.size_bytes, strict=True):
+            new = {*(to or ())} - {*was}
+            copied.update({("receive", broker): size for broker in new})
+            copied.update({("transmit", leader): size * len(new) for leader in was[:1]})
+    return max(copied.values(), default=0)
 
 
 def _target(

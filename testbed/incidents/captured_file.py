@@ -13,9 +13,10 @@ import yaml
 
 from results.contract import durable
 from testbed.errors import TestbedError, UsageError
-from testbed.incidents.capture import BrokerOutage, CapturedCluster, CapturedTopic
+from testbed.incidents.capture import BrokerOutage, CapturedCluster, CapturedTopic, busiest_bytes
 from testbed.incidents.model import MAX_BYTES, MAX_PARTITIONS
 from testbed.incidents.read import load
+from testbed.incidents.scale_down import merged_outages
 from testbed.software.kafka import DEFAULT_KAFKA
 from testbed.topology.find import load_document
 from testbed.units import format_bit_rate
@@ -30,6 +31,8 @@ BEGIN_S = 10
 """Seconds before the move."""
 LEAST_OUTAGE_S = 1.0
 """A killed process is gone by then, so that it can be started."""
+LEAST_SERVING_S = 8.0
+"""A broker that was restarted serves by then; an earlier kill would meet the restart. `testbed.search.space` has it."""
 LOAD = "captured-load"
 """The topic of the load, where the captured one has records. A captured topic of this name keeps it."""
 NOT_KNOWN = "What would have been right is not known yet: this variant repeats the capture."
@@ -83,7 +86,9 @@ def incident_document(name: str, cluster: CapturedCluster, nic_bps: int) -> tupl
     moving = {topic: cluster.topics[topic] for topic in moving}
     topics = {topic: _topic(topic, each, hosts, lost) for topic, each in cluster.topics.items()}
     throttle = cluster.throttle_bytes_per_s
-    whole = _seconds(moving, throttle or nic_bps / 8) + math.ceil(last_s)
+    rate_bytes_per_s = min(throttle or math.inf, nic_bps / 8)
+    # Twice what the copies need, and two minutes.
+    whole = round(2 * busiest_bytes(moving.values()) / rate_bytes_per_s) + 120 + math.ceil(last_s)
     seconds = min(LONGEST_S, whole)
     if seconds < whole:
         lost.append(f"the move may take {whole} s; the replay ends after {seconds} s: use a smaller --scale-down")
@@ -104,8 +109,8 @@ def incident_document(name: str, cluster: CapturedCluster, nic_bps: int) -> tupl
         lost.append(f"the lists of {unlisted} topics name nothing that moves; the replay has the rates without lists")
     document["timeline"] = [
         *_moves(moving, hosts, throttle is not None, seconds),
-        *_outages(cluster.outages, hosts),
-        *([] if throttle is None else [_clean_up(moving)]),
+        *_outages(_apart(cluster, lost), hosts),
+        *([] if throttle is None else [_clean_up(moving, rate_bytes_per_s)]),
         {"expect": [{"records_intact": {}}]},
     ]
     document["broken"] = {"summary": "The cluster as it was captured.", "expected_failures": []}
@@ -141,10 +146,21 @@ def _moves(
             "name": "move" if number == 1 else f"move-{number}",
             "at": _at(begins_s),
             "do": each,
-            "expect": [{"move_done": {"within": f"{seconds - math.floor(begins_s)}s"}}],
+            # Whole seconds that end with the replay at the latest.
+            "expect": [{"move_done": {"within": f"{seconds - math.ceil(begins_s)}s"}}],
         }
         for number, (begins_s, each) in enumerate(actions.items(), 1)
     ]
+
+
+def _apart(cluster: CapturedCluster, lost: list[str]) -> tuple[BrokerOutage, ...]:
+    """Return the outages that a replay can tell apart."""
+    apart = merged_outages(cluster.outages, {broker: broker for broker in cluster.brokers}, LEAST_SERVING_S)
+    if joined := len(cluster.outages) - len(apart):
+        lost.append(
+            f"{joined} outages are one with the outage before: the broker would serve for {LEAST_SERVING_S:g} s or less"
+        )
+    return apart
 
 
 def _outages(outages: Sequence[BrokerOutage], hosts: Mapping[int, str]) -> list[dict[str, Any]]:
@@ -159,11 +175,17 @@ def _outages(outages: Sequence[BrokerOutage], hosts: Mapping[int, str]) -> list[
     return entries
 
 
-def _clean_up(moving: Mapping[str, CapturedTopic]) -> dict[str, Any]:
-    """Return the entry that removes the throttle; a first move may end before the last one begins."""
-    begins = {each.begins_s for each in moving.values()}
-    last = max(moving, key=lambda topic: (moving[topic].begins_s, sum(moving[topic].size_bytes)))
-    share = "done" if len(begins) == 1 else {"share": "done", "topic": last}
+def _clean_up(moving: Mapping[str, CapturedTopic], rate_bytes_per_s: float) -> dict[str, Any]:
+    """Return the entry that removes the throttle: when the move has ended that ends last, by its size and the rate.
+
+    The end of all moves so far is no such time: a small one may end before the next one is requested.
+    """
+
+    def ends_s(topic: str) -> float:
+        return moving[topic].begins_s + busiest_bytes([moving[topic]]) / rate_bytes_per_s
+
+    last = max(moving, key=lambda topic: (ends_s(topic), moving[topic].begins_s))
+    share = "done" if len(moving) == 1 else {"share": "done", "topic": last}
     return {"name": "clean-up", "at": {"move_progress": share}, "optional": True, "do": {"remove_throttle": {}}}
 
 
@@ -231,16 +253,6 @@ def _load(cluster: CapturedCluster, topics: dict[str, Any], lost: list[str]) -> 
             f"clients write {rate} B/s to {busiest}; a load has at most 900 MB/s: use --scale-down with --rates"
         )
     return {"produce": f"{rate}B/s", "to": to, "record_size": f"{record}B"}
-
-
-def _seconds(moving: Mapping[str, CapturedTopic], rate_bytes_per_s: float) -> int:
-    """Return how long the move may take: twice what the busiest new broker takes, and two minutes."""
-    arriving: dict[int, int] = {}
-    for topic in moving.values():
-        for to, was, size in zip(topic.targets, topic.replicas, topic.size_bytes, strict=True):
-            for broker in set(to or ()) - set(was):
-                arriving[broker] = arriving.get(broker, 0) + size
-    return round(2 * max(arriving.values(), default=0) / rate_bytes_per_s) + 120
 
 
 def _short_retentions(cluster: CapturedCluster, lasts_s: int) -> list[str]:

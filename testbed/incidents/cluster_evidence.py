@@ -22,6 +22,7 @@ from testbed.incidents.tool_output import (
     entity_configs,
 )
 from testbed.kafka.types import ConfigResource, TopicPartition
+from testbed.throttle.configs import LISTS
 
 KINDS = f"{TOPICS}, {CONFIGS}, {LOG_DIRS}, {REASSIGN}, {API_VERSIONS}, or a log of a broker or a controller"
 
@@ -33,6 +34,8 @@ class ClusterEvidence:
     topics: dict[str, DescribedTopic] = field(default_factory=dict)
     partitions: dict[TopicPartition, DescribedPartition] = field(default_factory=dict)
     configs: dict[ConfigResource, EntityConfig] = field(default_factory=dict)
+    lists: dict[str, dict[str, str]] = field(default_factory=dict)
+    """Topic → its lists of throttled replicas. An output that has none may be older than the throttle."""
     log_dirs: LogDirReport = field(default_factory=LogDirReport)
     racks: dict[int, BrokerRack] = field(default_factory=dict)
     reassignments: ReassignmentReport = field(default_factory=ReassignmentReport)
@@ -58,6 +61,7 @@ class ClusterEvidence:
     def _add_topics(self, text: EvidenceText, problems: list[str]) -> bool:
         topics, partitions = described_topics(text, problems)
         for topic in topics:
+            self._add_lists(topic.topic, topic.configs)
             other = self.topics.setdefault(topic.topic, topic)
             if other.partitions != topic.partitions:
                 problems.append(
@@ -93,6 +97,8 @@ class ClusterEvidence:
     def _add_configs(self, text: EvidenceText, problems: list[str]) -> bool:
         configs = entity_configs(text, problems)
         for config in configs:
+            if config.owner.kind == "topic":
+                self._add_lists(config.owner.name, config.values)
             other = self.configs.setdefault(config.owner, config)
             for key, value in config.values.items():
                 if other.values.setdefault(key, value) != value:
@@ -100,6 +106,9 @@ class ClusterEvidence:
                         f"{config.place}: {config.owner} has another {key} than in {other.place}, which counts"
                     )
         return bool(configs)
+
+    def _add_lists(self, topic: str, configs: Mapping[str, str]) -> None:
+        self.lists.setdefault(topic, {}).update({key: configs[key] for key in LISTS if configs.get(key)})
 
     def _add_racks(self, racks: list[BrokerRack]) -> bool:
         for each in racks:

@@ -22,6 +22,7 @@ MOST_FILES = 1000
 MOST_PROBLEMS = 20
 """Mistakes in one message."""
 _GZIP = b"\x1f\x8b"
+_TAR, _TAR_AT = b"ustar", 257
 _GREATEST_ID = 2**31 - 1
 _NAME = re.compile(r"[A-Za-z0-9._-]{1,249}")
 """A topic's name, as Kafka allows it."""
@@ -126,7 +127,7 @@ def _read(path: Path, named: bool) -> EvidenceText:
 
 
 def decoded(content: bytes, most_bytes: int = MOST_BYTES) -> str:
-    """Return the text of a file's bytes. Raise ValueError when it is too large, or gzip that cannot be read.
+    """Return the text of a file's bytes. Raise ValueError for an archive, too many bytes, or gzip that is damaged.
 
     Other bytes than characters become U+FFFD: a log may have some, and a name with one is no name.
     """
@@ -134,6 +135,8 @@ def decoded(content: bytes, most_bytes: int = MOST_BYTES) -> str:
         raise ValueError(f"larger than {most_bytes} bytes; cut out the time of the incident")
     if content.startswith(_GZIP):
         content = _unzipped(content, most_bytes)
+    if content.startswith(_TAR, _TAR_AT):
+        raise ValueError("a tar archive; unpack it, and give its folder")
     if content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         text = content.decode("utf-16", "replace")
     else:

@@ -15,6 +15,7 @@ from testbed.incidents.capture import (
     CapturedCluster,
     CapturedTopic,
     left_out,
+    listed_only,
     log_dir_notes,
     lowest_rate,
     refuse_empty,
@@ -25,6 +26,7 @@ from testbed.incidents.capture import (
 from testbed.incidents.cluster_evidence import ClusterEvidence
 from testbed.incidents.evidence import EvidenceError, id_list
 from testbed.incidents.move_timeline import in_logged_time
+from testbed.incidents.reassignment_output import REASSIGN
 from testbed.incidents.tool_output import API_VERSIONS, CONFIGS, LOG_DIRS, TOPICS, DescribedPartition
 from testbed.kafka.types import BrokerConfigs, ConfigResource, TopicPartition
 from testbed.reassignment.plan import Plan
@@ -94,6 +96,8 @@ class _Assembly:
         brokers = self._brokers(captured)
         refuse_large(len(brokers), sum(len(each.replicas) for each in captured.values()))
         throttle = self._throttle(brokers)
+        if throttle is not None:
+            captured |= listed_only(self._described_moves(captured), self._evidence.lists, self._notes)
         self._note_log_dirs(captured)
         self._note_reassignments()
         cluster = CapturedCluster(brokers, captured, throttle, tuple(self._notes))
@@ -127,6 +131,10 @@ class _Assembly:
                 if {*target} != {*running[tp]}:
                     place, runs_to = self._placed[tp].place, id_list(running[tp])
                     self._remarks.append(f"{place}: {tp} runs to {runs_to}; the plan counts: {id_list(target)}")
+            if others := len(running.keys() - self._plan.targets.keys()):
+                self._notes.append(
+                    f"{others} reassignments run that are not in the plan; the replay does not have them"
+                )
             if self._given is not None and report.planned:
                 self._remarks.append(f"{len(report.planned)} targets in the files do not count: --plan replaces them")
             return dict(self._plan.targets)
@@ -226,6 +234,16 @@ class _Assembly:
             )
         return described
 
+    def _described_moves(self, captured: Mapping[str, CapturedTopic]) -> dict[str, CapturedTopic]:
+        """Return the topics that kafka-topics described while they moved: with it are the lists of that time."""
+        described = {tp for tp, each in self._evidence.partitions.items() if each.running is not None}
+        return {
+            name: topic
+            for name, topic in captured.items()
+            if name in self._evidence.topics
+            and {TopicPartition(name, at) for at, to in enumerate(topic.targets) if to is not None} <= described
+        }
+
     def _configs(self, name: str) -> dict[str, str]:
         """Return the settings that a replay needs. A value that Kafka would refuse is left out with a remark."""
         head, own = self._evidence.topics.get(name), self._evidence.configs.get(ConfigResource.topic(name))
@@ -261,6 +279,12 @@ class _Assembly:
         """Return the lowest rate in B/s, or None."""
         configs = {owner: each for owner, each in self._evidence.configs.items() if owner.kind == "broker"}
         if not configs:
+            if printed := self._evidence.reassignments.throttles:
+                self._notes.append(
+                    f"the throttle is the one that {REASSIGN} set last; whether the brokers still had it, {CONFIGS} "
+                    "would tell"
+                )
+                return lowest_rate([str(printed[-1])], self._notes)
             self._notes.append(f"no file has the brokers' rates, so the replay has no throttle: {CONFIGS} would tell")
             return None
         default = configs[EVERY_BROKER].values if EVERY_BROKER in configs else {}
@@ -287,7 +311,7 @@ class _Assembly:
             self._notes.append(f"{len(errors)} log dirs had an error; the replay has them whole")
 
     def _note_reassignments(self) -> None:
-        self._remarks += self._evidence.reassignments.replaced
+        self._remarks += [*self._evidence.reassignments.replaced, *self._evidence.reassignments.repeated]
         if states := self._evidence.reassignments.verified:
             counts = ", ".join(f"{count} {state}" for state, count in sorted(states.items()))
             self._notes.append(f"when --verify ran, the moves were: {counts}")

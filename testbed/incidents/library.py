@@ -25,6 +25,14 @@ def incident_experiment(name: str) -> Experiment:
     return replace(as_experiment(find(name).fixed, seed=0), parameters=(FIXED,))
 
 
+def own_software(experiment: str) -> tuple[str | None, tuple[str, ...]]:
+    """Return the release and the defects that the fixed variant of an incident names; none for another experiment."""
+    if not experiment.startswith(PREFIX):
+        return None, ()
+    fixed = find(experiment.removeprefix(PREFIX)).fixed
+    return fixed.document["fixed"].get("kafka"), fixed.defects or ()
+
+
 def find_experiment_or_incident(name: str) -> Experiment:
     """Return the experiment of this name, or the incident of `incident-NAME`. Raise `UsageError` for another name."""
     return incident_experiment(name.removeprefix(PREFIX)) if name.startswith(PREFIX) else find_experiment(name)

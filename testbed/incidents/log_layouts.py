@@ -23,6 +23,8 @@ _DATES = ("%Y-%m-%d", "%d.%m.%Y", "%d %b %Y")
 _LOGGER = re.compile(r" \([A-Za-z_][\w.$-]*\)$")
 _LOGGED = re.compile(r"(.* \([A-Za-z_][\w.$-]*\)) \[[^\]]*\]")
 """A message with its logger, and a thread behind it."""
+_OWN_TAIL = re.compile(r"( \([A-Za-z_][\w.$-]*)(?::\d+)?\)(?: \[[^\]]*\])?$")
+"""A logger at the end, with the number of its source line or with a thread behind it."""
 _UNNAMED = "log"
 """The logger of a line whose layout has none at its end."""
 _SEEN = re.compile(r"\d\d:\d\d:\d\d.{0,40}\b(?:INFO|WARN|ERROR)\b")
@@ -35,7 +37,7 @@ def kafka_line(raw: str) -> str:
         return _from_json(raw)
     line = _COLOUR.sub("", raw) if "\x1b" in raw else raw
     if own := _OWN.search(line[:400]):
-        return line[own.start() :]
+        return _OWN_TAIL.sub(r"\1)", line[own.start() :])
     head = _HEAD.search(line)
     if head is None:
         return raw
@@ -85,9 +87,9 @@ def _from_json(raw: str) -> str:
     wrapped = entry.get("log")
     if isinstance(wrapped, str) and not wrapped.startswith("{"):
         return kafka_line(wrapped.rstrip("\n"))
-    level, message = _text(entry, "level"), _text(entry, "message", "msg")
+    level, message = _text(entry, "level", "log.level").strip(), _text(entry, "message", "msg")
     line = _HEAD.fullmatch(f"{_text(entry, '@timestamp', 'time', 'timestamp')} {level} x")
-    logger = re.sub(r"[^\w.$-]", "-", _text(entry, "logger", "logger_name", "loggerName"))
+    logger = re.sub(r"[^\w.$-]", "-", _text(entry, "logger", "logger_name", "loggerName", "log.logger"))
     found = None if line is None else _written(_time(line), level, message, logger or _UNNAMED)
     return found if found is not None and "\n" not in found else raw
 

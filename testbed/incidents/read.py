@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from results.contract.incident import Variant
-from results.criteria.expectations import EXPECTATIONS, MoveDone, ReassignmentCompleted
+from results.criteria.expectations import EXPECTATIONS, MinIsr, MoveDone, ReassignmentCompleted
 from results.criteria.incident import ALWAYS
 from results.criteria.timeline_expectation import Reference
 from testbed.defects.parse import by_host
@@ -223,6 +223,7 @@ def _violations(form: IncidentForm, topology: Topology, entries: list[PlacedEntr
         yield from _references(path, entry, names)
         yield from _actions(path, entry, topology)
         yield from _times(path, entry, form.lasts)
+        yield from _failable(path, entry)
         yield from _moved(path, entry, entries)
     for name, state in form.state.topics.items():
         filled = state.bytes or any(load.to == name for load in form.load)
@@ -291,6 +292,13 @@ def _times(path: FieldPath, entry: EntryForm, lasts_s: float) -> Iterator[Violat
         yield Violation((*path, "optional"), "a time always comes; allowed: with a condition")
 
 
+def _failable(path: FieldPath, entry: EntryForm) -> Iterator[Violation]:
+    for index, each in enumerate(entry.expectations):
+        if isinstance(each, MinIsr) and not each.min:
+            text = "no ISR has fewer than 0 replicas, so this cannot fail; allowed: 1 or more"
+            yield Violation((*path, "expect", index, each.key, "min"), text)
+
+
 def _moved(path: FieldPath, entry: EntryForm, entries: list[PlacedEntry]) -> Iterator[Violation]:
     trigger = entry.trigger
     if not isinstance(trigger, MoveShare):
@@ -318,9 +326,12 @@ def _variants(form: IncidentForm) -> Iterator[Violation]:
         if entry.name and entry.name in taken:
             yield Violation((*path, "name"), f"{entry.name} is the name of another entry; allowed: each once")
         taken += [entry.name] if entry.name else []
-    for name in form.fixed.replace:
+    for name, entry in form.fixed.replace.items():
         if name not in named:
             yield Violation(("fixed", "replace", name), _no("entry", name, named))
+        elif entry.name not in (None, name):
+            text = f"{entry.name} replaces {name} and has its name; allowed: leave it out"
+            yield Violation(("fixed", "replace", name, "name"), text)
     for index, name in enumerate(form.fixed.drop):
         if name not in named or name in form.fixed.replace:
             text = "it is replaced already" if name in named else _no("entry", name, named)

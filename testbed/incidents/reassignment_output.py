@@ -28,6 +28,7 @@ _REPLACED = re.compile(
     r"There is no active reassignment of partition (?P<tp>\[[^\]]*\]|\S+), "
     r"but replica set is (?P<now>[\d, ]*) rather than (?P<target>[\d, ]*)\."
 )
+_THROTTLE_SET = re.compile(r"The (?:inter-broker )?throttle limit was set to (?P<rate>\d{1,19}) B/s\.?")
 _COPY = f"copy the whole output of {REASSIGN}"
 
 
@@ -51,6 +52,10 @@ class ReassignmentReport:
     """State by --verify (complete, running, failed or replaced) → in how many lines."""
     replaced: list[str] = field(default_factory=list)
     """The lines about moves that were replaced, in sentences with their places."""
+    throttles: list[int] = field(default_factory=list)
+    """The rates in B/s that --execute set, in the order of the files."""
+    repeated: list[str] = field(default_factory=list)
+    """Placements that --execute printed again while the move ran, in sentences with their places."""
 
     def plan(self) -> Plan | None:
         """Return the plan of all files together, or None when there is none."""
@@ -74,7 +79,15 @@ class ReassignmentReport:
         for tp, replicas in plan.targets.items():
             here = PlannedTarget(replicas, plan.log_dirs.get(tp), block.place)
             other = into.setdefault(tp, here)
-            if other.replicas != replicas:
+            if other.replicas == replicas:
+                continue
+            if into is self.current and other.place.file == block.place.file:
+                # --execute again, such as with another --throttle: it prints the replicas of that time.
+                self.repeated.append(
+                    f"{block.place}: {tp} has the replicas {id_list(replicas)}; those in {other.place} count, which "
+                    f"stand first: {id_list(other.replicas)}"
+                )
+            else:
                 problems.append(
                     f"{block.place}: {tp} has the replicas {id_list(replicas)}, and {id_list(other.replicas)} in "
                     f"{other.place}; give one of them: a rollback's plan has the placement before the move"
@@ -84,7 +97,8 @@ class ReassignmentReport:
     def add_lines(self, text: EvidenceText, problems: list[str]) -> bool:
         """Add what --list and --verify printed; return whether the text has any of it."""
         recognised = False
-        for place, line in text.lines_with(": replicas: ", "eassignment of partition ", _NOTHING_RUNS, _STATUS):
+        markers = (": replicas: ", "eassignment of partition ", "throttle limit was set to", _NOTHING_RUNS, _STATUS)
+        for place, line in text.lines_with(*markers):
             stripped = line.strip()
             try:
                 if listed := _LISTED.fullmatch(stripped):
@@ -95,6 +109,8 @@ class ReassignmentReport:
                     tp, target = partition_name(found["tp"]), id_list(broker_ids(found["target"]))
                     self.replaced.append(f"{place}: no reassignment of {tp} runs, and its replicas are not {target}")
                     self.verified["replaced"] += 1
+                elif found := _THROTTLE_SET.fullmatch(stripped):
+                    self.throttles.append(int(found["rate"]))
                 elif stripped.rstrip(":") not in (_NOTHING_RUNS, _STATUS):
                     continue
             except ValueError as error:

@@ -2,7 +2,8 @@
 
 Brokers are merged into fewer hosts. Two brokers that share a partition, before or after its move, are kept apart where
 possible. Bytes shrink by one factor, rates by another; so these stay: the skew of leaders and replicas, the graph of
-the moves, throttle ÷ inbound, NIC ÷ throttle, and the distribution of sizes.
+the moves, throttle ÷ inbound of the cluster, and the distribution of sizes. The timeline shrinks as the copies of the
+busiest broker do: a merged broker copies what several did, at the rate of one.
 """
 
 import math
@@ -11,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import combinations, product
 
-from testbed.incidents.capture import BrokerOutage, CapturedCluster, CapturedTopic
+from testbed.incidents.capture import BrokerOutage, CapturedCluster, CapturedTopic, busiest_bytes
 
 LEAST_IN_SYNC = "min.insync.replicas"
 MOVE_WEIGHT = 10
@@ -52,13 +53,17 @@ def scale_down(cluster: CapturedCluster, brokers: int, most_bytes: int, rate_fac
             topic.throttled,
         )
     throttle = cluster.throttle_bytes_per_s
+    before, after = busiest_bytes(cluster.topics.values()), busiest_bytes(topics.values())
+    # Without a throttle the copies run at the NIC's rate, which has no factor.
+    time_factor = (after / before if before else factor) / (1.0 if throttle is None else rate_factor)
     lost = [
         *cluster.notes,
         *([f"{lost_replicas} of {partitions} partitions have fewer replicas"] if lost_replicas else []),
         *([f"{lowered} topics have a lower {LEAST_IN_SYNC}, since they have fewer replicas"] if lowered else []),
         *([f"{lost_moves} moves are within one broker now, and vanish"] if lost_moves else []),
-        *([f"sizes are × {factor:.3g}: a move takes × {factor / rate_factor:.3g} of its time"] if factor < 1 else []),
+        *([f"sizes are × {factor:.3g}"] if factor < 1 else []),
         *([f"rates are × {rate_factor:.3g}"] if rate_factor != 1 else []),
+        *([f"the moves take × {time_factor:.3g} of their time, by the busiest broker"] if time_factor != 1 else []),
     ]
     racks = {broker_of[broker]: rack for broker, rack in reversed(list(cluster.brokers.items()))}
     smaller = replace(
@@ -68,21 +73,26 @@ def scale_down(cluster: CapturedCluster, brokers: int, most_bytes: int, rate_fac
         throttle_bytes_per_s=None if throttle is None else max(1, round(throttle * rate_factor)),
     )
     if cluster.outages or any(topic.begins_s for topic in cluster.topics.values()):
-        smaller = replace(smaller, outages=_merged_outages(cluster.outages, broker_of)).in_time(factor / rate_factor)
-        if factor != rate_factor:
-            lost.append(f"the timeline is × {factor / rate_factor:.3g}, as the moves are")
+        smaller = replace(smaller, outages=merged_outages(cluster.outages, broker_of)).in_time(time_factor)
+        hosts = Counter(broker_of.values())
+        if larger := sum(hosts[each.broker] > 1 for each in smaller.outages):
+            lost.append(f"{larger} outages stop more than before: other brokers are merged into the one that stops")
+        if time_factor != 1:
+            lost.append(f"the timeline is × {time_factor:.3g}, as the moves are")
     return replace(smaller, notes=tuple(lost))
 
 
-def _merged_outages(outages: Iterable[BrokerOutage], broker_of: Mapping[int, int]) -> tuple[BrokerOutage, ...]:
-    """Return the outages of the fewer brokers: those that overlap on one broker are one."""
+def merged_outages(
+    outages: Iterable[BrokerOutage], broker_of: Mapping[int, int], apart_s: float = 0.0
+) -> tuple[BrokerOutage, ...]:
+    """Return the outages of the fewer brokers. Two on one broker are one if no more than `apart_s` lies between."""
     ended: list[BrokerOutage] = []
     last: dict[int, BrokerOutage] = {}
     for each in sorted(outages, key=lambda outage: outage.stopped_s):
         broker = broker_of[each.broker]
         here = replace(each, broker=broker)
         before = last.get(broker)
-        if before is not None and (before.returned_s is None or each.stopped_s <= before.returned_s):
+        if before is not None and (before.returned_s is None or each.stopped_s <= before.returned_s + apart_s):
             ends = (before.returned_s, each.returned_s)
             here = replace(before, returned_s=None if None in ends else max(end for end in ends if end is not None))
         elif before is not None:

@@ -34,7 +34,9 @@ _SECTION = re.compile(
     r"(?:(?P<kind>broker|topic) (?P<name>\S+)|brokers in the cluster) are:",
     re.IGNORECASE,
 )
-_ZOOKEEPER = re.compile(r"Configs for (?P<kind>broker|topic)s? '(?P<name>[^']*)' are (?P<values>.*)")
+_ZOOKEEPER = re.compile(
+    r"Configs for (?:(?P<kind>broker|topic)s? '(?P<name>[^']*)'|default brokers) are(?: (?P<values>.*))?"
+)
 _VALUE = re.compile(r"\s+(?P<key>[a-z][\w.-]*)=(?P<value>.*?)(?: sensitive=\w+ synonyms=\{(?P<synonyms>.*)\})?\s*")
 _NEXT_PAIR = re.compile(r",(?=[a-z][\w.-]*=)")
 _ENDPOINT = re.compile(r"[^\s\[]\S*:\d+ \(id: (\d{1,10}) rack: (.*?)(?: isFenced: (?:true|false))?\)(?: -> \(.*)?")
@@ -202,8 +204,8 @@ def entity_configs(text: EvidenceText, problems: list[str]) -> list[EntityConfig
                 own_level = kind == "topic" and (head["scope"] or "").lower() == "all"
                 owners.append(section)
             elif old := _ZOOKEEPER.fullmatch(line.strip()):
-                name = "" if old["name"] == "<default>" else old["name"]
-                owners.append(EntityConfig(_owner(old["kind"], name), _pairs(old["values"]), place))
+                name = "" if old["name"] in (None, "<default>") else old["name"]
+                owners.append(EntityConfig(_owner(old["kind"] or "broker", name), _pairs(old["values"] or ""), place))
                 section = None
             elif section is not None and (pair := _VALUE.fullmatch(line)):
                 inherited = own_level and not (pair["synonyms"] or _OWN_LEVEL).startswith(_OWN_LEVEL)

@@ -11,7 +11,7 @@ from testbed.errors import SoftwareError, UsageError
 from testbed.experiments.experiment import PROFILES, Experiment, Value, read_settings
 from testbed.experiments.mid_move_actions import SAME
 from testbed.experiments.run_topology import run_topology
-from testbed.incidents.library import find_experiment_or_incident
+from testbed.incidents.library import find_experiment_or_incident, own_software
 from testbed.software.source import is_path, parse_source
 from testbed.suites.suite import Case
 from testbed.topology.find import find
@@ -82,8 +82,9 @@ def resolve(variant: Variant) -> Resolved:
     if variant.profile not in PROFILES:
         raise UsageError(f"profile {variant.profile!r}: there are {', '.join(PROFILES)}")
     settings = read_settings(experiment, variant.profile, variant.settings)
-    topology = run_topology(experiment, settings, variant.topology, variant.kafka)
-    defects = by_host(variant.defects, topology)
+    kafka, own_defects = own_software(variant.experiment)
+    topology = run_topology(experiment, settings, variant.topology, variant.kafka or kafka)
+    defects = by_host(variant.defects or own_defects, topology)
     return Resolved(variant, experiment, settings, topology, experiment.overlay(settings), defects)
 
 

@@ -11,7 +11,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from testbed.errors import TestbedError, UsageError
-from testbed.incidents.capture import CapturedCluster, CapturedTopic, anonymised, capture, usable_names
+from testbed.incidents.capture import (
+    BrokerOutage,
+    CapturedCluster,
+    CapturedTopic,
+    anonymised,
+    capture,
+    usable_names,
+)
 from testbed.incidents.captured_file import INCIDENT, incident_document, write_capture
 from testbed.incidents.read import load
 from testbed.incidents.scale_down import merged_brokers, scale_down
@@ -262,6 +269,71 @@ def test_the_files_replay(tmp_path):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["c"]
 
 
+def test_a_partition_whose_move_ends_during_the_capture_has_the_replicas_before(admin):
+    ended = replace(admin.partitions(["orders"])[tp("orders", 0)], replicas=(3, 2), leader=3)
+    admin.partitions = lambda _topics: {tp("orders", 0): ended}
+    orders = capture(admin, measure_s=0.01).topics["orders"]
+    assert {*orders.replicas[0]} == {1, 2} and orders.targets == ((3, 2),)
+
+
+@pytest.mark.parametrize("begins_s", [30.0, 30.6, 30.96, 30.04])
+def test_moves_that_begin_at_a_fraction_of_a_second_are_written(tmp_path, begins_s):
+    found = cluster({"a": topic(), "b": replace(topic(), begins_s=begins_s)})
+    write_capture(tmp_path / "c", "x", found, 400_000_000, WHEN)
+    broken = load(tmp_path / "c" / INCIDENT).broken
+    (done,) = broken.entries[1].expectations
+    assert broken.lasts_s - 1 <= broken.entries[1].trigger.seconds + done.within <= broken.lasts_s
+
+
+def test_a_broker_that_returns_for_a_moment_is_out_until_its_last_return():
+    outages = (
+        BrokerOutage(1, 5.0, 6.0),
+        BrokerOutage(1, 13.9, 20.0),
+        BrokerOutage(1, 28.1, None),
+        BrokerOutage(2, 21.0, 22.0),
+    )
+    document, lost = incident_document("x", replace(cluster({"a": topic()}), outages=outages), 10**9)
+    acts = [
+        (each["at"], *each["do"]) for each in document["timeline"] if each.get("name", "").startswith(("stop", "ret"))
+    ]
+    assert acts == [
+        ("15s", "broker_kill"),
+        ("30s", "restart"),
+        ("31s", "broker_kill"),
+        ("32s", "restart"),
+        ("38.1s", "broker_kill"),
+    ]
+    assert "1 outages are one with the outage before: the broker would serve for 8 s or less" in lost
+
+
+def test_the_throttle_stays_until_the_move_that_ends_last():
+    def clean_up(**topics):
+        document, _lost = incident_document("x", cluster(topics), 10**9)
+        return next(each["at"] for each in document["timeline"] if each.get("name") == "clean-up")
+
+    big, small = topic(size=400_000_000), topic(size=1_000)  # 100 s and no time at 4 MB/s
+    assert clean_up(a=big) == {"move_progress": "done"}
+    for others in ({"b": small}, {"b": replace(small, begins_s=30.0)}):
+        assert clean_up(a=big, **others) == {"move_progress": {"share": "done", "topic": "a"}}
+    assert clean_up(a=big, b=replace(small, begins_s=101.0)) == {"move_progress": {"share": "done", "topic": "b"}}
+
+
+@pytest.mark.parametrize(
+    ("throttle", "nic_bps", "seconds"),
+    [
+        # One leader sends 4 × 100 MB, while each new replica gets 100 MB: twice the 100 s at 4 MB/s.
+        (4_000_000, 10**9, 200),
+        (None, 32_000_000, 200),
+        # The NIC is slower than the throttle.
+        (100_000_000, 32_000_000, 200),
+    ],
+)
+def test_the_replay_lasts_as_long_as_the_busiest_broker_copies(throttle, nic_bps, seconds):
+    leaves = topic(((0,),) * 4, ((1,), (2,), (3,), (4,)), 100_000_000)
+    document, _lost = incident_document("x", cluster({"a": leaves}, throttle=throttle), nic_bps)
+    assert document["lasts"] == f"{seconds + 120 + 10}s"
+
+
 def test_nothing_that_moves_and_too_much_are_refused(tmp_path):
     with pytest.raises(UsageError, match="nothing moves: .* or --scale-down merged its brokers"):
         incident_document("x", cluster({"a": topic(targets=(None,))}), 10**8)
@@ -398,6 +470,29 @@ def test_brokers_of_a_move_are_kept_apart():
     after = scale_down(before, 3, 10**9)
     assert all(target is not None for target in after.topics["t"].targets)
     assert "6 moves are within one broker now, and vanish" in scale_down(before, 1, 10**9).notes
+
+
+@pytest.mark.parametrize(
+    ("brokers", "most_bytes", "throttle", "rates", "time"),
+    [
+        (6, 10**9, 4_000_000, 1.0, 1.0),
+        (6, 150_000_000, 4_000_000, 1.0, 0.5),
+        (6, 10**9, 4_000_000, 0.5, 2.0),
+        (6, 10**9, None, 0.5, 1.0),
+        # Three brokers move to three others. Of two, one receives what two of them did.
+        (2, 10**9, 4_000_000, 1.0, 2.0),
+        (2, 150_000_000, 4_000_000, 0.5, 2.0),
+    ],
+)
+def test_the_timeline_shrinks_as_the_copies_of_the_busiest_broker(brokers, most_bytes, throttle, rates, time):
+    parts = [((n,), (n + 3,), 100_000_000, 0.0) for n in range(3)]
+    moves = CapturedTopic(*map(tuple, zip(*parts, strict=True)))
+    before = replace(cluster({"t": moves}, throttle=throttle), outages=(BrokerOutage(4, 10.0, 20.0),))
+    after = scale_down(before, brokers, most_bytes, rates)
+    assert all(target is not None for target in after.topics["t"].targets)
+    (outage,) = after.outages
+    assert (outage.stopped_s, outage.returned_s) == pytest.approx((10.0 * time, 20.0 * time))
+    assert (f"the moves take × {time:.3g} of their time, by the busiest broker" in after.notes) is (time != 1)
 
 
 @pytest.mark.parametrize("arguments", [(0, 1, 1.0), (1, 0, 1.0), (1, 1, 0.0), (1, 1, math.nan), (1, 1, math.inf)])

@@ -24,6 +24,15 @@ def logs(host, topic, value, **more):
     return [*nic, *every_second(host, "log.bytes", value, topic=topic, partition=0, **more)]
 
 
+def test_a_log_that_is_deleted_hides_no_byte_of_another_one():
+    # Partition 0 leaves b2 after 60 MB, while partition 1 arrives at 12 MB/s.
+    leaves = [Sample(at(t), "b2", "log.bytes", 60e6, "orders", 0) for t in range(-1, 5)]
+    arrives = [Sample(at(t), "b2", "log.bytes", min(max(0, t), 10) * 12e6, "orders", 1) for t in range(-1, 32)]
+    nic = every_second("b2", "nic.rx.bytes", lambda t: 0.0)
+    found = expectation(RATE).judge(replayed([*nic, *leaves, *arrives]), at(0))
+    assert (found.verdict, round(found.observed)) == ("fail", round(120e6 / 11))
+
+
 def expectation(text):
     key, _, parameters = text.partition(" ")
     given = dict(word.split("=") for word in parameters.split())
@@ -68,6 +77,16 @@ def sampled(metric, value, **more):
         (ISR, sampled("isr", lambda t: 2, until=20), "inconclusive"),
         ("fully_replicated", sampled("under_replicated", lambda t: t < 20), "pass"),
         ("fully_replicated", sampled("under_replicated", lambda t: t > 20), "fail"),
+        (
+            "fully_replicated",
+            [*sampled("under_replicated", lambda t: 0), *sampled("leaderless", lambda t: t > 20)],
+            "fail",
+        ),
+        (
+            "fully_replicated",
+            [*sampled("under_replicated", lambda t: 0), *sampled("leaderless", lambda t: t < 20)],
+            "pass",
+        ),
         ("fully_replicated", sampled("under_replicated", lambda t: 0, until=10), "inconclusive"),
         ("fully_replicated", [], "inconclusive"),
     ],
@@ -102,6 +121,7 @@ def test_which_limit_binds(mbit, text, expected):
 
 
 MOVED = [event(2, "move.started", "orders"), event(20, "move.done", "orders")]
+CANCELLED = event(10, "move.cancelled", "move", partitions=1, kept={"orders-0": [1, 2]})
 AGAIN = [event(2, "move.started", "orders"), event(12, "move.done", "orders"), event(20, "move.started", "orders")]
 
 
@@ -145,6 +165,10 @@ RAISED = event(1.5, "throttle.set")._replace(detail={"broker 1": {"rate": "9"}, 
         ("move_done within=40s", AGAIN, "inconclusive"),
         ("move_done within=25s", AGAIN, "fail"),
         ("move_done within=25s", [*AGAIN, event(26, "move.done", "orders")], "pass"),
+        ("move_done within=40s", [*MOVED[:1], CANCELLED], "fail"),
+        ("move_done within=40s", [*MOVED[:1], CANCELLED._replace(ts_us=at(31))], "inconclusive"),
+        ("move_done within=20s", [CANCELLED._replace(ts_us=at(1)), *MOVED], "pass"),
+        ("move_done within=20s", [*MOVED, CANCELLED._replace(ts_us=at(25))], "pass"),
         ("quota_before_move", [*in_force(1), *MOVED], "pass"),
         ("quota_before_move", [*MOVED, *in_force(4)], "fail"),
         ("quota_before_move", [*MOVED, *in_force(2.2)], "fail"),

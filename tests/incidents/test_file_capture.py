@@ -1,8 +1,10 @@
 """`testbed capture --from`: files of a cluster make the same capture as the cluster, and never more than they say."""
 
 import gzip
+import io
 import json
 import os
+import tarfile
 from pathlib import Path
 
 import pytest
@@ -145,6 +147,69 @@ def test_a_description_after_the_move_is_put_back_by_what_was_printed_before():
 def test_a_list_alone_tells_the_replicas_of_what_it_lists():
     found = capture(ROWS.split("\n", 1)[1], LISTED).cluster.topics["t"]
     assert found.replicas == ((2, 1), (2, 3)) and found.targets == ((4, 2), None)
+
+
+def test_a_description_after_a_move_that_was_listed_has_the_replicas_before():
+    after = TOPICS + ROWS.replace("Leader: 1\tReplicas: 1,2\tIsr: 1,2", "Leader: 4\tReplicas: 4,2\tIsr: 4,2")
+    found = capture(after, LISTED).cluster.topics["t"]
+    assert found.replicas[0] == (2, 1) and found.targets[0] == (4, 2)
+
+
+RATES = "Dynamic configs for broker 1 are:\n  leader.replication.throttled.rate=9000000 sensitive=false synonyms={}\n"
+
+
+@pytest.mark.parametrize(
+    ("contents", "throttled"),
+    [
+        ([TOPICS + ROWS_MOVING], False),
+        ([TOPICS.replace("Configs: ", "Configs: leader.replication.throttled.replicas=0:1,0:2") + ROWS_MOVING], True),
+        ([TOPICS.replace("Configs: ", "Configs: follower.replication.throttled.replicas=1:2") + ROWS_MOVING], False),
+        ([TOPICS + ROWS_MOVING, "Configs for topic t are:\n  leader.replication.throttled.replicas=*\n"], True),
+        # Before the move there was no list. Without the topic's head nothing says which lists there are.
+        ([TOPICS + ROWS, LISTED], True),
+        ([ROWS_MOVING], True),
+        (
+            [
+                TOPICS
+                + ROWS
+                + TOPICS.replace("Configs: ", "Configs: leader.replication.throttled.replicas=*")
+                + ROWS_MOVING
+            ],
+            True,
+        ),
+    ],
+)
+def test_rates_hold_back_what_lists_name_in_files_too(contents, throttled):
+    assert capture(*contents, RATES).cluster.topics["t"].throttled is throttled
+    assert capture(*contents).cluster.topics["t"].throttled
+
+
+EXECUTE = (
+    "Current partition replica assignment\n\n" + plan(("t", 0, [1, 2])) + "\n\nSave this to use as the "
+    "--reassignment-json-file option during rollback\nThe inter-broker throttle limit was set to 5000000 B/s\n"
+    "Successfully started partition reassignment for t-0\n"
+)
+
+
+def test_execute_tells_the_throttle_and_may_run_again_with_another_one():
+    move = plan(("t", 0, [4, 2]))
+    assert capture(TOPICS + ROWS, EXECUTE, move).cluster.throttle_bytes_per_s == 5_000_000
+    again = EXECUTE.replace("[1, 2]", "[4, 2, 1]").replace("5000000", "7000000").replace("inter-broker ", "")
+    found = capture(TOPICS + ROWS_MOVING, EXECUTE + again, move)
+    assert found.cluster.throttle_bytes_per_s == 7_000_000
+    assert found.cluster.topics["t"].replicas[0] == (1, 2)
+    assert "1.txt:10: t-0 has the replicas 4,2,1; those in 1.txt:3 count, which stand first: 1,2" in found.remarks
+    assert any("the one that kafka-reassign-partitions set last" in note for note in found.cluster.notes)
+    assert not any("so the replay has no throttle" in note for note in found.cluster.notes)
+    # What the brokers report counts more.
+    assert capture(TOPICS + ROWS, EXECUTE, move, RATES).cluster.throttle_bytes_per_s == 9_000_000
+    # In two files it is not known which of them is the older one.
+    assert refused(TOPICS + ROWS, EXECUTE, again, move).startswith("2.txt:3: t-0 has the replicas 4,2,1, and 1,2 in")
+
+
+def test_what_runs_and_is_not_in_the_plan_is_counted():
+    found = capture(TOPICS + ROWS, LISTED, plan(("t", 1, [2, 9]))).cluster
+    assert "1 reassignments run that are not in the plan; the replay does not have them" in found.notes
 
 
 def test_the_placement_before_a_move_alone_is_enough():
@@ -308,6 +373,9 @@ def test_merged_brokers_have_one_outage_at_a_time():
     cluster = capture(describe, log).cluster
     merged = scale_down(cluster, 1, 10**12)
     assert merged.outages == (BrokerOutage(1, 10.0, 30.0), BrokerOutage(1, 50.0, None))
+    larger = "2 outages stop more than before: other brokers are merged into the one that stops"
+    assert larger in merged.notes
+    assert not any("stop more than before" in note for note in scale_down(cluster, 4, 10**12).notes)
 
 
 def test_outages_without_a_move_and_moves_without_a_beginning_are_notes():
@@ -345,6 +413,14 @@ def test_the_size_of_a_file_is_bounded_before_and_after_decompression():
     assert len(decoded(gzip.compress(b"x" * 1000), 1000)) == 1000
     with pytest.raises(ValueError, match="ends too early"):
         decoded(gzip.compress(b"hello" * 100)[:-9])
+
+
+def test_an_archive_is_refused_whose_headers_would_hide_first_lines():
+    stream = io.BytesIO()
+    with tarfile.open(fileobj=stream, mode="w:gz") as archive:
+        archive.add(KRAFT, arcname="evidence")
+    with pytest.raises(ValueError, match="a tar archive; unpack it"):
+        decoded(stream.getvalue())
 
 
 def test_folders_are_read_without_their_folders_and_other_files_are_named(tmp_path):

@@ -4,10 +4,10 @@ import pytest
 
 from testbed.errors import UsageError
 from testbed.incidents.library import PREFIX, find_experiment_or_incident
-from testbed.incidents.read import find, ready_incidents
+from testbed.incidents.read import READY, find, ready_incidents
 from testbed.runner.qualification_plan import plan
 from testbed.runner.qualification_scope import QualificationScope
-from testbed.runner.variant import of_case, resolve
+from testbed.runner.variant import Variant, of_case, resolve
 from testbed.suites.suite import find_suite
 
 
@@ -26,6 +26,18 @@ def test_a_release_that_is_asked_for_replaces_that_of_the_file():
     (case,) = find_suite("incidents").cases("ci", ["sick-common-replica"])
     resolved = resolve(of_case(case, "ci", "4.2.1"))
     assert {host.kafka_version for host in resolved.topology.brokers} == {"4.2.1"}
+
+
+def test_the_release_and_the_defects_that_the_fixed_variant_names_are_played(monkeypatch, tmp_path):
+    text = (READY / "sick-common-replica.yaml").read_text(encoding="utf-8")
+    assert text.count("kafka: 4.3.1") == 1
+    changed = text.replace("kafka: 4.3.1", "kafka: 4.2.1\n  defects: [log-not-deleted]")
+    (tmp_path / "older.yaml").write_text(changed, encoding="utf-8")
+    monkeypatch.setattr("testbed.incidents.read.READY", tmp_path)
+    for kafka, release in ((None, "4.2.1"), ("4.3.1", "4.3.1")):
+        resolved = resolve(Variant("older", f"{PREFIX}older", kafka=kafka))
+        assert {host.kafka_version for host in resolved.topology.brokers} == {release}
+        assert set(resolved.defects) == {"b1", "b2", "b3"}
 
 
 def test_a_qualification_plays_it():

@@ -25,6 +25,8 @@ NOON_US = 1_795_521_600_123_000
         f"2026-11-24T06:30:00.123456-05:30 INFO {ISR} {LOGGER}",
         f"[2026-11-24 12:00:00,123]  INFO {ISR} {LOGGER}",
         f"[24.11.2026 12:00:00,123] INFO {ISR} {LOGGER}",
+        f"{OWN} [data-plane-kafka-request-handler-0]",
+        f"{OWN[:-1]}:66)",  # %c:%L
         f"24 Nov 2026 12:00:00,123 INFO {ISR} {LOGGER}",
         f"2026-11-24T15:00:00.999999999Z stdout F {OWN}",  # Kubernetes
         f"Nov 24 15:00:00 kafka1 kafka-server-start.sh[1234]: {OWN}",  # journald
@@ -34,6 +36,9 @@ NOON_US = 1_795_521_600_123_000
         json.dumps({"log": OWN + "\n", "stream": "stdout", "time": "2026-11-24T15:00:00.9Z"}),  # Docker
         json.dumps({"@timestamp": "2026-11-24T12:00:00.123Z", "level": "INFO", "message": ISR, "logger_name": "a.B"}),
         json.dumps({"time": "2026-11-24 12:00:00,123", "level": "INFO", "msg": ISR}),
+        json.dumps(
+            {"@timestamp": "2026-11-24T12:00:00.123Z", "log.level": " INFO", "message": ISR, "log.logger": "a.B"}
+        ),
     ],
 )
 def test_the_layout_does_not_change_what_a_log_says(line):

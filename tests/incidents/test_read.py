@@ -121,6 +121,16 @@ def test_a_varied_parameter_holds_for_both_variants_also_over_the_fixed_ones_own
             "isr: {topic: orders, min: 1}",
             "isr.min: 'x' is not a count; allowed: a whole number",
         ),
+        (
+            "isr: {topic: orders, min: 0}",
+            "isr: {topic: orders, min: 1}",
+            "timeline[4].expect[0].isr.min: no ISR has fewer than 0 replicas, so this cannot fail; allowed: 1 or more",
+        ),
+        (
+            "move: {name: moved, at: 4s",
+            "move: {at: 4s",
+            "fixed.replace.move.name: moved replaces move and has its name; allowed: leave it out",
+        ),
         ("replicas: [b1, b4]", "replicas: [b1, b2]", "10:55: state.topics.orders.replicas[1]: there is no broker b4"),
         (
             "[[b1, b2], [b2, b9]]",

@@ -13,7 +13,7 @@ from results.contract.verdict import Finding, overall
 from results.criteria import judge
 from results.criteria.replayed_run import ReplayedRun
 from results.report import render
-from results.report.incident import answer
+from results.report.incident import answer, render_incident
 from results.spark.recompute import recompute
 from tests.incidents.runs import at, event, manifest, tables
 from tests.results.synthetic import synthetic_run
@@ -127,6 +127,14 @@ def test_its_page_draws_the_timeline_over_the_signals():
     assert re.search(r"\b13\sMB/s", page)
     assert "slow &lt;b&gt;" in page
     assert "It &lt;/script&gt; happens." in page
+
+
+def test_brokers_with_other_rates_have_curves_of_their_own():
+    rates = {"b1": 8e6, "b2": 5e6, "b3": 5e6}
+    samples = [Sample(at(t), host, "quota.follower.rate", rate) for t in (5, 6) for host, rate in rates.items()]
+    charts = render_incident(a_run(), samples_table(samples), recorded()[1], CRITERIA)["charts"]
+    drawn = {line["label"]: {v for v in line["values"] if v is not None} for line in charts["panels"][0]["lines"]}
+    assert drawn == {"throttle of b1": {8.0}, "throttle of b2, b3": {5.0}}
 
 
 def test_every_chart_has_the_unit_in_which_its_table_gives_the_same_value():

@@ -100,6 +100,7 @@ def test_the_configuration_of_brokers_and_topics():
             "  segment.bytes=9 sensitive=false synonyms={DEFAULT_CONFIG:log.segment.bytes=9}\n"
             "Configs for topics 'u' are cleanup.policy=compact,delete,retention.ms=3\n"
             "Configs for brokers '<default>' are follower.replication.throttled.rate=4\n"
+            "Configs for default brokers are leader.replication.throttled.rate=6\nConfigs for brokers '9' are \n"
         ),
         problems,
     )
@@ -111,6 +112,8 @@ def test_the_configuration_of_brokers_and_topics():
         (ConfigResource.topic("t"), {"retention.ms": "7"}),
         (ConfigResource.topic("u"), {"cleanup.policy": "compact,delete", "retention.ms": "3"}),
         (ConfigResource("broker", ""), {"follower.replication.throttled.rate": "4"}),
+        (ConfigResource("broker", ""), {"leader.replication.throttled.rate": "6"}),
+        (ConfigResource.broker(9), {}),
     ]
 
 
