@@ -54,8 +54,8 @@ def scale_down(cluster: CapturedCluster, brokers: int, most_bytes: int, rate_fac
         )
     throttle = cluster.throttle_bytes_per_s
     before, after = busiest_bytes(cluster.topics.values()), busiest_bytes(topics.values())
-    # Without a throttle the copies run at the NIC's rate, which has no factor.
-    time_factor = (after / before if before else factor) / (1.0 if throttle is None else rate_factor)
+    # Without a throttle the copies run at the NIC's rate, which has no factor. No move may be left, only the outages.
+    time_factor = (after / before if before and after else factor) / (1.0 if throttle is None else rate_factor)
     lost = [
         *cluster.notes,
         *([f"{lost_replicas} of {partitions} partitions have fewer replicas"] if lost_replicas else []),

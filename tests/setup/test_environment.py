@@ -114,7 +114,7 @@ def test_when_uv_fails_pip_is_tried_and_that_is_said(
     assert "uv could not install the environment" in caplog.text
     assert [words[0] for words in ran] == ["python", "uv", "python"]
     assert all("--require-hashes" in words for words in ran)
-    assert (wanted.folder / "bin" / "testbed").read_text().startswith(f"#!{wanted.python}\n")
+    assert f"exec' {wanted.python} " in (wanted.folder / "bin" / "testbed").read_text()
 
 
 def test_an_interpreter_without_pip_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
