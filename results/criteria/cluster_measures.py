@@ -60,7 +60,8 @@ NO_CAUSE = ShrinkCause()
 def measure_isr(run: RunSeries, move: Move, started: int, until: int, cause: ShrinkCause = NO_CAUSE) -> IsrMeasures:
     """Return the ISR from the move's start until it was done. A shrink that the cause explains does not count."""
     hosts = tuple(_shrinks(run, host, started, until, cause) for host in move.brokers)
-    polls, gaps, smaller = [], [], []
+    polls, gaps, smaller, late = [], [], [], []
+    lagging = by_partition(run.of_metric("isr.lagging"))
     for (topic, partition), (t, size) in by_partition(run.of_metric("isr.size")).items():
         before = int(np.searchsorted(t, started, side="right")) - 1
         if before < 0:
@@ -73,7 +74,11 @@ def measure_isr(run: RunSeries, move: Move, started: int, until: int, cause: Shr
         if len(less):
             at = int(less[0])
             smaller.append((int(t[at]), f"{topic}-{partition}", float(size[at]), float(size[before])))
-    first = min(smaller, default=None)
+        lags, _count = lagging.get((topic, partition), (t[:0], size[:0]))
+        since = lags[(lags > started) & (lags <= until) & ~cause.explains(lags)]
+        if len(since) and t[before] not in lags:
+            late.append((int(since[0]), f"{topic}-{partition}"))
+    first, lag = min(smaller, default=None), min(late, default=None)
     return IsrMeasures(
         hosts=hosts,
         partitions=len(polls),
@@ -84,6 +89,9 @@ def measure_isr(run: RunSeries, move: Move, started: int, until: int, cause: Shr
         first_s=None if first is None else (first[0] - started) / US,
         first_size=None if first is None else first[2],
         first_before=None if first is None else first[3],
+        lagging=len(late),
+        lagging_partition=None if lag is None else lag[1],
+        lagging_s=None if lag is None else (lag[0] - started) / US,
     )
 
 

@@ -31,6 +31,7 @@ class IsrMeasures:
     """The ISR over the move. `partitions` were polled before it; `polls` is the fewest looks at one of them since.
 
     `smaller` of them were seen with fewer replicas in sync than before; the first is named with when and how many.
+    `lagging` of them had a replica of before the move that was assigned and not in sync; the first is named as well.
     `longest_gap_s` is the longest time without a look at one partition.
     """
 
@@ -43,6 +44,9 @@ class IsrMeasures:
     first_s: float | None
     first_size: float | None
     first_before: float | None
+    lagging: int = 0
+    lagging_partition: str | None = None
+    lagging_s: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -149,7 +149,10 @@ class MoveEnvironment:
         watch_stores(recorder, testbed.topology, testbed.hosts)
         # Without producers an ISR of one replica cannot shrink.
         if any(group.in_sync or group.inbound_bytes_per_s for group in layout.throttled):
-            recorder.poll("in-sync replicas", ISR_POLL_S, partial(isr_samples, self.admin, layout.throttled_topics))
+            groups = [([self.ids[host] for host in group.current], group.tps()) for group in layout.throttled]
+            placed = {tp: ids for ids, tps in groups for tp in tps}
+            look = partial(isr_samples, self.admin, layout.throttled_topics, placed)
+            recorder.poll("in-sync replicas", ISR_POLL_S, look)
 
     def placed(self, groups: Sequence[PartitionGroup]) -> Differences:
         """Return whether replicas, leaders and ISRs match the layout, and the first differences."""

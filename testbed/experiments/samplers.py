@@ -1,10 +1,11 @@
 """The samples of a move that the driver takes: in-sync replicas and the lag."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from results.contract.schema import Sample
 from testbed.experiments.layout import Layout
 from testbed.kafka.admin import Admin
+from testbed.kafka.types import TopicPartition
 from testbed.probes.recorder import Recorder, now_us
 
 DRIVER = "driver"
@@ -13,12 +14,19 @@ QUOTA_POLL_S = 0.3
 ISR_POLL_S = 0.5
 
 
-def isr_samples(admin: Admin, topics: Sequence[str]) -> list[Sample]:
-    """Return the number of in-sync replicas of each partition."""
+def isr_samples(admin: Admin, topics: Sequence[str], placed: Mapping[TopicPartition, Collection[int]]) -> list[Sample]:
+    """Return the number of in-sync replicas of each partition, and how many replicas of before the move lag.
+
+    `placed` are those, by node id. They lag when they are still assigned and not in sync; 0 has no sample. An ISR with
+    an added replica in place of one that lags is as large as before.
+    """
     asked, states = now_us(), admin.partitions(topics)
-    return [
-        Sample(asked, DRIVER, "isr.size", float(len(state.isr)), tp.topic, tp.partition) for tp, state in states.items()
-    ]
+    found = []
+    for tp, state in states.items():
+        found.append(Sample(asked, DRIVER, "isr.size", float(len(state.isr)), tp.topic, tp.partition))
+        if lagging := len({*placed.get(tp, ())} & {*state.replicas} - {*state.isr}):
+            found.append(Sample(asked, DRIVER, "isr.lagging", float(lagging), tp.topic, tp.partition))
+    return found
 
 
 def lag_samples(recorder: Recorder, layout: Layout) -> list[Sample]:

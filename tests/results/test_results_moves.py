@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
@@ -9,7 +10,7 @@ import pytest
 from results.compare.compared_measures import values_of
 from results.contract.live import LiveLoad
 from results.contract.manifest import Expected, Manifest, NicMeasurement
-from results.contract.schema import Event, events_table
+from results.contract.schema import Event, Sample, events_table, samples_table
 from results.criteria import judge
 from results.criteria.catalogue.control_unthrottled import judge_controls
 from results.criteria.catalogue.duration_model import judge_duration
@@ -17,6 +18,7 @@ from results.criteria.catalogue.rate_after_throttle_change import judge_settled
 from results.criteria.catalogue.throttled_window import judge_windows
 from results.criteria.measures import ByteWindow
 from results.criteria.model import bound_of, estimate
+from results.criteria.series import RunSeries, by_partition
 from results.report.page import _figures, figures
 from tests.results.judged import named, verdicts
 from tests.results.moves import simulate
@@ -380,6 +382,19 @@ def test_an_isr_that_flaps_without_a_load_fails_too(scene):
     assert verdicts(simulate(scene()).judged(), "no-isr-shrink") == {"pass"}
     assert verdicts(simulate(scene(flapping=("b1", 20.0))).judged(), "no-isr-shrink") == {"fail"}
     assert verdicts(simulate(scene(without=("isr.size",))).judged(), "no-isr-shrink") == {"inconclusive"}
+
+
+@pytest.mark.parametrize(("instants", "verdict"), [((), "pass"), ((20.33,), "fail"), ((-0.17, 0.33), "pass")])
+def test_a_replica_that_lags_while_an_added_one_is_in_sync_has_left_the_isr(instants, verdict):
+    """The ISR is as large as before then. What lagged when the move began has not left by it."""
+    run = simulate(one_to_two())
+    topic = run.manifest.move.flows[0].topic
+    looks = by_partition(RunSeries(run.samples, run.events).of_metric("isr.size"))[topic, 0][0]
+    late = [Sample(int(looks[np.argmin(abs(looks - us(t)))]), "driver", "isr.lagging", 1.0, topic, 0) for t in instants]
+    more = pa.concat_tables([run.samples, samples_table(late)])
+    [found] = named(replace(run, samples=more).judged(), "no-isr-shrink")
+    assert found.verdict == verdict
+    assert (f"a replica of {topic}-0 of before the move was not in sync" in found.why) is (verdict == "fail")
 
 
 def test_where_every_replica_is_alone_the_brokers_counts_are_enough():

@@ -32,6 +32,12 @@ def judge_isr(measures: MoveMeasures, move: Move) -> Finding:
             f"{isr.first_partition} had {isr.first_size or 0:g} in sync at {at(isr.first_s or 0.0)}, "
             f"{isr.first_before or 0:g} before; {isr.smaller} partitions like it"
         )
+    elif isr.lagging:
+        observed, verdict = float(isr.lagging), "fail"
+        why = (
+            f"a replica of {isr.lagging_partition} of before the move was not in sync at {at(isr.lagging_s or 0.0)}; "
+            f"{isr.lagging} partitions like it"
+        )
     elif missing := _isr_unseen(isr, len(listed) if watched else None):
         why = missing
     else:
@@ -46,7 +52,7 @@ def judge_isr(measures: MoveMeasures, move: Move) -> Finding:
         why,
         observed=observed,
         unit="shrinks",
-        series=("broker.isr_shrinks", "isr.size"),
+        series=("broker.isr_shrinks", "isr.size", "isr.lagging"),
     )
 
 
