@@ -264,6 +264,7 @@ def _compared(
     if different or worse:
         by = (*(each.comparison.measure.name for each in different), *worse)
         return DefectTrial("found", ids, by, "; ".join(str(comparison_row(each, candidate)) for each in different))
-    unsure = [each for each in judged.findings if each.verdict != "OK"]
-    doubts = "; ".join(f"{each.comparison.measure.name} {each.verdict}" for each in unsure)
-    return DefectTrial("inconclusive" if unsure or not judged.findings else "missed", ids, why=doubts)
+    unsure = [f"{each.comparison.measure.name} {each.verdict}" for each in judged.findings if each.verdict != "OK"]
+    unsure += [f"{each.criterion} {each.verdict}" for each in judged.broken]
+    unsure += [f"{LOG_LINES} {each.verdict}" for each in judged.lines if each.verdict != "OK"]
+    return DefectTrial("inconclusive" if unsure or not judged.findings else "missed", ids, why="; ".join(unsure))

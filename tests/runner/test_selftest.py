@@ -175,6 +175,20 @@ def test_a_comparison_finds_what_is_slower_and_judges_each_defect_alone():
     assert "move-seconds" in late.trials[0].why
 
 
+def test_a_comparison_that_leaves_a_criterion_open_has_not_missed_it():
+    """`compare` says NOISY of a criterion that fails in 3 of 8 pairs, and the exit code is that of not known."""
+    made = []
+
+    def fails(label, _number):
+        made.append(label)
+        return ("scenario-steps",) if label == "late-isr" and made.count(label) <= 3 else ()
+
+    result = played(SelftestRequest(("late-isr",), "compare"), Brokers(fails))
+    late, healthy = result.detections
+    assert (late.result, healthy.result, result.exit_code) == ("inconclusive", "missed", 2)
+    assert "scenario-steps NOISY" in late.trials[0].why
+
+
 def test_a_comparison_finds_a_log_line():
     brokers = Brokers()
     logging = brokers.run
