@@ -87,6 +87,11 @@ class DefectDetection:
         return max(dict.fromkeys(results), key=results.count, default="not run")
 
     @property
+    def missed(self) -> bool:
+        """Return whether it was missed: mostly, or in a play where another one found it. What is open is no miss."""
+        return self.result in ("missed", "sometimes") and any(each.result == "missed" for each in self.played)
+
+    @property
     def after(self) -> int | None:
         """Return the number of plays, or nights, until it was found first; None when it never was."""
         before = (number + each.after for number, each in enumerate(self.played) if each.result == "found")

@@ -126,6 +126,15 @@ def test_what_is_found_sometimes_and_by_another():
     assert result.exit_code == 1
 
 
+def test_what_is_found_once_and_else_left_open_by_the_machine_is_not_missed():
+    verdicts = iter(("pass", "inconclusive", "inconclusive"))
+    brokers = Brokers(lambda _label, n: ("logs-clean",) * (n == 0), verdict=lambda _label: next(verdicts))
+    result = played(SelftestRequest((LEAK,), repeats=3, healthy=0), brokers)
+    (leak,) = result.detections
+    assert [each.result for each in leak.trials] == ["found", "inconclusive", "inconclusive"]
+    assert (leak.result, leak.missed, result.exit_code) == ("sometimes", False, 2)
+
+
 def test_an_alarm_without_a_defect_is_a_failure():
     result = played(SelftestRequest((LEAK,)), Brokers(lambda _label, _n: ("steady-mean",)))
     assert (result.exit_code, result.alarms) == (1, 1)
