@@ -20,7 +20,7 @@ from results.compare.log_lines import Kinds, LineChange, LineTally, line_tallies
 from results.contract.verdict import Verdict as RunVerdict
 from testbed.runner.campaign import QUALIFY, Campaign, named_no_measure
 from testbed.runner.journal import CampaignState, SlotRun
-from testbed.runner.pairing import by_block, by_group, logged_pairs, pairs, tallies, value_of
+from testbed.runner.pairing import by_block, by_group, logged_pairs, pairs, tallies, unended_pairs, value_of
 from testbed.runner.qualification_plan import kind_of, version_of
 from testbed.runner.variant import UPGRADE
 
@@ -131,6 +131,8 @@ def _judged(
     ]
     rule = ComparisonRule(threshold=campaign.threshold)
     counted = [tally for pair in beside for tally in tallies(runs, *pair, state.canaries)]
+    if campaign.command != QUALIFY:  # a qualification counts runs without an end over all runs of a version
+        counted += [unended_pairs(campaign, state, *pair) for pair in beside]
     logged = _line_tallies(campaign, state)
     every = [*counted, *(each.counts for each in logged)]
     # Too few discordant pairs, on whichever side, are no test: such a criterion does not weaken the other tests.

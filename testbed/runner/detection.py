@@ -87,6 +87,11 @@ class DefectDetection:
         return max(dict.fromkeys(results), key=results.count, default="not run")
 
     @property
+    def missed(self) -> bool:
+        """Return whether it was missed: mostly, or in a play where another one found it. What is open is no miss."""
+        return self.result in ("missed", "sometimes") and any(each.result == "missed" for each in self.played)
+
+    @property
     def after(self) -> int | None:
         """Return the number of plays, or nights, until it was found first; None when it never was."""
         before = (number + each.after for number, each in enumerate(self.played) if each.result == "found")
@@ -264,6 +269,7 @@ def _compared(
     if different or worse:
         by = (*(each.comparison.measure.name for each in different), *worse)
         return DefectTrial("found", ids, by, "; ".join(str(comparison_row(each, candidate)) for each in different))
-    unsure = [each for each in judged.findings if each.verdict != "OK"]
-    doubts = "; ".join(f"{each.comparison.measure.name} {each.verdict}" for each in unsure)
-    return DefectTrial("inconclusive" if unsure or not judged.findings else "missed", ids, why=doubts)
+    unsure = [f"{each.comparison.measure.name} {each.verdict}" for each in judged.findings if each.verdict != "OK"]
+    unsure += [f"{each.criterion} {each.verdict}" for each in judged.broken]
+    unsure += [f"{LOG_LINES} {each.verdict}" for each in judged.lines if each.verdict != "OK"]
+    return DefectTrial("inconclusive" if unsure or not judged.findings else "missed", ids, why="; ".join(unsure))

@@ -1,11 +1,13 @@
 """Pairs of two variants' runs in the blocks of a campaign, and what else differed between the two runs. Pure."""
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from results.compare import CriterionTally, Pair, find_measure, moved
 from results.compare.judgement import ANY
 from results.compare.log_lines import Kinds
+from results.criteria.judgement import RUN_COMPLETE
 from testbed.runner.campaign import Campaign, VariantGroup
 from testbed.runner.journal import CampaignState, CanaryReading, SlotRun
 
@@ -81,6 +83,26 @@ def tallies(
     return tuple(
         CriterionTally(baseline, candidate, name, len(pairs), pairs.count((False, True)), pairs.count((True, False)))
         for name, pairs in found.items()
+    )
+
+
+def unended_pairs(campaign: Campaign, state: CampaignState, baseline: str, candidate: str) -> CriterionTally:
+    """Return how often Kafka kept the run of one side alone from its end, over the blocks in which both are known.
+
+    Such a run has no values, so no measure shows it. It counts after a resume, too, and whatever the canaries read: a
+    machine that explains it makes it unknown.
+    """
+    stuck = {failure.slot for failure in state.failures if failure.stuck}
+    ended: dict[int, dict[str, bool]] = defaultdict(dict)
+    for slot in campaign.slots:
+        ran = state.ran.get(slot.index)
+        if slot.index in stuck:
+            ended[slot.block][slot.variant] = False
+        elif ran is not None and ran.done.ended is not None:
+            ended[slot.block][slot.variant] = ran.done.ended
+    both = [(runs[baseline], runs[candidate]) for runs in ended.values() if {baseline, candidate} <= runs.keys()]
+    return CriterionTally(
+        baseline, candidate, RUN_COMPLETE, len(both), both.count((True, False)), both.count((False, True))
     )
 
 

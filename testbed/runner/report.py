@@ -76,7 +76,8 @@ def _of_comparison(campaign: Campaign) -> str:
             axes.setdefault(name, []).append(value)
     given = [f"{name}={','.join(dict.fromkeys(values))}" for name, values in axes.items()]
     fits = [each for each in mine if {word.partition("=")[0] for word in each.axes} <= set(axes)]
-    nearest = max(fits, key=lambda each: (len(each.axes), len({*each.axes}.intersection(given))))
+    # The variants of an earlier version may lack a setting that is an axis now.
+    nearest = max(fits or mine, key=lambda each: (len(each.axes), len({*each.axes}.intersection(given))))
     settings = [word for each in given for word in ("--set", each)]
     return shlex.join(["testbed", "run", nearest.name, *settings, *_common(campaign)])
 

@@ -69,7 +69,7 @@ class SelftestResult:
     def exit_code(self) -> int:
         """Return 0 when every defect was found and no healthy broker gave an alarm, 1 when not, 2 when not known."""
         broken = [each for each in self.detections if not each.healthy]
-        if any(each.result in ("missed", "sometimes") for each in broken) or self.alarms:
+        if any(each.missed for each in broken) or self.alarms:
             return 1
         return 0 if self.complete and all(each.result == "found" for each in broken) else 2
 

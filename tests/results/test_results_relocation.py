@@ -114,6 +114,8 @@ def test_a_log_so_small_that_a_healthy_move_may_take_as_long_as_the_formula_says
     small = replace(STREAMS, total=50_000_000, seconds=2.5)
     assert of(judged(small), "duration-formula").verdict == "inconclusive"
     assert of(judged(replace(small, seconds=2.0)), "duration-formula").verdict == "pass"
+    # 5 s and 1.1 × what lay on disks are the most: a healthy move does not take longer.
+    assert of(judged(replace(small, seconds=12.0)), "duration-formula").verdict == "fail"
 
 
 def test_bytes_of_another_tenant_on_the_nic_are_not_kafkas():

@@ -2,6 +2,7 @@
 
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -43,6 +44,19 @@ def test_the_command_of_a_comparison_names_it_and_no_other_with_the_same_measure
     variants = comparison.variants([], "ci", None, None)
     assert command(new_campaign(COMMAND, variants, 1, 1, measure_names=comparison.measures)).startswith(
         f"testbed run {name} --set storage=disk,tiered --set partitions="
+    )
+
+
+@pytest.mark.parametrize("name", [name for name in OF_STORAGE if name.endswith("-sizes")])
+def test_a_comparison_by_size_from_before_it_gave_the_partitions_has_a_command(doors, monkeypatch, name):
+    monkeypatch.delenv(VARIABLE, raising=False)
+    comparison = named_comparisons()[name]
+    variants = [
+        replace(each, settings=tuple(word for word in each.settings if not word.startswith("partitions=")))
+        for each in comparison.variants([], "ci", None, None)
+    ]
+    assert command(new_campaign(COMMAND, variants, 1, 1, measure_names=comparison.measures)).startswith(
+        f"testbed run {name} --set storage=disk,tiered --set size="
     )
 
 

@@ -6,7 +6,7 @@ import pytest
 from results.compare import CriterionTally
 from testbed.runner.campaign import VariantGroup, default_measures, fewest_pairs_to_tell
 from testbed.runner.comparison import mixed_software, narrow_enough, outcome
-from testbed.runner.journal import CanaryReading, RunBegun, RunDone, campaign_state
+from testbed.runner.journal import CanaryReading, RunBegun, RunDone, RunFailed, campaign_state
 from testbed.runner.variant import UPGRADE, Variant
 from tests.runner.fakes import campaign
 
@@ -165,6 +165,54 @@ def test_a_criterion_the_baseline_was_never_judged_on_says_nothing_of_the_candid
     )
     found = told(asked, journal)
     assert (found.verdict, found.broken) == ("NO-DATA", ())
+
+
+def unended(asked, hangs, ended):
+    """A journal in which the runs of B in the first `hangs` blocks have no end: `ended` is what the journal says."""
+    lost = {slot.index for slot in asked.slots if slot.variant == "B" and slot.block < hangs}
+
+    def entry(one):
+        if not isinstance(one, RunDone) or one.slot not in lost:
+            return one
+        if isinstance(ended, RunFailed):
+            return replace(ended, slot=one.slot)
+        return replace(one, verdict="inconclusive", kept=(), ended=ended)
+
+    return [entry(one) for one in entries(asked, lambda slot: 50 * noise(slot))]
+
+
+STUCK = RunFailed(0, "Kafka on b1 does not run", 9.0, stuck=True)
+
+
+@pytest.mark.parametrize(
+    ("hangs", "ended", "verdict"),
+    [
+        (8, STUCK, "REGRESSED"),
+        (8, False, "REGRESSED"),
+        (3, STUCK, "NOISY"),
+        (1, STUCK, "OK"),
+        (8, replace(STUCK, stuck=False), "OK"),
+        (8, None, "OK"),
+    ],
+)
+def test_runs_that_the_candidates_kafka_keeps_from_their_end_are_no_pass(hangs, ended, verdict):
+    """They have no values: the other eight pairs or more are as fast as the baseline."""
+    asked = campaign(repeats=16)
+    journal = unended(asked, hangs, ended)
+    found = told(asked, journal)
+    assert (found.verdict, found.findings[0].verdict) == (verdict, "OK")
+    counts = [(each.criterion, each.verdict, each.runs, each.reverse, each.of) for each in found.broken]
+    assert counts == ([] if verdict == "OK" else [("run-complete", verdict, hangs, 0, 16)])
+
+
+def test_a_hang_counts_after_a_resume_and_on_the_baselines_side_it_is_no_regression():
+    asked = campaign(repeats=16)
+    whole = entries(asked, lambda slot: 50 * noise(slot))
+    hung = [replace(STUCK, slot=slot.index) for slot in asked.slots if slot.variant == "B" and slot.block < 8]
+    assert told(asked, [*hung, *whole]).verdict == "REGRESSED"
+    other = [replace(STUCK, slot=slot.index) for slot in asked.slots if slot.variant == "A" and slot.block < 8]
+    assert told(asked, [*other, *whole]).verdict == "OK"
+    assert told(asked, [*hung, *other, *whole]).verdict == "OK"
 
 
 def test_criteria_of_moved_pairs_do_not_count():

@@ -126,6 +126,15 @@ def test_what_is_found_sometimes_and_by_another():
     assert result.exit_code == 1
 
 
+def test_what_is_found_once_and_else_left_open_by_the_machine_is_not_missed():
+    verdicts = iter(("pass", "inconclusive", "inconclusive"))
+    brokers = Brokers(lambda _label, n: ("logs-clean",) * (n == 0), verdict=lambda _label: next(verdicts))
+    result = played(SelftestRequest((LEAK,), repeats=3, healthy=0), brokers)
+    (leak,) = result.detections
+    assert [each.result for each in leak.trials] == ["found", "inconclusive", "inconclusive"]
+    assert (leak.result, leak.missed, result.exit_code) == ("sometimes", False, 2)
+
+
 def test_an_alarm_without_a_defect_is_a_failure():
     result = played(SelftestRequest((LEAK,)), Brokers(lambda _label, _n: ("steady-mean",)))
     assert (result.exit_code, result.alarms) == (1, 1)
@@ -173,6 +182,20 @@ def test_a_comparison_finds_what_is_slower_and_judges_each_defect_alone():
     late = next(each for each in result.detections if each.name == "late-isr")
     assert late.by == {"move-seconds": 1}
     assert "move-seconds" in late.trials[0].why
+
+
+def test_a_comparison_that_leaves_a_criterion_open_has_not_missed_it():
+    """`compare` says NOISY of a criterion that fails in 3 of 8 pairs, and the exit code is that of not known."""
+    made = []
+
+    def fails(label, _number):
+        made.append(label)
+        return ("scenario-steps",) if label == "late-isr" and made.count(label) <= 3 else ()
+
+    result = played(SelftestRequest(("late-isr",), "compare"), Brokers(fails))
+    late, healthy = result.detections
+    assert (late.result, healthy.result, result.exit_code) == ("inconclusive", "missed", 2)
+    assert "scenario-steps NOISY" in late.trials[0].why
 
 
 def test_a_comparison_finds_a_log_line():

@@ -49,7 +49,7 @@ def judge_formula(manifest: Manifest, asked: Relocation, measures: MoveMeasures)
         else:
             expected = f"{least:.1f} s or more, and less than {whole:.1f} s"
             verdict, why = "pass" if low <= seconds < whole else "fail", times
-            if seconds >= whole and (most := most_seconds(asked, DISK_TOOK * least)) >= whole:
+            if whole <= seconds <= (most := most_seconds(asked, DISK_TOOK * least)):
                 verdict, why = "inconclusive", f"{times}: a healthy move of this log may take {most:.1f} s"
     return finding(
         "duration-formula",
