@@ -2,9 +2,10 @@
 
 import math
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -159,6 +160,17 @@ class Campaign:
         """Return the time at which the campaign began."""
         return datetime.strptime(f"{self.id.split('-')[0]}+0000", "%Y%m%dT%H%M%SZ%z")
 
+    def with_present_builds(self) -> "Campaign":
+        """Return the campaign with the builds that its paths name now; journals of earlier versions have paths.
+
+        Raise errors as `lasting_kafka` does.
+        """
+        variants = tuple(lasting(self.variants))
+        if variants == self.variants:
+            return self
+        digests = tuple(resolve(each).topology_digest for each in variants)
+        return replace(self, variants=variants, topology_digests=digests)
+
     def differences(self, other: "Campaign") -> list[str]:
         """Return in which runs another campaign differs, a line for each difference; empty for the same runs."""
         found = [
@@ -197,7 +209,7 @@ def new_campaign(
 ) -> Campaign:
     """Return a campaign whose variants are resolved and checked. Raise `UsageError` when it cannot be run."""
     check_labels(variants)
-    variants = list(map(lasting, variants))
+    variants = lasting(variants)
     topology_digests = tuple(resolve(variant).topology_digest for variant in variants)
     if repeats < 1:
         raise UsageError(f"{repeats} repeats: at least 1 is needed")
@@ -221,22 +233,26 @@ def require_comparable(command: str, measure_names: Sequence[str], threshold: fl
         raise UsageError(str(error)) from error
 
 
-def lasting(variant: Variant) -> Variant:
-    """Return a variant as it means the same in another folder, and after a Kafka was built again.
+def lasting(variants: Iterable[Variant]) -> list[Variant]:
+    """Return variants as they mean the same in another folder, and after a Kafka was built again.
 
-    Raise errors as `lasting_kafka` does.
+    Each path is read once: all variants that name it have the same build. Raise errors as `lasting_kafka` does.
     """
+    build = cache(lasting_kafka)
 
     def setting(word: str) -> str:
-        upgrades = variant.experiment == UPGRADE and word.startswith(TARGET) and word != f"{TARGET}{SAME}"
-        return f"{TARGET}{lasting_kafka(word.removeprefix(TARGET))}" if upgrades else word
+        same = not word.startswith(TARGET) or word == f"{TARGET}{SAME}"
+        return word if same else f"{TARGET}{build(word.removeprefix(TARGET))}"
 
-    return replace(
-        variant,
-        settings=tuple(map(setting, variant.settings)),
-        topology=lasting_topology(variant.topology),
-        kafka=lasting_kafka(variant.kafka),
-    )
+    return [
+        replace(
+            each,
+            settings=tuple(map(setting, each.settings)) if each.experiment == UPGRADE else each.settings,
+            topology=lasting_topology(each.topology),
+            kafka=build(each.kafka),
+        )
+        for each in variants
+    ]
 
 
 def lasting_kafka(text: str | None) -> str | None:

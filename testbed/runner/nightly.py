@@ -128,7 +128,8 @@ def require_same(campaign_id: str, wanted: NightRequest) -> None:
     if campaign.command != NIGHTLY:
         return  # `run_campaign` refuses a campaign of another command
     first = campaign.variants[0]
-    own = NightRequest(None, (), first.profile, first.kafka, campaign.repeats, campaign.seed, campaign.store)
+    kafka = first.kafka if wanted.kafka is None else lasting_kafka(first.kafka)  # earlier versions stored a path
+    own = NightRequest(None, (), first.profile, kafka, campaign.repeats, campaign.seed, campaign.store)
     asked = replace(wanted, kafka=lasting_kafka(wanted.kafka), store=wanted.store and Store.open(wanted.store).location)
     said = [
         f"{name}: {getattr(own, name)} there, {getattr(asked, name)} here"

@@ -80,7 +80,7 @@ def run_campaign(
 def _require_same(campaign: Campaign, asked: Campaign | None, command: str) -> None:
     if campaign.command != command:
         raise UsageError(f"{campaign.id} was begun by `testbed {campaign.command}`; resume it with that command")
-    different = campaign.differences(asked) if asked is not None else []
+    different = campaign.with_present_builds().differences(asked) if asked is not None else []
     if different:
         raise UsageError(
             f"campaign {campaign.id} is another one; leave out what differs, or begin a new campaign:\n  "

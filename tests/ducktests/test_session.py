@@ -131,6 +131,13 @@ def test_a_case_that_ducktape_never_ran_is_not_done(session):
     assert found["two-node"].ending == "not done"
 
 
+def test_a_build_that_is_gone_when_the_suite_has_ended_takes_no_outcome_away(session, tmp_path):
+    report(session)
+    asked = SuiteRequest("kip73", "smoke", kafka=str(tmp_path / "gone"))
+    found = {each.case: each for each in outcomes_of(session.cases, asked, session.folder)}
+    assert found["live-change"].topology == "two-brokers"
+
+
 def test_a_report_of_ducktape_that_is_none_is_an_error(session):
     report(session)
     next(session.folder.rglob("report.json")).write_text("{}")

@@ -148,6 +148,27 @@ def test_a_folder_is_the_build_that_is_in_it_when_the_campaign_begins(doors, tre
     assert "variants with other settings: kafka kafka" in capsys.readouterr().err
 
 
+def test_a_folder_is_read_once_for_all_variants_that_name_it(tree, tmp_path, monkeypatch):
+    """Reading takes a second for each, and the folder may be built again between two of them."""
+    release, read = campaigns.kafka_release, []
+    monkeypatch.setattr(campaigns, "kafka_release", lambda source: read.append(source) or release(source))
+    variants = [Variant(label, "kip73-two-node", kafka=str(tree)) for label in ("one", "two", "three")]
+    asked = campaigns.new_campaign("sweep", variants, 1, 1, store=str(tmp_path / "store"))
+    assert [each.kafka for each in asked.variants] == ["4.4.0+0123456789ab"] * 3
+    assert len(read) == 1
+
+
+def test_a_campaign_whose_journal_has_a_path_is_resumed_by_its_whole_command(doors, tree, monkeypatch):
+    """A version before this one stored the path of a build, and not the build."""
+    words = ["compare", "--kafka", "4.3.1", "--kafka", str(tree), "--pairs", "8", "--measure", "move-seconds"]
+    with monkeypatch.context() as earlier:
+        earlier.setattr(campaigns, "lasting_kafka", lambda text: text)
+        assert main(words) == 0
+    with opened(known()[0]) as journal:
+        assert [each.kafka for each in journal.campaign.variants] == ["4.3.1", str(tree)]
+    assert main([*words, "--resume", known()[0]]) == 0
+
+
 def test_an_upgrades_folder_is_the_build_that_is_in_it_when_the_campaign_begins(tree, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     settings = {"upgrade": ("pause=10s", "to=./kafka"), "restarts": ("to=same",)}

@@ -133,7 +133,8 @@ def take_turn(plan: Plan, seen: ReassignmentState, limits: BatchLimits, mode: Mo
     hold = held or ("the batch before has not ended" if mode == "batched" and running else "")
     fresh = [] if hold else [(tp, step) for tp, step in wanted if tp not in seen.refused]
     batch = choose_batch(fresh, limits, running)
-    if not batch.steps and not hold:  # a refused step, which may be refused for ever, takes the place of no other step
+    # A refused step, which may be refused for ever, takes the place of no other step.
+    if seen.refused and not batch.steps and not hold:
         batch = choose_batch(wanted, limits, running)
     found |= {tp: _asked_for(found[tp], step, batch, seen, hold) for tp, step in wanted}
     start = {**mended, **{tp: step.replicas for tp, step in batch.steps.items()}}
