@@ -58,6 +58,9 @@ class SuiteRequest:
     again: int = 0
 
 
+INTERRUPTED = "the suite was interrupted"
+
+
 @dataclass(frozen=True, slots=True)
 class SuiteResult:
     """A finished suite. `problems` concern the suite as a whole, such as a run that Spark judges differently."""
@@ -82,17 +85,23 @@ class SuiteResult:
 def run_suite(request: SuiteRequest, progress: Progress) -> SuiteResult:
     """Run a suite, write its report and return the result.
 
-    Raise `UsageError` before the first run, and `TestbedError` without a report.
+    After Ctrl-C the report has the scenarios that are done; then raise `KeyboardInterrupt`. Raise `UsageError` before
+    the first run, and `TestbedError` without a report.
     """
     begun = datetime.now(UTC)
     prepared = _prepare(request, begun)
     progress(
         f"suite {request.suite}, {request.profile}: {len(prepared.cases)} scenarios; everything is in {prepared.folder}"
     )
-    sessions.run(prepared, progress)
-    outcomes = outcomes_of(prepared.cases, request, prepared.folder)
+    interrupted: KeyboardInterrupt | None = None
+    try:
+        sessions.run(prepared, progress)
+    except KeyboardInterrupt as error:
+        interrupted = error
+        progress("writing the report of the scenarios that are done; Ctrl-C leaves it out")
+    outcomes = outcomes_of(prepared.cases, request, prepared.folder, interrupted=interrupted is not None)
     store = Store.open(prepared.store)
-    judged = _confirm(store, outcomes, progress)
+    judged = _confirm(store, outcomes, progress) if interrupted is None else _Judged(problems=(INTERRUPTED,))
     ended = datetime.now(UTC)
     finished = SuiteResult(
         request.suite,
@@ -106,6 +115,9 @@ def run_suite(request: SuiteRequest, progress: Progress) -> SuiteResult:
         prepared.suite.not_run(request.profile, request.only),
     )
     _write(finished, prepared, store, judged, begun)
+    if interrupted is not None:
+        progress(f"report {finished.report}")
+        raise interrupted
     return finished
 
 
@@ -130,15 +142,18 @@ def _prepare(request: SuiteRequest, now: datetime) -> DucktapeSession:
     return DucktapeSession(suite, request.profile, cases, kafka, store, folder.absolute(), request.again)
 
 
-def outcomes_of(cases: Sequence[Case], request: SuiteRequest, folder: Path) -> tuple[CaseOutcome, ...]:
+def outcomes_of(
+    cases: Sequence[Case], request: SuiteRequest, folder: Path, *, interrupted: bool = False
+) -> tuple[CaseOutcome, ...]:
     """Return the outcome of each case, in the suite's order.
 
-    It combines the test's outcome file with ducktape's report.
+    It combines the test's outcome file with ducktape's report, which an `interrupted` ducktape does not write.
     """
-    left, reported = gather(folder / "ducktape"), sessions.statuses(folder)
+    left, reported = gather(folder / "ducktape"), {} if interrupted else sessions.statuses(folder)
+    without = (True, INTERRUPTED) if interrupted else (False, "ducktape has not run it: see ducktape.log")
     found = []
     for case in cases:
-        passed, summary = reported.get(case.name, (False, "ducktape has not run it: see ducktape.log"))
+        passed, summary = reported.get(case.name, without)
         outcome = left.get(case.name)
         if outcome is None:
             resolved = resolve(of_case(case, request.profile))  # a build's path may be gone when the suite has ended

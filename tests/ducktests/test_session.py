@@ -4,13 +4,14 @@ import json
 import sys
 import threading
 import time
+from dataclasses import replace
 
 import pytest
 
 from testbed.errors import TestbedError
 from testbed.runner import ducktape as module
 from testbed.runner.ducktape import DucktapeSession, run, statuses
-from testbed.runner.suite import SuiteRequest, outcomes_of
+from testbed.runner.suite import SuiteRequest, outcomes_of, run_suite
 from testbed.software.automq import VARIABLE
 from testbed.suites.suite import CASES_VARIABLE, PROFILE_VARIABLE, find_suite
 from tests.ducktests.test_outcome import outcome
@@ -129,6 +130,25 @@ def test_a_case_that_ducktape_never_ran_is_not_done(session):
     assert found["live-change"].why == "ducktape has not run it: see ducktape.log"
     # It passed for ducktape, and left nothing that says so.
     assert found["two-node"].ending == "not done"
+
+
+def test_an_interrupted_suite_reports_what_is_done(session, tmp_path, monkeypatch):
+    """ducktape writes no report of all then; each test has left its own outcome."""
+    outcome("two-node").write(session.folder / "ducktape" / "1")
+    asked = SuiteRequest("kip73", "smoke")
+    found = {each.case: each for each in outcomes_of(session.cases, asked, session.folder, interrupted=True)}
+    assert found["two-node"].ending == "pass"
+    assert (found["live-change"].ending, found["live-change"].why) == ("not done", "the suite was interrupted")
+
+    def interrupt(_session, _progress):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(module, "run", interrupt)
+    asked = replace(asked, store=str(tmp_path / "store"), out=str(tmp_path / "report"))
+    with pytest.raises(KeyboardInterrupt):
+        run_suite(asked, print)
+    for name in ("index.html", "junit.xml"):
+        assert "the suite was interrupted" in (tmp_path / "report" / name).read_text()
 
 
 def test_a_build_that_is_gone_when_the_suite_has_ended_takes_no_outcome_away(session, tmp_path):
