@@ -31,6 +31,8 @@ def namespace():
     with network_namespaces("machine") as pids:
         enter = ["nsenter", f"--target={pids['machine']}", "--net", "--"]
         subprocess.run([*enter, "sh", "-c", make], check=True)
+        # The kernel notices a carrier some time after the command.
+        wait_for(lambda: kernel_state(enter), lambda found: found.count("state UP") == 2, 5.0, 0.05, "both ends up")
         yield enter
 
 
