@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 
 from results.contract.handover import STEPS, HandoverStep, PartitionHandover, Step
+from results.contract.steps import LINGER_US
 from testbed.handover.lines import HandoverMark, Kind
 from testbed.kafka.types import TopicPartition
 from testbed.reassignment.metadata_log import Registration
@@ -145,11 +146,15 @@ def longest_gap_s(acked_us: Sequence[int], since_us: int) -> float | None:
 def _record(
     history: Iterable[Registration], asked_us: int, wanted: Callable[[Registration], bool]
 ) -> Registration | None:
-    """Return the first record since the request that has the wanted state while the one before it does not."""
+    """Return the first record since the request that has the wanted state while the one before it does not.
+
+    A record has the instant at which its batch began.
+    """
+    first_us = asked_us - LINGER_US - ROUNDING_US
     before: Registration | None = None
     for state in history:
         changed = before is None or not wanted(before)
-        if state.ts_us >= asked_us - ROUNDING_US and changed and wanted(state):
+        if state.ts_us >= first_us and changed and wanted(state):
             return state
         before = state
     return None

@@ -54,6 +54,12 @@ def test_every_step_of_a_move_is_found_with_its_instant() -> None:
     assert told["elected"] == "offset 91, leader epoch 6"
 
 
+@pytest.mark.parametrize(("before_ms", "found_ms"), [(-24, -24), (-40, None)])
+def test_a_record_may_be_in_a_batch_that_the_controller_began_before_the_request(before_ms, found_ms) -> None:
+    history = (MADE, state(90, before_ms, (2,), None, 5), state(91, 330, (2,), 2, 6))
+    assert ms(handover(MOVED, ASKED_US, history, said(), PROBED))["accepted"] == found_ms
+
+
 def test_the_articles_release_elects_before_it_opens() -> None:
     found = ms(handover(MOVED, ASKED_US, ARTICLE, said(ARTICLE_SOURCE, ARTICLE_TARGET), PROBED))
     assert (found["seen"], found["closed"], found["elected"], found["opened"]) == (40, 181, 200, 311)
