@@ -239,8 +239,7 @@ def _asked(run: RunView, log: HostLog) -> list[Span]:
     somebody else ended gets no signal from the run. Where the log has no end, the span has none.
     """
     apart_us = round((STAMP_S + max((each.most_s or 0.0 for each in run.manifest.clocks), default=0.0)) * US)
-    asked = run.manifest.relocation
-    joins = asked is not None and asked.membership is not None and asked.membership.change == "joined"
+    joins = run.membership is not None and run.membership.change == "joined"
     kinds = (ENDING, *(kind for kind in OWN if not (joins and kind == MEMBERSHIP)))
     events = [each for each in run.series.events_of(kinds) if each.host == log.host]
     signals = [each.us - apart_us for each in events if each.kind == ENDING]

@@ -6,7 +6,7 @@ from typing import Any
 from results.contract.aliases import criteria_of_experiment
 from results.contract.manifest import Manifest
 from results.contract.move import Move
-from results.contract.relocation import Relocation
+from results.contract.relocation import Membership, Relocation
 from results.criteria.measures import MoveMeasures
 from results.criteria.move_measures import measure_move
 from results.criteria.relocation_measures import measure_relocation
@@ -68,6 +68,11 @@ class RunView:
         if self.manifest.relocation is None:
             raise ValueError(f"run {self.manifest.run_id}: its manifest has no relocation to judge")
         return self.manifest.relocation
+
+    @property
+    def membership(self) -> Membership | None:
+        """Return the broker that joined or left; None without one."""
+        return None if self.manifest.relocation is None else self.manifest.relocation.membership
 
     @property
     def brokers(self) -> tuple[str, ...]:

@@ -146,14 +146,9 @@ def _excuses(run: RunView, precondition: str, _failed: Finding) -> bool:
     return wait is not None and (wait.going_on or (wait.listed and precondition == CLOCK_STEADY))
 
 
-def _member(run: RunView) -> Membership | None:
-    asked = run.manifest.relocation
-    return None if asked is None else asked.membership
-
-
 def _spared(run: RunView) -> list[Finding]:
     """Return the finding, left open where the move went on and the machine was unfit for most of its time."""
-    found, wait = judge_done(run.manifest.facts.done, _member(run)), vain_wait(run)
+    found, wait = judge_done(run.manifest.facts.done, run.membership), vain_wait(run)
     if wait is None or not wait.going_on or wait.fit_s * SLACK >= wait.seconds:
         return [found]
     return [replace(found, verdict="inconclusive", why=f"{wait.fit_s:.1f} of {wait.seconds:.1f} s are left")]
@@ -164,7 +159,7 @@ CRITERION: Criterion[Done | None] = Criterion(
     title="The move is done",
     section=FACTS,
     measure=lambda run: run.manifest.facts.done,
-    judge=lambda run, done: [judge_done(done, _member(run))],
+    judge=lambda run, done: [judge_done(done, run.membership)],
     spared=_spared,
     needs=has_any_move,
     by_name=False,
