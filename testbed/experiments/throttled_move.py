@@ -7,7 +7,6 @@ import math
 import string
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from typing import Any, get_args
 
 from results.contract.manifest import Facts, Move
@@ -238,16 +237,13 @@ def check_records(layout: Layout) -> None:
 
 
 def check_lists(layout: Layout, ids: Mapping[str, int], *, in_steps: bool) -> None:
-    """Raise `UsageError` when a list of throttled replicas is longer than Kafka accepts.
-
-    In steps the leaders' list also has the adding replicas, which may lead in a later step.
-    """
+    """Raise `UsageError` when a list of throttled replicas is longer than Kafka accepts."""
     moves = []
     for group in layout.throttled:
         for tp in group.tps() if group.moves else ():
             before, after = (tuple(ids[host] for host in hosts) for hosts in (group.current, group.target))
             move = PartitionMove.between(tp, before, after)
-            moves.append(replace(move, current=(*before, *move.adding)) if in_steps else move)
+            moves.append(move.in_steps() if in_steps else move)
     try:
         wanted_configs(moves, 1, (), {}, wildcard=layout.throttled_topics if layout.wildcard else ())
     except ThrottleError as error:

@@ -1,7 +1,7 @@
 """The values that the Admin API reports and accepts."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 
@@ -127,3 +127,7 @@ class PartitionMove:
         adding = tuple(broker for broker in target if broker not in current)
         removing = tuple(broker for broker in current if broker not in target)
         return cls(tp, current, target, adding, removing)
+
+    def in_steps(self) -> "PartitionMove":
+        """Return the move as a throttle lists it in steps: a replica that one step adds may lead in the next one."""
+        return replace(self, current=(*self.current, *self.adding))

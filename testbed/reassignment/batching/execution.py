@@ -326,10 +326,8 @@ class Execution:
     def _set_throttle(self, todo: Sequence[PartitionMove], throttle_bytes_per_s: int | None) -> None:
         if throttle_bytes_per_s is None or not todo:
             return
-        # A replica that one step adds may lead in the next one, so the leaders' list must hold it too.
-        listed = [PartitionMove(m.tp, (*m.current, *m.adding), m.target, m.adding, m.removing) for m in todo]
         live = [broker.id for broker in self._admin.cluster().brokers]
-        self.throttle.set(listed, throttle_bytes_per_s, live, wildcard=self._wildcard)
+        self.throttle.set([move.in_steps() for move in todo], throttle_bytes_per_s, live, wildcard=self._wildcard)
         self.throttle.wait_in_force(_IN_FORCE_S)
 
     def _state(self) -> ReassignmentState:
