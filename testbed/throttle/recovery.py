@@ -17,6 +17,11 @@ from testbed.throttle.configs import ConfigChange, by_resource, read_configs
 from testbed.throttle.journal import JournalFolder, ThrottleJournal, ThrottleJournalError, handed_up, open_journals
 from testbed.wait import WaitTimeout, wait_for
 
+RESTORE_TIMEOUT_S = 60.0
+"""How long a restore waits for the brokers: two requests of Kafka's default `request.timeout.ms`, 30 s each.
+
+A broker on a busy machine may answer none of its requests for ten seconds and more.
+"""
 _INTERVAL_S = 0.1
 _T = TypeVar("_T")
 
@@ -189,7 +194,7 @@ def connect(journal: ThrottleJournal, security: CommandConfig | None = None) -> 
 
 
 def recover(
-    admin_for: AdminFactory, folder: JournalFolder, *, forget: bool = False, timeout_s: float = 15.0
+    admin_for: AdminFactory, folder: JournalFolder, *, forget: bool = False, timeout_s: float = RESTORE_TIMEOUT_S
 ) -> list[Recovery]:
     """Restore and remove every journal whose owner is dead, and return the outcome of each.
 

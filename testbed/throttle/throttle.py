@@ -27,7 +27,7 @@ from testbed.throttle.configs import (
     wanted_configs,
 )
 from testbed.throttle.journal import JournalFolder, ThrottleJournal, open_journals, refuse_shared
-from testbed.throttle.recovery import Interference, RestoreResult, restore
+from testbed.throttle.recovery import RESTORE_TIMEOUT_S, Interference, RestoreResult, restore
 from testbed.wait import WaitTimeout, wait_for
 
 EventSink = Callable[[str, str, Mapping[str, Any]], None]
@@ -284,7 +284,7 @@ class Throttle:
             "throttle.in_force", "throttle", {"rate_bytes_per_s": self._throttle_bytes_per_s, "brokers": list(asked)}
         )
 
-    def restore(self, timeout_s: float = 15.0) -> RestoreResult:
+    def restore(self, timeout_s: float = RESTORE_TIMEOUT_S) -> RestoreResult:
         """Restore the originals, verify them, and remove the journal; without a throttle do nothing.
 
         Raise `RestoreError` when this fails; the journal then stays, for another attempt or for `recover`.
