@@ -1,7 +1,8 @@
 """How late acknowledgements were while a throttled move copied, producer by producer, second by second.
 
-Each second of due records is one of *before* (the load is alone), *copying*, or *arriving* (partitions change their
-leaders). Seconds of the unthrottled control are not counted. The move back, without a throttle, is divided alike.
+Each second of due records is one of *before* (the load is alone), *copying*, or *arriving* (replicas come in sync, and
+partitions change their leaders). Seconds of the unthrottled control are not counted. The move back, without a throttle,
+is divided alike.
 """
 
 import math
@@ -15,7 +16,7 @@ import pyarrow.compute as pc
 
 from results.criteria.measures import KINDS, P99_BACK, P99_WINDOW_S, PARTS, ClientKind, ClientView, Part
 from results.criteria.quantities import DRIVER, US
-from results.criteria.series import Floats, Micros, RunSeries
+from results.criteria.series import Floats, Micros, RunSeries, by_partition
 from results.criteria.unfit import ALWAYS_FIT, UnfitTime
 
 COUNTED: dict[ClientKind, str] = {"produce": "client.produce.acked", "consume": "client.consume.records"}
@@ -174,6 +175,7 @@ class _Acknowledgements:
         self.bucket = np.where(self.due > started, unfit.spare(self.due - US, waits), waits)
         self.count: Floats = rows["value"].to_numpy()
         self.seconds: Micros = np.unique(self.due)
+        self.in_sync = by_partition(run.of_metric("isr.size"))
 
     def measure(self, window_s: float) -> ClientProtection:
         run, done = self.run, self.run.event_us("move.done")
@@ -234,12 +236,10 @@ class _Acknowledgements:
     def _arriving(self, metric: str, span: Span, late: Floats, window_s: float) -> Flags:
         """Return the seconds in which partitions arrive, and those after it until one is as before.
 
-        These are a quota window at most. A poll that lists fewer partitions than the one before it: they arrived in
-        between. Clients notice it while the controller's change is on its way, so the second before counts as well.
+        These are a quota window at most. Clients notice an arrival while the controller's change is on its way, so the
+        second before counts as well.
         """
-        flying = self.run.gauge(metric, DRIVER).between(span[0], span[1] + US)
-        fell = np.flatnonzero(np.diff(flying.value) < 0)
-        spans = [(int(flying.t[i]) - US, int(flying.t[i + 1])) for i in fell]
+        spans = [*self._fewer(metric, span), *self._more_in_sync(span)]
         found = self._touched(spans)
         ordinary = late <= LATE_BEFORE * self._by_second(self.count)
         for _begin, end in spans:
@@ -249,6 +249,22 @@ class _Acknowledgements:
                     break
                 found[second] = True
         return found & (self.seconds > span[0])
+
+    def _fewer(self, metric: str, span: Span) -> list[Span]:
+        """Return a second before one poll until the next one, where that lists fewer partitions."""
+        flying = self.run.gauge(metric, DRIVER).between(span[0], span[1] + US)
+        return [(int(flying.t[i]) - US, int(flying.t[i + 1])) for i in np.flatnonzero(np.diff(flying.value) < 0)]
+
+    def _more_in_sync(self, span: Span) -> list[Span]:
+        """Return a second before one poll until the next one, where that shows a larger ISR.
+
+        A move in steps has many such arrivals before the first partition is done.
+        """
+        found = set[Span]()
+        for t, size in self.in_sync.values():
+            grew = np.flatnonzero(np.diff(size) > 0)
+            found |= {(int(t[i]) - US, int(t[i + 1])) for i in grew if span[0] <= t[i] and t[i + 1] <= span[1] + US}
+        return sorted(found)
 
     def _sum(self, chosen: Flags, late: Floats) -> Lateness:
         rows = np.isin(self.due, self.seconds[chosen])

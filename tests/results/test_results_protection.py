@@ -175,10 +175,24 @@ def test_a_busy_machine_leaves_it_open_by_name():
 
 def test_a_response_of_each_fetcher_has_its_worth():
     move = replace(RUN.manifest.move, quota_bytes_per_s=4e6, response_max_bytes=20 * MIB)
-    assert response_s(move) == rest_s(move) == pytest.approx(5.24, abs=0.01)
+    assert response_s(move) == rest_s(move, 1.7) == pytest.approx(5.24, abs=0.01)
 
 
-def test_a_leader_that_had_followers_may_rest_for_a_window():
+def test_a_leader_that_had_followers_may_rest_for_a_window_and_serve_a_partition_last():
     move = simulate(one_to_two(0.5e6)).manifest.move
     assert response_s(move) == pytest.approx(2 * MIB / 10e6, abs=0.2)
-    assert rest_s(move) == 11.0
+    assert rest_s(move, 1.7) == 12.7
+    assert rest_s(move, None) == 11.0
+
+
+def test_a_replica_that_comes_in_sync_arrives_also_before_its_partition_is_done():
+    """As of a move in steps: all partitions are in flight until the last step, and clients wait at each."""
+    slow = clients(stall=(8, 1, (1300, 0.3)))
+    assert judged(slow).verdict == "fail"
+    ahead = [Sample(us(at), "driver", "isr.size", float(size), "t", 0) for at, size in ((8.0, 1), (8.3, 2), (8.6, 2))]
+    assert judged(slow + ahead).verdict == "pass"
+    # A replica that leaves the ISR, or one that came long before, is no arrival.
+    left = [Sample(us(at), "driver", "isr.size", float(size), "t", 0) for at, size in ((8.0, 2), (8.3, 1), (8.6, 1))]
+    assert judged(slow + left).verdict == "fail"
+    before = [Sample(us(at), "driver", "isr.size", float(size), "t", 0) for at, size in ((4.0, 1), (4.3, 2), (9.0, 2))]
+    assert judged(slow + before).verdict == "fail"

@@ -47,7 +47,7 @@ def _client(client: ClientProtection, move: Move, busy: float | None, response: 
         when = "before" if client.limit_us is None else "during"
         why = f"too few acknowledgements were seen {when} the move"
         return _finding(client.client, "inconclusive", None, why, expected)
-    copying, arriving = allowed_waits_us(client, client.limit_us, move, response)
+    copying, arriving = allowed_waits_us(client, client.limit_us, move, response, busy)
     expected += f": waits of at most {_ms(copying)} copying, "
     expected += "unknown arriving" if arriving is None else f"{_ms(arriving)} arriving"
     late = _late(client, busy)
@@ -63,7 +63,7 @@ def _client(client: ClientProtection, move: Move, busy: float | None, response: 
         problems.append("arriving took longer than without a throttle")
     why = _seen(client)
     if problems:
-        verdict, why = "fail", f"{' and '.join(problems)}: {why}; {_evidence(move, load)}"
+        verdict, why = "fail", f"{' and '.join(problems)}: {why}; {_evidence(move, busy, load)}"
     elif arriving is None and client.arriving.records:
         verdict, why = "inconclusive", f"the partitions did not move back without a throttle, to compare: {why}"
     power = Power(copying / US, "s", f"would have failed from a wait of {_ms(copying)} on, while data was copied")
@@ -71,11 +71,11 @@ def _client(client: ClientProtection, move: Move, busy: float | None, response: 
 
 
 def allowed_waits_us(
-    client: ClientProtection, limit_us: float, move: Move, transfer: float
+    client: ClientProtection, limit_us: float, move: Move, transfer: float, busy: float | None
 ) -> tuple[float, float | None]:
     """Return the longest waits allowed while copying and where partitions arrive; None: no move back to compare.
 
-    `transfer` is the time of one response in seconds; see `transfer_s`.
+    `transfer` is the time of one response in seconds, `busy` that of a window's bytes; see `transfer_s` and `busy_s`.
     """
     grain_s, back = move.sample_s + transfer, client.back_arriving
     copying = limit_us + grain_s * US
@@ -83,7 +83,7 @@ def allowed_waits_us(
         return copying, None
     if back.share <= LATE_BEFORE:
         return copying, copying
-    return copying, max(limit_us, back.longest_us or 0.0) + (grain_s + rest_s(move)) * US
+    return copying, max(limit_us, back.longest_us or 0.0) + (grain_s + rest_s(move, busy)) * US
 
 
 def response_s(move: Move) -> float:
@@ -91,11 +91,16 @@ def response_s(move: Move) -> float:
     return max(responses(move, host, "receive") for host in move.brokers) / move.quota_bytes_per_s
 
 
-def rest_s(move: Move) -> float:
-    """Return for how long the throttle may let nothing pass, in seconds: for a response's worth, or a whole window."""
+def rest_s(move: Move, busy: float | None) -> float:
+    """Return for how long the throttle may let nothing pass of a partition, in seconds.
+
+    A follower lets a response of each fetcher pass, and rests for its worth. A leader that had followers before the
+    move lets a window's bytes pass, and then none until the first of them have expired. A partition that such a burst
+    served first may be the last one of the next burst, so `busy` comes on top: how long a burst lasts.
+    """
     leaders = {flow.leader for flow in move.flows if flow.kind == "throttled"}
     bursts = any(in_sync_through(move, leader, "transmit") for leader in leaders)
-    return max(response_s(move), move.window_s) if bursts else response_s(move)
+    return max(response_s(move), move.window_s + (busy or 0.0)) if bursts else response_s(move)
 
 
 def transfer_s(move: Move, carries: Mapping[tuple[str, Direction], float]) -> float:
@@ -153,10 +158,10 @@ def _seen(client: ClientProtection) -> str:
     return f"{text}; without a throttle {_both(client.back_copying)} copying, {_both(client.back_arriving)} arriving"
 
 
-def _evidence(move: Move, load: MachineLoad) -> str:
+def _evidence(move: Move, busy: float | None, load: MachineLoad) -> str:
     """Return what a wait may come from: the worth of a response, how long the throttle rests, a busy machine."""
     text = f"a response of each fetcher is worth {response_s(move):.1f} s of the throttle"
-    text += f", which rests {rest_s(move):.1f} s"
+    text += f", which rests {rest_s(move, busy):.1f} s"
     return text + ("" if load.busy_mean is None else f", the CPU was {percent(load.busy_mean)} busy")
 
 
@@ -188,7 +193,7 @@ def _finding(
         unit="s",
         power=power,
         tolerance="a sample of the quota's window; where partitions arrive, the longest rest of the throttle as well",
-        series=("client.produce.latency", "move.in_flight", "return.in_flight", "manifest.nics"),
+        series=("client.produce.latency", "move.in_flight", "return.in_flight", "isr.size", "manifest.nics"),
     )
 
 
