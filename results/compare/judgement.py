@@ -270,7 +270,9 @@ DOUBTFUL = 2
 class CriterionTally:
     """Of `pairs` pairs both runs were judged on the criterion, and nothing else changed between the two.
 
-    In `worse` of them it failed for the candidate alone, in `better` for the baseline alone.
+    In `worse` of them it failed for the candidate alone, in `better` for the baseline alone. `unpaired` failures of the
+    candidate have no run of the baseline to compare with: they are no test, but leave the verdict open. It is open from
+    `doubtful` more failures than the baseline's.
     """
 
     baseline: str
@@ -279,6 +281,8 @@ class CriterionTally:
     pairs: int
     worse: int
     better: int
+    unpaired: int = 0
+    doubtful: int = DOUBTFUL
 
     @property
     def discordant(self) -> int:
@@ -304,4 +308,4 @@ class CriterionTally:
         """Return what may be said, `rejected` being what the test says among all that is judged with it."""
         if rejected:
             return "REGRESSED"
-        return "NOISY" if self.worse - self.better >= DOUBTFUL else "OK"
+        return "NOISY" if self.worse + self.unpaired - self.better >= self.doubtful else "OK"
