@@ -221,7 +221,9 @@ def _finding(
     worse, better = p_worse <= rule.family, p_better <= rule.family
     limit, effect = side.limit, side.effect
     dropped = sum(1 for pair in comparison.pairs if pair.moved)
-    note = f"; {plural(dropped, 'pair')} left out: the machine changed" if dropped else ""
+    lost = len(comparison.pairs) - dropped - effect.pairs
+    note = f"; {plural(lost, 'pair')} left out: no value on one side" if lost else ""
+    note += f"; {plural(dropped, 'pair')} left out: the machine changed" if dropped else ""
     threshold = comparison.measure.limit(rule.threshold)
     detectable = None if isinstance(effect, Shift) else effect.detectable(threshold)
     verdict: Verdict

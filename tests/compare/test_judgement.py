@@ -52,6 +52,16 @@ def test_a_wide_interval_that_lies_on_the_good_side_is_ok():
     assert verdict(0.95, spread=0.08) == "OK"
 
 
+def test_pairs_without_a_value_on_one_side_are_named_whatever_the_verdict():
+    """A candidate whose runs are inconclusive now and then is not silently compared by the others."""
+    for ratio, verdict in ((1.0, "OK"), (1.2, "REGRESSED")):
+        whole = comparison(ratio)
+        lost = (Pair(50.0, None), Pair(None, 50.0), Pair(50.0, math.nan))
+        [finding] = judge([PairedComparison("a", "b", TIME, (*whole.pairs, *lost))])
+        assert (finding.verdict, finding.effect.pairs) == (verdict, 8)
+        assert finding.why.endswith("; 3 pairs left out: no value on one side")
+
+
 def test_too_few_pairs_are_no_data_and_say_how_many():
     [finding] = judge([comparison(1.2, count=4)])
     assert (finding.verdict, finding.effect, finding.why) == ("NO-DATA", None, "4 pairs, at least 5 are needed")

@@ -353,3 +353,9 @@ def test_junit_fails_on_a_regression_and_errs_on_what_cannot_be_said(full):
     assert failure.get("type") == "REGRESSED"
     assert "100 → 120" in failure.text
     assert {error.get("type") for error in root.iter("error")} == {"problem"}
+
+
+def test_junit_errs_where_nothing_was_judged():
+    """The exit code is 2 then. A file without a case reads as success."""
+    root = ET.fromstring(render.junit([], ()).encode())
+    assert (worst([]), root.get("tests"), root.get("errors")) == ("NO-DATA", "1", "1")
