@@ -240,6 +240,8 @@ def _finding(
     else:
         needed = max(side.needed, effect.pairs + 1)
         verdict, why = "NOISY", f"the interval holds {limit}; about {plural(needed, 'pair')} would tell"
+    if verdict in ("OK", "NOISY") and detectable is not None:
+        why += f"; {detectable * 100:.1f} % worse would be found in 80 % of such comparisons"
     return ComparisonResult(
         comparison, verdict, effect, why + note, detectable, p_worse if side.on_worse_side else p_better
     )
