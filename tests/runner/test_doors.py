@@ -158,6 +158,14 @@ def test_a_folder_is_read_once_for_all_variants_that_name_it(tree, tmp_path, mon
     assert len(read) == 1
 
 
+def test_a_measure_has_todays_name_and_is_compared_once(tmp_path):
+    """Runs have no value by an earlier name: hours later the verdict was NO-DATA."""
+    variants = [Variant("old", "kip73-two-node"), Variant("new", "kip73-two-node", settings=("fetch=tuned",))]
+    names, where = ("nic-peak", "move-seconds", "nic-max-1s"), str(tmp_path / "store")
+    asked = campaigns.new_campaign("compare", variants, 8, 1, store=where, measure_names=names)
+    assert asked.measures == ("nic-max-1s", "move-seconds")
+
+
 def test_a_campaign_whose_journal_has_a_path_is_resumed_by_its_whole_command(doors, tree, monkeypatch):
     """A version before this one stored the path of a build, and not the build."""
     words = ["compare", "--kafka", "4.3.1", "--kafka", str(tree), "--pairs", "8", "--measure", "move-seconds"]
