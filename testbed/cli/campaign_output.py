@@ -222,6 +222,7 @@ def refuse_with_resume(args: argparse.Namespace, instead: str) -> None:
 
 def _finding(finding: ComparisonResult) -> dict[str, Any]:
     comparison = finding.comparison
+    shown = comparison_row(finding, comparison.candidate)
     return {
         "baseline": comparison.baseline,
         "candidate": comparison.candidate,
@@ -231,6 +232,8 @@ def _finding(finding: ComparisonResult) -> dict[str, Any]:
         "verdict": finding.verdict,
         "why": finding.why,
         "pairs": comparison.pairs,
+        "before": shown.before,
+        "after": shown.after,
         **effect_document(finding.effect),
         "adjusted_p": finding.adjusted,
         "detectable": finding.detectable,

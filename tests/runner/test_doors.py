@@ -82,6 +82,9 @@ def test_compare_for_a_pull_request_and_for_ci(doors, capsys, tmp_path):
     suite = ET.parse(tmp_path / "out" / "j.xml").getroot()
     assert (suite.attrib["tests"], suite.attrib["failures"], suite.attrib["errors"]) == ("2", "1", "0")
     assert "adjusted p" in suite.find(".//failure").attrib["message"]
+    assert main(["compare", "--resume", known()[0], "--json"]) == 1
+    [finding] = json.loads(capsys.readouterr().out)["findings"]
+    assert [finding["before"], finding["after"]] == row[3:5]
 
 
 def test_a_budget_that_ends_after_enough_pairs_is_no_error_for_ci_and_before_it_is(doors, capsys, tmp_path):
