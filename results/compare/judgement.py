@@ -221,7 +221,9 @@ def _finding(
     worse, better = p_worse <= rule.family, p_better <= rule.family
     limit, effect = side.limit, side.effect
     dropped = sum(1 for pair in comparison.pairs if pair.moved)
-    note = f"; {plural(dropped, 'pair')} left out: the machine changed" if dropped else ""
+    lost = len(comparison.pairs) - dropped - effect.pairs
+    note = f"; {plural(lost, 'pair')} left out: no value on one side" if lost else ""
+    note += f"; {plural(dropped, 'pair')} left out: the machine changed" if dropped else ""
     threshold = comparison.measure.limit(rule.threshold)
     detectable = None if isinstance(effect, Shift) else effect.detectable(threshold)
     verdict: Verdict
@@ -238,6 +240,8 @@ def _finding(
     else:
         needed = max(side.needed, effect.pairs + 1)
         verdict, why = "NOISY", f"the interval holds {limit}; about {plural(needed, 'pair')} would tell"
+    if verdict in ("OK", "NOISY") and detectable is not None:
+        why += f"; {detectable * 100:.1f} % worse would be found in 80 % of such comparisons"
     return ComparisonResult(
         comparison, verdict, effect, why + note, detectable, p_worse if side.on_worse_side else p_better
     )
@@ -270,7 +274,9 @@ DOUBTFUL = 2
 class CriterionTally:
     """Of `pairs` pairs both runs were judged on the criterion, and nothing else changed between the two.
 
-    In `worse` of them it failed for the candidate alone, in `better` for the baseline alone.
+    In `worse` of them it failed for the candidate alone, in `better` for the baseline alone. `unpaired` failures of the
+    candidate have no run of the baseline to compare with: they are no test, but leave the verdict open. It is open from
+    `doubtful` more failures than the baseline's.
     """
 
     baseline: str
@@ -279,6 +285,8 @@ class CriterionTally:
     pairs: int
     worse: int
     better: int
+    unpaired: int = 0
+    doubtful: int = DOUBTFUL
 
     @property
     def discordant(self) -> int:
@@ -304,4 +312,4 @@ class CriterionTally:
         """Return what may be said, `rejected` being what the test says among all that is judged with it."""
         if rejected:
             return "REGRESSED"
-        return "NOISY" if self.worse - self.better >= DOUBTFUL else "OK"
+        return "NOISY" if self.worse + self.unpaired - self.better >= self.doubtful else "OK"

@@ -19,12 +19,12 @@ from results.series.separation import OUTLIERS
 
 TIMES = 2.0
 """A run that is so many times as far from the middle as the farthest before is in doubt: of calm noise 1 in 200."""
-EarlierValues = Mapping[tuple[str, str], Sequence[float]]
-"""(scenario, metric) → values, oldest first."""
+EarlierValues = Mapping[tuple[str, str, str], Sequence[float]]
+"""(scenario, environment, metric) → values, oldest first."""
 
 
 def earlier_values(store: Store, scenarios: Collection[str], before: datetime) -> EarlierValues:
-    """Return the newest values of these scenarios' runs that began before a time, each in its newest environment.
+    """Return the newest values of these scenarios' runs that began before a time, of each environment.
 
     Runs of brokers that were broken on purpose, and runs that were set aside, are in no history.
     """
@@ -35,21 +35,16 @@ def _earlier_values(store: Store, scenarios: Collection[str], before: datetime) 
     wanted = [("scenario", "in", sorted(scenarios)), ("at", "<", pa.scalar(before, pa.timestamp("us", tz="UTC")))]
     columns = ["scenario", "environment", "metric", "at", "run_id", "value", "noisy", "defects"]
     hidden = store.catalogue.index().aside
-    rows: dict[tuple[str, str], dict[str, tuple[datetime, str, float]]] = defaultdict(dict)
+    rows: dict[tuple[str, str, str], dict[str, tuple[datetime, float]]] = defaultdict(dict)
     for path in values_table.whole(store) if scenarios else ():
         source = pa.BufferReader(store.files.read(path))
         table = pq.read_table(source, filters=wanted, use_threads=USE_THREADS)
         for row in values_table.of_today(table).select(columns).to_pylist():
             if row["value"] is None or row["noisy"] or row["defects"] is not None or row["run_id"] in hidden:
                 continue
-            own = rows[row["scenario"], measure_name(row["metric"])]
-            own[row["run_id"]] = (row["at"], row["environment"], row["value"])
-    found = {}
-    for key, runs in rows.items():
-        ordered = sorted(runs.values())
-        here = [value for _, environment, value in ordered if environment == ordered[-1][1]]
-        found[key] = here[-MOST_RUNS:]
-    return found
+            own = rows[row["scenario"], row["environment"], measure_name(row["metric"])]
+            own[row["run_id"]] = (row["at"], row["value"])
+    return {key: [value for _, value in sorted(runs.values())][-MOST_RUNS:] for key, runs in rows.items()}
 
 
 def in_doubt(value: float, earlier: Sequence[float]) -> bool:

@@ -124,6 +124,15 @@ class Night:
     learned: LearnedNoise | None = field(default=None, repr=False)
 
 
+Wanted = Callable[[SeriesInfo], bool]
+"""Whether a series is judged. A report has to name all of them: a change that is found counts as reported."""
+
+
+def every_series(_about: SeriesInfo) -> bool:
+    """Want each series."""
+    return True
+
+
 def night(
     spark: SparkSession,
     store: Store,
@@ -133,10 +142,12 @@ def night(
     wait: timedelta = timedelta(),
     now: datetime | None = None,
     begun: datetime | None = None,
+    wanted: Wanted = every_series,
 ) -> Night:
     """Take in what is new, judge every night that was not judged yet, keep what was found; the same again when nothing
     is new. With `include_noisy` runs count that only the machine made inconclusive. Runs that are dated more than 12 h
-    after `now` are left out, and named. A night that is known to have `begun` at a time has no run before it.
+    after `now` are left out, and named. A night that is known to have `begun` at a time has no run before it. Series
+    that are not `wanted` are left to a later judgement.
 
     Raise StoreError when the store is locked, and still is after `wait`, or cannot be written, or its histories cannot
     be read.
@@ -147,7 +158,9 @@ def night(
         known, problems = values_table.readable(store)
         noise = state.load_noise(store)
         asked = judge or Judge()
-        found = judged(spark, store, known, before, noise, asked, include_noisy=include_noisy, now=now, begun=begun)
+        found = judged(
+            spark, store, known, before, noise, asked, include_noisy=include_noisy, now=now, begun=begun, wanted=wanted
+        )
         relearned = found.learned is not None and found.learned != noise
         if relearned or found.states != before:
             state.save(store, found.states.values(), found.learned)
@@ -166,6 +179,7 @@ def judged(
     include_noisy: bool = False,
     now: datetime | None = None,
     begun: datetime | None = None,
+    wanted: Wanted = every_series,
 ) -> Night:
     """Return the judgement alone; nothing is written."""
     if not known:
@@ -188,6 +202,9 @@ def judged(
             rows = sample.groupBy().applyInArrow(teach, "lesson string").collect()
             taught = [LearnedNoise.from_json(row.lesson) for row in rows]
         buckets = max(spark.sparkContext.defaultParallelism, -(-len(about) // BUCKET))
+        chosen = [each.series for each in about if wanted(each)]
+        if len(chosen) < len(about):
+            needed = needed.join(f.broadcast(_names(spark, chosen)), "series")
         grouped = needed.groupBy(f.expr(f"pmod(xxhash64(place), {buckets})"))
         first = None if begun is None else micros(begun.isoformat())
         rows = grouped.applyInArrow(_judging(lines, taught, judge, family, first), "state string").collect()

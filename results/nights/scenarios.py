@@ -144,13 +144,17 @@ def _by_environment(
     """Return the newest run of each environment in which something was measured this night, or of which something is
     new. This night has no run before `first`.
 
-    Where there is none, return the newest run of all.
+    An environment with enough runs to be judged counts when it only ran: of several machines in one store, one whose
+    runs say nothing is not hidden by the others. Where there is none, return the newest run of all.
     """
     found: dict[str, SeriesInfo] = {}
+
+    def tonight(at: int | None) -> bool:
+        return at is not None and at >= first and (first > NEVER or _age(last.newest, at) <= SAME_NIGHT)
+
     for each in sorted(members, key=lambda each: each.newest, reverse=True):
-        value = each.newest_value
-        tonight = value is not None and value >= first and (first > NEVER or _age(last.newest, value) <= SAME_NIGHT)
-        if each.better != "canary" and (tonight or _is_new(states.get(each.series), newest, first)):
+        ran = tonight(each.newest_value) or (each.runs >= FEWEST_RUNS_TO_JUDGE and tonight(each.newest))
+        if each.better != "canary" and (ran or _is_new(states.get(each.series), newest, first)):
             found.setdefault(each.environment, each)
     return list(found.values()) or [last]
 

@@ -129,6 +129,15 @@ def environment_of(run: Manifest) -> dict[str, Any]:
     }
 
 
+def environment_id(run: Manifest) -> str:
+    """Return the short name of a run's class of environment."""
+    return short(_environment_details(run))
+
+
+def _environment_details(run: Manifest) -> str:
+    return json.dumps(environment_of(run), sort_keys=True, ensure_ascii=False)
+
+
 def parameters_of(run: Manifest) -> dict[str, Any]:
     """Return what makes two runs of an experiment the same scenario."""
     variant = {} if run.incident is None else {"variant": run.incident.variant}
@@ -203,8 +212,7 @@ def rows(
     With `noisy` only other work on the machine kept it from a verdict, with `sound` only what would explain it.
     """
     parameters = json.dumps(parameters_of(run), sort_keys=True, ensure_ascii=False)
-    environment_details = json.dumps(environment_of(run), sort_keys=True, ensure_ascii=False)
-    scenario, environment = short(run.experiment, parameters), short(environment_details)
+    scenario, environment = short(run.experiment, parameters), environment_id(run)
     unknown = run.verdict == "inconclusive" and not (noisy or sound)
     head = {
         "run_id": run.run_id,
@@ -213,7 +221,7 @@ def rows(
         "experiment": run.experiment,
         "parameters": parameters,
         "environment": environment,
-        "environment_details": environment_details,
+        "environment_details": _environment_details(run),
         "kafka": ", ".join(sorted(set(run.versions.kafka.values()))),
         "commit": run.versions.commit,
         "verdict": run.verdict,

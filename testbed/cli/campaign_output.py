@@ -9,7 +9,7 @@ from results.compare import ComparisonResult, ComparisonRule
 from results.compare.judgement import EXIT
 from results.compare.log_lines import LOG_LINES, LineChange
 from results.compare.render import COLUMNS, comparison_row, effect_document
-from results.render import NOTHING, JUnitCase, document, escaped, junit, markdown_table, table
+from results.render import NOTHING, JUnitCase, document, escaped, junit, markdown_table, plural, table
 from results.report.sweep import growth
 from testbed.cli.output import timed_progress
 from testbed.errors import UsageError
@@ -60,6 +60,7 @@ def against(result: CampaignResult) -> str:
 def _broken(each: CriterionRegression) -> str:
     counts = f"of {each.of} pairs judged on it, it fails in {each.runs} for this variant alone, "
     counts += f"in {each.reverse} for the baseline alone"
+    counts += f", and in {plural(each.unpaired, 'run')} without a run of the baseline" if each.unpaired else ""
     return counts if each.verdict == "REGRESSED" else f"{counts}: chance explains that, too; more pairs"
 
 
@@ -221,6 +222,7 @@ def refuse_with_resume(args: argparse.Namespace, instead: str) -> None:
 
 def _finding(finding: ComparisonResult) -> dict[str, Any]:
     comparison = finding.comparison
+    shown = comparison_row(finding, comparison.candidate)
     return {
         "baseline": comparison.baseline,
         "candidate": comparison.candidate,
@@ -230,6 +232,8 @@ def _finding(finding: ComparisonResult) -> dict[str, Any]:
         "verdict": finding.verdict,
         "why": finding.why,
         "pairs": comparison.pairs,
+        "before": shown.before,
+        "after": shown.after,
         **effect_document(finding.effect),
         "adjusted_p": finding.adjusted,
         "detectable": finding.detectable,

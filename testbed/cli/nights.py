@@ -15,7 +15,7 @@ from urllib.parse import quote
 from results.contract.maintenance import locked
 from results.contract.store import Store
 from results.nights import policies, render, state
-from results.nights.night import Night, night
+from results.nights.night import Night, SeriesInfo, night
 from results.nights.scenarios import TONIGHT, ScenarioResult, scenarios, worst
 from results.nights.verdicts import EXIT
 from results.render import document
@@ -60,25 +60,30 @@ def judge(store: Store, args: argparse.Namespace) -> int:
 def _night(
     store: Store, args: argparse.Namespace, page: Path | None, made: "NightRuns | None" = None
 ) -> tuple[Night, list[ScenarioResult]]:
-    """Judge the store, and write the page if given; return the night, with its results or those of `made` alone."""
+    """Judge the series that the report names, and write the page if given; return the night and its results."""
     # An interrupted night may have been resumed days later, and the store may hold other runs, too.
     now = datetime.now(UTC)
     begun = made.result.campaign.begun if made is not None else None
     took = TONIGHT if begun is None else now - begun
     wait = PATIENCE if made is not None else timedelta()
+    experiments = getattr(args, "experiment", None) or ()
+
+    def wanted(each: SeriesInfo) -> bool:
+        asked = not experiments or each.experiment in experiments
+        return asked and (made is None or each.scenario in made.scenarios)
+
     with spark_of(args) as spark:
         # Read first: what a judgement finds is stored as reported, so nothing may fail between it and the output.
         users = policies.load(store)
-        done = night(spark, store, include_noisy=args.include_noisy, wait=wait, now=now, begun=begun)
-        wanted = getattr(args, "experiment", None) or ()
-        if strange := sorted(set(wanted) - set(_had(done))):
+        done = night(spark, store, include_noisy=args.include_noisy, wait=wait, now=now, begun=begun, wanted=wanted)
+        if strange := sorted(set(experiments) - set(_had(done))):
             unknown = f"--experiment {strange[0]}: the store has no run of it{did_you_mean(strange[0], _had(done))}"
             done = replace(done, problems=(*done.problems, unknown))
         if made is not None:
             done = replace(done, problems=(*done.problems, *made.problems))
         found = scenarios(
             done,
-            experiments=wanted,
+            experiments=experiments,
             only=made.scenarios if made is not None else None,
             ran=made.ran if made is not None else None,
             now=now,

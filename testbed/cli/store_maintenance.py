@@ -143,13 +143,23 @@ def mute(store: Store, args: argparse.Namespace) -> int:
 
 def floor(store: Store, args: argparse.Namespace) -> int:
     """Set a floor, remove it, or print all floors; return the exit code."""
+    # Imported here: the other actions on a store need no measure.
+    from results.compare import measures
+
+    near_1 = {one.name for one in measures() if one.standing(2.0) != 2.0}
 
     def changed(known: Policies) -> Policies:
         if args.remove:
             return known.without_floors(args.series)
         for each in args.series:
-            if SeriesPattern.parse(each).metric is None and not _ID.fullmatch(each):
+            metric = SeriesPattern.parse(each).metric
+            if metric is None and not _ID.fullmatch(each):
                 raise UsageError(f"{each}: a floor is one of a metric; write {each}:METRIC, or an id that judge prints")
+            if metric in near_1 and args.never_above is not None:
+                raise UsageError(
+                    f"{each}: nights have how near {metric} is to 1, and 1.25 counts as 0.8: no value is above 1; "
+                    "give --never-below, or a floor of highest-11s"
+                )
             known = known.floored(Floor(each, args.never_above, args.never_below))
         return known
 

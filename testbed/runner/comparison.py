@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from results.compare import (
     ComparisonResult,
     ComparisonRule,
+    CriterionTally,
     PairedComparison,
     Verdict,
     find_measure,
@@ -74,8 +75,9 @@ class CriterionRegression:
     """A criterion that fails more often for the candidate: REGRESSED if that is significant, else NOISY.
 
     `of` counts the unmoved pairs in which both runs were judged on the criterion. It failed in `runs` of them for the
-    candidate alone, and in `reverse` for the baseline alone. `p` is the probability of such a result, or a worse one,
-    by chance; `adjusted` is that among all comparisons and criteria, or None where too few pairs differ for a test.
+    candidate alone, and in `reverse` for the baseline alone. `unpaired` counts failures of the candidate without a run
+    of the baseline to compare with. `p` is the probability of such a result, or a worse one, by chance; `adjusted` is
+    that among all comparisons and criteria, or None where too few pairs differ for a test.
     """
 
     baseline: str
@@ -84,9 +86,16 @@ class CriterionRegression:
     verdict: Verdict
     runs: int
     reverse: int
+    unpaired: int
     of: int
     p: float
     adjusted: float | None
+
+    @classmethod
+    def of_tally(cls, t: CriterionTally, verdict: Verdict, adjusted: float | None) -> "CriterionRegression":
+        """Return what a tally says."""
+        counts = (t.worse, t.better, t.unpaired, t.pairs)
+        return cls(t.baseline, t.candidate, t.criterion, verdict, *counts, t.p_worse, adjusted)
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +149,7 @@ def _judged(
     found, worse = judge_all(comparisons, [every[number].p_worse for number in tested], rule)
     adjusted = dict(zip(tested, worse, strict=True))
     broken = [
-        CriterionRegression(t.baseline, t.candidate, t.criterion, verdict, t.worse, t.better, t.pairs, t.p_worse, p)
+        CriterionRegression.of_tally(t, verdict, p)
         for number, t in enumerate(counted)
         if (verdict := t.verdict((p := adjusted.get(number)) is not None and p <= rule.family)) != "OK"
     ]

@@ -5,16 +5,17 @@ A night is a campaign with the usual journal, canaries, budget and resume. Its v
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from functools import cache
 from typing import Any
 
 from results.compare import find_measure
 from results.contract.store import Store
 from results.nights import policies
 from results.nights.earlier_values import EarlierValues, earlier_values, in_doubt
-from results.nights.values import scenario_id
+from results.nights.values import environment_id, scenario_id
 from results.series.calculator import FEWEST_AFTER
 from testbed.errors import UsageError
 from testbed.experiments.runner import Progress
@@ -53,11 +54,14 @@ def variants(cases: Sequence[Case], profile: str, kafka: str | None, times: int 
     return [*once, *again]
 
 
-def needless_slots(known: Mapping[str, str], earlier: EarlierValues) -> NeedlessSlots:
+def needless_slots(
+    known: Mapping[str, str], earlier: EarlierValues, environment: Callable[[str], str]
+) -> NeedlessSlots:
     """Return a function that finds the needless slots of a night.
 
     A case is run again only when its first run is in doubt: it did not pass, or a value is far from the `earlier` ones.
-    `known` is the scenario of each variant.
+    `known` is the scenario of each variant. `environment` returns that of a run, by its id: a store may have the runs
+    of several machines.
     """
 
     def needless(campaign: Campaign, slot: Slot, state: CampaignState) -> bool:
@@ -66,16 +70,19 @@ def needless_slots(known: Mapping[str, str], earlier: EarlierValues) -> Needless
         if case == slot.variant or first is None:
             return False
         ran = state.ran.get(first)
-        return ran is None or not _doubtful(ran.done, known[case], earlier)
+        return ran is None or not _doubtful(ran.done, known[case], earlier, environment)
 
     return needless
 
 
-def _doubtful(done: RunDone, scenario: str, earlier: EarlierValues) -> bool:
+def _doubtful(done: RunDone, scenario: str, earlier: EarlierValues, environment: Callable[[str], str]) -> bool:
     if done.verdict != "pass":
         return True
+    if not any(each == scenario for each, _environment, _metric in earlier):
+        return False
+    here = environment(done.run_id)
     standing = {name: find_measure(name).standing(value) for name, value in done.values.items()}
-    return any(in_doubt(value, earlier.get((scenario, name), ())) for name, value in standing.items())
+    return any(in_doubt(value, earlier.get((scenario, here, name), ())) for name, value in standing.items())
 
 
 def scenario_of(wanted: Resolved) -> str:
@@ -163,7 +170,12 @@ def run_night(asked: Campaign | None, campaign_id: str | None, budget_s: float |
     store = Store.open(planned.store)
     users = policies.load(store)  # damaged ones are an error now, and not after hours
     before = earlier_values(store, set(known.values()), planned.begun)
-    needless = needless_slots(known, before)
+
+    @cache
+    def environment(run_id: str) -> str:
+        return environment_id(store.manifest(run_id))
+
+    needless = needless_slots(known, before, environment)
     result = run_campaign(asked, campaign_id, NIGHTLY, budget_s, progress, needless=needless)
     campaign, state = result.campaign, result.state
     ran = frozenset(known[slot.variant] for slot in campaign.slots if slot.index in state.ran)

@@ -1,6 +1,6 @@
 """Pairs of two variants' runs in the blocks of a campaign, and what else differed between the two runs. Pure."""
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -90,7 +90,8 @@ def unended_pairs(campaign: Campaign, state: CampaignState, baseline: str, candi
     """Return how often Kafka kept the run of one side alone from its end, over the blocks in which both are known.
 
     Such a run has no values, so no measure shows it. It counts after a resume, too, and whatever the canaries read: a
-    machine that explains it makes it unknown.
+    machine that explains it makes it unknown. It is rare, so a single one leaves the verdict open, as in a
+    qualification.
     """
     stuck = {failure.slot for failure in state.failures if failure.stuck}
     ended: dict[int, dict[str, bool]] = defaultdict(dict)
@@ -100,10 +101,10 @@ def unended_pairs(campaign: Campaign, state: CampaignState, baseline: str, candi
             ended[slot.block][slot.variant] = False
         elif ran is not None and ran.done.ended is not None:
             ended[slot.block][slot.variant] = ran.done.ended
-    both = [(runs[baseline], runs[candidate]) for runs in ended.values() if {baseline, candidate} <= runs.keys()]
-    return CriterionTally(
-        baseline, candidate, RUN_COMPLETE, len(both), both.count((True, False)), both.count((False, True))
-    )
+    sides = Counter((runs.get(baseline), runs.get(candidate)) for runs in ended.values())
+    known = sum(count for sides_ended, count in sides.items() if None not in sides_ended)
+    worse, better, unpaired = sides[True, False], sides[False, True], sides[None, False]
+    return CriterionTally(baseline, candidate, RUN_COMPLETE, known, worse, better, unpaired, doubtful=1)
 
 
 def logged_pairs(

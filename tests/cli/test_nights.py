@@ -26,7 +26,7 @@ REPORTED = ReportedChange(LevelChange("step", 3, 100.0, 120.0, 15.0, 25.0, 0.01)
 def judged(monkeypatch):
     """What `night` gives, instead of Spark."""
 
-    asked = []
+    asked, wanted = [], []
 
     def give(verdict, problems=()):
         reported = REPORTED if verdict in ("REGRESSED", "IMPROVED") else None
@@ -39,8 +39,9 @@ def judged(monkeypatch):
             said=SeriesVerdict(verdict, runs=40, reported=reported, reported_at=BEGIN),
         )
 
-        def night(_spark, _store, *, include_noisy, wait, now, begun):
+        def night(_spark, _store, *, include_noisy, wait, now, begun, **other):
             assert begun is None
+            wanted.append(other["wanted"])
             assert wait == timedelta(0)  # who asks by hand can ask again
             asked.append(include_noisy)
             assert now.tzinfo is not None
@@ -54,7 +55,7 @@ def judged(monkeypatch):
 
         monkeypatch.setattr(nights, "spark_of", no_spark)
 
-    give.asked = asked
+    give.asked, give.wanted = asked, wanted
     return give
 
 
@@ -92,6 +93,16 @@ def test_forms(judged, tmp_path, capsys):
     capsys.readouterr()
     assert main(["results", "judge", "--experiment", "nothing", "--store", str(tmp_path)]) == 2
     assert "problem: run x: cut" in capsys.readouterr().out
+
+
+def test_only_what_the_report_names_is_judged(judged, tmp_path):
+    """A change that a judgement finds counts as reported, so a report without it would be the only one."""
+    judged("OK")
+    for option in ([], ["--experiment", "other"]):
+        main(["results", "judge", *option, "--store", str(tmp_path)])
+    whole, part = judged.wanted
+    both = [about_of(), about_of(experiment="other")]
+    assert ([whole(each) for each in both], [part(each) for each in both]) == ([True, True], [False, True])
 
 
 @pytest.mark.parametrize("option", ["--junit", "--report"])

@@ -38,6 +38,8 @@ def test_a_mute_is_kept_listed_and_removed(results, tmp_path):
 
 def test_a_floor_is_kept_listed_and_removed(results, tmp_path):
     results("floor", "move quota=1:seconds", "--never-above", "30")
+    assert results("floor", "move:steady-mean", "--never-below", "0.8")[0] == 0
+    results("floor", "move:steady-mean", "--remove")
     code, told = results("floor", "move:rate", "--never-below", "0.8")
     assert (code, told.splitlines()[-2:]) == (0, ["move quota=1:seconds: never above 30", "move:rate: never below 0.8"])
     assert [each.never_above for each in policies.load(Store.open(tmp_path)).floors] == [30.0, None]
@@ -70,6 +72,7 @@ def test_a_name_that_no_run_of_the_store_has_is_named_its_parameters_included(re
         ("floor", "move quota=1", "--never-above", "3"),
         ("floor", "kip73-two-node", "--never-above", "3"),
         ("floor", "move:seconds", "--never-above", "nan"),
+        ("floor", "kip73-two-node:steady-mean", "--never-above", "1.1"),
         ("floor", "move:seconds", "--never-below", "inf"),
         ("mute", "move:seconds", "--reason", "x", "--until", "9999999999d"),
         ("floor", "move:seconds", "--remove"),

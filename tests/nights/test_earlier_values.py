@@ -1,4 +1,4 @@
-"""Whether a run is like those before: what the store has of its scenario, in its newest environment."""
+"""Whether a run is like those before: what the store has of its scenario, in its environment."""
 
 from datetime import timedelta
 
@@ -16,25 +16,28 @@ from tests.nights.replayed import RECORDED
 CALM = [100.0, 101.0, 99.0, 102.0, 98.0, 100.5, 99.5, 101.5, 98.5, 100.2]
 
 
-def test_the_newest_values_of_the_newest_environment_before_tonight(tmp_path):
+def test_the_newest_values_of_each_environment_before_tonight(tmp_path):
     store = Store.open(tmp_path)
     rows = pq.read_table(RECORDED).to_pylist()
     scenario = rows[0]["scenario"]
-    own = sorted(
-        (row["at"], row["value"]) for row in rows if (row["scenario"], row["metric"]) == (scenario, "move-seconds")
-    )
+    mine = [row for row in rows if (row["scenario"], row["metric"]) == (scenario, "move-seconds")]
+    [here] = {row["environment"] for row in mine if row["value"] is not None}
+    own = sorted((row["at"], row["value"]) for row in mine)
     values_table.write(store, pa.Table.from_pylist(rows, schema=VALUES))
     last = own[-1][0]
     found = earlier_values(store, {scenario}, last)
-    assert found[scenario, "move-seconds"] == [value for _, value in own[:-1] if value is not None]
-    assert {name for name, _ in found} == {scenario}
+    before = [value for _, value in own if value is not None]
+    assert found[scenario, here, "move-seconds"] == before[:-1]
+    assert {name for name, _, _ in found} == {scenario}
     moved = [
         {**row, "environment": "elsewhere", "at": row["at"] + timedelta(days=1), "run_id": f"{row['run_id']}-new"}
         for row in rows
         if row["at"] == last
     ]
     values_table.write(store, pa.Table.from_pylist(moved, schema=VALUES))
-    assert earlier_values(store, {scenario}, last + timedelta(days=2))[scenario, "move-seconds"] == [own[-1][1]]
+    found = earlier_values(store, {scenario}, last + timedelta(days=2))
+    assert found[scenario, "elsewhere", "move-seconds"] == [own[-1][1]]
+    assert found[scenario, here, "move-seconds"] == before  # another machine in the same store hides nothing
     assert earlier_values(store, (), last) == {}
 
 
@@ -49,7 +52,7 @@ def test_values_under_a_measures_earlier_name_are_of_the_measure(tmp_path):
     before, today = next(iter(MEASURES.items()))
     scenario, rows = some()
     values_table.write(store, pa.Table.from_pylist([{**row, "metric": before} for row in rows], schema=VALUES))
-    assert {name for _, name in earlier_values(store, {scenario}, rows[-1]["at"] + timedelta(days=1))} == {today}
+    assert {name for _, _, name in earlier_values(store, {scenario}, rows[-1]["at"] + timedelta(days=1))} == {today}
 
 
 def test_broken_brokers_and_runs_that_were_set_aside_are_in_no_history(tmp_path):
@@ -69,7 +72,7 @@ def test_broken_brokers_and_runs_that_were_set_aside_are_in_no_history(tmp_path)
     values_table.write(store, pa.Table.from_pylist(rows, schema=VALUES))
     store.catalogue.write(aside={"run2": "damaged"})
     found = earlier_values(store, {scenario}, first["at"] + timedelta(days=1))
-    assert found[scenario, "move-seconds"] == [0.0, 3.0]
+    assert found[scenario, first["environment"], "move-seconds"] == [0.0, 3.0]
 
 
 def test_parts_that_are_merged_meanwhile_are_read_again(tmp_path, monkeypatch):
@@ -87,7 +90,7 @@ def test_parts_that_are_merged_meanwhile_are_read_again(tmp_path, monkeypatch):
 
     monkeypatch.setattr(values_table, "whole", then_merged)
     found = earlier_values(store, {scenario}, rows[-1]["at"] + timedelta(days=1))
-    assert sorted(found[scenario, "move-seconds"]) == sorted(row["value"] for row in rows)
+    assert sorted(each for values in found.values() for each in values) == sorted(row["value"] for row in rows)
 
 
 @pytest.mark.parametrize(

@@ -212,6 +212,19 @@ def test_each_environment_of_the_night_is_told(about):
     assert worst(scenarios(night((yesterday, regressed()), (second, said("OK"))))) == "REGRESSED"
 
 
+@pytest.mark.parametrize("begun", [None, BEGIN - 2 * HOUR])
+def test_a_machine_whose_runs_say_nothing_is_not_hidden_by_another_one_in_the_same_store(about, begun):
+    own = about("a", newest=BEGIN - HOUR, newest_value=BEGIN - 24 * HOUR, verdict="inconclusive")
+    other = about("b", environment="e2", environment_details='{"kernel": "6.12"}')
+    at = None if begun is None else datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=begun)
+    found = scenarios(night((own, said("OK")), (other, said("OK"))), begun=at)
+    assert [(each.name, each.verdict) for each in found] == [
+        ("move, kernel=6.1", "NO-DATA"),
+        ("move, kernel=6.12", "OK"),
+    ]
+    assert found[0].why == "tonight's run 20240101T020000Z-move-000001 was inconclusive"
+
+
 def test_one_repeat_elsewhere_that_says_nothing_does_not_take_the_others_along(about):
     here = about("a", newest=BEGIN - HOUR, newest_value=BEGIN - HOUR)
     off = about("b", environment="e2", environment_details='{"network": "off its rate"}', newest_value=None, runs=0)
@@ -353,3 +366,9 @@ def test_junit_fails_on_a_regression_and_errs_on_what_cannot_be_said(full):
     assert failure.get("type") == "REGRESSED"
     assert "100 → 120" in failure.text
     assert {error.get("type") for error in root.iter("error")} == {"problem"}
+
+
+def test_junit_errs_where_nothing_was_judged():
+    """The exit code is 2 then. A file without a case reads as success."""
+    root = ET.fromstring(render.junit([], ()).encode())
+    assert (worst([]), root.get("tests"), root.get("errors")) == ("NO-DATA", "1", "1")

@@ -92,6 +92,23 @@ def test_a_store_is_judged_night_after_night(spark, tmp_path, learned):
     assert all(len(each["ids"]) == 10 for each in document["scenarios"])
 
 
+def test_a_change_is_reported_by_the_judgement_that_names_its_series(spark, tmp_path, learned):
+    """The judgement of another experiment, a night before, leaves it to the one that shows it."""
+    store = Store.open(tmp_path)
+    state.save(store, [], learned)
+    generate.history(store, replace(SPEC, end=NEWEST - 1))
+    before = night(spark, store).states
+    generate.history(store, replace(SPEC, begin=NEWEST - 1, end=NEWEST + 1))
+    others = night(spark, store, wanted=lambda each: json.loads(each.parameters)["case"] != 1)
+    [own] = [each.id for each in scenarios(others) if each.name == "generated case=1"]
+    mine = {name for name, each in before.items() if each.scenario == own}
+    assert {name: others.states[name] for name in mine} == {name: before[name] for name in mine}
+    assert all(others.states[name] != before[name] for name in before if name not in mine)
+    generate.history(store, replace(SPEC, begin=NEWEST + 1, end=NEWEST + 2))
+    found = {each.name: each for each in scenarios(night(spark, store))}
+    assert found["generated case=1"].verdict == "REGRESSED"
+
+
 def test_only_new_runs_are_read_and_a_damaged_one_hides_no_other(spark, tmp_path):
     store = filled(Store.open(tmp_path), some_runs(synthetic_run().data(), 3))
     bad, *good = store.runs()

@@ -82,6 +82,9 @@ def test_compare_for_a_pull_request_and_for_ci(doors, capsys, tmp_path):
     suite = ET.parse(tmp_path / "out" / "j.xml").getroot()
     assert (suite.attrib["tests"], suite.attrib["failures"], suite.attrib["errors"]) == ("2", "1", "0")
     assert "adjusted p" in suite.find(".//failure").attrib["message"]
+    assert main(["compare", "--resume", known()[0], "--json"]) == 1
+    [finding] = json.loads(capsys.readouterr().out)["findings"]
+    assert [finding["before"], finding["after"]] == row[3:5]
 
 
 def test_a_budget_that_ends_after_enough_pairs_is_no_error_for_ci_and_before_it_is(doors, capsys, tmp_path):
@@ -156,6 +159,14 @@ def test_a_folder_is_read_once_for_all_variants_that_name_it(tree, tmp_path, mon
     asked = campaigns.new_campaign("sweep", variants, 1, 1, store=str(tmp_path / "store"))
     assert [each.kafka for each in asked.variants] == ["4.4.0+0123456789ab"] * 3
     assert len(read) == 1
+
+
+def test_a_measure_has_todays_name_and_is_compared_once(tmp_path):
+    """Runs have no value by an earlier name: hours later the verdict was NO-DATA."""
+    variants = [Variant("old", "kip73-two-node"), Variant("new", "kip73-two-node", settings=("fetch=tuned",))]
+    names, where = ("nic-peak", "move-seconds", "nic-max-1s"), str(tmp_path / "store")
+    asked = campaigns.new_campaign("compare", variants, 8, 1, store=where, measure_names=names)
+    assert asked.measures == ("nic-max-1s", "move-seconds")
 
 
 def test_a_campaign_whose_journal_has_a_path_is_resumed_by_its_whole_command(doors, tree, monkeypatch):

@@ -56,7 +56,9 @@ CALM = (12.1, 12.2, 12.0, 12.1, 12.3, 12.2, 11.9, 12.2, 12.1, 12.2, 12.1, 11.8)
 def test_a_case_is_run_again_only_when_its_first_run_is_in_doubt(tmp_path, verdict, values, again):
     asked = nightly.new_night(nightly.NightRequest("brief", ("move", "add"), store=str(tmp_path / "s")))
     known = {each.label: each.label.partition(",")[0] for each in asked.variants}
-    needless = partial(nightly.needless_slots(known, {("move", "move-seconds"): CALM}), asked)
+    # The other machine in the store takes twice as long.
+    earlier = {("move", "here", "move-seconds"): CALM, ("move", "there", "move-seconds"): [2 * each for each in CALM]}
+    needless = partial(nightly.needless_slots(known, earlier, lambda _run_id: "here"), asked)
     nothing = campaign_state([])
     assert [needless(slot, nothing) for slot in asked.slots] == [", " in slot.variant for slot in asked.slots]
     first = next(slot.index for slot in asked.slots if slot.variant == "move")

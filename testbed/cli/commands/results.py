@@ -60,7 +60,7 @@ def _configure_nights(actions: "argparse._SubParsersAction[Parser]") -> tuple[Pa
     judge = actions.add_parser(
         "judge", help="judge all runs of the store: has anything changed? Prints a line for each scenario"
     )
-    judge.add_argument("--experiment", metavar="NAME", action="append", help="report only this experiment; repeatable")
+    judge.add_argument("--experiment", metavar="NAME", action="append", help="judge only this experiment; repeatable")
     add_formats(judge)
     judge.add_argument("--junit", metavar="FILE", type=Path, help="also write JUnit's XML to this file")
     judge.add_argument(
