@@ -56,9 +56,7 @@ class RequestedSteps:
     def add(self, state: ReassignmentState, turn: Turn) -> None:
         """Record that the steps of a turn are requested; none of them is refused yet. Other refusals stay."""
         for tp, step in turn.start.items():
-            adding = state.listed[tp].adding if tp in state.listed else ()
-            before = tuple(broker for broker in state.states[tp].replicas if broker not in adding)
-            self._steps[tp] = (before, step)
+            self._steps[tp] = (state.existing(tp), step)
             self.refused.pop(tp, None)
 
     def behind(self, state: ReassignmentState) -> set[TopicPartition]:
@@ -316,12 +314,8 @@ class Execution:
     def _left_to_move(self) -> list[PartitionMove]:
         """Return the remaining moves, with the steps in flight: these still add replicas."""
         state = self._state()
-        found = []
-        for tp, target in sorted(remaining(self._job.plan, state).targets.items()):
-            adding = state.listed[tp].adding if tp in state.listed else ()
-            current = tuple(broker for broker in state.states[tp].replicas if broker not in adding)
-            found.append(PartitionMove.between(tp, current, target))
-        return found
+        left = remaining(self._job.plan, state)
+        return [PartitionMove.between(tp, state.existing(tp), target) for tp, target in sorted(left.targets.items())]
 
     def _set_throttle(self, todo: Sequence[PartitionMove], throttle_bytes_per_s: int | None) -> None:
         if throttle_bytes_per_s is None or not todo:

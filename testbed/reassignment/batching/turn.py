@@ -47,6 +47,11 @@ class ReassignmentState:
     behind: Collection[TopicPartition] = ()
     refused: Mapping[TopicPartition, str] = field(default_factory=dict)
 
+    def existing(self, tp: TopicPartition) -> Replicas:
+        """Return a partition's replicas, without those that a step in flight adds."""
+        running = self.listed.get(tp)
+        return self.states[tp].replicas if running is None else running.existing
+
 
 @dataclass(frozen=True, slots=True)
 class PartitionStatus:
@@ -207,8 +212,7 @@ def _without_dead(step: Step, target: Replicas, state: PartitionState, seen: Rea
 
 def _listed_step(state: PartitionState, listed: Reassignment) -> Step:
     """Return the step that the controller lists: its merged replicas begin with the target's, in their order."""
-    before = tuple(broker for broker in state.replicas if broker not in listed.adding)
-    after = listed.target
+    before, after = listed.existing, listed.target
     old_leader = state.leader if state.leader is not None else before[0] if before else after[0]
     return Step((old_leader, *(broker for broker in before if broker != old_leader)), after)
 
