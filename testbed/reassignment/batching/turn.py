@@ -92,7 +92,8 @@ def take_turn(plan: Plan, seen: ReassignmentState, limits: BatchLimits, mode: Mo
     `held` is the reason why no step starts, such as "paused"; steps in flight continue, and elections still happen.
 
     `batched` starts the next batch when the previous one has ended. `incremental` starts a step as soon as a limit
-    permits. `unbatched` requests every target at once, without limits.
+    permits. Both let another client's reassignment of a partition end first. `unbatched` requests every target at once,
+    without limits, also in place of another one.
     """
     found: dict[TopicPartition, PartitionStatus] = {}
     running: dict[TopicPartition, Step] = {}
@@ -109,13 +110,16 @@ def take_turn(plan: Plan, seen: ReassignmentState, limits: BatchLimits, mode: Mo
             found[tp] = PartitionStatus(tp, "gone", (), target, why="the partition no longer exists")
         elif tp in seen.listed:
             listed = _listed_step(state, seen.listed[tp])
-            alive = _without_dead(listed, target, state, seen)
-            if alive.replicas != listed.replicas and mode != "unbatched":
-                mended[tp] = alive.replicas
-            running[tp] = alive
-            dead = [broker for broker in listed.replicas if broker not in seen.live]
-            why = f"brokers {dead} are offline" if dead else ""
-            found[tp] = PartitionStatus(tp, "moving", listed.current, target, alive.replicas, why)
+            step = listed
+            if mode != "unbatched":
+                step = _without_dead(listed, target, state, seen)
+            elif not held and _replaces(target, seen.listed[tp]):
+                step = listed._replace(replicas=target)
+            if step.replicas != listed.replicas:
+                mended[tp] = step.replicas
+            running[tp] = step
+            why = _held_up(step, target, seen)
+            found[tp] = PartitionStatus(tp, "moving", listed.current, target, step.replicas, why)
         elif tp in seen.behind:
             running[tp] = Step(state.replicas, state.replicas)
             found[tp] = PartitionStatus(tp, "moving", state.replicas, target, why=_BEHIND)
@@ -204,10 +208,29 @@ def _without_dead(step: Step, target: Replicas, state: PartitionState, seen: Rea
     """Return the step without old replicas on dead brokers: else it would not complete before they are in sync.
 
     KIP-435's steps keep such replicas until a later step drops them; a dead one serves no client meanwhile. A listed
-    step of another plan may have no other replicas: it stays.
+    step of another plan may have no other replicas, or add one on a dead broker: these stay (see `_replaces`).
     """
-    dead = {b for b in step.replicas if b not in seen.live and b not in target and b not in state.isr}
-    return Step(step.current, tuple(b for b in step.replicas if b not in dead) or step.replicas)
+    old = [b for b in step.current if b not in seen.live and b not in target and b not in state.isr]
+    return Step(step.current, tuple(b for b in step.replicas if b not in old) or step.replicas)
+
+
+def _replaces(target: Replicas, running: Reassignment) -> bool:
+    """Return whether a request of the target replaces a listed reassignment to other replicas.
+
+    KRaft keeps the adding replicas when a request adds none. If the request removes one of these, Kafka 4.3.1 does not
+    end the reassignment (docs/kip455.md): a user must cancel it first.
+    """
+    other = set(running.target) != set(target)
+    return other and (set(running.adding) <= set(target) or not set(target) <= set(running.replicas))
+
+
+def _held_up(step: Step, target: Replicas, seen: ReassignmentState) -> str:
+    """Return why a step in flight may take long, or leads elsewhere; empty without a reason."""
+    dead = [broker for broker in step.replicas if broker not in seen.live]
+    if dead:
+        return f"brokers {dead} are offline"
+    foreign = not set(step.replicas) <= {*step.current, *target}
+    return f"another client reassigns it to {list(step.replicas)}" if foreign else ""
 
 
 def _listed_step(state: PartitionState, listed: Reassignment) -> Step:
