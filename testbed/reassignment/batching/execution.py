@@ -25,6 +25,9 @@ _IN_FORCE_S = 30.0
 _BEHIND_S = 15.0
 """The longest time in seconds that a broker's metadata may lag behind the controller. Another client did the rest."""
 _SETTLED_S = 30.0
+_REMOVED_S = 5.0
+"""Seconds after which a user is to know of an old replica that is still there. A broker removes one in some tenths."""
+_SHOWN = 5
 
 
 class ExecutionError(TestbedError):
@@ -110,6 +113,8 @@ class Execution:
         """Whether the rate of the control is not in force everywhere yet."""
         self._gone: set[TopicPartition] = set()
         """The partitions that the last turn did not find."""
+        self._all_moved_s: float | None = None
+        """When a turn first found that only old replicas are left; None before."""
         self._min_insync = min_insync(admin, job.plan.topics())
         self._requested = RequestedSteps(self._on_event)
         self._begun_s = time.monotonic()
@@ -265,7 +270,7 @@ class Execution:
             gone = {each.tp for each in turn.partitions if each.state == "gone"}
             # A broker behind the controller may not know a topic yet: two turns in a row must miss it.
             confirmed, self._gone = gone <= self._gone, gone
-            return turn if turn.ended and confirmed and not self._old_replicas(turn, state) else None
+            return turn if turn.ended and confirmed and self._is_removed(turn, state) else None
         except ElectionError as error:
             # The next turn sees the outcome.
             self._on_event("note", "not elected", {"why": str(error)})
@@ -338,13 +343,18 @@ class Execution:
             "the cancelled steps to be gone",
         )
 
-    def _old_replicas(self, turn: Turn, state: ReassignmentState) -> list[str]:
-        """Return one line for each replica of a moved partition that is still on a broker outside its target.
+    def _is_removed(self, turn: Turn, state: ReassignmentState) -> bool:
+        """Return whether no broker outside its target has a replica of a moved partition. Name those that stay.
 
         The former replicas are unknown: any broker may have had one.
         """
         done = [status for status in turn.partitions if status.state == "done"]
-        return left_behind(
+        left = left_behind(
             self._admin,
             [PartitionMove(s.tp, s.target, s.target, (), tuple(sorted({*state.live} - {*s.target}))) for s in done],
         )
+        self._all_moved_s = self._all_moved_s or time.monotonic()
+        if left and time.monotonic() - self._all_moved_s > _REMOVED_S:
+            more = [f"and {len(left) - _SHOWN} more"] if len(left) > _SHOWN else []
+            self._on_event("note", "not removed", {"why": "; ".join([*left[:_SHOWN], *more])})
+        return not left
