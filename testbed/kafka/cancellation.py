@@ -12,8 +12,8 @@ _ENDED = {"NO_REASSIGNMENT_IN_PROGRESS", UNKNOWN_TOPIC_OR_PARTITION}
 def cancel_running(admin: Admin, tps: Iterable[TopicPartition]) -> frozenset[TopicPartition]:
     """Cancel the reassignments of these partitions, and return those that the controller cancelled.
 
-    One that has ended since the caller listed it, also with its topic, is no error. Raise `ReassignmentError` when the controller refuses
-    another one, and `KafkaError`.
+    One that has ended since the caller listed it, also by the deletion of its topic, is no error. Raise
+    `ReassignmentError` when the controller refuses another one, and `KafkaError`.
     """
     wanted = dict.fromkeys(tps)
     if not wanted:
