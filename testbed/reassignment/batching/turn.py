@@ -111,10 +111,10 @@ def take_turn(plan: Plan, seen: ReassignmentState, limits: BatchLimits, mode: Mo
         elif tp in seen.listed:
             listed = _listed_step(state, seen.listed[tp])
             step = listed
-            if mode != "unbatched":
+            if mode == "unbatched":
+                step = listed if held or not _replaces(target, seen.listed[tp]) else listed._replace(replicas=target)
+            elif not _is_foreign(listed, target):
                 step = _without_dead(listed, target, state, seen)
-            elif not held and _replaces(target, seen.listed[tp]):
-                step = listed._replace(replicas=target)
             if step.replicas != listed.replicas:
                 mended[tp] = step.replicas
             running[tp] = step
@@ -208,10 +208,15 @@ def _without_dead(step: Step, target: Replicas, state: PartitionState, seen: Rea
     """Return the step without old replicas on dead brokers: else it would not complete before they are in sync.
 
     KIP-435's steps keep such replicas until a later step drops them; a dead one serves no client meanwhile. A listed
-    step of another plan may have no other replicas, or add one on a dead broker: these stay (see `_replaces`).
+    step of another plan may have no other replicas: it stays.
     """
-    old = [b for b in step.current if b not in seen.live and b not in target and b not in state.isr]
-    return Step(step.current, tuple(b for b in step.replicas if b not in old) or step.replicas)
+    dead = {b for b in step.replicas if b not in seen.live and b not in target and b not in state.isr}
+    return Step(step.current, tuple(b for b in step.replicas if b not in dead) or step.replicas)
+
+
+def _is_foreign(step: Step, target: Replicas) -> bool:
+    """Return whether a listed step is certainly another client's: it adds a broker that the target does not have."""
+    return not set(step.adding) <= set(target)
 
 
 def _replaces(target: Replicas, running: Reassignment) -> bool:
@@ -226,11 +231,9 @@ def _replaces(target: Replicas, running: Reassignment) -> bool:
 
 def _held_up(step: Step, target: Replicas, seen: ReassignmentState) -> str:
     """Return why a step in flight may take long, or leads elsewhere; empty without a reason."""
+    whys = [f"another client reassigns it to {list(step.replicas)}"] if _is_foreign(step, target) else []
     dead = [broker for broker in step.replicas if broker not in seen.live]
-    if dead:
-        return f"brokers {dead} are offline"
-    foreign = not set(step.replicas) <= {*step.current, *target}
-    return f"another client reassigns it to {list(step.replicas)}" if foreign else ""
+    return "; ".join([*whys, f"brokers {dead} are offline"] if dead else whys)
 
 
 def _listed_step(state: PartitionState, listed: Reassignment) -> Step:

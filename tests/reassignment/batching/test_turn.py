@@ -243,15 +243,19 @@ def test_a_target_that_dies_within_a_step_holds_its_place_until_it_is_back(mode)
 
 
 @pytest.mark.parametrize("mode", ["batched", "incremental"])
-def test_a_step_of_another_client_that_adds_a_dead_broker_stays_as_it_is(mode):
-    controller = Controller.of({tp(0): (1, 2)}, {1, 2, 3})
-    controller.alter({tp(0): (1, 7)})
-    turn = take_turn(Plan({tp(0): (1, 3)}), controller.seen(), BatchLimits(1, 1), mode)
-    assert (turn.start, turn.partitions[0].why) == ({}, "brokers [7] are offline")
-    controller.live.add(7)
-    turn = take_turn(Plan({tp(0): (1, 3)}), controller.seen(), BatchLimits(1, 1), mode)
-    assert (turn.start, turn.partitions[0].why) == ({}, "another client reassigns it to [1, 7]")
-    assert drive(controller, Plan({tp(0): (1, 3)}), BatchLimits(1, 1), mode)[1].ended
+@pytest.mark.parametrize("theirs", [(1, 7), (7, 2)], ids=["adds a dead broker", "keeps a dead broker"])
+def test_a_step_of_another_client_stays_as_it_is(mode, theirs):
+    plan, limits = Plan({tp(0): (1, 3)}), BatchLimits(1, 1)
+    dead = 7 if theirs == (1, 7) else 2
+    controller = Controller.of({tp(0): (1, 2)}, {1, 2, 3, 7} - {dead})
+    controller.alter({tp(0): theirs})
+    turn = take_turn(plan, controller.seen(), limits, mode)
+    why = f"another client reassigns it to {list(theirs)}"
+    assert (turn.start, turn.partitions[0].why) == ({}, f"{why}; brokers [{dead}] are offline")
+    controller.live.add(dead)
+    turn = take_turn(plan, controller.seen(), limits, mode)
+    assert (turn.start, turn.partitions[0].why) == ({}, why)
+    assert drive(controller, plan, limits, mode)[1].ended
 
 
 def test_at_once_the_plan_replaces_another_reassignment_of_its_partitions():
