@@ -45,13 +45,13 @@ class ExecutionResult:
     seconds: float
 
 
-class RequestedSteps:
-    """The last requested step of each partition, until another client changes the partition."""
+class LastSteps:
+    """The last step of each partition of a plan, requested or listed, until another client changes the partition."""
 
-    def __init__(self, on_event: EventSink) -> None:
-        self._on_event = on_event
+    def __init__(self, plan: Plan, on_event: EventSink) -> None:
+        self._plan, self._on_event = plan, on_event
         self._steps: dict[TopicPartition, tuple[Replicas, Replicas]] = {}
-        """Partition → its replicas before the last requested step, and that step."""
+        """Partition → its replicas before the last step, and that step."""
         self._behind_since: dict[TopicPartition, float] = {}
         self.refused: dict[TopicPartition, str] = {}
         """The partitions whose last requested step the controller refused, with its reason."""
@@ -67,6 +67,7 @@ class RequestedSteps:
 
         The controller lists reassignments. Replicas come from any broker, whose metadata may be behind for a while.
         """
+        self._add_listed(state)
         now = time.monotonic()
         # Sets, since a cancelled step leaves the old replicas in another order.
         differing = {
@@ -80,9 +81,22 @@ class RequestedSteps:
         for tp in [tp for tp, since in self._behind_since.items() if now - since > _BEHIND_S]:
             _, step = self._steps.pop(tp)
             del self._behind_since[tp]
-            detail = {"replicas": list(state.states[tp].replicas), "requested": list(step)}
-            self._on_event("note", f"another client changed {tp}", detail)
+            self._changed(tp, state.states[tp].replicas, step)
         return set(self._behind_since)
+
+    def _add_listed(self, state: ReassignmentState) -> None:
+        """Record the listed steps: a resumed execution did not request those that are in flight."""
+        for tp, target in self._plan.targets.items():
+            running = state.listed.get(tp)
+            if running is None:
+                continue
+            known, self._steps[tp] = self._steps.get(tp), (running.existing, running.target)
+            if known is not None and {*known[1]} != {*running.target} and not {*running.adding} <= {*target}:
+                self._changed(tp, running.replicas, known[1])
+
+    def _changed(self, tp: TopicPartition, replicas: Replicas, requested: Replicas) -> None:
+        detail = {"replicas": list(replicas), "requested": list(requested)}
+        self._on_event("note", f"another client changed {tp}", detail)
 
 
 class Execution:
@@ -116,7 +130,7 @@ class Execution:
         self._all_moved_s: float | None = None
         """When a turn first found that only old replicas are left; None before."""
         self._min_insync = min_insync(admin, job.plan.topics())
-        self._requested = RequestedSteps(self._on_event)
+        self._steps = LastSteps(job.plan, self._on_event)
         self._begun_s = time.monotonic()
         self.left = Plan({})
         """The remaining moves of a cancelled job, also where its throttle cannot be restored."""
@@ -282,11 +296,11 @@ class Execution:
         """Request the steps. A step that the controller refuses is reported, and requested again after the others."""
         targets = [[tp.topic, tp.partition, list(step)] for tp, step in turn.start.items()]
         self._on_event("batch.started", "batch", {"partitions": len(targets), "targets": targets})
-        self._requested.add(state, turn)
+        self._steps.add(state, turn)
         try:
             self._admin.alter_reassignments(turn.start)
         except ReassignmentError as error:
-            self._requested.refused.update(error.errors)
+            self._steps.refused.update(error.errors)
             self._on_event("note", "refused", {"why": str(error)})
 
     def _apply_control(self) -> None:
@@ -331,7 +345,7 @@ class Execution:
 
     def _state(self) -> ReassignmentState:
         state = read_state(self._admin, self._job.plan.topics(), self._min_insync, self._job.topic_ids)
-        return replace(state, behind=self._requested.behind(state), refused=dict(self._requested.refused))
+        return replace(state, behind=self._steps.behind(state), refused=dict(self._steps.refused))
 
     def _settled_state(self) -> ReassignmentState:
         """Wait until nothing is in flight and the metadata is the controller's; return that state."""

@@ -107,6 +107,40 @@ def test_killed_at_any_call_and_resumed_it_ends_the_same_and_the_throttle_never_
         assert folders[0].ids() == []
 
 
+def test_a_resumed_move_copies_nothing_twice_where_a_broker_is_behind_the_controller(folders):
+    admin, only = KraftAdmin(Controller.of({tp(0): (1, 2, 3)}, range(1, 6))), tp(0)
+    run, job = execution(admin, Plan({only: (1, 4, 5)}), folders, "batched")
+    run.begin(JobControl(BatchLimits(1)))
+    admin.controller.rng.random = lambda: 1.0  # nothing comes into sync yet
+
+    def kill(_turn):
+        if admin.controller.seen().listed:
+            raise Killed
+
+    with pytest.raises(Killed):
+        run.run(kill, interval_s=0.001, timeout_s=10)
+    dead(*folders, job)
+    partitions, last, rng = admin.partitions, {}, random.Random(1)
+
+    def go_on(_turn):
+        admin.controller.rng = rng
+
+    def behind(topics):
+        """The partitions; when a step has ended, once more as they were within it."""
+        found = partitions(topics)
+        if admin.controller.seen().listed:
+            last.update(found)
+            return found
+        return {**found, **{each: last.pop(each) for each in list(last)}}
+
+    admin.partitions = behind
+    again = Execution(admin, folders[0].read(job.id), *folders)
+    again.resume()
+    again.run(go_on, interval_s=0.001, timeout_s=10)
+    assert admin.controller.partitions[only].replicas == (1, 4, 5)
+    assert admin.controller.copied == [(only, 4), (only, 5)]
+
+
 def test_steered_while_it_runs(folders):
     admin, plan = cluster(20)
     run, job = execution(admin, plan, folders)
