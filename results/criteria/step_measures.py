@@ -17,6 +17,8 @@ from results.criteria.step_observations import PollAgreement, StepMeasures, Step
 
 LOG, DESCRIBED, LISTED = "trace.log", "trace.described", "trace.listed"
 LOGS = "trace.logs"
+UNREAD = "records.unread"
+"""The event of a scenario whose records could not be read back, with the reason."""
 FOREVER_US = 2**62
 
 

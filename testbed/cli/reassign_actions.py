@@ -15,7 +15,8 @@ from testbed.errors import UsageError
 from testbed.kafka.admin import Admin
 from testbed.kafka.cancellation import cancel_running
 from testbed.kafka.capabilities import Capability, require_of_running
-from testbed.kafka.types import PartitionState, TopicPartition
+from testbed.kafka.partitions import existing_partitions
+from testbed.kafka.types import PartitionMove, PartitionState, TopicPartition
 from testbed.reassignment import planners
 from testbed.reassignment.batching.execution import Execution, ExecutionResult
 from testbed.reassignment.batching.forecast import SpreadAdvice, spread_advice
@@ -34,6 +35,7 @@ from testbed.wait import wait_for
 
 _INTERNAL = "__"
 _STEERED_S = 60.0
+_NOT_REQUESTED = "its step is due; the controller does not list it yet, or refused it"
 
 
 def plan(args: argparse.Namespace) -> int:
@@ -168,11 +170,21 @@ def status(args: argparse.Namespace) -> int:
 
 
 def next_turn(admin: Admin, job: Job) -> tuple[JobControl, Turn]:
-    """Return the control of a stored reassignment, and its next turn from the cluster's present state."""
+    """Return the control of a stored reassignment, and its next turn from the cluster's present state.
+
+    A step counts as in flight only when the controller lists it: its process may be refused what it requests.
+    """
     control, topics = JobFolder().control(job.id), job.plan.topics()
     state = read_state(admin, topics, min_insync(admin, topics), job.topic_ids)
     held = "paused" if control.wish == "pause" else "" if job.owner.alive() else "no process carries it out"
-    return control, take_turn(job.plan, state, control.limits, job.mode, held=held)
+    turn = take_turn(job.plan, state, control.limits, job.mode, held=held)
+    requested = (
+        replace(each, state="deferred", step=None, why=_NOT_REQUESTED)
+        if each.tp in turn.start and each.tp not in state.listed
+        else each
+        for each in turn.partitions
+    )
+    return control, replace(turn, partitions=tuple(requested))
 
 
 def steer(args: argparse.Namespace) -> int:
@@ -261,12 +273,8 @@ def verify(args: argparse.Namespace) -> int:
     wanted = load_plan(args.plan)
     with admin_of(args) as admin:
         topics = wanted.topics()
-        states = admin.partitions(topics)
-        missing = not_placed(
-            moves(wanted, {tp: replace(s, replicas=()) for tp, s in states.items()}),
-            admin.reassignments(topics),
-            states,
-        )
+        every = [PartitionMove.between(tp, (), target) for tp, target in sorted(wanted.targets.items())]
+        missing = not_placed(every, admin.reassignments(topics), existing_partitions(admin, topics))
     if args.json:
         print(document({"complete": not missing, "missing": missing}))
     else:
@@ -277,9 +285,19 @@ def verify(args: argparse.Namespace) -> int:
 
 
 def _assignment(admin: Admin, topics: list[str] | None) -> tuple[dict[TopicPartition, Replicas], Racks]:
+    """Return the replicas of each partition, and the racks of the live brokers.
+
+    Of a partition that is being reassigned these are the replicas at the end. The present ones are more: a plan from
+    these would raise the replication factor.
+    """
     chosen = [t for t in admin.topics() if not t.startswith(_INTERNAL)] if topics is None else topics
-    racks = {broker.id: broker.rack for broker in admin.cluster().brokers}
-    return {tp: state.replicas for tp, state in admin.partitions(chosen).items()}, racks
+    cluster, listed = admin.cluster(), admin.reassignments(chosen)
+    final = {tp: running.target for tp, running in listed.items()}
+    for job in JobFolder().all():
+        if job.cluster_id == cluster.cluster_id:
+            final |= job.plan.targets
+    found = {tp: final.get(tp, state.replicas) for tp, state in admin.partitions(chosen).items()}
+    return found, {broker.id: broker.rack for broker in cluster.brokers}
 
 
 def moving_bytes(admin: Admin, made: Plan) -> dict[TopicPartition, int]:

@@ -46,15 +46,15 @@ def limits_text(limits: BatchLimits) -> str:
 
 
 def turn_text(turn: Turn, seconds: float) -> str:
-    """Return one line for a turn: the number of partitions in each state."""
+    """Return one line for a turn: the number of partitions in each state, and the first that waits or is held up."""
     count = Counter(status.state for status in turn.partitions)
-    states = ", ".join(
-        f"{count[state]} {state}" for state in ("done", "moving", "electing", "deferred") if count[state]
-    )
-    waiting = next((status for status in turn.partitions if status.state == "waiting"), None)
-    why = f", {count['waiting']} waiting ({waiting.tp}: {waiting.why})" if waiting else ""
-    gone = f", {count['gone']} gone" if count["gone"] else ""
-    return f"{seconds:7.1f} s  {states}{why}{gone}"
+    whys: dict[str, str] = {}
+    for status in turn.partitions:
+        if status.state == "waiting" or (status.state == "moving" and status.step and status.why):
+            whys.setdefault(status.state, f" ({status.tp}: {status.why})")
+    states = ("done", "moving", "electing", "deferred", "waiting", "gone")
+    shown = ", ".join(f"{count[state]} {state}{whys.get(state, '')}" for state in states if count[state])
+    return f"{seconds:7.1f} s  {shown}"
 
 
 class ExecutionNotes:

@@ -130,7 +130,7 @@ class BatchAccount:
         """Count a step that the last poll did not list. A step listed then has ended."""
         if known.step is not None and not set(known.step.adding) <= set(listed.adding):
             known.end_step()
-        target, old = listed.target, set(listed.replicas) - set(listed.adding)
+        target, old = listed.target, set(listed.existing)
         self._steps += 1
         # A whole step may occur between two polls: then the leader is the first replica before this step.
         first = known.before[0] if set(known.before) == old else state.leader

@@ -11,14 +11,15 @@ from dataclasses import dataclass
 from operator import not_
 from typing import Any, Self
 
-from results.contract.manifest import Facts
+from results.contract.manifest import Facts, Records
 from results.contract.steps import ACCEPTED, LINGER_US, Expectation, StepRecord, StepsRecord
-from results.criteria.step_measures import LOGS
+from results.criteria.step_measures import LOGS, UNREAD
 from testbed.errors import TestbedError, UsageError
 from testbed.experiments.criteria import STEPS
 from testbed.experiments.experiment import Context, Experiment, ExperimentResult, Settings, SuiteScenario
 from testbed.experiments.kip455_actions import LogSizes, Replicas, ScenarioCluster, ScenarioStep, answer_of
 from testbed.experiments.kip455_trace import POLL_S, Trace, readable
+from testbed.experiments.move_environment import preloaded
 from testbed.kafka.cancellation import cancel_running
 from testbed.kafka.capabilities import ON_DISK
 from testbed.kafka.errors import KafkaError
@@ -31,8 +32,10 @@ from testbed.probes.machine import machine_probe
 from testbed.probes.recorder import now_us
 from testbed.topology.model import Topology
 from testbed.wait import WaitTimeout, wait_for
-from testbed.workload.preload import preload
+from testbed.workload.preload import audit, preload
+from testbed.workload.producer_epochs import reader
 from testbed.workload.records import Fill, Recipe
+from testbed.workload.replica_logs import with_replicas
 
 RECORD_BYTES = 4096
 TRACE_TIMEOUT_S = 3.0
@@ -67,6 +70,7 @@ class Kip455Executor:
     def __init__(self, context: Context, scenario: Kip455Scenario, copy_s: float = 0.0) -> None:
         self._context, self._scenario, self._copy_s = context, scenario, copy_s
         self.topic = f"kip455-{context.run_id[-6:]}"
+        self._fill: Fill | None = None
         self._stack = ExitStack()
 
     def __enter__(self) -> Self:
@@ -100,7 +104,8 @@ class Kip455Executor:
         records = scenario.bytes // RECORD_BYTES
         if records:
             recipe = Recipe(record_bytes=RECORD_BYTES, seed=int.from_bytes(context.run_id.encode()[-4:]))
-            preload(context.testbed.driver_bootstrap, [Fill(self.topic, range(len(replicas)), records, recipe)])
+            self._fill = Fill(self.topic, range(len(replicas)), records, recipe)
+            preload(context.testbed.driver_bootstrap, [self._fill])
         if scenario.hold_bytes_per_s is not None:
             watched = [broker for broker in cluster.hosts if broker not in scenario.doomed]
             cluster.throttle.set([], scenario.hold_bytes_per_s, watched, wildcard=[self.topic], everywhere=True)
@@ -170,6 +175,27 @@ class Kip455Executor:
             undo()
         self._record_logs(self._settled_logs)
 
+    def read_back(self) -> Records | None:
+        """Read all records back and compare the logs of all replicas; call it after `settle`.
+
+        Return None for a topic without records, and for one that was deleted. Where leaders do not answer the result is
+        None, too, and an event says why.
+        """
+        testbed, admin, recorder = self._context.testbed, self.cluster.admin, self._context.recorder
+        if self._fill is None:
+            return None
+        try:
+            if not existing_partitions(admin, [self.topic]):
+                return None
+            self._context.progress("reading every record back")
+            found = audit(testbed.driver_bootstrap, [self._fill], batches=reader(testbed, admin), by_time=True)
+        except TestbedError as error:
+            recorder.event(UNREAD, self.topic, {"why": str(error)})
+            return None
+        if found.complaints:
+            recorder.event("note", "what the audit found", {"first": list(found.complaints)})
+        return with_replicas(preloaded(found), testbed, admin, [self.topic])
+
     def _settled_logs(self) -> LogSizes:
         try:
             return wait_for(self.cluster.log_sizes, self._placed, DELETED_S, _LOOK_S, "the logs of the replicas alone")
@@ -220,10 +246,11 @@ def run_scenario(context: Context, scenario: Kip455Scenario) -> ExperimentResult
             executor.settle()
         recorder.stop()
         compared = executor.trace.finish(readable(context.testbed))
+        records = executor.read_back()
         watch.allow(new_replicas([executor.topic], context.testbed.state.kafka), *during(executor.cluster.kinds))
         logs = watch.logs()
     record = StepsRecord((executor.topic,), tuple(steps), compared.equal, compared.differences, compared.problem)
-    return ExperimentResult(facts=Facts(logs=logs), steps=record)
+    return ExperimentResult(facts=Facts(records=records, logs=logs), steps=record)
 
 
 def _next_batch() -> None:

@@ -281,11 +281,7 @@ class ClusterOperator:
                 for topic in sorted({tp.topic for tp in running}):
                     self._event("move.refused", topic, {"error": str(error)})
                 raise
-            kept = {
-                str(tp): [broker for broker in each.replicas if broker not in each.adding]
-                for tp, each in running.items()
-                if tp in cancelled
-            }
+            kept = {str(tp): list(each.existing) for tp, each in running.items() if tp in cancelled}
             self._event("move.cancelled", "move", {"partitions": len(kept), "kept": kept})
         self._poll.forget()
 

@@ -60,6 +60,11 @@ class Reassignment:
         """Return the replicas that it ends with: merged, they begin with the target's, in order."""
         return tuple(broker for broker in self.replicas if broker not in self.removing)
 
+    @property
+    def existing(self) -> tuple[int, ...]:
+        """Return the replicas without those that it adds: a cancellation leaves these."""
+        return tuple(broker for broker in self.replicas if broker not in self.adding)
+
 
 @dataclass(frozen=True, slots=True, order=True)
 class ConfigResource:

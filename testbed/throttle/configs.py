@@ -263,9 +263,8 @@ def unthrottled_partitions(
     found = []
     for tp, running in sorted(listed.items()):
         leaders, followers = entries.get(tp.topic, (set(), set()))
-        existing = [broker for broker in running.replicas if broker not in running.adding]
         # A move that only removes replicas copies nothing.
-        if running.adding and not (_has(leaders, tp, existing) and _has(followers, tp, running.adding)):
+        if running.adding and not (_has(leaders, tp, running.existing) and _has(followers, tp, running.adding)):
             found.append(tp)
     return tuple(found)
 

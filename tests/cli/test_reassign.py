@@ -115,6 +115,36 @@ def test_a_move_without_a_process_has_no_step_that_moves(kraft, capsys):
     assert {(each["state"], each["why"]) for each in partitions} == {("deferred", "no process carries it out")}
 
 
+def test_only_a_step_that_the_controller_lists_is_in_flight(kraft, capsys):
+    kraft.controller.tick = lambda: None
+    kraft.controller.alter({TPS[0]: (1, 3)})
+    stored("incremental", Owner.this_process(), BatchLimits(1, 2))
+    assert main(["reassign", "status", *HERE, "--json"]) == 0
+    due = "its step is due; the controller does not list it yet, or refused it"
+    found = [(p["state"], p["step"], p["why"]) for p in json.loads(capsys.readouterr().out)["partitions"]]
+    waits = ("deferred", None, "2 partitions are in flight")
+    assert found == [("moving", [1, 3], None), ("deferred", None, due), waits, waits]
+
+
+def test_a_plan_that_is_made_during_a_move_begins_where_the_move_ends(kraft, tmp_path):
+    kraft.controller.tick = lambda: None
+    kraft.controller.live.add(4)
+    kraft.controller.alter({TPS[0]: (1, 3)})
+    path = tmp_path / "plan.json"
+    assert main([*PLAN, str(path)]) == 0
+    assert load_plan(path).targets == {TPS[0]: (1, 4)}
+    stored("batched", DEAD)
+    assert main([*PLAN, str(path)]) == 0
+    assert {tp: len(target) for tp, target in load_plan(path).targets.items()} == dict.fromkeys(TPS, 2)
+
+
+def test_a_plan_whose_topic_was_deleted_is_not_done(kraft, moved, capsys):
+    kraft.controller.partitions.clear()
+    assert main(["reassign", "verify", *HERE, "--plan", moved, "--json"]) == 1
+    told = {"complete": False, "missing": [f"{tp}: no longer exists" for tp in TPS]}
+    assert json.loads(capsys.readouterr().out) == told
+
+
 def test_a_move_that_another_command_cancels_is_exit_code_1(kraft, moved, capsys):
     kraft.controller.tick = lambda: None  # nothing is copied
 

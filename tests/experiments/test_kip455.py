@@ -6,7 +6,8 @@ from types import SimpleNamespace
 import pytest
 
 import testbed.experiments.kip455_executor as executor_module
-from testbed.errors import UsageError
+from results.contract.manifest import Records
+from testbed.errors import TestbedError, UsageError
 from testbed.experiments.experiment import experiments, find_experiment
 from testbed.experiments.kip455_actions import (
     COPIED_S,
@@ -22,11 +23,13 @@ from testbed.experiments.kip455_actions import (
     step,
     still,
 )
-from testbed.experiments.kip455_executor import copy_seconds, run_scenario
+from testbed.experiments.kip455_executor import Kip455Executor, copy_seconds, run_scenario
 from testbed.experiments.kip455_trace import TraceComparison
 from testbed.kafka.errors import KafkaError, ReassignmentError
 from testbed.kafka.types import TopicPartition
 from testbed.topology.find import find
+from testbed.workload.audit import Audit, ProducerAudit
+from testbed.workload.records import Fill, Recipe
 
 NAMES = [name for name in experiments() if name.startswith("kip455-")]
 
@@ -92,6 +95,9 @@ def test_the_bytes_of_all_replicas_take_their_time_on_one_nic():
     assert copy_seconds(scenario("kip455-many"), find("six-brokers")) == 0
 
 
+INTACT = Records(9, 9, 0, 0, 0)
+
+
 class TakesNoStep:
     """An executor without a cluster."""
 
@@ -100,6 +106,7 @@ class TakesNoStep:
 
     def __init__(self, *_args):
         self.prepare = self.settle = lambda: None
+        self.read_back = lambda: INTACT
         self.walk = list
 
     def __enter__(self):
@@ -123,6 +130,55 @@ def test_each_host_of_kafka_has_an_agent_from_before_the_first_step_to_the_last(
     watch = SimpleNamespace(start=lambda: None, allow=lambda *_allowances: None, logs=tuple)
     monkeypatch.setattr(executor_module, "Kip455Executor", TakesNoStep)
     monkeypatch.setattr(executor_module, "LogWatch", lambda _testbed: watch)
-    run_scenario(SimpleNamespace(testbed=testbed, recorder=recorder), scenario("kip455-override-failover"))
+    taken = run_scenario(SimpleNamespace(testbed=testbed, recorder=recorder), scenario("kip455-override-failover"))
     kafka = [*(host.name for host in topology.brokers), "c1", "c2", "c3"]
     assert done == ["machine", *kafka, "prepare", "settle", "stop"]
+    assert taken.facts.records == INTACT
+
+
+FILL = Fill("t", (0,), 9, Recipe(100, 1))
+LOST = Audit(9, 8, 1, 0, 0, ("t-0: lost",), producers=(ProducerAudit("preload", 9, 8, 1, *[0] * 6, ("t-0: lost",)),))
+
+
+def read_back(monkeypatch, fill, states, audit):
+    """The account of a scenario's records, and the events of the reading."""
+    events = []
+    admin = SimpleNamespace(partitions=lambda _topics: states)
+    executor = SimpleNamespace(
+        topic="t",
+        cluster=SimpleNamespace(admin=admin),
+        _fill=fill,
+        _context=SimpleNamespace(
+            testbed=SimpleNamespace(driver_bootstrap=["b1:9096"]),
+            recorder=SimpleNamespace(event=lambda *parts: events.append(parts)),
+            progress=lambda _text: None,
+        ),
+    )
+    monkeypatch.setattr(executor_module, "audit", audit)
+    compared = {}
+    monkeypatch.setattr(executor_module, "with_replicas", lambda records, *of: compared.update(of=of[2]) or records)
+    return Kip455Executor.read_back(executor), events, compared
+
+
+def test_the_records_of_a_scenario_are_read_back_and_its_replicas_compared(monkeypatch):
+    asked = []
+    records, events, compared = read_back(
+        monkeypatch, FILL, {"there": 1}, lambda *args, **named: asked.append((args, named)) or LOST
+    )
+    assert (records.expected, records.found, records.lost, records.first) == (9, 8, 1, ("t-0: lost",))
+    assert asked[0][0] == (["b1:9096"], [FILL]) and asked[0][1]["by_time"] is True
+    assert compared == {"of": ["t"]}
+    assert events == [("note", "what the audit found", {"first": ["t-0: lost"]})]
+
+
+@pytest.mark.parametrize(("fill", "states"), [(None, {"there": 1}), (FILL, {})], ids=["without records", "deleted"])
+def test_a_topic_that_is_empty_or_deleted_has_no_records_to_read(monkeypatch, fill, states):
+    assert read_back(monkeypatch, fill, states, None) == (None, [], {})
+
+
+def test_records_that_cannot_be_read_back_are_an_event_of_the_scenario(monkeypatch):
+    def audit(*_args, **_named):
+        raise TestbedError("audit: 1 partitions were not read to their end")
+
+    why = {"why": "audit: 1 partitions were not read to their end"}
+    assert read_back(monkeypatch, FILL, {"there": 1}, audit) == (None, [("records.unread", "t", why)], {})

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from results.contract.clocks import ClockReading
-from results.contract.manifest import Manifest
+from results.contract.manifest import Facts, Manifest, Records
 from results.contract.schema import Event, Sample, samples_table
 from results.contract.steps import RequiredState, State
 from results.criteria import judge
@@ -39,6 +39,28 @@ def test_what_was_seen_as_expected_passes():
     assert found["1-asked.done"].why == "it was so then"
     assert found["1-asked.moving"].why.startswith("it was so 0.00 s after it was asked for")
     assert "KIP-455: R: [1, 4, 3, 2]" in found["1-asked.both"].why
+
+
+UNREAD = Event(us(6), "records.unread", TOPIC, None, {"why": "the leader does not answer"})
+
+
+@pytest.mark.parametrize(
+    ("records", "events", "verdict"),
+    [
+        (Records(9, 9, 0, 0, 0), (), "pass"),
+        (Records(9, 8, 1, 0, 0), (), "fail"),
+        (Records(9, 9, 0, 0, 1), (), "fail"),
+        (Records(9, 9, 0, 0, 0, ("kip455-0: the log on b4 is not that of its leader, b2",)), (), "fail"),
+        (None, (UNREAD,), "inconclusive"),
+        (None, (), None),
+    ],
+    ids=["intact", "lost", "corrupt", "unlike", "unread", "none"],
+)
+def test_a_scenario_s_records_are_judged_where_it_reads_them_back(records, events, verdict):
+    manifest, samples, recorded = stepped(events=(*LOGGED, *POLLED, *events))
+    manifest = replace(manifest, facts=Facts(records=records, logs=manifest.facts.logs))
+    found = {c.name: c.verdict for c in judge(manifest, samples, recorded).criteria}
+    assert found.get("records-intact") == verdict
 
 
 def test_a_state_that_should_never_be_fails_when_it_was_also_for_a_moment():

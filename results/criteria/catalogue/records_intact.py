@@ -11,10 +11,11 @@ import numpy as np
 
 from results.contract.manifest import Records
 from results.contract.verdict import Finding, Verdict
-from results.criteria.criterion import FACTS, Criterion, has_any_move
+from results.criteria.criterion import FACTS, Criterion, has_any_move, has_steps
 from results.criteria.findings import finding
 from results.criteria.quantities import US
 from results.criteria.run_view import RunView
+from results.criteria.step_measures import UNREAD
 
 SHOWN = 3
 
@@ -25,6 +26,13 @@ class CopiedRecords:
 
     records: Records | None
     unlike: tuple[str, ...] = ()
+
+
+def _has_records(run: RunView) -> bool:
+    """Return whether records were written before data moved. A scenario that deletes its topic reads none back."""
+    if not has_steps(run):
+        return has_any_move(run)
+    return run.manifest.facts.records is not None or bool(run.series.events_of((UNREAD,)))
 
 
 def _measure(run: RunView) -> CopiedRecords:
@@ -118,7 +126,7 @@ CRITERION: Criterion[CopiedRecords] = Criterion(
     section=FACTS,
     measure=_measure,
     judge=lambda _run, found: [judge_records(found)],
-    needs=has_any_move,
+    needs=_has_records,
     by_name=False,
     catches="A move that loses, doubles, changes or reorders a record, or copies a log in part or differently.",
 )

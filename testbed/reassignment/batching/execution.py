@@ -25,6 +25,9 @@ _IN_FORCE_S = 30.0
 _BEHIND_S = 15.0
 """The longest time in seconds that a broker's metadata may lag behind the controller. Another client did the rest."""
 _SETTLED_S = 30.0
+_REMOVED_S = 5.0
+"""Seconds after which a user is to know of an old replica that is still there. A broker removes one in some tenths."""
+_SHOWN = 5
 
 
 class ExecutionError(TestbedError):
@@ -42,13 +45,13 @@ class ExecutionResult:
     seconds: float
 
 
-class RequestedSteps:
-    """The last requested step of each partition, until another client changes the partition."""
+class LastSteps:
+    """The last step of each partition of a plan, requested or listed, until another client changes the partition."""
 
-    def __init__(self, on_event: EventSink) -> None:
-        self._on_event = on_event
+    def __init__(self, plan: Plan, on_event: EventSink) -> None:
+        self._plan, self._on_event = plan, on_event
         self._steps: dict[TopicPartition, tuple[Replicas, Replicas]] = {}
-        """Partition → its replicas before the last requested step, and that step."""
+        """Partition → its replicas before the last step, and that step."""
         self._behind_since: dict[TopicPartition, float] = {}
         self.refused: dict[TopicPartition, str] = {}
         """The partitions whose last requested step the controller refused, with its reason."""
@@ -56,9 +59,7 @@ class RequestedSteps:
     def add(self, state: ReassignmentState, turn: Turn) -> None:
         """Record that the steps of a turn are requested; none of them is refused yet. Other refusals stay."""
         for tp, step in turn.start.items():
-            adding = state.listed[tp].adding if tp in state.listed else ()
-            before = tuple(broker for broker in state.states[tp].replicas if broker not in adding)
-            self._steps[tp] = (before, step)
+            self._steps[tp] = (state.existing(tp), step)
             self.refused.pop(tp, None)
 
     def behind(self, state: ReassignmentState) -> set[TopicPartition]:
@@ -66,6 +67,7 @@ class RequestedSteps:
 
         The controller lists reassignments. Replicas come from any broker, whose metadata may be behind for a while.
         """
+        self._add_listed(state)
         now = time.monotonic()
         # Sets, since a cancelled step leaves the old replicas in another order.
         differing = {
@@ -79,9 +81,22 @@ class RequestedSteps:
         for tp in [tp for tp, since in self._behind_since.items() if now - since > _BEHIND_S]:
             _, step = self._steps.pop(tp)
             del self._behind_since[tp]
-            detail = {"replicas": list(state.states[tp].replicas), "requested": list(step)}
-            self._on_event("note", f"another client changed {tp}", detail)
+            self._changed(tp, state.states[tp].replicas, step)
         return set(self._behind_since)
+
+    def _add_listed(self, state: ReassignmentState) -> None:
+        """Record the listed steps: a resumed execution did not request those that are in flight."""
+        for tp, target in self._plan.targets.items():
+            running = state.listed.get(tp)
+            if running is None:
+                continue
+            known, self._steps[tp] = self._steps.get(tp), (running.existing, running.target)
+            if known is not None and {*known[1]} != {*running.target} and not {*running.adding} <= {*target}:
+                self._changed(tp, running.replicas, known[1])
+
+    def _changed(self, tp: TopicPartition, replicas: Replicas, requested: Replicas) -> None:
+        detail = {"replicas": list(replicas), "requested": list(requested)}
+        self._on_event("note", f"another client changed {tp}", detail)
 
 
 class Execution:
@@ -112,8 +127,10 @@ class Execution:
         """Whether the rate of the control is not in force everywhere yet."""
         self._gone: set[TopicPartition] = set()
         """The partitions that the last turn did not find."""
+        self._all_moved_s: float | None = None
+        """When a turn first found that only old replicas are left; None before."""
         self._min_insync = min_insync(admin, job.plan.topics())
-        self._requested = RequestedSteps(self._on_event)
+        self._steps = LastSteps(job.plan, self._on_event)
         self._begun_s = time.monotonic()
         self.left = Plan({})
         """The remaining moves of a cancelled job, also where its throttle cannot be restored."""
@@ -267,7 +284,7 @@ class Execution:
             gone = {each.tp for each in turn.partitions if each.state == "gone"}
             # A broker behind the controller may not know a topic yet: two turns in a row must miss it.
             confirmed, self._gone = gone <= self._gone, gone
-            return turn if turn.ended and confirmed and not self._old_replicas(turn, state) else None
+            return turn if turn.ended and confirmed and self._is_removed(turn, state) else None
         except ElectionError as error:
             # The next turn sees the outcome.
             self._on_event("note", "not elected", {"why": str(error)})
@@ -279,11 +296,11 @@ class Execution:
         """Request the steps. A step that the controller refuses is reported, and requested again after the others."""
         targets = [[tp.topic, tp.partition, list(step)] for tp, step in turn.start.items()]
         self._on_event("batch.started", "batch", {"partitions": len(targets), "targets": targets})
-        self._requested.add(state, turn)
+        self._steps.add(state, turn)
         try:
             self._admin.alter_reassignments(turn.start)
         except ReassignmentError as error:
-            self._requested.refused.update(error.errors)
+            self._steps.refused.update(error.errors)
             self._on_event("note", "refused", {"why": str(error)})
 
     def _apply_control(self) -> None:
@@ -316,12 +333,8 @@ class Execution:
     def _left_to_move(self) -> list[PartitionMove]:
         """Return the remaining moves, with the steps in flight: these still add replicas."""
         state = self._state()
-        found = []
-        for tp, target in sorted(remaining(self._job.plan, state).targets.items()):
-            adding = state.listed[tp].adding if tp in state.listed else ()
-            current = tuple(broker for broker in state.states[tp].replicas if broker not in adding)
-            found.append(PartitionMove.between(tp, current, target))
-        return found
+        left = remaining(self._job.plan, state)
+        return [PartitionMove.between(tp, state.existing(tp), target) for tp, target in sorted(left.targets.items())]
 
     def _set_throttle(self, todo: Sequence[PartitionMove], throttle_bytes_per_s: int | None) -> None:
         if throttle_bytes_per_s is None or not todo:
@@ -332,7 +345,7 @@ class Execution:
 
     def _state(self) -> ReassignmentState:
         state = read_state(self._admin, self._job.plan.topics(), self._min_insync, self._job.topic_ids)
-        return replace(state, behind=self._requested.behind(state), refused=dict(self._requested.refused))
+        return replace(state, behind=self._steps.behind(state), refused=dict(self._steps.refused))
 
     def _settled_state(self) -> ReassignmentState:
         """Wait until nothing is in flight and the metadata is the controller's; return that state."""
@@ -344,13 +357,18 @@ class Execution:
             "the cancelled steps to be gone",
         )
 
-    def _old_replicas(self, turn: Turn, state: ReassignmentState) -> list[str]:
-        """Return one line for each replica of a moved partition that is still on a broker outside its target.
+    def _is_removed(self, turn: Turn, state: ReassignmentState) -> bool:
+        """Return whether no broker outside its target has a replica of a moved partition. Name those that stay.
 
         The former replicas are unknown: any broker may have had one.
         """
         done = [status for status in turn.partitions if status.state == "done"]
-        return left_behind(
+        left = left_behind(
             self._admin,
             [PartitionMove(s.tp, s.target, s.target, (), tuple(sorted({*state.live} - {*s.target}))) for s in done],
         )
+        self._all_moved_s = self._all_moved_s or time.monotonic()
+        if left and time.monotonic() - self._all_moved_s > _REMOVED_S:
+            more = [f"and {len(left) - _SHOWN} more"] if len(left) > _SHOWN else []
+            self._on_event("note", "not removed", {"why": "; ".join([*left[:_SHOWN], *more])})
+        return not left

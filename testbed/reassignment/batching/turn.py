@@ -47,6 +47,11 @@ class ReassignmentState:
     behind: Collection[TopicPartition] = ()
     refused: Mapping[TopicPartition, str] = field(default_factory=dict)
 
+    def existing(self, tp: TopicPartition) -> Replicas:
+        """Return a partition's replicas, without those that a step in flight adds."""
+        running = self.listed.get(tp)
+        return self.states[tp].replicas if running is None else running.existing
+
 
 @dataclass(frozen=True, slots=True)
 class PartitionStatus:
@@ -87,7 +92,8 @@ def take_turn(plan: Plan, seen: ReassignmentState, limits: BatchLimits, mode: Mo
     `held` is the reason why no step starts, such as "paused"; steps in flight continue, and elections still happen.
 
     `batched` starts the next batch when the previous one has ended. `incremental` starts a step as soon as a limit
-    permits. `unbatched` requests every target at once, without limits.
+    permits. Both let another client's reassignment of a partition end first. `unbatched` requests every target at once,
+    without limits, also in place of another one.
     """
     found: dict[TopicPartition, PartitionStatus] = {}
     running: dict[TopicPartition, Step] = {}
@@ -104,13 +110,16 @@ def take_turn(plan: Plan, seen: ReassignmentState, limits: BatchLimits, mode: Mo
             found[tp] = PartitionStatus(tp, "gone", (), target, why="the partition no longer exists")
         elif tp in seen.listed:
             listed = _listed_step(state, seen.listed[tp])
-            alive = _without_dead(listed, target, state, seen)
-            if alive.replicas != listed.replicas and mode != "unbatched":
-                mended[tp] = alive.replicas
-            running[tp] = alive
-            dead = [broker for broker in listed.replicas if broker not in seen.live]
-            why = f"brokers {dead} are offline" if dead else ""
-            found[tp] = PartitionStatus(tp, "moving", listed.current, target, alive.replicas, why)
+            step = listed
+            if mode == "unbatched":
+                step = listed if held or not _replaces(target, seen.listed[tp]) else listed._replace(replicas=target)
+            elif not _is_foreign(listed, target):
+                step = _without_dead(listed, target, state, seen)
+            if step.replicas != listed.replicas:
+                mended[tp] = step.replicas
+            running[tp] = step
+            why = _held_up(step, target, seen)
+            found[tp] = PartitionStatus(tp, "moving", listed.current, target, step.replicas, why)
         elif tp in seen.behind:
             running[tp] = Step(state.replicas, state.replicas)
             found[tp] = PartitionStatus(tp, "moving", state.replicas, target, why=_BEHIND)
@@ -205,10 +214,31 @@ def _without_dead(step: Step, target: Replicas, state: PartitionState, seen: Rea
     return Step(step.current, tuple(b for b in step.replicas if b not in dead) or step.replicas)
 
 
+def _is_foreign(step: Step, target: Replicas) -> bool:
+    """Return whether a listed step is certainly another client's: it adds a broker that the target does not have."""
+    return not set(step.adding) <= set(target)
+
+
+def _replaces(target: Replicas, running: Reassignment) -> bool:
+    """Return whether a request of the target replaces a listed reassignment to other replicas.
+
+    KRaft keeps the adding replicas when a request adds none. If the request removes one of these, Kafka 4.3.1 does not
+    end the reassignment (docs/kip455.md): a user must cancel it first.
+    """
+    other = set(running.target) != set(target)
+    return other and (set(running.adding) <= set(target) or not set(target) <= set(running.replicas))
+
+
+def _held_up(step: Step, target: Replicas, seen: ReassignmentState) -> str:
+    """Return why a step in flight may take long, or leads elsewhere; empty without a reason."""
+    whys = [f"another client reassigns it to {list(step.replicas)}"] if _is_foreign(step, target) else []
+    dead = [broker for broker in step.replicas if broker not in seen.live]
+    return "; ".join([*whys, f"brokers {dead} are offline"] if dead else whys)
+
+
 def _listed_step(state: PartitionState, listed: Reassignment) -> Step:
     """Return the step that the controller lists: its merged replicas begin with the target's, in their order."""
-    before = tuple(broker for broker in state.replicas if broker not in listed.adding)
-    after = listed.target
+    before, after = listed.existing, listed.target
     old_leader = state.leader if state.leader is not None else before[0] if before else after[0]
     return Step((old_leader, *(broker for broker in before if broker != old_leader)), after)
 

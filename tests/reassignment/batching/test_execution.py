@@ -4,7 +4,7 @@ from dataclasses import replace
 import pytest
 
 from testbed.kafka.errors import KafkaError, ReassignmentError, UnreachableError
-from testbed.kafka.types import ConfigResource, TopicPartition
+from testbed.kafka.types import ConfigResource, ReplicaLog, TopicPartition
 from testbed.reassignment.batching.execution import Execution, ExecutionError
 from testbed.reassignment.batching.job import Job, JobControl, JobFolder
 from testbed.reassignment.batching.step import BatchLimits
@@ -105,6 +105,40 @@ def test_killed_at_any_call_and_resumed_it_ends_the_same_and_the_throttle_never_
         assert len(set(admin.controller.copied)) == len(admin.controller.copied)
         assert admin.configs == {}
         assert folders[0].ids() == []
+
+
+def test_a_resumed_move_copies_nothing_twice_where_a_broker_is_behind_the_controller(folders):
+    admin, only = KraftAdmin(Controller.of({tp(0): (1, 2, 3)}, range(1, 6))), tp(0)
+    run, job = execution(admin, Plan({only: (1, 4, 5)}), folders, "batched")
+    run.begin(JobControl(BatchLimits(1)))
+    admin.controller.rng.random = lambda: 1.0  # nothing comes into sync yet
+
+    def kill(_turn):
+        if admin.controller.seen().listed:
+            raise Killed
+
+    with pytest.raises(Killed):
+        run.run(kill, interval_s=0.001, timeout_s=10)
+    dead(*folders, job)
+    partitions, last, rng = admin.partitions, {}, random.Random(1)
+
+    def go_on(_turn):
+        admin.controller.rng = rng
+
+    def behind(topics):
+        """The partitions; when a step has ended, once more as they were within it."""
+        found = partitions(topics)
+        if admin.controller.seen().listed:
+            last.update(found)
+            return found
+        return {**found, **{each: last.pop(each) for each in list(last)}}
+
+    admin.partitions = behind
+    again = Execution(admin, folders[0].read(job.id), *folders)
+    again.resume()
+    again.run(go_on, interval_s=0.001, timeout_s=10)
+    assert admin.controller.partitions[only].replicas == (1, 4, 5)
+    assert admin.controller.copied == [(only, 4), (only, 5)]
 
 
 def test_steered_while_it_runs(folders):
@@ -529,6 +563,27 @@ def test_a_job_has_ended_also_where_a_broker_does_not_take_its_originals(folders
     assert (folders[0].ids(), len(open_journals(folders[1]))) == ([], 1)
 
 
+def test_an_old_replica_that_its_broker_does_not_remove_is_named(folders, monkeypatch):
+    monkeypatch.setattr("testbed.reassignment.batching.execution._REMOVED_S", 0.0)
+    admin = KraftAdmin(Controller.of({tp(0): (1, 2)}, {1, 2, 3}))
+    notes, looks, log_dirs = [], [], admin.log_dirs
+    job = Job.new(admin.bootstrap, admin.cluster_id, "batched", Plan({tp(0): (1, 3)}))
+    run = Execution(admin, job, *folders, lambda kind, name, detail: notes.append((kind, name, detail)))
+
+    def left(brokers, topics=None):
+        found = log_dirs(brokers, topics)
+        if 2 in brokers and len(looks) < 3:
+            looks.append(found)
+            found[2][tp(0)] = ReplicaLog(1, False)
+        return found
+
+    admin.log_dirs = left
+    run.begin(JobControl(BatchLimits(1, 1)))
+    run.run(interval_s=0.001, timeout_s=10)
+    assert ("note", "not removed", {"why": "t-0: the old replica on broker 2 is still there"}) in notes
+    assert len(looks) == 3
+
+
 def test_a_deleted_topic_does_not_keep_a_job_from_its_resume_in_the_same_process(folders):
     other = TopicPartition("u", 0)
     admin = KraftAdmin(Controller.of({tp(0): (1, 2), other: (1, 2)}, range(1, 7)))
@@ -543,7 +598,8 @@ def test_a_deleted_topic_does_not_keep_a_job_from_its_resume_in_the_same_process
     assert {key: value for key, value in admin.configs.items() if value} == {}
 
 
-def test_a_step_that_ends_while_it_is_cancelled_is_no_failure(folders):
+@pytest.mark.parametrize("name", ["NO_REASSIGNMENT_IN_PROGRESS", "UNKNOWN_TOPIC_OR_PARTITION"])
+def test_a_step_that_ends_while_it_is_cancelled_is_no_failure(folders, name):
     admin, plan = cluster(60)
     run, job = execution(admin, plan, folders)
     run.begin(JobControl(BatchLimits(1, 60, 60), 1000))
@@ -554,7 +610,7 @@ def test_a_step_that_ends_while_it_is_cancelled_is_no_failure(folders):
             asked.append(args[0])
             admin.controller.cancel(args[0])
             first = next(iter(args[0]))
-            raise ReassignmentError("cancel", {first: "NO_REASSIGNMENT_IN_PROGRESS"}, len(args[0]))
+            raise ReassignmentError("cancel", {first: name}, len(args[0]))
 
     def steer(_turn):
         folders[0].steer(job.id, JobControl(BatchLimits(1, 60, 60), 1000, wish="cancel"))

@@ -3,6 +3,7 @@ from typing import get_args
 
 import pytest
 
+from testbed.cli.reassign_report import turn_text
 from testbed.kafka.types import TopicPartition
 from testbed.reassignment.batching.step import BatchLimits
 from testbed.reassignment.batching.turn import Mode, remaining, take_turn
@@ -222,6 +223,54 @@ def test_cancelled_midway_exactly_what_is_not_moved_remains():
         assert set(left.targets) == {t for t, target in plan.targets.items() if there[t] != target}
         drive(controller, left, BatchLimits(), "batched")
         assert {t: p.replicas for t, p in controller.partitions.items()} == plan.targets
+
+
+@pytest.mark.parametrize("mode", ["batched", "incremental"])
+def test_a_target_that_dies_within_a_step_holds_its_place_until_it_is_back(mode):
+    controller = Controller.of({tp(0): (1, 2), tp(1): (1, 2)}, {1, 2, 3, 4})
+    plan, limits = Plan({tp(0): (1, 3), tp(1): (1, 4)}), BatchLimits(1, 1)
+    controller.alter(take_turn(plan, controller.seen(), limits, mode).start)
+    controller.live.discard(3)
+    turn = take_turn(plan, controller.seen(), limits, mode)
+    assert (turn.partitions[0].state, turn.partitions[0].why) == ("moving", "brokers [3] are offline")
+    assert (turn.start, len(controller.seen().listed)) == ({}, 1)
+    assert "1 moving (t-0: brokers [3] are offline), 1 deferred" in turn_text(turn, 1.0)
+    # Before its step begins, an offline target holds no place.
+    controller.cancel([tp(0)])
+    assert list(take_turn(plan, controller.seen(), limits, mode).start) == [tp(1)]
+    controller.live.add(3)
+    assert drive(controller, plan, limits, mode)[1].ended
+
+
+@pytest.mark.parametrize("mode", ["batched", "incremental"])
+@pytest.mark.parametrize("theirs", [(1, 7), (7, 2)], ids=["adds a dead broker", "keeps a dead broker"])
+def test_a_step_of_another_client_stays_as_it_is(mode, theirs):
+    plan, limits = Plan({tp(0): (1, 3)}), BatchLimits(1, 1)
+    dead = 7 if theirs == (1, 7) else 2
+    controller = Controller.of({tp(0): (1, 2)}, {1, 2, 3, 7} - {dead})
+    controller.alter({tp(0): theirs})
+    turn = take_turn(plan, controller.seen(), limits, mode)
+    why = f"another client reassigns it to {list(theirs)}"
+    assert (turn.start, turn.partitions[0].why) == ({}, f"{why}; brokers [{dead}] are offline")
+    controller.live.add(dead)
+    turn = take_turn(plan, controller.seen(), limits, mode)
+    assert (turn.start, turn.partitions[0].why) == ({}, why)
+    assert drive(controller, plan, limits, mode)[1].ended
+
+
+def test_at_once_the_plan_replaces_another_reassignment_of_its_partitions():
+    controller = Controller.of({tp(n): (1, 2) for n in range(3)}, {1, 2, 3, 4})
+    controller.alter({tp(0): (1, 4), tp(1): (1, 4), tp(2): (4, 3)})
+    plan = Plan({tp(0): (1, 3), tp(1): (1, 2), tp(2): (3, 4)})
+    assert take_turn(plan, controller.seen(), BatchLimits(), "unbatched", held="paused").start == {}
+    turn = take_turn(plan, controller.seen(), BatchLimits(), "unbatched")
+    # A request for the replicas of before would not end while broker 4 is adding; the same ones in another order wait.
+    assert turn.start == {tp(0): (1, 3)}
+    assert turn.partitions[1].why == "another client reassigns it to [1, 4]"
+    controller.alter(turn.start)
+    assert take_turn(plan, controller.seen(), BatchLimits(), "unbatched").start == {}
+    assert drive(controller, plan, BatchLimits(), "unbatched")[1].ended
+    assert (tp(0), 4) not in controller.copied
 
 
 def test_min_insync_replicas_come_first():
