@@ -15,6 +15,7 @@ from testbed.faults.catalogue.nic_rate import NicRate
 from testbed.kafka.admin import Admin
 from testbed.kafka.errors import UnreachableError
 from testbed.kafka.types import TopicPartition
+from testbed.network.shape import payload_bytes_per_s
 from testbed.probes.recorder import Recorder, now_us
 from testbed.provision.testbed import Testbed
 from testbed.provision.upgrade import cannot_join, rolling_upgrade
@@ -61,7 +62,7 @@ class MidMoveAction:
     killed_us: int | None = None
     """When a broker that the action killed was dead, in microseconds since the epoch; None: it killed none."""
     slowest_bytes_per_s: int = 0
-    """The throttle in B/s under which the move must end at the latest; 0: the first throttle."""
+    """The rate in B/s, of a throttle or of a NIC, at which the move must end at the latest; 0: the first throttle."""
     waits_s: float = 0.0
     """Seconds for which the action lets the first throttle stand, before `slowest_bytes_per_s` holds."""
 
@@ -242,6 +243,7 @@ class SlowNic(MidMoveAction):
 
     def __init__(self, host: str, rate_bps: int) -> None:
         self._fault = NicRate(host=host, rate=rate_bps)
+        self.slowest_bytes_per_s = int(payload_bytes_per_s(rate_bps))
 
     @contextmanager
     def around(self, move: RunningMove) -> Iterator[None]:

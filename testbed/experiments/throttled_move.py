@@ -425,10 +425,10 @@ def _announce(environment: MoveEnvironment, sizes: LogSizes) -> None:
 
 
 def _timeout_s(run: ReassignmentRun, sizes: LogSizes) -> float:
-    """Return the timeout: three times the throttle's time, a minute, the rests, and time for each partition."""
+    """Return the timeout: three times the time of throttle or NIC, a minute, the rests, and time for each partition."""
     environment, layout = run.environment, run.environment.layout
-    throttle = run.action.slowest_bytes_per_s or environment.setup.throttle_bytes_per_s
-    phases = [(run.action.waits_s, environment.setup.throttle_bytes_per_s), (math.inf, throttle)]
+    slowest = run.action.slowest_bytes_per_s or environment.setup.throttle_bytes_per_s
+    phases = [(run.action.waits_s, environment.setup.throttle_bytes_per_s), (math.inf, slowest)]
     moved_s = seconds_over(carried(layout, environment.ids, sizes), phases)
     return 3 * moved_s + 60 + run.model.idle_s + PARTITION_S * layout.partitions
 
