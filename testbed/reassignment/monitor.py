@@ -22,7 +22,15 @@ from testbed.reassignment.lag import (
     read_sizes,
 )
 from testbed.reassignment.stall import BLOCK_S, Pace, RemainingTime, Stall, StallDetector
-from testbed.throttle.configs import FOLLOWER_RATE, LEADER_RATE, LISTS, unthrottled_partitions
+from testbed.throttle.configs import (
+    FOLLOWER_RATE,
+    FOLLOWER_REPLICAS,
+    LEADER_RATE,
+    LEADER_REPLICAS,
+    LISTS,
+    ListedReplicas,
+    unthrottled_partitions,
+)
 from testbed.throttle.duration import Direction, Share, shares
 
 
@@ -100,6 +108,7 @@ class Monitor:
         at_s = self._pauses.clock()
         self._pace.add(at_s, lag)
         rates = self._rates(moves, live - set(silent))
+        replicas = ListedReplicas(self._admin.topics_configs(topics, LISTS))
         return MonitorReading(
             at_s,
             len(self._seen),
@@ -109,8 +118,8 @@ class Monitor:
             rates,
             self._pace.remaining(),
             self._detector.look(at_s, lag, done=not listed),
-            self._too_low(moves, sizes, rates),
-            unthrottled_partitions(listed, self._admin.topics_configs(topics, LISTS)),
+            self._too_low(moves, sizes, rates, replicas),
+            unthrottled_partitions(listed, replicas),
             silent,
         )
 
@@ -170,16 +179,23 @@ class Monitor:
         return None if quota is None else int(quota)
 
     def _too_low(
-        self, moves: Sequence[MovingPartition], sizes: LogSizes, rates: Sequence[BrokerRate]
+        self, moves: Sequence[MovingPartition], sizes: LogSizes, rates: Sequence[BrokerRate], listed: ListedReplicas
     ) -> tuple[Share, ...]:
         readings = [reading for reading, _between in self._history]
         inbound = {move.tp: growth(readings, move.leader, move.tp) for move in moves if move.leader is not None}
+        left = copies(moves, sizes, inbound)
         quotas = {(rate.broker, rate.direction): rate.quota_bytes_per_s for rate in rates}
+        # A quota counts only what its own side's list names.
+        counted = (
+            ("receive", [each for each in left if listed.names(FOLLOWER_REPLICAS, each.tp, *each.adding)]),
+            ("transmit", [each for each in left if listed.names(LEADER_REPLICAS, each.tp, each.leader)]),
+        )
         found = []
-        for share in shares(copies(moves, sizes, inbound)):
-            quota = quotas.get((share.broker, share.direction))
-            if quota is not None and share.bytes and share.inbound_bytes_per_s >= quota:
-                found.append(share)
+        for direction, named in counted:
+            for share in shares(named):
+                quota = quotas.get((share.broker, share.direction)) if share.direction == direction else None
+                if quota is not None and share.bytes and share.inbound_bytes_per_s >= quota:
+                    found.append(share)
         return tuple(found)
 
 
