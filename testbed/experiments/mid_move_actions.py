@@ -72,7 +72,7 @@ class MidMoveAction:
         yield
 
     def measured_topology(self, topology: Topology) -> Topology:
-        """Return the topology with the NIC rates that hold within `around`."""
+        """Return the topology with the NIC rates that hold within `around`. Raise `UsageError` if it cannot be so."""
         return topology
 
     def started(self, _move: RunningMove) -> None:
@@ -253,7 +253,8 @@ class SlowNic(MidMoveAction):
             yield
 
     def measured_topology(self, topology: Topology) -> Topology:
-        """Return the topology with the slow NIC."""
+        """Return the topology with the slow NIC. Raise `UsageError` for a NIC that is as slow already."""
+        self._fault.check(topology)
         return self._fault.reshaped(topology)
 
 

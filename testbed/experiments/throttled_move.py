@@ -326,7 +326,9 @@ def throttled_experiment(
         check_brokers(name, topology, brokers, TOPOLOGIES[brokers])
         check_storage(storage_of(settings), topology)
         quota_settings(declared(topology, overlay(settings)))
-        found = planned(settings, [host.name for host in topology.brokers])
+        hosts = [host.name for host in topology.brokers]
+        found = planned(settings, hosts)
+        action(settings, hosts).measured_topology(topology)
         check_lists(found, node_ids(topology.brokers), in_steps=mode_of(settings) != "unbatched")
         if not QUOTA_BINDS.isdisjoint(criteria):
             check_links(found, topology, max(number(settings, name) for name in ("rate", "raised") if name in settings))
