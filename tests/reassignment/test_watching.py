@@ -163,12 +163,17 @@ def test_what_is_written_at_or_above_the_quota_is_named_before_it_is_stuck(journ
 def test_a_quota_that_does_not_count_a_replica_is_not_too_low_for_it(
     lists: Mapping[str, str], directions: list[str], journals: JournalFolder
 ) -> None:
-    """A rate that was left behind throttles nothing: `watch` said *never makes progress* of a move at full speed."""
+    """A rate that was left behind throttles nothing: `watch` said *never makes progress* of a move at full speed.
+
+    Nor is it a quota that `--auto-raise` begins with.
+    """
     cluster = Cluster(inbound_mb=6, quota_mb=4)
     cluster.configs[ConfigResource.topic("t")] = dict(lists)
     [only] = follow(cluster, journals, once=True)
     assert isinstance(only, MonitorReading)
     assert [share.direction for share in only.too_low] == directions
+    assert {rate.direction for rate in only.rates if rate.quota_bytes_per_s is not None} == set(directions)
+    assert only.lowest_quota == (4 * MB if directions else None)
 
 
 def test_a_stuck_move_is_raised_in_steps_up_to_the_most_and_put_back(journals: JournalFolder) -> None:
