@@ -132,6 +132,9 @@ def state_text(state: ThrottleStatus) -> str:
     ]
     lines += [f"set by {_owner(journal.owner.pid, journal.owner.alive())}" for journal in state.journals]
     lines.append(f"{len(state.moving)} partitions are being reassigned")
+    if state.catching_up:
+        named = _short(", ".join(map(str, state.catching_up)))
+        lines.append(f"{len(state.catching_up)} other partitions have throttled replicas out of sync: {named}")
     if state.left_behind:
         lines.append("nothing moves: what is set throttles nothing now; `testbed throttle clear` removes it")
     return "\n".join(lines)
@@ -155,6 +158,7 @@ def state_document(state: ThrottleStatus) -> dict[str, Any]:
         ],
         "topics": dict(sorted(state.lists.items())),
         "moving": [str(tp) for tp in state.moving],
+        "catching_up": [str(tp) for tp in state.catching_up],
         "left_behind": state.left_behind,
         "journals": [{"id": j.id, "pid": j.owner.pid, "alive": j.owner.alive()} for j in state.journals],
     }

@@ -246,7 +246,7 @@ def carried(
     `sizes` are the leaders' logs when the move starts, `inbound` the measured inbound rates. Without them the declared
     values count.
     """
-    copies = [
+    return shares(
         Copy(
             tp,
             ids[group.leader],
@@ -254,11 +254,11 @@ def carried(
             tuple(ids[host] for host in group.adding),
             group.bytes // len(group.partitions) if sizes is None else sizes.get(tp, 0),
             group.inbound_bytes_per_s / len(group.partitions) if inbound is None else inbound.get(tp, 0.0),
+            tuple(ids[host] for host in group.in_sync) if layout.wildcard else (),
         )
         for group in layout.throttled
         for tp in group.tps()
-    ]
-    return shares(copies, wildcard=layout.wildcard)
+    )
 
 
 def expected(carried: Sequence[Share], ids: Mapping[str, int]) -> tuple[Expected, ...]:

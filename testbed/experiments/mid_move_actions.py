@@ -15,6 +15,7 @@ from testbed.faults.catalogue.nic_rate import NicRate
 from testbed.kafka.admin import Admin
 from testbed.kafka.errors import UnreachableError
 from testbed.kafka.types import TopicPartition
+from testbed.network.shape import payload_bytes_per_s
 from testbed.probes.recorder import Recorder, now_us
 from testbed.provision.testbed import Testbed
 from testbed.provision.upgrade import cannot_join, rolling_upgrade
@@ -61,7 +62,7 @@ class MidMoveAction:
     killed_us: int | None = None
     """When a broker that the action killed was dead, in microseconds since the epoch; None: it killed none."""
     slowest_bytes_per_s: int = 0
-    """The throttle in B/s under which the move must end at the latest; 0: the first throttle."""
+    """The rate in B/s, of a throttle or of a NIC, at which the move must end at the latest; 0: the first throttle."""
     waits_s: float = 0.0
     """Seconds for which the action lets the first throttle stand, before `slowest_bytes_per_s` holds."""
 
@@ -71,7 +72,7 @@ class MidMoveAction:
         yield
 
     def measured_topology(self, topology: Topology) -> Topology:
-        """Return the topology with the NIC rates that hold within `around`."""
+        """Return the topology with the NIC rates that hold within `around`. Raise `UsageError` if it cannot be so."""
         return topology
 
     def started(self, _move: RunningMove) -> None:
@@ -242,6 +243,7 @@ class SlowNic(MidMoveAction):
 
     def __init__(self, host: str, rate_bps: int) -> None:
         self._fault = NicRate(host=host, rate=rate_bps)
+        self.slowest_bytes_per_s = int(payload_bytes_per_s(rate_bps))
 
     @contextmanager
     def around(self, move: RunningMove) -> Iterator[None]:
@@ -251,7 +253,8 @@ class SlowNic(MidMoveAction):
             yield
 
     def measured_topology(self, topology: Topology) -> Topology:
-        """Return the topology with the slow NIC."""
+        """Return the topology with the slow NIC. Raise `UsageError` for a NIC that is as slow already."""
+        self._fault.check(topology)
         return self._fault.reshaped(topology)
 
 

@@ -326,7 +326,9 @@ def throttled_experiment(
         check_brokers(name, topology, brokers, TOPOLOGIES[brokers])
         check_storage(storage_of(settings), topology)
         quota_settings(declared(topology, overlay(settings)))
-        found = planned(settings, [host.name for host in topology.brokers])
+        hosts = [host.name for host in topology.brokers]
+        found = planned(settings, hosts)
+        action(settings, hosts).measured_topology(topology)
         check_lists(found, node_ids(topology.brokers), in_steps=mode_of(settings) != "unbatched")
         if not QUOTA_BINDS.isdisjoint(criteria):
             check_links(found, topology, max(number(settings, name) for name in ("rate", "raised") if name in settings))
@@ -425,10 +427,10 @@ def _announce(environment: MoveEnvironment, sizes: LogSizes) -> None:
 
 
 def _timeout_s(run: ReassignmentRun, sizes: LogSizes) -> float:
-    """Return the timeout: three times the throttle's time, a minute, the rests, and time for each partition."""
+    """Return the timeout: three times the time of throttle or NIC, a minute, the rests, and time for each partition."""
     environment, layout = run.environment, run.environment.layout
-    throttle = run.action.slowest_bytes_per_s or environment.setup.throttle_bytes_per_s
-    phases = [(run.action.waits_s, environment.setup.throttle_bytes_per_s), (math.inf, throttle)]
+    slowest = run.action.slowest_bytes_per_s or environment.setup.throttle_bytes_per_s
+    phases = [(run.action.waits_s, environment.setup.throttle_bytes_per_s), (math.inf, slowest)]
     moved_s = seconds_over(carried(layout, environment.ids, sizes), phases)
     return 3 * moved_s + 60 + run.model.idle_s + PARTITION_S * layout.partitions
 

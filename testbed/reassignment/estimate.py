@@ -14,7 +14,7 @@ from testbed.kafka.errors import KafkaError, UnreachableError
 from testbed.kafka.types import PartitionMove, PartitionState, TopicPartition
 from testbed.reassignment.lag import MONOTONIC, LogSizes, PollClock, growth, measure
 from testbed.reassignment.plan import Plan, PlanError, kip73_move_seconds, move_ratio, moves
-from testbed.throttle.configs import EVERY_REPLICA, LISTS
+from testbed.throttle.configs import FOLLOWER_REPLICAS, LEADER_REPLICAS, LISTS, ListedReplicas
 from testbed.throttle.duration import Copy, Share, bottleneck, shares, throttle_for
 from testbed.units import format_byte_rate, format_duration
 
@@ -38,7 +38,10 @@ class InfeasibleError(TestbedError):
 
 @dataclass(frozen=True, slots=True)
 class ClusterLoad:
-    """The bytes that a plan copies, and the cluster's traffic meanwhile; rates in B/s, by broker."""
+    """The bytes that a plan copies, and the cluster's traffic meanwhile; rates in B/s, by broker.
+
+    ``listed`` are partitions that do not move and are listed as throttled already: quotas count their in-sync traffic.
+    """
 
     copies: tuple[Copy, ...]
     total_partitions: int
@@ -49,6 +52,7 @@ class ClusterLoad:
     """The rate that a broker sends to followers; the Admin API does not report consumers' reads."""
     measured_s: float
     cautions: tuple[str, ...] = ()
+    listed: tuple[Copy, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,10 +89,10 @@ def for_deadline(observed: ClusterLoad, deadline_s: float, nic_bps: int | None =
 
     Without the NIC's rate the estimate does not check whether the network can carry it.
     """
-    found = shares(observed.copies)
+    found = _shares(observed)
     quota = math.ceil(round(throttle_for(found, deadline_s / MARGIN), 3))  # a rounding error must not add a byte
     rooms = _rooms(observed, found, nic_bps)
-    lacking = [share for share in found if share.bytes and rooms.get(share, math.inf) < quota]
+    lacking = [share for share in found if rooms.get(share, math.inf) < quota]
     if lacking:
         shortest_s = MARGIN * max(share.seconds(rooms[share]) for share in lacking)
         worst = min(lacking, key=lambda share: rooms[share] - share.inbound_bytes_per_s)
@@ -110,7 +114,7 @@ def for_share(observed: ClusterLoad, share: float, nic_bps: int) -> ThrottleEsti
 
 def for_rate(observed: ClusterLoad, throttle_bytes_per_s: int, nic_bps: int | None = None) -> ThrottleEstimate:
     """Return the estimate for a given throttle. Raise `InfeasibleError` when the move never ends with it."""
-    found = shares(observed.copies)
+    found = _shares(observed)
     estimate = _estimate(observed, found, throttle_bytes_per_s, nic_bps)
     if math.isinf(estimate.seconds):
         raise _never(estimate, nic_bps)
@@ -127,7 +131,8 @@ def observe(admin: Admin, plan: Plan, measure_s: float, pauses: PollClock = MONO
         named = ", ".join(str(tp) for tp in list(running)[:_SHOWN])
         why = f"{len(running)} partitions are being reassigned already ({named}); `testbed throttle watch` follows them"
         raise PlanError("plan", [why])
-    states = admin.partitions(admin.topics())
+    topics = admin.topics()
+    states = admin.partitions(topics)
     todo = moves(plan, {tp: state for tp, state in states.items() if tp in plan.targets})
     live = sorted(broker.id for broker in admin.cluster().brokers)
     problems = [
@@ -142,24 +147,22 @@ def observe(admin: Admin, plan: Plan, measure_s: float, pauses: PollClock = MONO
     readings = measure(admin, live, measure_s, pauses=pauses, problems=errors)
     if silent := next((error for error in errors.values() if isinstance(error, UnreachableError)), None):
         raise silent
-    found = observed(todo, states, readings)
-    lists = admin.topics_configs(plan.topics(), LISTS)
-    whole = [topic for topic, keys in lists.items() if EVERY_REPLICA in keys.values()]
-    cautions = [
-        f"topic {topic} lists every replica (*): the other replicas' traffic is not in the estimate" for topic in whole
-    ]
-    cautions += [f"{error}: the replicas there are not in the estimate" for error in errors.values()]
+    found = observed(todo, states, readings, ListedReplicas(admin.topics_configs(topics, LISTS)))
+    cautions = [f"{error}: the replicas there are not in the estimate" for error in errors.values()]
     return replace(found, cautions=(*found.cautions, *cautions))
 
 
 def observed(
-    todo: tuple[PartitionMove, ...], states: Mapping[TopicPartition, PartitionState], readings: tuple[LogSizes, ...]
+    todo: tuple[PartitionMove, ...],
+    states: Mapping[TopicPartition, PartitionState],
+    readings: tuple[LogSizes, ...],
+    lists: ListedReplicas,
 ) -> ClusterLoad:
-    """Return the load of a cluster from its metadata and readings of log sizes."""
+    """Return the load of a cluster from its metadata, readings of log sizes, and the lists of throttled replicas."""
     last = readings[-1].logs
     led = {tp: state.leader for tp, state in states.items() if state.leader in last}
     written = {tp: growth(readings, leader, tp) for tp, leader in led.items() if leader is not None}
-    copies, cautions = [], []
+    copies, listed, cautions = [], [], []
     for move in todo:
         state = states[move.tp]
         leader = state.leader
@@ -168,9 +171,23 @@ def observed(
         behind = sorted(set(state.replicas) - set(state.isr) - {leader})
         if behind:
             cautions.append(f"{move.tp}: replicas {behind} are not in sync; what they lack is not in the estimate")
-        in_sync = tuple(broker for broker in state.isr if broker != leader)
         size = last[leader].get(move.tp, 0)
-        copies.append(Copy(move.tp, leader, in_sync, move.adding, size, written[move.tp]))
+        in_sync, receiving = _in_sync(state, leader), _receiving(state, leader, lists)
+        copies.append(Copy(move.tp, leader, in_sync, move.adding, size, written[move.tp], receiving))
+    for tp in sorted(led.keys() - {copy.tp for copy in copies}):
+        state, leader = states[tp], led[tp]
+        assert leader is not None
+        sent_to = _in_sync(state, leader) if lists.names(LEADER_REPLICAS, tp, leader) else ()
+        receiving = _receiving(state, leader, lists)
+        if written[tp] and (sent_to or receiving):
+            listed.append(Copy(tp, leader, sent_to, (), 0, written[tp], receiving))
+    if listed:
+        others = sorted({copy.tp.topic for copy in listed})
+        more = f" and {len(others) - _SHOWN} more topics" if len(others) > _SHOWN else ""
+        cautions.append(
+            f"{len(listed)} partitions that do not move are listed as throttled ({', '.join(others[:_SHOWN])}{more}): "
+            "the quotas count what their followers fetch"
+        )
     return ClusterLoad(
         tuple(copies),
         len(states),
@@ -183,7 +200,22 @@ def observed(
         },
         max(readings[-1].at_s[broker] - readings[0].at_s[broker] for broker in last),
         tuple(cautions),
+        tuple(listed),
     )
+
+
+def _in_sync(state: PartitionState, leader: int) -> tuple[int, ...]:
+    return tuple(broker for broker in state.isr if broker != leader)
+
+
+def _receiving(state: PartitionState, leader: int, lists: ListedReplicas) -> tuple[int, ...]:
+    """Return the followers in sync whose own quota counts what they fetch: the follower's list names them."""
+    return tuple(broker for broker in _in_sync(state, leader) if lists.names(FOLLOWER_REPLICAS, state.tp, broker))
+
+
+def _shares(observed: ClusterLoad) -> tuple[Share, ...]:
+    """Return what brokers must carry in the directions in which the plan copies, with all that quotas count there."""
+    return tuple(share for share in shares((*observed.copies, *observed.listed)) if share.bytes)
 
 
 def _estimate(observed: ClusterLoad, found: tuple[Share, ...], quota: int, nic_bps: int | None) -> ThrottleEstimate:
@@ -203,7 +235,7 @@ def _estimate(observed: ClusterLoad, found: tuple[Share, ...], quota: int, nic_b
     cautions += [
         f"{_where(line.share)}: the NIC leaves {_rate(line.room_bytes_per_s or 0)}, less than the throttle"
         for line in lines
-        if line.limited_by_nic and line.share.bytes
+        if line.limited_by_nic
     ]
     return ThrottleEstimate(quota, slowest, MARGIN * slowest, lines, _kip73(observed, quota), observed, tuple(cautions))
 
@@ -229,14 +261,12 @@ def _never(estimate: ThrottleEstimate, nic_bps: int | None) -> InfeasibleError:
         f"never makes progress: {_where(share)} {_rate(share.inbound_bytes_per_s)} come in "
         f"(what is written, once for each listed replica), at or above {_rate(estimate.throttle_bytes_per_s)}, {limit}"
     )
-    needed = max(line.share.inbound_bytes_per_s for line in estimate.lines if line.share.bytes)
+    needed = max(line.share.inbound_bytes_per_s for line in estimate.lines)
     instead = f"a throttle must be above {_rate(needed)}"
     if nic_bps is None:
         return InfeasibleError(why, instead)
     lowest = needed / _carried(nic_bps)
-    fastest_s = MARGIN * max(
-        line.share.seconds(line.room_bytes_per_s or 0) for line in estimate.lines if line.share.bytes
-    )
+    fastest_s = MARGIN * max(line.share.seconds(line.room_bytes_per_s or 0) for line in estimate.lines)
     if math.isinf(fastest_s):
         return InfeasibleError(why, "with this NIC no throttle is enough")
     return InfeasibleError(
@@ -251,10 +281,8 @@ def _rooms(observed: ClusterLoad, found: tuple[Share, ...], nic_bps: int | None)
         return {}
     rooms: dict[Share, float] = {}
     for share in found:
-        if share.direction == "receive":
-            other = observed.received_bytes_per_s.get(share.broker, 0.0)
-        else:
-            other = observed.sent_bytes_per_s.get(share.broker, 0.0) - share.in_sync_bytes_per_s
+        now = observed.received_bytes_per_s if share.direction == "receive" else observed.sent_bytes_per_s
+        other = now.get(share.broker, 0.0) - share.in_sync_bytes_per_s
         rooms[share] = max(0.0, _carried(nic_bps) - max(0.0, other))
     return rooms
 

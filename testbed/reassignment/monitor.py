@@ -22,13 +22,24 @@ from testbed.reassignment.lag import (
     read_sizes,
 )
 from testbed.reassignment.stall import BLOCK_S, Pace, RemainingTime, Stall, StallDetector
-from testbed.throttle.configs import FOLLOWER_RATE, LEADER_RATE, LISTS, unthrottled_partitions
+from testbed.throttle.configs import (
+    FOLLOWER_RATE,
+    FOLLOWER_REPLICAS,
+    LEADER_RATE,
+    LEADER_REPLICAS,
+    LISTS,
+    ListedReplicas,
+    unthrottled_partitions,
+)
 from testbed.throttle.duration import Direction, Share, shares
 
 
 @dataclass(frozen=True, slots=True)
 class BrokerRate:
-    """The traffic of one broker direction that its quota counts, as a mean over 11 s; and the quota in force."""
+    """The traffic of one broker direction that its quota counts, as a mean over 11 s; and the quota in force.
+
+    A rate that is set limits nothing, and is no quota, where the topics' lists name no replica that moves there.
+    """
 
     broker: int
     direction: Direction
@@ -79,6 +90,8 @@ class Monitor:
         self._moves: tuple[MovingPartition, ...] = ()
         self._history: deque[tuple[LogSizes, dict[BrokerDirection, float]]] = deque()
         self._copied = 0.0
+        self._limited: dict[BrokerDirection, bool] = {}
+        """Whether the list of a broker direction's side names a replica that moves: its quota counts nothing else."""
         self.offline: dict[int, LogDirError] = {}
         """Broker → the error of its log directories in the last reading. What is in them counts as missing."""
 
@@ -99,6 +112,8 @@ class Monitor:
         self._moves = moves
         at_s = self._pauses.clock()
         self._pace.add(at_s, lag)
+        replicas = ListedReplicas(self._admin.topics_configs(topics, LISTS))
+        self._limit(moves, replicas)
         rates = self._rates(moves, live - set(silent))
         return MonitorReading(
             at_s,
@@ -109,8 +124,8 @@ class Monitor:
             rates,
             self._pace.remaining(),
             self._detector.look(at_s, lag, done=not listed),
-            self._too_low(moves, sizes, rates),
-            unthrottled_partitions(listed, self._admin.topics_configs(topics, LISTS)),
+            self._too_low(moves, sizes, rates, replicas),
+            unthrottled_partitions(listed, replicas),
             silent,
         )
 
@@ -140,6 +155,18 @@ class Monitor:
         while len(self._history) > 2 and now_s - max(self._history[1][0].at_s.values(), default=now_s) >= BLOCK_S:
             self._history.popleft()
 
+    def _limit(self, moves: Sequence[MovingPartition], listed: ListedReplicas) -> None:
+        """Note of each broker direction of these moves whether its quota counts any of them."""
+        now: dict[BrokerDirection, bool] = {}
+        for move in moves:
+            if move.leader is not None and not now.get((move.leader, "transmit")):
+                now[move.leader, "transmit"] = listed.names(LEADER_REPLICAS, move.tp, move.leader)
+            for broker in move.lacking:
+                if not now.get((broker, "receive")):
+                    now[broker, "receive"] = listed.names(FOLLOWER_REPLICAS, move.tp, broker)
+        # A broker whose last replica has arrived has a rate for some seconds more.
+        self._limited |= now
+
     def _rates(self, moves: Sequence[MovingPartition], answering: set[int]) -> tuple[BrokerRate, ...]:
         sums: dict[BrokerDirection, float] = {}
         for _sizes, between in list(self._history)[1:]:
@@ -157,7 +184,8 @@ class Monitor:
             began_s = next((sizes.at_s[broker] for sizes, _ in self._history if broker in sizes.at_s), None)
             spent_s = 0.0 if began_s is None else last.at_s.get(broker, began_s) - began_s
             rate = sums[broker, direction] / spent_s if spent_s > 0 else 0.0
-            quota = self._quota(broker, direction) if broker in answering else None
+            counts = broker in answering and self._limited.get((broker, direction), False)
+            quota = self._quota(broker, direction) if counts else None
             found.append(BrokerRate(broker, direction, rate, quota))
         return tuple(found)
 
@@ -170,16 +198,23 @@ class Monitor:
         return None if quota is None else int(quota)
 
     def _too_low(
-        self, moves: Sequence[MovingPartition], sizes: LogSizes, rates: Sequence[BrokerRate]
+        self, moves: Sequence[MovingPartition], sizes: LogSizes, rates: Sequence[BrokerRate], listed: ListedReplicas
     ) -> tuple[Share, ...]:
         readings = [reading for reading, _between in self._history]
         inbound = {move.tp: growth(readings, move.leader, move.tp) for move in moves if move.leader is not None}
+        left = copies(moves, sizes, inbound)
         quotas = {(rate.broker, rate.direction): rate.quota_bytes_per_s for rate in rates}
+        # A quota counts only what its own side's list names.
+        counted = (
+            ("receive", [each for each in left if listed.names(FOLLOWER_REPLICAS, each.tp, *each.adding)]),
+            ("transmit", [each for each in left if listed.names(LEADER_REPLICAS, each.tp, each.leader)]),
+        )
         found = []
-        for share in shares(copies(moves, sizes, inbound)):
-            quota = quotas.get((share.broker, share.direction))
-            if quota is not None and share.bytes and share.inbound_bytes_per_s >= quota:
-                found.append(share)
+        for direction, named in counted:
+            for share in shares(named):
+                quota = quotas.get((share.broker, share.direction)) if share.direction == direction else None
+                if quota is not None and share.bytes and share.inbound_bytes_per_s >= quota:
+                    found.append(share)
         return tuple(found)
 
 

@@ -249,22 +249,28 @@ def wait_for_configs(admin: Admin, resource: ConfigResource, wanted: Mapping[str
     wait_for(differing, lambda left: not left, 15.0, 0.1, what)
 
 
-def unthrottled_partitions(
-    listed: Mapping[TopicPartition, Reassignment], lists: Mapping[str, Mapping[str, str]]
-) -> tuple[TopicPartition, ...]:
-    """Return the partitions that move without a throttle: their topic's lists lack at least one of their replicas.
+class ListedReplicas:
+    """The replicas that topics' lists of throttled replicas name; ``lists`` is topic → key → value."""
 
-    ``lists`` is the configuration that is set on each topic.
-    """
-    entries = {
-        topic: (_entries(keys.get(LEADER_REPLICAS)), _entries(keys.get(FOLLOWER_REPLICAS)))
-        for topic, keys in lists.items()
-    }
+    def __init__(self, lists: Mapping[str, Mapping[str, str]]) -> None:
+        self._entries = {(topic, key): _entries(value) for topic, keys in lists.items() for key, value in keys.items()}
+
+    def names(self, key: str, tp: TopicPartition, *brokers: int) -> bool:
+        """Return whether a list names the partition's replicas on all of these brokers; `*` names every replica."""
+        entries = self._entries.get((tp.topic, key), set())
+        return EVERY_REPLICA in entries or {f"{tp.partition}:{broker}" for broker in brokers} <= entries
+
+
+def unthrottled_partitions(
+    running: Mapping[TopicPartition, Reassignment], listed: ListedReplicas
+) -> tuple[TopicPartition, ...]:
+    """Return the partitions that move without a throttle: their topic's lists lack at least one of their replicas."""
     found = []
-    for tp, running in sorted(listed.items()):
-        leaders, followers = entries.get(tp.topic, (set(), set()))
+    for tp, move in sorted(running.items()):
         # A move that only removes replicas copies nothing.
-        if running.adding and not (_has(leaders, tp, running.existing) and _has(followers, tp, running.adding)):
+        if move.adding and not (
+            listed.names(LEADER_REPLICAS, tp, *move.existing) and listed.names(FOLLOWER_REPLICAS, tp, *move.adding)
+        ):
             found.append(tp)
     return tuple(found)
 
@@ -284,7 +290,3 @@ def missing_entries(wanted: str | None, there: str | None) -> int:
 
 def _entries(value: str | None) -> set[str]:
     return {entry.strip() for entry in (value or "").split(",")} - {""}
-
-
-def _has(entries: set[str], tp: TopicPartition, brokers: Iterable[int]) -> bool:
-    return EVERY_REPLICA in entries or {f"{tp.partition}:{broker}" for broker in brokers} <= entries

@@ -26,8 +26,8 @@ class Copy:
     """The copy of one partition's log to each adding replica, while producers write to the partition.
 
     ``leader`` serves the fetches while the move runs; ``in_sync`` are its throttled followers in the ISR. ``bytes``
-    is the size of the leader's log when the move starts. A partition that is throttled (by a wildcard) but does not
-    move has no ``adding``.
+    is the size of the leader's log when the move starts. A partition that is throttled but does not move has no
+    ``adding``. ``receiving`` are followers in the ISR that are throttled as followers, too, such as by a wildcard.
     """
 
     tp: TopicPartition
@@ -36,6 +36,7 @@ class Copy:
     adding: tuple[int, ...]
     bytes: int
     inbound_bytes_per_s: float
+    receiving: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,11 +62,8 @@ class Share:
         return self.bytes / left_bytes_per_s if left_bytes_per_s > 0 else math.inf
 
 
-def shares(copies: Iterable[Copy], *, wildcard: bool = False) -> tuple[Share, ...]:
-    """Return what each broker must carry in each direction, receiving brokers first.
-
-    With ``wildcard`` the followers in the ISR are also throttled on the receiving side (``*`` names every replica).
-    """
+def shares(copies: Iterable[Copy]) -> tuple[Share, ...]:
+    """Return what each broker must carry in each direction, receiving brokers first."""
     carried: dict[tuple[Direction, int], list[float]] = {}
 
     def add(direction: Direction, broker: int, size: int, catching_up: float, in_sync: float) -> None:
@@ -80,7 +78,7 @@ def shares(copies: Iterable[Copy], *, wildcard: bool = False) -> tuple[Share, ..
         add("transmit", copy.leader, copy.bytes * followed, inbound * followed, inbound * len(copy.in_sync))
         for broker in copy.adding:
             add("receive", broker, copy.bytes, inbound, 0.0)
-        for broker in copy.in_sync if wildcard else ():
+        for broker in copy.receiving:
             add("receive", broker, 0, 0.0, inbound)
     return tuple(
         Share(broker, direction, int(size), inbound, in_sync)

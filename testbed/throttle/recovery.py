@@ -28,14 +28,19 @@ _T = TypeVar("_T")
 
 @dataclass(frozen=True, slots=True)
 class Interference:
-    """Another tool changed a key that a throttle had set: neither its value nor the original was found."""
+    """Another tool changed a key that a throttle had set: neither its value nor the original was found.
+
+    ``left``: the restore left it as it was found.
+    """
 
     change: ConfigChange
     found: str | None
+    left: bool = False
 
     def __str__(self) -> str:
         was = "not set" if self.found is None else repr(self.found)
         back = "removed" if self.change.original is None else f"restored to {self.change.original!r}"
+        back = "left so" if self.left else back
         return f"{self.change.resource}: {self.change.key} was {was}, not {self.change.value!r} as set; {back}"
 
 
@@ -61,6 +66,7 @@ class RestoreError(TestbedError):
 def restore(admin: Admin, changes: Sequence[ConfigChange], timeout_s: float) -> RestoreResult:
     """Restore every changed key to its original value or absence, and wait until the brokers report it.
 
+    A key that another tool has removed stays removed: the throttle that the original belonged to is over.
     Every resource is tried, also after another has failed; then `RestoreError` lists the failed ones. ``timeout_s``
     bounds the wait for all resources.
     """
@@ -87,7 +93,12 @@ class _Restore:
     def put_back(self) -> None:
         """Write every original; a resource that fails becomes a problem."""
         for resource, found in self._read().items():
-            mine = self._left[resource]
+            over = [c for c in self._left[resource] if found.get(c.key) is None and None not in c.ours]
+            self.interferences += [Interference(change, None, left=True) for change in over]
+            mine = self._left[resource] = [change for change in self._left[resource] if change not in over]
+            if not mine:
+                del self._left[resource]
+                continue
             self._try(
                 resource,
                 partial(

@@ -7,8 +7,19 @@ from testbed.errors import TestbedError
 from testbed.kafka.admin import Admin
 from testbed.kafka.errors import KafkaError, UnreachableError
 from testbed.kafka.partitions import existing_partitions
-from testbed.kafka.types import ConfigResource, TopicPartition
-from testbed.throttle.configs import EVERY_BROKER, LISTS, RATES, listed_brokers, wait_for_configs
+from testbed.kafka.types import ConfigResource, PartitionState, TopicPartition
+from testbed.throttle.configs import (
+    EVERY_BROKER,
+    FOLLOWER_RATE,
+    FOLLOWER_REPLICAS,
+    LEADER_RATE,
+    LEADER_REPLICAS,
+    LISTS,
+    RATES,
+    ListedReplicas,
+    listed_brokers,
+    wait_for_configs,
+)
 from testbed.throttle.journal import JournalFolder, ThrottleJournal, open_journals
 from testbed.wait import WaitTimeout
 
@@ -36,13 +47,15 @@ class BrokerThrottleStatus:
 class ThrottleStatus:
     """All throttles of a cluster. ``lists`` is topic → key → value; ``journals`` are those of this user.
 
-    ``brokers`` are the live ones, and dead ones that have replicas.
+    ``brokers`` are the live ones, and dead ones that have replicas. ``catching_up`` are partitions outside of
+    reassignments with a throttled replica out of sync, such as those of a broker that joined empty (KIP-73).
     """
 
     cluster_id: str
     brokers: tuple[BrokerThrottleStatus, ...]
     lists: Mapping[str, Mapping[str, str]]
     moving: tuple[TopicPartition, ...]
+    catching_up: tuple[TopicPartition, ...]
     journals: tuple[ThrottleJournal, ...]
 
     def set_now(self) -> dict[ConfigResource, dict[str, str]]:
@@ -59,8 +72,8 @@ class ThrottleStatus:
 
     @property
     def left_behind(self) -> bool:
-        """Return whether a throttle is set although nothing moves."""
-        return bool(self.set_now()) and not self.moving
+        """Return whether a throttle is set although nothing moves or catches up."""
+        return bool(self.set_now()) and not self.moving and not self.catching_up
 
 
 class ClearError(TestbedError):
@@ -73,17 +86,42 @@ def read_status(admin: Admin, journals: JournalFolder) -> ThrottleStatus:
     topics = admin.topics()
     lists = admin.topics_configs(topics, LISTS)
     live = [broker.id for broker in cluster.brokers]
-    assigned = {broker for state in existing_partitions(admin, topics).values() for broker in state.replicas}
+    moving = admin.reassignments()
+    states = existing_partitions(admin, topics)
+    assigned = {broker for state in states.values() for broker in state.replicas}
     dead = sorted((assigned | listed_brokers(lists.values())) - set(live))
+    brokers = (
+        *(_broker(admin, broker, topics, lists) for broker in live),
+        *(BrokerThrottleStatus(broker, {}, {}, (), "it has replicas, but is not alive") for broker in dead),
+    )
     return ThrottleStatus(
         cluster.cluster_id,
-        (
-            *(_broker(admin, broker, topics, lists) for broker in live),
-            *(BrokerThrottleStatus(broker, {}, {}, (), "it has replicas, but is not alive") for broker in dead),
-        ),
+        brokers,
         lists,
-        tuple(admin.reassignments()),
+        tuple(moving),
+        _catching_up([state for tp, state in states.items() if tp not in moving], ListedReplicas(lists), brokers),
         tuple(journal for journal in open_journals(journals) if journal.cluster_id == cluster.cluster_id),
+    )
+
+
+def _catching_up(
+    states: Sequence[PartitionState], listed: ListedReplicas, brokers: Sequence[BrokerThrottleStatus]
+) -> tuple[TopicPartition, ...]:
+    """Return the partitions with a replica out of sync that its own broker or its leader throttles."""
+    limited = {(broker.id, key) for broker in brokers for key in RATES if broker.rate(key) is not None}
+
+    def throttled(state: PartitionState, follower: int) -> bool:
+        sides = ((follower, FOLLOWER_RATE, FOLLOWER_REPLICAS), (state.leader, LEADER_RATE, LEADER_REPLICAS))
+        return any(
+            (broker, rate) in limited and listed.names(key, state.tp, broker)
+            for broker, rate, key in sides
+            if broker is not None
+        )
+
+    return tuple(
+        state.tp
+        for state in states
+        if any(throttled(state, follower) for follower in set(state.replicas) - set(state.isr))
     )
 
 

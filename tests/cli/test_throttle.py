@@ -59,6 +59,17 @@ def test_a_plan_that_copies_nothing_needs_no_throttle(cluster, plan, capsys):
     assert capsys.readouterr().out == "the plan copies nothing: no throttle is needed\n"
 
 
+@pytest.mark.parametrize("words", [["--deadline", "1h"], ["--rate", "1MB/s"]])
+def test_empty_logs_need_no_throttle(cluster, plan, capsys, words):
+    """The answer was a throttle of 0 B/s, which no broker takes."""
+    cluster.size_of = lambda _broker, _tp: 0
+    assert estimate(plan, *words) == 0
+    assert capsys.readouterr().out == "the plan copies nothing: no throttle is needed\n"
+    assert estimate(plan, *words, "--json") == 0
+    told = json.loads(capsys.readouterr().out)
+    assert (told["throttle_bytes_per_s"], told["seconds"], told["brokers"]) == (None, 0, [])
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [
@@ -116,6 +127,25 @@ def test_status_says_who_is_throttled_and_what_is_left_behind(cluster, capsys):
     ]
     assert lines[6].split() == ["t", "0:1,0:3", "0:2"]
     assert lines[-1] == "nothing moves: what is set throttles nothing now; `testbed throttle clear` removes it"
+
+
+def test_the_throttle_of_a_broker_that_joined_empty_is_not_left_behind(cluster, capsys):
+    """Nothing is reassigned then (KIP-73): `status` said that the throttle does nothing, `clear` did not ask."""
+    cluster.configs = {
+        ConfigResource.broker(3): {FOLLOWER_RATE: "5000000"},
+        ConfigResource.topic("t"): {LEADER_REPLICAS: "*", FOLLOWER_REPLICAS: "*"},
+    }
+    cluster.isr_lacks = frozenset({3})
+    assert main(["throttle", "status", *HERE]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[-1] == "1 other partitions have throttled replicas out of sync: t-0"
+    assert main(["throttle", "clear", *HERE]) == 64
+    why = "1 partitions have throttled replicas out of sync: these go on unthrottled; --yes removes all throttles"
+    assert why in capsys.readouterr().err
+    assert len(cluster.configs) == 2
+    cluster.isr_lacks = frozenset()
+    assert main(["throttle", "clear", *HERE]) == 0
+    assert cluster.configs == {}
 
 
 def test_clear_says_what_was_there(cluster, capsys):

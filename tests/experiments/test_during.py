@@ -1,7 +1,12 @@
+from types import SimpleNamespace
+
 import pytest
 
 from testbed.experiments import mid_move_actions
+from testbed.experiments.catalogue import kip73_nic_bound
+from testbed.experiments.experiment import find_experiment, read_settings
 from testbed.experiments.mid_move_actions import LiveChange, RaiseAfterStall, RollingRestart, SlowNic, SourceKill
+from testbed.experiments.throttled_move import _timeout_s
 from testbed.faults.catalogue.broker_kill import BrokerKill
 from testbed.kafka.errors import UnreachableError
 from testbed.topology.find import find
@@ -131,6 +136,20 @@ def test_nobody_is_restarted_after_the_end_and_no_model_is_claimed(mover):
     assert mover.done == []
     assert bounce.missing() == "not restarted: b3"
     assert "not modelled" in bounce.no_model
+
+
+def test_a_move_over_a_slow_nic_has_three_times_the_nic_s_time_whatever_the_quota_is():
+    """The runner gave it three times the quota's time and a minute: with 1 GB/s less than a healthy move takes."""
+    experiment = find_experiment("kip73-nic-bound")
+    settings = read_settings(experiment, "ci", ["rate=1GB/s", "nic=80mbit", "preload=300s"])
+    layout = kip73_nic_bound._layout(settings, ("A", "B"))
+    environment = SimpleNamespace(
+        layout=layout, setup=SimpleNamespace(throttle_bytes_per_s=10**9), ids={"A": 1, "B": 2}
+    )
+    run = SimpleNamespace(environment=environment, action=SlowNic("A", 80_000_000), model=SimpleNamespace(idle_s=0.0))
+    [moving] = layout.throttled
+    sizes = {tp: moving.bytes // len(moving.partitions) for tp in moving.tps()}
+    assert _timeout_s(run, sizes) > 3 * 299
 
 
 def test_a_slow_nic_is_measured_as_what_it_then_is(mover):

@@ -83,6 +83,13 @@ def test_what_a_nic_or_a_list_cannot_carry_is_refused_before_anything_is_provisi
     assert why in str(caught.value)
 
 
+def test_a_nic_that_is_as_slow_already_is_refused_before_anything_is_provisioned():
+    """The run filled its topics first, and ended with this error then."""
+    with pytest.raises(UsageError, match="rate=400mbit would slow nothing down: b1 has 400mbit"):
+        fitted("kip73-nic-bound", "nic=400mbit", "rate=100MB/s")
+    fitted("kip73-nic-bound", "nic=399mbit", "rate=100MB/s")
+
+
 def test_in_steps_the_list_of_the_leaders_is_longer():
     fitted("kip73-two-node", "partitions=3000")
     with pytest.raises(UsageError, match="would be .* bytes, and Kafka takes 32767 at most"):

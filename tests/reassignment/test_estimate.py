@@ -20,7 +20,7 @@ from testbed.reassignment.estimate import (
 )
 from testbed.reassignment.lag import LogSizes, PollClock, growth
 from testbed.reassignment.plan import Plan, PlanError
-from testbed.throttle.configs import LEADER_REPLICAS
+from testbed.throttle.configs import FOLLOWER_REPLICAS, LEADER_REPLICAS
 from testbed.throttle.duration import Copy
 
 MB = 10**6
@@ -200,12 +200,46 @@ def test_a_log_folder_that_is_offline_is_a_caution_and_a_silent_broker_an_error(
         observe(admin, Plan({T0: (2, 3)}), 1, clock.pauses)
 
 
-def test_a_wildcard_that_is_there_already_is_told() -> None:
+def test_what_is_listed_already_counts_also_where_it_does_not_move() -> None:
+    """The lists of another move, or `*`: their in-sync traffic takes a part of the same quotas."""
     clock = Clock()
-    admin = _cluster(clock, {})
-    admin.configs = {ConfigResource.topic("t"): {LEADER_REPLICAS: "*"}}
-    found = observe(admin, Plan({T0: (2, 3)}), 1, clock.pauses)
-    assert found.cautions == ("topic t lists every replica (*): the other replicas' traffic is not in the estimate",)
+    rates = {T0: 1.0 * MB, T1: 2.0 * MB, OTHER: 4.0 * MB}
+    admin = _cluster(clock, rates)
+    admin.assignment = {T0: (1, 3), T1: (1, 2), OTHER: (3, 2)}
+    plan = Plan({T0: (1, 2)})
+    assert _inbound(observe(admin, plan, 10, clock.pauses)) == pytest.approx(
+        {(2, "receive"): 1 * MB, (1, "transmit"): 2 * MB}
+    )
+    admin.configs = {
+        ConfigResource.topic("t"): {LEADER_REPLICAS: "*"},
+        ConfigResource.topic("other"): {FOLLOWER_REPLICAS: "0:1,0:2"},
+    }
+    found = observe(admin, plan, 10, clock.pauses)
+    assert _inbound(found) == pytest.approx({(2, "receive"): 5 * MB, (1, "transmit"): 4 * MB})
+    assert found.cautions == (
+        "2 partitions that do not move are listed as throttled (other, t): the quotas count what their followers fetch",
+    )
+    assert len(found.copies) == 1
+    with pytest.raises(InfeasibleError, match=r"never makes progress: broker 2 \(receive\) 5MB/s come in"):
+        for_rate(found, 5 * MB - 1)
+    rooms = {line.share.broker: line.room_bytes_per_s for line in for_rate(found, 9 * MB, 400_000_000).lines}
+    # Broker 2 receives 6 MB/s; the quota leaves out what it fetches of t-1.
+    assert rooms == pytest.approx({2: 400e6 / 8 / WIRE - 2 * MB, 1: 400e6 / 8 / WIRE})
+
+
+def _inbound(observed: ClusterLoad) -> dict[tuple[int, str], float]:
+    lines = for_rate(observed, 100 * MB).lines
+    return {(line.share.broker, line.share.direction): line.share.inbound_bytes_per_s for line in lines}
+
+
+def test_a_wildcard_counts_the_followers_in_sync_of_what_moves_on_their_side_too() -> None:
+    clock = Clock()
+    admin = _cluster(clock, {T0: 2.0 * MB})
+    admin.assignment = {T0: (1, 3), T1: (1,)}
+    admin.configs = {ConfigResource.topic("t"): {LEADER_REPLICAS: "*", FOLLOWER_REPLICAS: "*"}}
+    found = observe(admin, Plan({T0: (2, 3), T1: (3,)}), 10, clock.pauses)
+    assert _inbound(found) == pytest.approx({(2, "receive"): 2 * MB, (3, "receive"): 2 * MB, (1, "transmit"): 4 * MB})
+    assert found.cautions == ()
 
 
 def test_refused_while_a_reassignment_runs_and_when_a_target_is_dead_or_unknown() -> None:

@@ -46,6 +46,36 @@ def test_the_state_has_every_rate_with_its_level_and_every_list(
     assert not read_status(throttled, journals).left_behind
 
 
+@pytest.mark.parametrize(
+    ("lists", "rates", "catches_up"),
+    [
+        (
+            {LEADER_REPLICAS: "*", FOLLOWER_REPLICAS: "*"},
+            {EVERY_BROKER: {FOLLOWER_RATE: "20", LEADER_RATE: "20"}},
+            True,
+        ),
+        ({LEADER_REPLICAS: "0:1"}, {ONE: {LEADER_RATE: "10"}}, True),
+        ({FOLLOWER_REPLICAS: "0:2"}, {ConfigResource.broker(2): {FOLLOWER_RATE: "10"}}, True),
+        ({LEADER_REPLICAS: "0:2", FOLLOWER_REPLICAS: "0:1"}, {EVERY_BROKER: {FOLLOWER_RATE: "20"}}, False),
+        ({LEADER_REPLICAS: "*", FOLLOWER_REPLICAS: "*"}, {}, False),
+        ({LEADER_REPLICAS: "0:1"}, {ONE: {FOLLOWER_RATE: "10"}}, False),
+    ],
+)
+def test_a_throttle_of_a_replica_that_catches_up_is_not_left_behind(
+    lists: dict[str, str], rates: dict[ConfigResource, dict[str, str]], catches_up: bool, journals: JournalFolder
+) -> None:
+    """KIP-73's bootstrapping broker: nothing is reassigned, and the throttle holds it back all the same."""
+    cluster = WithDefault({TopicPartition("t", 0): (1, 2), TopicPartition("control", 0): (1,)})
+    cluster.configs = {TOPIC: dict(lists), **rates}
+    assert read_status(cluster, journals).left_behind
+    cluster.isr_lacks = frozenset({2})
+    state = read_status(cluster, journals)
+    assert state.catching_up == ((TopicPartition("t", 0),) if catches_up else ())
+    assert state.left_behind is not catches_up
+    cluster.running = {TopicPartition("t", 0): (1, 3)}
+    assert read_status(cluster, journals).catching_up == ()
+
+
 def test_a_broker_that_has_not_applied_a_list_or_gives_no_answer_is_named(
     throttled: WithDefault, journals: JournalFolder
 ) -> None:

@@ -12,6 +12,7 @@ from testbed.kafka.types import ConfigResource, PartitionMove, Reassignment, Top
 from testbed.throttle.configs import (
     FOLLOWER_REPLICAS,
     LEADER_REPLICAS,
+    ListedReplicas,
     ThrottleError,
     merged,
     unthrottled_partitions,
@@ -55,7 +56,7 @@ def admin(monkeypatch: pytest.MonkeyPatch) -> Admin:
 def listed() -> int:
     running = {TopicPartition("t", n): Reassignment((1, 2), (2,), ()) for n in range(MANY)}
     lists = {LEADER_REPLICAS: ",".join(ENTRIES), FOLLOWER_REPLICAS: ",".join(f"{n}:2" for n in range(MANY))}
-    return MANY - len(unthrottled_partitions(running, {"t": lists}))
+    return MANY - len(unthrottled_partitions(running, ListedReplicas({"t": lists})))
 
 
 def refused_at_the_last() -> int:

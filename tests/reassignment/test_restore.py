@@ -41,16 +41,28 @@ def test_topics_are_read_together(throttled: FakeAdmin) -> None:
     assert sorted(reads[0][1]) == sorted(KEYS)  # type: ignore[call-overload]
 
 
-def test_what_somebody_else_has_made_of_some_is_told_and_put_back(throttled: FakeAdmin) -> None:
+def test_what_another_tool_has_changed_is_put_back_and_what_it_has_removed_is_left(throttled: FakeAdmin) -> None:
+    """`kafka-reassign-partitions --verify` ends a throttle of before: to put its lists back would begin it again."""
     throttled.configs[topic(4)][LEADER_REPLICAS] = "5:5"
     del throttled.configs[topic(6)]
+    del throttled.configs[topic(7)]
+    del throttled.configs[topic(8)][FOLLOWER_REPLICAS]
     found = restore(throttled, changes(), 0).interferences
-    assert [str(each).split(";")[0] for each in found] == [
-        f"topic t4: {LEADER_REPLICAS} was '5:5', not '0:1' as set",
-        f"topic t6: {LEADER_REPLICAS} was not set, not '0:1' as set",
-        f"topic t6: {FOLLOWER_REPLICAS} was not set, not '0:1' as set",
+    assert [str(each) for each in found] == [
+        f"topic t4: {LEADER_REPLICAS} was '5:5', not '0:1' as set; restored to '9:9'",
+        f"topic t8: {FOLLOWER_REPLICAS} was not set, not '0:1' as set; left so",
+        f"topic t6: {LEADER_REPLICAS} was not set, not '0:1' as set; left so",
+        f"topic t6: {FOLLOWER_REPLICAS} was not set, not '0:1' as set; left so",
     ]
-    assert throttled.configs == BEFORE
+    left = {each: keys for each, keys in BEFORE.items() if each != topic(6)}
+    assert throttled.configs == {**left, topic(8): {LEADER_REPLICAS: "9:9"}}
+
+
+def test_what_the_throttle_has_removed_itself_is_put_back(throttled: FakeAdmin) -> None:
+    del throttled.configs[B1]
+    mine = [ConfigChange(B1, LEADER_RATE, "77", "1000", removed=True)]
+    assert restore(throttled, mine, 0).interferences == ()
+    assert throttled.configs[B1] == {LEADER_RATE: "77"}
 
 
 @pytest.mark.parametrize("numbers", [(4, 5), (0, 1, 2, 3)])

@@ -19,6 +19,7 @@ from testbed.throttle.configs import (
     FOLLOWER_REPLICAS,
     LEADER_RATE,
     LEADER_REPLICAS,
+    ListedReplicas,
     unthrottled_partitions,
 )
 from testbed.throttle.journal import JournalFolder, ThrottleJournal
@@ -147,6 +148,32 @@ def test_what_is_written_at_or_above_the_quota_is_named_before_it_is_stuck(journ
     assert isinstance(only, MonitorReading)
     [share] = only.too_low
     assert (share.broker, share.direction, share.inbound_bytes_per_s) == (1, "transmit", pytest.approx(12 * MB))
+
+
+@pytest.mark.parametrize(
+    ("lists", "directions"),
+    [
+        ({LEADER_REPLICAS: "*", FOLLOWER_REPLICAS: "*"}, ["receive", "transmit"]),
+        ({FOLLOWER_REPLICAS: "0:2"}, ["receive"]),
+        ({LEADER_REPLICAS: "0:1"}, ["transmit"]),
+        ({LEADER_REPLICAS: "0:3", FOLLOWER_REPLICAS: "1:2"}, []),
+        ({}, []),
+    ],
+)
+def test_a_quota_that_does_not_count_a_replica_is_not_too_low_for_it(
+    lists: Mapping[str, str], directions: list[str], journals: JournalFolder
+) -> None:
+    """A rate that was left behind throttles nothing: `watch` said *never makes progress* of a move at full speed.
+
+    Nor is it a quota that `--auto-raise` begins with.
+    """
+    cluster = Cluster(inbound_mb=6, quota_mb=4)
+    cluster.configs[ConfigResource.topic("t")] = dict(lists)
+    [only] = follow(cluster, journals, once=True)
+    assert isinstance(only, MonitorReading)
+    assert [share.direction for share in only.too_low] == directions
+    assert {rate.direction for rate in only.rates if rate.quota_bytes_per_s is not None} == set(directions)
+    assert only.lowest_quota == (4 * MB if directions else None)
 
 
 def test_a_stuck_move_is_raised_in_steps_up_to_the_most_and_put_back(journals: JournalFolder) -> None:
@@ -296,7 +323,7 @@ def test_other_replicas_added_to_the_same_partition_are_judged_anew(journals: Jo
 )
 def test_partitions_that_move_unthrottled_are_named(lists: Mapping[str, str], named: bool) -> None:
     running = {T0: Reassignment((2, 3, 1), (2,), (1,))}
-    assert unthrottled_partitions(running, {"t": lists}) == ((T0,) if named else ())
+    assert unthrottled_partitions(running, ListedReplicas({"t": lists})) == ((T0,) if named else ())
 
 
 # -- raising -----------------------------------------------------------------------------------------------

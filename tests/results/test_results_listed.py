@@ -91,6 +91,18 @@ def test_where_settings_do_not_allow_it_the_reason_is_given(changes, why):
     assert CRITERION.skips(run_of(turns(0), **changes)) == why
 
 
+@pytest.mark.parametrize(("partitions", "skips"), [(2, True), (3, False)])
+def test_a_move_of_two_partitions_is_skipped_and_not_left_open(partitions, skips):
+    """`partitions=2` is allowed: the criterion made every such run inconclusive."""
+    run = run_of(turns(0))
+    move = run.manifest.move
+    flows = tuple(replace(flow, partitions=tuple(range(partitions))) for flow in move.flows)
+    move = replace(move, flows=flows, total_log_bytes=int(partitions * SIZE))
+    few = RunView(replace(run.manifest, move=move), run._samples, run._events)
+    why = "no broker copies 3 partitions or more from one other: there is no median to lead"
+    assert CRITERION.skips(few) == (why if skips else None)
+
+
 def test_without_logs_it_says_nothing():
     run = run_of(turns(0))
     empty = RunView(run.manifest, samples_table([]), run._events)

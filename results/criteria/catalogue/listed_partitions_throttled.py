@@ -5,6 +5,7 @@ listed partitions of a fetcher advance alike. One that the throttle does not hol
 quota is exceeded. It is copied whole before most others have had a turn.
 """
 
+from collections import Counter
 from dataclasses import dataclass
 
 import numpy as np
@@ -146,6 +147,11 @@ def _skips(run: RunView) -> str | None:
             return f"the manifest names no fetcher of {follower}"
         if fetchers.receive > len(leaders):
             return "a follower has several fetchers for one leader, and each has turns of its own"
+    pairs: Counter[tuple[str, str]] = Counter()
+    for flow in flows:
+        pairs[flow.leader, flow.follower] += len(flow.partitions)
+    if 0 < max(pairs.values(), default=0) < OTHERS:
+        return f"no broker copies {OTHERS} partitions or more from one other: there is no median to lead"
     partitions = sum(len(flow.partitions) for flow in flows)
     copied = sum(each.bytes for each in move.expected if each.direction == "receive") or move.total_log_bytes
     each, least = copied / max(1, partitions), TURNS * move.response_max_bytes

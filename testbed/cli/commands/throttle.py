@@ -185,6 +185,10 @@ def _clear(args: argparse.Namespace) -> int:
 def _ask(state: "ThrottleStatus") -> None:
     """Ask the user, if a throttle may be needed. Raise `UsageError` for a no, and without a terminal."""
     reasons = [f"{len(state.moving)} partitions are being reassigned, and go on unthrottled"] if state.moving else []
+    if state.catching_up:
+        reasons.append(
+            f"{len(state.catching_up)} partitions have throttled replicas out of sync: these go on unthrottled"
+        )
     reasons += [
         f"process {journal.owner.pid} has set a throttle, and "
         + (
