@@ -1,5 +1,6 @@
 """`testbed search`, as far as it needs no engine."""
 
+import argparse
 import json
 
 import pytest
@@ -11,6 +12,7 @@ from testbed.search.database import Database, SearchSettings
 from testbed.search.discovery import Discovery
 from testbed.search.draft import Draft, DrawnStep, DrawnTopic
 from testbed.search.search import SearchResult
+from testbed.topology.find import find
 
 
 @pytest.fixture(autouse=True)
@@ -60,3 +62,14 @@ def test_the_result_says_what_was_found_how_often_and_what_was_not_seen(tmp_path
     document = json.loads(command._as_json(result, database))
     assert document["found"][0]["invariant"] == "logs-removed"
     assert len(document["missing"]) == 5
+
+
+@pytest.mark.parametrize(
+    ("words", "kafka"), [([], find("three-brokers").brokers[0].kafka_version), (["--kafka", "4.2.1"], "4.2.1")]
+)
+def test_a_search_records_its_release_also_that_of_the_topology(words, kafka):
+    parser = argparse.ArgumentParser()
+    command.configure(parser)
+    made = command._database(parser.parse_args([*words, "--out", "s"]))
+    assert made.settings.kafka == kafka
+    assert command._database(parser.parse_args(["--resume", "s"])).settings.kafka == kafka

@@ -2,7 +2,7 @@
 
 import argparse
 import time
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -84,7 +84,11 @@ def _database(args: argparse.Namespace) -> "Database":
     if seed < 0:
         raise UsageError(f"--seed {seed}: allowed: 0 or more")
     settings = SearchSettings(args.topology or "three-brokers", seed, tuple(args.defect), lasting_kafka(args.kafka))
-    topology_of(settings)
+    topology = topology_of(settings)
+    releases = {host.kafka_version for host in topology.hosts if host.role.runs_kafka}
+    if settings.kafka is None and len(releases) == 1:
+        # The topology may have another release when somebody continues the search, or replays what it found.
+        settings = replace(settings, kafka=lasting_kafka(releases.pop()))
     folder = args.out or Path(f"search-{seed}")
     require_writable(folder / "store")
     return Database.new(folder, settings)
