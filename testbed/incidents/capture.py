@@ -62,7 +62,10 @@ class CapturedTopic:
 
 @dataclass(frozen=True, slots=True)
 class BrokerOutage:
-    """A broker that stopped, in seconds after the first move began; it returned then, or not (None)."""
+    """A broker that stopped, in seconds after the first move began; it returned then, or not (None).
+
+    Of one that stopped before, the sign of `stopped_s` alone counts.
+    """
 
     broker: int
     stopped_s: float
@@ -145,10 +148,11 @@ def capture(
         broker for topic in found.values() for hosts in (*topic.replicas, *topic.targets) for broker in hosts or ()
     }
     if dead := sorted(named - set(racks)):
-        notes.append(f"brokers {dead} did not serve; the replay has them")
+        notes.append(f"brokers {dead} did not serve; the replay stops them before the first move")
     if lost := sum(all(tp not in logs for logs in readings[-1].logs.values()) for tp in states):
         notes.append(f"{lost} partitions have no replica on a broker that served: the replay has them empty")
-    return CapturedCluster({**racks, **dict.fromkeys(dead)}, found, throttle, tuple(notes))
+    outages = tuple(BrokerOutage(broker, -1.0, None) for broker in dead)
+    return CapturedCluster({**racks, **dict.fromkeys(dead)}, found, throttle, tuple(notes), outages)
 
 
 def _running(admin: Admin) -> dict[TopicPartition, Reassignment]:

@@ -27,8 +27,11 @@ LEAST_LOAD = 1000
 """B/s below which clients are left out."""
 LEAST_SEGMENT = 2**20
 LONGEST_S = 3600
-BEGIN_S = 10
-"""Seconds before the move."""
+BEGIN_S = 15
+"""Seconds before the move. A broker that stops at 1 s is fenced by then: its session lasts 9 s, and 5 s are to spare.
+
+Until a broker is fenced, the controller lists it, and its throttle cannot be set.
+"""
 LEAST_OUTAGE_S = 1.0
 """A killed process is gone by then, so that it can be started."""
 LEAST_SERVING_S = 8.0
@@ -190,8 +193,8 @@ def _clean_up(moving: Mapping[str, CapturedTopic], rate_bytes_per_s: float) -> d
 
 
 def _at(after_s: float) -> str:
-    """Return the time in the replay of what was so long after the first move; at least 1 s."""
-    return f"{max(1.0, round(BEGIN_S + after_s, 1)):g}s"
+    """Return the time in the replay of what was so long after the first move; 1 s of what was before that."""
+    return "1s" if after_s < 0 else f"{round(BEGIN_S + after_s, 1):g}s"
 
 
 def _turns(placed: Sequence[Sequence[int]], hosts: Mapping[int, str]) -> list[Any]:

@@ -334,11 +334,11 @@ def test_the_timeline_has_the_moves_and_outages_of_the_logs():
     document, _lost = incident_document("x", found, 10**9)
     entries = {entry["name"]: (entry["at"], entry["do"]) for entry in document["timeline"] if "name" in entry}
     assert [(name, at) for name, (at, _do) in entries.items()] == [
-        ("move", "10s"),
-        ("move-2", "40s"),
+        ("move", "15s"),
+        ("move-2", "45s"),
         ("stop-1", "1s"),
-        ("stop-2", "50s"),
-        ("return-2", "80s"),
+        ("stop-2", "55s"),
+        ("return-2", "85s"),
     ]
     assert entries["stop-1"][1] == {"broker_kill": {"host": "b3"}} and entries["return-2"][1] == {
         "restart": {"host": "b1"}
@@ -356,7 +356,7 @@ def test_a_long_timeline_is_brought_into_one_replay_and_the_throttle_stays_to_th
     rates = "Configs for broker 1 are:\n  leader.replication.throttled.rate=9000000\n"
     document, lost = incident_document("x", capture(describe, log, rates).cluster, 10**9)
     assert "the timeline is × 0.25: it had 7200 s, and a replay ends after 3600 s" in lost
-    assert [entry["at"] for entry in document["timeline"][:2]] == ["10s", "1810s"]
+    assert [entry["at"] for entry in document["timeline"][:2]] == ["15s", "1815s"]
     assert document["timeline"][2]["at"] == {"move_progress": {"share": "done", "topic": "u"}}
 
 
