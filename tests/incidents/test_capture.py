@@ -478,7 +478,7 @@ def test_brokers_of_a_move_are_kept_apart():
         (6, 10**9, 4_000_000, 1.0, 1.0),
         (6, 150_000_000, 4_000_000, 1.0, 0.5),
         (6, 10**9, 4_000_000, 0.5, 2.0),
-        (6, 10**9, None, 0.5, 1.0),
+        (6, 10**9, None, 0.5, 2.0),
         # Three brokers move to three others. Of two, one receives what two of them did.
         (2, 10**9, 4_000_000, 1.0, 2.0),
         (2, 150_000_000, 4_000_000, 0.5, 2.0),

@@ -47,7 +47,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         metavar="FACTOR",
         type=float,
         default=1.0,
-        help="with --scale-down: the factor of all rates (default: 1)",
+        help="with --scale-down: the factor of all rates, also of --nic (default: 1)",
     )
     parser.add_argument(
         "--kafka", metavar="VERSION", help="the release that the replay runs (default: the newest known)"
@@ -93,6 +93,7 @@ def run(args: argparse.Namespace) -> int:
             found = scale_down(found, *smaller, args.rates)
         except ValueError as error:
             raise UsageError(f"--scale-down {args.scale_down}: {error}") from error
+        nic_bps = round(nic_bps * args.rates)
     found = (anonymised if args.anonymise else usable_names)(found, anonymising_key())
     lost = write_capture(folder, args.name, found, nic_bps, datetime.now(UTC), version)
     print(f"{len(found.topics)} topics on {len(found.brokers)} brokers: {folder / INCIDENT}")
@@ -136,9 +137,9 @@ def _captured(
 
 
 def _brokers_and_bytes(text: str) -> tuple[int, int]:
-    """Return the two numbers of `3,1GB`. Raise ValueError."""
+    """Return the two numbers of `3,1GB` or `3 brokers, 1 GB`. Raise ValueError."""
 
-    count, comma, size = (part.strip() for part in text.partition(","))
-    if not comma or not count.isdecimal():
+    found = re.fullmatch(r"\s*(\d{1,9})(?:\s*brokers?)?\s*,(.*)", text, re.ASCII)
+    if found is None:
         raise ValueError(f"{text} is not a number of brokers and a size; allowed: both with a comma, such as 3,1GB")
-    return int(count), parse_size(size)
+    return int(found[1]), parse_size(found[2].strip())
