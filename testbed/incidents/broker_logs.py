@@ -5,6 +5,7 @@ Several hosts log the same fact. So facts are merged by their time, not by their
 """
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
 from testbed.incidents.evidence import EvidenceText, SourceLine, broker_ids, partition_name, topic_name, whole
@@ -201,30 +202,31 @@ class LogReport:
     def moves(self) -> list[LoggedMove]:
         """Return the reassignments in the order of their beginnings.
 
-        A change that says the same as the one before it, from another host, is no other reassignment.
+        A change that says the same as the one before it, from another host, is no other reassignment. Neither is one
+        that a controller with KRaft logs once more when it starts and reads its metadata log.
         """
         partitions: dict[TopicPartition, _Partition] = {}
-        ended: list[LoggedMove] = []
         for change in sorted(self.assignments, key=lambda each: each.at_us):
             now = partitions.setdefault(change.tp, _Partition())
             if change.replicas is None and change.adding is None and change.removing is None:
                 continue
-            now.adding = now.adding if change.adding is None else change.adding
-            now.removing = now.removing if change.removing is None else change.removing
-            # A line without all replicas is about others, once these change.
-            fits = now.replicas is not None and {*now.adding, *now.removing} <= {*now.replicas}
-            now.replicas = change.replicas or (now.replicas if fits else None)
-            following = _move(change, now)
+            after = now.changed(change)
+            following = _move(change, after)
+            before = now.replicas if now.open is None else now.open.before
+            if now.repeating or _repeated(following, before, now.ended):
+                now.repeating = following is not None
+                continue
+            now.replicas, now.adding, now.removing = after.replicas, after.adding, after.removing
             if now.open is not None and following is not None and _same(now.open, following):
-                known = now.open if now.open.target is not None else following
-                now.open = replace(known, began_us=now.open.began_us, place=now.open.place)
+                fuller = now.open if now.open.target is not None else following
+                now.open = replace(fuller, began_us=now.open.began_us, place=now.open.place)
                 continue
             if now.open is not None:
                 completed = following is None and _reached(now.open, change.replicas)
-                ended.append(replace(now.open, ended_us=change.at_us, completed=completed))
+                now.ended.append(replace(now.open, ended_us=change.at_us, completed=completed))
             now.open = following
-        running = [each.open for each in partitions.values() if each.open is not None]
-        return sorted([*ended, *running], key=lambda each: (each.began_us, each.tp))
+        found = [move for each in partitions.values() for move in (*each.ended, each.open) if move is not None]
+        return sorted(found, key=lambda each: (each.began_us, each.tp))
 
     def outages(self) -> list[LoggedOutage]:
         """Return the outages in the order of their beginnings. Two lines about one stop are one outage."""
@@ -256,12 +258,35 @@ def _assignment(line: re.Match[str], at_us: int, place: SourceLine) -> LoggedAss
 
 @dataclass(slots=True)
 class _Partition:
-    """What is known of a partition at one time, and its running reassignment."""
+    """What is known of a partition at one time, its running reassignment, and those that have ended.
+
+    `repeating` while a controller logs an ended one once more.
+    """
 
     replicas: tuple[int, ...] | None = None
     adding: tuple[int, ...] = ()
     removing: tuple[int, ...] = ()
     open: LoggedMove | None = None
+    ended: list[LoggedMove] = field(default_factory=list)
+    repeating: bool = False
+
+    def changed(self, change: LoggedAssignment) -> "_Partition":
+        """Return what is known after a change of the replicas."""
+        adding = self.adding if change.adding is None else change.adding
+        removing = self.removing if change.removing is None else change.removing
+        # A line without all replicas is about others, once these change.
+        fits = self.replicas is not None and {*adding, *removing} <= {*self.replicas}
+        return _Partition(change.replicas or (self.replicas if fits else None), adding, removing)
+
+
+def _repeated(move: LoggedMove | None, before: tuple[int, ...] | None, ended: Iterable[LoggedMove]) -> bool:
+    """Return whether a move is logged once more: it begins from other replicas than `before`, and has ended already.
+
+    A move that is made again begins from these, as another one led back to them.
+    """
+    if move is None or move.before is None or before is None or {*move.before} == {*before}:
+        return False
+    return any((each.before, each.target) == (move.before, move.target) for each in ended)
 
 
 def _move(change: LoggedAssignment, now: _Partition) -> LoggedMove | None:
