@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
+from testbed.incidents.captured_release import logged_release
 from testbed.incidents.evidence import EvidenceText, SourceLine, broker_ids, partition_name, topic_name, whole
 from testbed.incidents.log_layouts import kafka_line
 from testbed.kafka.types import TopicPartition
@@ -15,7 +16,7 @@ from testbed.probes.logwatch import JVM, LogEntry, entries
 
 _OF_INTEREST = re.compile(
     r"[Ff]enc|RegisterBroker|BrokerRegistrationChange|Newly added brokers|ing ISR|assignment|partition change|"
-    r"adding ?[Rr]eplicas|SHUTTING_DOWN|shutting down|\] started|\) for sending"
+    r"adding ?[Rr]eplicas|SHUTTING_DOWN|shutting down|\] started|\) for sending|Kafka version: "
 )
 _SEARCHED = 500
 """Lines in which a log has an entry, if it is a log."""
@@ -137,6 +138,8 @@ class LogReport:
     servings: list[LoggedServing] = field(default_factory=list)
     racks: dict[int, str | None] = field(default_factory=dict)
     """Broker → the rack of its last line; None: it has none."""
+    releases: set[str] = field(default_factory=set)
+    """Those that brokers and controllers logged when they started."""
     accepted: int = 0
     _quiet: set[TopicPartition] = field(default_factory=set, repr=False)
     """Partitions that do not move, as this text said last: a state-change.log repeats it for each new leader."""
@@ -174,6 +177,8 @@ class LogReport:
                     self.assignments.append(each)
                 (self._quiet.add if still else self._quiet.discard)(each.tp)
                 return
+        if release := logged_release(entry.message):
+            self.releases.add(release)
         self.accepted += _ACCEPTED.search(entry.message) is not None
 
     def _isr(self, entry: LogEntry, _place: SourceLine) -> None:
