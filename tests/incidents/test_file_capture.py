@@ -1,8 +1,10 @@
 """`testbed capture --from`: files of a cluster make the same capture as the cluster, and never more than they say."""
 
+import bz2
 import gzip
 import io
 import json
+import lzma
 import os
 import tarfile
 from pathlib import Path
@@ -423,6 +425,14 @@ def test_an_archive_is_refused_whose_headers_would_hide_first_lines():
         decoded(stream.getvalue())
 
 
+@pytest.mark.parametrize(
+    ("pack", "name"), [(bz2.compress, "bzip2"), (lzma.compress, "xz"), (lambda _text: b"\x28\xb5\x2f\xfd", "zstd")]
+)
+def test_a_rotated_log_that_is_packed_in_another_way_is_named(pack, name):
+    with pytest.raises(ValueError, match=f"^{name}; unpack it$"):
+        decoded(pack(b"text"))
+
+
 def test_folders_are_read_without_their_folders_and_other_files_are_named(tmp_path):
     (tmp_path / "inner").mkdir()
     (tmp_path / "inner" / "topics.txt").write_text("unread")
@@ -434,6 +444,7 @@ def test_folders_are_read_without_their_folders_and_other_files_are_named(tmp_pa
     found = captured_files(gathered(read_texts([tmp_path])))
     assert found.remarks == (
         f"{tmp_path}/cut.gz is left out: the gzip ends too early: copy all of it",
+        f"{tmp_path}/inner is left out: a folder; give it with --from, too",
         f"{tmp_path}/photo.log is left out: it is none of the outputs that are read",
         f"{tmp_path}/pipe is left out: not a regular file",
     )
