@@ -2,6 +2,7 @@
 
 import argparse
 import json
+from pathlib import Path
 
 import pytest
 
@@ -11,8 +12,11 @@ from testbed.search.coverage import Coverage
 from testbed.search.database import Database, SearchSettings
 from testbed.search.discovery import Discovery
 from testbed.search.draft import Draft, DrawnStep, DrawnTopic
+from testbed.search.replayer import topology_of
 from testbed.search.search import SearchResult
 from testbed.topology.find import find
+
+READY = Path(__file__).parents[2] / "topologies"
 
 
 @pytest.fixture(autouse=True)
@@ -72,4 +76,17 @@ def test_a_search_records_its_release_also_that_of_the_topology(words, kafka):
     command.configure(parser)
     made = command._database(parser.parse_args([*words, "--out", "s"]))
     assert made.settings.kafka == kafka
-    assert command._database(parser.parse_args(["--resume", "s"])).settings.kafka == kafka
+    again = command._database(parser.parse_args(["--resume", "s"])).settings
+    assert again.kafka == kafka and again == made.settings
+    assert again.fault_kinds and {"broker-kill", "nic-rate"} <= {*again.fault_kinds}
+
+
+def test_a_search_is_continued_from_another_folder(tmp_path, monkeypatch):
+    (tmp_path / "own.yaml").write_text((READY / "three-brokers.yaml").read_text())
+    parser = argparse.ArgumentParser()
+    command.configure(parser)
+    command._database(parser.parse_args(["--topology", "own.yaml", "--out", "s"]))
+    (tmp_path / "other").mkdir()
+    monkeypatch.chdir(tmp_path / "other")
+    settings = command._database(parser.parse_args(["--resume", str(tmp_path / "s")])).settings
+    assert topology_of(settings).name == "three-brokers"

@@ -216,6 +216,19 @@ def test_what_is_drawn_can_happen():
             assert step.at_s <= draft.calm_s - 4.0
 
 
+def test_a_search_draws_the_same_where_the_machine_cannot_have_a_fault_any_more(monkeypatch):
+    recorded = tuple(FAULTS)
+    monkeypatch.setattr(FAULTS["nic-rate"], "unavailable", lambda *_: "the kernel is another one")
+    assert "nic-rate" not in Space("three-brokers", SPACE.topology).faults()
+    faults = Space("three-brokers", SPACE.topology, recorded).faults()
+    assert tuple(faults) == recorded
+    for number in range(12):
+        assert candidate(SPACE, faults, 9, number, Coverage()) == candidate(SPACE, FAULTS, 9, number, Coverage())
+    assert Space("three-brokers", SPACE.topology, ("broker-kill", "of-a-later-version")).faults().keys() == {
+        "broker-kill"
+    }
+
+
 def test_pairs_that_were_not_seen_are_preferred():
     everything = [SPACE.draw(random.Random(f"1/2/{place}"), FAULTS) for place in range(8)]
     coverage = Coverage()
