@@ -139,7 +139,7 @@ class LogReport:
     racks: dict[int, str | None] = field(default_factory=dict)
     """Broker → the rack of its last line; None: it has none."""
     releases: set[str] = field(default_factory=set)
-    """Those that brokers and controllers logged when they started."""
+    """What brokers and controllers logged at their starts, such as `4.1.1`."""
     accepted: int = 0
     _quiet: set[TopicPartition] = field(default_factory=set, repr=False)
     """Partitions that do not move, as this text said last: a state-change.log repeats it for each new leader."""
@@ -263,7 +263,7 @@ def _assignment(line: re.Match[str], at_us: int, place: SourceLine) -> LoggedAss
 
 @dataclass(slots=True)
 class _Partition:
-    """What is known of a partition at one time, its running reassignment, and those that have ended.
+    """What is known of a partition at one time, its running reassignment, and its ended ones.
 
     `repeating` while a controller logs an ended one once more.
     """

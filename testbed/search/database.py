@@ -66,7 +66,7 @@ SETTINGS, TRIES = "search.json", "tries.jsonl"
 class SearchSettings:
     """What a search looks at. `defects` are the defects of its brokers.
 
-    `fault_kinds` are those that it draws; None in searches of earlier versions: those that the machine can have.
+    `fault_kinds` are the kinds that it draws; None in searches of earlier versions: all that the machine can have.
     """
 
     topology: str

@@ -93,7 +93,7 @@ class Search:
         self._spent_s, self._budget_s, self._limits, self._progress = spent_s, budget_s, limits, progress
         self._slowest_s = 0.0
         self._asked_s = 0.0
-        """Seconds of all answers, also of those that a killed search played."""
+        """Seconds of all answers, also of the tries before a kill."""
         self.result = SearchResult()
 
     def run(self) -> SearchResult:

@@ -61,7 +61,7 @@ QUIET_S = 4.0
 
 @dataclass(frozen=True)
 class Space:
-    """What a search may draw for a topology, of these kinds of fault, or (None) of those that it can have here."""
+    """What a search may draw for a topology, of these kinds of fault, or (None) of all that it can have here."""
 
     name: str
     topology: Topology
@@ -73,7 +73,7 @@ class Space:
         return [host.name for host in self.topology.brokers]
 
     def faults(self) -> dict[str, type[Fault]]:
-        """Return the kinds of fault that are drawn: by default those that this topology can have here.
+        """Return the kinds of fault that are drawn: by default all that this topology can have here.
 
         A search that is continued draws the same, also where the machine cannot have one of them any more.
         """
