@@ -5,8 +5,10 @@ Several hosts log the same fact. So facts are merged by their time, not by their
 """
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
+from testbed.incidents.captured_release import logged_release
 from testbed.incidents.evidence import EvidenceText, SourceLine, broker_ids, partition_name, topic_name, whole
 from testbed.incidents.log_layouts import kafka_line
 from testbed.kafka.types import TopicPartition
@@ -14,7 +16,7 @@ from testbed.probes.logwatch import JVM, LogEntry, entries
 
 _OF_INTEREST = re.compile(
     r"[Ff]enc|RegisterBroker|BrokerRegistrationChange|Newly added brokers|ing ISR|assignment|partition change|"
-    r"adding ?[Rr]eplicas|SHUTTING_DOWN|shutting down|\] started|\) for sending"
+    r"adding ?[Rr]eplicas|SHUTTING_DOWN|shutting down|\] started|\) for sending|Kafka version: "
 )
 _SEARCHED = 500
 """Lines in which a log has an entry, if it is a log."""
@@ -136,6 +138,8 @@ class LogReport:
     servings: list[LoggedServing] = field(default_factory=list)
     racks: dict[int, str | None] = field(default_factory=dict)
     """Broker → the rack of its last line; None: it has none."""
+    releases: set[str] = field(default_factory=set)
+    """What brokers and controllers logged at their starts, such as `4.1.1`."""
     accepted: int = 0
     _quiet: set[TopicPartition] = field(default_factory=set, repr=False)
     """Partitions that do not move, as this text said last: a state-change.log repeats it for each new leader."""
@@ -173,6 +177,8 @@ class LogReport:
                     self.assignments.append(each)
                 (self._quiet.add if still else self._quiet.discard)(each.tp)
                 return
+        if release := logged_release(entry.message):
+            self.releases.add(release)
         self.accepted += _ACCEPTED.search(entry.message) is not None
 
     def _isr(self, entry: LogEntry, _place: SourceLine) -> None:
@@ -201,30 +207,31 @@ class LogReport:
     def moves(self) -> list[LoggedMove]:
         """Return the reassignments in the order of their beginnings.
 
-        A change that says the same as the one before it, from another host, is no other reassignment.
+        A change that says the same as the one before it, from another host, is no other reassignment. Neither is one
+        that a controller with KRaft logs once more when it starts and reads its metadata log.
         """
         partitions: dict[TopicPartition, _Partition] = {}
-        ended: list[LoggedMove] = []
         for change in sorted(self.assignments, key=lambda each: each.at_us):
             now = partitions.setdefault(change.tp, _Partition())
             if change.replicas is None and change.adding is None and change.removing is None:
                 continue
-            now.adding = now.adding if change.adding is None else change.adding
-            now.removing = now.removing if change.removing is None else change.removing
-            # A line without all replicas is about others, once these change.
-            fits = now.replicas is not None and {*now.adding, *now.removing} <= {*now.replicas}
-            now.replicas = change.replicas or (now.replicas if fits else None)
-            following = _move(change, now)
+            after = now.changed(change)
+            following = _move(change, after)
+            before = now.replicas if now.open is None else now.open.before
+            if now.repeating or _repeated(following, before, now.ended):
+                now.repeating = following is not None
+                continue
+            now.replicas, now.adding, now.removing = after.replicas, after.adding, after.removing
             if now.open is not None and following is not None and _same(now.open, following):
-                known = now.open if now.open.target is not None else following
-                now.open = replace(known, began_us=now.open.began_us, place=now.open.place)
+                fuller = now.open if now.open.target is not None else following
+                now.open = replace(fuller, began_us=now.open.began_us, place=now.open.place)
                 continue
             if now.open is not None:
                 completed = following is None and _reached(now.open, change.replicas)
-                ended.append(replace(now.open, ended_us=change.at_us, completed=completed))
+                now.ended.append(replace(now.open, ended_us=change.at_us, completed=completed))
             now.open = following
-        running = [each.open for each in partitions.values() if each.open is not None]
-        return sorted([*ended, *running], key=lambda each: (each.began_us, each.tp))
+        found = [move for each in partitions.values() for move in (*each.ended, each.open) if move is not None]
+        return sorted(found, key=lambda each: (each.began_us, each.tp))
 
     def outages(self) -> list[LoggedOutage]:
         """Return the outages in the order of their beginnings. Two lines about one stop are one outage."""
@@ -256,12 +263,35 @@ def _assignment(line: re.Match[str], at_us: int, place: SourceLine) -> LoggedAss
 
 @dataclass(slots=True)
 class _Partition:
-    """What is known of a partition at one time, and its running reassignment."""
+    """What is known of a partition at one time, its running reassignment, and its ended ones.
+
+    `repeating` while a controller logs an ended one once more.
+    """
 
     replicas: tuple[int, ...] | None = None
     adding: tuple[int, ...] = ()
     removing: tuple[int, ...] = ()
     open: LoggedMove | None = None
+    ended: list[LoggedMove] = field(default_factory=list)
+    repeating: bool = False
+
+    def changed(self, change: LoggedAssignment) -> "_Partition":
+        """Return what is known after a change of the replicas."""
+        adding = self.adding if change.adding is None else change.adding
+        removing = self.removing if change.removing is None else change.removing
+        # A line without all replicas is about others, once these change.
+        fits = self.replicas is not None and {*adding, *removing} <= {*self.replicas}
+        return _Partition(change.replicas or (self.replicas if fits else None), adding, removing)
+
+
+def _repeated(move: LoggedMove | None, before: tuple[int, ...] | None, ended: Iterable[LoggedMove]) -> bool:
+    """Return whether a move is logged once more: it begins from other replicas than `before`, and has ended already.
+
+    A move that is made again begins from these, as another one led back to them.
+    """
+    if move is None or move.before is None or before is None or {*move.before} == {*before}:
+        return False
+    return any((each.before, each.target) == (move.before, move.target) for each in ended)
 
 
 def _move(change: LoggedAssignment, now: _Partition) -> LoggedMove | None:

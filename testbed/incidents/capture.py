@@ -16,6 +16,7 @@ from types import MappingProxyType
 from results.contract import durable
 from results.criteria.throttle_bound import listed as list_names
 from testbed.errors import TestbedError, UsageError
+from testbed.incidents.captured_release import LINE_OF_LEVEL
 from testbed.incidents.forms import TOPIC
 from testbed.kafka.admin import Admin
 from testbed.kafka.errors import UNSUPPORTED_VERSION, KafkaError, TopicConfigsError, UnreachableError
@@ -23,6 +24,7 @@ from testbed.kafka.types import PartitionState, Reassignment, TopicPartition
 from testbed.paths import state_dir
 from testbed.reassignment.lag import growth, measure
 from testbed.reassignment.plan import Plan
+from testbed.software.format import METADATA
 from testbed.throttle.configs import FOLLOWER_RATE, FOLLOWER_REPLICAS, LEADER_RATE, LEADER_REPLICAS, LISTS, RATES
 
 MOST_BROKERS, MOST_PARTITIONS = 1000, 200_000
@@ -62,7 +64,10 @@ class CapturedTopic:
 
 @dataclass(frozen=True, slots=True)
 class BrokerOutage:
-    """A broker that stopped, in seconds after the first move began; it returned then, or not (None)."""
+    """A broker that stopped, in seconds after the first move began; it returned then, or not (None).
+
+    Of one that stopped before, the sign of `stopped_s` alone counts.
+    """
 
     broker: int
     stopped_s: float
@@ -84,6 +89,8 @@ class CapturedCluster:
     notes: tuple[str, ...] = ()
     """What the capture left out or changed, in sentences."""
     outages: tuple[BrokerOutage, ...] = ()
+    releases: tuple[str, ...] = ()
+    """The releases of its brokers, such as `4.1.1`, or `4.1` where the last number is not known."""
 
     def in_time(self, factor: float) -> "CapturedCluster":
         """Return the cluster with the beginnings of moves and the outages at `factor` times their seconds."""
@@ -145,10 +152,12 @@ def capture(
         broker for topic in found.values() for hosts in (*topic.replicas, *topic.targets) for broker in hosts or ()
     }
     if dead := sorted(named - set(racks)):
-        notes.append(f"brokers {dead} did not serve; the replay has them")
+        notes.append(f"brokers {dead} did not serve; the replay stops them before the first move")
     if lost := sum(all(tp not in logs for logs in readings[-1].logs.values()) for tp in states):
         notes.append(f"{lost} partitions have no replica on a broker that served: the replay has them empty")
-    return CapturedCluster({**racks, **dict.fromkeys(dead)}, found, throttle, tuple(notes))
+    outages = tuple(BrokerOutage(broker, -1.0, None) for broker in dead)
+    all_brokers = {**racks, **dict.fromkeys(dead)}
+    return CapturedCluster(all_brokers, found, throttle, tuple(notes), outages, _releases(admin))
 
 
 def _running(admin: Admin) -> dict[TopicPartition, Reassignment]:
@@ -159,6 +168,15 @@ def _running(admin: Admin) -> dict[TopicPartition, Reassignment]:
             raise
         text = "brokers before Kafka 2.4 do not list reassignments; capture from files of the cluster with --from"
         raise TestbedError(f"{error}: {text}") from error
+
+
+def _releases(admin: Admin) -> tuple[str, ...]:
+    """Return the release of the broker that answers, by what it knows; none when that is not known here."""
+    try:
+        level = admin.supported_features().get(METADATA)
+    except KafkaError:
+        return ()
+    return (LINE_OF_LEVEL[level],) if level in LINE_OF_LEVEL else ()
 
 
 def _topic_configs(admin: Admin, wanted: Sequence[str], notes: list[str]) -> Mapping[str, Mapping[str, str]]:

@@ -14,7 +14,7 @@ import yaml
 from results.contract import durable
 from testbed.errors import TestbedError, UsageError
 from testbed.incidents.capture import BrokerOutage, CapturedCluster, CapturedTopic, busiest_bytes
-from testbed.incidents.model import MAX_BYTES, MAX_PARTITIONS
+from testbed.incidents.model import MAX_BYTES, MAX_PARTITIONS, MOST_LOADS
 from testbed.incidents.read import load
 from testbed.incidents.scale_down import merged_outages
 from testbed.software.kafka import DEFAULT_KAFKA
@@ -27,14 +27,17 @@ LEAST_LOAD = 1000
 """B/s below which clients are left out."""
 LEAST_SEGMENT = 2**20
 LONGEST_S = 3600
-BEGIN_S = 10
-"""Seconds before the move."""
+BEGIN_S = 15
+"""Seconds before the move. A broker that stops at 1 s is fenced by then: its session lasts 9 s, and 5 s are to spare.
+
+Until a broker is fenced, the controller lists it, and its throttle cannot be set.
+"""
 LEAST_OUTAGE_S = 1.0
 """A killed process is gone by then, so that it can be started."""
 LEAST_SERVING_S = 8.0
 """A broker that was restarted serves by then; an earlier kill would meet the restart. `testbed.search.space` has it."""
 LOAD = "captured-load"
-"""The topic of the load, where the captured one has records. A captured topic of this name keeps it."""
+"""The topic of the first load, where the captured one has records. A captured topic of this name keeps it."""
 NOT_KNOWN = "What would have been right is not known yet: this variant repeats the capture."
 
 
@@ -101,9 +104,8 @@ def incident_document(name: str, cluster: CapturedCluster, nic_bps: int) -> tupl
         "parameters": {} if throttle is None else {"throttle": f"{throttle}B/s"},
         "state": {"topics": topics},
     }
-    clients = _load(cluster, topics, lost)
-    if clients is not None:
-        document["load"] = clients
+    if loads := _loads(cluster, topics, lost):
+        document["load"] = loads
     if throttle is not None and (unlisted := sum(not each.throttled for each in moving.values())):
         document["state"]["throttle"] = {"rate": "$throttle", "topics": []}
         lost.append(f"the lists of {unlisted} topics name nothing that moves; the replay has the rates without lists")
@@ -190,8 +192,8 @@ def _clean_up(moving: Mapping[str, CapturedTopic], rate_bytes_per_s: float) -> d
 
 
 def _at(after_s: float) -> str:
-    """Return the time in the replay of what was so long after the first move; at least 1 s."""
-    return f"{max(1.0, round(BEGIN_S + after_s, 1)):g}s"
+    """Return the time in the replay of what was so long after the first move; 1 s of what was before that."""
+    return "1s" if after_s < 0 else f"{round(BEGIN_S + after_s, 1):g}s"
 
 
 def _turns(placed: Sequence[Sequence[int]], hosts: Mapping[int, str]) -> list[Any]:
@@ -229,28 +231,30 @@ def _topic(name: str, topic: CapturedTopic, hosts: Mapping[int, str], lost: list
     return found
 
 
-def _load(cluster: CapturedCluster, topics: dict[str, Any], lost: list[str]) -> dict[str, Any] | None:
-    """Return the load on the busiest topic; that one starts empty, or has an empty one like it next to it."""
-    inbound = {name: sum(topic.inbound_bytes_per_s) for name, topic in cluster.topics.items()}
-    busiest = max(inbound, key=lambda name: inbound[name])
-    rate = round(inbound[busiest])
-    if rate < LEAST_LOAD:
-        return None
-    others = round(sum(inbound.values()) - inbound[busiest])
-    if others >= LEAST_LOAD:
-        lost.append(f"clients write {others} B/s to other topics; the replay writes to {busiest} alone")
-    to = busiest
-    if "size" in topics[busiest]:
-        to = next(name for number in count(1) if (name := LOAD if number == 1 else f"{LOAD}-{number}") not in topics)
-        topics[to] = {key: value for key, value in topics[busiest].items() if key != "size"}
-        lost.append(
-            f"{busiest}: what clients write goes to {to}, an empty topic on the same brokers, which does not move"
-        )
+def _loads(cluster: CapturedCluster, topics: dict[str, Any], lost: list[str]) -> list[dict[str, Any]]:
+    """Return a load for each of the busiest topics, or for an empty one like it where the topic has records."""
+    inbound = {name: round(sum(topic.inbound_bytes_per_s)) for name, topic in cluster.topics.items()}
+    written = [name for name, rate in inbound.items() if rate >= LEAST_LOAD]
+    chosen = sorted(written, key=lambda name: (-inbound[name], name))[:MOST_LOADS]
+    others = sum(inbound.values()) - sum(inbound[name] for name in chosen)
+    if chosen and others >= LEAST_LOAD:
+        lost.append(f"clients write {others} B/s to other topics; the replay writes to the {len(chosen)} busiest")
+    return [_load(name, inbound[name], topics, lost) for name in chosen]
+
+
+def _load(name: str, rate: int, topics: dict[str, Any], lost: list[str]) -> dict[str, Any]:
+    """Return the load of one topic; `topics` gets the empty one where the topic has records."""
+    to = name
+    if "size" in topics[name]:
+        names = (LOAD if number == 1 else f"{LOAD}-{number}" for number in count(1))
+        to = next(each for each in names if each not in topics)
+        topics[to] = {key: value for key, value in topics[name].items() if key != "size"}
+        lost.append(f"{name}: what clients write goes to {to}, an empty topic on the same brokers, which does not move")
     least = math.ceil(rate / MOST_RECORDS_PER_S)
     record = RECORD_BYTES if least <= RECORD_BYTES else 1 << (least - 1).bit_length()
     if record > MOST_RECORD_BYTES:
         raise UsageError(
-            f"clients write {rate} B/s to {busiest}; a load has at most 900 MB/s: use --scale-down with --rates"
+            f"clients write {rate} B/s to {name}; a load has at most 900 MB/s: use --scale-down with --rates"
         )
     return {"produce": f"{rate}B/s", "to": to, "record_size": f"{record}B"}
 

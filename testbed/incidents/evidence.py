@@ -23,6 +23,8 @@ MOST_PROBLEMS = 20
 """Mistakes in one message."""
 _GZIP = b"\x1f\x8b"
 _TAR, _TAR_AT = b"ustar", 257
+_PACKED = {b"BZh": "bzip2", b"\xfd7zXZ": "xz", b"\x28\xb5\x2f\xfd": "zstd", b"PK\x03\x04": "a zip archive"}
+"""First bytes of what is not unpacked here → its name. Programs that rotate logs write all of them."""
 _GREATEST_ID = 2**31 - 1
 _NAME = re.compile(r"[A-Za-z0-9._-]{1,249}")
 """A topic's name, as Kafka allows it."""
@@ -83,7 +85,7 @@ class JsonBlock:
 
 
 def read_texts(paths: Iterable[Path]) -> Iterator[EvidenceText]:
-    """Yield the text of each file, and of the files in each folder, without the folders in it.
+    """Yield the text of each file, and of the files in each folder; a folder in it has a `problem` instead.
 
     Raise `EvidenceError` for a path that does not exist, an empty folder or too many files.
     """
@@ -101,14 +103,15 @@ def _files(path: Path) -> list[tuple[Path, bool]]:
         if not path.is_dir():
             path.stat()
             return [(path, True)]
-        files = [(each, False) for each in sorted(path.iterdir()) if not each.is_dir()]
+        inside = sorted(path.iterdir())
+        has_files = not all(each.is_dir() for each in inside)
     except (OSError, ValueError) as error:
         raise EvidenceError([f"{path}: it cannot be read: {_why(error)}; give a file or a folder"]) from error
-    if not files:
+    if not has_files:
         raise EvidenceError(
             [f"{path}: the folder has no files; folders in it are not read: give them with --from, too"]
         )
-    return files
+    return [(each, False) for each in inside]
 
 
 def _why(error: OSError | ValueError) -> str:
@@ -117,6 +120,8 @@ def _why(error: OSError | ValueError) -> str:
 
 def _read(path: Path, named: bool) -> EvidenceText:
     try:
+        if path.is_dir():
+            raise ValueError("a folder; give it with --from, too")
         if not path.is_file():
             raise ValueError("not a regular file")
         with path.open("rb") as stream:
@@ -135,6 +140,8 @@ def decoded(content: bytes, most_bytes: int = MOST_BYTES) -> str:
         raise ValueError(f"larger than {most_bytes} bytes; cut out the time of the incident")
     if content.startswith(_GZIP):
         content = _unzipped(content, most_bytes)
+    if packed := next((name for begin, name in _PACKED.items() if content.startswith(begin)), None):
+        raise ValueError(f"{packed}; unpack it")
     if content.startswith(_TAR, _TAR_AT):
         raise ValueError("a tar archive; unpack it, and give its folder")
     if content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):

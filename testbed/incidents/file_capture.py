@@ -102,7 +102,8 @@ class _Assembly:
         self._note_reassignments()
         cluster = CapturedCluster(brokers, captured, throttle, tuple(self._notes))
         cluster = in_logged_time(cluster, self._evidence.logs, self._moves)
-        return FileCapture(replace(cluster, notes=(*cluster.notes, NO_LOAD)), tuple(self._remarks))
+        releases = tuple(sorted(self._evidence.logs.releases))
+        return FileCapture(replace(cluster, notes=(*cluster.notes, NO_LOAD), releases=releases), tuple(self._remarks))
 
     def _placements(self) -> dict[TopicPartition, DescribedPartition]:
         """Return the replicas of each partition: described, or else printed before a move, or else logged."""

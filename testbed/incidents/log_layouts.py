@@ -6,7 +6,7 @@ a line. A time with a zone becomes UTC. A time without one stays as it is.
 
 import re
 from collections.abc import Mapping
-from datetime import UTC, datetime
+from datetime import UTC, datetime, tzinfo
 from typing import Any
 
 from results.contract.untrusted import parse_json
@@ -16,9 +16,10 @@ _OWN = re.compile(r"\[\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3}\] [A-Z]+ ")
 _LEVEL = r"(?P<level>TRACE|DEBUG|INFO|WARN|ERROR|FATAL)"
 _HEAD = re.compile(
     r"\[?(?P<date>\d{4}-\d\d-\d\d|\d\d\.\d\d\.\d{4}|\d\d [A-Z][a-z]{2} \d{4})[T ](?P<time>\d\d:\d\d:\d\d)"
-    r"(?:[.,](?P<fraction>\d{1,9}))?(?P<zone>Z|[+-]\d\d:?\d\d)?\]?\s+" + rf"{_LEVEL}\s+(?P<rest>\S.*)"
+    r"(?:[.,](?P<fraction>\d{1,9}))?(?: ?(?P<zone>Z|UTC|GMT|[+-]\d\d(?::?\d\d)?))?\]?\s+"
+    r"(?:\[(?!\d{4}-\d\d-)[^\]]+\]\s+)?" + rf"{_LEVEL}\s+(?P<rest>\S.*)"
 )
-"""A time with its level directly behind it; so the time that a container engine writes before a line is none."""
+"""A time with its level behind it, or a thread and the level; so the time that a container engine writes is none."""
 _DATES = ("%Y-%m-%d", "%d.%m.%Y", "%d %b %Y")
 _LOGGER = re.compile(r" \([A-Za-z_][\w.$-]*\)$")
 _LOGGED = re.compile(r"(.* \([A-Za-z_][\w.$-]*\)) \[[^\]]*\]")
@@ -29,6 +30,8 @@ _UNNAMED = "log"
 """The logger of a line whose layout has none at its end."""
 _SEEN = re.compile(r"\d\d:\d\d:\d\d.{0,40}\b(?:INFO|WARN|ERROR)\b")
 _LONGEST = 100_000
+_LATEST_MS = 253_402_300_800_000
+"""The year 10,000: no date has more digits."""
 
 
 def kafka_line(raw: str) -> str:
@@ -56,11 +59,16 @@ def _time(head: re.Match[str]) -> datetime | None:
     for form in _DATES:
         try:
             moment = datetime.strptime(f"{head['date']} {head['time']}", f"{form} %H:%M:%S").replace(microsecond=micros)
-            zone = datetime.strptime(head["zone"], "%z").tzinfo if head["zone"] else UTC
+            zone = UTC if head["zone"] in (None, "Z", "UTC", "GMT") else _zone(head["zone"])
         except ValueError:
             continue
         return moment.replace(tzinfo=zone)
     return None
+
+
+def _zone(text: str) -> tzinfo | None:
+    """Return the zone of `+0100`, `+01:00` or `+01`. Raise ValueError."""
+    return datetime.strptime(text if len(text) > 3 else f"{text}00", "%z").tzinfo
 
 
 def _written(moment: datetime | None, level: str, message: str, logger: str | None) -> str | None:
@@ -88,10 +96,22 @@ def _from_json(raw: str) -> str:
     if isinstance(wrapped, str) and not wrapped.startswith("{"):
         return kafka_line(wrapped.rstrip("\n"))
     level, message = _text(entry, "level", "log.level").strip(), _text(entry, "message", "msg")
-    line = _HEAD.fullmatch(f"{_text(entry, '@timestamp', 'time', 'timestamp')} {level} x")
+    line = _HEAD.fullmatch(f"{_text(entry, '@timestamp', 'time', 'timestamp') or _of_log4j(entry)} {level} x")
     logger = re.sub(r"[^\w.$-]", "-", _text(entry, "logger", "logger_name", "loggerName", "log.logger"))
     found = None if line is None else _written(_time(line), level, message, logger or _UNNAMED)
     return found if found is not None and "\n" not in found else raw
+
+
+def _of_log4j(entry: Mapping[str, Any]) -> str:
+    """Return the time of log4j's own JSON layout, which counts from the epoch; empty without one."""
+    instant, millis = entry.get("instant"), entry.get("timeMillis")
+    if isinstance(instant, dict):
+        seconds, nanos = instant.get("epochSecond"), instant.get("nanoOfSecond", 0)
+        if isinstance(seconds, int) and isinstance(nanos, int):
+            millis = seconds * 1000 + nanos // 1_000_000
+    if not isinstance(millis, int) or not 0 <= millis < _LATEST_MS:
+        return ""
+    return f"{datetime.fromtimestamp(millis // 1000, UTC):%Y-%m-%d %H:%M:%S},{millis % 1000:03d}"
 
 
 def _text(entry: Mapping[str, Any], *keys: str) -> str:

@@ -1,9 +1,9 @@
 """A captured cluster made small enough for one machine. Pure.
 
 Brokers are merged into fewer hosts. Two brokers that share a partition, before or after its move, are kept apart where
-possible. Bytes shrink by one factor, rates by another; so these stay: the skew of leaders and replicas, the graph of
-the moves, throttle ÷ inbound of the cluster, and the distribution of sizes. The timeline shrinks as the copies of the
-busiest broker do: a merged broker copies what several did, at the rate of one.
+possible. Bytes shrink by one factor, rates by another, which is the NICs', too; so these stay: the skew of leaders and
+replicas, the graph of the moves, throttle ÷ inbound of the cluster, NIC ÷ throttle, and the distribution of sizes. The
+timeline shrinks as the copies of the busiest broker do: a merged broker copies what several did, at the rate of one.
 """
 
 import math
@@ -54,8 +54,8 @@ def scale_down(cluster: CapturedCluster, brokers: int, most_bytes: int, rate_fac
         )
     throttle = cluster.throttle_bytes_per_s
     before, after = busiest_bytes(cluster.topics.values()), busiest_bytes(topics.values())
-    # Without a throttle the copies run at the NIC's rate, which has no factor. No move may be left, only the outages.
-    time_factor = (after / before if before and after else factor) / (1.0 if throttle is None else rate_factor)
+    # The NIC's rate has this factor, too, and limits the copies without a throttle. No move may be left, only outages.
+    time_factor = (after / before if before and after else factor) / rate_factor
     lost = [
         *cluster.notes,
         *([f"{lost_replicas} of {partitions} partitions have fewer replicas"] if lost_replicas else []),

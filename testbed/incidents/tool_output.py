@@ -39,7 +39,9 @@ _ZOOKEEPER = re.compile(
 )
 _VALUE = re.compile(r"\s+(?P<key>[a-z][\w.-]*)=(?P<value>.*?)(?: sensitive=\w+ synonyms=\{(?P<synonyms>.*)\})?\s*")
 _NEXT_PAIR = re.compile(r",(?=[a-z][\w.-]*=)")
-_ENDPOINT = re.compile(r"[^\s\[]\S*:\d+ \(id: (\d{1,10}) rack: (.*?)(?: isFenced: (?:true|false))?\)(?: -> \(.*)?")
+_ENDPOINT = re.compile(
+    r"[^\s\[]\S*:\d+ \(id: (\d{1,10}) rack: (.*?)(?: isFenced: (?:true|false))?\)(?: -> (?:\(|ERROR: ).*)?"
+)
 _OWN_LEVEL = "DYNAMIC_TOPIC_CONFIG"
 _COPY = "copy the whole output"
 

@@ -114,6 +114,11 @@ class Admin:
         answer = self._connection.call("describe the features", self._client.describe_features)
         return {name: f["finalized"][1] for name, f in sorted(answer.items()) if "finalized" in f}
 
+    def supported_features(self) -> dict[str, int]:
+        """Return the highest level of each feature that a broker's release knows, also when it is not finalized."""
+        answer = self._connection.call("describe the features", self._client.describe_features)
+        return {name: f["supported"][1] for name, f in sorted(answer.items()) if "supported" in f}
+
     def unregister_broker(self, broker_id: int) -> None:
         """Remove the registration of a stopped broker (KIP-631). Raise `KafkaError` when it is not registered."""
         what = f"unregister broker {broker_id}"

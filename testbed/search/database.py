@@ -64,12 +64,16 @@ SETTINGS, TRIES = "search.json", "tries.jsonl"
 
 @dataclass(frozen=True, slots=True)
 class SearchSettings:
-    """What a search looks at. `defects` are the defects of its brokers."""
+    """What a search looks at. `defects` are the defects of its brokers.
+
+    `fault_kinds` are the kinds that it draws; None in searches of earlier versions: all that the machine can have.
+    """
 
     topology: str
     seed: int
     defects: tuple[str, ...] = ()
     kafka: str | None = None
+    fault_kinds: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -54,8 +54,9 @@ def incident_text(found: Discovery, settings: SearchSettings, name: str, brokers
     broken: dict[str, Any] = {"summary": " ".join(found.why.split()), "expected_failures": [found.invariant]}
     if settings.defects:
         broken["defects"] = list(settings.defects)
-    if settings.kafka:
-        broken["kafka"] = settings.kafka
+    # Without it the fixed variant would also run another release, which may be the reason why it passes.
+    release = {"kafka": settings.kafka} if settings.kafka else {}
+    broken |= release
     draft = found.draft
     if settings.topology not in ready():
         # The file may be replayed from any folder.
@@ -63,7 +64,7 @@ def incident_text(found: Discovery, settings: SearchSettings, name: str, brokers
     summary = f"A search found it: {found.invariant} fails in {found.probability()}."
 
     def written(fixed: Mapping[str, Any]) -> str:
-        made = document(draft, brokers, name=name, summary=summary, broken=broken, fixed=fixed)
+        made = document(draft, brokers, name=name, summary=summary, broken=broken, fixed={**fixed, **release})
         return yaml.safe_dump(made, sort_keys=False, allow_unicode=True, width=120)
 
     head = [

@@ -92,6 +92,8 @@ class Search:
         self._space, self._database, self._play = space, database, play
         self._spent_s, self._budget_s, self._limits, self._progress = spent_s, budget_s, limits, progress
         self._slowest_s = 0.0
+        self._asked_s = 0.0
+        """Seconds of all answers, also of the tries before a kill."""
         self.result = SearchResult()
 
     def run(self) -> SearchResult:
@@ -135,6 +137,7 @@ class Search:
     def _ask(self, draft: Draft, fresh: bool, what: str) -> Outcome:
         outcome, played = self._database.answer(draft, fresh, lambda: self._play(draft, fresh))
         self._slowest_s = max(self._slowest_s, outcome.seconds if played else 0.0)
+        self._asked_s += outcome.seconds
         steps = ", ".join(step.kind for step in draft.steps) or "no step"
         words = (outcome.void and f"void: {outcome.void}") or ", ".join(outcome.failed) or "no invariant failed"
         if outcome.unknown and not outcome.failed and not outcome.void:
@@ -161,7 +164,7 @@ class Search:
 
     def _examined(self, draft: Draft, invariant: str, why: str) -> Discovery | None:
         """Confirm a failure on new testbeds, shrink it, and confirm it again; None when it does not come again."""
-        result, found_s = self.result, self._spent_s()
+        result, found_s = self.result, self._asked_s
         what = f"{invariant} on a new testbed"
         attempts, first = 1, self._judged(draft, invariant, what)
         while first is not None and invariant not in first.failed and attempts < FIRST_REPLAYS:
@@ -211,7 +214,7 @@ class Search:
             of=of,
             minimal=not cut and failed >= CONFIRMED,
             found_s=round(found_s, 1),
-            shrunk_s=round(self._spent_s() - found_s, 1),
+            shrunk_s=round(self._asked_s - found_s, 1),
         )
         brokers = len(self._space.brokers)
         path = write(found, self._database.settings, self._database.folder, len(result.found) + 1, brokers)

@@ -61,10 +61,11 @@ QUIET_S = 4.0
 
 @dataclass(frozen=True)
 class Space:
-    """What a search may draw for a topology."""
+    """What a search may draw for a topology, of these kinds of fault, or (None) of all that it can have here."""
 
     name: str
     topology: Topology
+    fault_kinds: tuple[str, ...] | None = None
 
     @property
     def brokers(self) -> list[str]:
@@ -72,7 +73,12 @@ class Space:
         return [host.name for host in self.topology.brokers]
 
     def faults(self) -> dict[str, type[Fault]]:
-        """Return the kinds of fault that this topology can have here, with values that a search knows."""
+        """Return the kinds of fault that are drawn: by default all that this topology can have here.
+
+        A search that is continued draws the same, also where the machine cannot have one of them any more.
+        """
+        if self.fault_kinds is not None:
+            return {name: kind for name, kind in kinds().items() if name in self.fault_kinds}
         rng = random.Random(0)
         here = {name: kind for name, kind in kinds().items() if not kind.unavailable(self.topology, {})}
         return {name: kind for name, kind in here.items() if draw_fault(kind, self.topology, rng) is not None}

@@ -42,6 +42,7 @@ class FakeAdmin:
     isr_lacks: frozenset[int] = frozenset()
     topic_ids: dict[str, str] = field(default_factory=dict)
     settings: dict[str, str] = field(default_factory=dict)
+    supported: dict[str, int] = field(default_factory=dict)
     size_of: Callable[[int, TopicPartition], int] = lambda _broker, _tp: 1
 
     @property
@@ -65,6 +66,10 @@ class FakeAdmin:
     def brokers(self) -> tuple[BrokerInfo, ...]:
         self._note("brokers")
         return tuple(BrokerInfo(b, None) for b in self.broker_ids)
+
+    def supported_features(self) -> dict[str, int]:
+        self._note("supported_features")
+        return self.supported
 
     def topics(self) -> tuple[str, ...]:
         self._note("topics")

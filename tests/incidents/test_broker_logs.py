@@ -95,6 +95,43 @@ def test_the_newest_of_two_and_a_cancellation():
     assert first.began_us < second.began_us
 
 
+def began_s(logs):
+    hour_us = 1_748_944_800_000_000  # 2025-06-03 10:00
+    return [(move.target, (move.began_us - hour_us) / 1e6) for move in logs.moves()]
+
+
+@pytest.mark.parametrize("line", [RECORD, DIFFERENCE])
+def test_what_a_controller_logs_once_more_when_it_starts_is_no_other_move(line):
+    history = [
+        line.format("[3, 2, 1]", "[1]", "[3]"),
+        line.format("[3, 2]", "[]", "[]"),
+        line.format("[4, 3, 2]", "[3]", "[4]"),
+        line.format("[4, 2]", "[]", "[]"),
+    ]
+    moves = [(0, history[0]), (60, history[1]), (100, history[2]), (160, history[3])]
+    started = [(900, each) for each in history]
+    assert began_s(report(*moves, *started)) == [((3, 2), 0.0), ((4, 2), 100.0)]
+    # It started in the middle of the second move, and reads what is there by then.
+    started = [(130, each) for each in history[:3]]
+    assert began_s(report(*moves[:3], *started, moves[3])) == [((3, 2), 0.0), ((4, 2), 100.0)]
+
+
+def test_a_move_that_is_made_again_after_the_way_back_is_another_one():
+    there, back = RECORD.format("[3, 2, 1]", "[1]", "[3]"), RECORD.format("[1, 2, 3]", "[3]", "[1]")
+    done = {there: RECORD.format("[3, 2]", "[]", "[]"), back: RECORD.format("[1, 2]", "[]", "[]")}
+    lines = [
+        (60 * n + 30 * end, done[each] if end else each)
+        for n, each in enumerate((there, back, there))
+        for end in (0, 1)
+    ]
+    assert began_s(report(*lines)) == [((3, 2), 0.0), ((1, 2), 60.0), ((3, 2), 120.0)]
+
+
+def test_a_move_that_replaces_its_replacement_is_another_one():
+    lines = [RECORD.format(f"[{new}, 2, 1]", "[1]", f"[{new}]") for new in (3, 4, 3)]
+    assert [target for target, _s in began_s(report(*enumerate(lines)))] == [(3, 2), (4, 2), (3, 2)]
+
+
 STOPS = [
     "[QuorumController id=1] Fencing broker 7 because its session has timed out. (r.R)",
     "[QuorumController id=1] Fencing broker 7 at epoch 12 because its session has timed out. (r.R)",

@@ -209,7 +209,7 @@ def test_what_the_capture_leaves_out_is_counted_and_not_named(admin):
     assert found.notes == (
         "the plan chooses log dirs for 1 partitions; the replay has one on each host",
         "1 partitions of other topics move: internal ones, or those that --topic omits",
-        "brokers [7] did not serve; the replay has them",
+        "brokers [7] did not serve; the replay stops them before the first move",
         "1 partitions have no replica on a broker that served: the replay has them empty",
     )
     with pytest.raises(UsageError, match="what moves is not captured: orders"):
@@ -297,11 +297,11 @@ def test_a_broker_that_returns_for_a_moment_is_out_until_its_last_return():
         (each["at"], *each["do"]) for each in document["timeline"] if each.get("name", "").startswith(("stop", "ret"))
     ]
     assert acts == [
-        ("15s", "broker_kill"),
-        ("30s", "restart"),
-        ("31s", "broker_kill"),
-        ("32s", "restart"),
-        ("38.1s", "broker_kill"),
+        ("20s", "broker_kill"),
+        ("35s", "restart"),
+        ("36s", "broker_kill"),
+        ("37s", "restart"),
+        ("43.1s", "broker_kill"),
     ]
     assert "1 outages are one with the outage before: the broker would serve for 8 s or less" in lost
 
@@ -331,7 +331,7 @@ def test_the_throttle_stays_until_the_move_that_ends_last():
 def test_the_replay_lasts_as_long_as_the_busiest_broker_copies(throttle, nic_bps, seconds):
     leaves = topic(((0,),) * 4, ((1,), (2,), (3,), (4,)), 100_000_000)
     document, _lost = incident_document("x", cluster({"a": leaves}, throttle=throttle), nic_bps)
-    assert document["lasts"] == f"{seconds + 120 + 10}s"
+    assert document["lasts"] == f"{seconds + 120 + 15}s"
 
 
 def test_nothing_that_moves_and_too_much_are_refused(tmp_path):
@@ -397,13 +397,13 @@ def test_settings_that_a_replay_cannot_keep_are_named():
     assert document["state"]["topics"]["a"]["configs"] == {"retention.ms": "60000"}
     assert [each.split(":")[1] for each in lost] == [
         " it is not compacted, since a compacted topic refuses the replay's records without keys",
-        " records are kept for 60000 ms, and the replay may last 130 s",
+        " records are kept for 60000 ms, and the replay may last 135 s",
     ]
 
 
 def test_a_move_that_outlasts_the_longest_replay_is_named():
     document, lost = incident_document("x", cluster({"a": topic(size=4 * 10**9)}, throttle=10**6), 10**8)
-    assert document["lasts"] == "3610s"
+    assert document["lasts"] == "3615s"
     assert lost == ["the move may take 8120 s; the replay ends after 3600 s: use a smaller --scale-down"]
 
 
@@ -420,8 +420,9 @@ def test_skewed_sizes_and_other_writers_are_named():
     skewed = CapturedTopic(((0,), (1,)), ((2,), None), (9_000_000, 1_000_000), (3e6, 0.0))
     document, lost = incident_document("x", cluster({"a": skewed, "b": topic(inbound=2e6)}), 4 * 10**8)
     assert any("1.8 times the mean" in each for each in lost)
-    assert any("2000000 B/s to other topics" in each for each in lost)
-    assert document["load"] == {"produce": "3000000B/s", "to": "captured-load", "record_size": "4096B"}
+    first, second = document["load"]
+    assert first == {"produce": "3000000B/s", "to": "captured-load", "record_size": "4096B"}
+    assert second == {**first, "produce": "2000000B/s", "to": "captured-load-2"}
     assert yaml.safe_load(yaml.safe_dump(document)) == document
 
 
@@ -478,7 +479,7 @@ def test_brokers_of_a_move_are_kept_apart():
         (6, 10**9, 4_000_000, 1.0, 1.0),
         (6, 150_000_000, 4_000_000, 1.0, 0.5),
         (6, 10**9, 4_000_000, 0.5, 2.0),
-        (6, 10**9, None, 0.5, 1.0),
+        (6, 10**9, None, 0.5, 2.0),
         # Three brokers move to three others. Of two, one receives what two of them did.
         (2, 10**9, 4_000_000, 1.0, 2.0),
         (2, 150_000_000, 4_000_000, 0.5, 2.0),

@@ -2,11 +2,13 @@
 
 import pytest
 
+from testbed.cli.commands.capture import _brokers_and_bytes
 from testbed.cli.main import main
 from testbed.incidents.captured_file import INCIDENT
 from testbed.incidents.read import load
-from testbed.kafka.types import TopicPartition
+from testbed.kafka.types import ConfigResource, TopicPartition
 from testbed.reassignment.plan import Plan
+from testbed.throttle.configs import LEADER_RATE
 from tests.fakes.admin import FakeAdmin
 
 ORDERS = TopicPartition("orders", 0)
@@ -17,6 +19,8 @@ def run(monkeypatch, tmp_path):
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     monkeypatch.chdir(tmp_path)
     admin = FakeAdmin({ORDERS: (1, 2)})
+    admin.alter_configs(ConfigResource.broker(2), {LEADER_RATE: "20000000"})
+    admin.calls.clear()
     monkeypatch.setattr("testbed.cli.options.admin_of", lambda _args: admin)
     (tmp_path / "plan.json").write_text(Plan({ORDERS: (3, 2)}).to_json().replace("\n", "\r\n"), encoding="utf-8-sig")
 
@@ -65,3 +69,22 @@ def test_rates_that_are_no_factor_leave_nothing(run, rates, tmp_path, capsys):
     assert run("--scale-down", "3,1GB", "--rates", rates)[0] == 64
     assert "each must be above 0, and finite" in capsys.readouterr().err
     assert not (tmp_path / "seen").exists()
+
+
+@pytest.mark.parametrize("rates", ["1", "0.5", "0.03", "2"])
+def test_the_nic_stays_as_many_times_the_throttle_as_it_was(run, rates, tmp_path):
+    assert run("--nic", "1600mbit", "--scale-down", "3 brokers, 1 GB", "--rates", rates)[0] == 0
+    broken = load(tmp_path / "seen" / INCIDENT).broken
+    throttle = broken.entries[0].actions[0].throttle
+    assert {host.nic.tx_bps / 8 / throttle for host in broken.topology.brokers} == {10.0}
+
+
+@pytest.mark.parametrize("text", ["3,1GB", "3, 1GB", "3 brokers, 1 GB", "3brokers,1 GB"])
+def test_a_smaller_size_is_read_with_and_without_its_noun(text):
+    assert _brokers_and_bytes(text) == (3, 10**9)
+
+
+@pytest.mark.parametrize("text", ["3", "x,1GB", "3 machines, 1GB", "-3,1GB", ",1GB"])
+def test_another_size_is_refused(text):
+    with pytest.raises(ValueError, match="is not a number of brokers and a size"):
+        _brokers_and_bytes(text)

@@ -1,8 +1,10 @@
 """`testbed capture --from`: files of a cluster make the same capture as the cluster, and never more than they say."""
 
+import bz2
 import gzip
 import io
 import json
+import lzma
 import os
 import tarfile
 from pathlib import Path
@@ -334,11 +336,11 @@ def test_the_timeline_has_the_moves_and_outages_of_the_logs():
     document, _lost = incident_document("x", found, 10**9)
     entries = {entry["name"]: (entry["at"], entry["do"]) for entry in document["timeline"] if "name" in entry}
     assert [(name, at) for name, (at, _do) in entries.items()] == [
-        ("move", "10s"),
-        ("move-2", "40s"),
+        ("move", "15s"),
+        ("move-2", "45s"),
         ("stop-1", "1s"),
-        ("stop-2", "50s"),
-        ("return-2", "80s"),
+        ("stop-2", "55s"),
+        ("return-2", "85s"),
     ]
     assert entries["stop-1"][1] == {"broker_kill": {"host": "b3"}} and entries["return-2"][1] == {
         "restart": {"host": "b1"}
@@ -356,7 +358,7 @@ def test_a_long_timeline_is_brought_into_one_replay_and_the_throttle_stays_to_th
     rates = "Configs for broker 1 are:\n  leader.replication.throttled.rate=9000000\n"
     document, lost = incident_document("x", capture(describe, log, rates).cluster, 10**9)
     assert "the timeline is × 0.25: it had 7200 s, and a replay ends after 3600 s" in lost
-    assert [entry["at"] for entry in document["timeline"][:2]] == ["10s", "1810s"]
+    assert [entry["at"] for entry in document["timeline"][:2]] == ["15s", "1815s"]
     assert document["timeline"][2]["at"] == {"move_progress": {"share": "done", "topic": "u"}}
 
 
@@ -423,6 +425,14 @@ def test_an_archive_is_refused_whose_headers_would_hide_first_lines():
         decoded(stream.getvalue())
 
 
+@pytest.mark.parametrize(
+    ("pack", "name"), [(bz2.compress, "bzip2"), (lzma.compress, "xz"), (lambda _text: b"\x28\xb5\x2f\xfd", "zstd")]
+)
+def test_a_rotated_log_that_is_packed_in_another_way_is_named(pack, name):
+    with pytest.raises(ValueError, match=f"^{name}; unpack it$"):
+        decoded(pack(b"text"))
+
+
 def test_folders_are_read_without_their_folders_and_other_files_are_named(tmp_path):
     (tmp_path / "inner").mkdir()
     (tmp_path / "inner" / "topics.txt").write_text("unread")
@@ -434,6 +444,7 @@ def test_folders_are_read_without_their_folders_and_other_files_are_named(tmp_pa
     found = captured_files(gathered(read_texts([tmp_path])))
     assert found.remarks == (
         f"{tmp_path}/cut.gz is left out: the gzip ends too early: copy all of it",
+        f"{tmp_path}/inner is left out: a folder; give it with --from, too",
         f"{tmp_path}/photo.log is left out: it is none of the outputs that are read",
         f"{tmp_path}/pipe is left out: not a regular file",
     )

@@ -122,10 +122,12 @@ def test_the_racks_of_brokers():
         text(
             "a.b:9092 (id: 1 rack: r 1 isFenced: false) -> (\n\tProduce(0): 0 to 13 [usable: 13],\n)\n"
             "b:9092 (id: 2 rack: null) -> (\nc:9092 (id: -1 rack: null) -> (\n"
+            # A registered broker that hangs.
+            "d:9092 (id: 4 rack: r2) -> ERROR: org.apache.kafka.common.errors.DisconnectException\n"
             "[2025-01-01 00:00:00,000] INFO new controller x:9093 (id: 3000 rack: null) (y)\n"
         )
     )
-    assert [(each.broker, each.rack) for each in found] == [(1, "r 1"), (2, None)]
+    assert [(each.broker, each.rack) for each in found] == [(1, "r 1"), (2, None), (4, "r2")]
 
 
 def blocks(content):

@@ -1,6 +1,8 @@
 """`testbed search`, as far as it needs no engine."""
 
+import argparse
 import json
+from pathlib import Path
 
 import pytest
 
@@ -10,7 +12,11 @@ from testbed.search.coverage import Coverage
 from testbed.search.database import Database, SearchSettings
 from testbed.search.discovery import Discovery
 from testbed.search.draft import Draft, DrawnStep, DrawnTopic
+from testbed.search.replayer import topology_of
 from testbed.search.search import SearchResult
+from testbed.topology.find import find
+
+READY = Path(__file__).parents[2] / "topologies"
 
 
 @pytest.fixture(autouse=True)
@@ -60,3 +66,27 @@ def test_the_result_says_what_was_found_how_often_and_what_was_not_seen(tmp_path
     document = json.loads(command._as_json(result, database))
     assert document["found"][0]["invariant"] == "logs-removed"
     assert len(document["missing"]) == 5
+
+
+@pytest.mark.parametrize(
+    ("words", "kafka"), [([], find("three-brokers").brokers[0].kafka_version), (["--kafka", "4.2.1"], "4.2.1")]
+)
+def test_a_search_records_its_release_also_that_of_the_topology(words, kafka):
+    parser = argparse.ArgumentParser()
+    command.configure(parser)
+    made = command._database(parser.parse_args([*words, "--out", "s"]))
+    assert made.settings.kafka == kafka
+    again = command._database(parser.parse_args(["--resume", "s"])).settings
+    assert again.kafka == kafka and again == made.settings
+    assert again.fault_kinds and {"broker-kill", "nic-rate"} <= {*again.fault_kinds}
+
+
+def test_a_search_is_continued_from_another_folder(tmp_path, monkeypatch):
+    (tmp_path / "own.yaml").write_text((READY / "three-brokers.yaml").read_text())
+    parser = argparse.ArgumentParser()
+    command.configure(parser)
+    command._database(parser.parse_args(["--topology", "own.yaml", "--out", "s"]))
+    (tmp_path / "other").mkdir()
+    monkeypatch.chdir(tmp_path / "other")
+    settings = command._database(parser.parse_args(["--resume", str(tmp_path / "s")])).settings
+    assert topology_of(settings).name == "three-brokers"

@@ -72,6 +72,14 @@ def test_it_finds_shrinks_confirms_and_writes_a_file_that_replays(tmp_path):
     assert "3 of 3 replays" in file.broken.summary
 
 
+@pytest.mark.parametrize("defects", [(), ("cancel-keeps-adding",)])
+def test_both_variants_of_a_found_file_have_the_release_of_the_search(tmp_path, defects):
+    settings = SearchSettings("three-brokers", 3, defects, "4.2.1")
+    (found,) = search(Database.new(tmp_path / "s", settings), Planted(), findings=1).run().found
+    file = load(found.file)
+    assert {host.kafka_version for each in (file.broken, file.fixed) for host in each.topology.brokers} == {"4.2.1"}
+
+
 def test_what_fails_sometimes_is_found_with_its_probability(tmp_path):
     result = search(database(tmp_path / "s"), Planted(often=0.6), findings=1).run()
     (found,) = result.found
@@ -107,6 +115,8 @@ def test_a_killed_search_goes_on_and_repeats_no_play(tmp_path):
     again = search(Database.opened(tmp_path / "s"), rest, findings=1).run()
     assert killed.plays - 1 + rest.plays == whole.plays
     assert [each.draft for each in again.found] == [each.draft for each in expected.found]
+    (one,), (other,) = again.found, expected.found
+    assert (one.found_s, one.shrunk_s) == (other.found_s, other.shrunk_s) > (0.0, 0.0)
 
 
 def test_a_search_of_void_tries_alone_gives_up(tmp_path):
@@ -204,6 +214,19 @@ def test_what_is_drawn_can_happen():
                 least = max(draft.topics[name].least_in_sync for name in step.parameters["topics"])
                 assert least <= len(step.parameters["hosts"]) <= 3  # fewer replicas would stop the producers
             assert step.at_s <= draft.calm_s - 4.0
+
+
+def test_a_search_draws_the_same_where_the_machine_cannot_have_a_fault_any_more(monkeypatch):
+    recorded = tuple(FAULTS)
+    monkeypatch.setattr(FAULTS["nic-rate"], "unavailable", lambda *_: "the kernel is another one")
+    assert "nic-rate" not in Space("three-brokers", SPACE.topology).faults()
+    faults = Space("three-brokers", SPACE.topology, recorded).faults()
+    assert tuple(faults) == recorded
+    for number in range(12):
+        assert candidate(SPACE, faults, 9, number, Coverage()) == candidate(SPACE, FAULTS, 9, number, Coverage())
+    assert Space("three-brokers", SPACE.topology, ("broker-kill", "of-a-later-version")).faults().keys() == {
+        "broker-kill"
+    }
 
 
 def test_pairs_that_were_not_seen_are_preferred():

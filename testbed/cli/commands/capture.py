@@ -3,6 +3,7 @@
 import argparse
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -47,10 +48,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
         metavar="FACTOR",
         type=float,
         default=1.0,
-        help="with --scale-down: the factor of all rates (default: 1)",
+        help="with --scale-down: the factor of all rates, also of --nic (default: 1)",
     )
     parser.add_argument(
-        "--kafka", metavar="VERSION", help="the release that the replay runs (default: the newest known)"
+        "--kafka",
+        metavar="VERSION",
+        help="the release that the replay runs (default: that of the cluster, where it is known)",
     )
     parser.add_argument(
         "--anonymise", action="store_true", help="replace the names of topics and racks, each always by the same one"
@@ -65,10 +68,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     from testbed.incidents.capture import anonymised, anonymising_key, usable_names
     from testbed.incidents.captured_file import INCIDENT, check_hosts, write_capture
+    from testbed.incidents.captured_release import replayed_release
     from testbed.incidents.forms import NAME
     from testbed.incidents.scale_down import scale_down
     from testbed.reassignment.plan_file import load_plan
     from testbed.software.kafka import DEFAULT_KAFKA
+    from testbed.software.release import known_digests
 
     if not re.fullmatch(NAME.strip("^$"), args.name):
         raise UsageError(f"{args.name!r} is not a name; allowed: small letters, digits and single hyphens")
@@ -84,8 +89,7 @@ def run(args: argparse.Namespace) -> int:
     if args.rates != 1 and not args.scale_down:
         raise UsageError("--rates is for a smaller cluster; give --scale-down, too")
     smaller = None if args.scale_down is None else parsed("--scale-down", args.scale_down, _brokers_and_bytes)
-    version = args.kafka or DEFAULT_KAFKA
-    check_hosts(nic_bps, version)
+    check_hosts(nic_bps, args.kafka or DEFAULT_KAFKA)
     plan = None if args.plan is None else load_plan(args.plan)
     found, remarks = _captured(args, plan, measure_s)
     if smaller is not None:
@@ -93,6 +97,10 @@ def run(args: argparse.Namespace) -> int:
             found = scale_down(found, *smaller, args.rates)
         except ValueError as error:
             raise UsageError(f"--scale-down {args.scale_down}: {error}") from error
+        nic_bps = round(nic_bps * args.rates)
+    version, note = (args.kafka, None) if args.kafka else replayed_release(found.releases, known_digests())
+    if note is not None:
+        found = replace(found, notes=(*found.notes, note))
     found = (anonymised if args.anonymise else usable_names)(found, anonymising_key())
     lost = write_capture(folder, args.name, found, nic_bps, datetime.now(UTC), version)
     print(f"{len(found.topics)} topics on {len(found.brokers)} brokers: {folder / INCIDENT}")
@@ -136,9 +144,9 @@ def _captured(
 
 
 def _brokers_and_bytes(text: str) -> tuple[int, int]:
-    """Return the two numbers of `3,1GB`. Raise ValueError."""
+    """Return the two numbers of `3,1GB` or `3 brokers, 1 GB`. Raise ValueError."""
 
-    count, comma, size = (part.strip() for part in text.partition(","))
-    if not comma or not count.isdecimal():
+    found = re.fullmatch(r"\s*(\d{1,9})(?:\s*brokers?)?\s*,(.*)", text, re.ASCII)
+    if found is None:
         raise ValueError(f"{text} is not a number of brokers and a size; allowed: both with a comma, such as 3,1GB")
-    return int(count), parse_size(size)
+    return int(found[1]), parse_size(found[2].strip())

@@ -2,7 +2,7 @@
 
 import argparse
 import time
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -57,7 +57,7 @@ def run(args: argparse.Namespace) -> int:
     began = time.monotonic()
     with TerminationGuard(), Replayer(settings, store, progress) as replayer:
         search = Search(
-            Space(settings.topology, topology),
+            Space(settings.topology, topology, settings.fault_kinds),
             database,
             replayer.play,
             lambda: time.monotonic() - began,
@@ -71,9 +71,10 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _database(args: argparse.Namespace) -> "Database":
-    from testbed.runner.campaign import lasting_kafka
+    from testbed.runner.campaign import lasting_kafka, lasting_topology
     from testbed.search.database import Database, SearchSettings
     from testbed.search.replayer import topology_of
+    from testbed.search.space import Space
 
     if args.resume is not None:
         given = [name for name in OF_A_NEW_ONE if getattr(args, name) is not None] + ["defect"] * bool(args.defect)
@@ -83,8 +84,14 @@ def _database(args: argparse.Namespace) -> "Database":
     seed = 1 if args.seed is None else args.seed
     if seed < 0:
         raise UsageError(f"--seed {seed}: allowed: 0 or more")
-    settings = SearchSettings(args.topology or "three-brokers", seed, tuple(args.defect), lasting_kafka(args.kafka))
-    topology_of(settings)
+    name = lasting_topology(args.topology) or "three-brokers"
+    settings = SearchSettings(name, seed, tuple(args.defect), lasting_kafka(args.kafka))
+    topology = topology_of(settings)
+    releases = {host.kafka_version for host in topology.hosts if host.role.runs_kafka}
+    if settings.kafka is None and len(releases) == 1:
+        # The topology may have another release when somebody continues the search, or replays what it found.
+        settings = replace(settings, kafka=lasting_kafka(releases.pop()))
+    settings = replace(settings, fault_kinds=tuple(Space(settings.topology, topology).faults()))
     folder = args.out or Path(f"search-{seed}")
     require_writable(folder / "store")
     return Database.new(folder, settings)
