@@ -18,7 +18,7 @@ from testbed.experiments.experiment import Context, Experiment, ExperimentResult
 from testbed.experiments.kip455_trace import Trace
 from testbed.experiments.reports import open_store, write_report
 from testbed.experiments.runner import run_on
-from testbed.faults.faults import heal_leftovers
+from testbed.faults.faults import reconfigure
 from testbed.incidents.actions import InjectFault, MoveTopics, RestartBroker
 from testbed.incidents.cluster_poll import POLL_S, ClusterPoll, quota_poll, uplink_poll
 from testbed.incidents.model import Incident
@@ -184,8 +184,7 @@ def _testbed(
             f"testbed {request.on} has the topology {testbed.topology.name}, the incident is about {topology.name}: "
             f"`testbed up {topology.name}`, or leave --on out"
         )
-    heal_leftovers(testbed, progress)
-    testbed.reconfigure(overlay, defects=defects, progress=progress)
+    reconfigure(testbed, overlay, defects, progress)
     return testbed
 
 

@@ -400,6 +400,12 @@ class Testbed:
         """
         serving.wait_serving(self, timeout_s=timeout_s)
 
+    def is_configured(
+        self, overlay: Mapping[str, str], *, defects: Mapping[str, tuple[str, ...]] | None = None
+    ) -> bool:
+        """Return whether `reconfigure` with these would restart nothing."""
+        return serving.is_configured(self, overlay, self.state.defects if defects is None else defects)
+
     def reconfigure(
         self,
         overlay: Mapping[str, str],

@@ -6,6 +6,7 @@ import pytest
 
 from testbed.errors import KafkaStuck
 from testbed.provision import serving
+from tests.provision.states import make
 
 
 @pytest.mark.parametrize(
@@ -18,3 +19,12 @@ def test_a_broker_that_does_not_serve_or_has_ended_is_kafkas_doing(monkeypatch, 
     monkeypatch.setattr(serving, "silence", lambda _testbed, nodes: dict.fromkeys(nodes, "not registered, or fenced"))
     with pytest.raises(KafkaStuck, match=told):
         serving.wait_serving(testbed, timeout_s=0)
+
+
+def test_a_testbed_is_configured_when_nothing_is_to_be_restarted():
+    has = {"overlay": {"a": "1"}, "defects": {"b1": ("x",)}}
+    whole, restarting = (SimpleNamespace(state=make(**has, **more)) for more in ({}, {"restarting": "1@1@x"}))
+    assert serving.is_configured(whole, {"a": "1"}, {"b1": ("x",)})
+    assert not serving.is_configured(whole, {}, {"b1": ("x",)})
+    assert not serving.is_configured(whole, {"a": "1"}, {})
+    assert not serving.is_configured(restarting, {"a": "1"}, {"b1": ("x",)})
