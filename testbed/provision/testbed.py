@@ -250,6 +250,8 @@ class Testbed:
                 f"there is no testbed {name}; up are: {up}. `testbed up TOPOLOGY --name {name}` makes one"
             )
         if known.status != "up":
+            with states.lock(name):
+                pass  # held by an `up` that goes on: another error says so
             raise TestbedError(
                 f"testbed {name} is not up: its `up` was interrupted. `testbed down {name}` removes what it left"
             )

@@ -8,11 +8,11 @@ import pytest
 
 from testbed.faults import Faults, devices, parse_fault
 from testbed.faults.devices import Device, cut_lines, program, reshape_lines
-from testbed.faults.network import network
+from testbed.faults.network import network, shapes
 from testbed.network.addresses import AddressPlan
 from testbed.network.fabric import driver_device
 from testbed.network.shape import Shape, tc_lines
-from testbed.topology import Impairment
+from testbed.topology import Impairment, loads
 from tests.faults.fakes import RACKS, THREE, declared, slow
 
 SETS = [
@@ -62,6 +62,27 @@ def test_two_rates_on_one_nic_compose_over_the_declared_shape(racks):
     faults.clear(lower)
     assert racks.kernel.shapes[receives] == slow(declared_shapes[receives], 50_000_000, 16384)
     assert racks.kernel.shapes[sends] == declared_shapes[sends]
+
+
+UNEQUAL = loads(
+    """
+name: unequal
+racks: {r1: {uplink: {tx_rate: 100mbit, rx_rate: 1gbit}}, r2: {}}
+kafka: {version: 4.3.1}
+defaults: {nic: {tx_rate: 100mbit, rx_rate: 400mbit}}
+hosts: {b1: {role: both, rack: r1}, b2: {role: broker, rack: r2}}
+"""
+)
+
+
+def test_a_rate_between_two_declared_ones_slows_the_faster_direction_alone():
+    """It was refused: *would slow nothing down: b1 has 100mbit*."""
+    for text, faster in (("nic-rate host=b1 rate=200mbit", "port0"), ("uplink-rate rack=r1 rate=200mbit", "dn0")):
+        fault = parse_fault(text)
+        fault.check(UNEQUAL)
+        before, now = shapes(UNEQUAL), shapes(fault.reshaped(UNEQUAL))
+        changed = {device: shape.rate_bps for device, shape in now.items() if before[device] != shape}
+        assert changed == {Device("", faster): 200_000_000}
 
 
 def test_an_uplink_without_a_rate_has_none_again(racks):

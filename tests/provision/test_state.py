@@ -9,6 +9,7 @@ from testbed.errors import TestbedError, UsageError
 from testbed.owner import Owner
 from testbed.provision import state as states
 from testbed.provision.state import KeyPair
+from testbed.provision.testbed import Testbed
 from tests.provision.states import make
 
 
@@ -53,6 +54,15 @@ def test_two_commands_cannot_change_one_testbed_at_once():
     another = pytest.raises(TestbedError, match="another command is changing `one`")
     with states.lock("one"), another, states.lock("one"):
         pass
+
+
+def test_a_testbed_whose_up_goes_on_is_not_said_to_be_interrupted():
+    """The remedy for an interrupted `up` would remove the testbed that it makes."""
+    states.save(make(status="creating"))
+    with states.lock("one"), pytest.raises(TestbedError, match="another command is changing `one` right now"):
+        Testbed.attach("one")
+    with pytest.raises(TestbedError, match=r"its `up` was interrupted\. `testbed down one` removes what it left"):
+        Testbed.attach("one", whole=False)
 
 
 def test_a_lock_ends_with_its_process():
