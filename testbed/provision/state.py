@@ -64,7 +64,7 @@ def write_private(path: Path, content: bytes) -> None:
 NO_SLOT = -1
 """The slot of a testbed whose addresses are not allocated yet."""
 _NAME = re.compile(r"[a-z][a-z0-9-]{0,31}")
-Status = Literal["creating", "up"]
+Status = Literal["creating", "up", "removing"]
 
 
 def check_name(name: str) -> str:
@@ -138,6 +138,11 @@ class TestbedState:
     """Machine → its address on the network between the machines; an empty name is the machine of the testbed."""
     mtu: int = FULL_MTU
     """The MTU of the data NICs."""
+
+    @property
+    def interrupted(self) -> str:
+        """Return what did not end if no command goes on with it; empty for a testbed that is up."""
+        return {"creating": "its `up` was interrupted", "removing": "its removal was interrupted"}.get(self.status, "")
 
 
 def folder(name: str) -> Path:

@@ -56,12 +56,13 @@ def test_two_commands_cannot_change_one_testbed_at_once():
         pass
 
 
-def test_a_testbed_whose_up_goes_on_is_not_said_to_be_interrupted():
+@pytest.mark.parametrize(("status", "what"), [("creating", "`up`"), ("removing", "removal")])
+def test_a_testbed_whose_up_or_removal_goes_on_is_not_said_to_be_interrupted(status, what):
     """The remedy for an interrupted `up` would remove the testbed that it makes."""
-    states.save(make(status="creating"))
+    states.save(make(status=status))
     with states.lock("one"), pytest.raises(TestbedError, match="another command is changing `one` right now"):
         Testbed.attach("one")
-    with pytest.raises(TestbedError, match=r"its `up` was interrupted\. `testbed down one` removes what it left"):
+    with pytest.raises(TestbedError, match=f"its {what} was interrupted. `testbed down one` removes what is left"):
         Testbed.attach("one", whole=False)
 
 
