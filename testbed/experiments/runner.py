@@ -38,6 +38,7 @@ from testbed.experiments.run_topology import run_topology
 from testbed.experiments.spark import spark_session
 from testbed.faults.faults import reconfigure
 from testbed.probes.recorder import Recorder
+from testbed.provision import state as states
 from testbed.provision.containers import EngineGone
 from testbed.provision.liveness import NotWhole, explained, guarded, restarted, why_not_whole
 from testbed.provision.testbed import Testbed, note_nothing
@@ -138,6 +139,7 @@ def _testbed(
     if request.on:
         testbed = Testbed.attach(request.on)
         stack.callback(testbed.close)
+        stack.enter_context(states.lock(request.on, for_run=True))
         experiment.fits(testbed.topology, settings)
         defects = by_host(request.defects, testbed.topology) if request.defects else None
         reconfigure(testbed, overlay, defects, progress)

@@ -33,6 +33,7 @@ from testbed.probes.brokers import nic_measurements, watch_nodes, watch_stores
 from testbed.probes.logwatch import Allowance, LogWatch, during, new_replicas, overtaken_batches
 from testbed.probes.machine import machine_probe
 from testbed.probes.recorder import Poller, now_us
+from testbed.provision import state as states
 from testbed.provision.testbed import Testbed
 from testbed.signals import TerminationGuard, deferred_signals
 from testbed.topology.host import node_ids
@@ -179,6 +180,7 @@ def _testbed(
         return testbed
     testbed = Testbed.attach(request.on)
     stack.callback(testbed.close)
+    stack.enter_context(states.lock(request.on, for_run=True))
     if testbed.topology.digest() != topology.digest():
         raise UsageError(
             f"testbed {request.on} has the topology {testbed.topology.name}, the incident is about {topology.name}: "

@@ -66,6 +66,13 @@ def test_a_testbed_whose_up_or_removal_goes_on_is_not_said_to_be_interrupted(sta
         Testbed.attach("one", whole=False)
 
 
+def test_two_runs_cannot_use_one_testbed_at_once():
+    """A command that changes it may: a user adds faults to a run, or takes its testbed down."""
+    another = pytest.raises(TestbedError, match="a run uses `one` right now")
+    with states.lock("one", for_run=True), states.lock("one"), another, states.lock("one", for_run=True):
+        pass
+
+
 def test_a_lock_ends_with_its_process():
     code = "import os, testbed.provision.state as s\nwith s.lock('one'):\n  os.kill(os.getpid(), 9)"
     subprocess.run([sys.executable, "-c", code], check=False, env={**os.environ, "PYTHONPATH": str(Path.cwd())})
