@@ -416,9 +416,11 @@ class Testbed:
     ) -> None:
         """Make `overlay` the brokers' properties over the topology's; restart Kafka when they differ.
 
-        Also make `defects` the defects of each host; with None they stay.
+        Also make `defects` the defects of each host; with None they stay. Raise `TestbedError` while another command
+        changes the testbed.
         """
-        serving.reconfigure(self, overlay, self.state.defects if defects is None else defects, progress)
+        with membership.changing(self):
+            serving.reconfigure(self, overlay, self.state.defects if defects is None else defects, progress)
 
     def add_host(
         self,
