@@ -5,9 +5,11 @@ from types import SimpleNamespace
 
 import pytest
 
+from testbed.cli.main import main
 from testbed.errors import TestbedError
 from testbed.experiments import runner
 from testbed.experiments.experiment import find_experiment, read_settings
+from testbed.provision import state as states
 from testbed.topology.find import find
 
 
@@ -33,3 +35,17 @@ def test_a_second_run_on_one_testbed_is_refused_until_the_first_has_ended(monkey
     with ExitStack() as third:
         assert begin(third) is testbed
     assert done == ["configured", "closed", "restored", "closed", "configured", "restored", "closed"]
+
+
+def test_nics_are_not_measured_while_a_run_lasts(monkeypatch, tmp_path, capsys):
+    """The measurement fills each NIC: the run's moves had a fraction of their rate, and the run failed."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    measured = []
+    testbed = SimpleNamespace(nics=lambda: measured.append("nics") or (), uplinks=lambda: ())
+    monkeypatch.setattr(runner.Testbed, "attach", lambda _name: testbed)
+    with states.lock("one", for_run=True):
+        assert main(["nics", "one", "--json"]) == 70
+    assert "a run uses `one` right now" in capsys.readouterr().err
+    assert measured == []
+    assert main(["nics", "one", "--json"]) == 0
+    assert measured == ["nics"]
