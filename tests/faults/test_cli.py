@@ -47,6 +47,16 @@ def test_an_upgrade_that_would_end_a_fault_is_refused(one, monkeypatch, capsys):
     assert upgraded == [["b1", "b3"]]
 
 
+def test_a_fault_that_is_over_is_not_active(one, monkeypatch, capsys):
+    """`status` said that the testbed was not as declared, until a user cleared the restart of a broker."""
+    monkeypatch.setattr(Testbed, "attach", lambda _name: one)
+    assert main(["fault", "add", "one", "broker-restart", "host=b2", "nic-rate", "host=b1", "rate=50mbit"]) == 0
+    restarted, slower = capsys.readouterr().out.splitlines()
+    assert restarted.startswith("1: broker-restart host=b2, in effect after ") and restarted.endswith(" s, and over")
+    assert slower.startswith("2: nic-rate host=b1 rate=50mbit, in effect after ") and slower.endswith(" s")
+    assert [entry.id for entry in FaultJournal("one").entries()] == [2]
+
+
 def test_no_faults_is_said(one, capsys):
     assert main(["fault", "list", "one"]) == 0
     assert capsys.readouterr().out == "no faults\n"
