@@ -168,7 +168,8 @@ def _heal_each(testbed: Testbed, entries: Sequence[FaultEntry], problems: _Probl
     healed = []
     for entry in entries:
         try:
-            entry.fault.heal(testbed)
+            if not entry.fault.has_left(testbed.topology):
+                entry.fault.heal(testbed)
             healed.append(entry)
         except TestbedError as error:
             problems.append(f"fault {entry}: {error}")

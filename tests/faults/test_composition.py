@@ -64,6 +64,35 @@ def test_two_rates_on_one_nic_compose_over_the_declared_shape(racks):
     assert racks.kernel.shapes[sends] == declared_shapes[sends]
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "nic-rate host=b4 rate=50mbit",
+        "nic-down host=b4",
+        "nic-cut hosts=b1 peers=b2,b4",
+        "nic-cut hosts=b4",
+        "broker-kill host=b4",
+        "cpu-limit host=b4 cpus=0.25",
+        "disk-full host=b4",
+        "quota-alter brokers=b1,b4 rate=1MB/s",
+    ],
+)
+def test_the_faults_of_a_host_that_has_left_hinder_no_other_and_are_cleared(racks, monkeypatch, text):
+    """Each later change of faults ended in a traceback (KeyError), so nothing could be healed any more."""
+    monkeypatch.setattr(type(parse_fault(text)), "verify", lambda _fault, _testbed: None)
+    faults = Faults(racks)
+    faults.add(parse_fault(text))
+    racks.topology = racks.topology.without_host("b4")
+    lower = faults.add(parse_fault("nic-rate host=b1 rate=50mbit"))
+    assert racks.kernel.shapes[Device("b1", "data0")].rate_bps == 50_000_000
+    faults.clear(lower)
+    assert racks.kernel.shapes[Device("b1", "data0")].rate_bps == 400_000_000
+    faults.clear()
+    assert faults.list() == ()
+    assert set(racks.kernel.lost) <= {"port3"}  # the links of b4 went with it
+    assert not any(racks.cluster.configs.get(each) for each in racks.cluster.configs if each.name == "1")
+
+
 UNEQUAL = loads(
     """
 name: unequal
