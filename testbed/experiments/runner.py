@@ -36,8 +36,9 @@ from testbed.experiments.record import Header, clock_readings, commit, defect_re
 from testbed.experiments.reports import RunFigure, figures, open_store, write_report
 from testbed.experiments.run_topology import run_topology
 from testbed.experiments.spark import spark_session
-from testbed.faults.faults import heal_leftovers
+from testbed.faults.faults import reconfigure
 from testbed.probes.recorder import Recorder
+from testbed.provision import state as states
 from testbed.provision.containers import EngineGone
 from testbed.provision.liveness import NotWhole, explained, guarded, restarted, why_not_whole
 from testbed.provision.testbed import Testbed, note_nothing
@@ -138,10 +139,10 @@ def _testbed(
     if request.on:
         testbed = Testbed.attach(request.on)
         stack.callback(testbed.close)
+        stack.enter_context(states.lock(request.on, for_run=True))
         experiment.fits(testbed.topology, settings)
         defects = by_host(request.defects, testbed.topology) if request.defects else None
-        heal_leftovers(testbed, progress)
-        testbed.reconfigure(overlay, defects=defects, progress=progress)
+        reconfigure(testbed, overlay, defects, progress)
         # A run may add and remove brokers: afterwards the testbed has its own again.
         stack.callback(restore_hosts, testbed, testbed.topology, progress)
         return testbed

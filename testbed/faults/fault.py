@@ -90,6 +90,11 @@ class Fault:
         del testbed
         return self.lacking()
 
+    def has_left(self, topology: Topology) -> bool:
+        """Return whether the fault's host has left the testbed: the fault is gone with it, and is not healed. Pure."""
+        host = getattr(self, "host", "")
+        return bool(host) and host not in {each.name for each in topology.hosts}
+
     @classmethod
     def absent_from(cls, topology: Topology) -> str:
         """Return why no host of this topology can have a fault of this kind; empty when one can. Pure."""

@@ -1,6 +1,6 @@
 """The faults of one testbed: apply, list and heal them, also the faults of dead processes."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager
 
 from testbed.errors import TestbedError, UsageError
@@ -14,8 +14,8 @@ from testbed.faults.network import require_on_machines
 from testbed.faults.network import settle as settle_network
 from testbed.faults.parameters import is_here
 from testbed.faults.parse import as_text
+from testbed.faults.processes import ProcessFault, start_kafka, stop_kafka
 from testbed.faults.processes import settle as settle_process
-from testbed.faults.processes import start_kafka, stop_kafka
 from testbed.faults.stores import settle as settle_store
 from testbed.owner import Owner
 from testbed.provision import state as states
@@ -168,7 +168,8 @@ def _heal_each(testbed: Testbed, entries: Sequence[FaultEntry], problems: _Probl
     healed = []
     for entry in entries:
         try:
-            entry.fault.heal(testbed)
+            if not entry.fault.has_left(testbed.topology):
+                entry.fault.heal(testbed)
             healed.append(entry)
         except TestbedError as error:
             problems.append(f"fault {entry}: {error}")
@@ -202,6 +203,40 @@ def heal_leftovers(testbed: Testbed, progress: Callable[[str], None]) -> None:
     for entry in faults.list():
         whose = f"process {entry.owner.pid}" if entry.owner else "a user"
         progress(f"fault {entry} is active, added by {whose}: `testbed fault clear {testbed.name} {entry.id}` heals it")
+
+
+def reconfigure(
+    testbed: Testbed,
+    overlay: Mapping[str, str],
+    defects: Mapping[str, tuple[str, ...]] | None,
+    progress: Callable[[str], None],
+) -> None:
+    """Heal the faults of dead processes, and give the brokers the properties and defects of a run.
+
+    Raise the errors of `heal_leftovers`, `require_restartable` and `Testbed.reconfigure`.
+    """
+    heal_leftovers(testbed, progress)
+    if not testbed.is_configured(overlay, defects=defects):
+        require_restartable(testbed)
+    testbed.reconfigure(overlay, defects=defects, progress=progress)
+
+
+def require_restartable(testbed: Testbed, hosts: Collection[str] | None = None) -> None:
+    """Raise `TestbedError` when a restart of Kafka on these hosts (None: all) would end an active fault.
+
+    The new process is not paused, and has the right clock. A paused one does not handle the request to end.
+    """
+    ended = [
+        str(entry)
+        for entry in FaultJournal(testbed.name).entries()
+        if isinstance(entry.fault, ProcessFault) and not entry.fault.momentary and not entry.healing
+        if hosts is None or entry.fault.host in hosts
+    ]
+    if ended:
+        raise TestbedError(
+            f"Kafka has to be restarted, which would end fault {', '.join(ended)}; "
+            f"`testbed fault clear {testbed.name}` heals first"
+        )
 
 
 def collect_faults(attach: Callable[[str], Testbed], *, dry_run: bool) -> list[str]:

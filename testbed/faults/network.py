@@ -160,8 +160,13 @@ def differences(testbed: Testbed, fault: NetworkFault | None) -> list[str]:
     return [line for lines, _change in _changes(testbed, fault, Devices(testbed)) for line in lines]
 
 
+def active_faults(testbed: Testbed) -> list[NetworkFault]:
+    """Return the active faults of the network, oldest first, without those of hosts that have left."""
+    return [fault for fault in active(testbed.name, NetworkFault) if not fault.has_left(testbed.topology)]
+
+
 def _wanted(testbed: Testbed) -> Network:
-    return network(testbed.topology, testbed.plan, active(testbed.name, NetworkFault))
+    return network(testbed.topology, testbed.plan, active_faults(testbed))
 
 
 def _entries(topology: Topology) -> set[str]:

@@ -10,6 +10,7 @@ from testbed.errors import UsageError
 from testbed.suggestions import choices, did_you_mean
 from testbed.topology.links import MAX_RATE_BPS, MIN_RATE_BPS, Link, default_burst_bytes
 from testbed.topology.model import Topology
+from testbed.topology.rules import MAX_CPUS
 from testbed.units import format_bit_rate, parse_bit_rate, parse_duration_us, parse_share
 
 L = TypeVar("L", bound=Link)
@@ -97,8 +98,8 @@ def cpus(text: str) -> float:
         number = Decimal(text)
     except InvalidOperation as error:
         raise ValueError("expected a number of CPUs, such as 0.5") from error
-    if not number.is_finite() or number < Decimal("0.01") or number * 100 % 1:
-        raise ValueError("expected a number of CPUs, 0.01 or more in hundredths, such as 0.5")
+    if not number.is_finite() or not Decimal("0.01") <= number <= MAX_CPUS or number * 100 % 1:
+        raise ValueError(f"expected a number of CPUs, 0.01 to {MAX_CPUS} in hundredths, such as 0.5")
     return float(number)
 
 

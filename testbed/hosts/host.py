@@ -2,7 +2,7 @@
 
 import shlex
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
@@ -168,7 +168,16 @@ class Daemon:
 
 
 def in_parallel(items: Iterable[T], work: Callable[[T], R]) -> list[R]:
-    """Return the results of `work` for all items, called in parallel. Raise the first failure after all have ended."""
+    """Return the results of `work` for all items, called in parallel. Raise the first failure after all have ended.
+
+    After an interrupt no further call begins, and those that have begun end first: the caller's clean-up follows them.
+    """
+    calls: list[Future[R]] = []
     with ThreadPoolExecutor(max_workers=16) as pool:
-        calls = [pool.submit(work, item) for item in items]
+        try:
+            calls += [pool.submit(work, item) for item in items]
+            wait(calls)
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
     return [call.result() for call in calls]

@@ -18,7 +18,7 @@ from testbed.experiments.experiment import Context, Experiment, ExperimentResult
 from testbed.experiments.kip455_trace import Trace
 from testbed.experiments.reports import open_store, write_report
 from testbed.experiments.runner import run_on
-from testbed.faults.faults import heal_leftovers
+from testbed.faults.faults import reconfigure
 from testbed.incidents.actions import InjectFault, MoveTopics, RestartBroker
 from testbed.incidents.cluster_poll import POLL_S, ClusterPoll, quota_poll, uplink_poll
 from testbed.incidents.model import Incident
@@ -33,6 +33,7 @@ from testbed.probes.brokers import nic_measurements, watch_nodes, watch_stores
 from testbed.probes.logwatch import Allowance, LogWatch, during, new_replicas, overtaken_batches
 from testbed.probes.machine import machine_probe
 from testbed.probes.recorder import Poller, now_us
+from testbed.provision import state as states
 from testbed.provision.testbed import Testbed
 from testbed.signals import TerminationGuard, deferred_signals
 from testbed.topology.host import node_ids
@@ -179,13 +180,13 @@ def _testbed(
         return testbed
     testbed = Testbed.attach(request.on)
     stack.callback(testbed.close)
+    stack.enter_context(states.lock(request.on, for_run=True))
     if testbed.topology.digest() != topology.digest():
         raise UsageError(
             f"testbed {request.on} has the topology {testbed.topology.name}, the incident is about {topology.name}: "
             f"`testbed up {topology.name}`, or leave --on out"
         )
-    heal_leftovers(testbed, progress)
-    testbed.reconfigure(overlay, defects=defects, progress=progress)
+    reconfigure(testbed, overlay, defects, progress)
     return testbed
 
 

@@ -8,8 +8,8 @@ import json
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
-from dataclasses import dataclass
+from contextlib import closing, suppress
+from dataclasses import dataclass, replace
 from ipaddress import IPv4Network
 from typing import TYPE_CHECKING
 
@@ -166,9 +166,7 @@ def garbage_on_machines() -> dict[str, str]:
 
 def _needed_no_more(state: TestbedState) -> str:
     """Return why a testbed whose owner is dead is garbage; empty for one that stays up."""
-    if state.status != "up":
-        return "its `up` was interrupted"
-    return "the run it was made for is dead" if state.ephemeral else ""
+    return state.interrupted or ("the run it was made for is dead" if state.ephemeral else "")
 
 
 def collect_garbage(engine: Engine, *, dry_run: bool) -> Iterator[str]:
@@ -267,6 +265,8 @@ def overview(engine: Engine) -> list[ResourceSummary]:
             status = f"another state folder's: {labelled[name][0].get(STATE, '?')}"
         elif state is None or state.status == "creating":
             status = "being made"
+        elif state.status == "removing":
+            status = "being removed"
         else:
             status = "up" if all(found.running for found in mine) else "not whole"
         elsewhere = state is not None and (state.machines or state.machine_keys)
@@ -287,12 +287,15 @@ def remove(engine: Engine, name: str, *, own: bool = False) -> list[str]:
     """
     state = _state_of(name)
     if state is not None and state.machines:
+        _record_removal(state)
         return [*remove_from_machines(state), *_forget(name)]
     if state is not None and state.machine_keys and set(state.machine_keys) - set(engine.members):
         # The caller knows this machine's engine only.
         with closing(engine_of_state(state)) as every:
             return remove(every, name, own=own)
     engine.wait_answering()
+    if state is not None:
+        _record_removal(state)
     removed, problems = list[str](), list[str]()
     for machine, member in engine.members.items():
         try:
@@ -313,6 +316,13 @@ def remove(engine: Engine, name: str, *, own: bool = False) -> list[str]:
         what=f"the link {device} of testbed {name} to go",
     )
     return [*removed, *_forget(name)]
+
+
+def _record_removal(state: TestbedState) -> None:
+    """Record that a testbed is being removed: after a kill of this process, `gc` continues."""
+    if state.status == "up":
+        with suppress(TestbedError):  # on a full disk the removal frees space
+            states.save(replace(state, status="removing", owner=str(Owner.this_process())))
 
 
 def _removed(engine: Engine, name: str, own: bool) -> list[str]:
@@ -383,7 +393,7 @@ def _all_containers(engine: Engine, name: str) -> list[HostContainer]:
     """Return every container of the testbed, also one that the engine still makes for a dead client."""
     found = engine.containers(name)
     state = _state_of(name)
-    if state is not None and state.status == "up":
+    if state is not None and state.status != "creating":
         return found
     # An interrupted `up`: no event marks the end of the engine's work for the dead client's last request.
     seen = {container.id: container for container in found}

@@ -99,10 +99,10 @@ def reconfigure(
     testbed: "Testbed", overlay: Mapping[str, str], defects: Mapping[str, tuple[str, ...]], progress: "Progress"
 ) -> None:
     """See `Testbed.reconfigure`."""
+    if is_configured(testbed, overlay, defects):
+        return
     state = testbed.state
     broken = dict(defects) != dict(state.defects)
-    if dict(overlay) == dict(state.overlay) and not broken and not state.restarting:
-        return
     if broken and defects:
         require_breakable(testbed.software, state.kafka, defects)
     progress(f"restarting Kafka with other {'defects' if broken else 'properties'}")
@@ -119,6 +119,12 @@ def reconfigure(
     install_defects(testbed)
     testbed.start_kafka(progress=progress)
     testbed.record(replace(testbed.state, restarting=""))
+
+
+def is_configured(testbed: "Testbed", overlay: Mapping[str, str], defects: Mapping[str, tuple[str, ...]]) -> bool:
+    """See `Testbed.is_configured`."""
+    state = testbed.state
+    return not state.restarting and (dict(overlay), dict(defects)) == (dict(state.overlay), dict(state.defects))
 
 
 def configure(testbed: "Testbed", host: DeclaredHost) -> None:

@@ -64,7 +64,7 @@ def write_private(path: Path, content: bytes) -> None:
 NO_SLOT = -1
 """The slot of a testbed whose addresses are not allocated yet."""
 _NAME = re.compile(r"[a-z][a-z0-9-]{0,31}")
-Status = Literal["creating", "up"]
+Status = Literal["creating", "up", "removing"]
 
 
 def check_name(name: str) -> str:
@@ -138,6 +138,11 @@ class TestbedState:
     """Machine → its address on the network between the machines; an empty name is the machine of the testbed."""
     mtu: int = FULL_MTU
     """The MTU of the data NICs."""
+
+    @property
+    def interrupted(self) -> str:
+        """Return what did not end if no command goes on with it; empty for a testbed that is up."""
+        return {"creating": "its `up` was interrupted", "removing": "its removal was interrupted"}.get(self.status, "")
 
 
 def folder(name: str) -> Path:
@@ -237,21 +242,21 @@ def names() -> list[str]:
 
 
 @contextlib.contextmanager
-def lock(name: str, *, wait: bool = False) -> Iterator[None]:
+def lock(name: str, *, wait: bool = False, for_run: bool = False) -> Iterator[None]:
     """Lock `name` for one change. Raise an error when another process holds the lock, unless `wait`.
 
+    `for_run` excludes other runs only: a user may add faults while a run lasts, or remove its testbed.
     The kernel releases the lock when its process ends, however it ends. The file disappears with the change: each run
     has a testbed of its own name.
     """
-    path = _locks() / f"{name}.lock"
+    path = _locks() / (f"{name}.run.lock" if for_run else f"{name}.lock")
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     with contextlib.ExitStack() as held:
         try:
             held.enter_context(durable.lock(path, wait=wait, remove=True))
         except BlockingIOError as error:
-            raise TestbedError(
-                f"another command is changing `{name}` right now (lock {path}); wait for it or stop it"
-            ) from error
+            what = f"a run uses `{name}`" if for_run else f"another command is changing `{name}`"
+            raise TestbedError(f"{what} right now (lock {path}); wait for it or stop it") from error
         yield
 
 

@@ -129,7 +129,7 @@ class Testbed:
         with states.lock(name):
             known = states.load(name)
             engine = engine_of_state(known)
-            ended = ""
+            ended = known.interrupted if known is not None else ""
             if known is not None and known.status == "up" and not cls(known, engine).provider.runs(known):
                 ended = why_not_whole(engine, known)
             elif known is not None and known.status == "up":
@@ -149,8 +149,7 @@ class Testbed:
             if not topology.exists:
                 require_name(engine.members[HERE], name)
             if known is not None:
-                left = f"is left of {name}: {ended}" if ended else f"an interrupted `up` of {name} left"
-                progress(f"removing what {left}")
+                progress(f"removing what is left of {name}: {ended}")
                 remove(engine, name, own=True)  # another state folder may have the name on the engine
             return cls._make(
                 engine, topology, name, dict(overlay or {}), dict(defects or {}), ephemeral, progress, equipment
@@ -250,8 +249,10 @@ class Testbed:
                 f"there is no testbed {name}; up are: {up}. `testbed up TOPOLOGY --name {name}` makes one"
             )
         if known.status != "up":
+            with states.lock(name):
+                pass  # held by an `up` or a `down` that goes on: another error says so
             raise TestbedError(
-                f"testbed {name} is not up: its `up` was interrupted. `testbed down {name}` removes what it left"
+                f"testbed {name} is not up: {known.interrupted}. `testbed down {name}` removes what is left"
             )
         testbed = cls(known, engine_of_state(known))
         if whole:
@@ -400,6 +401,12 @@ class Testbed:
         """
         serving.wait_serving(self, timeout_s=timeout_s)
 
+    def is_configured(
+        self, overlay: Mapping[str, str], *, defects: Mapping[str, tuple[str, ...]] | None = None
+    ) -> bool:
+        """Return whether `reconfigure` with these would restart nothing."""
+        return serving.is_configured(self, overlay, self.state.defects if defects is None else defects)
+
     def reconfigure(
         self,
         overlay: Mapping[str, str],
@@ -409,9 +416,11 @@ class Testbed:
     ) -> None:
         """Make `overlay` the brokers' properties over the topology's; restart Kafka when they differ.
 
-        Also make `defects` the defects of each host; with None they stay.
+        Also make `defects` the defects of each host; with None they stay. Raise `TestbedError` while another command
+        changes the testbed.
         """
-        serving.reconfigure(self, overlay, self.state.defects if defects is None else defects, progress)
+        with membership.changing(self):
+            serving.reconfigure(self, overlay, self.state.defects if defects is None else defects, progress)
 
     def add_host(
         self,

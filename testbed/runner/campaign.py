@@ -12,7 +12,7 @@ from typing import Any
 from results.compare import ComparisonRule, Measure, find_measure, measures
 from results.compare.effect import FEWEST_SEPARATED
 from results.contract.document import decode
-from testbed.errors import SoftwareError, UsageError
+from testbed.errors import UsageError
 from testbed.experiments.mid_move_actions import SAME
 from testbed.experiments.reports import open_store
 from testbed.runner.schedule import Slot, grouped
@@ -265,10 +265,7 @@ def lasting_kafka(text: str | None) -> str | None:
     """
     if not text:
         return text
-    try:
-        source = parse_source(text)
-    except SoftwareError as error:
-        raise UsageError(str(error)) from error
+    source = parse_source(text)
     return source.text if source.is_permanent else kafka_release(source).version
 
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from results.compare.qualification import CERTAIN, Kind
-from testbed.errors import SoftwareError, UsageError
+from testbed.errors import UsageError
 from testbed.experiments.mid_move_actions import SAME
 from testbed.provision.upgrade import cannot_join
 from testbed.runner.campaign import Campaign, VariantGroup
@@ -41,10 +41,7 @@ def named(candidate: str, baselines: Sequence[str]) -> tuple[KafkaSource, ...]:
     """Return the Kafka of each baseline, then the candidate. Raise `UsageError` for a text that names none."""
     if not baselines:
         raise UsageError("--against is missing: name at least one release to compare the candidate with")
-    try:
-        return tuple(parse_source(text) for text in (*baselines, candidate))
-    except SoftwareError as error:
-        raise UsageError(str(error)) from error
+    return tuple(parse_source(text) for text in (*baselines, candidate))
 
 
 def require_known(baselines: Sequence[KafkaSource], scope: QualificationScope) -> None:

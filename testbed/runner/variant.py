@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from testbed.defects.parse import by_host
-from testbed.errors import SoftwareError, UsageError
+from testbed.errors import UsageError
 from testbed.experiments.experiment import PROFILES, Experiment, Value, read_settings
 from testbed.experiments.mid_move_actions import SAME
 from testbed.experiments.run_topology import run_topology
@@ -100,10 +100,7 @@ def called(kafka: str) -> str:
 
     Raise `UsageError` otherwise.
     """
-    try:
-        source = str(parse_source(kafka))
-    except SoftwareError as error:
-        raise UsageError(str(error)) from error
+    source = str(parse_source(kafka))
     name = re.sub(r"\.(tgz|tar\.gz)$", "", Path(source).name) if is_path(source) else source
     return _ODD.sub("-", name).strip("-.")[:_MOST_NAME] or "kafka"
 

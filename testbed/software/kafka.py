@@ -44,7 +44,7 @@ def kafka_release(source: str | KafkaSource = DEFAULT_KAFKA) -> KafkaRelease:
     """Return the Kafka that `source` names (see `testbed.software.source`), with the JMX agent; cache it when new.
 
     Every call hashes every file (0.04 s; a tarball or folder itself, too). Raise SoftwareError when a version does not
-    exist, when the source is no Kafka, or when a jar has an unknown digest.
+    exist, when the source is no Kafka, or when a jar has an unknown digest; and UsageError as `parse_source` does.
     """
     found = parse_source(source) if isinstance(source, str) else source
     if found.kind is Kind.RELEASE:

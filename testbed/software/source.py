@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
-from testbed.errors import SoftwareError
+from testbed.errors import UsageError
 
 OLDEST = (3, 9, 0)
 EXAMPLE = "4.3.1"
@@ -62,17 +62,17 @@ def is_path(text: str) -> bool:
 def parse_source(text: str) -> KafkaSource:
     """Return the source that `text` names.
 
-    Raise SoftwareError when it is no version, when the version is too old, or when the path does not exist.
+    Raise UsageError when it is no version, when the version is too old, or when the path does not exist.
     """
     if BUILD.fullmatch(text):
         return KafkaSource(Kind.BUILD, text)
     if VERSION.fullmatch(text):
         wrong = too_old(text) or _of_many_builds(text)
         if wrong:
-            raise SoftwareError(wrong)
+            raise UsageError(wrong)
         return KafkaSource(Kind.RELEASE, text)
     if not is_path(text):
-        raise SoftwareError(_no_kafka(text))
+        raise UsageError(_no_kafka(text))
     try:
         path = Path(text).expanduser().resolve()
         if path.is_dir():
@@ -80,8 +80,8 @@ def parse_source(text: str) -> KafkaSource:
         if path.is_file():
             return KafkaSource(Kind.TARBALL, str(path))
     except (OSError, RuntimeError) as error:  # no permission; an unknown user after `~`; links in a circle
-        raise SoftwareError(f"{text} cannot be read: {error}") from error
-    raise SoftwareError(f"there is no Kafka at {path}: no such file or folder")
+        raise UsageError(f"{text} cannot be read: {error}") from error
+    raise UsageError(f"there is no Kafka at {path}: no such file or folder")
 
 
 def too_old(version: str) -> str | None:

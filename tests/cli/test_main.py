@@ -52,6 +52,27 @@ def test_a_file_of_another_user_is_named_without_a_traceback(monkeypatch, capsys
     assert "Traceback" not in said
 
 
+@pytest.mark.parametrize(
+    "words", [["up", "two-brokers"], ["run", "kip73-two-node"], ["replay", "dead-target", "--dry-run"]]
+)
+@pytest.mark.parametrize(
+    ("kafka", "told"),
+    [
+        ("4.3", "'4.3' is no Kafka; allowed: a release (4.3.1), "),
+        ("3.8.1", "Kafka 3.8.1 is too old; allowed: 3.9.0 or newer"),
+        ("4.4.0-SNAPSHOT", "Kafka 4.4.0-SNAPSHOT: Maven gives this version to one build after the other"),
+        ("/nowhere/kafka", "there is no Kafka at /nowhere/kafka: no such file or folder"),
+    ],
+)
+def test_a_text_that_names_no_kafka_is_wrong_usage(words, kafka, told, monkeypatch, tmp_path, capsys):
+    """Wrong usage has 64; 70 says that a command could not be done."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+    assert main([*words, "--kafka", kafka]) == 64
+    assert told in capsys.readouterr().err
+    assert not (tmp_path / "state" / "testbed" / "testbeds").exists()
+
+
 def test_no_command_is_wrong_usage():
     assert main([]) == 64
 

@@ -8,11 +8,11 @@ import pytest
 
 from testbed.faults import Faults, devices, parse_fault
 from testbed.faults.devices import Device, cut_lines, program, reshape_lines
-from testbed.faults.network import network
+from testbed.faults.network import network, shapes
 from testbed.network.addresses import AddressPlan
 from testbed.network.fabric import driver_device
 from testbed.network.shape import Shape, tc_lines
-from testbed.topology import Impairment
+from testbed.topology import Impairment, loads
 from tests.faults.fakes import RACKS, THREE, declared, slow
 
 SETS = [
@@ -62,6 +62,56 @@ def test_two_rates_on_one_nic_compose_over_the_declared_shape(racks):
     faults.clear(lower)
     assert racks.kernel.shapes[receives] == slow(declared_shapes[receives], 50_000_000, 16384)
     assert racks.kernel.shapes[sends] == declared_shapes[sends]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "nic-rate host=b4 rate=50mbit",
+        "nic-down host=b4",
+        "nic-cut hosts=b1 peers=b2,b4",
+        "nic-cut hosts=b4",
+        "broker-kill host=b4",
+        "cpu-limit host=b4 cpus=0.25",
+        "disk-full host=b4",
+        "quota-alter brokers=b1,b4 rate=1MB/s",
+    ],
+)
+def test_the_faults_of_a_host_that_has_left_hinder_no_other_and_are_cleared(racks, monkeypatch, text):
+    """Each later change of faults ended in a traceback (KeyError), so nothing could be healed any more."""
+    monkeypatch.setattr(type(parse_fault(text)), "verify", lambda _fault, _testbed: None)
+    faults = Faults(racks)
+    faults.add(parse_fault(text))
+    racks.topology = racks.topology.without_host("b4")
+    lower = faults.add(parse_fault("nic-rate host=b1 rate=50mbit"))
+    assert racks.kernel.shapes[Device("b1", "data0")].rate_bps == 50_000_000
+    faults.clear(lower)
+    assert racks.kernel.shapes[Device("b1", "data0")].rate_bps == 400_000_000
+    faults.clear()
+    assert faults.list() == ()
+    assert set(racks.kernel.lost) <= {"port3"}  # the links of b4 went with it
+    assert not any(racks.cluster.configs.get(each) for each in racks.cluster.configs if each.name == "1")
+
+
+UNEQUAL = loads(
+    """
+name: unequal
+racks: {r1: {uplink: {tx_rate: 100mbit, rx_rate: 1gbit}}, r2: {}}
+kafka: {version: 4.3.1}
+defaults: {nic: {tx_rate: 100mbit, rx_rate: 400mbit}}
+hosts: {b1: {role: both, rack: r1}, b2: {role: broker, rack: r2}}
+"""
+)
+
+
+def test_a_rate_between_two_declared_ones_slows_the_faster_direction_alone():
+    """It was refused: *would slow nothing down: b1 has 100mbit*."""
+    for text, faster in (("nic-rate host=b1 rate=200mbit", "port0"), ("uplink-rate rack=r1 rate=200mbit", "dn0")):
+        fault = parse_fault(text)
+        fault.check(UNEQUAL)
+        before, now = shapes(UNEQUAL), shapes(fault.reshaped(UNEQUAL))
+        changed = {device: shape.rate_bps for device, shape in now.items() if before[device] != shape}
+        assert changed == {Device("", faster): 200_000_000}
 
 
 def test_an_uplink_without_a_rate_has_none_again(racks):

@@ -7,7 +7,8 @@ import pytest
 from testbed.errors import TestbedError, UsageError
 from testbed.faults import FaultDidNotFire, Faults, parse_fault
 from testbed.faults.faults import Faults as Door
-from testbed.faults.faults import collect_faults, heal_leftovers
+from testbed.faults.faults import collect_faults, heal_leftovers, reconfigure
+from testbed.faults.journal import FaultJournal
 from tests.faults.fakes import DEAD, Crash, FakeTestbed, declared
 
 ON_RACKS = [
@@ -208,6 +209,33 @@ def test_what_was_put_in_by_hand_stays_when_others_are_collected(one):
     ]
     assert collect_faults(lambda _name: one, dry_run=False) == []
     assert len(Faults(one).clear()) == 1
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "broker-kill host=b2",
+        "broker-pause host=b2",
+        "broker-stall host=b2 pause=1s every=2s",
+        "clock-skew host=b2 by=300s",
+    ],
+)
+def test_a_restart_that_would_end_a_fault_is_refused(one, monkeypatch, text):
+    """The cluster of a paused broker stayed down; the others ran without the fault, which was listed as active."""
+    restarted = []
+    monkeypatch.setattr(one, "reconfigure", lambda overlay, **_named: restarted.append(overlay), raising=False)
+    monkeypatch.setattr(one, "is_configured", lambda overlay, **_named: overlay == {"a": "1"}, raising=False)
+    FaultJournal("one").add(parse_fault("nic-rate host=b2 rate=50mbit"), None)
+    entry = FaultJournal("one").add(parse_fault(text), None)
+    with pytest.raises(TestbedError) as error:
+        reconfigure(one, {}, None, print)
+    told = f"Kafka has to be restarted, which would end fault 2 ({text}); `testbed fault clear one` heals first"
+    assert str(error.value) == told
+    assert restarted == []
+    reconfigure(one, {"a": "1"}, None, print)
+    FaultJournal("one").healed(entry)
+    reconfigure(one, {}, None, print)
+    assert restarted == [{"a": "1"}, {}]
 
 
 def test_gc_heals_the_dead_and_says_so(one, faults, monkeypatch):

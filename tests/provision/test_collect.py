@@ -1,6 +1,7 @@
 import contextlib
 import subprocess
 import sys
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
@@ -126,6 +127,42 @@ def test_another_state_folders_testbeds_are_left_alone(dead):
     assert garbage(engine) == {}
     assert known_here(engine) == []
     assert "another state folder's" in overview(engine)[0].status
+
+
+class Killed(BaseException):
+    """Nothing after it runs."""
+
+
+def test_a_removal_that_was_killed_is_finished_by_gc(dead, monkeypatch):
+    """Some of its containers still ran, so it counted as a testbed that is up to stay."""
+    engine = FakeEngine()
+    engine.add("one", dead)
+    engine.wait_answering, engine.members = lambda: None, {"": engine}
+    states.save(make("one", owner=str(dead)))
+
+    def killed(_engine, _name, _own):
+        raise Killed
+
+    monkeypatch.setattr(resources, "_removed", killed)
+    with pytest.raises(Killed):
+        resources.remove(engine, "one")
+    assert garbage(engine) == {}
+    assert [row.status for row in overview(engine)] == ["being removed"]
+    states.save(replace(states.load("one"), owner=str(dead)))
+    assert garbage(engine) == {"one": "its removal was interrupted"}
+
+
+def test_a_full_state_folder_keeps_nothing_from_being_removed(use, monkeypatch):
+    api = use(FullApi("nothing", 0))
+    api.made["b1"] = Labels("one", 7, Owner(1, 0, "another boot"), str(state_dir())).of("host", "b1")
+    states.save(make("one"))
+
+    def full(_state):
+        raise TestbedError("No space left on device")
+
+    monkeypatch.setattr(states, "save", full)
+    assert resources.remove(fleet.Engine(), "one") == ["container b1", "state and keys"]
+    assert api.made == {}
 
 
 def test_damaged_state_is_garbage(dead):

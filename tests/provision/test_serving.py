@@ -1,11 +1,17 @@
 """Kafka that does not serve: an error that says Kafka is the cause."""
 
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
 
-from testbed.errors import KafkaStuck
+from testbed.errors import KafkaStuck, TestbedError
 from testbed.provision import serving
+from testbed.provision import state as states
+from testbed.provision.containers import Engine
+from testbed.provision.testbed import Testbed
+from testbed.topology.find import find
+from tests.provision.states import make
 
 
 @pytest.mark.parametrize(
@@ -18,3 +24,29 @@ def test_a_broker_that_does_not_serve_or_has_ended_is_kafkas_doing(monkeypatch, 
     monkeypatch.setattr(serving, "silence", lambda _testbed, nodes: dict.fromkeys(nodes, "not registered, or fenced"))
     with pytest.raises(KafkaStuck, match=told):
         serving.wait_serving(testbed, timeout_s=0)
+
+
+def test_a_testbed_is_configured_when_nothing_is_to_be_restarted():
+    has = {"overlay": {"a": "1"}, "defects": {"b1": ("x",)}}
+    whole, restarting = (SimpleNamespace(state=make(**has, **more)) for more in ({}, {"restarting": "1@1@x"}))
+    assert serving.is_configured(whole, {"a": "1"}, {"b1": ("x",)})
+    assert not serving.is_configured(whole, {}, {"b1": ("x",)})
+    assert not serving.is_configured(whole, {"a": "1"}, {})
+    assert not serving.is_configured(restarting, {"a": "1"}, {"b1": ("x",)})
+
+
+def test_properties_do_not_change_while_another_command_changes_the_testbed(tmp_path, monkeypatch):
+    """A run and an upgrade at once: each saved the state of before, and hosts had another Kafka than the state said."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    topology, old, new = find("two-brokers"), {"b1": "4.2.1", "b2": "4.2.1"}, {"b1": "4.3.1", "b2": "4.3.1"}
+    keys = {host.name: "ssh-ed25519 AAAA" for host in topology.hosts}
+    state = make(topology=topology.to_document(), host_keys=keys, kafka=old)
+    states.save(state)
+    testbed, seen = Testbed(state, Engine()), []
+    monkeypatch.setattr(serving, "reconfigure", lambda testbed, *words: seen.append((testbed.state.kafka, *words[:2])))
+    with states.lock("one"), pytest.raises(TestbedError, match="another command is changing `one` right now"):
+        testbed.reconfigure({"a": "1"})
+    assert seen == []
+    states.save(replace(state, kafka=new))
+    testbed.reconfigure({"a": "1"})
+    assert seen == [(new, {"a": "1"}, {})]

@@ -9,6 +9,7 @@ from testbed.errors import TestbedError, UsageError
 from testbed.owner import Owner
 from testbed.provision import state as states
 from testbed.provision.state import KeyPair
+from testbed.provision.testbed import Testbed
 from tests.provision.states import make
 
 
@@ -52,6 +53,23 @@ def test_keys_and_folders_are_for_their_owner_only():
 def test_two_commands_cannot_change_one_testbed_at_once():
     another = pytest.raises(TestbedError, match="another command is changing `one`")
     with states.lock("one"), another, states.lock("one"):
+        pass
+
+
+@pytest.mark.parametrize(("status", "what"), [("creating", "`up`"), ("removing", "removal")])
+def test_a_testbed_whose_up_or_removal_goes_on_is_not_said_to_be_interrupted(status, what):
+    """The remedy for an interrupted `up` would remove the testbed that it makes."""
+    states.save(make(status=status))
+    with states.lock("one"), pytest.raises(TestbedError, match="another command is changing `one` right now"):
+        Testbed.attach("one")
+    with pytest.raises(TestbedError, match=f"its {what} was interrupted. `testbed down one` removes what is left"):
+        Testbed.attach("one", whole=False)
+
+
+def test_two_runs_cannot_use_one_testbed_at_once():
+    """A command that changes it may: a user adds faults to a run, or takes its testbed down."""
+    another = pytest.raises(TestbedError, match="a run uses `one` right now")
+    with states.lock("one", for_run=True), states.lock("one"), another, states.lock("one", for_run=True):
         pass
 
 

@@ -57,7 +57,11 @@ def _add(args: argparse.Namespace) -> None:
         for fault in parsed:
             begun = time.monotonic()
             added.append(faults.add(fault))
-            print(f"{added[-1]}: {as_text(fault)}, in effect after {time.monotonic() - begun:.1f} s", flush=True)
+            effect = f"{added[-1]}: {as_text(fault)}, in effect after {time.monotonic() - begun:.1f} s"
+            if fault.momentary:
+                faults.clear(added.pop())
+                effect += ", and over"
+            print(effect, flush=True)
     except BaseException:
         # All faults or none: the last fault may already be healed.
         for entry_id in reversed(added):

@@ -18,10 +18,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
+    from testbed.provision.state import lock
     from testbed.provision.testbed import Testbed
 
     testbed = Testbed.attach(args.name)
-    rates = [*testbed.nics(), *testbed.uplinks()]
+    with lock(args.name, for_run=True):  # the measurement fills the NICs, and a run would blame Kafka
+        rates = [*testbed.nics(), *testbed.uplinks()]
     if args.json:
         print(document([{**asdict(rate), "as_declared": rate.as_declared} for rate in rates]))
     else:

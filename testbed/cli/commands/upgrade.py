@@ -16,11 +16,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
+    from testbed.faults.faults import require_restartable
     from testbed.provision.testbed import Testbed
     from testbed.provision.upgrade import rolling_upgrade
 
     testbed = Testbed.attach(args.name)
     hosts = None if args.hosts is None else [host for host in args.hosts.split(",") if host]
+    require_restartable(testbed, hosts)
     done = rolling_upgrade(testbed, args.to, hosts, args.finalize, progress=timed_progress())
     if args.json:
         print(document(done))

@@ -5,7 +5,7 @@ upgrade. The controller's host is the last. A host whose broker does not serve a
 `direction=down` measures the way back: the cluster runs the other Kafka before the move begins, with its own features.
 """
 
-from testbed.errors import SoftwareError, UsageError
+from testbed.errors import UsageError
 from testbed.experiments.criteria import BOUNDS
 from testbed.experiments.experiment import Hosts, Parameter, Settings, Value, number, one_of
 from testbed.experiments.kip73_layouts import one_of_two
@@ -20,7 +20,7 @@ def _target(text: str) -> Value:
         return SAME
     try:
         return str(parse_source(text))
-    except SoftwareError as error:
+    except UsageError as error:
         raise ValueError(str(error)) from error
 
 

@@ -54,10 +54,12 @@ class NicCut(NetworkFault):
         return tuple(host.name for host in topology.hosts if host.name not in self.hosts)
 
     def ways(self, topology: Topology) -> list[tuple[tuple[str, ...], tuple[str, ...]]]:
-        """Return the senders and receivers of the dropped packets."""
-        peers = self.other_side(topology)
-        ways = [(self.hosts, peers)] if self.direction.transmits else []
-        return [*ways, (peers, self.hosts)] if self.direction.receives else ways
+        """Return the senders and receivers of the dropped packets, without hosts that have left."""
+        there = {host.name for host in topology.hosts}
+        sides = (self.hosts, self.other_side(topology))
+        hosts, peers = (tuple(host for host in side if host in there) for side in sides)
+        ways = [(hosts, peers)] if self.direction.transmits else []
+        return [*ways, (peers, hosts)] if self.direction.receives else ways
 
     def lost(self, topology: Topology, plan: AddressPlan) -> Mapping[str, frozenset[IPv4Address]]:
         """See `NetworkFault.lost`."""

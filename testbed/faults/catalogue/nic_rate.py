@@ -33,7 +33,7 @@ class NicRate(NetworkFault):
         nics: Sequence[Nic] = [nic for _number, nic in nics_of(topology, self.host, self.nic)]
         declared = [nic.tx_bps for nic in nics if self.direction.transmits]
         declared += [nic.rx_bps for nic in nics if self.direction.receives]
-        refuse_no_slower(self.rate, min(declared), self.host, format_bit_rate)
+        refuse_no_slower(self.rate, max(declared), self.host, format_bit_rate)
 
     def reshaped(self, topology: Topology) -> Topology:
         """See `NetworkFault.reshaped`."""

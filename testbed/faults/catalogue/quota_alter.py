@@ -90,7 +90,8 @@ class QuotaAlter(Fault):
     def settings(self, testbed: Testbed) -> Rates:
         """Return the fault's value of each setting; None: removed."""
         value = None if self.rate is None else str(self.rate)
-        ids = [testbed.topology.host(host).node_id for host in self.brokers]
+        # Without brokers that have left.
+        ids = [host.node_id for host in testbed.topology.brokers if host.name in self.brokers]
         return {Setting(broker, key): value for broker in ids if broker is not None for key in KEYS[self.side]}
 
     def settle(self, testbed: Testbed) -> None:

@@ -25,7 +25,7 @@ class UplinkRate(UplinkFault):
         """See `Fault.check`."""
         super().check(topology)
         link = topology.uplinks.get(self.rack)
-        declared = None if link is None else min(link.tx_bps, link.rx_bps)
+        declared = None if link is None else max(link.tx_bps, link.rx_bps)
         refuse_no_slower(self.rate, declared, f"the uplink of {self.rack}", format_bit_rate)
 
     def reshaped(self, topology: Topology) -> Topology:

@@ -7,8 +7,7 @@ from results.render import table
 from testbed.cli.prompt.grammar import PromptCommand, Values
 from testbed.cli.prompt.session import Session
 from testbed.errors import UsageError
-from testbed.faults.journal import active
-from testbed.faults.network import NetworkFault, differences, ports_of, uplink
+from testbed.faults.network import active_faults, differences, ports_of, uplink
 from testbed.provision.status import remarks, rows, status
 from testbed.topology.links import Link
 from testbed.topology.model import Topology
@@ -28,7 +27,7 @@ def _hosts(session: Session, _values: Values) -> None:
 
 def _links(session: Session, _values: Values) -> None:
     testbed = session.testbed
-    faults = active(testbed.name, NetworkFault)
+    faults = active_faults(testbed)
     now, down = testbed.topology, frozenset[str]()
     for fault in faults:
         now, down = fault.reshaped(now), down | fault.down(testbed.topology)
