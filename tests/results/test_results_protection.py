@@ -173,6 +173,32 @@ def test_a_busy_machine_leaves_it_open_by_name():
     assert found.verdict == "inconclusive" and found.why.startswith("not judged: machine-load (machine): 97.0 % busy")
 
 
+def late(*seconds, by_s=0.7):
+    """What a producer reports of its own lateness, once a second."""
+    times = range(-11, int(BACK_S) + 7)
+    return [Sample(us(t + 0.95), "producer-1", "client.late", by_s if t in seconds else 0.003) for t in times]
+
+
+def test_a_producer_that_is_late_itself_is_not_taken_for_a_slow_broker():
+    """Somebody stops its process for 0.7 s, three times: a record is at most 0.7 s late, so the rate is held."""
+    stopped = clients(stall=(8, 3, (700, 0.9)))
+    assert judged(stopped).verdict == "fail"
+    found = judged([*stopped, *late(8, 9, 10, 11)])
+    assert found.verdict == "inconclusive"
+    assert found.why.startswith("the producer itself handed records over late: copying made ")
+    # It was late at another time, or by less than the broker.
+    assert judged([*stopped, *late(20, 21)]).verdict == "fail"
+    assert judged([*stopped, *late(8, 9, 10, 11, by_s=0.3)]).verdict == "fail"
+    assert judged([*clients(), *late(8, 9, 10, 11)]).verdict == "pass"
+
+
+def test_with_transactions_a_producer_is_late_while_brokers_commit():
+    manifest, samples, events = run_of([*clients(stall=(8, 3, (700, 0.9))), *late(8, 9, 10, 11)])
+    manifest = replace(manifest, parameters={**manifest.parameters, "transactions": 1.0})
+    (found,) = (c for c in judge(manifest, samples, events).criteria if c.name == "clients-protected")
+    assert found.verdict == "fail"
+
+
 def unheld(samples, *, kept_waiting, **changes):
     """The criterion's finding in a run whose producer did not keep its rate."""
     manifest, samples, events = run_of(samples)

@@ -7,6 +7,7 @@ A wait so long that the load does not keep its rate is what the criterion looks 
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 
 from results.contract.live import BEHIND_S
 from results.contract.manifest import NicMeasurement
@@ -25,6 +26,7 @@ from results.criteria.protection_measures import (
 )
 from results.criteria.quantities import US, at, percent
 from results.criteria.run_view import RunView
+from results.criteria.unfit import ALWAYS_FIT, UnfitTime
 
 LEAST_RECORDS = 100
 """Fewer are no measure of a share of 1 %."""
@@ -195,8 +197,22 @@ def _finding(
     )
 
 
-def _judged(run: RunView, clients: Sequence[ClientProtection]) -> list[Finding]:
-    return judge_protection(clients, run.move, run.manifest.nics, run.measures.load)
+def _judged(run: RunView, clients: Sequence[ClientProtection], unfit: UnfitTime = ALWAYS_FIT) -> list[Finding]:
+    """Return the findings; a failure is left open that would not be one from when the producer handed records over.
+
+    With transactions a producer is late itself while brokers commit.
+    """
+    found = judge_protection(clients, run.move, run.manifest.nics, run.measures.load)
+    if all(each.verdict != "fail" for each in found) or run.manifest.parameters.get("transactions"):
+        return found
+    handed_over = measure_protection(run.series, run.move.window_s, unfit, handed_over=True)
+    since = judge_protection(handed_over, run.move, run.manifest.nics, run.measures.load)
+    return [
+        replace(each, verdict="inconclusive", why=f"the producer itself handed records over late: {each.why}")
+        if each.verdict == "fail" and other.verdict != "fail"
+        else each
+        for each, other in zip(found, since, strict=True)
+    ]
 
 
 def _kept_waiting(run: RunView, shaky: Sequence[Finding]) -> list[Finding | None]:
@@ -220,7 +236,7 @@ CRITERION: Criterion[tuple[ClientProtection, ...]] = Criterion(
     section=RATES,
     measure=lambda run: measure_protection(run.series, run.move.window_s),
     judge=_judged,
-    spared=lambda run: _judged(run, measure_protection(run.series, run.move.window_s, run.unfit)),
+    spared=lambda run: _judged(run, measure_protection(run.series, run.move.window_s, run.unfit), run.unfit),
     needs=has_move_under_load,
     rests_on_preconditions=True,
     holds_anyway=_kept_waiting,
