@@ -135,7 +135,7 @@ def test_a_check_that_lets_more_pass_for_ten_seconds_is_found_by_the_brokers_own
 def test_a_quota_that_lets_a_whole_window_pass_at_once_fails_though_no_window_exceeds_its_bound(
     make_run, quota, seconds
 ):
-    """What comes at line rate for a second or two of eleven is right on average, and each window is within its bound."""
+    """What comes at line rate for two seconds of eleven is right on average, and each window is within its bound."""
     found = judged(make_run, replace(timed(14), quota=quota, total=seconds * quota, filled=True))
     assert {("long-window-bound", "b1"), ("long-window-bound", "b2")} <= failed(found)
     assert found["throttled-window", "b2"].verdict == "pass"
