@@ -34,7 +34,8 @@ class Fetching:
     the headers of its answer; else the follower waits by itself. `torn` is the part of a response that the log does not
     take: it is fetched again. A broker leaks only in the seconds `between`. Both brokers let pass `over` more than the
     quota in these seconds, and record all of it. `leader_window` and `follower_window` are the samples of
-    their quota windows.
+    their quota windows. With `filled` both checks divide by a full window from the first response on, as Kafka's `Rate`
+    does and its `SimpleRate` does not.
     """
 
     quota: float = 10e6
@@ -55,6 +56,7 @@ class Fetching:
     over: float = 0.0
     leader_window: int = WINDOW_SAMPLES
     follower_window: int = WINDOW_SAMPLES
+    filled: bool = False
     seed: int = 0
 
 
@@ -117,7 +119,9 @@ def copied(fetching: Fetching) -> Copied:
     def held(side: str, at: float) -> bool:
         if f.response > f.quota:
             checks[side].append(at)
-        return sensors[side].rate(at * US) > f.quota * (1 + f.over if wrong(at) else 1)
+        counted, seconds = sensors[side].state(at * US)
+        least_s = samples[side] - 1 if f.filled else 0
+        return counted / max(seconds, least_s) > f.quota * (1 + f.over if wrong(at) else 1)
 
     while total < f.total:
         if rng.random() < f.pauses_per_s * f.backoff_s:

@@ -2,13 +2,18 @@
 
 from dataclasses import dataclass
 
+BEHIND_S = 2.0
+"""The most seconds' worth of records that a producer that keeps its rate may have without an answer. With more, the
+brokers accept less than the declared rate."""
+
 
 @dataclass(frozen=True, slots=True)
 class LoadProcess:
     """One process of the load. `declared` and the counts are records; `held` says whether it kept its rate.
 
     `why` says how it did not; `cpu_cores` is what the process itself took, None where it was not measured.
-    A consumer has no `acked`, `failed` or `in_doubt`.
+    A consumer has no `acked`, `failed` or `in_doubt`. `kept_waiting` says of a producer that did not keep its rate that
+    it handed over every record in time, and brokers did not answer; False also in manifests that did not say.
     """
 
     name: str
@@ -22,6 +27,7 @@ class LoadProcess:
     held: bool
     why: str = ""
     cpu_cores: float | None = None
+    kept_waiting: bool = False
 
 
 @dataclass(frozen=True, slots=True)

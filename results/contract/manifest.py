@@ -145,6 +145,9 @@ class Records:
     """Those of `corrupt` that no producer of the run wrote: records without its header, or of other producers."""
     uncompared: str = ""
     """Why the logs of replicas could not be compared; empty if they were, or need not be."""
+    out_of_sync: tuple[str, ...] = ()
+    """The replicas of live brokers that were not in sync at the end, in words; empty also in manifests that did not
+    ask. They are no flaw of the records."""
 
     @property
     def wrong(self) -> int:

@@ -280,7 +280,8 @@ class HostRates:
     window, from reading to reading; `first_window` is the shortest of at least the quota's window that begins with
     the phase, `second_window` that which begins the quota's window later; `settled_bytes_per_s` is the mean
     rate of this and those that begin up to a window after it, the last of them `settled_s` later. `all` is everything
-    from the beginning (or the first reading after that) to the end.
+    from the beginning (or the first reading after that) to the end. `fullest` is the time from a move's start until the
+    reading with most bytes beyond quota × time; None where the quota's sensor has recorded something before.
     `highest_window` and `highest_second` are rates over at least that window, or a second. `end_s` is when the growth
     stopped. `kafka` compares Kafka's own byte-rate. `counted` is what the broker counted over the growth of the logs;
     None if it does not say. `longest_gap_s` is the longest time between two
@@ -304,6 +305,7 @@ class HostRates:
     settled_bytes_per_s: float | None = None
     settled_s: float = 0.0
     all: ByteWindow | None = None
+    fullest: ByteWindow | None = None
 
     @property
     def refetched(self) -> float | None:

@@ -7,7 +7,7 @@ from itertools import groupby
 from results.contract.move import Move
 from results.contract.verdict import Direction
 from results.criteria.findings import gap_text
-from results.criteria.measures import HostRates, MoveMeasures, PhaseMeasures
+from results.criteria.measures import ByteWindow, HostRates, MoveMeasures, PhaseMeasures
 from results.criteria.model import allowed, bottlenecks, bound_of, long_bound
 from results.criteria.pace import slower_than_quota
 from results.criteria.quantities import READING_S, at, rate, size
@@ -55,11 +55,22 @@ class PhaseDirection:
 
         The last reading may have been made `late_s` after its instant.
         """
-        found = self.rates.all
-        if found is None:
-            return None
+        return None if self.rates.all is None else self._bound_of(self.rates.all, move, late_s)
+
+    def _bound_of(self, found: ByteWindow, move: Move, late_s: float) -> float | None:
         seconds = found.elapsed_s + READING_S + late_s
         return long_bound(move, self.rates.host, self.rates.direction, self.quota, seconds, fresh=self.begins)
+
+    def too_early(self, move: Move, late_s: float = 0.0) -> str:
+        """Return what is said of a time from the start with more bytes than its quota allows of it; empty without one.
+
+        The bound from the first record holds at any time (`docs/throttle-bound.md`, *The steady mean*).
+        """
+        found = self.rates.fullest
+        most = None if found is None else self._bound_of(found, move, late_s)
+        if found is None or most is None or found.bytes <= most:
+            return ""
+        return f"{size(found.bytes)} in the first {found.elapsed_s:.1f} s, of which the quota allows {size(most)}"
 
     def too_much(self, move: Move) -> str | None:
         """Return what is said of a phase with more bytes than its quota allows of its time; None of any other.

@@ -151,27 +151,50 @@ class ClientProtection:
     back_arriving: Lateness | None = None
 
 
-def measure_protection(run: RunSeries, window_s: float, unfit: UnfitTime = ALWAYS_FIT) -> tuple[ClientProtection, ...]:
+LATE, LATE_REPORT_S = "client.late", 2
+"""The metric of how late a producer itself handed a record over, the most in a second; and when that is reported at
+the latest. A record is handed over up to 1 s late where the rate is held, and a report follows within a second."""
+
+
+def measure_protection(
+    run: RunSeries, window_s: float, unfit: UnfitTime = ALWAYS_FIT, *, handed_over: bool = False
+) -> tuple[ClientProtection, ...]:
     """Return each producer's lateness; empty when no move was seen to start, or nothing was acknowledged.
 
-    From the start of the move on `unfit` time is no part of a wait.
+    From the start of the move on `unfit` time is no part of a wait; with `handed_over` the time is none, either, by
+    which the producer itself was late.
     """
     started = run.event_us("move.started")
     if started is None:
         return ()
     clients = sorted(set(run.of_metric("client.produce.latency")["host"].to_pylist()))
-    return tuple(_Acknowledgements(run, client, started, unfit).measure(window_s) for client in clients)
+    return tuple(
+        _Acknowledgements(run, client, started, unfit, handed_over=handed_over).measure(window_s) for client in clients
+    )
+
+
+def own_late_us(run: RunSeries, client: str, due: Micros) -> Floats:
+    """Return by how much a producer may itself have been late with the records of each second that ends at `due`."""
+    late = run.gauge(LATE, client)
+    first = np.searchsorted(late.t, due - US, side="right")
+    end = np.searchsorted(late.t, due + LATE_REPORT_S * US, side="right")
+    most = [np.max(late.value[a:b], initial=0.0) for a, b in zip(first, end, strict=True)]
+    return np.array(most, np.float64) * US
 
 
 class _Acknowledgements:
     """One producer's latencies: bucket and count of each sample, by the end of the second in which records were due."""
 
-    def __init__(self, run: RunSeries, client: str, started: int, unfit: UnfitTime) -> None:
+    def __init__(
+        self, run: RunSeries, client: str, started: int, unfit: UnfitTime, *, handed_over: bool = False
+    ) -> None:
         self.run, self.client, self.started = run, client, started
         table = run.of_metric("client.produce.latency")
         rows = table.filter(pc.equal(table["host"], client))
         self.due: Micros = rows["us"].to_numpy()
         waits = bucket_us(rows)
+        if handed_over:
+            waits = np.maximum(0.0, waits - own_late_us(run, client, self.due))
         self.bucket = np.where(self.due > started, unfit.spare(self.due - US, waits), waits)
         self.count: Floats = rows["value"].to_numpy()
         self.seconds: Micros = np.unique(self.due)

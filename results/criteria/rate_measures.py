@@ -14,7 +14,7 @@ import numpy as np
 from results.contract.move import Move, flows_through, in_sync_through, recorded_through, throttled_through
 from results.contract.verdict import Direction
 from results.criteria.measures import FADING_S, ByteWindow, HostRates, SensorPart, SensorReadings, SteadyPart
-from results.criteria.model import allowed, bound_of, sampled
+from results.criteria.model import allowed, bound_of, fresh_ends, sampled
 from results.criteria.phase_directions import BACKOFF_S
 from results.criteria.quantities import READING_S, SECOND_S, US
 from results.criteria.sensor import EMPTY_US, predicted
@@ -147,7 +147,21 @@ class RateMeasurer:
             settled_bytes_per_s=float(np.mean(settled.rate)) if len(settled.bytes) else None,
             settled_s=float(settled.start[-1] - settled.start[0]) / US if len(settled.bytes) else 0.0,
             all=self._opening(series, len(series) - 1, span, host, direction) if len(series) > 1 else None,
+            fullest=self._fullest(series, span, host, direction),
         )
+
+    def _fullest(self, series: Series, span: PhaseSpan, host: str, direction: Direction) -> ByteWindow | None:
+        """Return the time from a move's start with most bytes beyond what the quotas of fresh sensors allow of it.
+
+        With a wildcard a broker fetches before the move is seen to start, so its first seconds say nothing.
+        """
+        ends = None if self.move.wildcard else fresh_ends(self.move, host, direction)
+        if not span.first or ends is None or len(series) < 2:
+            return None
+        elapsed_s = (series.t[1:] - max(span.begin_us, int(series.oldest[0]))) / US + READING_S
+        due = len(ends) * span.quota_bytes_per_s * np.maximum(elapsed_s, self.move.sample_s)
+        last = int(np.argmax(series.value[1:] - series.value[0] - due)) + 1
+        return self._opening(series, last, span, host, direction)
 
     def _opening(self, series: Series, last: int, span: PhaseSpan, host: str, direction: Direction) -> ByteWindow:
         """Return the window from the beginning of a span to its reading `last`."""

@@ -350,7 +350,7 @@ class MoveEnvironment:
         if self.setup.storage != "disk":
             return records
         self.context.progress("comparing the logs of all replicas")
-        return with_replicas(records, self.testbed, self.admin, self.layout.topics)
+        return with_replicas(records, self.testbed, self.admin, self.layout.topics, in_sync=True)
 
 
 def preloaded(found: Audit) -> Records:

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from results.contract.live import LiveAudit, LiveLoad, LoadProcess
+from results.contract.live import BEHIND_S, LiveAudit, LiveLoad, LoadProcess
 from results.contract.schema import Sample
 from testbed.workload.audit import Audit
 from testbed.workload.delivered import Delivered
@@ -18,9 +18,6 @@ LATEST_S = 1.0
 """The longest delay in seconds with which a producer may hand over a record and still keep its declared rate."""
 REFUSED_S = 1.0
 """The most seconds' worth of records that may be refused, or stay without an answer."""
-BEHIND_S = 2.0
-"""The most seconds' worth of records that may lack an answer when the load ends. With more, the brokers accepted less
-than the declared rate."""
 
 
 @dataclass(slots=True)
@@ -96,13 +93,14 @@ class ProcessReports:
     def result(self) -> "ProcessResult":
         """Return the result of the finished process."""
         spec, newest = self.spec, self.newest
-        ran_s, why = (newest.get("t", 0) - self._begun_us) / 1e6, ""
+        ran_s, why, kept_waiting = (newest.get("t", 0) - self._begun_us) / 1e6, "", False
         if not self.final:
             why = "it ended before the load was stopped" + (f": {self.error}" if self.error else "")
         elif newest.get("fatal"):
             why = f"it could not go on: {self.error}"
         elif isinstance(spec, ProducerSpec):
             why = not_held(spec, newest, self.latest_s)
+            kept_waiting = bool(why) and not handed_late(spec, newest, self.latest_s)
         return ProcessResult(
             spec=spec,
             due=newest.get("due", 0),
@@ -120,6 +118,7 @@ class ProcessReports:
             written=self.written(),
             new_epochs=self.new_epochs,
             delivered=self.delivered,
+            kept_waiting=kept_waiting,
         )
 
 
@@ -131,7 +130,12 @@ def behind_s(spec: ProducerSpec, last: Mapping[str, Any]) -> float:
 
 def not_held(spec: ProducerSpec, last: Mapping[str, Any], latest_s: float) -> str:
     """Return why a producer did not keep its declared rate; empty if it did."""
-    missing, waiting = last["due"] - last["sent"], last["waiting_at_stop"]
+    return handed_late(spec, last, latest_s) or _unanswered(spec, last)
+
+
+def handed_late(spec: ProducerSpec, last: Mapping[str, Any], latest_s: float) -> str:
+    """Return what is said of a producer that handed records over late, or not at all; empty if it did neither."""
+    missing = last["due"] - last["sent"]
     # One record may be late or on its way at the end, however few there are in a second.
     if latest_s > LATEST_S or missing > max(1.0, LATEST_S * spec.records_per_s):
         left = f", {missing} were never sent" if missing > 0 else ""
@@ -140,7 +144,11 @@ def not_held(spec: ProducerSpec, last: Mapping[str, Any], latest_s: float) -> st
             f"this process had too little CPU, or its buffer of {spec.buffer_bytes / 1e6:.0f} MB was full"
             + (", or the commit of a transaction waited for the brokers" if spec.transaction_s is not None else "")
         )
-    refused = last["failed"] + last["in_doubt"]
+    return ""
+
+
+def _unanswered(spec: ProducerSpec, last: Mapping[str, Any]) -> str:
+    refused, waiting = last["failed"] + last["in_doubt"], last["waiting_at_stop"]
     if refused > REFUSED_S * spec.records_per_s:
         return (
             f"{last['failed']} of {last['due']} records were refused and {last['in_doubt']} had no answer at all: "
@@ -159,6 +167,7 @@ class ProcessResult:
     `read` is a consumer's count. `latest_s` is the longest delay with which the process handed a record over. `ended`
     is False if the process died; its counts are then those of its last report. `new_epochs` has librdkafka's reasons
     for the producer epochs that it began during the load, at most the first five. `delivered` is what a consumer read.
+    `kept_waiting` says that brokers alone are why the rate was not held.
     """
 
     spec: Spec
@@ -177,6 +186,7 @@ class ProcessResult:
     written: tuple[WrittenRecords, ...]
     new_epochs: tuple[str, ...] = ()
     delivered: Delivered = field(default_factory=Delivered)
+    kept_waiting: bool = False
 
     @property
     def name(self) -> str:
@@ -257,6 +267,7 @@ def _process(found: ProcessResult) -> LoadProcess:
         held=found.held,
         why=found.why,
         cpu_cores=None if found.cpu_cores is None else round(found.cpu_cores, 3),
+        kept_waiting=found.kept_waiting,
     )
 
 

@@ -132,12 +132,46 @@ def replica_differences(
     return ()
 
 
-def with_replicas(records: Records, testbed: Testbed, admin: Admin, topics: Sequence[str]) -> Records:
-    """Return the account of the records with the replicas in sync whose logs differ, or why they were not compared."""
+def left_isr(testbed: Testbed, admin: Admin, topics: Sequence[str], timeout_s: float = EQUAL_S) -> tuple[str, ...]:
+    """Return a line for each replica on a live broker that is not in sync, also after `timeout_s` seconds.
+
+    A replica that does not follow its leader leaves the ISR, and its log is compared with none. A replica of a broker
+    that is down has no line, nor has any while a partition is being reassigned. Call it when no client writes any more.
+    """
+    names = names_by_id(testbed.topology.brokers)
+
+    def look() -> tuple[str, ...]:
+        if admin.reassignments(topics):
+            return ()
+        live = {broker.id for broker in admin.cluster().brokers}
+        return tuple(
+            f"{tp} on {names.get(broker, broker)}"
+            for tp, state in sorted(admin.partitions(topics).items())
+            for broker in state.replicas
+            if broker in live and broker not in state.isr
+        )
+
     try:
-        return replace(records, digest_mismatches=replica_differences(testbed, admin, topics))
+        wait_for(look, not_, timeout_s, _LOOK_S, "all replicas to be in sync")
+    except WaitTimeout as error:
+        found: tuple[str, ...] = error.last_seen
+        return found
+    return ()
+
+
+def with_replicas(
+    records: Records, testbed: Testbed, admin: Admin, topics: Sequence[str], *, in_sync: bool = False
+) -> Records:
+    """Return the account of the records with the replicas in sync whose logs differ, or why they were not compared.
+
+    With `in_sync` it has the replicas that are not in sync as well: nothing that the run did explains them.
+    """
+    found = records
+    try:
+        found = replace(found, digest_mismatches=replica_differences(testbed, admin, topics))
+        return replace(found, out_of_sync=left_isr(testbed, admin, topics)) if in_sync else found
     except TestbedError as error:
-        return replace(records, uncompared=" ".join(str(error).split()))
+        return replace(found, uncompared=" ".join(str(error).split()))
 
 
 def _line(tp: TopicPartition, logs: ReplicaLogs) -> str:

@@ -98,16 +98,17 @@ def test_records_written_before_the_move_are_accounted_for_apart_from_the_loads(
 
 
 @pytest.mark.parametrize(
-    ("storage", "compared", "expected"),
+    ("storage", "compared", "left", "expected"),
     [
-        ("disk", lambda *_: ("t-0: b2 has another",), {"digest_mismatches": ("t-0: b2 has another",)}),
-        ("disk", lambda *_: (), {}),
-        ("tiered", lambda *_: ("t-0: b2 has another",), {}),
-        ("automq", lambda *_: ("t-0: b2 has another",), {}),
+        ("disk", lambda *_: ("t-0: b2 has another",), (), {"digest_mismatches": ("t-0: b2 has another",)}),
+        ("disk", lambda *_: (), ("t-0 on b3",), {"out_of_sync": ("t-0 on b3",)}),
+        ("disk", lambda *_: (), (), {}),
+        ("tiered", lambda *_: ("t-0: b2 has another",), ("t-0 on b3",), {}),
+        ("automq", lambda *_: ("t-0: b2 has another",), ("t-0 on b3",), {}),
     ],
 )
-def test_replicas_are_compared_where_their_disks_have_whole_logs(monkeypatch, storage, compared, expected):
-    assert replicas_of(monkeypatch, storage, compared) == Records(9, 9, 0, 0, 0, **expected)
+def test_replicas_are_compared_where_their_disks_have_whole_logs(monkeypatch, storage, compared, left, expected):
+    assert replicas_of(monkeypatch, storage, compared, left) == Records(9, 9, 0, 0, 0, **expected)
 
 
 def test_replicas_that_could_not_be_compared_leave_it_open(monkeypatch):
@@ -117,8 +118,9 @@ def test_replicas_that_could_not_be_compared_leave_it_open(monkeypatch):
     assert replicas_of(monkeypatch, "disk", refuse).uncompared == "b2: no such host"
 
 
-def replicas_of(monkeypatch, storage, compared):
+def replicas_of(monkeypatch, storage, compared, left=()):
     monkeypatch.setattr(replica_logs, "replica_differences", compared)
+    monkeypatch.setattr(replica_logs, "left_isr", lambda *_: left)
     environment = SimpleNamespace(
         setup=SimpleNamespace(storage=storage),
         context=SimpleNamespace(progress=lambda _text: None),

@@ -124,6 +124,38 @@ def test_cpu_time_that_brokers_used_excuses_nothing(make_run):
     assert undone(make_run(), 50, more=[*busy, *others])[0].verdict == "inconclusive"
 
 
+LEFT = ("moving-0 on b2", "moving-1 on b2", "moving-2 on b2", "moving-3 on b2")
+
+
+def with_left(run, *more, **changes):
+    """The finding of a run whose replicas were in sync when the move was done, and not when the run ended."""
+    facts = replace(run.manifest.facts, records=replace(run.manifest.facts.records, out_of_sync=LEFT))
+    samples = pa.concat_tables([run.samples, samples_table(more)]) if more else run.samples
+    judgement = judge(replace(run.manifest, facts=facts, **changes), samples, run.events)
+    (found,) = named(judgement, "move-done")
+    return found, judgement
+
+
+def test_a_replica_that_stops_following_after_the_move_fails(make_run):
+    """Its log is compared with none, as it has left the ISR: everything else of such a run passes."""
+    found, judgement = with_left(make_run())
+    assert found.verdict == "fail"
+    assert found.why == (
+        "no longer in sync at the end of the run: moving-0 on b2, moving-1 on b2, moving-2 on b2, and 1 more"
+    )
+    assert {each.name for each in judgement.criteria if each.verdict != "pass"} == {"move-done"}
+
+
+def test_a_broker_that_somebody_stopped_explains_that_its_replicas_do_not_follow(make_run):
+    found, _judgement = with_left(make_run(), Sample(us(20), "b2", "jvm.stopped", 1.0))
+    assert found.verdict == "inconclusive" and found.why.startswith("not judged: brokers-unrestrained")
+
+
+@pytest.mark.parametrize("cause", ["disk", "memory"])
+def test_a_machine_that_was_slow_during_the_move_does_not(make_run, cause):
+    assert with_left(make_run(), *UNFIT[cause][0])[0].verdict == "fail"
+
+
 def test_an_error_that_ends_the_wait_is_no_matter_of_time(make_run):
     run = make_run(nic_ratio=0.5)
     facts = replace(run.manifest.facts, done=Done(False, "topics that were being moved have been deleted: t"))

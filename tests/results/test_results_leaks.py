@@ -130,6 +130,27 @@ def test_a_check_that_lets_more_pass_for_ten_seconds_is_found_by_the_brokers_own
     assert found["steady-mean", "b2"].observed < 1  # the mean alone shows nothing
 
 
+@pytest.mark.parametrize("seconds", [52, 120])
+@pytest.mark.parametrize("quota", [4e6, 10e6])
+def test_a_quota_that_lets_a_whole_window_pass_at_once_fails_though_no_window_exceeds_its_bound(
+    make_run, quota, seconds
+):
+    """What comes at line rate for two seconds of eleven is right on average, and each window is within its bound."""
+    found = judged(make_run, replace(timed(14), quota=quota, total=seconds * quota, filled=True))
+    assert {("long-window-bound", "b1"), ("long-window-bound", "b2")} <= failed(found)
+    assert found["throttled-window", "b2"].verdict == "pass"
+    assert " s, of which the quota allows " in found["long-window-bound", "b2"].why
+
+
+@pytest.mark.parametrize("fetch", ["tuned", "default"])
+def test_the_fullest_time_from_the_start_is_within_the_bound_of_a_healthy_throttle(make_run, fetch):
+    changes = {} if fetch == "tuned" else {"response": 10 * MIB, "backoff_s": 1.0}
+    for seed in range(6):
+        fetching = replace(timed(seed), quota=4e6, total=52 * 4e6, **changes)
+        found = judged(make_run, fetching, fetch=fetch)
+        assert found["long-window-bound", "b2"].verdict == "pass", (seed, found["long-window-bound", "b2"].why)
+
+
 @pytest.mark.parametrize(
     ("windows", "hosts"),
     [

@@ -173,6 +173,64 @@ def test_a_busy_machine_leaves_it_open_by_name():
     assert found.verdict == "inconclusive" and found.why.startswith("not judged: machine-load (machine): 97.0 % busy")
 
 
+def late(*seconds, by_s=0.7):
+    """What a producer reports of its own lateness, once a second."""
+    times = range(-11, int(BACK_S) + 7)
+    return [Sample(us(t + 0.95), "producer-1", "client.late", by_s if t in seconds else 0.003) for t in times]
+
+
+def test_a_producer_that_is_late_itself_is_not_taken_for_a_slow_broker():
+    """Somebody stops its process for 0.7 s, three times: a record is at most 0.7 s late, so the rate is held."""
+    stopped = clients(stall=(8, 3, (700, 0.9)))
+    assert judged(stopped).verdict == "fail"
+    found = judged([*stopped, *late(8, 9, 10, 11)])
+    assert found.verdict == "inconclusive"
+    assert found.why.startswith("the producer itself handed records over late: copying made ")
+    # It was late at another time, or by less than the broker.
+    assert judged([*stopped, *late(20, 21)]).verdict == "fail"
+    assert judged([*stopped, *late(8, 9, 10, 11, by_s=0.3)]).verdict == "fail"
+    assert judged([*clients(), *late(8, 9, 10, 11)]).verdict == "pass"
+
+
+def test_with_transactions_a_producer_is_late_while_brokers_commit():
+    manifest, samples, events = run_of([*clients(stall=(8, 3, (700, 0.9))), *late(8, 9, 10, 11)])
+    manifest = replace(manifest, parameters={**manifest.parameters, "transactions": 1.0})
+    (found,) = (c for c in judge(manifest, samples, events).criteria if c.name == "clients-protected")
+    assert found.verdict == "fail"
+
+
+def unheld(samples, *, kept_waiting, **changes):
+    """The criterion's finding in a run whose producer did not keep its rate."""
+    manifest, samples, events = run_of(samples)
+    process = replace(manifest.facts.live.processes[0], held=False, why="no answer", kept_waiting=kept_waiting)
+    live = replace(manifest.facts.live, processes=(process,))
+    manifest = replace(manifest, facts=replace(manifest.facts, live=live), **changes)
+    (found,) = (c for c in judge(manifest, samples, events).criteria if c.name == "clients-protected")
+    return found
+
+
+def test_brokers_that_do_not_answer_for_so_long_that_the_load_breaks_down_do_not_excuse_themselves():
+    """A wait of 3 s failed, and one of 31 s, after which the producer gives its records up, was inconclusive."""
+    stalled = clients(stall=(8, 3, (31_000, 0.9)))
+    found = unheld(stalled, kept_waiting=True)
+    assert found.verdict == "fail" and found.why.startswith("copying held an acknowledgement back")
+    # The producer itself was late, or nothing says who was.
+    found = unheld(stalled, kept_waiting=False)
+    assert found.verdict == "inconclusive" and found.why.startswith("not judged: load-rate-sustained (producer-1)")
+    # What passes is open all the same: it is not known what the move was under.
+    assert unheld(clients(), kept_waiting=True).verdict == "inconclusive"
+
+
+def test_a_slow_nic_excuses_brokers_that_do_not_answer():
+    slow = tuple(replace(nic, ratio=0.8) for nic in RUN.manifest.nics)
+    assert unheld(clients(stall=(8, 3, (31_000, 0.9))), kept_waiting=True, nics=slow).verdict == "inconclusive"
+
+
+def test_a_producer_that_was_behind_before_the_move_says_nothing_of_the_move():
+    behind = [*clients(stall=(8, 3, (31_000, 0.9))), *told(-2.25, 2500, 0.5)]
+    assert unheld(behind, kept_waiting=True).verdict == "inconclusive"
+
+
 def test_a_response_of_each_fetcher_has_its_worth():
     move = replace(RUN.manifest.move, quota_bytes_per_s=4e6, response_max_bytes=20 * MIB)
     assert response_s(move) == rest_s(move, 1.7) == pytest.approx(5.24, abs=0.01)

@@ -10,11 +10,20 @@ from typing import ClassVar
 
 import pytest
 
+from results.contract.manifest import Records
 from testbed.errors import TestbedError
-from testbed.kafka.types import PartitionState, TopicPartition
+from testbed.kafka.types import BrokerInfo, ClusterInfo, PartitionState, TopicPartition
 from testbed.workload import replica_logs
 from testbed.workload.log_digests import digests, log_starts
-from testbed.workload.replica_logs import LogDigest, first_difference, read_digests, replica_differences, unlike
+from testbed.workload.replica_logs import (
+    LogDigest,
+    first_difference,
+    left_isr,
+    read_digests,
+    replica_differences,
+    unlike,
+    with_replicas,
+)
 
 ONE, OTHER = LogDigest("0.log", 10, "a", 0), LogDigest("0.log", 10, "b", 0)
 LATER = LogDigest("0.log", 10, "a", 120)
@@ -148,8 +157,9 @@ def test_the_first_batch_that_differs_is_named(follower, told):
 class Cluster:
     """Two partitions on three brokers; `logs` has host → folder → digest, one state for each look."""
 
-    def __init__(self, monkeypatch, *logs, isr=(1, 2, 3)):
+    def __init__(self, monkeypatch, *logs, isr=(1, 2, 3), live=(1, 2, 3), moving=()):
         self.logs, self.isr, self.asked = list(logs), isr, []
+        self.live, self.moving = live, moving
         self.topology = SimpleNamespace(brokers=())
         self.hosts = {f"b{n}": f"b{n}" for n in (1, 2, 3)}
         monkeypatch.setattr(replica_logs, "names_by_id", lambda _brokers: {n: f"b{n}" for n in (1, 2, 3)})
@@ -161,6 +171,12 @@ class Cluster:
         self.now = self.logs.pop(0) if len(self.logs) > 1 else self.logs[0]
         tps = [TopicPartition("t", 0), TopicPartition("t", 1)]
         return {tp: PartitionState(tp, 2, 0, (1, 2, 3), self.isr, ()) for tp in tps}
+
+    def cluster(self):
+        return ClusterInfo("c", 1, tuple(BrokerInfo(broker, None) for broker in self.live))
+
+    def reassignments(self, _topics):
+        return self.moving
 
     def read(self, host, folders):
         self.asked.append((host, folders))
@@ -204,3 +220,42 @@ def test_a_log_that_starts_at_another_offset_is_named_with_both(monkeypatch):
     assert replica_differences(cluster, cluster, ["t"], timeout_s=0.01) == (
         "t-1: the log on b3 starts at offset 120, not at 0 as on its leader, b2",
     )
+
+
+@pytest.mark.parametrize(
+    ("state", "found"),
+    [
+        ({"isr": (1, 2)}, ("t-0 on b3", "t-1 on b3")),
+        ({"isr": (1, 2, 3)}, ()),
+        ({"isr": (1, 2), "live": (1, 2)}, ()),  # b3 is down: somebody ended it
+        ({"isr": (1, 2), "moving": ("t-0",)}, ()),
+    ],
+    ids=["out of sync", "in sync", "a broker that is down", "being reassigned"],
+)
+def test_a_replica_of_a_live_broker_that_stays_out_of_sync_is_named(monkeypatch, state, found):
+    cluster = Cluster(monkeypatch, {}, **state)
+    assert left_isr(cluster, cluster, ["t"], timeout_s=0.01) == found
+
+
+def test_a_replica_that_joins_the_isr_is_waited_for(monkeypatch):
+    cluster = Cluster(monkeypatch, {}, isr=(1, 2))
+    looks = []
+
+    def partitions(topics):
+        looks.append(topics)
+        cluster.isr = (1, 2, 3) if len(looks) > 2 else (1, 2)
+        return Cluster.partitions(cluster, topics)
+
+    monkeypatch.setattr(cluster, "partitions", partitions)
+    assert left_isr(cluster, cluster, ["t"]) == ()
+    assert len(looks) == 3
+
+
+def test_only_an_account_that_asks_for_it_has_replicas_that_are_out_of_sync(monkeypatch):
+    """An incident may leave a replica out of sync: it is what the incident is about."""
+    monkeypatch.setattr(replica_logs, "replica_differences", lambda *_: ())
+    monkeypatch.setattr(replica_logs, "left_isr", lambda *_: ("t-0 on b3",))
+    records = Records(9, 9, 0, 0, 0)
+    assert with_replicas(records, None, None, ["t"]) == records
+    found = with_replicas(records, None, None, ["t"], in_sync=True)
+    assert found.out_of_sync == ("t-0 on b3",) and found.wrong == 0

@@ -4,7 +4,7 @@ from dataclasses import replace
 import pytest
 
 from testbed.errors import UsageError
-from testbed.workload.outcome import not_held
+from testbed.workload.outcome import ProcessReports, not_held
 from testbed.workload.spec import ConsumerSpec, Pause, ProducerSpec, Size, check, schedule
 
 SPEC = ProducerSpec("producer-1", "t", (3, 4, 5, 6), 1_024_000.0)
@@ -101,6 +101,26 @@ def test_a_rate_is_held_or_it_is_said_why_not(sent, waiting, latest_s, why):
 def test_a_load_whose_records_were_not_taken_is_not_held(failed, in_doubt, held):
     said = not_held(SPEC, LAST | {"due": 60_000, "sent": 60_000, "failed": failed, "in_doubt": in_doubt}, 0.4)
     assert said == "" if held else f"{failed} of 60000 records were refused and {in_doubt} had no answer" in said
+
+
+@pytest.mark.parametrize(
+    ("last", "late_s", "kept_waiting"),
+    [
+        ({"in_doubt": 2000}, 0.4, True),
+        ({"waiting_at_stop": 3000}, 0.4, True),
+        ({"in_doubt": 2000}, 1.4, False),
+        ({"in_doubt": 2000, "sent": 9}, 0.4, False),
+        ({"in_doubt": 2000, "fatal": True}, 0.4, False),
+        ({}, 0.4, False),
+    ],
+)
+def test_brokers_are_why_a_rate_is_not_held_where_every_record_was_handed_over_in_time(last, late_s, kept_waiting):
+    reports = ProcessReports(SPEC, 0)
+    final = {"t": 1, "cpu": 0.1, "late_s": late_s, "final": True, "sent_places": []}
+    reports.hear(LAST | {"due": 60_000, "sent": 60_000} | final | last)
+    result = reports.result()
+    assert result.kept_waiting is kept_waiting
+    assert result.held is (last == {})
 
 
 def test_records_that_were_never_sent_are_told():

@@ -3,14 +3,17 @@
 Of each producer three things are judged against the time before the move: the longest wait while data is copied, the
 share of late acknowledgements in a quota window of it, and the longest wait where partitions arrive. The reference of
 that is the move back without a throttle. `docs/criteria.md` derives what is allowed under *Protected clients*.
+A wait so long that the load does not keep its rate is what the criterion looks for, and no excuse.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 
+from results.contract.live import BEHIND_S
 from results.contract.manifest import NicMeasurement
 from results.contract.move import Move, in_sync_through
 from results.contract.verdict import DIRECTIONS, Direction, Finding, Power, Verdict
-from results.criteria.criterion import RATES, Criterion, has_move_under_load
+from results.criteria.criterion import LOAD_SUSTAINED, RATES, Criterion, has_move_under_load
 from results.criteria.findings import finding
 from results.criteria.measures import P99_BACK, MachineLoad
 from results.criteria.model import bound_of, responses
@@ -22,6 +25,8 @@ from results.criteria.protection_measures import (
     measure_protection,
 )
 from results.criteria.quantities import US, at, percent
+from results.criteria.run_view import RunView
+from results.criteria.unfit import ALWAYS_FIT, UnfitTime
 
 LEAST_RECORDS = 100
 """Fewer are no measure of a share of 1 %."""
@@ -197,17 +202,49 @@ def _finding(
     )
 
 
+def _judged(run: RunView, clients: Sequence[ClientProtection], unfit: UnfitTime = ALWAYS_FIT) -> list[Finding]:
+    """Return the findings; a failure is left open that would not be one from when the producer handed records over.
+
+    With transactions a producer is late itself while brokers commit.
+    """
+    found = judge_protection(clients, run.move, run.manifest.nics, run.measures.load)
+    if all(each.verdict != "fail" for each in found) or run.manifest.parameters.get("transactions"):
+        return found
+    handed_over = measure_protection(run.series, run.move.window_s, unfit, handed_over=True)
+    since = judge_protection(handed_over, run.move, run.manifest.nics, run.measures.load)
+    return [
+        replace(each, verdict="inconclusive", why=f"the producer itself handed records over late: {each.why}")
+        if each.verdict == "fail" and other.verdict != "fail"
+        else each
+        for each, other in zip(found, since, strict=True)
+    ]
+
+
+def _kept_waiting(run: RunView, shaky: Sequence[Finding]) -> list[Finding | None]:
+    """Return the failures of a run whose load kept its rate but for brokers that did not answer from the move on.
+
+    A producer that was behind before the move waits for something else.
+    """
+    live = run.manifest.facts.live
+    slow = [each for each in live.processes if not each.held] if live else []
+    if any(each.name != LOAD_SUSTAINED for each in shaky) or not all(each.kept_waiting for each in slow):
+        return []
+    clients = measure_protection(run.series, run.move.window_s)
+    if not slow or any((client.before.longest_us or 0.0) > BEHIND_S * US for client in clients):
+        return []
+    return [each if each.verdict == "fail" else None for each in _judged(run, clients)]
+
+
 CRITERION: Criterion[tuple[ClientProtection, ...]] = Criterion(
     name="clients-protected",
     title="Clients are protected",
     section=RATES,
     measure=lambda run: measure_protection(run.series, run.move.window_s),
-    judge=lambda run, clients: judge_protection(clients, run.move, run.manifest.nics, run.measures.load),
-    spared=lambda run: judge_protection(
-        measure_protection(run.series, run.move.window_s, run.unfit), run.move, run.manifest.nics, run.measures.load
-    ),
+    judge=_judged,
+    spared=lambda run: _judged(run, measure_protection(run.series, run.move.window_s, run.unfit), run.unfit),
     needs=has_move_under_load,
     rests_on_preconditions=True,
+    holds_anyway=_kept_waiting,
     catches="A throttle under which clients wait: for the copying, or for what the throttle itself holds back.",
     smallest="a wait of a second more than usual",
 )

@@ -1,4 +1,8 @@
-"""The mean of each phase is within what its quota promises of a time of any length."""
+"""The mean of each phase is within what its quota promises of a time of any length.
+
+Where the quota's sensor begins with the move, so is the mean of each time from the start: a quota that lets a whole
+window pass at once, and then rests, is right on average.
+"""
 
 from collections.abc import Sequence
 
@@ -42,6 +46,8 @@ def _mean(end: PhaseDirection, move: Move, late: bool) -> Finding:
             why += f", {size(found.in_sync_bytes)} of them to replicas in sync"
         if found.bytes > most:
             verdict = "fail"
+        elif early := end.too_early(move, late_s):
+            verdict, why = "fail", f"{early}; {why}"
         elif gap := gap_text(rates.longest_gap_s):
             why = gap
         else:
@@ -75,6 +81,6 @@ CRITERION: Criterion[MoveMeasures] = Criterion(
     judge=lambda run, measures: where_sent(judge_phases(measures, run.move), run),
     rests_on_preconditions=True,
     holds_anyway=_over_for_sure,
-    catches="A quota that leaks a little in every window.",
+    catches="A quota that leaks a little in every window, or lets more pass at first and less later.",
     smallest="4 % more over the whole move",
 )

@@ -1,10 +1,12 @@
 """Nothing is in flight; replicas are the target, in sync, and one of them leads; old replicas are gone.
 
+All replicas are still in sync when the run ends: one that stops following leaves the ISR after the move.
+
 A move that is not done in its time may be late or wrong. A slow machine explains a move that goes on until the end of
 the wait. It does not explain a state that has not changed any more for longer than a healthy cluster needs.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -30,6 +32,7 @@ from results.criteria.quantities import DRIVER, GAP_S, US
 from results.criteria.run_view import RunView
 from results.criteria.series import Micros, at_instants
 
+SHOWN = 3
 SLACK = 3
 """The runner waits for more than three times what a healthy move takes: three times the throttle's time and a minute,
 or five times log size ÷ NIC and 90 s. So a move had its time where the machine was fit for a third of the wait."""
@@ -63,16 +66,20 @@ class VainWait:
         return self.rest_s <= self.longest_rest_s
 
 
-def judge_done(done: Done | None, member: Membership | None = None) -> Finding:
+def judge_done(done: Done | None, member: Membership | None = None, out_of_sync: Sequence[str] = ()) -> Finding:
     """Return the finding of what the run established at the end of the move.
 
-    A broker that joined is registered then. One that left is not, and its container is gone.
+    A broker that joined is registered then. One that left is not, and its container is gone. The replicas that are
+    `out_of_sync` were so at the end of the run.
     """
     expected = "nothing in flight; replicas = target; ISR holds the target, one of it leads; old replicas gone"
     if member is not None:
         expected += f"; {member.host} has {member.change}"
         if done is not None and done.ok and member.wrong:
             done = Done(False, member.wrong)
+    if done is not None and done.ok and out_of_sync:
+        more = f", and {len(out_of_sync) - SHOWN} more" if len(out_of_sync) > SHOWN else ""
+        done = Done(False, f"no longer in sync at the end of the run: {', '.join(out_of_sync[:SHOWN])}{more}")
     return fact_finding(
         "move-done", expected, None if done is None else done.ok, "" if done is None else done.why, "done"
     )
@@ -146,9 +153,14 @@ def _excuses(run: RunView, precondition: str, _failed: Finding) -> bool:
     return wait is not None and (wait.going_on or (wait.listed and precondition == CLOCK_STEADY))
 
 
+def _judge(run: RunView) -> Finding:
+    records = run.manifest.facts.records
+    return judge_done(run.manifest.facts.done, run.membership, records.out_of_sync if records else ())
+
+
 def _spared(run: RunView) -> list[Finding]:
     """Return the finding, left open where the move went on and the machine was unfit for most of its time."""
-    found, wait = judge_done(run.manifest.facts.done, run.membership), vain_wait(run)
+    found, wait = _judge(run), vain_wait(run)
     if wait is None or not wait.going_on or wait.fit_s * SLACK >= wait.seconds:
         return [found]
     return [replace(found, verdict="inconclusive", why=f"{wait.fit_s:.1f} of {wait.seconds:.1f} s are left")]
@@ -159,7 +171,7 @@ CRITERION: Criterion[Done | None] = Criterion(
     title="The move is done",
     section=FACTS,
     measure=lambda run: run.manifest.facts.done,
-    judge=lambda run, done: [judge_done(done, run.membership)],
+    judge=lambda run, _done: [_judge(run)],
     spared=_spared,
     needs=has_any_move,
     by_name=False,
@@ -167,5 +179,5 @@ CRITERION: Criterion[Done | None] = Criterion(
     # Of a busy CPU, `spared` knows whether Kafka was the cause. The others slow a copy down, as every rate.
     excused_by=(*NOT_KAFKAS, BROKERS_UNRESTRAINED, MEMORY_PRESSURE, DISK_PRESSURE),
     excuses=_excuses,
-    catches="A reassignment that is reported done too early.",
+    catches="A reassignment that is reported done too early; a replica that stops following after it.",
 )

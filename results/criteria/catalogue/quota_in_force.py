@@ -72,5 +72,5 @@ CRITERION: Criterion[MoveMeasures] = Criterion(
         _quota(host, [q for q in measures.quotas if q.host == host], measures, run.move) for host in run.move.brokers
     ],
     by_name=False,
-    catches="A broker on which the quota was set late, or reset.",
+    catches="A broker that describes another quota, or another list, while data moves.",
 )
