@@ -185,7 +185,7 @@ def facts(**more):
         "kernel": {"htb": "", "ifb": ""},
         "disk": {"exists": True, "writable": True, "free": 10**11},
         "ports": {},
-        "devices": {"eth0": {"up": True, "mtu": 1500, "addresses": ["198.18.5.3"], "qdiscs": []}},
+        "devices": {"eth0": {"up": True, "mtu": 1500, "addresses": ["198.18.5.2", "198.18.5.3"], "qdiscs": []}},
     }
     return MachineFacts(keys=VerifiedKeys(KEY), ssh_port=22, python=True, survey={**survey, **more})
 
@@ -236,6 +236,13 @@ def test_all_machines_and_all_that_they_lack_are_told_at_once():
         assert told in str(refused.value)
     unreachable = preflight(TOPOLOGY, {"b1": facts(), "b2": MachineFacts(unreachable="no route")})
     assert unreachable.lacks == ["b2 lacks a login over SSH: no route"]
+
+
+def test_one_machine_under_two_names_is_named():
+    """Its NIC would be shaped twice, and the second host would take the shaped NIC for what was there before."""
+    same = {"eth0": {**DEVICE, "addresses": ["198.18.5.3"]}}
+    report = preflight(TOPOLOGY, {"b1": facts(devices=same), "b2": facts()})
+    assert report.lacks == ["b2 lacks a data address of its own: 198.18.5.3 is b1's; name each machine once"]
 
 
 def test_missing_measuring_programs_are_remarks():
