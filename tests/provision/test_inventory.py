@@ -239,7 +239,7 @@ def test_all_machines_and_all_that_they_lack_are_told_at_once():
 
 
 def test_one_machine_under_two_names_is_named():
-    """Its NIC would be shaped twice, and the second host would take the shaped NIC for what was there before."""
+    """The second host would find the first one's folder there, and its NIC shaped."""
     same = {"eth0": {**DEVICE, "addresses": ["198.18.5.3"]}}
     report = preflight(TOPOLOGY, {"b1": facts(devices=same), "b2": facts()})
     assert report.lacks == ["b2 lacks a data address of its own: 198.18.5.3 is b1's; name each machine once"]
