@@ -19,14 +19,14 @@ _CHUNK = 65536
 
 
 def shell(host: SshHost) -> int:
-    """Run the login shell of `host` until it ends; return its exit status. Raise `TestbedError` when it fails.
+    """Run root's login shell on `host` until it ends; return its exit status. Raise `TestbedError` when it fails.
 
     In a terminal, keys go to the host as they are pressed, Ctrl-C too, and the window's size follows. Piped input goes
     to the shell as the shell reads it, up to its end.
     """
     channel = host.session()
     try:
-        status = _in_terminal(channel) if sys.stdin.isatty() and sys.stdout.isatty() else _piped(channel)
+        status = _in_terminal(host, channel) if sys.stdin.isatty() and sys.stdout.isatty() else _piped(host, channel)
     except BrokenPipeError:
         raise  # of this process's own output: its reader ended
     except (OSError, EOFError, paramiko.SSHException) as error:
@@ -38,18 +38,26 @@ def shell(host: SshHost) -> int:
     return status
 
 
-def _in_terminal(channel: paramiko.Channel) -> int:
+def _begin(host: SshHost, channel: paramiko.Channel) -> None:
+    """Start root's login shell; the user of a machine that exists may have to become root first."""
+    if host.relocation is not None and host.relocation.sudo:
+        channel.exec_command("sudo -n -i")
+    else:
+        channel.invoke_shell()
+
+
+def _in_terminal(host: SshHost, channel: paramiko.Channel) -> int:
     terminal = sys.stdin.fileno()
     size = os.get_terminal_size(terminal)
     channel.get_pty(os.environ.get("TERM", "vt100"), size.columns, size.lines)
-    channel.invoke_shell()
+    _begin(host, channel)
     with _raw(terminal), _Feeder(channel, terminal) as feeder, feeder.resizing():
         _copy(channel, sys.stdout.fileno())
         return channel.recv_exit_status()
 
 
-def _piped(channel: paramiko.Channel) -> int:
-    channel.invoke_shell()
+def _piped(host: SshHost, channel: paramiko.Channel) -> int:
+    _begin(host, channel)
     errors = threading.Thread(
         target=_copy, args=(channel, sys.stderr.fileno()), kwargs={"stderr": True}, name="stderr", daemon=True
     )

@@ -15,6 +15,8 @@ from testbed.errors import UsageError
 from testbed.runner.watch import Watch
 
 LOOPBACK = "127.0.0.1"
+NAMES = (LOOPBACK, "localhost")
+MOST_PORT = 65535
 
 
 def state_since(watch: Watch, since_us: int) -> dict[str, Any]:
@@ -32,13 +34,15 @@ def state_since(watch: Watch, since_us: int) -> dict[str, Any]:
 @contextmanager
 def watch_page(watch: Watch, name: str, port: int = 0) -> Iterator[str]:
     """Serve the page of a watch until the block ends; yield its address. Raise `UsageError` when the port is taken."""
+    if not 0 <= port <= MOST_PORT:
+        raise UsageError(f"--port {port}: allowed are 1 to {MOST_PORT}, and 0 for a free one")
     body = render_live(name).encode()
-    allowed: set[str] = set()
 
     class Handler(http.server.BaseHTTPRequestHandler):
         def do_GET(self) -> None:
-            # A page of another origin that resolves its name to the loopback address sends its own name here.
-            if self.headers.get("Host") not in allowed:
+            # A page of another origin that resolves its name to the loopback address sends its own name here. The port
+            # is another one behind `ssh -L`.
+            if self.headers.get("Host", "").partition(":")[0] not in NAMES:
                 self.send_error(http.HTTPStatus.FORBIDDEN)
                 return
             asked = urlsplit(self.path)
@@ -68,7 +72,6 @@ def watch_page(watch: Watch, name: str, port: int = 0) -> Iterator[str]:
         raise UsageError(f"--port {port}: {error.strerror}; give another port, or leave --port out") from error
     server.daemon_threads = True
     port = server.server_address[1]
-    allowed |= {f"{LOOPBACK}:{port}", f"localhost:{port}"}
     thread = threading.Thread(target=server.serve_forever, name="watch page", daemon=True)
     thread.start()
     try:

@@ -16,7 +16,8 @@ from testbed.hosts.ssh import SshHost
 
 EXCHANGES = 20
 _ANSWER_S = 5.0
-_SERVE = "while read -r _; do date +%s%N; done"
+_SERVE = "exec sh -c 'while read -r _; do date +%s%N; done'"
+"""The user's own shell may have another language: fish has no `do`."""
 
 
 @dataclass(frozen=True, slots=True)

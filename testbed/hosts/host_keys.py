@@ -6,6 +6,7 @@ error that shows its fingerprint. Nothing is ever added to the file of known hos
 
 import base64
 import hashlib
+import re
 import socket
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -15,6 +16,8 @@ import paramiko
 from testbed.errors import TestbedError
 
 KINDS = ("ssh-ed25519", "ecdsa-sha2-nistp256", "ecdsa-sha2-nistp384", "ecdsa-sha2-nistp521", "rsa-sha2-512")
+SSH_PORT = 22
+REVOKED = "@revoked"
 _CONNECT_S = 10.0
 
 
@@ -35,34 +38,57 @@ Tunnel = Callable[[str, int], paramiko.Channel]
 def known(file: str, host: str, port: int) -> tuple[str, ...]:
     """Return the public keys of a server in a file of known hosts, also several of one kind; empty without the file.
 
-    Raise `TestbedError` when the file cannot be read.
+    The lines count as for OpenSSH: names in lower case, hashed, or with `*`, `?` and `!`; a revoked key is not known; a
+    server on another port than 22 may be there by its name alone. Raise `TestbedError` when the file cannot be read.
     """
     try:
         path = Path(file).expanduser()
         text = path.read_text(encoding="utf-8", errors="replace") if path.is_file() else ""
     except (OSError, RuntimeError) as error:  # RuntimeError: ~USER of a user that does not exist
         raise TestbedError(f"{file}: the known hosts cannot be read: {error}") from error
-    name = host if port == 22 else f"[{host}]:{port}"
-    found = []
-    for number, line in enumerate(text.splitlines(), 1):
-        if not line.strip() or line.lstrip().startswith("#"):
-            continue
+    lines = [words for line in text.splitlines() if (words := line.split()) and not words[0].startswith("#")]
+    alone = host.lower()
+    found = _keys_of(lines, alone if port == SSH_PORT else f"[{alone}]:{port}") or _keys_of(lines, alone)
+    return tuple(key for key, revoked in found.items() if not revoked)
+
+
+def _keys_of(lines: Sequence[Sequence[str]], name: str) -> dict[str, bool]:
+    """Return key → whether a line revokes it, for each key that the lines have of a name. Pure."""
+    found: dict[str, bool] = {}
+    for line in lines:
+        marker, words = (line[0], line[1:]) if line[0].startswith("@") else ("", line)
+        if marker not in ("", REVOKED):
+            continue  # a key that signs hosts' certificates is no host's key
         try:
-            entry = paramiko.hostkeys.HostKeyEntry.from_line(line, number)
+            entry = paramiko.hostkeys.HostKeyEntry.from_line(" ".join(words[:3]))
         except (paramiko.SSHException, paramiko.hostkeys.InvalidHostKey):
             continue  # as OpenSSH does: a damaged line names no host
-        if entry is not None and entry.key is not None and _names(entry, name):
-            found.append(f"{entry.key.get_name()} {entry.key.get_base64()}")
-    return tuple(dict.fromkeys(found))
+        if entry is not None and entry.key is not None and _names(entry.hostnames or (), name):
+            key = f"{entry.key.get_name()} {entry.key.get_base64()}"
+            found[key] = found.get(key, False) or marker == REVOKED
+    return found
 
 
-def _names(entry: paramiko.hostkeys.HostKeyEntry, name: str) -> bool:
-    """Return whether an entry is of this server; its names may be hashed."""
-    hashed = "|1|"
-    return any(
-        each == name or (each.startswith(hashed) and paramiko.HostKeys.hash_host(name, each) == each)
-        for each in entry.hostnames or ()
-    )
+def _names(patterns: Sequence[str], name: str) -> bool:
+    """Return whether the names of a line are of this server. Pure."""
+    named = False
+    for each in patterns:
+        if each.startswith("|1|"):
+            matches = _is_hash_of(name, each)
+        else:
+            pattern = re.escape(each.removeprefix("!").lower()).replace(r"\*", ".*").replace(r"\?", ".")
+            matches = re.fullmatch(pattern, name) is not None
+        if matches and each.startswith("!"):
+            return False
+        named = named or matches
+    return named
+
+
+def _is_hash_of(name: str, text: str) -> bool:
+    try:
+        return paramiko.HostKeys.hash_host(name, text) == text
+    except (AssertionError, IndexError, ValueError):
+        return False  # damaged
 
 
 def _connection(host: str, port: int) -> socket.socket:

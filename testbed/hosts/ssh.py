@@ -284,7 +284,7 @@ def _private_key(path: Path) -> paramiko.PKey:
         return paramiko.PKey.from_path(str(path))
     except FileNotFoundError:
         raise TestbedError(f"{path}: there is no such private key") from None
-    except paramiko.PasswordRequiredException:
+    except (TypeError, paramiko.PasswordRequiredException):  # TypeError: as the library of keys says it
         raise TestbedError(f"{path} is encrypted: add it to the SSH agent (ssh-add), and leave key out") from None
     except (OSError, ValueError, paramiko.SSHException, paramiko.pkey.UnknownKeyType) as error:
         raise TestbedError(f"{path} cannot be used as a private key: {error}") from error

@@ -14,7 +14,7 @@ from testbed.kafkatest.hosts import kafkatest_cluster, make_hosts, names_file, r
 from testbed.kafkatest.layout import KafkaHome, build_under_test, earlier_releases, jar_names, source_of
 from testbed.kafkatest.record import record
 from testbed.kafkatest.selection import PARAMETERS, SystemTest, collected, hosts_needed, obstacle
-from testbed.kafkatest.session import TestReport, TestSession
+from testbed.kafkatest.session import HOSTS_FILE, TestReport, TestSession, require_names
 from testbed.paths import data_dir
 from testbed.probes.machine import machine_probe
 from testbed.probes.recorder import INTERVAL_S, Recorder
@@ -24,7 +24,6 @@ from testbed.topology.links import rate_problem
 from testbed.units import UnitError, parse_bit_rate
 
 Progress = Callable[[str], None]
-HOSTS_FILE = Path("/etc/hosts")
 CANNOT_RUN = 2
 """The exit code when nothing failed, and a test cannot run here."""
 
@@ -145,6 +144,7 @@ def run_kafkatest(request: KafkatestRequest, progress: Progress) -> KafkatestRes
             progress(f"will not run {test.name} {dict(test.arguments)}: {why}")
     if not plan.runnable:
         raise NoRunnableTestError(f"none of these tests can run here: {next(iter(plan.obstacles.values()))}")
+    require_names()
     folder.mkdir(parents=True, exist_ok=True)
     name = request.name or f"kafkatest-{secrets.token_hex(3)}"
     topology = topology_of(plan.hosts, _rate(request.nic))

@@ -11,10 +11,33 @@ from testbed.errors import TestbedError
 from testbed.kafkatest.checkout import KafkaCheckout
 from testbed.kafkatest.environment import TestEnvironment
 from testbed.kafkatest.selection import SystemTest, test_environment
+from testbed.network.kernel import lacking_capabilities
+from testbed.network.namespaces import run_program
 from testbed.runner.ducktape_process import LOG, run_ducktape
 
-NAMES_SHELL = 'mount --bind "$0" /etc/hosts && exec "$@"'
-"""The names are in a mount namespace of ducktape's own: no other process sees them, and they end with it."""
+HOSTS_FILE = Path("/etc/hosts")
+NAMES_SHELL = f'mount --bind "$0" {HOSTS_FILE} && exec "$@"'
+
+
+def with_names(names: Path) -> tuple[str, ...]:
+    """Return the words that run a command with `names` as its /etc/hosts.
+
+    The names are in a mount namespace of the command's own: no other process sees them, and they end with it. A user
+    without root may make one in a user namespace.
+    """
+    user = ("--user", "--map-root-user") if lacking_capabilities() else ()
+    return ("unshare", *user, "--mount", "--propagation", "private", "--", "sh", "-c", NAMES_SHELL, str(names))
+
+
+def require_names() -> None:
+    """Raise `TestbedError` when this user cannot give ducktape an /etc/hosts of its own."""
+    try:
+        run_program([*with_names(HOSTS_FILE), "true"])
+    except TestbedError as error:
+        raise TestbedError(
+            f"ducktape cannot have the hosts' names: {error}. Run it as root, or allow user namespaces "
+            "(Ubuntu: `sudo sysctl kernel.apparmor_restrict_unprivileged_userns=0`)"
+        ) from error
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +84,7 @@ class TestSession:
     def command(self, symbols: Sequence[str], cluster: Path, names: Path) -> list[str]:
         """Return the command line: ducktape on its own `JsonCluster`, without the user's own settings of ducktape."""
         return [
-            *("unshare", "--mount", "--propagation", "private", "--", "sh", "-c", NAMES_SHELL, str(names)),
+            *with_names(names),
             *(str(self.python.program), "-m", "ducktape", *symbols),
             *("--cluster", "ducktape.cluster.json.JsonCluster", "--cluster-file", str(cluster)),
             *("--results-root", str(self.results), "--config-file", os.devnull, *self.options),

@@ -21,6 +21,7 @@ from testbed.topology.machines import EngineMachine
 from testbed.topology.model import Topology
 
 PROGRAMS = ("docker", "ip", "nsenter", "tar")
+BOOT = "cat /proc/sys/kernel/random/boot_id"
 
 
 class MachineNotReady(TestbedError):
@@ -65,9 +66,9 @@ def require_machines(topology: Topology, group: EngineGroup) -> Overlay:
     if said := try_kind("vxlan"):
         raise MachineNotReady(f"this machine's kernel makes no VXLAN device ({said}); `modprobe vxlan` loads it")
     on_each(group.shells, lambda name: _require(topology, name, group.shells[name], group.members[name]))
-    _require_several({name: str(engine.info()["ID"]) for name, engine in group.members.items()})
-    declared = {machine.name if not machine.is_local else HERE: machine.address for machine in topology.machines}
     shells: Mapping[str, Shell] = {HERE: MachineShell(), **group.shells}
+    _require_several({name: engine_identity(group.members[name], shell) for name, shell in shells.items()})
+    declared = {machine.name if not machine.is_local else HERE: machine.address for machine in topology.machines}
     addresses = {name: declared.get(name) or _reached_at(group.shells[name]) for name in group.shells}
     first = next(iter(addresses.values()))
     here = declared.get(HERE) or interface_to(shells[HERE], first).address
@@ -80,6 +81,11 @@ def require_machines(topology: Topology, group: EngineGroup) -> Overlay:
     if why:
         raise PathTooNarrow(f"{topology.name}: {why}")
     return Overlay(every, mtu)
+
+
+def engine_identity(engine: Engine, machine: Shell) -> str:
+    """Return a text that no engine of another machine has. Clones of a machine have engines with the same id."""
+    return f"{engine.info()['ID']} {machine.run(BOOT).stdout.strip()}"
 
 
 def _require_several(engines: Mapping[str, str]) -> None:

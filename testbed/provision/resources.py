@@ -174,10 +174,9 @@ def collect_garbage(engine: Engine, *, dry_run: bool) -> Iterator[str]:
 
     Raise one `TestbedError` for all that cannot be removed, after everything else is.
     """
-    on_machines, problems = garbage_on_machines(), list[str]()
-    yield from _collected(engine, garbage_on_machines, problems, dry_run=dry_run)
+    problems: list[str] = []
     try:
-        yield from _collected(engine, lambda: garbage(engine), problems, without=on_machines, dry_run=dry_run)
+        yield from collect_testbeds(engine, "", problems, dry_run=dry_run)
         yield from _collected_helpers(engine, dry_run=dry_run)
     except TestbedError as error:
         problems.append(str(error))  # the engine does not answer
@@ -185,6 +184,17 @@ def collect_garbage(engine: Engine, *, dry_run: bool) -> Iterator[str]:
         states.remove_unheld_locks()
     if problems:
         raise TestbedError("\n".join(problems))
+
+
+def collect_testbeds(engine: Engine, prefix: str, problems: list[str], *, dry_run: bool = False) -> Iterator[str]:
+    """Remove every testbed that is garbage and whose name begins with `prefix`; return a line for each.
+
+    Append to `problems` what cannot be removed. Raise `TestbedError` when the engine does not answer, after testbeds on
+    machines that exist, which need none.
+    """
+    on_machines = garbage_on_machines()
+    yield from _collected(engine, garbage_on_machines, prefix, problems, dry_run=dry_run)
+    yield from _collected(engine, lambda: garbage(engine), prefix, problems, without=on_machines, dry_run=dry_run)
 
 
 def _collected_helpers(engine: Engine, *, dry_run: bool) -> Iterator[str]:
@@ -200,6 +210,7 @@ def _collected_helpers(engine: Engine, *, dry_run: bool) -> Iterator[str]:
 def _collected(
     engine: Engine,
     find: Callable[[], Mapping[str, str]],
+    prefix: str,
     problems: list[str],
     *,
     without: Collection[str] = (),
@@ -207,7 +218,7 @@ def _collected(
 ) -> Iterator[str]:
     """Remove what `find` returns, and yield a line for each testbed; append to `problems` what cannot be removed."""
     for name, why in find().items():
-        if name in without:
+        if name in without or not name.startswith(prefix):
             continue
         if dry_run:
             yield f"{name}: would be removed, {why}"

@@ -4,17 +4,43 @@ The testbed makes and removes its containers, with its own labels. testcontainer
 killed process, `testbed gc` removes what it left.
 """
 
+import os
 import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from testcontainers.core.container import DockerContainer
-
 from testbed.api import UserTestbed
 from testbed.errors import TestbedError, UsageError
+from testbed.extras import missing_extra
+from testbed.software.engine import EngineSocket
 from testbed.topology import Topology
 from testbed.topology.host import names_by_id
+
+try:
+    from testcontainers.core.container import DockerContainer
+except ModuleNotFoundError as error:
+    raise ModuleNotFoundError(missing_extra(error) or str(error), name=error.name) from error
+
+ENGINE = "DOCKER_HOST"
+
+
+@contextmanager
+def _own_engine() -> Iterator[dict[str, str]]:
+    """Yield an environment that names the testbed's engine; at the end DOCKER_HOST is as before.
+
+    testcontainers prefers its own properties and the docker context, and sets DOCKER_HOST for the whole process.
+    """
+    before = os.environ.get(ENGINE)
+    try:
+        yield {**os.environ, ENGINE: EngineSocket.from_environment().address}
+    finally:
+        if before is None:
+            os.environ.pop(ENGINE, None)
+        else:
+            os.environ[ENGINE] = before
 
 
 class ShapedHost(DockerContainer):
@@ -26,10 +52,15 @@ class ShapedHost(DockerContainer):
     __test__ = False
 
     def __init__(self, testbed: UserTestbed, host: str) -> None:
+        if testbed.topology.exists or testbed.topology.remote_machine_of(testbed.topology.host(host)):
+            raise UsageError(
+                f"{host} is no container of this machine's engine; `testbed.hosts[{host!r}]` runs commands on it"
+            )
         found = [each.id for each in testbed.engine.containers(testbed.name) if each.host == host]
         if not found:
             raise TestbedError(f"{testbed.name}: the container of {host} is gone")
-        super().__init__(f"host-{host}")
+        with _own_engine() as environment:
+            super().__init__(f"host-{host}", docker_client_kw={"environment": environment})
         self.testbed, self.host = testbed, host
         self._container = self.get_docker_client().client.containers.get(found[0])
         self.image = self._container.attrs["Config"]["Image"]

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
 DEVICE = r"^[A-Za-z0-9][A-Za-z0-9_.@-]{0,14}$"
 SSH_NAME = r"^[A-Za-z0-9][A-Za-z0-9.:-]{0,252}$"
-USER = r"^[a-z_][a-z0-9_-]{0,31}$"
-JUMP = r"^([a-z_][a-z0-9_-]{0,31}@)?[A-Za-z0-9][A-Za-z0-9.-]{0,252}(:[0-9]{1,5})?$"
+USER = r"^[A-Za-z0-9_][A-Za-z0-9_.-]{0,31}$"
+JUMP = r"^([A-Za-z0-9_][A-Za-z0-9_.-]{0,31}@)?[A-Za-z0-9][A-Za-z0-9.-]{0,252}(:[0-9]{1,5})?$"
 HOST_KEY = r"^(SHA256:[A-Za-z0-9+/]{43}|(ssh-ed25519|ssh-rsa|ecdsa-sha2-nistp(256|384|521)) [A-Za-z0-9+/=]{60,1000})$"
 FOLDER = r"^/[A-Za-z0-9_.+/-]{1,150}$"
 DEFAULT_FOLDER = "/var/tmp"

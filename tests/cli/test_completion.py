@@ -48,6 +48,15 @@ def test_a_word_is_completed(line, word):
     assert completed(line) == [word]
 
 
+@pytest.mark.parametrize("command", ["up", "plan", "replay"])
+def test_a_file_is_completed_where_it_may_stand_for_a_name(command, tmp_path, monkeypatch):
+    """bash would find it by itself; zsh and fish offer nothing but the program's words."""
+    (tmp_path / "lab.yaml").touch()
+    (tmp_path / "lab.txt").touch()
+    monkeypatch.chdir(tmp_path)
+    assert completed(f"testbed {command} la") == ["lab.yaml"]
+
+
 @pytest.mark.parametrize("shell", SHELLS)
 def test_each_shell_has_its_code(shell):
     words = (sys.executable, "-m", "testbed.cli.main", "completion", shell)

@@ -75,7 +75,14 @@ def test_the_page_and_its_state():
             with pytest.raises(urllib.error.HTTPError) as refused:
                 ask(url + path, host)
             assert refused.value.code == status
+        assert ask(url, "localhost:8080") == body  # through `ssh -L 8080:…`
         port = int(url.rsplit(":", 1)[1].strip("/"))
         taken = pytest.raises(UsageError, match=f"--port {port}: Address already in use; give another port")
         with taken, watch_page(StubWatch(), "x", port):
             pass
+
+
+@pytest.mark.parametrize("port", [-1, 70_000])
+def test_a_port_that_no_server_can_have_is_refused(port):
+    with pytest.raises(UsageError, match=f"--port {port}: allowed are 1 to 65535"), watch_page(StubWatch(), "x", port):
+        pass

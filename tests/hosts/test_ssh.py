@@ -1,13 +1,17 @@
 """A command on a host gets its input while its outputs are read; a lost connection is closed before the next."""
 
+import shlex
+import subprocess
 import threading
 from pathlib import Path
 
 import paramiko
 import pytest
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from testbed.errors import TestbedError
-from testbed.hosts import ssh
+from testbed.hosts import clock, ssh
 from testbed.hosts.host import CommandFailed
 from testbed.hosts.ssh import SshAddress, SshHost
 
@@ -124,3 +128,21 @@ def test_a_server_that_hangs_up_in_the_middle_is_tried_again_and_then_named(monk
     with pytest.raises(TestbedError, match=r"b1: no SSH connection to 198.18.0.11:22 within 0 s: the server closed it"):
         host.run(["true"])
     assert len(tried) > 1
+
+
+@pytest.mark.parametrize(
+    "form", [serialization.PrivateFormat.OpenSSH, serialization.PrivateFormat.PKCS8], ids=("openssh", "pem")
+)
+def test_a_key_with_a_passphrase_is_an_error_that_names_the_agent(tmp_path, form):
+    file = tmp_path / "id"
+    lock = serialization.BestAvailableEncryption(b"secret")
+    file.write_bytes(Ed25519PrivateKey.generate().private_bytes(serialization.Encoding.PEM, form, lock))
+    with pytest.raises(TestbedError, match=r"id is encrypted: add it to the SSH agent \(ssh-add\), and leave key out"):
+        ssh._private_key(file)
+
+
+def test_a_clock_is_asked_in_the_language_of_sh_whatever_shell_the_user_has():
+    """fish and tcsh have other loops; they read a quoted word as it is."""
+    assert shlex.split(clock._SERVE)[:3] == ["exec", "sh", "-c"]
+    done = subprocess.run(["sh", "-c", clock._SERVE], input="\n\n", capture_output=True, text=True, check=True)
+    assert all(line.isdigit() for line in done.stdout.split()) and len(done.stdout.split()) == 2

@@ -9,8 +9,9 @@ import pytest
 
 from results.contract.schema import Sample
 from testbed.cli.commands import kafkatest
-from testbed.errors import UsageError
+from testbed.errors import TestbedError, UsageError
 from testbed.kafkatest import run as running
+from testbed.kafkatest import session as sessions
 from testbed.kafkatest.environment import TestEnvironment
 from testbed.kafkatest.hosts import kafkatest_cluster, names_file, topology_of
 from testbed.kafkatest.record import parameters_of, samples_of
@@ -45,12 +46,28 @@ def write_report(root, test, index, **fields):
     (place / "report.json").write_text(json.dumps({"test_id": test.id, **known, **fields}))
 
 
-def test_ducktape_runs_in_a_mount_namespace_with_the_names(tmp_path):
+@pytest.mark.parametrize(("lacking", "user"), [((), []), (("CAP_SYS_ADMIN",), ["--user", "--map-root-user"])])
+def test_ducktape_runs_in_a_mount_namespace_with_the_names(tmp_path, monkeypatch, lacking, user):
+    monkeypatch.setattr(sessions, "lacking_capabilities", lambda: lacking)
     words = session(tmp_path).command(["a.py"], tmp_path / "cluster.json", tmp_path / "hosts")
-    assert words[:4] == ["unshare", "--mount", "--propagation", "private"]
+    assert words[: 4 + len(user)] == ["unshare", *user, "--mount", "--propagation", "private"]
     assert words[words.index("-c") + 2 :][:5] == [str(tmp_path / "hosts"), "/venv/bin/python", "-m", "ducktape", "a.py"]
     assert "ducktape.cluster.json.JsonCluster" in words
     assert words[-2:] == ["--repeat", "2"]
+
+
+def test_a_user_who_can_have_no_namespace_is_refused_before_hosts_are_made(tmp_path, monkeypatch):
+    def refuse(words):
+        assert words[-2:] == ["/etc/hosts", "true"]
+        raise TestbedError("unshare: unshare failed: Operation not permitted")
+
+    plan = SimpleNamespace(tests=(), obstacles={}, runnable=(system_test(),))
+    monkeypatch.setattr(sessions, "run_program", refuse)
+    monkeypatch.setattr(running, "planned", lambda *_rest: plan)
+    request = KafkatestRequest("checkout", out=str(tmp_path / "out"), store=str(tmp_path / "store"))
+    with pytest.raises(TestbedError, match=r"the hosts' names: unshare: .* not permitted\. Run it as root, or allow"):
+        running.run_kafkatest(request, lambda _text: None)
+    assert not (tmp_path / "out").exists()
 
 
 def test_names_lead_to_the_shaped_nics_and_follow_the_machines_own():

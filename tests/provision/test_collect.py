@@ -12,7 +12,15 @@ from testbed.paths import state_dir
 from testbed.provision import fleet, resources
 from testbed.provision import state as states
 from testbed.provision.containers import HostContainer, Labels
-from testbed.provision.resources import collect_garbage, finish_restarts, garbage, known_here, overview
+from testbed.provision.resources import (
+    collect_garbage,
+    collect_testbeds,
+    finish_restarts,
+    garbage,
+    known_here,
+    overview,
+)
+from testbed.testing.session_testbeds import remove_dead_sessions
 from tests.provision.engine_api import FullApi
 from tests.provision.states import make
 
@@ -217,6 +225,31 @@ def test_a_testbed_that_cannot_be_removed_keeps_no_other_from_being_removed(dead
     assert next(lines) == "second: its `up` was interrupted; removed container b1"
     with pytest.raises(TestbedError, match="^first: a machine does not answer$"):
         next(lines)
+
+
+def test_only_testbeds_with_the_prefix_are_removed(dead, monkeypatch):
+    engine = FakeEngine()
+    for name in ("pytest-1", "mine"):
+        engine.add(name, dead)
+        states.save(make(name, owner=str(dead), status="creating"))
+    monkeypatch.setattr(resources, "remove", lambda _engine, name, *, own: [f"all of {name}"])
+    problems = []
+    assert list(collect_testbeds(engine, "pytest-", problems)) == [
+        "pytest-1: its `up` was interrupted; removed all of pytest-1"
+    ]
+    assert problems == []
+
+
+def test_a_dead_session_that_cannot_be_removed_fails_no_later_session(monkeypatch):
+    """Its machine is off, or this machine has no engine: a topology of machines that exist needs none."""
+
+    def refuse(*_asked, **_named):
+        raise TestbedError("it does not answer")
+
+    monkeypatch.setattr(resources, "garbage_on_machines", lambda: {"pytest-1": "the run it was made for is dead"})
+    monkeypatch.setattr(resources, "remove", refuse)
+    monkeypatch.setattr(resources, "garbage", refuse)
+    remove_dead_sessions()
 
 
 def test_kafka_that_cannot_be_started_keeps_no_other_from_being_started(dead):

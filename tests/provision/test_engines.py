@@ -12,7 +12,7 @@ from testbed.provision import state as states
 from testbed.provision.containers import STATE, Engine, HostContainer, Labels, NetworkTaken
 from testbed.provision.copied_files import FOLDER, CopiedFiles, content_digest
 from testbed.provision.engines import EngineGroup, labels_on, on_each
-from testbed.provision.fleet import MachineNotReady, _require_several
+from testbed.provision.fleet import MachineNotReady, _require_several, engine_identity
 from testbed.provision.liveness import why_not_whole
 from testbed.provision.resources import remove
 from tests.provision.states import make
@@ -174,6 +174,17 @@ def test_two_machines_with_one_engine_are_refused():
     _require_several({"": "A", "m2": "B"})
     with pytest.raises(MachineNotReady, match="this machine and m2 have the same container engine"):
         _require_several({"": "A", "m2": "A"})
+
+
+def test_two_clones_of_a_machine_are_two_although_their_engines_have_one_id():
+    """A template of a virtual machine has the file of its engine's id."""
+    engine = SimpleNamespace(info=lambda: {"ID": "from-the-template"})
+
+    def booted(boot):
+        return SimpleNamespace(run=lambda _command: SimpleNamespace(stdout=f"{boot}\n"))
+
+    _require_several({"": engine_identity(engine, booted("b-1")), "m2": engine_identity(engine, booted("b-2"))})
+    assert engine_identity(engine, booted("b-1")) == engine_identity(engine, booted("b-1"))
 
 
 def test_of_several_exchanges_with_a_clock_the_shortest_counts():

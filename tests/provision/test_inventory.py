@@ -25,7 +25,9 @@ from testbed.network.shape import Shape
 from testbed.network.transfers import FABRIC, transfers
 from testbed.network.watch import DeviceChange, change_of_line
 from testbed.objectstore import server
-from testbed.provision.inventory.access import VerifiedKeys, jump_of, ssh_address
+from testbed.provision.inventory import access as accesses
+from testbed.provision.inventory import survey as surveys
+from testbed.provision.inventory.access import JumpKeys, VerifiedKeys, jump_of, ssh_address, verified_keys
 from testbed.provision.inventory.preflight import CHECKS, preflight, require_ready
 from testbed.provision.inventory.survey import MachineFacts, ports_of
 from testbed.provision.plan_text import describe
@@ -183,7 +185,7 @@ def facts(**more):
         "kernel": {"htb": "", "ifb": ""},
         "disk": {"exists": True, "writable": True, "free": 10**11},
         "ports": {},
-        "devices": {"eth0": {"up": True, "mtu": 1500, "addresses": ["198.18.5.3"], "qdiscs": []}},
+        "devices": {"eth0": {"up": True, "mtu": 1500, "addresses": ["198.18.5.2", "198.18.5.3"], "qdiscs": []}},
     }
     return MachineFacts(keys=VerifiedKeys(KEY), ssh_port=22, python=True, survey={**survey, **more})
 
@@ -236,6 +238,13 @@ def test_all_machines_and_all_that_they_lack_are_told_at_once():
     assert unreachable.lacks == ["b2 lacks a login over SSH: no route"]
 
 
+def test_one_machine_under_two_names_is_named():
+    """The second host would find the first one's folder there, and its NIC shaped."""
+    same = {"eth0": {**DEVICE, "addresses": ["198.18.5.3"]}}
+    report = preflight(TOPOLOGY, {"b1": facts(devices=same), "b2": facts()})
+    assert report.lacks == ["b2 lacks a data address of its own: 198.18.5.3 is b1's; name each machine once"]
+
+
 def test_missing_measuring_programs_are_remarks():
     report = preflight(
         TOPOLOGY, {"b1": facts(), "b2": facts(programs=dict.fromkeys(("ip", "tc", "setsid", "tar"), "/x"))}
@@ -250,6 +259,70 @@ def test_a_data_address_that_does_not_answer_is_named():
 
 def test_ports_follow_from_the_role():
     assert 9094 in ports_of(TOPOLOGY.host("b1")) and 9094 not in ports_of(TOPOLOGY.host("b2"))
+
+
+class Answering:
+    """A machine whose command prints this."""
+
+    name = "b1"
+
+    def __init__(self, printed):
+        self.printed, self.asked = printed, []
+
+    def run(self, words):
+        self.asked.append(words)
+        return SimpleNamespace(stdout=self.printed)
+
+
+SAID = "testbed-survey\n\n1000\n10.0.0.1 4711 10.0.0.2 2022\n"
+
+
+@pytest.fixture
+def same_clock(monkeypatch):
+    monkeypatch.setattr(surveys, "measure_offset", lambda _host: SimpleNamespace(offset_s=0.0, unsure_s=0.001))
+
+
+def test_a_machine_is_asked_in_the_language_of_sh_whatever_shell_the_user_has(same_clock):
+    machine = Answering(SAID)
+    found = surveys._asked(machine, TOPOLOGY.host("b1"), MachineFacts())
+    assert machine.asked == [["sh", "-c", surveys._FIRST]]
+    assert (found.ssh_port, found.python, found.sudo) == (2022, False, "root is not root, and sudo is false")
+
+
+def test_a_shell_whose_start_up_files_print_is_named(same_clock):
+    with pytest.raises(TestbedError, match=r"begins with 'Welcome to lab': a start-up file of root's shell"):
+        surveys._asked(Answering("Welcome to lab\n" + SAID), TOPOLOGY.host("b1"), MachineFacts())
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_a_jump_host_is_asked_for_its_key_once_for_all_machines(monkeypatch, known):
+    asked = []
+
+    def verified(host, port, *_rest, **_field):
+        asked.append((host, port))
+        if not known and host == "198.18.5.5":
+            raise TestbedError("an unknown key")
+        return KEY
+
+    monkeypatch.setattr(accesses, "verified", verified)
+    monkeypatch.setattr(accesses, "SshHost", lambda *_words: SimpleNamespace(tunnel=None, close=lambda: None))
+    keys = JumpKeys()
+    for name in ("b1", "b2"):
+        if known:
+            assert verified_keys(name, TOPOLOGY.host(name).ssh, keys) == VerifiedKeys(KEY, KEY)
+        else:
+            with pytest.raises(TestbedError, match="an unknown key"):
+                verified_keys(name, TOPOLOGY.host(name).ssh, keys)
+    assert asked.count(("198.18.5.5", 2222)) == 1
+
+
+def test_users_have_the_names_that_linux_allows():
+    for user in ("jane.doe", "Admin", "0day"):
+        lab = loads(LAB.replace("user: ops", f'user: "{user}"').replace("root@198", f"{user}@198"))
+        assert (lab.host("b2").ssh.user, jump_of(lab.host("b2").ssh)[0]) == (user, user)
+    for user in ("-o", "a b", "a@b", ""):
+        with pytest.raises(TopologyError, match="user"):
+            loads(LAB.replace("user: ops", f'user: "{user}"'))
 
 
 def test_a_refused_key_is_shown_with_what_to_do():

@@ -87,6 +87,13 @@ def test_a_failed_test_has_the_evidence_and_a_passed_one_does_not(run):
     done.stdout.fnmatch_lines(["*testbed status*", "all about three-brokers"])
 
 
+def test_without_testcontainers_the_error_names_what_to_install(run):
+    absent = 'import sys\nsys.modules["testcontainers"] = None\n'
+    done = run("def test_one(kafka_cluster): pass", conftest=FAKE + EVIDENCE + absent)
+    done.assert_outcomes(errors=1)
+    done.stdout.fnmatch_lines(["*this needs testcontainers: pip install 'testbed[[]testcontainers[]]'*"])
+
+
 def test_a_project_that_does_not_use_it_runs_as_before(run):
     done = run("import sys\ndef test_one(): assert 'docker' not in sys.modules", conftest="")
     done.assert_outcomes(passed=1)

@@ -1,13 +1,16 @@
 """One testbed for each topology and process, restored or replaced between tests."""
 
+import os
 from types import SimpleNamespace
 
+import docker
 import pytest
 
 from testbed.errors import TestbedError, UsageError
 from testbed.testing import session_testbeds
 from testbed.testing.session_testbeds import SessionTestbeds
-from testbed.testing.shaped_kafka import ShapedKafka
+from testbed.testing.shaped_kafka import ShapedHost, ShapedKafka
+from testbed.topology import loads
 from testbed.topology.find import find
 
 
@@ -144,3 +147,55 @@ def test_shaped_kafka_of_the_name_of_a_testbed_that_was_up_leaves_it_up(monkeypa
     with ShapedKafka("two-brokers", name="mine") as kafka:
         assert kafka.testbed is testbed
     assert testbed.done == ["close"]
+
+
+def with_container(topology):
+    containers = lambda _name: [SimpleNamespace(id="c1", host="b1")]  # noqa: E731
+    return SimpleNamespace(name="t", topology=topology, engine=SimpleNamespace(containers=containers))
+
+
+@pytest.mark.parametrize("address", [None, "unix:///run/podman/podman.sock"])
+def test_a_host_is_on_the_testbeds_engine_whatever_engine_testcontainers_prefers(monkeypatch, address):
+    """A docker context or ~/.testcontainers.properties names another one; testcontainers sets DOCKER_HOST to it."""
+    monkeypatch.setattr(
+        "testcontainers.core.docker_client.get_docker_host", lambda: "unix:///run/user/1000/docker.sock"
+    )
+    monkeypatch.delenv("DOCKER_AUTH_CONFIG", raising=False)
+    monkeypatch.delenv("DOCKER_HOST", raising=False)
+    if address is not None:
+        monkeypatch.setenv("DOCKER_HOST", address)
+    asked = []
+
+    def from_env(**given):
+        asked.append(given["environment"]["DOCKER_HOST"])
+        container = SimpleNamespace(attrs={"Config": {"Image": "node"}})
+        return SimpleNamespace(api=SimpleNamespace(headers={}), containers=SimpleNamespace(get=lambda _id: container))
+
+    monkeypatch.setattr(docker, "from_env", from_env)
+    assert ShapedHost(with_container(find("two-brokers")), "b1").image == "node"
+    assert asked == [address or "unix:///var/run/docker.sock"]
+    assert os.environ.get("DOCKER_HOST") == address
+
+
+ELSEWHERE = """
+name: elsewhere
+{more}
+kafka: {{version: 4.3.1}}
+defaults: {{nic: {{rate: 100mbit{device}}}}}
+hosts: {{b1: {{role: both{where}}}}}
+"""
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        ELSEWHERE.format(
+            more="provision: inventory", device=", device: eth1", where=", nic: {address: 10.0.0.5}, ssh: {user: root}"
+        ),
+        ELSEWHERE.format(more='machines: {m2: {engine: "ssh://root@10.0.0.5"}}', device="", where=", machine: m2"),
+    ],
+    ids=("a machine that exists", "another machine's engine"),
+)
+def test_a_host_that_is_no_container_of_this_machine_is_refused(text):
+    with pytest.raises(UsageError, match=r"b1 is no container of this machine's engine; `testbed.hosts\['b1'\]` runs"):
+        ShapedHost(with_container(loads(text)), "b1")

@@ -66,13 +66,18 @@ def _add_names(part: argparse.ArgumentParser, command: str) -> None:
 
 def _completer(source: str) -> Callable[..., list[str]]:
     def complete(prefix: str, **_parsed: Any) -> list[str]:
-        return [name for name in resolve_name(source)() if name.startswith(prefix)]
+        from argcomplete.completers import FilesCompleter
+
+        # zsh and fish offer these words only; bash adds its own files where there are none.
+        files = FilesCompleter(("yaml", "yml"))(prefix) if source in _OR_A_FILE else []
+        return [*(name for name in resolve_name(source)() if name.startswith(prefix)), *files]
 
     return complete
 
 
 _TOPOLOGIES, _EXPERIMENTS = "testbed.topology.find:ready", "testbed.experiments.experiment:experiments"
-_TESTBEDS = "testbed.provision.state:names"
+_TESTBEDS, _INCIDENTS = "testbed.provision.state:names", "testbed.incidents.read:ready_incidents"
+_OR_A_FILE = (_TOPOLOGIES, _INCIDENTS)
 NAMES = {
     ("up", "topology"): _TOPOLOGIES,
     ("plan", "topology"): _TOPOLOGIES,
@@ -81,7 +86,7 @@ NAMES = {
     ("run", "experiment"): _EXPERIMENTS,
     ("compare", "experiment"): _EXPERIMENTS,
     ("sweep", "experiment"): _EXPERIMENTS,
-    ("replay", "incident"): "testbed.incidents.read:ready_incidents",
+    ("replay", "incident"): _INCIDENTS,
     ("", "name"): _TESTBEDS,
     ("", "on"): _TESTBEDS,
     ("", "where"): _TESTBEDS,

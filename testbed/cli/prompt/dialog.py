@@ -117,7 +117,9 @@ def _line_editor(session: Session) -> Iterator[None]:
     readline.set_history_length(_KEPT_LINES)
     readline.set_completer(_completer(session))
     readline.set_completer_delims(" \t")
-    readline.parse_and_bind("tab: complete")
+    # Python's own builds, such as uv's, may have libedit in place of GNU's readline, with commands of its own.
+    editline = "libedit" in (readline.__doc__ or "")
+    readline.parse_and_bind("bind ^I rl_complete" if editline else "tab: complete")
     try:
         yield
     finally:

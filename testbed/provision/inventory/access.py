@@ -1,8 +1,10 @@
 """How the driver reaches a machine that exists: addresses and verified keys of the machine and of its jump host."""
 
+import threading
 from dataclasses import dataclass
 from pathlib import Path
 
+from testbed.errors import TestbedError
 from testbed.hosts import SshHost
 from testbed.hosts.host_keys import verified
 from testbed.hosts.ssh import SshAddress
@@ -38,13 +40,38 @@ def ssh_address(access: SshAccess, keys: VerifiedKeys) -> SshAddress:
     return SshAddress(access.address, access.port, access.user, key, keys.host, jump)
 
 
-def verified_keys(name: str, access: SshAccess) -> VerifiedKeys:
+class JumpKeys:
+    """The keys of the jump hosts of a topology. Each jump host is asked once, whatever number of machines it leads to.
+
+    An SSH server drops connections when many begin at once (OpenSSH: from 10 on).
+    """
+
+    def __init__(self) -> None:
+        self._found: dict[tuple[str, int, str | None, str], str | TestbedError] = {}
+        self._lock = threading.Lock()
+
+    def of(self, host: str, port: int, access: SshAccess) -> str:
+        """Return the public key of a machine's jump host. Raise `UnknownHostKey` or `TestbedError`."""
+        server = (host, port, access.jump_host_key, access.known_hosts)
+        with self._lock:
+            if server not in self._found:
+                try:
+                    self._found[server] = verified(*server, field="jump_host_key")
+                except TestbedError as error:
+                    self._found[server] = error
+            found = self._found[server]
+        if isinstance(found, TestbedError):
+            raise found
+        return found
+
+
+def verified_keys(name: str, access: SshAccess, jump_keys: JumpKeys) -> VerifiedKeys:
     """Ask a machine and its jump host for their keys, and return them. Raise `UnknownHostKey` or `TestbedError`."""
     found = jump_of(access)
     if found is None:
         return VerifiedKeys(verified(access.address, access.port, access.host_key, access.known_hosts))
     user, host, port = found
-    jump_key = verified(host, port, access.jump_host_key, access.known_hosts, field="jump_host_key")
+    jump_key = jump_keys.of(host, port, access)
     key = None if access.key is None else Path(access.key)
     jump = SshHost(f"{name}'s jump host", SshAddress(host, port, user, key, jump_key))
     try:

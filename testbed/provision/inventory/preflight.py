@@ -222,7 +222,20 @@ def preflight(topology: Topology, facts: Mapping[str, MachineFacts]) -> Prefligh
             if mtu != usual:
                 lack = f"the MTU of the other hosts, {usual} (it has {mtu}): large frames to it would be lost"
                 found[name]["MTU"] = PreflightCheck(mtu, (lack,))
+    for name, lack in _shared_addresses(topology, facts).items():
+        if "NIC" in found[name]:
+            found[name]["NIC"] = PreflightCheck("NO", (*found[name]["NIC"].lacks, lack))
     return PreflightReport(found)
+
+
+def _shared_addresses(topology: Topology, facts: Mapping[str, MachineFacts]) -> dict[str, str]:
+    """Return host → what it lacks, for each host whose data address another has: both may be one machine."""
+    owners, found = dict[str, str](), dict[str, str]()
+    for host in topology.hosts:
+        for address in filter(None, data_addresses(host, facts[host.name])):
+            if (owner := owners.setdefault(address, host.name)) != host.name:
+                found[host.name] = f"a data address of its own: {address} is {owner}'s; name each machine once"
+    return found
 
 
 def _checks(host: DeclaredHost, facts: MachineFacts) -> dict[str, PreflightCheck]:

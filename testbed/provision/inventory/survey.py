@@ -14,7 +14,7 @@ from testbed.hosts.host import in_parallel
 from testbed.kafka.node import CLIENT_PORT, CONTROLLER_PORT, REPLICATION_PORT, SECURE_PORT, secure_protocol
 from testbed.network.flow import PORT as MEASURE_PORT
 from testbed.objectstore.server import PORT as STORE_PORT
-from testbed.provision.inventory.access import VerifiedKeys, ssh_address, verified_keys
+from testbed.provision.inventory.access import JumpKeys, VerifiedKeys, ssh_address, verified_keys
 from testbed.software.jvm import AGENT_PORT
 from testbed.topology.host import DeclaredHost
 from testbed.topology.model import Topology
@@ -35,7 +35,8 @@ NETEM = f"{_IFB} && tc qdisc add dev t0 root netem delay 1ms"
 REACH_S = 3.0
 ASK_S = 90.0
 CONNECT_S = 6.0
-_FIRST = 'command -v python3; echo; id -u; echo "$SSH_CONNECTION"; sudo -n true 2>&1 | head -1'
+_BEGIN = "testbed-survey"
+_FIRST = f'echo {_BEGIN}; command -v python3; echo; id -u; echo "$SSH_CONNECTION"; sudo -n true 2>&1 | head -1'
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +90,9 @@ def ports_of(host: DeclaredHost) -> tuple[int, ...]:
 
 def survey(topology: Topology) -> dict[str, MachineFacts]:
     """Ask every host at once, and return the facts by host. Change nothing on any host."""
-    found = dict(zip([each.name for each in topology.hosts], in_parallel(topology.hosts, _of_machine), strict=True))
+    jump_keys = JumpKeys()
+    facts = in_parallel(topology.hosts, lambda host: _of_machine(host, jump_keys))
+    found = dict(zip([host.name for host in topology.hosts], facts, strict=True))
     asked = [host for host in topology.hosts if found[host.name].survey]
     addresses = {host.name: data_addresses(host, found[host.name]) for host in asked}
     return found | dict(in_parallel(asked, lambda host: _with_silence(host, found[host.name], addresses)))
@@ -101,10 +104,10 @@ def data_addresses(host: DeclaredHost, facts: MachineFacts) -> tuple[str, ...]:
     return tuple(nic.address or next(iter((devices.get(nic.name) or {}).get("addresses", ())), "") for nic in host.nics)
 
 
-def _of_machine(declared: DeclaredHost) -> MachineFacts:
+def _of_machine(declared: DeclaredHost, jump_keys: JumpKeys) -> MachineFacts:
     access = declared.access
     try:
-        keys = verified_keys(declared.name, access)
+        keys = verified_keys(declared.name, access, jump_keys)
     except TestbedError as error:
         return MachineFacts(unreachable=str(error))
     host = SshHost(declared.name, ssh_address(access, keys), connect_timeout_s=CONNECT_S)
@@ -118,7 +121,14 @@ def _of_machine(declared: DeclaredHost) -> MachineFacts:
 
 def _asked(host: SshHost, declared: DeclaredHost, facts: MachineFacts) -> MachineFacts:
     access = declared.access
-    lines = [*host.run(_FIRST).stdout.split("\n"), "", "", "", ""]
+    # The user's own shell may have another language, and its start-up files may print something.
+    printed, _begin, text = host.run(["sh", "-c", _FIRST]).stdout.rpartition(f"{_BEGIN}\n")
+    if printed:
+        raise TestbedError(
+            f"each command's output begins with {printed.strip()[:100]!r}: a start-up file of {access.user}'s shell, "
+            "such as .bashrc, prints it; it may print only in a terminal"
+        )
+    lines = [*text.split("\n"), "", "", "", ""]
     python = bool(lines[0].strip())
     _empty, uid, connection, sudo = lines[1:5] if python else lines[0:4]
     refused = (sudo.strip() or "") if access.sudo else ""

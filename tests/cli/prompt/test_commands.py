@@ -1,5 +1,6 @@
 """What the prompt's commands compute, without a testbed."""
 
+import sys
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -10,7 +11,7 @@ from testbed.cli.prompt.catalogue.faults import about_subject, fault_text, repla
 from testbed.cli.prompt.catalogue.hosts import link_rows
 from testbed.cli.prompt.catalogue.moves import targets
 from testbed.cli.prompt.catalogue.topics import fills, partition_rows, round_robin, topic_rows
-from testbed.cli.prompt.dialog import grammar
+from testbed.cli.prompt.dialog import _line_editor, grammar
 from testbed.cli.prompt.session import Session
 from testbed.errors import UsageError
 from testbed.faults import kinds, parse_fault
@@ -171,3 +172,17 @@ def test_ctrl_c_before_the_first_request_leaves_the_move_with_the_session(monkey
     with pytest.raises(KeyboardInterrupt):
         moves._ensure_carried_out(session, None)
     assert session.move.begun
+
+
+@pytest.mark.parametrize(
+    ("editor", "binding"), [("GNU readline", "tab: complete"), ("… using libedit readline", "bind ^I rl_complete")]
+)
+def test_tab_completes_with_either_line_editor(monkeypatch, tmp_path, editor, binding):
+    bound = []
+    names = ("read_history_file", "set_history_length", "set_completer", "set_completer_delims", "write_history_file")
+    readline = SimpleNamespace(parse_and_bind=bound.append, **{name: lambda _value: None for name in names})
+    readline.__doc__ = editor
+    monkeypatch.setitem(sys.modules, "readline", readline)
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    with _line_editor(SimpleNamespace(remark=lambda _text: None)):
+        assert bound == [binding]
