@@ -30,9 +30,16 @@ def storage_of(settings: Settings) -> Storage:
 
 def check_storage(storage: Storage, topology: Topology) -> None:
     """Raise `UsageError` when the topology does not have this storage."""
-    if (storage == "automq") != (topology.automq is not None):
-        runs = "AutoMQ" if topology.automq is not None else "Apache Kafka"
-        raise UsageError(f"storage={storage} does not fit {topology.name}, which runs {runs}")
+    if storage == "automq" and topology.automq is None:
+        raise UsageError(
+            f"storage=automq needs AutoMQ, and {topology.name} runs Apache Kafka here: leave --kafka out, which names "
+            "one, or use a topology with `software: {automq: {}}`, such as automq"
+        )
+    if storage != "automq" and topology.automq is not None:
+        raise UsageError(
+            f"storage={storage} needs Apache Kafka, and {topology.name} runs AutoMQ: set storage=automq, or use "
+            "another topology, such as s3"
+        )
     if storage == "tiered" and topology.remote_storage is None:
         raise UsageError(
             f"storage=tiered needs brokers with remote storage, and {topology.name} has none: give it "
