@@ -12,6 +12,7 @@ from testbed.experiments import move_environment, unthrottled_move
 from testbed.experiments.catalogue import cold_read
 from testbed.experiments.catalogue.s3_reassign import layout
 from testbed.experiments.experiment import find_experiment, read_settings
+from testbed.experiments.layout import fills
 from testbed.experiments.load import ClientLoad
 from testbed.experiments.mid_move_actions import MidMoveAction
 from testbed.experiments.move_environment import MoveEnvironment, MoveSetup
@@ -76,6 +77,27 @@ def test_the_release_profile_of_a_cold_read_has_two_topics_to_upload_and_a_slow_
     slow = ready.to_document()
     slow["hosts"]["s1"]["nic"] = {"rate": "100mbit"}
     assert upload_s(both, load_document(slow)) == pytest.approx(6e9 * 8 / 100e6)
+
+
+def test_a_cold_read_has_as_long_as_its_size_needs_and_counts_what_was_read_while_it_was_measured(monkeypatch):
+    settings = read_settings(find_experiment("cold-read"), "release", ["storage=tiered"])
+    layout, recorder, waited = cold_read.layout(settings, ["b1", "b2"]), Recorder(), []
+    testbed = SimpleNamespace(topology=find("s3"), bootstrap=("127.0.0.1:1",), client_networks=dict)
+    environment = SimpleNamespace(
+        layout=layout,
+        fills=fills(layout.groups, 1),
+        recorder=recorder,
+        testbed=testbed,
+        context=SimpleNamespace(run_id="20261122T080000Z-cold-read-abc123"),
+        setup=SimpleNamespace(storage="tiered"),
+    )
+    monkeypatch.setattr(cold_read, "wait_for", lambda _look, _accept, timeout_s, *_rest: waited.append(timeout_s))
+    consumer = cold_read.ColdConsumer(SimpleNamespace(environment=environment))
+    recorder.add([Sample(1, cold_read.READER, "client.consume.records", 500.0)])
+    consumer.after_move()
+    recorder.add([Sample(2, cold_read.READER, "client.consume.records", 900.0)])  # it reads on, and nothing counts that
+    assert waited == [pytest.approx(120 + 4 * 120)]
+    assert (consumer.cold_read().records, consumer.cold_read().source) == (500, "store")
 
 
 def test_a_log_that_was_not_seen_is_not_taken_for_an_empty_one():
