@@ -172,7 +172,7 @@ class RelocationMeasures:
     `p99_never`: all windows of the first `P99_WITHIN_S` after the move were above, and enough were watched that this is
     no chance (`P99_CHANCE`).
     While a consumer read from the beginning (`cold.started` to `cold.done`) the brokers read `device_bytes` from their
-    devices, and `store_bytes` left the object store's NICs.
+    devices, and `store_bytes` left the object store.
     """
 
     nics: tuple[NicTotals, ...]

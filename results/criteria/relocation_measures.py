@@ -1,7 +1,7 @@
 """Measures of a move that no quota holds back: on disk, tiered, in S3."""
 
 import math
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -32,6 +32,8 @@ from results.criteria.unfit import ALWAYS_FIT, UnfitTime
 from results.criteria.windows import counted, counted_between, longest_gap_s
 
 REQUESTS, DEVICE_READ = "s3.requests", "io.read_bytes"
+STORE_BYTES: Mapping[Direction, str] = {"transmit": "s3.tx.bytes", "receive": "s3.rx.bytes"}
+"""What a server of the store counts of its clients' requests."""
 WRITTEN_S = 1.0
 """Clients that had to wait make up for it afterwards: what they write may be off by that much at the move's ends."""
 NOTHING = RelocationMeasures((), None, None, None, None, None)
@@ -84,14 +86,25 @@ def _relocated(
         p99_back_s=p99.back_s,
         p99_never=p99.never,
         device_bytes=_total([run.gauge(DEVICE_READ, host) for host in asked.brokers], *cold),
-        store_bytes=_total([run.nic_bytes(manifest.nics, host, "transmit") for host in asked.stores], *cold),
+        store_bytes=_total([_carried(run, manifest, host, "transmit") for host in asked.stores], *cold),
     )
+
+
+def _carried(run: RunSeries, manifest: Manifest, host: str, direction: Direction) -> Series:
+    """Return the bytes that a host's NICs counted; of one of several servers of a store, those of clients' requests.
+
+    The servers of one store send each other what they store and read, and their NICs count that as well.
+    """
+    stores = manifest.relocation.stores if manifest.relocation else ()
+    if host in stores and len(stores) > 1:
+        return run.gauge(STORE_BYTES[direction], host)
+    return run.nic_bytes(manifest.nics, host, direction)
 
 
 def _nic(
     run: RunSeries, manifest: Manifest, host: str, direction: Direction, calm: int, started: int, until: int
 ) -> NicTotals:
-    series = run.nic_bytes(manifest.nics, host, direction)
+    series = _carried(run, manifest, host, direction)
     if len(series) == 0:
         return NicTotals(host, direction, None, None, None, None)
     after = int(np.searchsorted(series.t, until, side="left"))
@@ -115,7 +128,7 @@ def received_by_stores(manifest: Manifest, run: RunSeries) -> tuple[NicTotals, .
     calm = calm_us(run)
     found = []
     for host in manifest.relocation.stores:
-        readings = run.nic_bytes(manifest.nics, host, "receive").t
+        readings = _carried(run, manifest, host, "receive").t
         if len(readings) > 0 and int(readings[-1]) > started:
             found.append(_nic(run, manifest, host, "receive", calm, started, int(readings[-1])))
     return tuple(found)
@@ -124,7 +137,7 @@ def received_by_stores(manifest: Manifest, run: RunSeries) -> tuple[NicTotals, .
 def _requests(
     run: RunSeries, asked: Relocation, started: int, until: int
 ) -> tuple[tuple[StoreRequests, ...] | None, float | None]:
-    """Return what all stores counted, by operation; None when one of them was not asked until the end."""
+    """Return what all stores counted, by operation; None when one was not asked until the end, or started meanwhile."""
     table, counts, gaps = run.of_metric(REQUESTS), dict[str, float](), []
     for host in asked.stores:
         rows = table.filter(pc.equal(table["host"], host))
@@ -133,15 +146,18 @@ def _requests(
         if gap_s is None:
             return None, None
         gaps.append(gap_s)
-        ended = int(looks[min(int(np.searchsorted(looks, until)), len(looks) - 1)])
+        first, last = max(int(np.searchsorted(looks, started, side="right")) - 1, 0), int(np.searchsorted(looks, until))
+        if last == len(looks):
+            return None, max(gaps)
         for operation in sorted({label or "" for label in rows["label"].to_pylist()}):
             series = run.gauge(REQUESTS, host, [operation])
-            count = counted_between(series, started, until)
-            if count is None:
-                return None, max(gaps)
-            # An operation is there from its first request on: before that it was nought.
-            restarted = float(series.value[0]) if started < int(series.t[0]) <= ended else 0.0
-            counts[operation] = counts.get(operation, 0.0) + count + restarted
+            # A server names an operation from its first request since its start on: before that it counted none.
+            value = np.zeros(len(looks))
+            value[np.searchsorted(looks, series.t)] = series.value
+            steps = np.diff(value[first : last + 1])
+            if (steps < 0).any():
+                return None, max(gaps)  # it was started again: what it counted since the reading before is lost
+            counts[operation] = counts.get(operation, 0.0) + float(np.sum(steps))
     if not asked.stores:
         return None, None
     return tuple(StoreRequests(name, count) for name, count in sorted(counts.items()) if count > 0), max(gaps)

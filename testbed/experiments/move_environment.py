@@ -18,7 +18,7 @@ from testbed.experiments.load_shape import LoadShape
 from testbed.experiments.mid_move_actions import MidMoveAction
 from testbed.experiments.model_inputs import conversion_factor
 from testbed.experiments.samplers import ISR_POLL_S, QUOTA_POLL_S, SAMPLE_S, isr_samples, lag_samples
-from testbed.experiments.storage import SETTLED_S, topic_settings
+from testbed.experiments.storage import SETTLED_S, SETTLED_TIMES, topic_settings, upload_s
 from testbed.kafka.admin import Admin
 from testbed.kafka.errors import KafkaError, UnreachableError
 from testbed.kafka.partitions import existing_partitions
@@ -137,9 +137,10 @@ class MoveEnvironment:
         if self.setup.storage != "tiered":
             return
         self.context.progress("waiting until the object store has the logs, and the disks less than a tenth of them")
+        timeout_s = SETTLED_S + SETTLED_TIMES * upload_s(self.layout, self.testbed.topology)
         with RemoteLog(self.testbed.bootstrap) as remote:
             for topic in self.layout.throttled_topics:
-                wait_local(self.admin, remote, topic, timeout_s=SETTLED_S)
+                wait_local(self.admin, remote, topic, timeout_s=timeout_s)
 
     def start_sampling(self) -> None:
         """Start the probes of the machine, the brokers and the object stores, and the poll of in-sync replicas."""

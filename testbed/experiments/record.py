@@ -28,7 +28,8 @@ from testbed.experiments.half_runs import noted
 from testbed.hosts import SshHost
 from testbed.hosts.clock import measure_offset
 from testbed.probes.machine import MACHINE, fingerprint
-from testbed.provision.testbed import Testbed
+from testbed.provision.state import TestbedState
+from testbed.provision.testbed import MANAGER, Testbed
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +99,6 @@ def manifest(
     hosted = testbed.provider.platform()
     machine = fingerprint()
     topology = testbed.topology
-    jars = {testbed.state.digests[version] for version in set(testbed.state.kafka.values())}
     return Manifest(
         run_id=header.run_id,
         experiment=header.experiment,
@@ -111,7 +111,7 @@ def manifest(
         versions=replace(
             own_versions(hosted.engine, machine["kernel"]),
             kafka=dict(testbed.state.kafka),
-            jars_digest=",".join(sorted(jars)),
+            jars_digest=jars_digest(testbed.state),
             image_digest=testbed.state.digests["image"],
         ),
         machine=Machine(**machine, engine=hosted.engine, storage_driver=hosted.storage_driver),
@@ -128,6 +128,12 @@ def manifest(
         failure=failure,
         clocks=clocks,
     )
+
+
+def jars_digest(state: TestbedState) -> str:
+    """Return the digests of all jars that brokers run: of each Kafka, and of the remote storage manager. Pure."""
+    names = {*state.kafka.values()} | ({MANAGER} & state.digests.keys())
+    return ",".join(sorted({state.digests[name] for name in names}))
 
 
 def defect_records(testbed: Testbed) -> tuple[DefectRecord, ...]:

@@ -69,11 +69,12 @@ class KafkaSoftware:
 class SoftwareSet:
     """The image and the Kafkas of one testbed, each looked up (or fetched, imported, made) once.
 
-    Without an `image` (on machines that exist) there are no class-data archives, which are made in it.
+    Without an `image` (on machines that exist) there are no class-data archives, which are made in it. `manager` is the
+    digest of the remote storage manager that the testbed's brokers have; empty: none has one yet.
     """
 
-    def __init__(self, *, image: bool = True) -> None:
-        self._has_image = image
+    def __init__(self, *, image: bool = True, manager: str = "") -> None:
+        self._has_image, self._manager_digest = image, manager
         self._kafka: dict[str, KafkaSoftware] = {}
         self._minio: Minio | None = None
         self._managers: dict[RemoteStorage, RemoteStorageManager] = {}
@@ -131,11 +132,14 @@ class SoftwareSet:
     def manager(
         self, wanted: RemoteStorage, progress: Callable[[str], None] = lambda _text: None
     ) -> RemoteStorageManager:
-        """Return the remote storage manager of a topology; build it when new. Raise `SoftwareError` on failure."""
+        """Return the remote storage manager of a topology; build it when new. Raise `SoftwareError` on failure.
+
+        All brokers of a testbed have the same one, whatever its folder has now.
+        """
         if wanted not in self._managers:
-            if wanted.manager is None and cached_manager() is None:
+            if wanted.manager is None and not self._manager_digest and cached_manager() is None:
                 progress("building the remote storage manager, once: half a minute")
-            self._managers[wanted] = remote_storage_manager(wanted.manager)
+            self._managers[wanted] = remote_storage_manager(wanted.manager, self._manager_digest)
         return self._managers[wanted]
 
     def lowest(self, versions: Iterable[str]) -> KafkaSoftware:

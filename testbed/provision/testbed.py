@@ -43,10 +43,13 @@ from testbed.topology import Topology, load_document
 from testbed.topology.find import find
 from testbed.topology.host import DeclaredHost
 
+MANAGER = "remote-storage-manager"
+"""The name, among a testbed's digests, of the brokers' remote storage manager."""
 
-def software_set(topology: Topology) -> SoftwareSet:
-    """Return the software of a testbed; machines that exist have no image."""
-    return SoftwareSet(image=not topology.exists)
+
+def software_set(topology: Topology, digests: Mapping[str, str]) -> SoftwareSet:
+    """Return the software of a testbed with these digests; machines that exist have no image."""
+    return SoftwareSet(image=not topology.exists, manager=digests.get(MANAGER, ""))
 
 
 def provider_of(
@@ -79,7 +82,7 @@ class Testbed:
         self.engine = engine
         self.hosts: Mapping[str, SshHost] = {}
         self.become(state)
-        self.software = software or software_set(self.topology)
+        self.software = software or software_set(self.topology, state.digests)
         self.provider = provider_of(self.topology, engine, self.software)
         self._made_here = False
         self.ending: EndNote = note_nothing
@@ -171,7 +174,7 @@ class Testbed:
         keys = pinned_keys(topology.machines)
         if keys:
             engine = engine_of(topology.machines, keys)
-        software = software_set(topology)
+        software = software_set(topology, {})
         provider = provider_of(topology, engine, software, equipment)
         required = provider.require(name, progress)
         kafka = software.of(topology)
@@ -181,7 +184,7 @@ class Testbed:
         if topology.objectstores:
             digests["minio"] = software.minio(progress).digest
         if topology.remote_storage is not None:
-            digests["remote-storage-manager"] = software.manager(topology.remote_storage, progress).digest
+            digests[MANAGER] = software.manager(topology.remote_storage, progress).digest
         if defects:
             serving.require_breakable(software, kafka, defects)
             digests["defects"] = agent.PROJECT.digest()

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from testbed.errors import SoftwareError
+from testbed.paths import cache_dir
 from testbed.software.cache import artefact, digest_of, digests, existing, sha256_of
 from testbed.software.jvm import Mount
 from testbed.software.maven import MavenProject
@@ -46,11 +47,15 @@ class RemoteStorageManager:
         return Mount(self.folder, TARGET)
 
 
-def remote_storage_manager(folder: str | Path | None = None) -> RemoteStorageManager:
+def remote_storage_manager(folder: str | Path | None = None, digest: str = "") -> RemoteStorageManager:
     """Return the manager in `folder`; with None the testbed's own, built when its sources are new (half a minute).
 
-    Raise SoftwareError when it cannot be built, or when the folder has none.
+    With a `digest` return the manager with this digest from the cache, as brokers that run have it: the folder, or the
+    sources, may have another one by now. Raise SoftwareError when it cannot be built, when the folder has none, or when
+    the cache has lost it.
     """
+    if digest:
+        return _cached(digest)
     if folder is None:
         return _at(artefact("rsm", f"own-{PROJECT.digest()[:16]}", _build))
     jars = _jars_in(Path(folder))
@@ -62,6 +67,17 @@ def cached_manager() -> RemoteStorageManager | None:
     """Return the testbed's own when it is in the cache and intact; build nothing."""
     made = existing("rsm", f"own-{PROJECT.digest()[:16]}")
     return None if made is None else _at(made)
+
+
+def _cached(digest: str) -> RemoteStorageManager:
+    """Return the manager with this digest from the cache. Raise SoftwareError when it is not there, or not intact."""
+    for folder in sorted((cache_dir() / "rsm").glob("[a-z]*")):
+        made = existing("rsm", folder.name)
+        if made is not None and (found := _at(made)).digest == digest:
+            return found
+    raise SoftwareError(
+        "the remote storage manager of the testbed's brokers is no longer in the cache: bring the testbed up again"
+    )
 
 
 def _build(folder: Path) -> None:

@@ -22,6 +22,9 @@ THREE = f"ci-three-{os.environ.get('PYTEST_XDIST_WORKER', 'gw0')}"
 """The name of the testbed `three`: each worker of pytest-xdist has its own."""
 needs_automq = pytest.mark.skipif(not os.environ.get(AUTOMQ), reason="not run: no distribution supplied")
 """What is played on a real AutoMQ is skipped where the user has named none."""
+GIVEN_MANAGER = "TESTBED_TIERED_MANAGER"
+"""A folder with the jars of another RemoteStorageManager, such as Aiven's."""
+needs_manager = pytest.mark.skipif(not os.environ.get(GIVEN_MANAGER), reason="not run: no manager supplied")
 LAST_TRY = "TESTBED_LAST_TRY"
 """Set where nobody runs again what fails: a test that the machine did not let measure is told as inconclusive then."""
 

@@ -1,5 +1,6 @@
 """Tiered topics on real brokers and a real object store: nothing lost, little moved, what is left over counted."""
 
+import os
 from contextlib import contextmanager
 
 import pytest
@@ -16,9 +17,10 @@ from testbed.tiered.remote import RemoteLog, accounted
 from testbed.tiered.segments import SegmentState
 from testbed.tiered.topics import largest_local, tiered_topic, topic_bytes, wait_local
 from testbed.topology import load_document
-from testbed.wait import wait_for, wait_until
+from testbed.wait import WaitTimeout, wait_for, wait_until
 from testbed.workload.preload import audit, preload
 from testbed.workload.records import Fill, Recipe
+from tests.containers.conftest import GIVEN_MANAGER, needs_manager
 
 pytestmark = [pytest.mark.containers, pytest.mark.store]
 NAME = "ci-tiered"
@@ -28,13 +30,13 @@ TIER = "remote.storage.enable"
 LAST_TIERED = "follower.fetch.last.tiered.offset.enable"
 
 
-def topology(version="4.3.1", brokers=3, name="tiered"):
+def topology(version="4.3.1", brokers=3, name="tiered", **remote_storage):
     hosts = {f"b{n}": {"role": "both" if n == 1 else "broker"} for n in range(1, brokers + 1)}
     return load_document(
         {
             "name": name,
             "kafka": {"version": version},
-            "remote_storage": {},
+            "remote_storage": remote_storage,
             "defaults": {"nic": {"rate": "400mbit"}},
             "hosts": {**hosts, "s1": {"role": "objectstore", "nic": {"rate": "1gbit"}}},
         }
@@ -224,6 +226,36 @@ def test_a_broker_that_is_killed_while_it_uploads_loses_nothing(tiered, remote):
 
 
 @pytest.mark.nightly
+def test_a_move_while_the_store_stands_still_again_and_again_loses_nothing(tiered, remote):
+    fill = filled(tiered, "slow", [1, 2], mib=16)
+    with tiered.admin() as admin:
+        wait_local(admin, remote, "slow")
+    with Faults(tiered).injected(parse_fault("objectstore-slow host=s1")):
+        onto = moved(tiered, "slow", [1, 3], "b3")
+    assert onto < 0.2 * fill.bytes
+    whole(tiered, fill)
+
+
+@pytest.mark.nightly
+def test_a_move_waits_for_a_store_that_is_down_and_ends_once_it_is_back(tiered, remote):
+    """The new replica needs the leader epochs of what its leader has no more: they are in the store alone."""
+    fill, tp = filled(tiered, "away", [1, 2], mib=16), TopicPartition("away", 0)
+    with tiered.admin() as admin:
+        wait_local(admin, remote, "away")
+        with Faults(tiered).injected(parse_fault("objectstore-down host=s1")):
+            admin.alter_reassignments({tp: [1, 3]})
+            with pytest.raises(WaitTimeout):
+                wait_until(lambda: not admin.reassignments(["away"]), 5, 0.5, "a move without its store")
+        wait_until(
+            lambda: not admin.reassignments(["away"]) and set(admin.partitions(["away"])[tp].isr) == {1, 3},
+            120,
+            0.5,
+            "the move to end once the store is back",
+        )
+    whole(tiered, fill)
+
+
+@pytest.mark.nightly
 def test_ten_thousand_segments(tiered, remote):
     """Small ones: a segment ends with every batch that is a millisecond younger than its first one."""
     partitions, each = 20, 501
@@ -255,6 +287,24 @@ def test_the_same_manager_in_other_releases(own_state, engine, version):
         with testbed.admin() as admin, RemoteLog(testbed.bootstrap) as remote:
             wait_local(admin, remote, "far")
             assert accounted(testbed.objectstore, remote).missing == ()
+        whole(testbed, fill)
+    finally:
+        testbed.close()
+        remove(engine, name)
+
+
+@needs_manager
+def test_another_manager_copies_and_a_move_copies_only_what_is_local(own_state, engine):
+    """Aiven's, where `GIVEN_MANAGER` names its folder. Its objects have names of its own, so nothing accounts them."""
+    name, total = "ci-tiered-given", 24 * MIB
+    testbed = Testbed.up(topology(brokers=3, name=name, manager=os.environ[GIVEN_MANAGER]), name=name, progress=print)
+    try:
+        fill = filled(testbed, "far", [1, 2], mib=24)
+        with testbed.admin() as admin, RemoteLog(testbed.bootstrap) as remote:
+            local_bytes = max(wait_local(admin, remote, "far").replicas.values())
+            onto = moved(testbed, "far", [1, 3], "b3")
+        print(f"moved {total:,} bytes, {local_bytes:,} of them local: the new broker received {onto:,}")
+        assert onto < 0.2 * total
         whole(testbed, fill)
     finally:
         testbed.close()

@@ -9,8 +9,10 @@ import pytest
 from results.contract.manifest import new_run_id
 from results.contract.store import Store
 from testbed.experiments.half_runs import collect_half_runs, noted
+from testbed.experiments.record import jars_digest
 from testbed.paths import state_dir
 from tests.dying import ROOT, killed_at
+from tests.provision.states import make
 
 RUN_ID = "20261121T214000Z-kip73-two-node-dead00"
 # Dies in the n-th step of writing; the store asks nothing of a run but its id and a verdict that is its criteria's.
@@ -76,3 +78,11 @@ def test_half_a_report_goes_and_its_run_stays(tmp_path):
     assert collect_half_runs(tmp_path, dry_run=False) == [f"{RUN_ID}: removed: half a report"]
     assert files(root) == [f"manifests/{RUN_ID}.json"]
     assert files(tmp_path) == [f"store/manifests/{RUN_ID}.json"]
+
+
+def test_another_remote_storage_manager_is_other_software():
+    """A night tells runs of the same software by their jars, and a comparison a variant that was built again."""
+    kafka = {"b1": "4.3.1", "b2": "4.3.1"}
+    assert jars_digest(make(kafka=kafka, digests={"4.3.1": "d2", "image": "d3"})) == "d2"
+    tiered = make(kafka=kafka, digests={"4.3.1": "d2", "image": "d3", "remote-storage-manager": "d1"})
+    assert jars_digest(tiered) == "d1,d2"

@@ -8,27 +8,32 @@ import pytest
 from results.contract.manifest import Done
 from results.contract.relocation import Sent
 from results.contract.schema import Sample
-from testbed.experiments import unthrottled_move
+from testbed.experiments import move_environment, unthrottled_move
+from testbed.experiments.catalogue import cold_read
 from testbed.experiments.catalogue.s3_reassign import layout
 from testbed.experiments.experiment import find_experiment, read_settings
+from testbed.experiments.layout import fills
 from testbed.experiments.load import ClientLoad
 from testbed.experiments.mid_move_actions import MidMoveAction
 from testbed.experiments.move_environment import MoveEnvironment, MoveSetup
+from testbed.experiments.storage import upload_s
 from testbed.experiments.unthrottled_move import RunActivity, run_unthrottled_move, sent_logs
 from testbed.kafka.types import TopicPartition
 from testbed.probes.recorder import Recorder
+from testbed.topology import load_document
 from testbed.topology.find import find
 
 LIKE = 1.02
 """A log's bytes for each byte of values."""
 
 
-def environment_of(storage, recorder):
-    settings = read_settings(find_experiment("s3-reassign"), "smoke", [f"storage={storage}"])
+def environment_of(storage, recorder, *settings):
+    settings = read_settings(find_experiment("s3-reassign"), "smoke", [f"storage={storage}", *settings])
     testbed = SimpleNamespace(
         topology=find("s3"), bootstrap=("127.0.0.1:1",), driver_bootstrap=("127.0.0.1:1",), client_networks=dict
     )
-    context = SimpleNamespace(testbed=testbed, recorder=recorder, run_id="20261122T080000Z-s3-reassign-abc123")
+    run_id = "20261122T080000Z-s3-reassign-abc123"
+    context = SimpleNamespace(testbed=testbed, recorder=recorder, run_id=run_id, progress=print)
     setup = MoveSetup(layout(settings, ["b1", "b2"]), 0, "default", MidMoveAction(), storage=storage)
     return MoveEnvironment(context, setup, None)
 
@@ -53,6 +58,46 @@ def test_who_sends_how_much_by_where_the_logs_lie(storage, total, local):
     sampled(recorder, environment)
     found = sent_logs(environment, sizes(environment, 7_000_000))
     assert found == (Sent("b1", "b2", 4, pytest.approx(total, rel=1e-4), local),)
+
+
+def test_a_store_has_as_long_to_get_a_log_as_its_size_needs(monkeypatch):
+    """A leader's NIC of 200 Mbit/s carries 10 GB in 400 s."""
+    waited = []
+    monkeypatch.setattr(move_environment, "RemoteLog", lambda _bootstrap: nullcontext())
+    monkeypatch.setattr(move_environment, "wait_local", lambda *_what, timeout_s: waited.append(timeout_s))
+    for size in ("300MB", "10GB"):
+        environment_of("tiered", Recorder(), f"size={size}").settle()
+    assert waited == [pytest.approx(120 + 2 * 12), pytest.approx(120 + 2 * 400)]
+
+
+def test_the_release_profile_of_a_cold_read_has_two_topics_to_upload_and_a_slow_store_takes_longer():
+    settings = read_settings(find_experiment("cold-read"), "release", ["storage=tiered"])
+    both, ready = cold_read.layout(settings, ["b1", "b2"]), find("s3")
+    assert upload_s(both, ready) == pytest.approx(6e9 * 8 / 200e6)
+    slow = ready.to_document()
+    slow["hosts"]["s1"]["nic"] = {"rate": "100mbit"}
+    assert upload_s(both, load_document(slow)) == pytest.approx(6e9 * 8 / 100e6)
+
+
+def test_a_cold_read_has_as_long_as_its_size_needs_and_counts_what_was_read_while_it_was_measured(monkeypatch):
+    settings = read_settings(find_experiment("cold-read"), "release", ["storage=tiered"])
+    layout, recorder, waited = cold_read.layout(settings, ["b1", "b2"]), Recorder(), []
+    testbed = SimpleNamespace(topology=find("s3"), bootstrap=("127.0.0.1:1",), client_networks=dict)
+    environment = SimpleNamespace(
+        layout=layout,
+        fills=fills(layout.groups, 1),
+        recorder=recorder,
+        testbed=testbed,
+        context=SimpleNamespace(run_id="20261122T080000Z-cold-read-abc123"),
+        setup=SimpleNamespace(storage="tiered"),
+    )
+    monkeypatch.setattr(cold_read, "wait_for", lambda _look, _accept, timeout_s, *_rest: waited.append(timeout_s))
+    consumer = cold_read.ColdConsumer(SimpleNamespace(environment=environment))
+    recorder.add([Sample(1, cold_read.READER, "client.consume.records", 500.0)])
+    consumer.after_move()
+    recorder.add([Sample(2, cold_read.READER, "client.consume.records", 900.0)])  # it reads on, and nothing counts that
+    assert waited == [pytest.approx(120 + 4 * 120)]
+    assert (consumer.cold_read().records, consumer.cold_read().source) == (500, "store")
 
 
 def test_a_log_that_was_not_seen_is_not_taken_for_an_empty_one():

@@ -72,6 +72,13 @@ def test_a_run_on_automq_has_its_topology_without_being_told(name, topology):
     assert resolve(Variant("a", name, settings=("storage=disk",))).topology.automq is None
 
 
+def test_a_release_of_kafka_for_a_run_on_automq_is_refused_with_the_remedy():
+    with pytest.raises(UsageError, match="automq runs Apache Kafka here: leave --kafka out, which names one"):
+        resolve(Variant("a", "s3-reassign", settings=("storage=automq",), kafka="4.2.1"))
+    with pytest.raises(UsageError, match="automq runs AutoMQ: set storage=automq, or use another topology"):
+        resolve(Variant("a", "s3-reassign", settings=("storage=disk",), topology="automq"))
+
+
 def test_it_is_refused_before_anything_is_made():
     with pytest.raises(UsageError, match="two-brokers has none"):
         resolve(Variant("a", "s3-reassign", settings=("storage=tiered",), topology="two-brokers"))

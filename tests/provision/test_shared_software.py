@@ -7,8 +7,11 @@ import pytest
 from testbed.kafka.capabilities import Capability
 from testbed.provision import software as softwares
 from testbed.provision.software import START_SHARED_S, SoftwareSet
+from testbed.provision.testbed import software_set
 from testbed.software.automq import VARIABLE, NoDistribution
 from testbed.topology import load_document
+from testbed.topology.find import find
+from testbed.topology.host import RemoteStorage
 from tests.software.jars import no_registry
 from tests.software.test_automq import distribution
 
@@ -67,3 +70,13 @@ def test_a_path_is_read_again_as_it_may_have_been_built_again(monkeypatch):
     build[0] = "4.3.1+ba9876543210"
     assert software.kafka("/src/kafka").version == build[0]
     assert software.kafka(first.version) is first
+
+
+def test_a_testbed_that_is_up_asks_for_the_manager_that_its_brokers_have(monkeypatch):
+    """Its folder may have been built again, or be gone: a broker that joins has that of the others."""
+    asked = []
+    monkeypatch.setattr(softwares, "remote_storage_manager", lambda *given: asked.append(given))
+    wanted = RemoteStorage("/src/tiered-storage")
+    for digests in ({}, {"remote-storage-manager": "d1"}):
+        software_set(find("s3"), digests).manager(wanted)
+    assert asked == [("/src/tiered-storage", ""), ("/src/tiered-storage", "d1")]

@@ -7,12 +7,13 @@ import pytest
 from results.contract.handover import HandoverRecord
 from results.contract.manifest import Manifest
 from results.contract.relocation import Membership, Relocation, Sent, formula_seconds
+from results.contract.schema import samples_table
 from results.criteria import judge
 from results.criteria.catalogue.uploaded_remainder import threshold_bytes
 from results.criteria.relocation_measures import copied_bytes, formula
 from results.report import render
 from results.report.relocation import answer
-from tests.results.relocated import COLD, PAYLOAD, STREAMS, TIERED, F, Told, relocated
+from tests.results.relocated import COLD, PAYLOAD, STREAMS, TIERED, F, Told, progress, relocated, samples
 from tests.results.synthetic import us
 
 
@@ -211,6 +212,52 @@ def test_less_than_the_load_took_before_hides_no_copy_where_all_that_came_is_lit
     manifest, *data = relocated(told=replace(STREAMS, copied=-0.2e6))
     little = replace(manifest, relocation=replace(manifest.relocation, written_bytes_per_s=1e3))
     assert of(judge(little, *data), "copied-bytes").verdict == "inconclusive"
+
+
+def of_two_servers(told, between):
+    """A run whose store has two servers, of which one serves all requests; `between` NIC bytes go to the other one."""
+    manifest, _samples, events = relocated(told=told)
+    nics = (*manifest.nics, *(replace(nic, host="s2") for nic in manifest.nics if nic.host == "s1"))
+    found = []
+    for each in samples(told):
+        metric = each.metric.replace("nic.", "s3.")
+        if each.host == "s1" and metric != each.metric:
+            more = between * progress(told, (each.ts_us - us(0)) / 1e6)
+            of_clients = each._replace(metric=metric, label=None)
+            found += [of_clients, of_clients._replace(host="s2", value=0.0)]
+            found += [each._replace(value=each.value + more), each._replace(host="s2", value=more)]
+        else:
+            found.append(each)
+    asked = replace(manifest.relocation, stores=("s1", "s2"))
+    return replace(manifest, nics=nics, relocation=asked), samples_table(found), events
+
+
+def test_what_servers_of_one_store_send_each_other_is_neither_uploaded_nor_read_nor_hides_a_copy():
+    upload = "uploaded-remainder"
+    manifest, *data = of_two_servers(STREAMS, 200e6)
+    document = {**manifest.topology.document, "hosts": {host: {"kafka": {}} for host in ("b1", "b2")}}
+    declared = replace(manifest, topology=replace(manifest.topology, document=document), criteria=(upload,))
+    assert of(judge(declared, *data), upload).verdict == "pass"
+    cold = replace(TIERED, cold=replace(COLD, source="store"), from_store=150e6)
+    run = of_two_servers(cold, 290e6)
+    assert of(judge(replace(run[0], criteria=("cold-read",)), *run[1:]), "cold-read").verdict == "inconclusive"
+    manifest, *data = of_two_servers(replace(TIERED, copied=300e6 * F), 300e6 * F)
+    assert of(judge(manifest, *data), "copied-bytes").verdict == "fail"
+
+
+@pytest.mark.parametrize(("at_s", "verdict"), [(-3.0, "pass"), (1.0, "inconclusive")])
+def test_a_store_that_was_started_again_before_the_move_is_counted_and_one_during_it_is_not(at_s, verdict):
+    """A server names no operation that it has not had since its start, and has lost what it counted before."""
+    manifest, _samples, events = relocated(told=TIERED)
+    found = []
+    for each in samples(TIERED):
+        if each.metric == "s3.requests" and each.label == "PutObject":
+            begun = each.ts_us < us(at_s)
+            found.append(each if begun else each._replace(value=1.0))
+            found += [each._replace(label="MakeBucket", value=3.0)] if begun else []
+        else:
+            found.append(each)
+    assert of(judge(manifest, samples_table(found), events), "store-requests").verdict == verdict
 
 
 OPEN = {

@@ -89,6 +89,18 @@ def test_a_given_folders_jars_and_its_class(tmp_path, cache):
     assert (other.class_name, other.digest == found.digest) == ("", False)
 
 
+def test_brokers_that_run_have_the_manager_they_began_with_whatever_its_folder_has_now(tmp_path, cache):
+    folder = tmp_path / "given"
+    jar(folder / "core.jar", B=class_file("a/B", WANTED))
+    first = remote_storage_manager(folder)
+    jar(folder / "core.jar", C=class_file("a/C", WANTED))
+    assert remote_storage_manager(folder).class_name == "a.C"
+    shutil.rmtree(folder)
+    assert remote_storage_manager(folder, first.digest) == first
+    with pytest.raises(SoftwareError, match="no longer in the cache: bring the testbed up again"):
+        remote_storage_manager(folder, "0" * 64)
+
+
 def test_a_folder_that_is_none_or_empty(tmp_path, cache):
     with pytest.raises(SoftwareError, match="is no folder"):
         remote_storage_manager(tmp_path / "none")

@@ -6,6 +6,7 @@ The report shows the producers' latencies with this load.
 """
 
 from collections.abc import Sequence
+from typing import Literal
 
 from results.contract.relocation import STORAGES, ColdRead
 from testbed.errors import TestbedError
@@ -16,6 +17,7 @@ from testbed.experiments.reassignment_run import ReassignmentRun
 from testbed.experiments.storage import check_size, storage_of
 from testbed.experiments.unthrottled_move import RunActivity, parameters, unthrottled_experiment, unthrottled_layout
 from testbed.kafka.node import DATA_DIR
+from testbed.probes.brokers import sampled_bps
 from testbed.units import parse_size
 from testbed.wait import WaitTimeout, wait_for
 from testbed.workload.outcome import ProcessResult
@@ -23,7 +25,10 @@ from testbed.workload.spec import ConsumerSpec
 from testbed.workload.workload import Workload
 
 READER = "cold-1"
-BEGUN_S, READ_S = 15.0, 120.0
+BEGUN_S = 15.0
+READ_S, READ_TIMES = 120.0, 4
+"""The seconds in which all is read after the move, and how many times its bytes ÷ NIC come on top. One consumer of
+tiered partitions was given 8 MB/s over 200 Mbit/s, a third of that rate (docs/measurements/tiered.md)."""
 EVICT = """
 import os, sys
 forgotten = 0
@@ -54,6 +59,8 @@ class ColdConsumer(RunActivity):
         networks = testbed.client_networks()
         self._consumer = Workload(testbed.bootstrap, [spec], 1, recorder.add, recorder.event, networks=networks)
         self._evicted: int | None = None
+        self._read = 0
+        """The records that it was given until the measurement of its reads ended."""
 
     def before_move(self) -> None:
         """Evict the logs from the page cache and start to read."""
@@ -71,17 +78,19 @@ class ColdConsumer(RunActivity):
         """Wait until the consumer has read all records."""
         fill = next(each for each in self._environment.fills if each.topic == self._group.topic)
         written = fill.records_per_partition * len(fill.partitions)
-        recorder = self._environment.recorder
+        recorder, leader = self._environment.recorder, self._environment.testbed.topology.host(self._group.leader)
+        timeout_s = READ_S + READ_TIMES * 8 * self._group.bytes / sampled_bps(leader)[0]
         try:
-            wait_for(self._records, lambda count: count >= written, READ_S, 0.1, "the consumer to have read all")
+            wait_for(self._records, lambda count: count >= written, timeout_s, 0.1, "the consumer to have read all")
         except WaitTimeout as error:
             recorder.event("note", "not all was read", {"error": str(error)})
-        recorder.event("cold.done", READER, {"records": self._records()})
+        self._read = self._records()
+        recorder.event("cold.done", READER, {"records": self._read})
 
     def cold_read(self) -> ColdRead:
         """Return the bytes and records that the consumer read, and their required source."""
-        records, on_disk = self._records(), self._environment.setup.storage == "disk"
-        return ColdRead(READER, records, records * RECORD_BYTES, self._evicted, "device" if on_disk else "store")
+        source: Literal["device", "store"] = "device" if self._environment.setup.storage == "disk" else "store"
+        return ColdRead(READER, self._read, self._read * RECORD_BYTES, self._evicted, source)
 
     def readers(self) -> Sequence[ProcessResult]:
         """Stop the consumer and return it."""
