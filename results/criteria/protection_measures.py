@@ -257,20 +257,23 @@ class _Acknowledgements:
         return np.bincount(places, weights=counts, minlength=len(self.seconds)).astype(np.float64)
 
     def _arriving(self, metric: str, span: Span, late: Floats, window_s: float) -> Flags:
-        """Return the seconds in which partitions arrive, and those after it until one is as before.
+        """Return the seconds in which partitions arrive, and those around it from and until one is as before.
 
-        These are a quota window at most. Clients notice an arrival while the controller's change is on its way, so the
-        second before counts as well.
+        These are a quota window at most, each way. Before: a leader acknowledges nothing that a replica lacks which has
+        caught up once, also while it is not yet in the ISR; that replica may wait for the throttle. Clients notice an
+        arrival while the controller's change is on its way, so the second before counts in any case.
         """
         spans = [*self._fewer(metric, span), *self._more_in_sync(span)]
         found = self._touched(spans)
         ordinary = late <= LATE_BEFORE * self._by_second(self.count)
-        for _begin, end in spans:
+        for begin, end in spans:
             after = np.flatnonzero((self.seconds - US >= end) & (self.seconds <= end + window_s * US))
-            for second in after:
-                if ordinary[second]:
-                    break
-                found[second] = True
+            ahead = np.flatnonzero((self.seconds <= begin) & (self.seconds - US >= begin - window_s * US))
+            for way in (after, ahead[::-1]):
+                for second in way:
+                    if ordinary[second]:
+                        break
+                    found[second] = True
         return found & (self.seconds > span[0])
 
     def _fewer(self, metric: str, span: Span) -> list[Span]:
