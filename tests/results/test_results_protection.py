@@ -257,7 +257,7 @@ def test_a_replica_that_comes_in_sync_arrives_also_before_its_partition_is_done(
 
 
 def test_late_seconds_right_before_an_arrival_are_of_it():
-    """A replica that has caught up once holds acknowledgements back before it is in the ISR, while the throttle rests."""
+    """While the throttle rests, a replica that has caught up once holds acknowledgements back, not yet in the ISR."""
     grown = [Sample(us(at), "driver", "isr.size", float(size), "t", 0) for at, size in ((12.0, 1), (12.3, 2))]
     assert judged(clients(stall=(7, 5, (1300, 0.3))) + grown).verdict == "pass"
     # A second as before lies between the wait and the arrival.
