@@ -226,11 +226,12 @@ def require_restartable(testbed: Testbed, hosts: Collection[str] | None = None) 
 
     The new process is not paused, and has the right clock. A paused one does not handle the request to end.
     """
+    restarted = [host.name for host in testbed.topology.hosts] if hosts is None else hosts
     ended = [
         str(entry)
         for entry in FaultJournal(testbed.name).entries()
         if isinstance(entry.fault, ProcessFault) and not entry.fault.momentary and not entry.healing
-        if hosts is None or entry.fault.host in hosts
+        if entry.fault.host in restarted
     ]
     if ended:
         raise TestbedError(

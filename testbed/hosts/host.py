@@ -2,11 +2,12 @@
 
 import shlex
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor, wait
+from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
 from testbed.errors import TestbedError
+from testbed.signals import deferred_signals
 from testbed.wait import wait_for
 
 AGENT_PATH = "/opt/testbed/agent.py"
@@ -172,10 +173,10 @@ def in_parallel(items: Iterable[T], work: Callable[[T], R]) -> list[R]:
 
     After an interrupt no further call begins, and those that have begun end first: the caller's clean-up follows them.
     """
-    calls: list[Future[R]] = []
     with ThreadPoolExecutor(max_workers=16) as pool:
         try:
-            calls += [pool.submit(work, item) for item in items]
+            with deferred_signals():  # the pool waits for no thread whose start was interrupted
+                calls = [pool.submit(work, item) for item in items]
             wait(calls)
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)

@@ -234,6 +234,7 @@ def test_a_restart_that_would_end_a_fault_is_refused(one, monkeypatch, text):
     assert restarted == []
     reconfigure(one, {"a": "1"}, None, print)
     FaultJournal("one").healed(entry)
+    FaultJournal("one").add(parse_fault(text.replace("b2", "b9")), None)  # b9 has left the testbed
     reconfigure(one, {}, None, print)
     assert restarted == [{"a": "1"}, {}]
 
