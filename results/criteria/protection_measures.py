@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 
 from results.criteria.measures import KINDS, P99_BACK, P99_WINDOW_S, PARTS, ClientKind, ClientView, Part
 from results.criteria.quantities import DRIVER, US
-from results.criteria.series import Floats, Micros, RunSeries, by_partition
+from results.criteria.series import Floats, Logs, Micros, RunSeries, by_partition
 from results.criteria.unfit import ALWAYS_FIT, UnfitTime
 
 COUNTED: dict[ClientKind, str] = {"produce": "client.produce.acked", "consume": "client.consume.records"}
@@ -168,8 +168,10 @@ def measure_protection(
     if started is None:
         return ()
     clients = sorted(set(run.of_metric("client.produce.latency")["host"].to_pylist()))
+    in_sync = by_partition(run.of_metric("isr.size")) if clients else {}
     return tuple(
-        _Acknowledgements(run, client, started, unfit, handed_over=handed_over).measure(window_s) for client in clients
+        _Acknowledgements(run, client, started, unfit, in_sync, handed_over=handed_over).measure(window_s)
+        for client in clients
     )
 
 
@@ -186,9 +188,9 @@ class _Acknowledgements:
     """One producer's latencies: bucket and count of each sample, by the end of the second in which records were due."""
 
     def __init__(
-        self, run: RunSeries, client: str, started: int, unfit: UnfitTime, *, handed_over: bool = False
+        self, run: RunSeries, client: str, started: int, unfit: UnfitTime, in_sync: Logs, *, handed_over: bool = False
     ) -> None:
-        self.run, self.client, self.started = run, client, started
+        self.run, self.client, self.started, self.in_sync = run, client, started, in_sync
         table = run.of_metric("client.produce.latency")
         rows = table.filter(pc.equal(table["host"], client))
         self.due: Micros = rows["us"].to_numpy()
@@ -198,7 +200,6 @@ class _Acknowledgements:
         self.bucket = np.where(self.due > started, unfit.spare(self.due - US, waits), waits)
         self.count: Floats = rows["value"].to_numpy()
         self.seconds: Micros = np.unique(self.due)
-        self.in_sync = by_partition(run.of_metric("isr.size"))
 
     def measure(self, window_s: float) -> ClientProtection:
         run, done = self.run, self.run.event_us("move.done")

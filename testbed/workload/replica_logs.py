@@ -143,7 +143,7 @@ def left_isr(testbed: Testbed, admin: Admin, topics: Sequence[str], timeout_s: f
     def look() -> tuple[str, ...]:
         if admin.reassignments(topics):
             return ()
-        live = {broker.id for broker in admin.cluster().brokers}
+        live = {broker.id for broker in admin.brokers()}
         return tuple(
             f"{tp} on {names.get(broker, broker)}"
             for tp, state in sorted(admin.partitions(topics).items())

@@ -12,7 +12,7 @@ import pytest
 
 from results.contract.manifest import Records
 from testbed.errors import TestbedError
-from testbed.kafka.types import BrokerInfo, ClusterInfo, PartitionState, TopicPartition
+from testbed.kafka.types import BrokerInfo, PartitionState, TopicPartition
 from testbed.workload import replica_logs
 from testbed.workload.log_digests import digests, log_starts
 from testbed.workload.replica_logs import (
@@ -172,8 +172,8 @@ class Cluster:
         tps = [TopicPartition("t", 0), TopicPartition("t", 1)]
         return {tp: PartitionState(tp, 2, 0, (1, 2, 3), self.isr, ()) for tp in tps}
 
-    def cluster(self):
-        return ClusterInfo("c", 1, tuple(BrokerInfo(broker, None) for broker in self.live))
+    def brokers(self):
+        return tuple(BrokerInfo(broker, None) for broker in self.live)
 
     def reassignments(self, _topics):
         return self.moving

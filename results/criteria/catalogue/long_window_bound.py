@@ -44,10 +44,9 @@ def _mean(end: PhaseDirection, move: Move, late: bool) -> Finding:
         why = f"{size(found.bytes)} in {found.elapsed_s:.1f} s, {share:.3f} of the quota"
         if found.in_sync_bytes:
             why += f", {size(found.in_sync_bytes)} of them to replicas in sync"
-        if found.bytes > most:
-            verdict = "fail"
-        elif early := end.too_early(move, late_s):
-            verdict, why = "fail", f"{early}; {why}"
+        early = end.too_early(move, late_s)
+        if early or found.bytes > most:
+            verdict, why = "fail", f"{early}; {why}" if early else why
         elif gap := gap_text(rates.longest_gap_s):
             why = gap
         else:
