@@ -47,7 +47,7 @@ def limits_text(limits: BatchLimits) -> str:
 
 def turn_text(turn: Turn, seconds: float) -> str:
     """Return one line for a turn: the number of partitions in each state, and the first that waits or is held up."""
-    count = Counter(status.state for status in turn.partitions)
+    count: Counter[str] = Counter(status.state for status in turn.partitions)
     whys: dict[str, str] = {}
     for status in turn.partitions:
         if status.state == "waiting" or (status.state == "moving" and status.step and status.why):

@@ -30,12 +30,12 @@ from testbed.throttle.configs import (
     throttled_replicas,
 )
 from testbed.throttle.journal import JournalFolder, ThrottleJournal
-from testbed.throttle.recovery import restore
+from testbed.throttle.recovery import RESTORE_TIMEOUT_S, restore
 from testbed.topology.host import node_ids
 from testbed.topology.model import Topology
 from testbed.wait import WaitTimeout, wait_for
 
-IN_FORCE_S, RESTORED_S, SERVING_S, DELETED_S, ELECTED_S = 30.0, 15.0, 60.0, 8.0, 5.0
+IN_FORCE_S, SERVING_S, DELETED_S, ELECTED_S = 30.0, 60.0, 8.0, 5.0
 LOOK_S = 0.2
 EventSink = Callable[[str, str, Mapping[str, Any]], None]
 
@@ -152,7 +152,7 @@ class OperatorThrottle:
         if self._journal is None:
             return
         with self._journals.held():
-            restore(self._admin, tuple(self._known().values()), RESTORED_S)
+            restore(self._admin, tuple(self._known().values()), RESTORE_TIMEOUT_S)
             self._journals.remove(self._journal.id)
             self._journal = None
         self._on_event("throttle.restored", "throttle", {})

@@ -12,10 +12,9 @@ from testbed.reassignment.stall import PATIENCE_S
 from testbed.signals import deferred_signals
 from testbed.throttle.configs import RATES, ConfigChange, settled, wait_for_configs
 from testbed.throttle.journal import JournalFolder, ThrottleJournal
-from testbed.throttle.recovery import RestoreResult, restore, still_ours
+from testbed.throttle.recovery import RESTORE_TIMEOUT_S, RestoreResult, restore, still_ours
 
 STEP = 1.5
-_RESTORE_S = 15.0
 
 
 def next_rate(throttle_bytes_per_s: int, needed_bytes_per_s: float, most_bytes_per_s: int) -> int | None:
@@ -72,7 +71,7 @@ class ThrottleRaiser:
             return RestoreResult()
         with self._journals.held():
             self._read_journal()
-            done = restore(self._admin, still_ours(self._admin, self._journal.changes), _RESTORE_S)
+            done = restore(self._admin, still_ours(self._admin, self._journal.changes), RESTORE_TIMEOUT_S)
             self._journals.remove(self._journal.id)
         self._journal = None
         return done

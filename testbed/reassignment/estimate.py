@@ -5,12 +5,12 @@ deadline or a share of the NIC to the throttle. It refuses an impossible goal an
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from testbed.errors import TestbedError
 from testbed.kafka.admin import Admin
-from testbed.kafka.errors import KafkaError, UnreachableError
+from testbed.kafka.errors import KafkaError, TopicConfigsError, UnreachableError
 from testbed.kafka.types import PartitionMove, PartitionState, TopicPartition
 from testbed.reassignment.lag import MONOTONIC, LogSizes, PollClock, growth, measure
 from testbed.reassignment.plan import Plan, PlanError, kip73_move_seconds, move_ratio, moves
@@ -147,9 +147,22 @@ def observe(admin: Admin, plan: Plan, measure_s: float, pauses: PollClock = MONO
     readings = measure(admin, live, measure_s, pauses=pauses, problems=errors)
     if silent := next((error for error in errors.values() if isinstance(error, UnreachableError)), None):
         raise silent
-    found = observed(todo, states, readings, ListedReplicas(admin.topics_configs(topics, LISTS)))
-    cautions = [f"{error}: the replicas there are not in the estimate" for error in errors.values()]
+    lists, cautions = _lists(admin, topics)
+    found = observed(todo, states, readings, lists)
+    cautions += [f"{error}: the replicas there are not in the estimate" for error in errors.values()]
     return replace(found, cautions=(*found.cautions, *cautions))
+
+
+def _lists(admin: Admin, topics: Sequence[str]) -> tuple[ListedReplicas, list[str]]:
+    """Return the lists of throttled replicas, and a caution when the user may not read those of some topics."""
+    try:
+        return ListedReplicas(admin.topics_configs(topics, LISTS)), []
+    except TopicConfigsError as error:
+        caution = (
+            f"the lists of {len(error.refused)} topics cannot be read ({_named(error.refused)}): what these list "
+            "already is not in the estimate"
+        )
+        return ListedReplicas(error.found), [caution]
 
 
 def observed(
@@ -183,9 +196,8 @@ def observed(
             listed.append(Copy(tp, leader, sent_to, (), 0, written[tp], receiving))
     if listed:
         others = sorted({copy.tp.topic for copy in listed})
-        more = f" and {len(others) - _SHOWN} more topics" if len(others) > _SHOWN else ""
         cautions.append(
-            f"{len(listed)} partitions that do not move are listed as throttled ({', '.join(others[:_SHOWN])}{more}): "
+            f"{len(listed)} partitions that do not move are listed as throttled ({_named(others)}): "
             "the quotas count what their followers fetch"
         )
     return ClusterLoad(
@@ -202,6 +214,11 @@ def observed(
         tuple(cautions),
         tuple(listed),
     )
+
+
+def _named(topics: Sequence[str]) -> str:
+    more = f" and {len(topics) - _SHOWN} more topics" if len(topics) > _SHOWN else ""
+    return f"{', '.join(topics[:_SHOWN])}{more}"
 
 
 def _in_sync(state: PartitionState, leader: int) -> tuple[int, ...]:

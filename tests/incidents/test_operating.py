@@ -2,6 +2,7 @@
 
 import pytest
 
+from testbed.incidents import operator as operating
 from testbed.incidents.cluster_poll import ClusterPoll, RequestedMove, moved_share, observations
 from testbed.incidents.operator import OperatorThrottle, lists_for, rates_on
 from testbed.kafka.errors import UnreachableError
@@ -9,6 +10,7 @@ from testbed.kafka.types import ConfigResource, PartitionMove, PartitionState, R
 from testbed.probes.recorder import Recorder
 from testbed.throttle.configs import FOLLOWER_RATE, FOLLOWER_REPLICAS, LEADER_RATE, LEADER_REPLICAS
 from testbed.throttle.journal import JournalFolder
+from testbed.throttle.recovery import RESTORE_TIMEOUT_S
 from testbed.wait import WaitTimeout
 from tests.fakes.admin import FakeAdmin
 
@@ -58,6 +60,15 @@ def test_a_throttle_that_somebody_else_set_can_be_removed_and_is_put_back(thrott
     assert folder.ids()
     ours.restore()
     assert admin.configs == {B2: {FOLLOWER_RATE: "1"}}
+
+
+def test_brokers_have_as_long_for_the_originals_as_after_a_move(throttle, monkeypatch):
+    _admin, ours, _folder, _events = throttle
+    waited = []
+    monkeypatch.setattr(operating, "restore", lambda _admin, _changes, timeout_s: waited.append(timeout_s))
+    ours.set(rates_on((1, 2), 5))
+    ours.restore()
+    assert waited == [RESTORE_TIMEOUT_S]
 
 
 def test_the_journal_is_on_disk_before_the_change(throttle):

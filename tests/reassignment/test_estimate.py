@@ -6,7 +6,7 @@ from collections.abc import Mapping
 import pytest
 from fakes.admin import FakeAdmin
 
-from testbed.kafka.errors import KafkaError, LogDirError, UnreachableError
+from testbed.kafka.errors import KafkaError, LogDirError, TopicConfigsError, UnreachableError
 from testbed.kafka.types import ConfigResource, TopicPartition
 from testbed.reassignment.estimate import (
     MARGIN,
@@ -240,6 +240,25 @@ def test_a_wildcard_counts_the_followers_in_sync_of_what_moves_on_their_side_too
     found = observe(admin, Plan({T0: (2, 3), T1: (3,)}), 10, clock.pauses)
     assert _inbound(found) == pytest.approx({(2, "receive"): 2 * MB, (3, "receive"): 2 * MB, (1, "transmit"): 4 * MB})
     assert found.cautions == ()
+
+
+def test_topics_whose_lists_the_user_may_not_read_are_a_caution() -> None:
+    """Only the plan's topics were read before; a right on every other topic of the cluster is not needed."""
+    clock = Clock()
+    admin = _cluster(clock, {})
+    readable = {"t": {LEADER_REPLICAS: "*", FOLLOWER_REPLICAS: "*"}}
+    what, name = "describe the configuration of topics: other", "TOPIC_AUTHORIZATION_FAILED"
+
+    def hook(call: str, _args: tuple[object, ...]) -> None:
+        if call == "topics_configs":
+            raise TopicConfigsError(what, name, None, ("other",), readable)
+
+    admin.hook = hook
+    found = observe(admin, Plan({T0: (2, 3)}), 1, clock.pauses)
+    assert found.cautions == (
+        "the lists of 1 topics cannot be read (other): what these list already is not in the estimate",
+    )
+    assert [copy.receiving for copy in found.copies] == [(3,)]
 
 
 def test_refused_while_a_reassignment_runs_and_when_a_target_is_dead_or_unknown() -> None:

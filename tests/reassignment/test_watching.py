@@ -10,6 +10,7 @@ from testbed.kafka.command_config import CommandConfig
 from testbed.kafka.errors import LogDirError, UnreachableError
 from testbed.kafka.types import ConfigResource, Reassignment, ReplicaLog, TopicPartition
 from testbed.owner import Owner
+from testbed.reassignment import auto_raise
 from testbed.reassignment.auto_raise import MonitorNote, ThrottleRaise, ThrottleRaiser, next_rate, watch
 from testbed.reassignment.lag import PollClock
 from testbed.reassignment.monitor import MonitorReading
@@ -23,7 +24,7 @@ from testbed.throttle.configs import (
     unthrottled_partitions,
 )
 from testbed.throttle.journal import JournalFolder, ThrottleJournal
-from testbed.throttle.recovery import RestoreError, RestoreResult
+from testbed.throttle.recovery import RESTORE_TIMEOUT_S, RestoreError, RestoreResult
 
 MB = 10**6
 T0 = TopicPartition("t", 0)
@@ -387,6 +388,22 @@ def test_what_somebody_else_has_set_or_removed_since_is_left_as_it_is(journals: 
     raised.to(3 * MB, [1])  # now that is what was there
     raised.restore()
     assert cluster.rates() == ["8", None, str(MB), str(MB)]
+
+
+def test_brokers_have_as_long_for_the_rates_of_before_as_after_a_move(
+    journals: JournalFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    waited: list[float] = []
+
+    def restored(_admin: object, _changes: object, timeout_s: float) -> RestoreResult:
+        waited.append(timeout_s)
+        return RestoreResult()
+
+    monkeypatch.setattr(auto_raise, "restore", restored)
+    raised = ThrottleRaiser(Cluster(quota_mb=1), journals)
+    raised.to(2 * MB, [1])
+    raised.restore()
+    assert waited == [RESTORE_TIMEOUT_S]
 
 
 def test_what_cannot_be_put_back_keeps_its_journal(journals: JournalFolder) -> None:
