@@ -112,7 +112,7 @@ def test_the_kernel_of_another_machine_is_not_changed(topology, text):
             "quota-alter brokers=b1 rate=none",
             "nothing would change: broker 1 leader.replication.throttled.rate=not",
         ),
-        (None, "cpu-limit host=b1 cpus=4000", "cpus=4000 would limit nothing: this machine has"),
+        (None, "cpu-limit host=b1 cpus=1000", "cpus=1000 would limit nothing: this machine has"),
         (None, "memory-limit host=b1 memory=4000GiB", "memory=4000GiB would limit nothing: this machine has"),
         (None, "memory-limit host=b1 memory=200MiB", "is less than the processes of b1 use now, 314572800 bytes"),
         (None, "reassignment-alter", "nothing moves now: reassignment-alter has nothing to change"),

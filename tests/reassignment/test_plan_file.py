@@ -137,7 +137,10 @@ def test_other_line_ends_and_a_byte_order_mark_are_read(content: bytes, tmp_path
     [
         (b"", "plan.json: it is empty; give a plan, as --reassignment-json-file"),
         (b"\xef\xbb\xbf\r\n", "plan.json: it is empty"),
-        (gzip.compress(PLAN.encode()), "plan.json: it cannot be read: it is compressed with gzip; decompress it first"),
+        (
+            gzip.compress(PLAN.encode(), mtime=0),
+            "plan.json: it cannot be read: it is compressed with gzip; decompress it first",
+        ),
         (PLAN.encode("utf-16"), "plan.json: it cannot be read: it is UTF-16"),
         (GENERATED.encode(), "plan.json:4: 'Proposed partition reassignment configuration': it is the output of --gen"),
         (EXECUTED.encode(), "plan.json:1: 'Current partition replica assignment': it is the output of --execute"),
