@@ -153,7 +153,8 @@ def test_nic_rate_one_way_and_two_of_them(up, put):
     assert 15 < carried_mbit(up, "b3", "b1") < 20
     Faults(up).clear(first)
     assert 30 < carried_mbit(up, "b3", "b1") < 40
-    assert 300 < carried_mbit(up, "b1", "b3") < 400
+    # Slowed it would carry 40, else 400, less where other tests keep the machine busy: the geometric mean decides.
+    assert 126 < carried_mbit(up, "b1", "b3") < 400
 
 
 def test_nic_down(up, put):
