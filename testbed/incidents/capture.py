@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
 from results.contract import durable
+from results.contract.texts import shortened
 from results.criteria.throttle_bound import listed as list_names
 from testbed.errors import TestbedError, UsageError
 from testbed.incidents.captured_release import LINE_OF_LEVEL
@@ -242,7 +243,7 @@ def _check_plan(plan: Plan, states: Mapping[TopicPartition, PartitionState], wan
     refuse_empty(plan)
     kept = {*wanted}
     if unknown := sorted(tp for tp in plan.targets if tp.topic in kept and tp not in states):
-        named = ", ".join(map(str, unknown[:_SHOWN])) + (" and others" if len(unknown) > _SHOWN else "")
+        named = ", ".join(shortened(unknown, _SHOWN))
         raise UsageError(f"the plan moves {named}, which the cluster does not have: make a new plan")
     return log_dir_notes(plan)
 
@@ -280,7 +281,7 @@ def left_out(asked: Collection[TopicPartition], wanted: Sequence[str]) -> list[s
     topics = sorted({tp.topic for tp in asked} - kept)
     if topics and all(tp.topic not in kept for tp in asked):
         raise UsageError(
-            f"what moves is not captured: {', '.join(topics[:_SHOWN])}{' and others' if len(topics) > _SHOWN else ''}; "
+            f"what moves is not captured: {', '.join(shortened(topics, _SHOWN))}; "
             "name a topic that moves with --topic; an internal one is never captured"
         )
     left = sum(tp.topic not in kept for tp in asked)

@@ -9,6 +9,7 @@ import yaml
 
 from results.contract.manifest import new_run_id
 from results.contract.store import Store
+from results.contract.texts import shortened
 from testbed.defects.parse import by_host
 from testbed.errors import TestbedError, UsageError
 from testbed.experiments.experiment import Value
@@ -127,7 +128,7 @@ class Replayer:
         except TestbedError as error:
             left = [str(error)]
         if left:
-            self._progress("the testbed is made again: " + "; ".join(left[:3]))
+            self._progress("the testbed is made again: " + "; ".join(shortened(left, 3)))
         return left
 
     def _drop(self) -> None:
