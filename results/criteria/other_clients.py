@@ -9,7 +9,7 @@ from collections.abc import Sequence, Set
 
 from results.contract.cluster import ChangeKind, ClusterChange
 from results.contract.logs import HostLog
-from results.contract.texts import and_more
+from results.contract.texts import and_more, plural
 from results.contract.verdict import Finding
 from results.criteria.criterion import CLUSTER_CHANGED
 from results.criteria.findings import finding, not_judged
@@ -30,7 +30,7 @@ def finding_of(changes: Sequence[ClusterChange], started_us: int | None) -> list
     when = "" if started_us is None else f" at {at((first.ts_us - started_us) / US)}"
     why = "; ".join([f"another client changed the cluster: {first.what}{when}", *and_more(len(changes) - 1, "change")])
     expected = "no other client changes configurations, topics or assignments while data moves"
-    observed = f"{len(changes)} changes" if len(changes) > 1 else "1 change"
+    observed = plural(len(changes), "change")
     return [
         finding(CLUSTER_CHANGED, expected, "inconclusive", why, observed=observed, series=("manifest.cluster",)),
     ]
