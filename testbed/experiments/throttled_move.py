@@ -12,6 +12,7 @@ from typing import Any, get_args
 from results.contract.manifest import Facts, Move
 from results.contract.schema import Sample
 from results.contract.verdict import DIRECTIONS, Direction
+from results.criteria.quantities import DRIVER
 from testbed.errors import UsageError
 from testbed.experiments.batched_move import batched_run
 from testbed.experiments.criteria import QUOTA_BINDS
@@ -38,7 +39,6 @@ from testbed.experiments.move_driver import UNTHROTTLED_LOOK_S
 from testbed.experiments.move_environment import MoveEnvironment, MoveSetup
 from testbed.experiments.quota_settings import QuotaSettings, declared, in_force, quota_settings
 from testbed.experiments.reassignment_run import LogSizes, MakeRun, ReassignmentRun, unbatched_run
-from testbed.experiments.samplers import DRIVER
 from testbed.experiments.storage import check_storage, mostly_remote, storage_of, storage_parameter
 from testbed.kafka.capabilities import Capability, of_software
 from testbed.kafka.errors import KafkaError

@@ -26,6 +26,7 @@ from results.contract.verdict import Verdict
 from results.criteria import judge
 from results.criteria.catalogue.command_time import CPU_SECONDS, ENDED, SECONDS
 from results.criteria.catalogue.command_time import NAME as CRITERION
+from results.criteria.quantities import DRIVER
 from testbed.errors import TestbedError, UsageError
 from testbed.experiments.record import commit, own_versions, timestamp
 from testbed.paths import data_dir
@@ -33,7 +34,7 @@ from testbed.probes.machine import fingerprint
 from testbed.software.engine import EngineSocket
 from testbed.suggestions import did_you_mean
 
-EXPERIMENT, DRIVER = "bench", "driver"
+EXPERIMENT = "bench"
 NAME = "{testbed}"
 """In a command: the name of a testbed of this invocation alone. `down` never removes another one."""
 MOST_MESSAGE = 400
