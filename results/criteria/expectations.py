@@ -11,6 +11,7 @@ from typing import Annotated
 import numpy as np
 from pydantic import Field, StrictBool, model_validator
 
+from results.contract.document import refusal
 from results.contract.texts import shortened
 from results.contract.verdict import Direction, Finding
 from results.criteria.findings import SENT_AGAIN
@@ -27,7 +28,6 @@ from results.criteria.timeline_expectation import (
     TimelineExpectation,
     Topic,
     Way,
-    refused,
 )
 from results.criteria.windows import windows, windows_within
 
@@ -234,9 +234,9 @@ class MaxRate(TimelineExpectation):
     @model_validator(mode="after")
     def _measurable(self) -> "MaxRate":
         if self.topic and self.direction == "transmit":
-            raise refused("a topic's bytes are counted where its logs grow; allowed: receive, or no topic")
+            raise refusal("a topic's bytes are counted where its logs grow; allowed: receive, or no topic")
         if self.window < 2:
-            raise refused("the rate is sampled once a second; allowed: windows of 2s or more")
+            raise refusal("the rate is sampled once a second; allowed: windows of 2s or more")
         return self
 
     def judge(self, run: ReplayedRun, since_us: int) -> Finding:

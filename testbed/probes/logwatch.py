@@ -11,9 +11,10 @@ from typing import Annotated
 
 from pydantic import BeforeValidator, Field
 
+from results.contract.document import refusal
 from results.contract.logs import LEVELS, HostLog, Level, LogFinding, ProcessEnd
 from testbed.errors import TestbedError
-from testbed.form import Form, check, refusal, validate
+from testbed.form import Form, check, validate
 from testbed.hosts import Shell
 from testbed.kafka.node import ENDED, LOG
 from testbed.provision.testbed import Testbed
