@@ -141,7 +141,7 @@ def longest_pause(seen: HandoverRecord) -> tuple[float, str] | None:
 
 
 def _unread(seen: HandoverRecord) -> str:
-    return f"; and {'; '.join(seen.problems[:_SHOWN])}" if seen.problems else ""
+    return f"; and {'; '.join(shortened(seen.problems, _SHOWN))}" if seen.problems else ""
 
 
 CRITERION: Criterion[HandoverRecord | None] = Criterion(

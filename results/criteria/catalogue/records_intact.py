@@ -101,7 +101,7 @@ def judge_records(found: CopiedRecords) -> Finding:
         if records.reordered:
             why += f"; {records.reordered} after a later record"
         if records.digest_mismatches:
-            why += ": " + ", ".join(records.digest_mismatches[:5])
+            why += ": " + ", ".join(shortened(records.digest_mismatches, 5))
         if records.first:
             why += "; " + "; ".join(records.first[:SHOWN])
         if records.uncompared:
