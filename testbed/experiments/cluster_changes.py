@@ -24,7 +24,7 @@ from testbed.experiments.kip455_trace import readable
 from testbed.kafka.node import LOG
 from testbed.kafka.types import TopicPartition, is_internal
 from testbed.probes.agent import OPERATORS
-from testbed.probes.logwatch import LogEntry, entries
+from testbed.probes.log_entries import LogEntry, entries
 from testbed.provision.testbed import Testbed
 from testbed.reassignment.metadata_log import MetadataRecord, Registration, read_records, replay
 from testbed.throttle.configs import LISTS, RATES

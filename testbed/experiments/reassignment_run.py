@@ -14,7 +14,8 @@ from testbed.experiments.move_environment import MoveEnvironment, MoveSetup
 from testbed.kafka.admin import Admin
 from testbed.kafka.errors import UnreachableError
 from testbed.kafka.types import TopicPartition
-from testbed.probes.logwatch import Allowance, LogWatch
+from testbed.probes.allow_list import Allowance
+from testbed.probes.logwatch import LogWatch
 from testbed.reassignment.progress import Poll
 from testbed.throttle.duration import Share
 

@@ -9,23 +9,18 @@ from results.criteria.catalogue.logs_clean import judge_logs
 from testbed.errors import TestbedError
 from testbed.faults.parse import kinds as fault_kinds
 from testbed.hosts import CommandFailed, CommandResult
-from testbed.probes.logwatch import (
-    MOST_KINDS,
+from testbed.probes.allow_list import (
     Allowance,
     AllowListError,
-    LogEntry,
-    LogWatch,
     during,
-    entries,
-    kinds,
     loads,
     new_replicas,
     overtaken_batches,
-    read_since,
     shipped,
-    terminations,
     unexplained,
 )
+from testbed.probes.log_entries import LogEntry, entries
+from testbed.probes.logwatch import MOST_KINDS, LogWatch, kinds, read_since, terminations
 
 HEAD = "[2026-11-21 19:39:15,554]"
 MOVED = (
