@@ -65,11 +65,6 @@ def percent(ratio: float) -> str:
     return f"{(ratio - 1) * 100:+.1f} %"
 
 
-def plural(count: int, word: str) -> str:
-    """Return a number of things: `1 run`, `2 runs`."""
-    return f"{count} {word}{'' if count == 1 else 's'}"
-
-
 class Code(str):
     """A cell of a Markdown table that is set as code."""
 

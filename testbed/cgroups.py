@@ -11,6 +11,8 @@ from pathlib import Path
 from testbed.errors import TestbedError
 
 CGROUPS = Path("/sys/fs/cgroup")
+CONTROLLERS = CGROUPS / "cgroup.controllers"
+"""Exists only where the control groups are of version 2."""
 BDI = Path("/sys/class/bdi")
 _NO_LIMIT_BYTES = 2**62
 """Version 1 reports no limit as the largest number of whole pages; every limit above this one is none."""

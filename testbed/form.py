@@ -14,8 +14,9 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, TypeVar, Union, get_args, get_origin
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, WithJsonSchema
-from pydantic_core import ErrorDetails, PydanticCustomError
+from pydantic_core import ErrorDetails
 
+from results.contract.document import refusal
 from testbed.suggestions import choices, did_you_mean, nearest, show
 from testbed.units import UnitError
 from testbed.yaml_document import Document, FieldPath, FileKind, Problem
@@ -41,11 +42,6 @@ def optional(description: str) -> Any:
 def text_schema(pattern: str, *examples: str) -> WithJsonSchema:
     """Return the JSON schema of a text for editors."""
     return WithJsonSchema({"type": "string", "pattern": pattern, **({"examples": list(examples)} if examples else {})})
-
-
-def refusal(message: str) -> PydanticCustomError:
-    """Return a validator's error whose whole text is `message` (braces are text, not placeholders)."""
-    return PydanticCustomError("form", "{message}", {"message": message})
 
 
 def check(problem_of: Callable[[object], str | None]) -> BeforeValidator:

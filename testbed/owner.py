@@ -6,6 +6,8 @@ from pathlib import Path
 
 from testbed.errors import TestbedError
 
+BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
+
 
 @dataclass(frozen=True, slots=True)
 class Owner:
@@ -53,4 +55,4 @@ def _started_ticks(pid: int) -> int | None:
 
 
 def _boot_id() -> str:
-    return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="utf-8").strip()
+    return BOOT_ID.read_text(encoding="utf-8").strip()

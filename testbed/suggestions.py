@@ -1,7 +1,9 @@
 """Texts for refusals: the value found, the allowed values, and the nearest allowed value."""
 
 import difflib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
+
+from testbed.errors import UsageError
 
 
 def nearest(found: object, names: Iterable[str]) -> str | None:
@@ -17,6 +19,13 @@ def did_you_mean(found: object, names: Iterable[str], written: Callable[[str], o
     """Return `; did you mean broker?` for the nearest name, as `written` returns it; empty when no name is near."""
     name = nearest(found, names)
     return f"; did you mean {written(name)}?" if name is not None else ""
+
+
+def existing(kind: str, name: str, names: Collection[str]) -> str:
+    """Return the name. Raise `UsageError`, with the names that exist and the nearest one, when it is none of them."""
+    if name not in names:
+        raise UsageError(f"no {kind} {name!r}; there are {', '.join(names)}{did_you_mean(name, names)}")
+    return name
 
 
 def choices(names: Sequence[str]) -> str:

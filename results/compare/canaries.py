@@ -10,6 +10,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from results.series.block import TO_SIGMA
+
 Reading = Mapping[str, float]
 """Canary → value; a canary that could not be read is absent."""
 
@@ -48,7 +50,7 @@ def usual_change(values: Sequence[float]) -> float | None:
     From the median of the changes' sizes: a series with one step, or some spikes, has the same usual change.
     """
     changes = np.abs(np.diff(np.log([value for value in values if value > 0])))
-    return float(1.4826 * np.median(changes)) if len(changes) >= ENOUGH_CHANGES else None
+    return float(TO_SIGMA * np.median(changes)) if len(changes) >= ENOUGH_CHANGES else None
 
 
 def moved(around: Sequence[Reading], series: Sequence[Reading]) -> tuple[CanaryChange, ...]:

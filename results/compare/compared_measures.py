@@ -12,7 +12,8 @@ from typing import Literal
 from results.contract.aliases import measure_name
 from results.contract.manifest import Manifest
 from results.contract.network import payload_rates
-from results.criteria.measures import ClientKind, HostRates, MoveMeasures, Part, SteadyPart
+from results.criteria.host_rates import HostRates, SteadyPart
+from results.criteria.measures import ClientKind, MoveMeasures, Part
 from results.criteria.model import allowed, bound_of
 from results.criteria.relocation_measures import copied_bytes, formula
 

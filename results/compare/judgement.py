@@ -22,7 +22,7 @@ from results.compare.effect import (
     shift_of,
     walsh_averages,
 )
-from results.render import plural
+from results.contract.texts import plural
 
 Verdict = Literal["OK", "IMPROVED", "REGRESSED", "NOISY", "ENV-CHANGED", "NO-DATA"]
 EXIT: Mapping[Verdict, int] = {"OK": 0, "IMPROVED": 0, "REGRESSED": 1, "NOISY": 2, "ENV-CHANGED": 2, "NO-DATA": 2}

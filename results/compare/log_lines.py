@@ -13,7 +13,8 @@ from typing import Literal
 from results.compare.effect import at_least
 from results.compare.judgement import CriterionTally, Verdict
 from results.contract.logs import HostLog, LogFinding
-from results.render import JUnitCase, plural
+from results.contract.texts import plural
+from results.render import JUnitCase
 from results.series.calculator import FEWEST_RUNS_TO_JUDGE
 
 LOG_LINES = "log-lines"

@@ -8,9 +8,10 @@ from results.compare.effect import at_least
 from results.compare.judgement import ANY, ComparisonResult, ComparisonRule, Verdict, rank, worst_of
 from results.compare.log_lines import LOG_LINES, LineChange
 from results.compare.render import COLUMNS, comparison_row, effect_document
+from results.contract.texts import plural
 from results.contract.verdict import Verdict as RunVerdict
 from results.criteria.judgement import RUN_COMPLETE
-from results.render import NOTHING, JUnitCase, bold, escaped, junit, markdown_table, plural
+from results.render import NOTHING, JUnitCase, bold, escaped, junit, markdown_table
 
 Kind = Literal["once", "paired", "upgrade"]
 """How a scenario is run: once with each version and again where that is in doubt; in pairs; or as an upgrade from a

@@ -12,7 +12,7 @@ from collections.abc import Hashable, Mapping, Sequence
 from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from pydantic import ConfigDict, TypeAdapter, ValidationError
-from pydantic_core import ErrorDetails, to_json, to_jsonable_python
+from pydantic_core import ErrorDetails, PydanticCustomError, to_json, to_jsonable_python
 
 T = TypeVar("T")
 _EXPECTED = {
@@ -35,6 +35,11 @@ class DocumentError(ValueError):
     def __init__(self, what: str, problems: tuple[str, ...]) -> None:
         self.problems = problems
         super().__init__(f"{what}: " + "; ".join(problems))
+
+
+def refusal(message: str) -> PydanticCustomError:
+    """Return a validator's error whose whole text is `message` (braces are text, not placeholders)."""
+    return PydanticCustomError("form", "{message}", {"message": message})
 
 
 def encode(value: Any) -> Any:

@@ -11,6 +11,8 @@ from typing import Annotated
 import numpy as np
 from pydantic import Field, StrictBool, model_validator
 
+from results.contract.document import refusal
+from results.contract.texts import shortened
 from results.contract.verdict import Direction, Finding
 from results.criteria.findings import SENT_AGAIN
 from results.criteria.invariants import INVARIANTS
@@ -26,7 +28,6 @@ from results.criteria.timeline_expectation import (
     TimelineExpectation,
     Topic,
     Way,
-    refused,
 )
 from results.criteria.windows import windows, windows_within
 
@@ -130,8 +131,9 @@ class QuotaBeforeMove(TimelineExpectation):
         since = [(move, run.quota_since_us(move["name"], move["us"])) for move in moves]
         without = [move for move, instant in since if instant is None]
         if without:
-            named = ", ".join(f"{move['name']} at {run.seconds(move['us']):.1f} s" for move in without[:3])
-            why = f"requested when no quota of its topic was in force on every broker: {named}"
+            named = [f"{move['name']} at {run.seconds(move['us']):.1f} s" for move in without]
+            shown = ", ".join(shortened(named, SHOWN))
+            why = f"requested when no quota of its topic was in force on every broker: {shown}"
             return self.found("fail", why, len(without), unit="moves")
         ahead_s = min(round((move["us"] - instant) / US, 3) for move, instant in since if instant is not None)
         why = f"in force {ahead_s:.1f} s before the move was requested" + (", at least" if len(moves) > 1 else "")
@@ -156,8 +158,7 @@ class ThrottleRemoved(TimelineExpectation):
             return self.found("inconclusive", f"a part of the configuration could not be read: {detail['unread']}")
         left = list(detail["left"])
         if left:
-            more = f" and {len(left) - 3} more" if len(left) > 3 else ""
-            return self.found("fail", "still set: " + "; ".join(left[:3]) + more, len(left))
+            return self.found("fail", f"still set: {'; '.join(shortened(left, SHOWN))}", len(left))
         return self.found("pass", "no rate on any broker, no list on any topic", 0)
 
 
@@ -233,9 +234,9 @@ class MaxRate(TimelineExpectation):
     @model_validator(mode="after")
     def _measurable(self) -> "MaxRate":
         if self.topic and self.direction == "transmit":
-            raise refused("a topic's bytes are counted where its logs grow; allowed: receive, or no topic")
+            raise refusal("a topic's bytes are counted where its logs grow; allowed: receive, or no topic")
         if self.window < 2:
-            raise refused("the rate is sampled once a second; allowed: windows of 2s or more")
+            raise refusal("the rate is sampled once a second; allowed: windows of 2s or more")
         return self
 
     def judge(self, run: ReplayedRun, since_us: int) -> Finding:

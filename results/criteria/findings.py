@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Protocol
 
 from results.contract.manifest import Differences
+from results.contract.texts import and_more
 from results.contract.verdict import Direction, Finding, Power, Verdict
 from results.criteria.measures import MoveMeasures
 from results.criteria.quantities import GAP_S
@@ -56,8 +57,7 @@ def times_power(factor: float | None, words: str) -> Power | None:
 
 def not_judged(found: Finding, shaky: Sequence[Finding]) -> Finding:
     """Return the finding left open, because preconditions (one at least) do not hold."""
-    more = f"; and {len(shaky) - 1} more" if len(shaky) > 1 else ""
-    why = f"not judged: {shaky[0].label}: {shaky[0].why}{more}"
+    why = "; ".join([f"not judged: {shaky[0].label}: {shaky[0].why}", *and_more(len(shaky) - 1)])
     return replace(found, verdict="inconclusive", why=why, power=None)
 
 

@@ -7,6 +7,7 @@ that a rate cannot stand. Only the kernel is asked: what a broker counts as its 
 from collections import Counter
 from collections.abc import Iterator
 
+from results.contract.texts import and_more
 from results.criteria.background import REQUESTS_BYTES_PER_S
 from results.criteria.quantities import FRAME_BYTES, NIC_BYTES, US, at
 from results.criteria.run_view import RunView
@@ -33,8 +34,8 @@ def _connections(run: RunView, host: str, started: int, until: int) -> Iterator[
     seen = sorted((us, label) for us, other, label in rows if other == host and started <= us <= until)
     if seen:
         (first, label), readings = seen[0], Counter(label for _us, label in seen)
-        more = f", and {len(readings) - 1} more connections" if len(readings) > 1 else ""
-        yield f"{label} in {readings[label]} readings, first at {at((first - started) / US)}{more}"
+        text = f"{label} in {readings[label]} readings, first at {at((first - started) / US)}"
+        yield ", ".join([text, *and_more(len(readings) - 1, "connection")])
 
 
 def _datagrams(run: RunView, host: str, started: int, until: int) -> Iterator[str]:

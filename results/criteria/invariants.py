@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from results.contract.texts import shortened
 from results.contract.verdict import Finding
 from results.criteria.partition_rules import unsound
 from results.criteria.quantities import US, size
@@ -132,7 +133,7 @@ class MinIsrEnforced(TimelineExpectation):
                         f"in sync of at least {least}"
                     )
         if wrong:
-            return self.found("fail", _first(wrong), grown)
+            return self.found("fail", "; ".join(shortened(wrong, SHOWN)), grown)
         return self.found("pass", f"{judged} times under min.insync.replicas, without a new record", 0)
 
 
@@ -299,7 +300,7 @@ def _at_end(
 def _judged(expected: TimelineExpectation, wrong: list[str], holds: str, failing: str = "") -> Finding:
     """Return a failure for deviations, after the words `failing`, or else a pass, since `holds`."""
     if wrong:
-        return expected.found("fail", failing + _first(wrong), len(wrong))
+        return expected.found("fail", failing + "; ".join(shortened(wrong, SHOWN)), len(wrong))
     return expected.found("pass", holds, 0)
 
 
@@ -342,7 +343,3 @@ def _otherwise_led(state: Mapping[str, Any]) -> list[str]:
         for name, each in state["states"].items()
         if each["replicas"][0] in each["isr"] and each["leader"] != each["replicas"][0]
     ]
-
-
-def _first(texts: list[str]) -> str:
-    return "; ".join(texts[:SHOWN]) + (f" and {len(texts) - SHOWN} more" if len(texts) > SHOWN else "")

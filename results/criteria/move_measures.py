@@ -15,16 +15,8 @@ from results.criteria.cluster_measures import (
     own_cores,
 )
 from results.criteria.cost_measures import measure_costs
-from results.criteria.measures import (
-    Conservation,
-    ControlTransfer,
-    HostRates,
-    MoveMeasures,
-    NicPayload,
-    PhaseMeasures,
-    QuotaPolls,
-    Side,
-)
+from results.criteria.host_rates import HostRates, PhaseMeasures
+from results.criteria.measures import Conservation, ControlTransfer, MoveMeasures, NicPayload, QuotaPolls, Side
 from results.criteria.protection_measures import measure_clients
 from results.criteria.quantities import DRIVER, GAP_S, PAYLOAD, SECOND_S, US
 from results.criteria.rate_measures import PhaseSpan, RateMeasurer, phases

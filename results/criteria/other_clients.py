@@ -9,6 +9,7 @@ from collections.abc import Sequence, Set
 
 from results.contract.cluster import ChangeKind, ClusterChange
 from results.contract.logs import HostLog
+from results.contract.texts import and_more, plural
 from results.contract.verdict import Finding
 from results.criteria.criterion import CLUSTER_CHANGED
 from results.criteria.findings import finding, not_judged
@@ -27,10 +28,9 @@ def finding_of(changes: Sequence[ClusterChange], started_us: int | None) -> list
         return []
     first = min(changes, key=lambda each: (each.kind == "topic", each.ts_us))
     when = "" if started_us is None else f" at {at((first.ts_us - started_us) / US)}"
-    more = f"; and {len(changes) - 1} more changes" if len(changes) > 1 else ""
-    why = f"another client changed the cluster: {first.what}{when}{more}"
+    why = "; ".join([f"another client changed the cluster: {first.what}{when}", *and_more(len(changes) - 1, "change")])
     expected = "no other client changes configurations, topics or assignments while data moves"
-    observed = f"{len(changes)} changes" if len(changes) > 1 else "1 change"
+    observed = plural(len(changes), "change")
     return [
         finding(CLUSTER_CHANGED, expected, "inconclusive", why, observed=observed, series=("manifest.cluster",)),
     ]

@@ -7,7 +7,8 @@ from itertools import groupby
 from results.contract.move import Move
 from results.contract.verdict import Direction
 from results.criteria.findings import gap_text
-from results.criteria.measures import ByteWindow, HostRates, MoveMeasures, PhaseMeasures
+from results.criteria.host_rates import ByteWindow, HostRates, PhaseMeasures
+from results.criteria.measures import MoveMeasures
 from results.criteria.model import allowed, bottlenecks, bound_of, long_bound
 from results.criteria.pace import slower_than_quota
 from results.criteria.quantities import READING_S, at, rate, size

@@ -13,7 +13,7 @@ import numpy as np
 
 from results.contract.move import Move, flows_through, in_sync_through, recorded_through, throttled_through
 from results.contract.verdict import Direction
-from results.criteria.measures import FADING_S, ByteWindow, HostRates, SensorPart, SensorReadings, SteadyPart
+from results.criteria.host_rates import FADING_S, ByteWindow, HostRates, SensorPart, SensorReadings, SteadyPart
 from results.criteria.model import allowed, bound_of, fresh_ends, sampled
 from results.criteria.phase_directions import BACKOFF_S
 from results.criteria.quantities import READING_S, SECOND_S, US

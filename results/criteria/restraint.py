@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from results.contract.logs import HostLog
+from results.contract.texts import plural
 from results.criteria.cluster_measures import on_one_machine
 from results.criteria.cost_measures import WRITTEN
 from results.criteria.own_pressure import AVAILABLE, kafkas_memory
@@ -131,7 +132,7 @@ def _stopped(run: RunSeries, host: str, span: Span) -> Iterator[Restraint]:
     stopped = _read(run, STOPPED, host, span)
     when = stopped.t[stopped.value > 0]
     if len(when):
-        readings = f"{len(when)} readings" if len(when) > 1 else "1 reading"
+        readings = plural(len(when), "reading")
         why = f"a signal had stopped its process (SIGSTOP) in {readings}, first at {_at(int(when[0]), span)}"
         yield Restraint(STOPPED, why, _since(stopped, int(when[0]), span))
 

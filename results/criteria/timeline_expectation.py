@@ -6,21 +6,16 @@ A file is validated with readers of quantities as context (`6MB/s` is text there
 from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationInfo, WithJsonSchema
-from pydantic_core import PydanticCustomError
 
+from results.contract.document import refusal
 from results.contract.verdict import Direction, Finding, Verdict
 from results.criteria.findings import finding
 from results.criteria.replayed_run import ReplayedRun
 
 
-def refused(message: str) -> PydanticCustomError:
-    """Return a validator's error whose whole text is `message`, of the type that the reader of forms shows as it is."""
-    return PydanticCustomError("form", "{message}", {"message": message})
-
-
 def _count(value: Any) -> int:
     if isinstance(value, bool) or not str(value).isdecimal():
-        raise refused(f"{value!r} is not a count; allowed: a whole number")
+        raise refusal(f"{value!r} is not a count; allowed: a whole number")
     return int(value)
 
 

@@ -29,7 +29,7 @@ from results.nights.incremental import (
 from results.nights.state import NEVER, SeriesState, SeriesVerdict
 from results.nights.values import FAILED
 from results.nights.verdicts import rank
-from results.series.block import MOST_RUNS, Bools, Floats, Ints
+from results.series.block import MOST_RUNS, TO_SIGMA, Bools, Floats, Ints
 from results.series.calculator import FEWEST_RUNS_TO_JUDGE
 from results.series.decision import LevelChange
 from results.series.history import History, ReportedChange
@@ -393,7 +393,7 @@ def moved(metric: str, old: Floats, new: Floats, effect: float | None = None, *,
         return False
     if effect is not None and not least:
         fraction = min(fraction, abs(effect) / 2)
-    sigma = 1.4826 * float(np.median(np.abs(old - level)))
+    sigma = TO_SIGMA * float(np.median(np.abs(old - level)))
     error = 1.2533 * sigma * math.sqrt(1 / len(old) + 1 / len(new))
     if abs(step) <= max(fraction * abs(level), least) or abs(step) <= SIGMAS * error:
         return False

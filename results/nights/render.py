@@ -5,6 +5,7 @@ from dataclasses import asdict
 from typing import Any
 
 from results.compare.log_lines import LOG_LINES
+from results.contract.texts import shortened
 from results.nights.bucket import iso
 from results.nights.scenarios import ScenarioResult, SeriesResult, worst
 from results.render import NOTHING, Code, JUnitCase, escaped, markdown_table
@@ -37,7 +38,7 @@ def summary(each: ScenarioResult) -> str:
         listed = sum(not line.judged for line in each.lines)
         return f"{len(each.lines) - listed} series{f', {listed} listed' if listed else ''}, Kafka {each.kafka}"
     metrics = [line.about.metric for line in each.lines if line.verdict == each.verdict]
-    shown = ", ".join(metrics[:3]) + (f" and {len(metrics) - 3} more" if len(metrics) > 3 else "")
+    shown = ", ".join(shortened(metrics, 3))
     return ": ".join(part for part in (shown, each.why) if part)
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
+from results.contract.texts import plural
 from results.nights.bucket import EPOCH, micros
 from results.nights.incremental import DAY_US
 from results.nights.night import RETIRED, Night, SeriesInfo
@@ -13,7 +14,6 @@ from results.nights.policies import Mute, Policies, SeriesPattern
 from results.nights.state import NEVER, SeriesState, SeriesVerdict
 from results.nights.values import FAILED
 from results.nights.verdicts import LISTED, NightVerdict, known, rank, worst_of
-from results.render import plural
 from results.series.calculator import FEWEST_RUNS_TO_JUDGE
 from results.series.history import ReportedChange
 

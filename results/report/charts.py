@@ -12,7 +12,8 @@ import numpy.typing as npt
 
 from results.contract.move import Move, flows_through, recorded_through
 from results.criteria.cluster_measures import lowest_isr
-from results.criteria.measures import KINDS, HostRates, MoveMeasures
+from results.criteria.host_rates import HostRates
+from results.criteria.measures import KINDS, MoveMeasures
 from results.criteria.model import bound_of
 from results.criteria.phase_directions import bottleneck_directions
 from results.criteria.protection_measures import bucket_quantile, bucket_us

@@ -10,13 +10,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from results.contract.texts import plural
 from results.nights.bucket import better_of, iso
 from results.nights.night import Night
 from results.nights.recent_values import RecentValues
 from results.nights.render import summary
 from results.nights.scenarios import ScenarioResult, SeriesResult, worst
 from results.nights.verdicts import WORST_FIRST, NightVerdict
-from results.render import plural
 from results.report.page import Figure
 from results.report.render import embedded, inline, template
 from results.series.history import ReportedChange

@@ -20,7 +20,8 @@ from results.compare.qualification import (
 )
 from results.compare.render import ComparisonRow, comparison_row
 from results.contract.manifest import Machine, Versions
-from results.render import NOTHING, plural
+from results.contract.texts import plural
+from results.render import NOTHING
 from results.report.nights import STATES, WORDS
 from results.report.page import Figure
 from results.report.render import inline, template

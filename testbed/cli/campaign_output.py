@@ -9,7 +9,8 @@ from results.compare import ComparisonResult, ComparisonRule
 from results.compare.judgement import EXIT
 from results.compare.log_lines import LOG_LINES, LineChange
 from results.compare.render import COLUMNS, comparison_row, effect_document
-from results.render import NOTHING, JUnitCase, document, escaped, junit, markdown_table, plural, table
+from results.contract.texts import plural
+from results.render import NOTHING, JUnitCase, document, escaped, junit, markdown_table, table
 from results.report.sweep import growth
 from testbed.cli.output import timed_progress
 from testbed.errors import UsageError

@@ -16,7 +16,7 @@ from testbed.kafka.admin import Admin
 from testbed.kafka.cancellation import cancel_running
 from testbed.kafka.capabilities import Capability, require_of_running
 from testbed.kafka.partitions import existing_partitions
-from testbed.kafka.types import PartitionMove, PartitionState, TopicPartition
+from testbed.kafka.types import PartitionMove, PartitionState, TopicPartition, is_internal
 from testbed.reassignment import planners
 from testbed.reassignment.batching.execution import Execution, ExecutionResult
 from testbed.reassignment.batching.forecast import SpreadAdvice, spread_advice
@@ -33,7 +33,6 @@ from testbed.throttle.recovery import RestoreError
 from testbed.units import parse_byte_rate
 from testbed.wait import wait_for
 
-_INTERNAL = "__"
 _STEERED_S = 60.0
 _NOT_REQUESTED = "its step is due; the controller does not list it yet, or refused it"
 
@@ -290,7 +289,7 @@ def _assignment(admin: Admin, topics: list[str] | None) -> tuple[dict[TopicParti
     Of a partition that is being reassigned these are the replicas at the end. The present ones are more: a plan from
     these would raise the replication factor.
     """
-    chosen = [t for t in admin.topics() if not t.startswith(_INTERNAL)] if topics is None else topics
+    chosen = [t for t in admin.topics() if not is_internal(t)] if topics is None else topics
     cluster, listed = admin.cluster(), admin.reassignments(chosen)
     final = {tp: running.target for tp, running in listed.items()}
     for job in JobFolder().all():

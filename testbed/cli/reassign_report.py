@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
+from results.contract.texts import and_more
 from results.render import table
 from testbed.kafka.types import Reassignment, TopicPartition
 from testbed.reassignment.batching.forecast import SpreadAdvice
@@ -88,9 +89,9 @@ def status_text(job: Job, control: JobControl, turn: Turn) -> str:
         (s.tp, s.state, _list(s.current), _list(s.step) if s.step else "–", _list(s.target), s.why)
         for s in open_ones[:_SHOWN]
     ]
-    more = [f"and {len(open_ones) - _SHOWN} more"] if len(open_ones) > _SHOWN else []
     shown = [table(("PARTITION", "STATE", "CURRENT", "STEP", "TARGET", "WHY"), rows)] if rows else []
-    return "\n".join([*head, f"{done} of {len(turn.partitions)} partitions have arrived", *shown, *more])
+    arrived = f"{done} of {len(turn.partitions)} partitions have arrived"
+    return "\n".join([*head, arrived, *shown, *and_more(len(open_ones) - _SHOWN)])
 
 
 def status_document(job: Job, control: JobControl, turn: Turn) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from functools import cache
 from testbed.defects.defect import Defect
 from testbed.discover import discovered
 from testbed.errors import UsageError
-from testbed.suggestions import choices, did_you_mean
+from testbed.suggestions import choices, did_you_mean, existing
 from testbed.topology.model import Topology
 
 FORM = "NAME[@HOST[,HOST]][:key=value[,key=value]]"
@@ -42,10 +42,7 @@ def defects() -> Mapping[str, Defect]:
 
 def find_defect(name: str) -> Defect:
     """Return the defect of this name. Raise `UsageError` with the existing names when there is none."""
-    known = defects()
-    if name not in known:
-        raise UsageError(f"no defect {name!r}; there are {', '.join(known)}{did_you_mean(name, known)}")
-    return known[name]
+    return defects()[existing("defect", name, defects())]
 
 
 def parse_defect(spec: str) -> DefectRequest:

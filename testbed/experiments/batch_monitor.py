@@ -10,11 +10,11 @@ from operator import not_
 from results.contract.move import BatchingPolls, Limits
 from results.contract.schema import Sample
 from results.criteria.planned_steps import PLANNED
+from results.criteria.quantities import DRIVER
 from testbed.experiments.kip455_trace import Trace, readable
 from testbed.experiments.layout import PartitionGroup
 from testbed.experiments.move_driver import TransferResult
 from testbed.experiments.move_environment import SHOWN, MoveEnvironment
-from testbed.experiments.samplers import DRIVER
 from testbed.kafka.types import PartitionState, Reassignment, TopicPartition
 from testbed.probes.recorder import Poller, now_us
 from testbed.reassignment.batching.step import PartitionView, steps_to_target

@@ -16,16 +16,15 @@ import numpy as np
 from results.contract.cluster import ChangeKind, ClusterChange
 from results.contract.manifest import Manifest
 from results.contract.schema import Event, Sample
-from results.criteria.quantities import READING_S, US
+from results.criteria.quantities import DRIVER, READING_S, US
 from results.criteria.run_view import MODES
 from results.criteria.windows import counted
 from testbed.errors import TestbedError
 from testbed.experiments.kip455_trace import readable
-from testbed.experiments.samplers import DRIVER
 from testbed.kafka.node import LOG
-from testbed.kafka.types import TopicPartition
+from testbed.kafka.types import TopicPartition, is_internal
 from testbed.probes.agent import OPERATORS
-from testbed.probes.logwatch import LogEntry, entries
+from testbed.probes.log_entries import LogEntry, entries
 from testbed.provision.testbed import Testbed
 from testbed.reassignment.metadata_log import MetadataRecord, Registration, read_records, replay
 from testbed.throttle.configs import LISTS, RATES
@@ -203,7 +202,7 @@ def _topics(records: Sequence[MetadataRecord], time: MoveTime, token: str, answe
         if record.type == "TOPIC_RECORD":
             name = names[topic] = str(record.data.get("name"))
             # Kafka makes its own when they are needed.
-            if quiet and not name.startswith("__") and answers.near(us, "CreateTopics"):
+            if quiet and not is_internal(name) and answers.near(us, "CreateTopics"):
                 yield ClusterChange(us, "topic", f"topic {name} was created")
         elif record.type == "REMOVE_TOPIC_RECORD" and quiet and answers.near(us, "DeleteTopics"):
             name = names.get(topic, "")

@@ -23,7 +23,7 @@ from testbed.kafka.admin import Admin
 from testbed.kafka.errors import KafkaError
 from testbed.kafka.node import DATA_DIR
 from testbed.kafka.types import TopicPartition
-from testbed.probes.logwatch import Allowance, during, new_replicas
+from testbed.probes.allow_list import Allowance, during, new_replicas
 from testbed.probes.recorder import now_us
 from testbed.reassignment.driver import Driver, DriverError
 from testbed.reassignment.plan import Plan

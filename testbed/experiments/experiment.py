@@ -9,7 +9,7 @@ from testbed.errors import UsageError
 from testbed.kafka.capabilities import Capability, of_software, require
 from testbed.probes.recorder import Recorder
 from testbed.provision.testbed import Testbed
-from testbed.suggestions import did_you_mean
+from testbed.suggestions import did_you_mean, existing
 from testbed.topology.model import Topology
 
 Value = str | int | float
@@ -123,10 +123,8 @@ def experiments() -> dict[str, Experiment]:
 
 def find_experiment(name: str) -> Experiment:
     """Return the experiment of this name. Raise `UsageError` with the existing names when there is none."""
-    known = experiments()
-    if name not in known:
-        raise UsageError(f"no experiment {name!r}; there are {', '.join(sorted(known))}{did_you_mean(name, known)}")
-    return known[name]
+    found = experiments()
+    return found[existing("experiment", name, sorted(found))]
 
 
 def read_settings(experiment: Experiment, profile: str, given: Sequence[str]) -> dict[str, Value]:

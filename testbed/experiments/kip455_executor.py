@@ -26,8 +26,9 @@ from testbed.kafka.errors import KafkaError
 from testbed.kafka.node import FETCH_TUNED
 from testbed.kafka.partitions import existing_partitions
 from testbed.network.shape import payload_bytes_per_s
+from testbed.probes.allow_list import during, new_replicas
 from testbed.probes.brokers import sampled_bps, watch_nodes
-from testbed.probes.logwatch import LogWatch, during, new_replicas
+from testbed.probes.logwatch import LogWatch
 from testbed.probes.machine import machine_probe
 from testbed.probes.recorder import now_us
 from testbed.topology.model import Topology

@@ -24,8 +24,8 @@ from testbed.kafka.errors import KafkaError, UnreachableError
 from testbed.kafka.partitions import existing_partitions
 from testbed.kafka.types import TopicPartition
 from testbed.network.measure import LinkRate, settled
+from testbed.probes.allow_list import Allowance, during, new_replicas, overtaken_batches
 from testbed.probes.brokers import nic_measurements, quota_samples, watch_nodes, watch_stores
-from testbed.probes.logwatch import Allowance, during, new_replicas, overtaken_batches
 from testbed.probes.machine import machine_probe
 from testbed.probes.recorder import now_us
 from testbed.reassignment.batching.step import BatchLimits

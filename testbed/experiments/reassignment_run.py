@@ -5,16 +5,17 @@ from contextlib import AbstractContextManager
 
 from results.contract.manifest import Differences, Flow
 from results.contract.schema import Sample
+from results.criteria.quantities import DRIVER
 from testbed.experiments.batch_monitor import BatchMonitor
 from testbed.experiments.experiment import Context
 from testbed.experiments.layout import carried, flows
 from testbed.experiments.move_driver import MoveDriver, TransferResult, UnbatchedDriver
 from testbed.experiments.move_environment import MoveEnvironment, MoveSetup
-from testbed.experiments.samplers import DRIVER
 from testbed.kafka.admin import Admin
 from testbed.kafka.errors import UnreachableError
 from testbed.kafka.types import TopicPartition
-from testbed.probes.logwatch import Allowance, LogWatch
+from testbed.probes.allow_list import Allowance
+from testbed.probes.logwatch import LogWatch
 from testbed.reassignment.progress import Poll
 from testbed.throttle.duration import Share
 

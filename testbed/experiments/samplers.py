@@ -3,12 +3,12 @@
 from collections.abc import Collection, Mapping, Sequence
 
 from results.contract.schema import Sample
+from results.criteria.quantities import DRIVER
 from testbed.experiments.layout import Layout
 from testbed.kafka.admin import Admin
 from testbed.kafka.types import TopicPartition
 from testbed.probes.recorder import Recorder, now_us
 
-DRIVER = "driver"
 SAMPLE_S = 1.0
 QUOTA_POLL_S = 0.3
 ISR_POLL_S = 0.5

@@ -1,16 +1,14 @@
-"""A throttled move: its parameters, the order of its run, and the record of the move.
+"""An experiment with a throttled move: its parameters, and what they and the topology must be.
 
-`throttled_experiment` makes an experiment from a layout and an action. `run_throttled_move` defines the order.
+`throttled_experiment` makes an experiment from a layout and an action.
 """
 
 import math
 import string
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, get_args
+from typing import get_args
 
-from results.contract.manifest import Facts, Move
-from results.contract.schema import Sample
 from results.contract.verdict import DIRECTIONS, Direction
 from testbed.errors import UsageError
 from testbed.experiments.batched_move import batched_run
@@ -30,72 +28,27 @@ from testbed.experiments.experiment import (
     or_none,
     whole,
 )
-from testbed.experiments.layout import RECORD_BYTES, Layout, carried, expected, fetchers, kip73_estimate, most_replicas
+from testbed.experiments.layout import RECORD_BYTES, Layout, carried, most_replicas
 from testbed.experiments.load_shape import load_shape, shape_parameters, with_shape
 from testbed.experiments.mid_move_actions import MidMoveAction
-from testbed.experiments.model_inputs import inbound_rates, instant, predicted_seconds, round_trips, throttles
-from testbed.experiments.move_driver import UNTHROTTLED_LOOK_S
-from testbed.experiments.move_environment import MoveEnvironment, MoveSetup
-from testbed.experiments.quota_settings import QuotaSettings, declared, in_force, quota_settings
-from testbed.experiments.reassignment_run import LogSizes, MakeRun, ReassignmentRun, unbatched_run
-from testbed.experiments.samplers import DRIVER
+from testbed.experiments.move_environment import MoveSetup
+from testbed.experiments.quota_settings import declared, quota_settings
+from testbed.experiments.reassignment_run import MakeRun, unbatched_run
 from testbed.experiments.storage import check_storage, mostly_remote, storage_of, storage_parameter
-from testbed.kafka.capabilities import Capability, of_software
-from testbed.kafka.errors import KafkaError
+from testbed.experiments.throttled_run import run_throttled_move
+from testbed.kafka.capabilities import Capability
 from testbed.kafka.node import FETCH_TUNED
-from testbed.kafka.types import PartitionMove, TopicPartition
+from testbed.kafka.types import PartitionMove
 from testbed.network.shape import payload_bytes_per_s
-from testbed.probes.brokers import sampled_bps, sampled_nic
+from testbed.probes.brokers import sampled_nic
 from testbed.reassignment.batching.step import BatchLimits
 from testbed.reassignment.batching.turn import Mode
-from testbed.reassignment.driver import Driver, DriverError
-from testbed.reassignment.plan import Plan
-from testbed.reassignment.progress import Poll
 from testbed.throttle.configs import ThrottleError, wanted_configs
-from testbed.throttle.duration import seconds, seconds_over
-from testbed.throttle.journal import JournalFolder
-from testbed.throttle.quota_window import BURST_BYTES_PER_S
-from testbed.throttle.recovery import RestoreError
+from testbed.throttle.duration import seconds
 from testbed.topology.host import node_ids
 from testbed.topology.links import Link
 from testbed.topology.model import Topology
 from testbed.units import format_byte_rate, format_size, parse_byte_rate, parse_duration, parse_size
-from testbed.wait import WaitTimeout
-
-EVENTS = {"move.started": "return.started", "move.done": "return.done"}
-"""The driver's event → the return's: the events of the measured move stay the only ones of their kinds."""
-PARTITION_S = 0.05
-"""Seconds of the timeout for each partition: on two cores 2,000 partitions took 0.026 s each beyond the quota's time
-(docs/measurements/scale.md)."""
-RETURN_S = 90.0
-"""The longest wait for the end. What a throttle lets pass in a minute takes a tenth of that without one."""
-
-
-def return_plan(environment: MoveEnvironment) -> Plan:
-    """Return the plan that gives every throttled partition that has moved its replicas of before the move."""
-    groups, ids = environment.throttled_groups(), environment.ids
-    return Plan({tp: tuple(ids[host] for host in group.current) for group in groups for tp in group.tps()})
-
-
-def move_back(environment: MoveEnvironment) -> None:
-    """Move the throttled partitions back, and wait until they have arrived. A failure is an event, not an exception."""
-    recorder, able = environment.recorder, of_software(environment.testbed.topology)
-
-    def record(kind: str, name: str, detail: Mapping[str, Any]) -> None:
-        recorder.event(EVENTS.get(kind, kind), name, detail)
-
-    def on_poll(poll: Poll) -> None:
-        recorder.add([Sample(poll.ts_us, DRIVER, "return.in_flight", float(poll.in_flight))])
-
-    environment.context.progress("moving the partitions back without a throttle, to compare")
-    try:
-        with Driver(environment.admin, JournalFolder(), on_event=record, cancel_on_error=True, able=able) as driver:
-            driver.execute(return_plan(environment), None)
-            driver.follow(on_poll, timeout_s=RETURN_S, interval_s=UNTHROTTLED_LOOK_S)
-    except (DriverError, KafkaError, RestoreError, WaitTimeout) as error:
-        # Only the comparison is lost: the measured move is over.
-        recorder.event("note", "not moved back", {"error": str(error)})
-
 
 NEEDS = frozenset({Capability.THROTTLES_REPLICATION, Capability.MOVES_DATA, Capability.LISTS_REASSIGNMENTS})
 PARTITIONS = 100
@@ -365,117 +318,4 @@ def throttled_experiment(
         replicas=lambda settings: most_replicas(planned(settings, letters)),
         suites=suites,
         criteria=criteria,
-    )
-
-
-def run_throttled_move(context: Context, setup: MoveSetup, make: MakeRun = unbatched_run) -> ExperimentResult:
-    """Prepare, measure, move, restore, audit; return the result. A failure is part of the result, not an exception."""
-    recorder = context.recorder
-    with context.testbed.admin() as admin, make(context, setup, admin) as run:
-        environment, load = run.environment, run.environment.load
-        quota = quota_settings(in_force(admin, environment.ids))
-        watch = run.watch_logs()
-        with recorder.step("prepare"):
-            leaders = run.preparation.prepare()
-        environment.start_sampling()
-        with setup.action.around(run):
-            with recorder.step("measure NICs"):
-                nics = environment.nics()
-            with recorder.step("calibrate"):
-                factor = run.preparation.calibrate()
-            with recorder.step("stage"):
-                leaders = run.preparation.complete() or leaders
-            with load:
-                load.warm()
-                load.alone("before")
-                sizes = environment.sizes()
-                _announce(environment, sizes)
-                with recorder.step("move"):
-                    moved = run.transfer(_timeout_s(run, sizes))
-                load.alone("after")
-                if setup.returns and moved.done.ok and not load.idle:
-                    move_back(environment)
-                    load.mark("returned")
-                    load.catch_up()
-            environment.end_sampling()
-        run.read_log()
-        records, live = environment.audit()
-        logs = watch.logs()
-    missing = setup.action.missing()
-    if missing and moved.done.ok:
-        recorder.event("note", "not what the scenario is about", {"why": f"the move was over before: {missing}"})
-    facts = Facts(
-        records=records,
-        restored=moved.restored,
-        leaders=leaders,
-        # A move that ended before its action proves nothing.
-        done=None if missing and moved.done.ok else moved.done,
-        in_force=moved.in_force,
-        logs=logs,
-        live=live,
-        batching=moved.batching,
-    )
-    return ExperimentResult(nics, _move_record(run, sizes, factor, quota), facts)
-
-
-def _announce(environment: MoveEnvironment, sizes: LogSizes) -> None:
-    layout, throttle = environment.layout, environment.setup.throttle_bytes_per_s
-    total = sum(sizes.get(tp, 0) * len(group.adding) for group in layout.throttled for tp in group.tps())
-    due_s = seconds(carried(layout, environment.ids, sizes), throttle)
-    about = f"about {due_s:.0f} s" if math.isfinite(due_s) else "which never ends: more comes in than that"
-    environment.context.progress(f"moving {total / 1e6:.0f} MB at {throttle / 1e6:g} MB/s, {about}")
-
-
-def _timeout_s(run: ReassignmentRun, sizes: LogSizes) -> float:
-    """Return the timeout: three times the time of throttle or NIC, a minute, the rests, and time for each partition."""
-    environment, layout = run.environment, run.environment.layout
-    slowest = run.action.slowest_bytes_per_s or environment.setup.throttle_bytes_per_s
-    phases = [(run.action.waits_s, environment.setup.throttle_bytes_per_s), (math.inf, slowest)]
-    moved_s = seconds_over(carried(layout, environment.ids, sizes), phases)
-    return 3 * moved_s + 60 + run.model.idle_s + PARTITION_S * layout.partitions
-
-
-def _move_record(run: ReassignmentRun, sizes: LogSizes, factor: float | None, quota: QuotaSettings) -> Move:
-    """Return the manifest's record of the move: its request, and the estimates of the model and of KIP-73."""
-    environment, model = run.environment, run.model
-    layout, setup, events = environment.layout, environment.setup, run.recorder.events()
-    leaders = {tp: group.leader for group in layout.throttled for tp in group.tps()}
-    inbound: dict[TopicPartition, float] = {}
-    begun, ended = instant(events, "load.before"), instant(events, "move.done")
-    if begun is not None and ended is not None:
-        inbound = inbound_rates(run.recorder.samples(), leaders, begun, ended)
-    shares = model.carried(sizes, inbound)
-    in_turn = throttles(events, setup.throttle_bytes_per_s)
-    slowest_bps = min(rate for host in run.testbed.topology.brokers for rate in sampled_bps(host))
-    line = min(float(BURST_BYTES_PER_S), payload_bytes_per_s(slowest_bps))
-    model_s, why = predicted_seconds(layout, environment.ids, shares, in_turn, line, quota.window), model.no_model
-    if not math.isfinite(model_s):
-        why = why or f"under {in_turn[-1][1] / 1e6:g} MB/s it never ends: more comes in than that"
-    estimates = [kip73_estimate(layout, throttle, sizes, inbound) for _seconds, throttle in in_turn]
-    estimate = next((each for each in estimates if math.isfinite(each.seconds)), estimates[-1])
-    return Move(
-        quota_bytes_per_s=setup.throttle_bytes_per_s,
-        fetch=setup.fetch,
-        response_max_bytes=quota.response_max_bytes,
-        nic_bytes_per_log_byte=factor,
-        fetchers=fetchers(layout, quota.fetchers),
-        brokers=tuple(environment.ids),
-        flows=model.flows(),
-        total_log_bytes=estimate.total_log_bytes,
-        move_ratio=estimate.move_ratio,
-        # The estimate of the first throttle above the inbound rate; 0 means no estimate.
-        kip73_seconds=estimate.seconds if math.isfinite(estimate.seconds) else 0.0,
-        window_samples=quota.window.samples,
-        sample_s=quota.window.sample_s,
-        # From then on the window is full.
-        warmup_s=quota.window.seconds + quota.window.sample_s,
-        expected=expected(shares, environment.ids),
-        model_seconds=None if why else model_s,
-        model_why=why,
-        inbound_bytes_per_s=estimate.max_bytes_in_per_s,
-        nic_bound=setup.nic_bound,
-        wildcard=layout.wildcard,
-        min_insync=layout.min_insync,
-        batches_s=() if why else model.batches_s(sizes, in_turn),
-        round_trips=round_trips(run.testbed.topology, layout, quota.response_max_bytes, quota.buffers),
     )

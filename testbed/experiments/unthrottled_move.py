@@ -32,7 +32,7 @@ from testbed.experiments.move_environment import MoveEnvironment, MoveSetup
 from testbed.experiments.reassignment_run import LogSizes, ReassignmentRun, unbatched_run
 from testbed.experiments.storage import check_size, check_storage, log_bytes_of, storage_of, storage_parameter
 from testbed.experiments.throttled_move import check_brokers, inbound, no_action
-from testbed.probes.logwatch import during
+from testbed.probes.allow_list import during
 from testbed.provision.membership import joining_brokers, require_can_leave, require_local
 from testbed.topology.model import Topology
 from testbed.units import parse_size

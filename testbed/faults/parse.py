@@ -8,7 +8,7 @@ from typing import Any
 from testbed.discover import discovered
 from testbed.errors import UsageError
 from testbed.faults.fault import Fault
-from testbed.suggestions import did_you_mean
+from testbed.suggestions import did_you_mean, existing
 
 
 @cache
@@ -37,9 +37,7 @@ def parse_fault(text: str) -> Fault:
     if not words:
         raise UsageError(f"no fault given; there are {', '.join(kinds())}")
     name, *settings = words
-    kind = kinds().get(name)
-    if kind is None:
-        raise UsageError(f"no fault {name!r}; there are {', '.join(kinds())}{did_you_mean(name, list(kinds()))}")
+    kind = kinds()[existing("fault", name, kinds())]
     known = {each.name: each for each in parameters(kind)}
     values: dict[str, object] = {}
     problems = []

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from testbed.kafka.types import TopicPartition
-from testbed.probes.logwatch import LogEntry
+from testbed.probes.log_entries import LogEntry
 
 Kind = Literal["transition", "deleting", "stream-closed", "closed", "meta-opened", "meta-loaded", "loaded", "recovered"]
 

@@ -13,7 +13,8 @@ from testbed.handover.steps import HandoverPartition, handovers
 from testbed.hosts import Shell
 from testbed.kafka.capabilities import of_software
 from testbed.kafka.types import PartitionMove
-from testbed.probes.logwatch import LogPosition, entries, mark_end, read_since
+from testbed.probes.log_entries import entries
+from testbed.probes.logwatch import LogPosition, mark_end, read_since
 from testbed.probes.recorder import now_us
 from testbed.provision.testbed import Testbed
 from testbed.reassignment.driver import Driver, DriverError

@@ -12,7 +12,7 @@ from testbed.incidents.captured_release import logged_release
 from testbed.incidents.evidence import EvidenceText, SourceLine, broker_ids, partition_name, topic_name, whole
 from testbed.incidents.log_layouts import kafka_line
 from testbed.kafka.types import TopicPartition
-from testbed.probes.logwatch import JVM, LogEntry, entries
+from testbed.probes.log_entries import JVM, LogEntry, entries
 
 _OF_INTEREST = re.compile(
     r"[Ff]enc|RegisterBroker|BrokerRegistrationChange|Newly added brokers|ing ISR|assignment|partition change|"

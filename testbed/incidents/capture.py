@@ -14,13 +14,14 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
 from results.contract import durable
+from results.contract.texts import shortened
 from results.criteria.throttle_bound import listed as list_names
 from testbed.errors import TestbedError, UsageError
 from testbed.incidents.captured_release import LINE_OF_LEVEL
 from testbed.incidents.forms import TOPIC
 from testbed.kafka.admin import Admin
 from testbed.kafka.errors import UNSUPPORTED_VERSION, KafkaError, TopicConfigsError, UnreachableError
-from testbed.kafka.types import PartitionState, Reassignment, TopicPartition
+from testbed.kafka.types import PartitionState, Reassignment, TopicPartition, is_internal
 from testbed.paths import state_dir
 from testbed.reassignment.lag import growth, measure
 from testbed.reassignment.plan import Plan
@@ -30,7 +31,6 @@ from testbed.throttle.configs import FOLLOWER_RATE, FOLLOWER_REPLICAS, LEADER_RA
 MOST_BROKERS, MOST_PARTITIONS = 1000, 200_000
 KEPT_CONFIGS = ("min.insync.replicas", "segment.bytes", "retention.ms", "cleanup.policy", "compression.type")
 """Topic settings that a replay needs. No other value leaves the cluster."""
-INTERNAL = "__"
 TIERED = "remote.storage.enable"
 UNREAD: Mapping[str, str] = MappingProxyType({})
 """Settings of a topic that could not be read."""
@@ -117,7 +117,7 @@ def capture(
     refuse_internal(topics)
     asked = running.keys() if plan is None else plan.targets.keys()
     chosen = {*topics} or {tp.topic for tp in asked} or {*names}
-    wanted = [name for name in names if not name.startswith(INTERNAL) and name in chosen]
+    wanted = [name for name in names if not is_internal(name) and name in chosen]
     states = admin.partitions(wanted)
     refuse_large(len(brokers), len(states))
     notes = [] if plan is None else _check_plan(plan, states, wanted)
@@ -242,14 +242,14 @@ def _check_plan(plan: Plan, states: Mapping[TopicPartition, PartitionState], wan
     refuse_empty(plan)
     kept = {*wanted}
     if unknown := sorted(tp for tp in plan.targets if tp.topic in kept and tp not in states):
-        named = ", ".join(map(str, unknown[:_SHOWN])) + (" and others" if len(unknown) > _SHOWN else "")
+        named = ", ".join(shortened(unknown, _SHOWN))
         raise UsageError(f"the plan moves {named}, which the cluster does not have: make a new plan")
     return log_dir_notes(plan)
 
 
 def refuse_internal(topics: Sequence[str]) -> None:
     """Raise `UsageError` when one of the chosen topics is internal."""
-    if internal := sorted(name for name in topics if name.startswith(INTERNAL)):
+    if internal := sorted(filter(is_internal, topics)):
         raise UsageError(f"{', '.join(internal)}: an internal topic is not captured, because a replay makes its own")
 
 
@@ -280,7 +280,7 @@ def left_out(asked: Collection[TopicPartition], wanted: Sequence[str]) -> list[s
     topics = sorted({tp.topic for tp in asked} - kept)
     if topics and all(tp.topic not in kept for tp in asked):
         raise UsageError(
-            f"what moves is not captured: {', '.join(topics[:_SHOWN])}{' and others' if len(topics) > _SHOWN else ''}; "
+            f"what moves is not captured: {', '.join(shortened(topics, _SHOWN))}; "
             "name a topic that moves with --topic; an internal one is never captured"
         )
     left = sum(tp.topic not in kept for tp in asked)

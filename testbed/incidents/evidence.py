@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from results.contract.texts import shortened
 from results.contract.untrusted import MOST_BYTES, parse_json
 from testbed.errors import UsageError
 from testbed.kafka.types import TopicPartition
@@ -37,9 +38,7 @@ class EvidenceError(UsageError):
     """Files cannot be read, or contradict each other; each line is one mistake with its place and the remedy."""
 
     def __init__(self, problems: Iterable[str]) -> None:
-        lines = list(problems)
-        more = len(lines) - MOST_PROBLEMS
-        super().__init__("\n".join([*lines[:MOST_PROBLEMS], *([f"and {more} more mistakes"] if more > 0 else [])]))
+        super().__init__("\n".join(shortened(list(problems), MOST_PROBLEMS)))
 
 
 @dataclass(frozen=True, slots=True, order=True)

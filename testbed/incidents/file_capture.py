@@ -10,7 +10,6 @@ from dataclasses import dataclass, replace
 from testbed.errors import UsageError
 from testbed.incidents.broker_logs import LoggedMove
 from testbed.incidents.capture import (
-    INTERNAL,
     KEPT_CONFIGS,
     CapturedCluster,
     CapturedTopic,
@@ -28,7 +27,7 @@ from testbed.incidents.evidence import EvidenceError, id_list
 from testbed.incidents.move_timeline import in_logged_time
 from testbed.incidents.reassignment_output import REASSIGN
 from testbed.incidents.tool_output import API_VERSIONS, CONFIGS, LOG_DIRS, TOPICS, DescribedPartition
-from testbed.kafka.types import BrokerConfigs, ConfigResource, TopicPartition
+from testbed.kafka.types import BrokerConfigs, ConfigResource, TopicPartition, is_internal
 from testbed.reassignment.plan import Plan
 from testbed.throttle.configs import EVERY_BROKER, FOLLOWER_RATE, LEADER_RATE
 
@@ -159,7 +158,7 @@ class _Assembly:
     def _check_plan(self, plan: Plan, topics: Sequence[str]) -> None:
         """Raise `EvidenceError` for a partition that the plan moves and no file describes."""
         planned = self._evidence.reassignments.planned if self._given is None else {}
-        asked = [tp for tp in sorted(plan.targets) if not tp.topic.startswith(INTERNAL)]
+        asked = [tp for tp in sorted(plan.targets) if not is_internal(tp.topic)]
         if unknown := [tp for tp in asked if tp not in self._placed and (not topics or tp.topic in topics)]:
             raise EvidenceError(
                 f"{planned[tp].place if tp in planned else '--plan'}: it moves {tp}, and no file describes that "
@@ -180,7 +179,7 @@ class _Assembly:
             raise UsageError(f"no file describes the topic {', '.join(unknown)}; add the output of {TOPICS}")
         refuse_internal(topics)
         chosen = {*topics} or {tp.topic for tp in targets} or {*names}
-        wanted = [name for name in names if name in chosen and not name.startswith(INTERNAL)]
+        wanted = [name for name in names if name in chosen and not is_internal(name)]
         self._notes += left_out(targets.keys(), wanted)
         if headless := sum(name not in self._evidence.topics for name in wanted):
             self._notes.append(

@@ -17,8 +17,8 @@ from pydantic import (
     model_validator,
 )
 
+from results.contract.document import refusal
 from results.criteria.timeline_expectation import Reference
-from testbed.form import refusal
 from testbed.suggestions import choices, show
 from testbed.topology.values import PropertyValue
 from testbed.units import format_duration, parse_byte_rate, parse_duration, parse_share, parse_size

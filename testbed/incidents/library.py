@@ -5,11 +5,10 @@ The experiment `incident-NAME` passes when every expectation of the fixed varian
 
 from dataclasses import replace
 
-from testbed.errors import UsageError
 from testbed.experiments.experiment import Experiment, Parameter, find_experiment, one_of
 from testbed.incidents.read import find, ready_incidents
 from testbed.incidents.replay import as_experiment
-from testbed.suggestions import did_you_mean
+from testbed.suggestions import existing
 
 PREFIX = "incident-"
 FIXED = Parameter(
@@ -19,10 +18,8 @@ FIXED = Parameter(
 
 def incident_experiment(name: str) -> Experiment:
     """Return the fixed variant of a ready incident as an experiment. Raise `UsageError` when there is none."""
-    known = ready_incidents()
-    if name not in known:
-        raise UsageError(f"no incident {name!r}; there are {', '.join(known)}{did_you_mean(name, known)}")
-    return replace(as_experiment(find(name).fixed, seed=0), parameters=(FIXED,))
+    incident = find(existing("incident", name, ready_incidents()))
+    return replace(as_experiment(incident.fixed, seed=0), parameters=(FIXED,))
 
 
 def own_software(experiment: str) -> tuple[str | None, tuple[str, ...]]:

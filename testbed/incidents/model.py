@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Annotated, Any, Self
 
 from pydantic import Field, StrictBool, model_validator
 
+from results.contract.document import refusal
 from results.contract.incident import Variant
 from results.criteria.expectations import EXPECTATIONS
 from results.criteria.timeline_expectation import Reference, TimelineExpectation
-from testbed.form import refusal
 from testbed.incidents.actions import ACTIONS, Action
 from testbed.incidents.forms import (
     ByteRate,

@@ -29,8 +29,9 @@ from testbed.kafka.admin import Admin
 from testbed.network.apply import shell_of
 from testbed.network.fabric import shaped_devices
 from testbed.network.measure import settled
+from testbed.probes.allow_list import Allowance, during, new_replicas, overtaken_batches
 from testbed.probes.brokers import nic_measurements, watch_nodes, watch_stores
-from testbed.probes.logwatch import Allowance, LogWatch, during, new_replicas, overtaken_batches
+from testbed.probes.logwatch import LogWatch
 from testbed.probes.machine import machine_probe
 from testbed.probes.recorder import Poller, now_us
 from testbed.provision import state as states

@@ -7,8 +7,8 @@ from typing import Annotated, ClassVar, Self, get_args
 
 from pydantic import Field, WithJsonSchema, model_validator
 
+from results.contract.document import refusal
 from results.criteria.timeline_expectation import Count
-from testbed.form import refusal
 from testbed.incidents.forms import (
     Duration,
     IncidentModel,

@@ -5,6 +5,7 @@ from typing import Any
 
 import kafka.errors as client_errors
 
+from results.contract.texts import shortened
 from testbed.errors import TestbedError
 from testbed.kafka.types import ReplicaLog, TopicPartition
 
@@ -104,10 +105,7 @@ class PartitionErrors(KafkaError):
         by_name: dict[str, list[str]] = {}
         for tp, name in self.errors.items():
             by_name.setdefault(name, []).append(str(tp))
-        parts = []
-        for name, tps in by_name.items():
-            more = f" and {len(tps) - _SHOWN_PARTITIONS} more" if len(tps) > _SHOWN_PARTITIONS else ""
-            parts.append(f"{name} for {', '.join(tps[:_SHOWN_PARTITIONS])}{more}")
+        parts = [f"{name} for {', '.join(shortened(tps, _SHOWN_PARTITIONS))}" for name, tps in by_name.items()]
         super().__init__(f"{what} failed for {len(errors)} of {asked} partitions", "; ".join(parts))
 
 

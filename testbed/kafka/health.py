@@ -10,6 +10,7 @@ from typing import Any
 
 from kafka.protocol.admin import DescribeQuorumRequest
 
+from results.contract.texts import shortened
 from testbed.kafka.connection import Connection
 from testbed.kafka.errors import KafkaError, UnreachableError, protocol_name
 from testbed.kafka.types import TopicPartition
@@ -72,11 +73,10 @@ class Health:
     """Partitions whose leader is their first replica."""
 
     def __str__(self) -> str:
-        shown = ", ".join(map(str, self.under_replicated[:5]))
-        more = f" and {len(self.under_replicated) - 5} more" if len(self.under_replicated) > 5 else ""
+        shown = ", ".join(shortened(self.under_replicated, 5))
         return (
             f"controller {self.controller}, metadata log {self.high_watermark} "
-            f"(followed {dict(self.followed)}), under-replicated: {shown or 'none'}{more}"
+            f"(followed {dict(self.followed)}), under-replicated: {shown or 'none'}"
         )
 
 

@@ -16,6 +16,11 @@ class TopicPartition:
         return f"{self.topic}-{self.partition}"
 
 
+def is_internal(topic: str) -> bool:
+    """Return whether Kafka makes the topic for itself, such as `__consumer_offsets`."""
+    return topic.startswith("__")
+
+
 @dataclass(frozen=True, slots=True)
 class BrokerInfo:
     """A registered, unfenced broker."""

@@ -11,6 +11,7 @@ from results.contract.store import RunData, Store
 from results.criteria import judge
 from results.criteria.catalogue.system_test import DURATION, ENDED
 from results.criteria.catalogue.system_test import NAME as CRITERION
+from results.criteria.quantities import DRIVER
 from testbed.experiments.experiment import ExperimentResult
 from testbed.experiments.record import Header, commit, manifest
 from testbed.kafkatest.selection import SystemTest, argument_text
@@ -19,7 +20,6 @@ from testbed.probes.recorder import Recorder
 from testbed.provision.testbed import Testbed
 
 EXPERIMENT = "kafkatest"
-DRIVER = "driver"
 MOST_SUMMARY = 4000
 """Characters of a failure's summary that are stored."""
 

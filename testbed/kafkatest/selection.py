@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from results.contract.texts import shortened
 from testbed.errors import UsageError
 from testbed.kafkatest import collect
 from testbed.kafkatest.checkout import KafkaCheckout
@@ -108,10 +109,8 @@ def hosts_needed(tests: Sequence[SystemTest], given: int | None) -> int:
     if given is None or given >= most:
         return given or most
     names = sorted({f"{test.name} needs {test.nodes}" for test in tests if test.nodes > given})
-    more = f"; and {len(names) - 5} others" if len(names) > 5 else ""
-    raise UsageError(
-        f"--host-count {given} is too few: {'; '.join(names[:5])}{more}; --host-count {most} is enough for all"
-    )
+    shown = "; ".join(shortened(names, 5))
+    raise UsageError(f"--host-count {given} is too few: {shown}; --host-count {most} is enough for all")
 
 
 def obstacle(

@@ -11,6 +11,7 @@ from testbed.network.kernel import try_kind
 from testbed.network.namespaces import MachineShell
 from testbed.network.overlay import HERE, Overlay, machines_of, resolve_mtu
 from testbed.network.underlay import PathTooNarrow, interface_to
+from testbed.owner import BOOT_ID
 from testbed.provision.containers import Engine
 from testbed.provision.engines import EngineGroup, on_each, remote_engine
 from testbed.provision.machine import Need, no_netem_on, refusals
@@ -21,7 +22,6 @@ from testbed.topology.machines import EngineMachine
 from testbed.topology.model import Topology
 
 PROGRAMS = ("docker", "ip", "nsenter", "tar")
-BOOT = "cat /proc/sys/kernel/random/boot_id"
 
 
 class MachineNotReady(TestbedError):
@@ -85,7 +85,7 @@ def require_machines(topology: Topology, group: EngineGroup) -> Overlay:
 
 def engine_identity(engine: Engine, machine: Shell) -> str:
     """Return a text that no engine of another machine has. Clones of a machine have engines with the same id."""
-    return f"{engine.info()['ID']} {machine.run(BOOT).stdout.strip()}"
+    return f"{engine.info()['ID']} {machine.run(f'cat {BOOT_ID}').stdout.strip()}"
 
 
 def _require_several(engines: Mapping[str, str]) -> None:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
-from testbed.cgroups import ContainerCgroup, no_disk_rate, throttle_writeback
+from testbed.cgroups import CONTROLLERS, ContainerCgroup, no_disk_rate, throttle_writeback
 from testbed.errors import TestbedError
 from testbed.hosts import Shell
 from testbed.network.fabric import switches
@@ -30,8 +30,6 @@ from testbed.wait import wait_for
 
 LOOP_CONTROL = Path("/dev/loop-control")
 FILE_SYSTEMS = Path("/proc/filesystems")
-CONTROLLERS = Path("/sys/fs/cgroup/cgroup.controllers")
-"""Exists only where the control groups are of version 2."""
 DISK_PROGRAMS = ("mkfs.ext4", "debugfs", "losetup")
 
 

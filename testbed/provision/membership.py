@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from results.contract.texts import shortened
 from testbed.errors import TestbedError, UsageError
 from testbed.hosts.host import in_parallel
 from testbed.kafka.admin import Admin
@@ -244,7 +245,7 @@ def _start(testbed: "Testbed", name: str, step: Step) -> None:
 def _require_drained(admin: Admin, node_id: int, name: str) -> None:
     held = [tp for tp, state in admin.partitions(admin.topics()).items() if node_id in state.replicas]
     if held:
-        some = ", ".join(map(str, held[:_SHOWN])) + (" and more" if len(held) > _SHOWN else "")
+        some = ", ".join(shortened(held, _SHOWN))
         raise TestbedError(
             f"{name} has {len(held)} replicas, {some}: move them to other brokers first, or their data would be lost"
         )

@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import TracebackType
 
+from results.contract.texts import shortened
 from testbed.errors import TestbedError
 from testbed.kafka.admin import Admin
 from testbed.kafka.cancellation import cancel_running
@@ -140,8 +141,8 @@ class Driver:
             "the move",
         )
         if missing:
-            more = [f"and {len(missing) - _SHOWN} more"] if len(missing) > _SHOWN else []
-            raise MoveTimeout(f"the move is not done after {timeout_s:g} s:\n  " + "\n  ".join(missing[:_SHOWN] + more))
+            shown = "\n  ".join(shortened(missing, _SHOWN))
+            raise MoveTimeout(f"the move is not done after {timeout_s:g} s:\n  {shown}")
         if missed.gone:
             raise DriverError(
                 f"topics that were being moved have been deleted: {', '.join(map(missed.name, sorted(missed.gone)))}; "
@@ -173,7 +174,7 @@ class Driver:
         refuse_log_dirs(plan)
         running = self._admin.reassignments()
         if running:
-            named = ", ".join(str(tp) for tp in list(running)[:_SHOWN])
+            named = ", ".join(shortened(running, _SHOWN))
             raise DriverError(
                 f"{len(running)} partitions are being reassigned already ({named}); wait for them or cancel them"
             )

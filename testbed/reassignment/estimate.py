@@ -8,6 +8,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from results.contract.texts import shortened
 from testbed.errors import TestbedError
 from testbed.kafka.admin import Admin
 from testbed.kafka.errors import KafkaError, TopicConfigsError, UnreachableError
@@ -128,7 +129,7 @@ def observe(admin: Admin, plan: Plan, measure_s: float, pauses: PollClock = MONO
     """
     running = admin.reassignments()
     if running:
-        named = ", ".join(str(tp) for tp in list(running)[:_SHOWN])
+        named = ", ".join(shortened(running, _SHOWN))
         why = f"{len(running)} partitions are being reassigned already ({named}); `testbed throttle watch` follows them"
         raise PlanError("plan", [why])
     topics = admin.topics()
@@ -142,7 +143,7 @@ def observe(admin: Admin, plan: Plan, measure_s: float, pauses: PollClock = MONO
     ]
     problems += [f"{move.tp} has no leader to copy from" for move in todo if states[move.tp].leader is None]
     if problems:
-        raise PlanError("plan", problems[:_SHOWN])
+        raise PlanError("plan", shortened(problems, _SHOWN))
     errors: dict[int, KafkaError] = {}
     readings = measure(admin, live, measure_s, pauses=pauses, problems=errors)
     if silent := next((error for error in errors.values() if isinstance(error, UnreachableError)), None):
@@ -158,9 +159,10 @@ def _lists(admin: Admin, topics: Sequence[str]) -> tuple[ListedReplicas, list[st
     try:
         return ListedReplicas(admin.topics_configs(topics, LISTS)), []
     except TopicConfigsError as error:
+        named = ", ".join(shortened(error.refused, _SHOWN))
         caution = (
-            f"the lists of {len(error.refused)} topics cannot be read ({_named(error.refused)}): what these list "
-            "already is not in the estimate"
+            f"the lists of {len(error.refused)} topics cannot be read ({named}): what these list already is not in the "
+            "estimate"
         )
         return ListedReplicas(error.found), [caution]
 
@@ -195,10 +197,10 @@ def observed(
         if written[tp] and (sent_to or receiving):
             listed.append(Copy(tp, leader, sent_to, (), 0, written[tp], receiving))
     if listed:
-        others = sorted({copy.tp.topic for copy in listed})
+        named = ", ".join(shortened(sorted({copy.tp.topic for copy in listed}), _SHOWN))
         cautions.append(
-            f"{len(listed)} partitions that do not move are listed as throttled ({_named(others)}): "
-            "the quotas count what their followers fetch"
+            f"{len(listed)} partitions that do not move are listed as throttled ({named}): the quotas count what their "
+            "followers fetch"
         )
     return ClusterLoad(
         tuple(copies),
@@ -214,11 +216,6 @@ def observed(
         tuple(cautions),
         tuple(listed),
     )
-
-
-def _named(topics: Sequence[str]) -> str:
-    more = f" and {len(topics) - _SHOWN} more topics" if len(topics) > _SHOWN else ""
-    return f"{', '.join(topics[:_SHOWN])}{more}"
 
 
 def _in_sync(state: PartitionState, leader: int) -> tuple[int, ...]:

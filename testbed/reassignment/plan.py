@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from results.contract.texts import shortened
 from testbed.errors import TestbedError
 from testbed.kafka.types import PartitionMove, PartitionState, TopicPartition
 
@@ -58,7 +59,7 @@ class Plan:
 def refuse_log_dirs(plan: Plan) -> None:
     """Raise `PlanError` when a plan chooses log directories: a reassignment request has none."""
     if chosen := plan.partitions_with_log_dirs():
-        named = ", ".join(map(str, chosen[:_SHOWN]))
+        named = ", ".join(shortened(chosen, _SHOWN))
         raise PlanError("plan", [f"log_dirs other than 'any' are not supported: {named}; leave them out"])
 
 

@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 
+from results.contract.texts import shortened
 from testbed.kafka.types import PartitionMove, TopicPartition
 from testbed.reassignment.plan import Plan, PlanError, move_ratio
 
@@ -306,5 +307,4 @@ def _refuse_few(
         f"{tp} needs {needed(tp)} brokers and {brokers(tp)} are left" for tp in assignment if needed(tp) > brokers(tp)
     ]
     if problems:
-        more = [f"and {len(problems) - 5} more partitions"] if len(problems) > 5 else []
-        raise PlanError("plan", problems[:5] + more)
+        raise PlanError("plan", shortened(problems, 5))

@@ -26,14 +26,15 @@ from results.contract.verdict import Verdict
 from results.criteria import judge
 from results.criteria.catalogue.command_time import CPU_SECONDS, ENDED, SECONDS
 from results.criteria.catalogue.command_time import NAME as CRITERION
+from results.criteria.quantities import DRIVER
 from testbed.errors import TestbedError, UsageError
 from testbed.experiments.record import commit, own_versions, timestamp
 from testbed.paths import data_dir
 from testbed.probes.machine import fingerprint
 from testbed.software.engine import EngineSocket
-from testbed.suggestions import did_you_mean
+from testbed.suggestions import existing
 
-EXPERIMENT, DRIVER = "bench", "driver"
+EXPERIMENT = "bench"
 NAME = "{testbed}"
 """In a command: the name of a testbed of this invocation alone. `down` never removes another one."""
 MOST_MESSAGE = 400
@@ -131,11 +132,9 @@ def default_store() -> str:
 
 def chosen(names: Sequence[str]) -> tuple[TimedCommand, ...]:
     """Return the figures to play, with all that belong to the same groups. Raise `UsageError` for an unknown name."""
-    known = {figure.name: figure for figure in FIGURES}
-    for name in names:
-        if name not in known:
-            raise UsageError(f"no figure {name!r}{did_you_mean(name, known)}; there are: {', '.join(known)}")
-    groups = {known[name].together for name in names} or {figure.together for figure in FIGURES}
+    figures = {figure.name: figure for figure in FIGURES}
+    asked = [figures[existing("figure", name, figures)] for name in names]
+    groups = {figure.together for figure in asked or FIGURES}
     return tuple(figure for figure in FIGURES if figure.together in groups)
 
 

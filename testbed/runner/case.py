@@ -14,6 +14,7 @@ from results.contract import durable
 from results.contract.document import DocumentError, decode
 from results.contract.manifest import new_run_id
 from results.contract.store import Store
+from results.contract.texts import and_more
 from results.contract.untrusted import parse_json
 from results.contract.verdict import Verdict
 from results.criteria import Judgement
@@ -165,5 +166,4 @@ def reason(judgement: Judgement) -> str:
     causes = [c for c in wrong if not c.why.startswith("not judged")] or wrong
     causes.sort(key=lambda c: c.name not in facts)
     shown = [f"{' '.join(filter(None, (c.name, c.host, c.direction)))}: {c.why}" for c in causes[:MOST_SHOWN]]
-    more = [f"and {len(wrong) - len(shown)} more"] if len(wrong) > len(shown) else []
-    return "; ".join([*shown, *more])
+    return "; ".join([*shown, *and_more(len(wrong) - len(shown))])

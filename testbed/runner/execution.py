@@ -10,8 +10,8 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from results.contract.texts import plural
 from results.contract.verdict import Verdict
-from results.render import plural
 from testbed.errors import KafkaStuck, TestbedError, UsageError
 from testbed.runner.campaign import NIGHTLY, QUALIFY, REPORTED_UNFINISHED, Campaign
 from testbed.runner.journal import (

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
 from results.contract.schema import Sample
+from results.contract.texts import shortened
 from testbed.errors import TestbedError
 from testbed.kafka.admin import Admin
 from testbed.kafka.node import DATA_DIR
@@ -128,10 +129,9 @@ _PLURAL = {"begins": "begin", "has": "have"}
 
 
 def _of_partitions(tps: Sequence[TopicPartition], what: str) -> str:
-    named = ", ".join(str(tp) for tp in sorted(tps)[:MOST_NAMED])
-    more = f" and {len(tps) - MOST_NAMED} more" if len(tps) > MOST_NAMED else ""
+    named = ", ".join(shortened(sorted(tps), MOST_NAMED))
     verb, rest = what.split(" ", 1)
-    return f"{named}{more} {verb if len(tps) == 1 else _PLURAL[verb]} {rest}"
+    return f"{named} {verb if len(tps) == 1 else _PLURAL[verb]} {rest}"
 
 
 class CounterRates:

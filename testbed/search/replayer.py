@@ -9,6 +9,7 @@ import yaml
 
 from results.contract.manifest import new_run_id
 from results.contract.store import Store
+from results.contract.texts import shortened
 from testbed.defects.parse import by_host
 from testbed.errors import TestbedError, UsageError
 from testbed.experiments.experiment import Value
@@ -19,6 +20,7 @@ from testbed.incidents.model import Incident
 from testbed.incidents.read import loads
 from testbed.incidents.replay import as_experiment
 from testbed.kafka.admin import Admin
+from testbed.kafka.types import is_internal
 from testbed.probes.recorder import Recorder
 from testbed.provision.liveness import why_not_whole
 from testbed.provision.testbed import Testbed
@@ -33,7 +35,6 @@ from testbed.wait import WaitTimeout, wait_for
 
 Progress = Callable[[str], None]
 SERVING_S, DELETED_S, LOOK_S = 20.0, 10.0, 0.2
-INTERNAL = "__"
 
 
 def topology_of(settings: SearchSettings) -> Topology:
@@ -127,7 +128,7 @@ class Replayer:
         except TestbedError as error:
             left = [str(error)]
         if left:
-            self._progress("the testbed is made again: " + "; ".join(left[:3]))
+            self._progress("the testbed is made again: " + "; ".join(shortened(left, 3)))
         return left
 
     def _drop(self) -> None:
@@ -149,10 +150,10 @@ def differences(testbed: Testbed, admin: Admin, topics: tuple[str, ...]) -> list
     brokers = [broker.id for broker in admin.cluster().brokers]
 
     def remains() -> list[str]:
-        found = [f"the topic {name} is left" for name in admin.topics() if not name.startswith(INTERNAL)]
+        found = [f"the topic {name} is left" for name in admin.topics() if not is_internal(name)]
         found += [f"{tp} is being reassigned" for tp in admin.reassignments()]
         for broker, logs in admin.log_dirs(brokers).items():
-            found += [f"broker {broker} keeps {tp}" for tp in logs if not tp.topic.startswith(INTERNAL)]
+            found += [f"broker {broker} keeps {tp}" for tp in logs if not is_internal(tp.topic)]
         return found
 
     left: list[str] = []

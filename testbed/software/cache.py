@@ -15,6 +15,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from results.contract import durable
+from results.contract.texts import shortened
 from testbed.errors import SoftwareError
 from testbed.paths import cache_dir
 
@@ -48,7 +49,7 @@ def artefact(name: str, key: str, build: Callable[[Path], None]) -> Path:
             damage = _damage(final)
             if not damage:
                 return final
-            LOG.warning("%s is damaged (%s): making it again", final, "; ".join(damage[:3]))
+            LOG.warning("%s is damaged (%s): making it again", final, "; ".join(shortened(damage, 3)))
             doomed = _temporary(final, "damaged")
             final.rename(doomed)
             shutil.rmtree(doomed)

@@ -8,7 +8,7 @@ from testbed.discover import discovered
 from testbed.errors import UsageError
 from testbed.experiments.experiment import PROFILES, experiments
 from testbed.software.automq import VARIABLE, NoDistribution, supplied
-from testbed.suggestions import did_you_mean
+from testbed.suggestions import did_you_mean, existing
 from testbed.topology.find import find
 
 LIMIT_S = 420.0
@@ -93,10 +93,8 @@ def suites() -> dict[str, Suite]:
 
 def find_suite(name: str) -> Suite:
     """Return the suite of this name. Raise `UsageError`, with the existing names, when there is none."""
-    known = suites()
-    if name not in known:
-        raise UsageError(f"no suite {name!r}; there are {', '.join(sorted(known))}")
-    return known[name]
+    found = suites()
+    return found[existing("suite", name, sorted(found))]
 
 
 def chosen_profile() -> str:

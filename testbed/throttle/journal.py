@@ -13,6 +13,7 @@ from pathlib import Path
 
 from results.contract import durable
 from results.contract.document import decode
+from results.contract.texts import shortened
 from results.contract.untrusted import parse_json
 from testbed.errors import TestbedError
 from testbed.owner import Owner
@@ -134,9 +135,9 @@ def refuse_shared(wanted: ConfigValues, present: ConfigValues, others: Iterable[
             and (change.made or value != present.get(change.resource, {}).get(change.key))
         ]
         if shared and journal.owner.alive():
-            more = f" and {len(shared) - _SHOWN} more" if len(shared) > _SHOWN else ""
+            shown = ", ".join(shortened(shared, _SHOWN))
             raise ThrottleError(
-                f"process {journal.owner.pid} has a throttle on the same keys ({', '.join(shared[:_SHOWN])}{more}): "
+                f"process {journal.owner.pid} has a throttle on the same keys ({shown}): "
                 f"the first to end would remove the other's. Nothing was changed; wait until that process has restored "
                 f"the configuration, or end it"
             )

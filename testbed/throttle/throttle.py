@@ -4,6 +4,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from results.contract.texts import shortened
 from testbed.kafka.admin import Admin
 from testbed.kafka.errors import UNKNOWN_TOPIC_OR_PARTITION, KafkaError, UnreachableError
 from testbed.kafka.types import ConfigResource, PartitionMove, TopicPartition
@@ -274,11 +275,9 @@ class Throttle:
         try:
             wait_for(missing, lambda problems: not problems, timeout_s, interval_s, "the throttle in force")
         except WaitTimeout as error:
-            shown = list(error.last_seen)
-            more = [f"and {len(shown) - _SHOWN_PROBLEMS} more"] if len(shown) > _SHOWN_PROBLEMS else []
+            shown = "\n  ".join(shortened(error.last_seen, _SHOWN_PROBLEMS))
             raise ThrottleError(
-                f"the throttle is not in force after {timeout_s:g} s, {otherwise}:\n  "
-                + "\n  ".join(shown[:_SHOWN_PROBLEMS] + more)
+                f"the throttle is not in force after {timeout_s:g} s, {otherwise}:\n  {shown}"
             ) from error
         self._on_event(
             "throttle.in_force", "throttle", {"rate_bytes_per_s": self._throttle_bytes_per_s, "brokers": list(asked)}

@@ -8,7 +8,8 @@ from typing import Annotated, Any, Self
 
 from pydantic import Discriminator, Field, Tag, model_validator
 
-from testbed.form import Form, editor_schema, optional, refusal
+from results.contract.document import refusal
+from testbed.form import Form, editor_schema, optional
 from testbed.suggestions import choices
 from testbed.topology import jvm, rules
 from testbed.topology.host import Role

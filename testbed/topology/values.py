@@ -10,7 +10,8 @@ from typing import Annotated, Any, TypeVar
 
 from pydantic import BeforeValidator, WithJsonSchema
 
-from testbed.form import check, quantity, refusal, text_schema
+from results.contract.document import refusal
+from testbed.form import check, quantity, text_schema
 from testbed.suggestions import choices, did_you_mean, show
 from testbed.topology import jvm, links, rules
 from testbed.topology.host import Role

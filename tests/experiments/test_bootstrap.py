@@ -13,7 +13,7 @@ from testbed.experiments.mid_move_actions import MidMoveAction
 from testbed.experiments.move_environment import MoveSetup
 from testbed.kafka.errors import KafkaError, UnreachableError
 from testbed.kafka.types import TopicPartition
-from testbed.probes.logwatch import entries
+from testbed.probes.log_entries import entries
 from testbed.throttle.configs import EVERY_BROKER, LEADER_RATE
 from testbed.throttle.journal import JournalFolder
 from testbed.topology.find import find

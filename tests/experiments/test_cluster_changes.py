@@ -11,7 +11,7 @@ from testbed.experiments.cluster_changes import (
     requests_of_others,
 )
 from testbed.probes.agent import OPERATORS
-from testbed.probes.logwatch import entries
+from testbed.probes.log_entries import entries
 from testbed.reassignment.metadata_log import MetadataRecord
 
 TOKEN = "ab12cd"

@@ -6,7 +6,7 @@ from testbed.experiments import mid_move_actions
 from testbed.experiments.catalogue import kip73_nic_bound
 from testbed.experiments.experiment import find_experiment, read_settings
 from testbed.experiments.mid_move_actions import LiveChange, RaiseAfterStall, RollingRestart, SlowNic, SourceKill
-from testbed.experiments.throttled_move import _timeout_s
+from testbed.experiments.throttled_run import _timeout_s
 from testbed.faults.catalogue.broker_kill import BrokerKill
 from testbed.kafka.errors import UnreachableError
 from testbed.topology.find import find

@@ -4,10 +4,10 @@ from types import SimpleNamespace
 
 import pytest
 
-from testbed.experiments import throttled_move
+from testbed.experiments import throttled_run
 from testbed.experiments.experiment import find_experiment
 from testbed.experiments.layout import Layout, PartitionGroup
-from testbed.experiments.throttled_move import move_back, return_plan
+from testbed.experiments.throttled_run import move_back, return_plan
 from testbed.kafka.types import TopicPartition
 from testbed.throttle.journal import JournalFolder
 from testbed.topology.find import find
@@ -36,8 +36,8 @@ def environment(admin, events, samples):
 
 @pytest.fixture
 def admin(tmp_path, monkeypatch):
-    monkeypatch.setattr(throttled_move, "JournalFolder", lambda: JournalFolder(tmp_path))
-    monkeypatch.setattr(throttled_move, "UNTHROTTLED_LOOK_S", 0.001)
+    monkeypatch.setattr(throttled_run, "JournalFolder", lambda: JournalFolder(tmp_path))
+    monkeypatch.setattr(throttled_run, "UNTHROTTLED_LOOK_S", 0.001)
     return FakeAdmin({**dict.fromkeys(TPS, (2,)), TopicPartition("low", 0): (1, 2)}, broker_ids=(1, 2))
 
 

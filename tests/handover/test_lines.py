@@ -1,6 +1,6 @@
 from testbed.handover.lines import marks
 from testbed.kafka.types import TopicPartition
-from testbed.probes.logwatch import entries
+from testbed.probes.log_entries import entries
 from tests.handover.golden import ARTICLE_SOURCE, ARTICLE_TARGET, ASKED_US, SOURCE, TARGET, UNCLEAN
 
 TP = TopicPartition("orders-v2", 3)

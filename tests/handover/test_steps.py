@@ -6,7 +6,7 @@ from results.contract.handover import STEPS
 from testbed.handover.lines import marks
 from testbed.handover.steps import HandoverPartition, ProbeAnswers, handover, handovers, longest_gap_s
 from testbed.kafka.types import TopicPartition
-from testbed.probes.logwatch import entries
+from testbed.probes.log_entries import entries
 from testbed.reassignment.metadata_log import Registration
 from tests.handover.golden import ARTICLE_SOURCE, ARTICLE_TARGET, ASKED_US, SOURCE, TARGET, UNCLEAN
 

@@ -11,7 +11,8 @@ from results.criteria import judge
 from results.criteria.incident import deviation
 from testbed.incidents.read import loads
 from testbed.incidents.replay import allowed
-from testbed.probes.logwatch import entries, shipped, unexplained
+from testbed.probes.allow_list import shipped, unexplained
+from testbed.probes.log_entries import entries
 from tests.incidents.files import SMALL, small
 from tests.incidents.runs import CLEAN, at, event, machine, manifest, nics, tables
 

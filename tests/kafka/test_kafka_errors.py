@@ -25,7 +25,7 @@ def test_refused_partitions_are_grouped_by_error_and_all_kept() -> None:
     error = ReassignmentError("alter reassignments", errors, 100)
     assert str(error) == (
         "alter reassignments failed for 8 of 100 partitions: UNKNOWN_TOPIC_OR_PARTITION for a-0; "
-        "INVALID_REPLICA_ASSIGNMENT for t-0, t-1, t-2, t-3, t-4 and 2 more"
+        "INVALID_REPLICA_ASSIGNMENT for t-0, t-1, t-2, t-3, t-4, and 2 more"
     )
     assert error.errors == errors
 

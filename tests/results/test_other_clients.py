@@ -26,7 +26,7 @@ def test_another_quota_leaves_open_what_it_explains_and_is_named(make_run):
     assert verdicts(run.judged(), "quota-in-force", "steady-mean") == {"fail"}
     judgement = changed(run, "throttle", "throttle")
     assert judgement.verdict == "inconclusive"
-    why = "another client changed the cluster: a change of throttle at +7.0 s; and 1 more changes"
+    why = "another client changed the cluster: a change of throttle at +7.0 s; and 1 more change"
     assert [each.why for each in named(judgement, "cluster-unchanged")] == [why]
     assert {each.why for each in named(judgement, "quota-in-force")} == {f"not judged: cluster-unchanged: {why}"}
     assert noisy(judgement), "a night does not blame Kafka"

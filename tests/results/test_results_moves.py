@@ -16,7 +16,7 @@ from results.criteria.catalogue.control_unthrottled import judge_controls
 from results.criteria.catalogue.duration_model import judge_duration
 from results.criteria.catalogue.rate_after_throttle_change import judge_settled
 from results.criteria.catalogue.throttled_window import judge_windows
-from results.criteria.measures import ByteWindow
+from results.criteria.host_rates import ByteWindow
 from results.criteria.model import bound_of, estimate
 from results.criteria.series import RunSeries, by_partition
 from results.report.page import _figures, figures

@@ -39,7 +39,7 @@ def test_every_kind_of_change_is_one_sentence():
         "b2 does not serve",
         "the leader quota of b1 is set to 10MB/s",
         "the follower quota of b1 is removed",
-        "t-0, t-1, t-2 and 2 more begin to move",
+        "t-0, t-1, t-2, and 2 more begin to move",
         "t-9 has moved",
         "t-0 has lost replicas in sync",
         "t-3 has more replicas in sync",

@@ -88,7 +88,7 @@ def test_an_observation_tells_what_is_wrong() -> None:
     partitions = tuple(TopicPartition("t", number) for number in range(7))
     seen = Health(1, 40, {1: 40, 2: 39}, partitions, frozenset())
     assert str(seen) == (
-        "controller 1, metadata log 40 (followed {1: 40, 2: 39}), under-replicated: t-0, t-1, t-2, t-3, t-4 and 2 more"
+        "controller 1, metadata log 40 (followed {1: 40, 2: 39}), under-replicated: t-0, t-1, t-2, t-3, t-4, and 2 more"
     )
 
 

@@ -7,7 +7,8 @@ from results.contract.verdict import Finding, Verdict
 from results.criteria.batching import where_sent
 from results.criteria.criterion import RATES, Criterion
 from results.criteria.findings import finding, gap_text, missing_data, times_power
-from results.criteria.measures import HostRates, MoveMeasures, SensorPart
+from results.criteria.host_rates import HostRates, SensorPart
+from results.criteria.measures import MoveMeasures
 from results.criteria.model import responses, written_unseen
 from results.criteria.phase_directions import BACKOFF_S, WAIT_S, bottleneck_directions
 from results.criteria.quantities import SECOND_S, percent

@@ -5,7 +5,8 @@ from results.contract.verdict import Finding, Verdict
 from results.criteria.batching import in_steps
 from results.criteria.criterion import RATES, Criterion
 from results.criteria.findings import finding, gap_text, missing_data, times_power
-from results.criteria.measures import HostRates, MoveMeasures
+from results.criteria.host_rates import HostRates
+from results.criteria.measures import MoveMeasures
 from results.criteria.model import responses
 from results.criteria.phase_directions import BACKOFF_S, PhaseDirection, phase_directions
 from results.criteria.quantities import size

@@ -3,6 +3,7 @@
 from statistics import median
 
 from results.contract.handover import AFTER, STEPS, TOLD, HandoverRecord, PartitionHandover, Step
+from results.contract.texts import shortened
 from results.contract.verdict import Finding, Verdict
 from results.criteria.criterion import CLOCKS, FACTS, Criterion, has_relocation
 from results.criteria.findings import finding
@@ -78,7 +79,7 @@ def _order(seen: HandoverRecord) -> Finding:
         early += closed is not None and opened is not None and opened < closed
     verdict: Verdict = "fail" if wrong else "inconclusive" if unknown else "pass"
     if wrong:
-        why = "; ".join(wrong[:_SHOWN])
+        why = "; ".join(shortened(wrong, _SHOWN))
     elif unknown:
         why = f"not all steps of {unknown} partitions were matched"
     else:
@@ -122,7 +123,7 @@ def _shutdown(seen: HandoverRecord) -> Finding:
         verdict = "fail" if wanted else "inconclusive"
     why = f"{clean} of {len(seen.partitions)} had been closed in order, as the new broker found them"
     if unknown:
-        why = f"{unknown[0]} and {len(unknown) - 1} more: the new broker did not say it{_unread(seen)}"
+        why = f"{', '.join(shortened(unknown, 1))}: the new broker did not say it{_unread(seen)}"
     return finding(
         "handover-clean",
         "closed in order, nothing recovered" if wanted else "not closed in order: recovered by the new broker",
@@ -140,7 +141,7 @@ def longest_pause(seen: HandoverRecord) -> tuple[float, str] | None:
 
 
 def _unread(seen: HandoverRecord) -> str:
-    return f"; and {'; '.join(seen.problems[:_SHOWN])}" if seen.problems else ""
+    return f"; and {'; '.join(shortened(seen.problems, _SHOWN))}" if seen.problems else ""
 
 
 CRITERION: Criterion[HandoverRecord | None] = Criterion(

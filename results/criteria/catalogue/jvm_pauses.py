@@ -1,5 +1,6 @@
 """No broker stood still long enough to lower a rate by more than a rate may be lower, nor was its heap full."""
 
+from results.contract.texts import plural
 from results.contract.verdict import Finding, Verdict
 from results.criteria.criterion import PRECONDITIONS, Criterion, has_any_move, killed_hosts
 from results.criteria.findings import finding, gap_text
@@ -26,7 +27,7 @@ def judge_jvms(found: list[JvmMeasures], steal: float | None) -> list[Finding]:
 def _broker(jvm: JvmMeasures, steal: float | None) -> Finding:
     verdict: Verdict = "inconclusive"
     paused = jvm.stopped
-    full = f"{jvm.full} full collections" if jvm.full != 1 else "1 full collection"
+    full = plural(jvm.full, "full collection")
     if paused is None:
         why = "its JVM was not read during the move"
     elif gap := gap_text(jvm.longest_gap_s):

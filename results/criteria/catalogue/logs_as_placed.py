@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from results.contract.steps import GONE
+from results.contract.texts import shortened
 from results.contract.verdict import Finding, Verdict
 from results.criteria.criterion import BROKERS_UNRESTRAINED, CLOCKS, FACTS, Criterion, has_steps
 from results.criteria.findings import finding
@@ -88,7 +89,7 @@ def _judge(run: RunView, looks: list[LogReading]) -> list[Finding]:
     else:
         wrong = list(wrong_logs(looks, states))
         verdict = "fail" if wrong else "pass"
-        why = "; ".join(wrong[:SHOWN]) or f"{len(looks)} looks at the logs of all brokers"
+        why = "; ".join(shortened(wrong, SHOWN)) or f"{len(looks)} looks at the logs of all brokers"
     return [
         finding(
             "logs-as-placed",

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from results.contract.logs import LEVELS, HostLog, LogFinding
+from results.contract.texts import and_more
 from results.contract.verdict import Finding, Verdict
 from results.criteria.criterion import (
     BROKERS_UNRESTRAINED,
@@ -46,10 +47,8 @@ def _judge(host: str, log: HostLog) -> Finding:
     observed = ", ".join(
         f"{counts[level]} {level}" for level in ("ERROR", "FATAL", "WARN") if counts[level] or level == "ERROR"
     )
-    text = "; ".join(_line(finding) for finding in _worst_first(log.findings)[:SHOWN])
-    left = len(log.findings) - SHOWN
-    if (more := max(0, left) + log.more) > 0:
-        text += f"; and {more} more kinds of lines"
+    shown = [_line(finding) for finding in _worst_first(log.findings)[:SHOWN]]
+    text = "; ".join([*shown, *and_more(len(log.findings) - len(shown) + log.more)])
     if counts["ERROR"] or counts["FATAL"]:
         return _criterion(host, "fail", observed, text)
     if log.problem is not None:

@@ -13,6 +13,7 @@ import numpy as np
 
 from results.contract.manifest import Done
 from results.contract.relocation import Membership
+from results.contract.texts import shortened
 from results.contract.verdict import Finding
 from results.criteria.catalogue.isr_expansion import ENDS_S, allowed_s
 from results.criteria.criterion import (
@@ -78,8 +79,8 @@ def judge_done(done: Done | None, member: Membership | None = None, out_of_sync:
         if done is not None and done.ok and member.wrong:
             done = Done(False, member.wrong)
     if done is not None and done.ok and out_of_sync:
-        more = f", and {len(out_of_sync) - SHOWN} more" if len(out_of_sync) > SHOWN else ""
-        done = Done(False, f"no longer in sync at the end of the run: {', '.join(out_of_sync[:SHOWN])}{more}")
+        shown = ", ".join(shortened(out_of_sync, SHOWN))
+        done = Done(False, f"no longer in sync at the end of the run: {shown}")
     return fact_finding(
         "move-done", expected, None if done is None else done.ok, "" if done is None else done.why, "done"
     )

@@ -10,7 +10,8 @@ from results.criteria.batching import in_steps
 from results.criteria.catalogue.nic_measured import NIC_HIGHEST, NIC_LOWEST
 from results.criteria.criterion import RATES, Criterion
 from results.criteria.findings import finding, gap_text, times_power
-from results.criteria.measures import HostRates, MoveMeasures, NicPayload
+from results.criteria.host_rates import HostRates
+from results.criteria.measures import MoveMeasures, NicPayload
 from results.criteria.model import TIE
 from results.criteria.quantities import rate
 

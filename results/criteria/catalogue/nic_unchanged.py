@@ -6,6 +6,7 @@ Nor did anything else use it while data moved, as far as agents see.
 from collections.abc import Iterator, Sequence
 
 from results.contract.network import LinkDifference, NetworkRecord, NicMeasurement, ShapingReading, ratios_text
+from results.contract.texts import shortened
 from results.contract.verdict import Direction, Finding
 from results.criteria.catalogue.nic_measured import NIC_HIGHEST, NIC_LOWEST
 from results.criteria.criterion import NETWORK_CHANGED, PRECONDITIONS, Criterion, has_any_move, has_steps
@@ -40,7 +41,7 @@ def _unchanged(network: NetworkRecord) -> Finding:
 def _changed(readings: Sequence[tuple[ShapingReading, LinkDifference]]) -> Finding:
     first, link = readings[0]
     texts = list(dict.fromkeys(difference.found for _reading, difference in readings))
-    shown = ", ".join(texts[:SHOWN]) + (f" and {len(texts) - SHOWN} more" if len(texts) > SHOWN else "")
+    shown = ", ".join(shortened(texts, SHOWN))
     at_the_end = any(reading.when == "after" for reading, _difference in readings)
     when = f"first seen {first.when} the run, at {first.at}"
     why = f"{link.where}: {shown}; {when}, {'and' if at_the_end else 'not'} after it"

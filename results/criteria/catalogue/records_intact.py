@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from results.contract.manifest import Records
+from results.contract.texts import shortened
 from results.contract.verdict import Finding, Verdict
 from results.criteria.criterion import FACTS, Criterion, has_any_move, has_steps
 from results.criteria.findings import finding
@@ -100,7 +101,7 @@ def judge_records(found: CopiedRecords) -> Finding:
         if records.reordered:
             why += f"; {records.reordered} after a later record"
         if records.digest_mismatches:
-            why += ": " + ", ".join(records.digest_mismatches[:5])
+            why += ": " + ", ".join(shortened(records.digest_mismatches, 5))
         if records.first:
             why += "; " + "; ".join(records.first[:SHOWN])
         if records.uncompared:
@@ -108,7 +109,7 @@ def judge_records(found: CopiedRecords) -> Finding:
             why += f"; the replicas' logs were not compared: {records.uncompared}"
     if unlike:
         verdict = "fail"
-        why += f"; {len(unlike)} copies lack bytes: " + "; ".join(unlike[:SHOWN])
+        why += f"; {len(unlike)} copies lack bytes: " + "; ".join(shortened(unlike, SHOWN))
     return finding(
         "records-intact",
         "every preloaded record once, unchanged, in order, on all replicas; copies as large as the leaders' logs",

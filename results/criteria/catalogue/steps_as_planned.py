@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from results.contract.texts import shortened
 from results.contract.verdict import Finding, Verdict
 from results.criteria.catalogue.move_done import CRITERION as MOVE_DONE
 from results.criteria.criterion import FACTS, Criterion
@@ -19,11 +20,12 @@ def judge_steps_taken(steps: PlannedSteps) -> list[Finding]:
     verdict: Verdict = "pass"
     why = f"{len(steps.planned)} partitions, in at most {max(map(len, steps.planned.values())) - 1} steps each"
     if steps.different:
-        verdict, shown = "fail", steps.different[:SHOWN]
-        why = "; ".join(f"{_name(tp)}: {_path(steps.logged[tp])}, not {_path(steps.planned[tp])}" for tp in shown)
+        verdict = "fail"
+        wrong = [f"{_name(tp)}: {_path(steps.logged[tp])}, not {_path(steps.planned[tp])}" for tp in steps.different]
+        why = "; ".join(shortened(wrong, SHOWN))
     elif steps.unknown:
         verdict = "inconclusive"
-        why = f"the metadata log has nothing of {', '.join(map(_name, steps.unknown[:SHOWN]))}"
+        why = f"the metadata log has nothing of {', '.join(shortened([*map(_name, steps.unknown)], SHOWN))}"
     return [
         finding(
             "steps-as-planned",

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from results.contract.steps import StepsRecord
+from results.contract.texts import shortened
 from results.contract.verdict import Finding, Verdict
 from results.criteria.criterion import BROKERS_UNRESTRAINED, FACTS, Criterion, has_steps
 from results.criteria.findings import finding
@@ -38,7 +39,7 @@ def _unsound(run: RunView) -> Iterator[str]:
 
 def _whole(steps: StepsRecord, wrong: tuple[str, ...]) -> Finding:
     verdicts: dict[bool | None, Verdict] = {True: "pass", False: "fail", None: "inconclusive"}
-    shown = "; ".join([*wrong[:SHOWN], *steps.differences]) or steps.problem
+    shown = "; ".join([*shortened(wrong, SHOWN), *steps.differences]) or steps.problem
     return finding(
         "trace-whole",
         "the controller's log, replayed, ends with what DescribeTopics says; in each state the leader is in sync",

@@ -4,6 +4,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from testbed.kafka.types import is_internal
 from testbed.suggestions import choices, did_you_mean
 from testbed.topology.model import Topology
 from testbed.units import (
@@ -102,7 +103,7 @@ def _topic(text: str, names: Vocabulary) -> str:
 
 def _topics(text: str, names: Vocabulary) -> tuple[str, ...]:
     if text == EVERY_TOPIC:
-        return tuple(topic for topic in names.topics() if not topic.startswith("__"))
+        return tuple(topic for topic in names.topics() if not is_internal(topic))
     return tuple(dict.fromkeys(_topic(word, names) for word in text.split(",")))
 
 

@@ -3,6 +3,7 @@
 from dataclasses import dataclass, replace
 from typing import ClassVar, Self
 
+from results.contract.texts import plural
 from testbed.errors import TestbedError, UsageError
 from testbed.faults.fault import remembered_field
 from testbed.faults.processes import ProcessFault, look
@@ -32,7 +33,7 @@ class ControllerFailover(ProcessFault):
         if len(voters) >= 3:
             return ""
         return (
-            f"{topology.name} has {len(voters)} controller{'s' if len(voters) > 1 else ''}, {', '.join(voters)}: "
+            f"{topology.name} has {plural(len(voters), 'controller')}, {', '.join(voters)}: "
             "without one of them there is no majority to elect another; it takes 3, as in six-brokers"
         )
 

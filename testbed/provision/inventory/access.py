@@ -6,11 +6,9 @@ from pathlib import Path
 
 from testbed.errors import TestbedError
 from testbed.hosts import SshHost
-from testbed.hosts.host_keys import verified
+from testbed.hosts.host_keys import SSH_PORT, verified
 from testbed.hosts.ssh import SshAddress
 from testbed.topology.inventory import SshAccess
-
-SSH_PORT = 22
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,10 +8,10 @@ from results.render import table
 from testbed.errors import TestbedError
 from testbed.network.machine_shaping import foreign_shaping
 from testbed.provision.inventory.survey import MachineFacts, data_addresses
+from testbed.software.commands import OLDEST_JAVA
 from testbed.topology.host import DeclaredHost
 from testbed.topology.model import Topology
 
-OLDEST_JAVA = 17
 LEAST_FREE_BYTES = 2 * 10**9
 """A broker's own files, its software, and little data; an experiment says itself what it needs."""
 MOST_OFFSET_S = 0.1

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, TypeVar
 from testbed.errors import TestbedError
 from testbed.hosts import SshHost
 from testbed.hosts.host import in_parallel
+from testbed.owner import BOOT_ID
 from testbed.provision import state as states
 from testbed.provision.inventory.survey import ask
 from testbed.topology import load_document
@@ -15,7 +16,6 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 CONNECT_S = 8.0
-_BOOT = "cat /proc/sys/kernel/random/boot_id"
 
 
 def machines_not_whole(state: "TestbedState") -> str:
@@ -35,7 +35,7 @@ def boots(state: "TestbedState") -> dict[str, str | None]:
 
     def ask_boot(host: SshHost) -> str | None:
         try:
-            return host.run(_BOOT).stdout.strip()
+            return host.run(f"cat {BOOT_ID}").stdout.strip()
         except TestbedError:
             return None
 

@@ -4,6 +4,7 @@ import time
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 
+from results.contract.texts import shortened
 from testbed.errors import TestbedError
 from testbed.kafka.admin import Admin
 from testbed.kafka.cancellation import cancel_running
@@ -149,7 +150,7 @@ class Execution:
             )
         running = self._admin.reassignments()
         if running and not additional:
-            shown = ", ".join(str(tp) for tp in list(running)[:8])
+            shown = ", ".join(shortened(running, 8))
             raise ExecutionError(
                 f"{len(running)} partitions are being reassigned already ({shown}); wait for them, cancel them, "
                 "or add to them with --additional"
@@ -369,6 +370,5 @@ class Execution:
         )
         self._all_moved_s = self._all_moved_s or time.monotonic()
         if left and time.monotonic() - self._all_moved_s > _REMOVED_S:
-            more = [f"and {len(left) - _SHOWN} more"] if len(left) > _SHOWN else []
-            self._on_event("note", "not removed", {"why": "; ".join([*left[:_SHOWN], *more])})
+            self._on_event("note", "not removed", {"why": "; ".join(shortened(left, _SHOWN))})
         return not left

@@ -13,7 +13,7 @@ from contextlib import suppress
 from ipaddress import IPv4Network
 from pathlib import Path
 
-from testbed.cgroups import own_cpu_quota
+from testbed.cgroups import CONTROLLERS, own_cpu_quota
 from testbed.network.addresses import RANGE, free_slot, is_wide
 from testbed.network.kernel import UNTRIED, lacking_capabilities, try_kind
 from testbed.paths import cache_dir
@@ -78,10 +78,6 @@ class Permissions(Check):
                 else "start this container with --privileged",
             )
         return self.good(f"{who} is without {' and '.join(lacking)}: a container of the engine shapes and links NICs")
-
-
-CONTROLLERS = Path("/sys/fs/cgroup/cgroup.controllers")
-"""Exists only where the control groups are of version 2."""
 
 
 class ControlGroups(Check):

@@ -12,6 +12,7 @@ from testbed.cli.reassign_actions import moving_bytes, next_turn, require_thrott
 from testbed.errors import UsageError
 from testbed.kafka.cancellation import cancel_running
 from testbed.kafka.capabilities import Capability, require_of_running
+from testbed.kafka.types import is_internal
 from testbed.reassignment import planners
 from testbed.reassignment.batching.job import Job, JobControl, JobFolder
 from testbed.reassignment.batching.step import BatchLimits
@@ -58,7 +59,7 @@ def _drain(session: Session, values: Values) -> None:
 
 
 def _spread(session: Session, values: Values) -> None:
-    topics = values.get("spread") or [topic for topic in session.names.topics() if not topic.startswith("__")]
+    topics = values.get("spread") or [topic for topic in session.names.topics() if not is_internal(topic)]
     _begin(session, topics, planners.spread, values)
 
 

@@ -1,0 +1,22 @@
+"""Numbers of things and cut lists as text: `2 runs`, `t-0, t-1, and 3 more`.
+
+Only the standard library is imported here: the set-up uses this module before anything is installed.
+"""
+
+from collections.abc import Collection
+from itertools import islice
+
+
+def plural(count: int, word: str) -> str:
+    """Return a number of things: `1 run`, `2 runs`."""
+    return f"{count} {word}{'' if count == 1 else 's'}"
+
+
+def shortened(items: Collection[object], most: int) -> list[str]:
+    """Return the first `most` items as texts, and `and 3 more` for the rest; the caller joins them."""
+    return [*map(str, islice(items, most)), *and_more(len(items) - most)]
+
+
+def and_more(left: int, thing: str = "") -> list[str]:
+    """Return the text for what a list leaves out: `and 3 more`, or `and 3 more changes`; nothing unless `left` > 0."""
+    return [f"and {plural(left, f'more {thing}') if thing else f'{left} more'}"] if left > 0 else []

@@ -1,0 +1,31 @@
+"""Numbers of things and cut lists as text."""
+
+import pytest
+
+from results.contract.texts import and_more, plural, shortened
+
+
+@pytest.mark.parametrize(
+    ("items", "most", "texts"),
+    [
+        ([], 2, []),
+        (["a", "b"], 2, ["a", "b"]),
+        (("a", "b", "c"), 2, ["a", "b", "and 1 more"]),
+        ({3: "x", 4: "y", 5: "z"}, 1, ["3", "and 2 more"]),
+    ],
+)
+def test_a_list_that_is_cut_says_how_many_it_leaves_out(items, most, texts):
+    assert shortened(items, most) == texts
+
+
+@pytest.mark.parametrize(("left", "texts"), [(-1, []), (0, []), (1, ["and 1 more"])])
+def test_a_list_that_is_whole_leaves_nothing_out(left, texts):
+    assert and_more(left) == texts
+
+
+def test_what_is_left_out_has_a_name_where_the_list_gives_none():
+    assert [*and_more(1, "change"), *and_more(2, "change")] == ["and 1 more change", "and 2 more changes"]
+
+
+def test_one_thing_is_no_plural():
+    assert [plural(count, "run") for count in (0, 1, 2)] == ["0 runs", "1 run", "2 runs"]
