@@ -318,26 +318,6 @@ def test_the_throttle_stays_until_the_move_that_ends_last():
     assert clean_up(a=big, b=replace(small, begins_s=101.0)) == {"move_progress": {"share": "done", "topic": "b"}}
 
 
-def test_the_throttle_stays_until_the_last_cancellation_where_that_is_later_than_the_other_moves():
-    def ends(**topics):
-        document, _lost = incident_document("x", cluster(topics), 10**9)
-        entries = [
-            each for each in document["timeline"] if {"remove_throttle": {}} in (each.get("do"), *each.get("do", ()))
-        ]
-        return [each["name"] for each in entries]
-
-    big, small = topic(size=400_000_000), topic(size=1_000)  # 100 s and no time at 4 MB/s
-    assert ends(a=big, b=replace(small, cancelled_s=30.0)) == ["clean-up"]
-    assert ends(a=big, b=replace(small, cancelled_s=101.0)) == ["cancel-1"]
-    assert ends(a=replace(big, cancelled_s=10.0), b=replace(big, cancelled_s=30.0)) == ["cancel-2"]
-
-
-def test_a_cancellation_after_hours_is_brought_into_one_replay():
-    document, lost = incident_document("x", cluster({"a": replace(topic(), cancelled_s=7200.0)}), 10**9)
-    assert next(each["delay"] for each in document["timeline"] if each.get("name") == "cancel-1") == "1800s"
-    assert "the timeline is × 0.25: it had 7200 s, and a replay ends after 3600 s" in lost
-
-
 @pytest.mark.parametrize(
     ("throttle", "nic_bps", "seconds"),
     [
