@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from operator import not_
 from typing import Protocol
 
-from testbed.errors import TestbedError, UsageError
+from testbed.errors import SoftwareError, TestbedError, UsageError
 from testbed.experiments.experiment import Context
 from testbed.faults import Faults
 from testbed.faults.catalogue.broker_kill import BrokerKill
@@ -278,9 +278,16 @@ class Upgrade(HostByHost):
 
     @contextmanager
     def around(self, move: RunningMove) -> Iterator[None]:
-        """Prepare the new version before any measurement. Raise `UsageError` when it cannot join the cluster."""
+        """Prepare the new version before any measurement.
+
+        Raise `UsageError` when it cannot join the cluster, and `SoftwareError` when its path is gone.
+        """
         move.context.progress(f"preparing Kafka {self._to}")
-        release = move.testbed.software.kafka(self._to)
+        try:
+            release = move.testbed.software.kafka(self._to)
+        except UsageError as error:
+            # Without the path no run would have begun. This one keeps its samples.
+            raise SoftwareError(f"{error}; it was there when the run began: put it back, and run again") from error
         if wrong := cannot_join(move.admin.features(), release.features):
             raise UsageError(
                 f"{release.version} is no upgrade of {', '.join(sorted(set(move.testbed.state.kafka.values())))}: "

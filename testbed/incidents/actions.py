@@ -159,16 +159,18 @@ class ElectPreferred(Action):
 
 
 class CancelMoves(Action):
-    """Cancel every reassignment of the incident's topics that is not complete."""
+    """Cancel every reassignment of the topics that is not complete."""
 
     key = "cancel"
 
+    topics: Annotated[TopicNames, Field(default_factory=list, description=_ALL_TOPICS)]
+
     def perform(self, operator: "ClusterOperator") -> None:
         """See `Action.perform`."""
-        operator.cancel()
+        operator.cancel(tuple(self.topics))
 
     def __str__(self) -> str:
-        return "cancel moves"
+        return "cancel moves" + _listed(" of ", self.topics)
 
 
 class Converge(Action):

@@ -88,7 +88,7 @@ class LoggedAssignment:
 class LoggedMove:
     """A reassignment: `target` and `before` are None when no line gives all replicas. `ended_us` is None while it runs.
 
-    `completed` is false when it was cancelled, or replaced by another one.
+    `completed` is false when it was cancelled, or replaced by another one; `cancelled` says which of both.
     """
 
     tp: TopicPartition
@@ -100,6 +100,7 @@ class LoggedMove:
     place: SourceLine
     ended_us: int | None = None
     completed: bool = True
+    cancelled: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,7 +229,8 @@ class LogReport:
                 continue
             if now.open is not None:
                 completed = following is None and _reached(now.open, change.replicas)
-                now.ended.append(replace(now.open, ended_us=change.at_us, completed=completed))
+                cancelled = following is None and not completed
+                now.ended.append(replace(now.open, ended_us=change.at_us, completed=completed, cancelled=cancelled))
             now.open = following
         found = [move for each in partitions.values() for move in (*each.ended, each.open) if move is not None]
         return sorted(found, key=lambda each: (each.began_us, each.tp))

@@ -44,7 +44,8 @@ _SHOWN = 10
 class CapturedTopic:
     """One topic. Each tuple has one value for each partition; a target is None for a partition that does not move.
 
-    Its move begins `begins_s` seconds after the first move of the cluster.
+    Its move begins `begins_s` seconds after the first move of the cluster, and is cancelled `cancelled_s` seconds after
+    it (None: not).
     """
 
     replicas: tuple[tuple[int, ...], ...]
@@ -55,6 +56,17 @@ class CapturedTopic:
     begins_s: float = 0.0
     throttled: bool = True
     """Whether lists name its moving replicas: without them a rate does not hold its move back."""
+    cancelled_s: float | None = None
+
+    @property
+    def last_s(self) -> float:
+        """Return the time of the last event of its move: the cancellation, or else the beginning."""
+        return self.begins_s if self.cancelled_s is None else self.cancelled_s
+
+    def in_time(self, factor: float) -> "CapturedTopic":
+        """Return the topic with its move at `factor` times its seconds."""
+        cancelled_s = None if self.cancelled_s is None else self.cancelled_s * factor
+        return replace(self, begins_s=self.begins_s * factor, cancelled_s=cancelled_s)
 
     @property
     def moves(self) -> bool:
@@ -93,8 +105,8 @@ class CapturedCluster:
     """The releases of its brokers, such as `4.1.1`, or `4.1` where the last number is not known."""
 
     def in_time(self, factor: float) -> "CapturedCluster":
-        """Return the cluster with the beginnings of moves and the outages at `factor` times their seconds."""
-        topics = {name: replace(topic, begins_s=topic.begins_s * factor) for name, topic in self.topics.items()}
+        """Return the cluster with its moves and the outages at `factor` times their seconds."""
+        topics = {name: topic.in_time(factor) for name, topic in self.topics.items()}
         outages = tuple(each.in_time(factor) for each in self.outages)
         return replace(self, topics=topics, outages=outages)
 

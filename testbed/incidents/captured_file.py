@@ -96,6 +96,7 @@ def incident_document(name: str, cluster: CapturedCluster, nic_bps: int) -> tupl
     if seconds < whole:
         lost.append(f"the move may take {whole} s; the replay ends after {seconds} s: use a smaller --scale-down")
     lost += _short_retentions(cluster, seconds + BEGIN_S)
+    lost += _done_before(moving, rate_bytes_per_s)
     document: dict[str, Any] = {
         "name": name,
         "summary": f"A capture: {len(moving)} topics move.",
@@ -109,10 +110,12 @@ def incident_document(name: str, cluster: CapturedCluster, nic_bps: int) -> tupl
     if throttle is not None and (unlisted := sum(not each.throttled for each in moving.values())):
         document["state"]["throttle"] = {"rate": "$throttle", "topics": []}
         lost.append(f"the lists of {unlisted} topics name nothing that moves; the replay has the rates without lists")
+    last = max(moving, key=lambda topic: (_ends_s(moving[topic], rate_bytes_per_s), moving[topic].begins_s))
     document["timeline"] = [
         *_moves(moving, hosts, throttle is not None, seconds),
+        *_cancellations(moving, None if throttle is None else last),
         *_outages(_apart(cluster, lost), hosts),
-        *([] if throttle is None else [_clean_up(moving, rate_bytes_per_s)]),
+        *([_clean_up(last, len(moving))] if throttle is not None and moving[last].cancelled_s is None else []),
         {"expect": [{"records_intact": {}}]},
     ]
     document["broken"] = {"summary": "The cluster as it was captured.", "expected_failures": []}
@@ -125,7 +128,7 @@ def _in_reach(
 ) -> tuple[CapturedCluster, float]:
     """Return the cluster with its timeline in the first half of the longest replay, and the time of its last event."""
     returns = (each.returned_s or each.stopped_s for each in cluster.outages)
-    last_s = max((*(each.begins_s for each in moving.values()), *returns), default=0.0)
+    last_s = max((*(each.last_s for each in moving.values()), *returns), default=0.0)
     if last_s <= LONGEST_S / 2:
         return cluster, max(0.0, last_s)
     factor = LONGEST_S / 2 / last_s
@@ -137,22 +140,72 @@ def _moves(
     moving: Mapping[str, CapturedTopic], hosts: Mapping[int, str], throttled: bool, seconds: int
 ) -> list[dict[str, Any]]:
     """Return an entry for each time at which topics begin to move."""
-    actions: dict[float, list[dict[str, Any]]] = {}
+    together: dict[float, list[str]] = {}
     for topic, each in sorted(moving.items(), key=lambda item: item[1].begins_s):
-        limit = {"throttle": "$throttle"} if throttled and each.throttled else {}
-        placed = [to or was for to, was in zip(each.targets, each.replicas, strict=True)]
-        move = {"topics": [topic], "hosts": _turns(placed, hosts), **limit}
-        actions.setdefault(round(each.begins_s, 1), []).append({"move": move})
+        together.setdefault(round(each.begins_s, 1), []).append(topic)
     return [
         {
             "name": "move" if number == 1 else f"move-{number}",
             "at": _at(begins_s),
-            "do": each,
+            "do": [{"move": _move(topic, moving[topic], hosts, throttled)} for topic in topics],
             # Whole seconds that end with the replay at the latest.
-            "expect": [{"move_done": {"within": f"{seconds - math.ceil(begins_s)}s"}}],
+            **_done(topics, moving, f"{seconds - math.ceil(begins_s)}s"),
         }
-        for number, (begins_s, each) in enumerate(actions.items(), 1)
+        for number, (begins_s, topics) in enumerate(together.items(), 1)
     ]
+
+
+def _move(name: str, topic: CapturedTopic, hosts: Mapping[int, str], throttled: bool) -> dict[str, Any]:
+    limit = {"throttle": "$throttle"} if throttled and topic.throttled else {}
+    placed = [to or was for to, was in zip(topic.targets, topic.replicas, strict=True)]
+    return {"topics": [name], "hosts": _turns(placed, hosts), **limit}
+
+
+def _done(topics: Sequence[str], moving: Mapping[str, CapturedTopic], within: str) -> dict[str, Any]:
+    """Return the expectation that moves end. Where one is cancelled, it names each of the others of `topics`."""
+    if all(each.cancelled_s is None for each in moving.values()):
+        return {"expect": [{"move_done": {"within": within}}]}
+    ending = [topic for topic in topics if moving[topic].cancelled_s is None]
+    expected = [{"move_done": {"within": within, "topic": topic}} for topic in ending]
+    return {"expect": expected} if expected else {}
+
+
+def _cancellations(moving: Mapping[str, CapturedTopic], last: str | None) -> list[dict[str, Any]]:
+    """Return an entry for each topic whose move is cancelled, as long after a poll has seen it in flight as it was.
+
+    A fixed time may be before the request, which waits for the throttle. The cancellation of `last` ends the throttle.
+    """
+    cancelled = ((topic, each.last_s - each.begins_s) for topic, each in moving.items() if each.cancelled_s is not None)
+    return [
+        {
+            "name": f"cancel-{number}",
+            "at": {"in_flight": {"topic": topic, "above": 0}},
+            "delay": f"{round(delay_s, 1):g}s",
+            "do": [{"cancel": {"topics": [topic]}}, *([{"remove_throttle": {}}] if topic == last else [])],
+        }
+        for number, (topic, delay_s) in enumerate(cancelled, 1)
+    ]
+
+
+def _done_before(moving: Mapping[str, CapturedTopic], rate_bytes_per_s: float) -> list[str]:
+    """Return the cancellations for which a move may be too short in the replay, by its size and the rate."""
+    return [
+        f"{name}: by its size and rate the move may be done before it is cancelled, "
+        f"{topic.last_s - topic.begins_s:.1f} s after it began"
+        for name, topic in moving.items()
+        if topic.cancelled_s is not None and _copied_s(topic, rate_bytes_per_s) < topic.last_s - topic.begins_s
+    ]
+
+
+def _copied_s(topic: CapturedTopic, rate_bytes_per_s: float) -> float:
+    """Return how long the move of a topic takes, by its size and the rate."""
+    return busiest_bytes([topic]) / rate_bytes_per_s
+
+
+def _ends_s(topic: CapturedTopic, rate_bytes_per_s: float) -> float:
+    """Return when the move of a topic ends: with its cancellation, or by its size and the rate."""
+    copied_s = _copied_s(topic, rate_bytes_per_s) if topic.cancelled_s is None else 0.0
+    return topic.last_s + copied_s
 
 
 def _apart(cluster: CapturedCluster, lost: list[str]) -> tuple[BrokerOutage, ...]:
@@ -177,17 +230,12 @@ def _outages(outages: Sequence[BrokerOutage], hosts: Mapping[int, str]) -> list[
     return entries
 
 
-def _clean_up(moving: Mapping[str, CapturedTopic], rate_bytes_per_s: float) -> dict[str, Any]:
-    """Return the entry that removes the throttle: when the move has ended that ends last, by its size and the rate.
+def _clean_up(last: str, moves: int) -> dict[str, Any]:
+    """Return the entry that removes the throttle: when the move has ended that ends last.
 
     The end of all moves so far is no such time: a small one may end before the next one is requested.
     """
-
-    def ends_s(topic: str) -> float:
-        return moving[topic].begins_s + busiest_bytes([moving[topic]]) / rate_bytes_per_s
-
-    last = max(moving, key=lambda topic: (ends_s(topic), moving[topic].begins_s))
-    share = "done" if len(moving) == 1 else {"share": "done", "topic": last}
+    share = "done" if moves == 1 else {"share": "done", "topic": last}
     return {"name": "clean-up", "at": {"move_progress": share}, "optional": True, "do": {"remove_throttle": {}}}
 
 

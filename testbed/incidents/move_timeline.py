@@ -1,7 +1,10 @@
-"""When captured moves began and brokers stopped, by the logs: in seconds after the first move. Pure."""
+"""When captured moves began and were cancelled, and brokers stopped, by the logs. Pure.
+
+Times are in seconds after the first move.
+"""
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from testbed.incidents.broker_logs import LoggedIsr, LoggedMove, LogReport
@@ -29,7 +32,7 @@ class _Span:
 
 
 def in_logged_time(cluster: CapturedCluster, logs: LogReport, moves: Iterable[LoggedMove]) -> CapturedCluster:
-    """Return the cluster with the beginnings of its moves, the outages during these, and notes on what does not fit.
+    """Return the cluster with the times of its moves, the outages during these, and notes on what does not fit.
 
     `moves` are the logged reassignments.
     """
@@ -47,7 +50,12 @@ def in_logged_time(cluster: CapturedCluster, logs: LogReport, moves: Iterable[Lo
     during = [
         each for each in outages if each.broker in cluster.brokers and span.has(each.stopped_us, each.returned_us)
     ]
-    notes = [*cluster.notes, *_move_notes(topics, began, span), *_isr_notes(topics, logs.isrs, span)]
+    of_topic: dict[str, list[LoggedMove]] = {}
+    for tp, move in began.items():
+        of_topic.setdefault(tp.topic, []).append(move)
+    notes = [*cluster.notes, *_move_notes(topics, of_topic, span)]
+    cancelled_us = _cancelled(of_topic, notes)
+    notes += _isr_notes(topics, logs.isrs, span)
     if others := len(outages) - len(during):
         notes.append(f"{others} outages of brokers are not during these moves, or of other brokers: without these")
     timed = tuple(
@@ -58,7 +66,17 @@ def in_logged_time(cluster: CapturedCluster, logs: LogReport, moves: Iterable[Lo
         )
         for each in during
     )
-    return replace(cluster, topics=_timed(topics, began, span), outages=timed, notes=tuple(notes))
+    found = {
+        name: replace(
+            topic,
+            begins_s=span.after_s(min(move.began_us for move in of_topic[name])),
+            cancelled_s=span.after_s(cancelled_us[name]) if name in cancelled_us else None,
+        )
+        if name in of_topic
+        else topic
+        for name, topic in topics.items()
+    }
+    return replace(cluster, topics=found, outages=timed, notes=tuple(notes))
 
 
 def _began(topics: Mapping[str, CapturedTopic], moves: Iterable[LoggedMove]) -> dict[TopicPartition, LoggedMove]:
@@ -77,40 +95,59 @@ def _began(topics: Mapping[str, CapturedTopic], moves: Iterable[LoggedMove]) -> 
     return began
 
 
-def _timed(
-    topics: Mapping[str, CapturedTopic], began: Mapping[TopicPartition, LoggedMove], span: _Span
-) -> dict[str, CapturedTopic]:
-    first: dict[str, int] = {}
-    for tp, move in began.items():
-        first[tp.topic] = min(first.get(tp.topic, move.began_us), move.began_us)
-    return {
-        name: replace(topic, begins_s=span.after_s(first[name])) if name in first else topic
-        for name, topic in topics.items()
-    }
+def _cancelled(of_topic: Mapping[str, Sequence[LoggedMove]], notes: list[str]) -> dict[str, int]:
+    """Return when the last move of a topic was cancelled; `notes` get what the replay does not repeat of it.
+
+    A topic of which a move went on is left out: the replay cancels all moves of a topic.
+    """
+    found: dict[str, int] = {}
+    spread_s: list[float] = []
+    alone = 0
+    for name, moves in of_topic.items():
+        ends_us = [move.ended_us for move in moves if move.cancelled and move.ended_us is not None]
+        if not ends_us:
+            continue
+        if any(move.ended_us is None or move.ended_us > max(ends_us) for move in moves):
+            alone += len(ends_us)
+            continue
+        found[name] = max(ends_us)
+        if found[name] - min(ends_us) > _AT_ONCE_S * 1e6:
+            spread_s.append((found[name] - min(ends_us)) / 1e6)
+    if alone:
+        notes.append(
+            f"{alone} moves were cancelled while others of their topic went on; the replay does not cancel them"
+        )
+    if spread_s:
+        notes.append(
+            f"the moves of {len(spread_s)} topics were cancelled over up to {max(spread_s):.1f} s; the replay cancels "
+            "those of a topic at once, with the last"
+        )
+    return found
 
 
 def _move_notes(
-    topics: Mapping[str, CapturedTopic], began: Mapping[TopicPartition, LoggedMove], span: _Span
+    topics: Mapping[str, CapturedTopic], of_topic: Mapping[str, Sequence[LoggedMove]], span: _Span
 ) -> list[str]:
     notes: list[str] = []
+    began = [move for moves in of_topic.values() for move in moves]
     moving = sum(target is not None for topic in topics.values() for target in topic.targets)
     if unknown := moving - len(began):
         notes.append(f"the logs do not have the beginning of {unknown} of {moving} moves")
     spread_s: list[float] = []
-    for name in topics:
-        times = [move.began_us for tp, move in began.items() if tp.topic == name]
-        if times and max(times) - min(times) > _AT_ONCE_S * 1e6:
+    for moves in of_topic.values():
+        times = [move.began_us for move in moves]
+        if max(times) - min(times) > _AT_ONCE_S * 1e6:
             spread_s.append((max(times) - min(times)) / 1e6)
     if spread_s:
         notes.append(
             f"the partitions of {len(spread_s)} topics began to move over up to {max(spread_s):.1f} s; "
             "the replay moves each topic at once"
         )
-    if cancelled := [move for move in began.values() if not move.completed and move.ended_us is not None]:
-        first_s = min(span.after_s(move.ended_us or 0) for move in cancelled)
+    if replaced := [move for move in began if not move.completed and not move.cancelled]:
+        first_s = min(span.after_s(move.ended_us or 0) for move in replaced)
         notes.append(
-            f"{len(cancelled)} moves were cancelled or replaced, the first of them {first_s:.1f} s after the first "
-            "move began; the replay does not cancel"
+            f"{len(replaced)} moves were replaced by others, the first of them {first_s:.1f} s after the first move "
+            "began; the replay does not have the others"
         )
     return notes
 

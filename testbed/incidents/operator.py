@@ -269,9 +269,9 @@ class ClusterOperator:
         """Elect the preferred leaders of these topics (none: all of the incident's)."""
         self._admin.elect_preferred(self._admin.partitions(list(topics or self._topics)))
 
-    def cancel(self) -> None:
-        """Cancel every reassignment of the incident's topics that is not complete."""
-        running = self._admin.reassignments(list(self._topics))
+    def cancel(self, topics: tuple[str, ...] = ()) -> None:
+        """Cancel every reassignment of these topics (none: all of the incident's) that is not complete."""
+        running = self._admin.reassignments(list(topics or self._topics))
         if running:
             try:
                 # The others have ended since they were listed: they have the replicas that were requested.
@@ -283,7 +283,7 @@ class ClusterOperator:
                 raise
             kept = {str(tp): list(each.existing) for tp, each in running.items() if tp in cancelled}
             self._event("move.cancelled", "move", {"partitions": len(kept), "kept": kept})
-        self._poll.forget()
+        self._poll.forget(topics or None)
 
     def converge(self, within_s: float) -> None:
         """Wait until no other action and no reassignment runs and every replica is in sync; elect preferred leaders.

@@ -43,14 +43,13 @@ def scale_down(cluster: CapturedCluster, brokers: int, most_bytes: int, rate_fac
             lost_moves += asked is not None and asked != was and target == now
         configs = _attainable(topic.configs, (*topic.replicas, *topic.targets), (*replicas, *targets))
         lowered += configs != topic.configs
-        topics[name] = CapturedTopic(
-            replicas,
-            tuple(None if to == now else to for to, now in zip(targets, replicas, strict=True)),
-            tuple(int(size * factor) for size in topic.size_bytes),
-            tuple(rate * rate_factor for rate in topic.inbound_bytes_per_s),
-            configs,
-            topic.begins_s,
-            topic.throttled,
+        topics[name] = replace(
+            topic,
+            replicas=replicas,
+            targets=tuple(None if to == now else to for to, now in zip(targets, replicas, strict=True)),
+            size_bytes=tuple(int(size * factor) for size in topic.size_bytes),
+            inbound_bytes_per_s=tuple(rate * rate_factor for rate in topic.inbound_bytes_per_s),
+            configs=configs,
         )
     throttle = cluster.throttle_bytes_per_s
     before, after = busiest_bytes(cluster.topics.values()), busiest_bytes(topics.values())
@@ -72,7 +71,7 @@ def scale_down(cluster: CapturedCluster, brokers: int, most_bytes: int, rate_fac
         topics=topics,
         throttle_bytes_per_s=None if throttle is None else max(1, round(throttle * rate_factor)),
     )
-    if cluster.outages or any(topic.begins_s for topic in cluster.topics.values()):
+    if cluster.outages or any(topic.last_s for topic in cluster.topics.values()):
         smaller = replace(smaller, outages=merged_outages(cluster.outages, broker_of)).in_time(time_factor)
         hosts = Counter(broker_of.values())
         if larger := sum(hosts[each.broker] > 1 for each in smaller.outages):

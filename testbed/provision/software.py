@@ -8,7 +8,7 @@ from pathlib import Path
 from testbed.errors import SoftwareError
 from testbed.kafka.capabilities import Capability, has, of_release
 from testbed.kafka.node import FLAGS, PROPERTIES, with_credentials
-from testbed.software.automq import automq_release, supplied
+from testbed.software.automq import VARIABLE, automq_release, supplied
 from testbed.software.engine import EngineError, Trouble
 from testbed.software.format import bootstrap_checkpoint, feature_levels, lowest
 from testbed.software.image import ImageRef, node_image
@@ -17,7 +17,8 @@ from testbed.software.kafka import kafka_release
 from testbed.software.minio import Minio, minio
 from testbed.software.release import KafkaRelease
 from testbed.software.rsm import RemoteStorageManager, cached_manager, remote_storage_manager
-from testbed.topology.host import RemoteStorage
+from testbed.software.source import parse_source
+from testbed.topology.host import AutomqSource, RemoteStorage
 from testbed.topology.model import Topology
 
 START_S, START_SHARED_S = 90.0, 240.0
@@ -66,15 +67,41 @@ class KafkaSoftware:
         return START_SHARED_S if has(self.release, Capability.SHARED_STORAGE) else START_S
 
 
+def builds_of(topologies: Iterable[Topology]) -> dict[str, str]:
+    """Return what each path by which topologies name software has now: a Kafka's version, or a manager's digest.
+
+    The key is the path, or TESTBED_AUTOMQ where the environment has it. Each path is read once, and its build is in the
+    cache then. Raise `SoftwareError` when there is none, `UsageError` for a Kafka's path that does not exist.
+    """
+    found: dict[str, str] = {}
+    for topology in topologies:
+        for source in {host.kafka_version for host in topology.hosts if host.kafka_version} - found.keys():
+            if not parse_source(source).is_permanent:
+                found[source] = kafka_release(source).version
+        if topology.automq is not None and (name := _named_by(topology.automq)) not in found:
+            where = supplied(topology.automq.path, topology.automq.image)
+            if where.path is not None:
+                found[name] = automq_release(where).version
+        folder = None if topology.remote_storage is None else topology.remote_storage.manager
+        if folder is not None and folder not in found:
+            found[folder] = remote_storage_manager(folder).digest
+    return found
+
+
+def _named_by(source: AutomqSource) -> str:
+    return source.path or source.image or VARIABLE
+
+
 class SoftwareSet:
     """The image and the Kafkas of one testbed, each looked up (or fetched, imported, made) once.
 
     Without an `image` (on machines that exist) there are no class-data archives, which are made in it. `manager` is the
-    digest of the remote storage manager that the testbed's brokers have; empty: none has one yet.
+    digest of the remote storage manager that the testbed's brokers have; empty: none has one yet. `builds` are those
+    of `builds_of`: they count, whatever their paths have by now.
     """
 
-    def __init__(self, *, image: bool = True, manager: str = "") -> None:
-        self._has_image, self._manager_digest = image, manager
+    def __init__(self, *, image: bool = True, manager: str = "", builds: Mapping[str, str] | None = None) -> None:
+        self._has_image, self._manager_digest, self._builds = image, manager, builds or {}
         self._kafka: dict[str, KafkaSoftware] = {}
         self._minio: Minio | None = None
         self._managers: dict[RemoteStorage, RemoteStorageManager] = {}
@@ -107,10 +134,11 @@ class SoftwareSet:
         """Return host → version of its Kafka, each looked up once. Raise the errors of `kafka`."""
         hosts = [host for host in topology.hosts if host.role.runs_kafka]
         if topology.automq is not None:
-            where = supplied(topology.automq.path, topology.automq.image)
-            return dict.fromkeys((host.name for host in hosts), self.kafka(automq_release(where).version).version)
+            known = self._builds.get(_named_by(topology.automq))
+            version = known or automq_release(supplied(topology.automq.path, topology.automq.image)).version
+            return dict.fromkeys((host.name for host in hosts), self.kafka(version).version)
         named = {host.name: host.kafka_version for host in hosts if host.kafka_version}
-        versions = {source: self.kafka(source).version for source in set(named.values())}
+        versions = {source: self.kafka(self._builds.get(source, source)).version for source in set(named.values())}
         return {name: versions[source] for name, source in named.items()}
 
     def _on_disks(self, release: KafkaRelease) -> KafkaSoftware:
@@ -139,7 +167,8 @@ class SoftwareSet:
         if wanted not in self._managers:
             if wanted.manager is None and not self._manager_digest and cached_manager() is None:
                 progress("building the remote storage manager, once: half a minute")
-            self._managers[wanted] = remote_storage_manager(wanted.manager, self._manager_digest)
+            digest = self._manager_digest or self._builds.get(wanted.manager or "", "")
+            self._managers[wanted] = remote_storage_manager(wanted.manager, digest)
         return self._managers[wanted]
 
     def lowest(self, versions: Iterable[str]) -> KafkaSoftware:

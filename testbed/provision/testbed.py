@@ -47,9 +47,11 @@ MANAGER = "remote-storage-manager"
 """The name, among a testbed's digests, of the brokers' remote storage manager."""
 
 
-def software_set(topology: Topology, digests: Mapping[str, str]) -> SoftwareSet:
+def software_set(
+    topology: Topology, digests: Mapping[str, str], builds: Mapping[str, str] | None = None
+) -> SoftwareSet:
     """Return the software of a testbed with these digests; machines that exist have no image."""
-    return SoftwareSet(image=not topology.exists, manager=digests.get(MANAGER, ""))
+    return SoftwareSet(image=not topology.exists, manager=digests.get(MANAGER, ""), builds=builds)
 
 
 def provider_of(
@@ -117,6 +119,7 @@ class Testbed:
         defects: Mapping[str, tuple[str, ...]] | None = None,
         ephemeral: bool = False,
         equipment: Equipment | None = None,
+        builds: Mapping[str, str] | None = None,
         progress: Progress = lambda _text: None,
     ) -> Self:
         """Provision `topology` (also a file, or the name of a ready topology) and return it, serving.
@@ -124,8 +127,8 @@ class Testbed:
         A testbed that is up already is not changed; one with another topology, `overlay` or `defects` is an error.
         `overlay` replaces broker properties of the topology. `defects` are the defects of each host, as
         `testbed.defects.by_host` returns them; without it no broker is broken. An `ephemeral` testbed is garbage once
-        this process is dead. `equipment` is for hosts that are all clients. Raise `TestbedError` on failure; nothing is
-        left behind then.
+        this process is dead. `equipment` is for hosts that are all clients. `builds` are those of `builds_of`. Raise
+        `TestbedError` on failure; nothing is left behind then.
         """
         topology = topology if isinstance(topology, Topology) else find(str(topology))
         name = states.check_name(name or topology.name)
@@ -155,7 +158,7 @@ class Testbed:
                 progress(f"removing what is left of {name}: {ended}")
                 remove(engine, name, own=True)  # another state folder may have the name on the engine
             return cls._make(
-                engine, topology, name, dict(overlay or {}), dict(defects or {}), ephemeral, progress, equipment
+                engine, topology, name, dict(overlay or {}), dict(defects or {}), ephemeral, progress, equipment, builds
             )
 
     @classmethod
@@ -169,12 +172,13 @@ class Testbed:
         ephemeral: bool,
         progress: Progress,
         equipment: Equipment | None = None,
+        builds: Mapping[str, str] | None = None,
     ) -> Self:
         # Missing features of the machines or the software are found before anything is made.
         keys = pinned_keys(topology.machines)
         if keys:
             engine = engine_of(topology.machines, keys)
-        software = software_set(topology, {})
+        software = software_set(topology, {}, builds)
         provider = provider_of(topology, engine, software, equipment)
         required = provider.require(name, progress)
         kafka = software.of(topology)

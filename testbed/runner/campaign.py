@@ -3,7 +3,7 @@
 import math
 import secrets
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
@@ -15,6 +15,7 @@ from results.contract.document import decode
 from testbed.errors import UsageError
 from testbed.experiments.mid_move_actions import SAME
 from testbed.experiments.reports import open_store
+from testbed.provision.software import builds_of
 from testbed.runner.schedule import Slot, grouped
 from testbed.runner.variant import TARGET, UPGRADE, Variant, check_labels, resolve
 from testbed.software.kafka import kafka_release
@@ -111,6 +112,8 @@ class Campaign:
     """The digest of each variant's topology, Kafka versions included, at the beginning of the campaign."""
     groups: tuple[VariantGroup, ...] = ()
     """The groups, in order; empty when all variants are one group."""
+    builds: Mapping[str, str] = field(default_factory=dict, hash=False)
+    """What the paths in topologies had at the beginning, as of `builds_of`; journals of earlier versions have none."""
 
     @property
     def variant_groups(self) -> tuple[VariantGroup, ...]:
@@ -193,6 +196,8 @@ class Campaign:
             found.append("the topology of a variant")
         if not found and self.groups != other.groups:
             found.append("how often the scenarios are run, or which are compared in pairs")
+        if not found and (new := [name for name, build in self.builds.items() if other.builds.get(name) != build]):
+            found.append(f"another build: {', '.join(new)}")
         return found
 
 
@@ -207,10 +212,13 @@ def new_campaign(
     threshold: float = ComparisonRule().threshold,
     groups: Sequence[VariantGroup] = (),
 ) -> Campaign:
-    """Return a campaign whose variants are resolved and checked. Raise `UsageError` when it cannot be run."""
+    """Return a campaign whose variants are resolved and checked; all builds that paths name are in the cache then.
+
+    Raise `UsageError` when it cannot be run, and `SoftwareError` for a build that is not available.
+    """
     check_labels(variants)
     variants = lasting(variants)
-    topology_digests = tuple(resolve(variant).topology_digest for variant in variants)
+    resolved = [resolve(variant) for variant in variants]
     if repeats < 1:
         raise UsageError(f"{repeats} repeats: at least 1 is needed")
     require_comparable(command, measure_names, threshold)
@@ -220,7 +228,17 @@ def new_campaign(
     location = open_store(store).location
     identity = f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}-{command}-{secrets.token_hex(3)}"
     return Campaign(
-        identity, command, tuple(variants), repeats, seed, location, names, threshold, topology_digests, tuple(groups)
+        identity,
+        command,
+        tuple(variants),
+        repeats,
+        seed,
+        location,
+        names,
+        threshold,
+        tuple(each.topology_digest for each in resolved),
+        tuple(groups),
+        builds_of(each.topology for each in resolved),
     )
 
 

@@ -168,7 +168,7 @@ class TestbedExecutor(AbstractContextManager["TestbedExecutor"]):
         self._store = store
         self._progress = progress
         self._evidence = data_dir() / "campaigns" / campaign.id / "evidence"
-        self._pool = TestbedPool(campaign.id[-6:], progress)
+        self._pool = TestbedPool(campaign.id[-6:], progress, campaign.builds)
         self._read: Mapping[str, float] = {}
         """The newest reading of the canaries."""
         self._last: str | None = None

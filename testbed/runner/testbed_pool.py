@@ -1,6 +1,6 @@
 """The testbeds of a campaign: one for each topology of its variants. At most one of them runs Kafka."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import PurePosixPath
 
 from testbed.defects.agent import forget_notes
@@ -36,13 +36,17 @@ def to_remove(standing: Sequence[str], wanted: str, most: int = MOST_KEPT) -> tu
 
 
 class TestbedPool:
-    """The testbeds of one campaign. After this process is dead, `testbed gc` collects them."""
+    """The testbeds of one campaign. After this process is dead, `testbed gc` collects them.
+
+    `builds` are those of `builds_of` at the campaign's beginning.
+    """
 
     __test__ = False  # pytest must not collect this class, although its name starts with "Test"
 
-    def __init__(self, token: str, progress: Progress) -> None:
+    def __init__(self, token: str, progress: Progress, builds: Mapping[str, str] | None = None) -> None:
         self._token = token
         self._progress = progress
+        self._builds = builds
         self._standing: dict[str, Testbed] = {}
         """The testbed of each `Resolved.topology_digest`, longest unused first."""
         self._kafka: dict[str, dict[str, str]] = {}
@@ -135,6 +139,7 @@ class TestbedPool:
             overlay=wanted.overlay,
             defects=wanted.defects,
             ephemeral=True,
+            builds=self._builds,
             progress=self._progress,
         )
 

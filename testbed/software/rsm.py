@@ -76,7 +76,8 @@ def _cached(digest: str) -> RemoteStorageManager:
         if made is not None and (found := _at(made)).digest == digest:
             return found
     raise SoftwareError(
-        "the remote storage manager of the testbed's brokers is no longer in the cache: bring the testbed up again"
+        "the remote storage manager that the brokers began with is no longer in the cache: bring the testbed up again, "
+        "or begin a new campaign"
     )
 
 

@@ -1,15 +1,20 @@
 """Brokers brought to another Kafka while data moves: one at a time, and what does not come back is given back."""
 
+from contextlib import nullcontext
 from types import SimpleNamespace
 
 import pytest
 
+from results.criteria.judgement import OWN_ERROR
 from testbed.errors import TestbedError, UsageError
+from testbed.experiments import runner
 from testbed.experiments.catalogue.kip73_upgrade import EXPERIMENT, _action
 from testbed.experiments.experiment import read_settings
 from testbed.experiments.mid_move_actions import RollingRestart, Upgrade
 from testbed.kafka.errors import UnreachableError
+from testbed.probes.recorder import Recorder
 from testbed.reassignment.driver import DriverError
+from testbed.software.kafka import kafka_release
 from tests.experiments.running_move import FakeMove
 
 
@@ -48,6 +53,35 @@ def test_what_could_never_join_is_refused_before_anything_is_measured(mover):
     told = r"4\.3\.1 is no upgrade of 4\.2\.1: the cluster has finalized metadata\.version=26"
     with pytest.raises(UsageError, match=told), Upgrade(["b3"], "4.3.1", 10.0).around(mover):
         pytest.fail("it was begun")
+
+
+def test_a_path_that_is_gone_when_the_run_has_begun_keeps_the_run(mover, monkeypatch, tmp_path):
+    """Before the run it is a usage error. Later that error, of exit code 64, lost the samples of the preload."""
+    gone = tmp_path / "kafka"
+    given = [f"to={gone}"]
+    with pytest.raises(UsageError, match=f"there is no Kafka at {gone}"):
+        read_settings(EXPERIMENT, "ci", given)
+    gone.mkdir()
+    upgrade = _action(read_settings(EXPERIMENT, "ci", given), ("b1", "b2", "b3"))
+    gone.rmdir()
+    mover.testbed.software = SimpleNamespace(kafka=kafka_release)
+    monkeypatch.setattr(runner, "explained", lambda *_: nullcontext())
+    monkeypatch.setattr(runner, "guarded", lambda *_: nullcontext())
+
+    class Begins:
+        def run(self, _context):
+            with upgrade.around(mover):
+                pytest.fail("it was begun")
+
+    testbed = SimpleNamespace(engine=None, state=None)
+    recorder = Recorder()
+    context = SimpleNamespace(testbed=testbed, recorder=recorder, progress=lambda _text: None)
+    _result, why = runner._outcome(Begins(), context)
+    assert why == (
+        f"{OWN_ERROR}there is no Kafka at {gone}: no such file or folder; it was there when the run began: put it "
+        "back, and run again"
+    )
+    assert [event.kind for event in recorder.events()] == ["note"]
 
 
 def test_every_host_gets_the_build_that_was_there_at_the_beginning(mover):

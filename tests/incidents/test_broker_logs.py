@@ -92,6 +92,7 @@ def test_the_newest_of_two_and_a_cancellation():
     )
     first, second = logs.moves()
     assert (first.target, first.completed, second.target, second.completed) == ((3, 2), False, (4, 2), False)
+    assert (first.cancelled, second.cancelled) == (False, True)
     assert first.began_us < second.began_us
 
 

@@ -185,6 +185,21 @@ def test_a_move_that_ends_before_its_cancellation_is_not_recorded_as_cancelled(s
     assert recorder.events()[-1].detail == {"partitions": 0, "kept": {}}
 
 
+def test_a_cancellation_of_one_topic_leaves_the_others_moving(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    admin, recorder = FakeAdmin({TP: (1, 2), TopicPartition("clicks", 0): (1, 2)}), Recorder()
+    topics = ("clicks", "orders")
+    every = admin.reassignments
+    admin.reassignments = lambda wanted: {tp: each for tp, each in every(wanted).items() if tp.topic in wanted}
+    poll = ClusterPoll(admin, topics, {1: "b1", 2: "b2", 3: "b3"}, recorder)
+    operator = ClusterOperator(FakeTestbed(), admin, topics, poll, recorder.event)
+    operator.move(topics, (("b3", "b2"),), None)
+    operator.cancel(("clicks",))
+    assert admin.running == {TP: (3, 2)}
+    assert set(poll.requested()) == {"orders"}
+    assert set(recorder.events()[-1].detail["kept"]) == {"clicks-0"}
+
+
 def test_a_cancellation_without_an_answer_leaves_open_what_it_did(scene):
     admin, _testbed, operator, recorder = scene
     operator.move(("orders",), (("b3", "b2"),), None)

@@ -260,6 +260,7 @@ ACTION_FORMS = {
     "elect_preferred: {}": "elect preferred leaders",
     "elect_preferred: {topics: [orders]}": "elect preferred leaders of orders",
     "cancel: {}": "cancel moves",
+    "cancel: {topics: [orders, clicks]}": "cancel moves of orders, clicks",
     "heal: {}": "heal",
     "heal: {fault: broker_kill}": "heal broker_kill",
     "broker_kill: {host: b2}": "broker-kill host=b2",

@@ -1,18 +1,20 @@
 """What a host is given of a Kafka whose partitions lie in the object store."""
 
+import shutil
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
 
 from testbed.kafka.capabilities import Capability
 from testbed.provision import software as softwares
-from testbed.provision.software import START_SHARED_S, SoftwareSet
+from testbed.provision.software import START_SHARED_S, SoftwareSet, builds_of
 from testbed.provision.testbed import software_set
 from testbed.software.automq import VARIABLE, NoDistribution
 from testbed.topology import load_document
 from testbed.topology.find import find
 from testbed.topology.host import RemoteStorage
-from tests.software.jars import no_registry
+from tests.software.jars import no_registry, write
 from tests.software.test_automq import distribution
 
 __all__ = ["no_registry"]
@@ -57,6 +59,56 @@ def test_without_a_distribution_nothing_is_looked_for_any_further(no_registry, m
 def test_the_environment_may_name_it(no_registry, monkeypatch, tmp_path):
     monkeypatch.setenv(VARIABLE, str(distribution(tmp_path / "automq-1.7.0_kafka-3.9.0")))
     assert SoftwareSet().of(topology({}))["b2"].startswith("automq-1.7.0+")
+
+
+@pytest.mark.parametrize("by_variable", [False, True])
+def test_a_campaigns_automq_is_that_of_its_beginning(no_registry, monkeypatch, tmp_path, by_variable):
+    path = distribution(tmp_path / "automq-1.7.0_kafka-3.9.0")
+    monkeypatch.setenv(VARIABLE, str(path))
+    wanted = topology({} if by_variable else {"path": str(path)})
+    builds = builds_of([wanted, wanted])
+    (version,) = builds.values()
+    assert builds.keys() == {VARIABLE if by_variable else str(path)} and version.startswith("automq-1.7.0+")
+    write(path / "libs", {"another-1.0.jar": b"built again"})
+    assert set(SoftwareSet().of(wanted).values()).isdisjoint({version})
+    shutil.rmtree(path)
+    monkeypatch.delenv(VARIABLE)
+    assert SoftwareSet(builds=builds).of(wanted) == {"b1": version, "b2": version}
+
+
+def test_a_campaigns_manager_and_kafka_are_those_of_its_beginning(monkeypatch, tmp_path):
+    kafka, build, asked = tmp_path / "kafka", ["4.3.1+0123456789ab"], []
+    kafka.mkdir()
+    monkeypatch.setattr(softwares, "remote_storage_manager", lambda *given: asked.append(given) or manager)
+    monkeypatch.setattr(softwares, "has", lambda _release, _capability: True)
+    monkeypatch.setattr(softwares, "_on_shared_storage", lambda release: SimpleNamespace(version=release.version))
+
+    def release(source):
+        read.append(str(source))
+        return SimpleNamespace(version=build[0] if str(source) == str(kafka) else str(source))
+
+    read, manager = [], SimpleNamespace(digest="d1")
+    monkeypatch.setattr(softwares, "kafka_release", release)
+    document = {
+        "name": "tiered",
+        "kafka": {"path": str(kafka)},
+        "remote_storage": {"manager": str(tmp_path / "rsm")},
+        "defaults": {"nic": {"rate": "400mbit"}},
+        "hosts": {"b1": {"role": "both"}, "b2": {"role": "broker"}, "s1": {"role": "objectstore"}},
+    }
+    wanted = load_document(document)
+    builds = builds_of([wanted, replace(wanted, name="other")])
+    assert builds == {str(kafka): "4.3.1+0123456789ab", str(tmp_path / "rsm"): "d1"}
+    assert (read, asked) == ([str(kafka)], [(str(tmp_path / "rsm"),)])
+    build[0] = "4.3.1+ba9876543210"
+    software = software_set(wanted, {}, builds)
+    assert set(software.of(wanted).values()) == {"4.3.1+0123456789ab"}
+    software.manager(wanted.remote_storage)
+    assert asked[-1] == (str(tmp_path / "rsm"), "d1")
+
+
+def test_what_no_path_names_is_no_build():
+    assert builds_of([find("s3"), find("two-brokers")]) == {}
 
 
 def test_a_path_is_read_again_as_it_may_have_been_built_again(monkeypatch):

@@ -12,6 +12,7 @@ import pytest
 
 from testbed.cli.main import main
 from testbed.errors import SoftwareError, TestbedError
+from testbed.provision import software as softwares
 from testbed.runner import campaign as campaigns
 from testbed.runner.journal import known, opened
 from testbed.runner.variant import Variant, check_labels, of_each
@@ -149,6 +150,31 @@ def test_a_folder_is_the_build_that_is_in_it_when_the_campaign_begins(doors, tre
     assert main(["compare", "--resume", known()[0]]) == 0
     assert main([*words, "--resume", known()[0]]) == 64
     assert "variants with other settings: kafka kafka" in capsys.readouterr().err
+
+
+def test_what_a_topology_names_by_a_path_is_the_build_of_the_campaigns_beginning(doors, tmp_path, monkeypatch, capsys):
+    """It may be built again while the runs are made, and be gone before a resume."""
+    build, read = ["d1"], []
+    manager = lambda folder: read.append(folder) or SimpleNamespace(digest=build[0])  # noqa: E731
+    monkeypatch.setattr(softwares, "remote_storage_manager", manager)
+    text = (READY / "s3.yaml").read_text()
+    assert "remote_storage: {}" in text
+    mine = tmp_path / "mine.yaml"
+    mine.write_text(text.replace("remote_storage: {}", "remote_storage: {manager: ./rsm}"))
+    words = [*COMPARE, "--pairs", "8", "--topology", str(mine)]
+    assert main(words) == 0
+    folder = str(tmp_path / "rsm")
+    assert read == [folder]
+    with opened(known()[0]) as journal:
+        assert journal.campaign.builds == {folder: "d1"}
+    assert main([*words, "--resume", known()[0]]) == 0
+    build[0] = "d2"
+    capsys.readouterr()
+    assert main([*words, "--resume", known()[0]]) == 64
+    assert f"another build: {folder}" in capsys.readouterr().err
+    read.clear()
+    assert main(["compare", "--resume", known()[0]]) == 0
+    assert read == []
 
 
 def test_a_folder_is_read_once_for_all_variants_that_name_it(tree, tmp_path, monkeypatch):

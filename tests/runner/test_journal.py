@@ -189,5 +189,9 @@ def test_what_sets_two_campaigns_apart_is_said_in_short_lines():
     assert there.differences(replace(there, variants=(there.variants[0], other))) == ["variants with other settings: B"]
     assert there.differences(campaign("AC")) == ["variants only there: B", "variants only here: C"]
     assert there.differences(replace(there, topology_digests=("0", "1"))) == ["the topology of a variant"]
+    built = replace(there, builds={"/src/rsm": "d1"})
+    assert built.differences(replace(built, builds={"/src/rsm": "d2"})) == ["another build: /src/rsm"]
+    # A journal of an earlier version has none.
+    assert there.differences(built) == []
     groups = (VariantGroup("g", ("A", "B"), 3, ()),)
     assert len(there.differences(replace(there, groups=groups))) == 1

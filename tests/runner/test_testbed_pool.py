@@ -93,8 +93,9 @@ def made(monkeypatch):
     """Every testbed that was made, by name; nothing real is."""
     log, found = [], {}
 
-    def up(topology, name, overlay, defects, ephemeral, progress):
+    def up(topology, name, overlay, defects, ephemeral, builds, progress):
         assert ephemeral
+        log.append(builds)
         wanted = type("W", (), {"topology": topology, "overlay": overlay, "defects": defects})
         found[name] = FakeTestbed(wanted, name, log)
         log.append(f"up {name}")
@@ -140,6 +141,17 @@ def test_a_testbed_that_a_run_left_otherwise_is_made_anew(made, harm):
     pool.ready(ONE)
     assert pool.start(ONE) is not first
     assert f"down {first.name}" in first.log
+
+
+def test_each_testbed_has_the_builds_of_the_campaigns_beginning(made):
+    """A testbed is made again after a failed run, and by `--resume`: a path may have another build by then."""
+    builds = {"/src/tiered-storage": "d1"}
+    pool = TestbedPool("0a1b2c", quiet, builds)
+    pool.ready(ONE)
+    pool.drop(ONE.topology_digest)
+    pool.ready(ONE)
+    (testbed,) = made.values()
+    assert [each for each in testbed.log if isinstance(each, dict)] == [builds, builds]
 
 
 def test_another_testbed_that_cannot_be_stopped_is_removed_and_does_not_hinder(made):
