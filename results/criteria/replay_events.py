@@ -18,7 +18,7 @@ KEEPS_QUOTA = (
     *("nic-rate", "nic-cut", "nic-down", "nic-impair", "uplink-rate", "uplink-cut", "cpu-limit", "disk-slow"),
     "client-stampede",
 )
-"""Kinds after which a broker still knows what its quota counted."""
+"""Kinds with which a process goes on: a broker still knows what its quota counted, and answers may come late."""
 CLOCK_SKEW = "clock-skew"
 """A kind that concerns every broker: the times of the metadata log are the controller's."""
 

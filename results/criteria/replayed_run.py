@@ -67,7 +67,10 @@ class ReplayedRun:
         return found
 
     def least_in_sync(self, topic: str) -> int:
-        """Return the topic's min.insync.replicas by the incident's file; Kafka's default without one."""
+        """Return the topic's min.insync.replicas at the start; of an older run by the incident's file, else 1."""
+        in_force = self.events("incident.started")[0]["detail"].get("min_insync", {})
+        if topic in in_force:
+            return int(in_force[topic])
         record = self.manifest.incident
         topics = {} if record is None else record.document.get("state", {}).get("topics", {})
         configs = topics.get(topic, {}).get("configs") or {}

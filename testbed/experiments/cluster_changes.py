@@ -61,6 +61,12 @@ class MoveTime:
     asked_us: int
     ended_us: int
     own: tuple[tuple[int, int], ...] = ()
+    step_us: tuple[int, ...] = ()
+    """Begin and end of the step *move*: the run reads the placement of all partitions at both."""
+
+    def compared(self, us: int) -> bool:
+        """Return whether the run read the placement of all partitions before an instant, and again after it."""
+        return bool(self.step_us) and self.step_us[0] <= us <= self.step_us[-1]
 
     def quiet(self, us: int, *, rate: bool) -> bool:
         """Return whether the run wrote no configuration (with `rate`: no rate of a throttle) at an instant."""
@@ -80,7 +86,8 @@ def move_time(events: Sequence[Event], samples: Iterable[Sample]) -> MoveTime | 
     done = next((each.ts_us for each in events if each.kind == "move.done"), None)
     polls = [each.ts_us for each in samples if (each.host, each.metric) == (DRIVER, "move.in_flight")]
     ended = max(polls, default=begun) if done is None else done
-    return MoveTime(begun, min(polls, default=ended), ended, tuple(_own(events)))
+    step = tuple(each.ts_us for each in events if (each.kind, each.name) == ("step", "move"))
+    return MoveTime(begun, min(polls, default=ended), ended, tuple(_own(events)), step)
 
 
 def _own(events: Sequence[Event]) -> Iterator[tuple[int, int]]:
@@ -216,18 +223,23 @@ def _moved(
     """Yield the reassignments that others requested or cancelled.
 
     The run's own are its steps. Of a topic without steps it is the plan, at the begin. Where brokers answered no other
-    request than those for steps, the controller alone is the cause of what no step explains.
+    request than those for steps, the controller alone is the cause of what no step explains. So it is of what happens
+    to a topic of others at the begin, where brokers answered no other request than that for the plan.
     """
-    others = not own.asked_us or answers.outnumber(own.asked_us, time)
+    outnumbered = answers.outnumber(own.asked_us or (time.begun_us,), time)
+    others = not own.asked_us or outnumbered
     states: dict[TopicPartition, Registration] = {}
     moved_us: dict[TopicPartition, int] = {}
     for state in replay(records).changes:
         tp, us = state.tp, state.ts_us
         last, states[tp] = states.get(tp), state
-        if last is None or not _was_requested(last, state) or not time.quiet(us, rate=False):
+        theirs = not tp.topic.endswith(token)
+        judged = time.quiet(us, rate=False) or (theirs and time.compared(us))
+        if last is None or not _was_requested(last, state) or not judged:
             continue
         before_us, moved_us[tp] = moved_us.get(tp, 0), us
-        planned = tp.topic not in own.topics and tp.topic.endswith(token) and time.asking(us)
+        alone = time.begun_us - CLOCK_US <= us and not outnumbered
+        planned = tp.topic not in own.topics and time.asking(us) and (alone or not theirs)
         explained = planned or own.explain(state, before_us) or (tp.topic in own.topics and not others)
         if not explained and answers.near(us, _MOVES):
             yield ClusterChange(us, "reassignment", _in_words(last, state), str(tp))

@@ -5,7 +5,7 @@ the move, the reassignment plan, the flows between brokers, and the bytes for ea
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from results.contract.move import Expected, Fetchers, Flow, FlowKind
@@ -188,6 +188,22 @@ def misplaced(
                     f"expected {expected}{in_step}"
                 )
     return wrong
+
+
+Placements = Mapping[tuple[TopicPartition, str], frozenset[int]]
+"""Partition and its topic's id → the brokers that have a replica."""
+
+
+def moved_besides(before: Placements, after: Placements, planned: Collection[TopicPartition]) -> list[str]:
+    """Return a line for each partition outside of the plan that has other replicas than before. Pure.
+
+    A partition of a topic that was created or deleted meanwhile has none.
+    """
+    return [
+        f"{tp} has replicas on {sorted(after[tp, topic])}, before on {sorted(replicas)}"
+        for (tp, topic), replicas in sorted(before.items())
+        if tp not in planned and after.get((tp, topic), replicas) != replicas
+    ]
 
 
 def flows(layout: Layout) -> tuple[Flow, ...]:

@@ -12,7 +12,7 @@ from results.contract.schema import Sample
 from results.contract.verdict import Direction
 from testbed.errors import TestbedError
 from testbed.experiments.experiment import Context
-from testbed.experiments.layout import Layout, PartitionGroup, assignment, fills, misplaced, plan
+from testbed.experiments.layout import Layout, PartitionGroup, Placements, assignment, fills, misplaced, plan
 from testbed.experiments.load import SHARED_ANSWER_S, ClientLoad
 from testbed.experiments.load_shape import LoadShape
 from testbed.experiments.mid_move_actions import MidMoveAction
@@ -20,6 +20,7 @@ from testbed.experiments.model_inputs import conversion_factor
 from testbed.experiments.samplers import ISR_POLL_S, QUOTA_POLL_S, SAMPLE_S, isr_samples, lag_samples
 from testbed.experiments.storage import SETTLED_S, SETTLED_TIMES, topic_settings, upload_s
 from testbed.kafka.admin import Admin
+from testbed.kafka.capabilities import Capability, of_software
 from testbed.kafka.errors import KafkaError, UnreachableError
 from testbed.kafka.partitions import existing_partitions
 from testbed.kafka.types import TopicPartition
@@ -48,6 +49,8 @@ from testbed.workload.replica_logs import with_replicas
 
 REPLICATED_S = 120.0
 CALIBRATION_S = 60.0
+ANSWERED_S = 30.0
+"""The longest wait for a description of all partitions: three timeouts of the Admin client."""
 PRELOAD_NAME = "preload"
 """The producer's name, in the audit, of the records written before a move."""
 FULL_FRAMES = 1514 / 1448
@@ -160,6 +163,25 @@ class MoveEnvironment:
         states = self.admin.partitions(sorted({group.topic for group in groups}))
         wrong = misplaced(groups, states, self.ids)
         return Differences(not wrong, tuple(wrong[:SHOWN]))
+
+    def placements(self) -> Placements:
+        """Return the brokers of every partition of the cluster; nothing on shared storage.
+
+        There a broker that leaves gives its partitions to others, also those that no plan names. A request without an
+        answer is repeated. Raise `WaitTimeout` after `ANSWERED_S`.
+        """
+        if Capability.MOVES_DATA not in of_software(self.testbed.topology):
+            return {}
+
+        def described() -> Placements | None:
+            try:
+                states = existing_partitions(self.admin, self.admin.topics())
+            except UnreachableError:
+                return None
+            return {(tp, state.topic_id): frozenset(state.replicas) for tp, state in states.items()}
+
+        found = wait_for(described, lambda found: found is not None, ANSWERED_S, SAMPLE_S, "a list of all partitions")
+        return found or {}
 
     def allowances(self) -> list[Allowance]:
         """Return the broker log lines that the move and its action cause."""

@@ -2,13 +2,14 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import replace
 
-from results.contract.manifest import Differences, Flow
+from results.contract.manifest import Differences, Done, Flow
 from results.contract.schema import Sample
 from results.criteria.quantities import DRIVER
 from testbed.experiments.batch_monitor import BatchMonitor
 from testbed.experiments.experiment import Context
-from testbed.experiments.layout import carried, flows
+from testbed.experiments.layout import carried, flows, moved_besides, plan
 from testbed.experiments.move_driver import MoveDriver, TransferResult, UnbatchedDriver
 from testbed.experiments.move_environment import MoveEnvironment, MoveSetup
 from testbed.kafka.admin import Admin
@@ -21,6 +22,8 @@ from testbed.throttle.duration import Share
 
 LogSizes = Mapping[TopicPartition, int]
 InboundRates = Mapping[TopicPartition, float]
+NAMED = 3
+"""The number of partitions that the reason of a wrong move names."""
 
 
 class Preparation:
@@ -119,9 +122,21 @@ class ReassignmentRun(AbstractContextManager["ReassignmentRun"]):
         return self.log_watch
 
     def transfer(self, timeout_s: float) -> TransferResult:
-        """Execute the move. A failure is part of the result, not an exception."""
+        """Execute the move. A failure is part of the result, not an exception.
+
+        A move is not done right if a partition that its plan does not name has other replicas at the end.
+        """
+        environment, before = self.environment, self.environment.placements()
         result = self.driver.transfer(self, timeout_s)
-        return result if self._monitor is None else self._monitor.complete(result)
+        result = result if self._monitor is None else self._monitor.complete(result)
+        if not result.done.ok:
+            return result
+        planned = plan(environment.layout.moving, environment.ids).targets
+        moved = moved_besides(before, environment.placements(), planned)
+        if not moved:
+            return result
+        more = f"; and {len(moved) - NAMED} more" if len(moved) > NAMED else ""
+        return replace(result, done=Done(False, f"outside of the plan, {'; '.join(moved[:NAMED])}{more}"))
 
     def read_log(self) -> None:
         """Record the steps from the metadata log, when a monitor observes them. Call it after the load."""

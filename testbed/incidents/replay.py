@@ -36,6 +36,7 @@ from testbed.probes.machine import machine_probe
 from testbed.probes.recorder import Poller, now_us
 from testbed.provision import state as states
 from testbed.provision.testbed import Testbed
+from testbed.reassignment.batching.turn import min_insync
 from testbed.signals import TerminationGuard, deferred_signals
 from testbed.topology.host import node_ids
 from testbed.workload.outcome import WorkloadResult
@@ -351,7 +352,9 @@ class IncidentScenario:
     def _play_timeline(self) -> None:
         incident, recorder = self._incident, self._recorder
         self._context.progress(f"playing {incident.name}, the {incident.variant} variant: {incident.variant_summary}")
-        recorder.event("incident.started", incident.name, {"brokers": self._ids})
+        # A topic without a value of its own has that of its brokers, which may come from the topology.
+        least = min_insync(self._admin, self._topics)
+        recorder.event("incident.started", incident.name, {"brokers": self._ids, "min_insync": least})
         failed = play(incident, MonotonicClock(), self._poll.newest, self._perform, self._poll.moving)
         recorder.event("incident.ended", incident.name)
         for entry, error in failed.items():

@@ -23,7 +23,7 @@ from results.contract.store import Store
 from results.criteria.catalogue import brokers_unrestrained, nic_unchanged
 from testbed.cgroups import CGROUPS, ContainerCgroup
 from testbed.errors import TestbedError
-from testbed.experiments import batched_move, kip455_trace, runner
+from testbed.experiments import batched_move, kip455_trace, move_driver, runner
 from testbed.experiments.catalogue import cold_read
 from testbed.experiments.mid_move_actions import SourceKill
 from testbed.experiments.runner import RunRequest, run
@@ -294,6 +294,13 @@ def moved_back(testbed: Testbed, admin: Admin) -> None:
     admin.alter_reassignments({first: before[first]})
 
 
+def theirs_moved(_testbed: Testbed, admin: Admin) -> None:
+    """A second operator moves a topic of its own while the run's plan is carried out."""
+    admin.create_topic("theirs", {0: [1]})
+    until_moves(admin, "kip73")
+    admin.alter_reassignments({TopicPartition("theirs", 0): (2,)})
+
+
 def until_moves(admin: Admin, start: str, timeout_s: float = 150) -> None:
     """Wait until a topic whose name begins so is reassigned: the calibration before it is not."""
 
@@ -402,6 +409,17 @@ def partition_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
         return made(bootstrap, cluster, mode, Plan(dict(sorted(plan.targets.items())[:-1])))
 
     monkeypatch.setattr(batched_move.Job, "new", new)
+
+
+def another_moved(monkeypatch: pytest.MonkeyPatch) -> None:
+    planned = move_driver.plan
+
+    def plan(groups, ids) -> Plan:
+        targets = planned(groups, ids).targets
+        token = next(iter(targets)).topic.rpartition("-")[2]
+        return Plan({**targets, TopicPartition(f"calibration-{token}", 0): (1,)})
+
+    monkeypatch.setattr(move_driver, "plan", plan)
 
 
 def throttle_left(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -653,6 +671,7 @@ CASES = (
         RunRequest("kip435-rf4", ("phase=30s", "preload=60s"), defects=("throttle-holds-in-sync",)),
     ),
     Case(("move-done",), "defect `log-not-deleted`", replace(SHORT, defects=("log-not-deleted",))),
+    Case(("move-done",), "the driver moves a partition outside of the plan as well", SHORT, patch=another_moved),
     # The leader adds broker 4 to the ISR 10 s late: the move is complete as late.
     Case(("steps-in-time",), "defect `late-isr`", replace(STEPS, defects=("late-isr",))),
     Case(("logs-as-placed",), "defect `log-not-deleted`", replace(STEPS, defects=("log-not-deleted",))),
@@ -731,6 +750,15 @@ def test_what_a_second_tool_reassigned_in_a_batched_move_is_named_and_not_blamed
     found = {each.name: each for each in result.criteria}
     assert result.verdict == "inconclusive", {each.name: each.why for each in result.criteria if each.verdict == "fail"}
     assert " was reassigned to " in found["cluster-unchanged"].why
+
+
+def test_a_topic_of_its_own_that_a_second_tool_moved_is_named_and_not_blamed_on_kafka(tmp_path):
+    with meanwhile(theirs_moved):
+        result = run(replace(SHORT, store=str(tmp_path / "store")), print)
+    found = {each.name: each for each in result.criteria}
+    assert result.verdict == "inconclusive", {each.name: each.why for each in result.criteria if each.verdict == "fail"}
+    assert "theirs-0 was reassigned to [2]" in found["cluster-unchanged"].why
+    assert found["move-done"].verdict == "inconclusive"
 
 
 def test_what_a_second_tool_changed_is_named_and_not_blamed_on_kafka(tmp_path):

@@ -1,5 +1,7 @@
 """What other clients change while a run moves data, from the records of the metadata log."""
 
+from dataclasses import replace
+
 from results.contract.schema import Event, Sample
 from testbed.experiments.cluster_changes import (
     Answers,
@@ -114,6 +116,34 @@ def test_a_reassignment_that_the_run_did_not_ask_for():
     ]
 
 
+def test_a_topic_of_others_that_moves_with_the_plan_and_without_a_request_is_moved_by_the_controller():
+    theirs = [*created(20, "theirs", "X"), partition(105.9, topic="X", replicas=[2, 1], addingReplicas=[2])]
+
+    def requests(count):
+        return Answers(read("b1", "AlterPartitionReassignments", 0, *[count] * 5))
+
+    assert found(*theirs, answers=requests(1)) == [], "the run's own request"
+    named = [("reassignment", "theirs-0 was reassigned to [2, 1]")]
+    assert found(*theirs, answers=requests(2)) == named
+    late = [*theirs[:2], partition(120, topic="X", replicas=[2, 1], addingReplicas=[2])]
+    assert found(*late, answers=requests(1)) == [], "without any request"
+    assert found(*late) == named
+
+
+def test_a_topic_of_others_may_move_while_the_run_sets_its_throttle_or_removes_it():
+    changes = [
+        *BEFORE,
+        *created(20, "theirs", "X"),
+        partition(95, topic="X", replicas=[2, 1], addingReplicas=[2]),
+        partition(205, topic="X", replicas=[3, 2, 1], addingReplicas=[3]),
+        partition(206, replicas=[3, 1], addingReplicas=[3], removingReplicas=[1]),
+    ]
+    time = replace(TIME, step_us=(92 * S, 207 * S))
+    named = ["theirs-0 was reassigned to [2, 1]", "theirs-0 was reassigned to [3, 2, 1]"]
+    assert [each.what for each in foreign_changes(changes, time, TOKEN, ALL, OwnSteps([]))] == named
+    assert foreign_changes(changes, TIME, TOKEN, ALL, OwnSteps([])) == ()
+
+
 def test_a_cancellation_that_the_run_did_not_ask_for():
     back = partition(130, replicas=[1], addingReplicas=[], removingReplicas=[])
     assert found(back) == [("reassignment", f"the reassignment of {TOPIC}-0 was cancelled")]
@@ -182,3 +212,5 @@ def test_the_time_of_a_move_and_of_the_runs_own_changes():
     polls = [Sample(us, "driver", "move.in_flight", 3.0) for us in (11, 8_000_000)]
     assert move_time(events, polls) == MoveTime(10, 11, 8_000_000, own), "it was not done: until its last poll"
     assert move_time(events[:1], polls) is None
+    step = [Event(1, "step", "move"), Event(2, "step", "other"), Event(8_500_000, "step", "move")]
+    assert move_time([*step[:2], *events, step[2]], polls) == MoveTime(10, 11, 8_000_000, own, (1, 8_500_000))

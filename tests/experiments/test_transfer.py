@@ -108,6 +108,59 @@ def test_what_cannot_be_put_back_is_a_difference_and_the_move_was_done_all_the_s
     assert len(journals.ids()) == 1
 
 
+THEIRS = TopicPartition("theirs", 3)
+
+
+def interfered(call, change):
+    """A move during whose first request of a kind the cluster changes."""
+    move = moving()
+    move.admin.assignment[THEIRS] = (1,)
+    seen = []
+
+    def hook(name, _args):
+        if name == call and not seen:
+            seen.append(name)
+            change(move.admin)
+
+    move.admin.hook = hook
+    return move
+
+
+@pytest.mark.parametrize("tp", [CALIBRATION[0], THEIRS], ids=["of the run", "of another topic"])
+def test_a_move_that_moves_a_partition_outside_of_its_plan_is_not_done_right(journals, tp):
+    move = interfered("alter_reassignments", lambda admin: admin.assignment.update({tp: (2,)}))
+    found = move.transfer(5.0)
+    why = f"outside of the plan, {tp} has replicas on [2], before on [1]"
+    assert (found.done.ok, found.done.why, found.done.waited_s) == (False, why, None)
+    assert found.restored.ok
+
+
+def test_the_reason_names_some_of_the_partitions_outside_of_the_plan(journals):
+    elsewhere = dict.fromkeys((*CALIBRATION, THEIRS), (2,))
+    found = interfered("alter_reassignments", lambda admin: admin.assignment.update(elsewhere)).transfer(5.0)
+    assert found.done.why.count("before on [1]") == 3 and found.done.why.endswith("; and 2 more")
+
+
+def test_topics_that_come_go_and_come_back_are_no_move(journals):
+    def change(admin):
+        admin.assignment |= {TopicPartition("new", 0): (2,), THEIRS: (2,)}
+        admin.topic_ids["theirs"] = "of another topic of this name"
+        del admin.assignment[CALIBRATION[0]]
+
+    assert interfered("alter_reassignments", change).transfer(5.0).done.ok
+
+
+def test_a_list_of_all_partitions_is_asked_for_again_and_on_shared_storage_never(journals, monkeypatch):
+    def silent(_admin):
+        raise UnreachableError("describe all topics", "REQUEST_TIMED_OUT")
+
+    monkeypatch.setattr(move_environment, "SAMPLE_S", 0.001)
+    move = interfered("topics", silent)
+    assert move.environment.placements()[THEIRS, "id of theirs"] == {1}
+    move.environment.testbed.topology, asked = find("automq"), len(move.admin.calls)
+    assert move.environment.placements() == {} and len(move.admin.calls) == asked
+
+
 def test_partitions_that_the_controller_refuses_are_named_and_the_others_are_taken_back(journals):
     move = moving()
     move.admin.refused = {MOVING[1]: "INVALID_REPLICA_ASSIGNMENT"}

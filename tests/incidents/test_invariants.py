@@ -84,6 +84,26 @@ def test_moves_ended(events, expected):
     assert verdict("moves_ended", run(*events)) == expected
 
 
+def test_a_partition_that_no_request_named_keeps_its_replicas():
+    def found(*placed, **topology):
+        """Partitions of which the metadata log has a state from before the start, with their replicas at the end."""
+        at_start = [state(-1, [1, 2], [1, 2], partition=p) for p in range(len(placed))]
+        there = cluster(placed[0])
+        for p, replicas in enumerate(placed):
+            there.detail["states"][f"orders-{p}"] = {"replicas": replicas, "isr": replicas, "leader": replicas[0]}
+        made = run(MOVE, *at_start, there)
+        document = {**made.manifest.topology.document, **topology}
+        made.manifest = replace(made.manifest, topology=replace(made.manifest.topology, document=document))
+        return EXPECTATIONS["moves_ended"].model_validate({}, context=dict(CONTEXT)).judge(made, T0)
+
+    assert found([3, 1], [1, 2]).verdict == "pass"
+    assert found([3, 1], [2, 1]).verdict == "pass", "an order is no other placement"
+    wrong = found([3, 1], [1, 2], [3, 2])
+    assert (wrong.verdict, wrong.observed) == ("fail", 1)
+    assert wrong.why == "orders-2 has the replicas [3, 2], not [1, 2]: no request named it"
+    assert found([3, 1], [1, 2], [3, 2], software={"automq": {}}).verdict == "pass", "a controller moves them itself"
+
+
 FULL = state(-1, [1, 2], [1, 2])
 FALL = state(10, [1, 2], [1])
 
@@ -128,6 +148,7 @@ def written(*, since=0, until=30):
     return found + [Sample(at(t), "b1", "log.bytes", grown[t + 1], "orders", 0) for t in range(-1, 32)]
 
 
+SLOW = {"fault": "nic-rate host=b3 rate=20mbit", "brokers": [3]}
 SKEW = event(5, "fault.injecting", "", fault="clock-skew host=b2 by=5s", brokers=[2])
 
 
@@ -143,11 +164,29 @@ SKEW = event(5, "fault.injecting", "", fault="clock-skew host=b2 by=5s", brokers
         ([FULL, event(5, "fault.injecting", "", fault="nic-down host=b1", brokers=[1]), FALL], written(), "pass"),
         ([FULL, SKEW, FALL], written(), "pass"),  # the controller's times may be wrong
         ([FULL, state(10, [1, 2], [1], leader=None)], written(), "pass"),
+        # The controller is slow, and the leader knows of the change later.
+        ([FULL, event(5, "fault.injecting", "", **SLOW, controller=True), FALL], written(), "pass"),
+        ([FULL, event(5, "fault.injecting", "", **SLOW), FALL], written(), "fail"),
+        ([FULL, event(5, "fault.injecting", "", **PAUSE, controller=True), FALL], written(), "fail"),
+        # A reading that ends when the replica is in sync again has the first new records.
+        ([FULL, FALL, state(15.02, [1, 2], [1, 2])], written(since=14), "pass"),
+        ([FULL, FALL, state(15.06, [1, 2], [1, 2])], written(since=14), "fail"),
+        # More replicas than there are cannot be in sync.
+        ([state(-1, [1], [1])], written(), "pass"),
+        ([state(-1, [1], [1]), state(5, [3, 1], [1], adding=[3])], written(), "fail"),
         ([], written(), "inconclusive"),
     ],
 )
 def test_min_isr_enforced(events, samples, expected):
     assert verdict("min_isr_enforced", run(*events, samples=samples)) == expected
+
+
+def test_the_minimum_in_sync_is_what_brokers_had_in_force_at_the_start():
+    found = run(FULL, FALL, samples=written())
+    found._by_kind["incident.started"][0]["detail"]["min_insync"] = {"orders": 1, "clicks": 2}
+    assert verdict("min_isr_enforced", found) == "pass"
+    assert verdict("isr_explained", found) == "pass"
+    assert (found.least_in_sync("clicks"), found.least_in_sync("others")) == (2, 1)
 
 
 @pytest.mark.parametrize(

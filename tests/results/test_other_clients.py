@@ -6,7 +6,7 @@ import pytest
 
 from results.contract.cluster import ClusterChange
 from results.contract.logs import HostLog, LogFinding
-from results.contract.manifest import Manifest
+from results.contract.manifest import Done, Manifest
 from results.criteria.judgement import judge, noisy
 from tests.results.judged import named, verdicts
 from tests.results.synthetic import us
@@ -44,6 +44,15 @@ def test_another_quota_leaves_open_what_it_explains_and_is_named(make_run):
 )
 def test_lost_records_are_explained_by_what_deletes_records_alone(make_run, kind, verdict):
     assert verdicts(changed(make_run(lost_records=3), kind), "records-intact") == {verdict}
+
+
+def test_a_partition_outside_of_the_plan_moves_by_another_client_or_the_move_fails(make_run):
+    run = make_run()
+    done = Done(False, "outside of the plan, t-1 has replicas on [2], before on [1]")
+    run = replace(run, manifest=replace(run.manifest, facts=replace(run.manifest.facts, done=done)))
+    assert verdicts(run.judged(), "move-done") == {"fail"}
+    assert verdicts(changed(run, "topic"), "move-done") == {"fail"}
+    assert verdicts(changed(run, "reassignment"), "move-done") == {"inconclusive"}
 
 
 def test_a_topic_of_others_explains_bytes_on_a_nic_and_no_leak(make_run):

@@ -1,6 +1,7 @@
 """Nothing is in flight; replicas are the target, in sync, and one of them leads; old replicas are gone.
 
-All replicas are still in sync when the run ends: one that stops following leaves the ISR after the move.
+All replicas are still in sync when the run ends: one that stops following leaves the ISR after the move. The partitions
+that the plan does not name have the replicas of before.
 
 A move that is not done in its time may be late or wrong. A slow machine explains a move that goes on until the end of
 the wait. It does not explain a state that has not changed any more for longer than a healthy cluster needs.
@@ -180,5 +181,6 @@ CRITERION: Criterion[Done | None] = Criterion(
     # Of a busy CPU, `spared` knows whether Kafka was the cause. The others slow a copy down, as every rate.
     excused_by=(*NOT_KAFKAS, BROKERS_UNRESTRAINED, MEMORY_PRESSURE, DISK_PRESSURE),
     excuses=_excuses,
-    catches="A reassignment that is reported done too early; a replica that stops following after it.",
+    catches="A reassignment that is reported done too early, or moves other partitions as well; a replica that stops "
+    "following after it.",
 )
