@@ -5,7 +5,16 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
 from results.compare.effect import at_least
-from results.compare.judgement import ANY, ComparisonResult, ComparisonRule, Verdict, rank, worst_of
+from results.compare.judgement import (
+    ANY,
+    RECORDS,
+    ComparisonResult,
+    ComparisonRule,
+    Verdict,
+    doubtful_from,
+    rank,
+    worst_of,
+)
 from results.compare.log_lines import LOG_LINES, LineChange
 from results.compare.render import COLUMNS, comparison_row, effect_document
 from results.contract.verdict import Verdict as RunVerdict
@@ -19,8 +28,6 @@ CERTAIN = 3
 """A criterion is said to fail when it does so in all runs, and in so many at least."""
 ENOUGH = 2
 """A baseline is said to keep a criterion when it does so in so many runs, and never fails it."""
-DOUBTFUL = 2
-"""The failures above a baseline's from which the verdict stays open."""
 TO_DO = "read its report, or its log and its stacks, and qualify this scenario alone (--scenario)"
 """What the user does about runs without an end that decide nothing."""
 
@@ -236,10 +243,11 @@ def _counted(name: str, counts: tuple[int, int], beside: Mapping[str, tuple[int,
         return QualificationVerdict("NOISY", (f"{count}; {others}: that does not tell them apart",))
     if bad == of:
         return QualificationVerdict("NOISY", (f"{count}; {CERTAIN} would tell",))
-    if not seen and bad >= DOUBTFUL:
+    if not seen and bad >= doubtful_from(name):
         return QualificationVerdict("NO-DATA", (f"{count}, and no baseline was judged on it",))
-    if any(bad - b >= DOUBTFUL for b, _n in seen.values()):
-        return QualificationVerdict("NOISY", (f"{count}; {others}: chance explains that, too",))
+    if any(bad - b >= doubtful_from(name) for b, _n in seen.values()):
+        luck = "chance explains that, too" + (", but no machine loses a record: read its report" * (name in RECORDS))
+        return QualificationVerdict("NOISY", (f"{count}; {others}: {luck}",))
     return QualificationVerdict("OK", notes=(f"{count}; {others}",))
 
 
