@@ -267,7 +267,14 @@ def _usable(value: float | None, measure: Measure) -> bool:
 ANY = "one criterion or another"
 """What fails, where several do: another one each time, on another broker perhaps."""
 DOUBTFUL = 2
-"""The extra pairs with a failure of the candidate alone from which the verdict stays open."""
+"""The failures above a baseline's from which the verdict stays open."""
+RECORDS = frozenset({"records-intact", "live-records"})
+"""The criteria of lost and spoiled records. No busy machine makes them fail, and what a client did is inconclusive."""
+
+
+def doubtful_from(criterion: str) -> int:
+    """Return from how many failures above a baseline's the verdict stays open: a lost record is one too many."""
+    return 1 if criterion in RECORDS else DOUBTFUL
 
 
 @dataclass(frozen=True, slots=True)

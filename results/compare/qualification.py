@@ -5,7 +5,17 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
 from results.compare.effect import at_least
-from results.compare.judgement import ANY, ComparisonResult, ComparisonRule, Verdict, rank, worst_of
+from results.compare.judgement import (
+    ANY,
+    RECORDS,
+    ComparisonResult,
+    ComparisonRule,
+    CriterionTally,
+    Verdict,
+    doubtful_from,
+    rank,
+    worst_of,
+)
 from results.compare.log_lines import LOG_LINES, LineChange
 from results.compare.render import COLUMNS, comparison_row, effect_document
 from results.contract.texts import plural
@@ -20,8 +30,11 @@ CERTAIN = 3
 """A criterion is said to fail when it does so in all runs, and in so many at least."""
 ENOUGH = 2
 """A baseline is said to keep a criterion when it does so in so many runs, and never fails it."""
-DOUBTFUL = 2
-"""The failures above a baseline's from which the verdict stays open."""
+TOGETHER, SHOWN = "all-scenarios", 5
+"""The name that stands in the place of a scenario, and how many scenarios its reason names."""
+BY_CHANCE = 0.01
+"""The largest share of qualifications of an unchanged Kafka that are REGRESSED by all scenarios together. By one of
+them alone it is one in 160 (docs/qualifying.md)."""
 TO_DO = "read its report, or its log and its stacks, and qualify this scenario alone (--scenario)"
 """What the user does about runs without an end that decide nothing."""
 
@@ -97,6 +110,52 @@ class ScenarioQualification:
 
 
 @dataclass(frozen=True, slots=True)
+class FailingScenarios:
+    """The candidate fails now and then: in more of the scenarios that are run once than chance explains.
+
+    `counts` are those in which both were judged, with an adjusted `p`; `where` names those that fail with the candidate
+    alone, and the criteria.
+    """
+
+    counts: CriterionTally
+    p: float
+    where: tuple[str, ...]
+
+    @property
+    def verdict(self) -> Verdict:
+        """Return REGRESSED; NOISY where so many qualifications of an unchanged Kafka would be that."""
+        return "REGRESSED" if self.p <= BY_CHANCE else "NOISY"
+
+    def __str__(self) -> str:
+        each, more = self.counts, len(self.where) - SHOWN
+        text = f"of {plural(each.pairs, 'scenario')}, a run failed with {each.candidate} alone in {each.worse}, "
+        text += f"with {each.baseline} alone in {each.better} (adjusted p = {self.p:.2g}): "
+        return text + "; ".join(self.where[:SHOWN]) + (f"; and {more} more" if more > 0 else "")
+
+
+def failing_scenarios(rows: Sequence[ScenarioQualification]) -> tuple[FailingScenarios, ...]:
+    """Return for each baseline against which the candidate fails in too many of the scenarios that are run once.
+
+    Where the candidate's first run fails, a baseline has as many runs as the candidate. So without a difference a
+    scenario fails with the baseline alone at least as often, and the test of `CriterionTally` holds.
+    """
+    sides: dict[str, list[tuple[bool, bool, str]]] = {}
+    for row in rows:
+        new = row.candidate
+        for old in row.cells[:-1] if row.kind == "once" and new.judged else ():
+            if old.judged:
+                failed = bool(old.runs.get("fail")), bool(new.runs.get("fail"))
+                sides.setdefault(old.version, []).append((*failed, f"{row.name} ({', '.join(new.failing)})"))
+    found = []
+    for version, each in sides.items():
+        worse = tuple(where for old, new, where in each if new and not old)
+        better = sum(old and not new for old, new, _where in each)
+        counts = CriterionTally(version, rows[0].candidate.version, ANY, len(each), len(worse), better)
+        found.append(FailingScenarios(counts, min(1.0, counts.p_worse * len(sides)), worse))
+    return tuple(each for each in found if each.p <= ComparisonRule().family)
+
+
+@dataclass(frozen=True, slots=True)
 class Qualification:
     """A release held against its baselines."""
 
@@ -115,13 +174,18 @@ class Qualification:
 
     @property
     def verdict(self) -> Verdict:
-        """Return the worst of all scenarios and log lines; nothing run, or not all, is NO-DATA at best."""
+        """Return the worst of all scenarios, alone and together, and log lines; not all run is NO-DATA at best."""
         found = [row.said.verdict for row in self.rows]
         if found:
-            found += [each.verdict for each in self.log_lines]
+            found += [each.verdict for each in (*self.together, *self.log_lines)]
         if not found or not self.complete:
             found.append("NO-DATA")
         return worst_of(found)
+
+    @property
+    def together(self) -> tuple[FailingScenarios, ...]:
+        """Return what the scenarios say together, and none of them alone."""
+        return failing_scenarios(self.rows)
 
     @property
     def worst_first(self) -> tuple[ScenarioQualification, ...]:
@@ -132,6 +196,7 @@ class Qualification:
     def reasons(self) -> tuple[str, ...]:
         """Return why the verdict is not OK: one line for each reason, worst scenarios first."""
         own = [f"{row.said.verdict} {row.name}: {reason}" for row in self.worst_first for reason in row.said.reasons]
+        own += [f"{each.verdict} {TOGETHER}: {each}" for each in self.together]
         own += [f"{each.verdict} {LOG_LINES}: {each}" for each in self.log_lines if each.verdict != "OK"]
         unfinished = [] if self.complete else [f"NO-DATA: not all was run: {self.ended}"]
         return (*own, *unfinished)
@@ -237,10 +302,11 @@ def _counted(name: str, counts: tuple[int, int], beside: Mapping[str, tuple[int,
         return QualificationVerdict("NOISY", (f"{count}; {others}: that does not tell them apart",))
     if bad == of:
         return QualificationVerdict("NOISY", (f"{count}; {CERTAIN} would tell",))
-    if not seen and bad >= DOUBTFUL:
+    if not seen and bad >= doubtful_from(name):
         return QualificationVerdict("NO-DATA", (f"{count}, and no baseline was judged on it",))
-    if any(bad - b >= DOUBTFUL for b, _n in seen.values()):
-        return QualificationVerdict("NOISY", (f"{count}; {others}: chance explains that, too",))
+    if any(bad - b >= doubtful_from(name) for b, _n in seen.values()):
+        luck = "chance explains that, too" + (", but no machine loses a record: read its report" * (name in RECORDS))
+        return QualificationVerdict("NOISY", (f"{count}; {others}: {luck}",))
     return QualificationVerdict("OK", notes=(f"{count}; {others}",))
 
 
@@ -298,6 +364,7 @@ def lines(found: Qualification) -> list[str]:
         rows.append(f"{row.said.verdict:<11}  {row.name:<{width}}  {seen}")
         rows += [f"{'':13}{reason}" for reason in row.said.reasons]
         rows += [f"{'':13}({note})" for note in row.said.notes]
+    rows += [f"{each.verdict:<11}  {TOGETHER:<{width}}  {each}" for each in found.together]
     return rows + [f"{each.verdict:<11}  {LOG_LINES:<{width}}  {each}" for each in found.log_lines]
 
 
@@ -402,6 +469,12 @@ def as_junit(found: Qualification) -> str:
             "\n".join((*row.said.reasons, *row.said.notes, *(_version_runs(each) for each in row.cells if each.tried))),
         )
         for row in found.rows
+    ]
+    cases += [
+        JUnitCase.of_verdict(
+            f"against {each.counts.baseline}", TOGETHER, each.verdict, str(each), "\n".join(each.where)
+        )
+        for each in found.together
     ]
     cases += [each.as_case(LOG_LINES) for each in found.log_lines]
     unfinished = () if found.complete else (f"not all was run: {found.ended}",)

@@ -11,6 +11,7 @@ from results.compare.effect import Effect, Shift
 from results.compare.judgement import ComparisonResult, Verdict
 from results.compare.log_lines import LOG_LINES
 from results.compare.qualification import (
+    TOGETHER,
     Kind,
     Qualification,
     ScenarioQualification,
@@ -138,6 +139,7 @@ def render_qualification(found: Qualification, environment: QualificationEnviron
             (STATES[verdict], WORDS[verdict], name, because)
             for verdict, name, because in (
                 *((row.said.verdict, row.name, row.said.reasons) for row in found.worst_first),
+                *((each.verdict, TOGETHER, (str(each),)) for each in found.together),
                 *((each.verdict, LOG_LINES, (str(each),)) for each in found.log_lines if each.verdict != "OK"),
             )
             if because
@@ -156,7 +158,7 @@ def render_qualification(found: Qualification, environment: QualificationEnviron
 
 
 def _verdicts(found: Qualification) -> set[Verdict]:
-    return {row.said.verdict for row in found.rows} | {each.verdict for each in found.log_lines}
+    return {row.said.verdict for row in found.rows} | {each.verdict for each in (*found.together, *found.log_lines)}
 
 
 def answer(found: Qualification) -> str:

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from results.compare import CriterionTally, Pair, find_measure, moved
-from results.compare.judgement import ANY
+from results.compare.judgement import ANY, doubtful_from
 from results.compare.log_lines import Kinds
 from results.criteria.judgement import RUN_COMPLETE
 from testbed.runner.campaign import Campaign, VariantGroup
@@ -81,7 +81,15 @@ def tallies(
     if sum(any(map(any, pairs)) for pairs in found.values()) > 1:
         found[ANY] = at_all
     return tuple(
-        CriterionTally(baseline, candidate, name, len(pairs), pairs.count((False, True)), pairs.count((True, False)))
+        CriterionTally(
+            baseline,
+            candidate,
+            name,
+            len(pairs),
+            pairs.count((False, True)),
+            pairs.count((True, False)),
+            doubtful=doubtful_from(name),
+        )
         for name, pairs in found.items()
     )
 

@@ -35,6 +35,8 @@ PAIRED = ("kip73-two-node", "kip73-one-to-two-produce", "kip73-two-to-one-produc
 
 The last two run under load.
 """
+UNTHROTTLED = "s3/unthrottled"
+"""The scenario that is run in pairs as well. A throttle makes up for what copying costs: without one it shows."""
 
 
 def named(candidate: str, baselines: Sequence[str]) -> tuple[KafkaSource, ...]:
@@ -177,7 +179,8 @@ def _paired(cases: Mapping[str, Case], scope: QualificationScope) -> list[str]:
                 raise UsageError(f"--paired {name}: there are {', '.join(cases)}{did_you_mean(name, cases)}")
         return list(dict.fromkeys(scope.paired))
     first = {case.experiment: name for name, case in reversed(list(cases.items()))}
-    return [first[experiment] for experiment in PAIRED if experiment in first]
+    found = [first[experiment] for experiment in PAIRED if experiment in first]
+    return found + [UNTHROTTLED] * (UNTHROTTLED in cases)
 
 
 def kind_of(group: VariantGroup) -> Kind:

@@ -55,8 +55,10 @@ def cell(version, *runs, criterion="records-intact"):
         ("ffp", "ppp", "NOISY", "chance explains that, too"),
         ("ffp", "", "NO-DATA", "failed in 2 of 3 runs, and no baseline was judged on it"),
         ("ffp", "iii", "NO-DATA", "no baseline was judged on it"),
-        ("fpp", "", "OK", ""),
-        ("fpp", "ppp", "OK", ""),
+        # No machine loses a record: once is enough to leave it open.
+        ("fpp", "", "NO-DATA", "failed in 1 of 3 runs, and no baseline was judged on it"),
+        ("fpp", "ppp", "NOISY", "records-intact failed in 1 of 3 runs; old in 0 of 3: chance explains that, too, but"),
+        ("fpp", "ppf", "OK", ""),
         ("ipp", "p", "OK", ""),
         ("iii", "p", "NO-DATA", "inconclusive in 3 runs: new-0, new-1, new-2"),
         ("", "p", "NO-DATA", "it was not run"),
@@ -67,6 +69,12 @@ def test_what_few_runs_say(candidate, baseline, verdict, reason):
     assert said.verdict == verdict
     assert reason in "; ".join(said.reasons)
     assert bool(said.reasons) == (verdict != "OK")
+
+
+@pytest.mark.parametrize("baseline", ["ppp", "", "fpp"])
+def test_another_criterion_that_fails_in_one_of_three_runs_is_no_reason(baseline):
+    said = judge_cells(cell("new", *"fpp", criterion="x"), [cell("old", *baseline, criterion="x")])
+    assert (said.verdict, said.reasons) == ("OK", ())
 
 
 def ends(version, *runs):
@@ -324,6 +332,57 @@ SLOWER = row(
 def test_the_worst_wins_and_what_is_not_complete_is_no_pass(found, verdict, code):
     assert (found.verdict, EXIT[found.verdict]) == (verdict, code)
     assert bool(found.reasons) == (verdict != "OK" and bool(found.rows))
+
+
+def flaky(candidate, baseline, *, of=70, kind="once", baselines=("4.2.1",)):
+    """Scenarios of which so many fail once with one side alone. Of a candidate that fails, all have three runs."""
+    found = []
+    for number in range(of):
+        new = cell("4.3.1", *("fpp" if number < candidate else "p"), criterion="isr-expansion")
+        runs = "ppp" if number < candidate else "f" if number < candidate + baseline else "p"
+        olds = [cell(version, *runs, criterion="isr-expansion") for version in baselines]
+        found.append(row(f"kip73/{number}", judge_cells(new, olds), *olds, new, kind=kind))
+    return made(*found)
+
+
+@pytest.mark.parametrize(
+    ("candidate", "baseline", "verdict"),
+    [
+        (4, 0, "OK"),
+        (5, 0, "NOISY"),
+        (7, 0, "REGRESSED"),
+        (6, 1, "OK"),
+        (7, 1, "NOISY"),
+        (12, 2, "REGRESSED"),
+        (9, 9, "OK"),
+    ],
+)
+def test_a_candidate_that_fails_now_and_then_in_many_scenarios_is_no_pass(candidate, baseline, verdict):
+    found = flaky(candidate, baseline)
+    assert {each.said.verdict for each in found.rows} == {"OK"}
+    assert (found.verdict, bool(found.reasons)) == (verdict, verdict != "OK")
+    told = "\n".join(lines(found))
+    assert (f"{verdict:<11}  all-scenarios  of 70 scenarios, a run failed" in told) == (verdict != "OK")
+
+
+def test_the_scenarios_that_fail_with_the_candidate_alone_are_named_on_every_output():
+    found = flaky(7, 0)
+    [reason] = found.reasons
+    assert reason == (
+        "REGRESSED all-scenarios: of 70 scenarios, a run failed with 4.3.1 alone in 7, with 4.2.1 alone in 0 "
+        "(adjusted p = 0.0078): kip73/0 (isr-expansion); kip73/1 (isr-expansion); kip73/2 (isr-expansion); "
+        "kip73/3 (isr-expansion); kip73/4 (isr-expansion); and 2 more"
+    )
+    assert as_json(found)["reasons"] == [reason] and f"- {reason}" in markdown(found)
+    page = render_qualification(found, None, lambda _run_id: None)
+    assert "all-scenarios" in page and "Do not release it as it is" in page and "<b>Regressed:</b>" in page
+    [failure] = ET.fromstring(as_junit(found)).iter("failure")
+    assert failure.attrib["message"].startswith("REGRESSED: of 70 scenarios") and "kip73/6" in failure.text
+
+
+def test_only_scenarios_that_run_once_count_together_and_each_baseline_is_one_more_test():
+    assert flaky(7, 0, kind="paired").together == ()
+    assert [each.verdict for each in flaky(7, 0, baselines=("4.2.1", "3.9.2")).together] == ["NOISY", "NOISY"]
 
 
 def test_a_comparison_in_words_has_before_after_interval_adjusted_p_and_pairs():

@@ -19,7 +19,7 @@ class Doors:
     def __init__(self):
         self.value = lambda variant, number: 50.0 * (1 + 0.001 * (number % 3))
         self.fail = lambda variant, number: None
-        self.verdict = "pass"
+        self.verdict, self.criterion = "pass", "records-intact"
         self.logged = lambda variant: None
         self.ended = lambda variant: True
         self.seconds = {}
@@ -28,6 +28,7 @@ class Doors:
     def slots(self, campaign, store, progress):
         executor = FakeExecutor(value=self.value, fail=self.fail, verdict=self.verdict)
         executor.logged, executor.ended, executor.seconds = self.logged, self.ended, self.seconds
+        executor.criterion = self.criterion
         self.executors.append(executor)
         return contextlib.nullcontext(executor)
 

@@ -34,7 +34,7 @@ class FakeExecutor:
 
     `store` survives a kill, as a store does.
 
-    `verdict` is that of all runs, or a function of a variant's label.
+    `verdict` is that of all runs, or a function of a variant's label. A run that fails breaks `criterion`.
     """
 
     def __init__(
@@ -46,6 +46,7 @@ class FakeExecutor:
         self.now = 0.0
         self.seconds = {"A": 10.0, "B": 20.0}
         self.value, self.fail, self.verdict = value, fail, verdict
+        self.criterion = "records-intact"
         self.logged = lambda variant: None
         self.ended = lambda variant: True
         self.reading = {"cpu": 1.0, "fsync": 0.001, "nic": 1.0, "transfer": 1.0}
@@ -76,9 +77,9 @@ class FakeExecutor:
             raise error
         self.point("run is measured")
         verdict = self.verdict(variant.label) if callable(self.verdict) else self.verdict
-        failed = ("records-intact",) if verdict == "fail" else ()
+        failed = (self.criterion,) if verdict == "fail" else ()
         values = {"move-seconds": self.value(variant.label, number)}
-        kept = () if failed or verdict == "inconclusive" else ("records-intact",)
+        kept = () if failed or verdict == "inconclusive" else (self.criterion,)
         logged, ended = self.logged(variant.label), self.ended(variant.label)
         self.store[run_id] = MeasuredRun(verdict, values, failed, "jars", kept, logged=logged, ended=ended)
         self.point("run is committed")

@@ -147,11 +147,22 @@ def test_a_criterion_that_fails_for_the_candidate_alone_beyond_luck_is_a_regress
 
 def test_what_luck_does_too_is_said_to_be_open_and_one_failure_is_nothing():
     asked = campaign(repeats=8)
-    found = told(asked, entries(asked, lambda slot: 50.0, failed=failing(1, 5)))
+    found = told(asked, entries(asked, lambda slot: 50.0, failed=failing(1, 5, name="x")))
     assert (found.verdict, [(each.verdict, each.adjusted) for each in found.broken]) == ("NOISY", [("NOISY", None)])
-    assert told(asked, entries(asked, lambda slot: 50.0, failed=failing(1))).verdict == "OK"
+    assert told(asked, entries(asked, lambda slot: 50.0, failed=failing(1, name="x"))).verdict == "OK"
     both = entries(asked, lambda slot: 50.0, failed=lambda slot: ("x",) if slot.block in (1, 5) else ())
     assert told(asked, both).verdict == "OK"
+
+
+def test_one_run_that_loses_a_record_leaves_the_verdict_open_unless_the_baseline_lost_one():
+    asked = campaign(repeats=8)
+    found = told(asked, entries(asked, lambda slot: 50.0, failed=failing(1)))
+    assert (found.verdict, [(each.criterion, each.runs) for each in found.broken]) == ("NOISY", [("records-intact", 1)])
+    both = {("A", 5), ("B", 1)}
+    lost = entries(
+        asked, lambda slot: 50.0, failed=lambda slot: KNOWN[:1] if (slot.variant, slot.block) in both else ()
+    )
+    assert told(asked, lost).verdict == "OK"
 
 
 def test_a_criterion_the_baseline_was_never_judged_on_says_nothing_of_the_candidate():

@@ -11,7 +11,7 @@ from results.compare.judgement import EXIT, WORST_FIRST, ComparisonRule
 from results.compare.qualification import CERTAIN, ENOUGH
 from testbed.argument_parser import Parser
 from testbed.cli.commands import qualify
-from testbed.runner.qualification_plan import PAIRED, kind_of, plan
+from testbed.runner.qualification_plan import PAIRED, UNTHROTTLED, kind_of, plan
 from testbed.runner.qualification_scope import PAIRS, SUITES, QualificationScope
 
 PAGE = (Path(__file__).parents[2] / "docs" / "qualifying.md").read_text()
@@ -38,5 +38,6 @@ def test_numbers_and_verdicts():
     groups = plan("4.3.1", ["4.2.1"], QualificationScope())[1]
     kinds = [kind_of(group) for group in groups]
     assert f"there are {kinds.count('once')} scenarios once" in PAGE
-    assert kinds.count("paired") == 3
+    assert kinds.count("paired") == 4 and f"and {kinds.count('paired')} scenarios × 20 runs" in PAGE
+    assert f"`{UNTHROTTLED}`" in PAGE
     assert [len(group.labels) for group in groups if kind_of(group) == "upgrade"] == [3]

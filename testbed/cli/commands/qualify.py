@@ -43,7 +43,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--paired",
         metavar="SUITE/NAME",
         action="append",
-        help="compare performance in this scenario (default: three of kip73); repeatable",
+        help="compare performance in this scenario (default: three of kip73, and s3/unthrottled); repeatable",
     )
     pairs.add_argument("--no-pairs", action="store_true", help="compare no performance")
     parser.add_argument(
