@@ -74,7 +74,7 @@ class _SshApi(EngineApi):
 
 def remote_engine(machine: SshHost) -> Engine:
     """Return the engine of a machine that is reached over SSH. Raise `TestbedError` when it does not answer."""
-    return Engine(lambda: _SshApi(machine), machine.name)
+    return Engine(lambda: _SshApi(machine), machine.name, machine)
 
 
 class EngineGroup(Engine):

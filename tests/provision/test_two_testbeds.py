@@ -1,5 +1,7 @@
 """Two testbeds on one engine: their names never meet, and no command removes what is another's."""
 
+from types import SimpleNamespace
+
 import docker.errors
 import pytest
 
@@ -12,6 +14,7 @@ from testbed.provision import state as states
 from testbed.provision import testbed as facade
 from testbed.provision.container_provider import ContainerProvider
 from testbed.provision.containers import STATE, Labels, NetworkTaken, name_of_fabric, name_of_host
+from testbed.provision.engines import remote_engine
 from testbed.provision.plan import fabric_spec
 from testbed.topology.find import find
 from tests.provision.engine_api import FullApi
@@ -67,6 +70,24 @@ def test_a_kernel_without_ipv6_is_not_asked_to_disable_it(use, monkeypatch, tmp_
         fleet.Engine().create(spec)
     assert given[0] == containers.SYSCTLS
     assert given[1] == {name: value for name, value in containers.SYSCTLS.items() if "ipv6" not in name}
+
+
+@pytest.mark.parametrize(("status", "asked_to_disable"), [(0, True), (1, False)])
+def test_another_machines_kernel_is_asked_whether_it_has_ipv6(status, asked_to_disable, monkeypatch, tmp_path):
+    """Its engine refused each container when it was booted with ipv6.disable=1, whatever this machine's kernel has."""
+    monkeypatch.setattr(containers, "IPV6_SETTINGS", tmp_path / ("missing" if asked_to_disable else ""))
+    api, given, asked = FullApi("nothing", 0), [], []
+    api.create_host_config = lambda **words: given.append(words["sysctls"]) or {}
+
+    def run(command, *, check):
+        asked.append((command, check))
+        return SimpleNamespace(exit_status=status)
+
+    far = remote_engine(SimpleNamespace(name="machine m2", run=run))
+    far._api = api
+    far.create(fabric_spec("node", Labels("one", 0, Owner.this_process(), str(state_dir())), "m2"))
+    assert asked == [(["test", "-e", str(containers.IPV6_SETTINGS)], False)]
+    assert any(name.startswith(containers.IPV6) for name in given[0]) is asked_to_disable
 
 
 def test_only_volumes_of_this_state_folder_are_listed(use):
