@@ -10,7 +10,10 @@ from testbed.setup.check import Check, CheckFinding, CheckOutcome, probe_all
 from testbed.setup.checks.catalogue import OPTIONAL, all_checks
 from testbed.setup.fix import make_ready
 
-WITH = "also check what few commands need: minio, the object store's server (5 minutes once); repeatable"
+WITH = (
+    "also check what few commands need: minio, the object store's server (5 minutes once), "
+    "clock-skew, the library of that fault; repeatable"
+)
 
 
 def main(argv: Sequence[str] | None = None, checks: Sequence[Check] | None = None) -> int:

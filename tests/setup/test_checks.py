@@ -13,7 +13,7 @@ from testbed.cgroups import CpuQuota
 from testbed.network import apply, kernel, namespaces
 from testbed.network.kernel import effective_capabilities
 from testbed.setup.check import CheckFinding
-from testbed.setup.checks import engine, machine, packages, software
+from testbed.setup.checks import catalogue, engine, machine, packages, software
 from testbed.software import distribution
 from testbed.software.commands import CommandError
 from testbed.software.distribution import Distribution, os_release
@@ -405,6 +405,16 @@ def test_go_is_needed_only_to_build_the_object_store(monkeypatch: pytest.MonkeyP
     assert software.MinioServer().probe().what == "MinIO v1"
     monkeypatch.setattr(software, "go_version", lambda: (1, 26))
     assert software.Go().probe().what == "Go 1.26"
+
+
+def test_the_library_of_clock_skew_is_fetched_in_advance_when_asked_for(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(software, "cached_library", lambda: None)
+    assert told(software.SkewedClocks().probe()).endswith("| ./run testbed doctor --fix --with clock-skew")
+    monkeypatch.setattr(software, "cached_library", lambda: tmp_path / "libfaketimeMT.so.1")
+    assert software.SkewedClocks().probe().what == "libfaketimeMT.so.1 of Debian bookworm"
+    assert [check.name for check in catalogue.all_checks(["clock-skew"])][-1] == "clock-skew"
 
 
 def test_a_distribution_whose_go_is_too_old_is_not_asked_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
