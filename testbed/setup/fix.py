@@ -10,7 +10,7 @@ from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import replace
 from typing import Self, TextIO
 
-from testbed.errors import TestbedError
+from testbed.errors import TestbedError, os_error_text
 from testbed.setup.check import FIX_ALL, Check, CheckFinding, CheckOutcome, ancestors, ordered, probe_all
 
 
@@ -187,8 +187,10 @@ class _Fixes:
         begun = time.monotonic()
         try:
             check.fix()
-        except (TestbedError, OSError) as error:
+        except TestbedError as error:
             after, failure = None, str(error)
+        except OSError as error:
+            after, failure = None, os_error_text(error) or str(error)
         else:
             after = check.probe()
             failure = f"still so afterwards: {after.what}"

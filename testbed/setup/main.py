@@ -11,7 +11,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from testbed.errors import TestbedError
+from testbed.errors import TestbedError, os_error_text
 from testbed.setup.check import EX_UNAVAILABLE, FIX_ALL
 from testbed.setup.environment import CHECKOUT, environment, mark_used, variables
 
@@ -73,6 +73,11 @@ def main(argv: Sequence[str]) -> int:
         return _dispatch(list(argv))
     except TestbedError as error:
         print(f"run: {error}", file=sys.stderr)
+        return EX_UNAVAILABLE
+    except OSError as error:
+        if (said := os_error_text(error)) is None:
+            raise
+        print(f"run: {said}", file=sys.stderr)
         return EX_UNAVAILABLE
     except KeyboardInterrupt:
         print("\nstopped; the same command continues from here", file=sys.stderr)

@@ -8,7 +8,7 @@ import pytest
 from testbed.errors import TestbedError
 from testbed.network.addresses import AddressPlan
 from testbed.owner import Owner
-from testbed.paths import state_dir
+from testbed.paths import cache_dir, state_dir
 from testbed.provision import containers, fleet
 from testbed.provision import state as states
 from testbed.provision import testbed as facade
@@ -58,6 +58,20 @@ def test_a_container_that_cannot_be_started_is_removed_at_once(use):
     with pytest.raises(TestbedError, match="full"):
         engine.create(fabric_spec("node", Labels("one", 0, Owner.this_process(), str(state_dir()))))
     assert api.made == {}
+
+
+def test_a_cache_that_the_engine_may_not_read_is_named_with_the_remedy(use, monkeypatch, tmp_path):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    api = use(FullApi("nothing", 0))
+    said = f"error while creating mount source path '{cache_dir()}/kafka': mkdir {tmp_path}: permission denied"
+
+    def refuse(*_words, **_rest):
+        raise docker.errors.APIError("400 Bad Request", explanation=said)
+
+    api.create_container = refuse
+    spec = fabric_spec("node", Labels("one", 0, Owner.this_process(), str(state_dir())))
+    with pytest.raises(TestbedError, match=r"cannot read the cache .*root_squash; set XDG_CACHE_HOME"):
+        fleet.Engine().create(spec)
 
 
 def test_a_kernel_without_ipv6_is_not_asked_to_disable_it(use, monkeypatch, tmp_path):

@@ -1,3 +1,4 @@
+import errno
 import json
 
 import pytest
@@ -98,6 +99,42 @@ def test_a_failed_set_up_ends_with_69_the_reason_and_how_to_go_on(
     told = capsys.readouterr().err
     assert "image: mmdebstrap: exit code 25\n    E: no mirror\n  whole log: /x/log\n" in told
     assert "Repair this, then run the same command again" in told
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (PermissionError(errno.EACCES, "Permission denied", "/home/ada/.cache"), "it belongs to another user, such as"),
+        (
+            OSError(errno.ENOLCK, "No locks available", "/home/ada/.cache"),
+            "its file system cannot lock files: name fold",
+        ),
+        (
+            OSError(errno.EROFS, "Read-only file system", "/home/ada/.cache"),
+            "name folders on another file system in XDG",
+        ),
+    ],
+)
+def test_a_folder_that_cannot_be_used_is_named_without_a_traceback(
+    error: OSError, said: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse() -> None:
+        raise error
+
+    monkeypatch.setattr(main, "environment", refuse)
+    assert main.main(["testbed", "plan", "three-brokers"]) == 69
+    assert capsys.readouterr().err.startswith(f"run: {error.strerror} (/home/ada/.cache); {said}")
+    outcome = fix.make_ready([FakeCheck("environment", during=refuse)])
+    assert outcome.failures["environment"].startswith(f"{error.strerror} (/home/ada/.cache); {said}")
+
+
+def test_a_defect_of_set_up_is_shown_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse() -> None:
+        raise OSError(errno.EIO, "Input/output error")
+
+    monkeypatch.setattr(main, "environment", refuse)
+    with pytest.raises(OSError, match="Input/output error"):
+        main.main(["testbed", "plan", "three-brokers"])
 
 
 def test_usage() -> None:
