@@ -107,11 +107,11 @@ def test_a_failed_set_up_ends_with_69_the_reason_and_how_to_go_on(
         (PermissionError(errno.EACCES, "Permission denied", "/home/ada/.cache"), "it belongs to another user, such as"),
         (
             OSError(errno.ENOLCK, "No locks available", "/home/ada/.cache"),
-            "its file system cannot lock files: name fold",
+            "its file system cannot lock files",
         ),
         (
             OSError(errno.EROFS, "Read-only file system", "/home/ada/.cache"),
-            "name folders on another file system in XDG",
+            "name folders on another file system",
         ),
     ],
 )
