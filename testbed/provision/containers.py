@@ -26,7 +26,7 @@ from testbed.hosts import Shell, SshHost
 from testbed.network.apply import Place
 from testbed.owner import Owner
 from testbed.paths import cache_dir, state_dir
-from testbed.software.engine import OWNER_LABEL, ROLE_LABEL, STATE_LABEL
+from testbed.software.engine import OWNER_LABEL, ROLE_LABEL, STATE_LABEL, facts
 from testbed.wait import WaitTimeout, wait_for
 
 NAME, HOST, SLOT = "testbed.name", "testbed.host", "testbed.slot"
@@ -238,6 +238,10 @@ class Engine:
         """Return the engine's description of itself."""
         info: dict[str, Any] = self._api.info()
         return info
+
+    def lacks(self) -> tuple[str, ...]:
+        """Return the reasons why testbeds cannot work on this engine, each with its remedy."""
+        return facts(self._api.version(), self._api.info()).lacks
 
     def create_network(self, name: str, subnet: IPv4Network, labels: Mapping[str, str]) -> None:
         """Make a bridge network without external access. Raise `NetworkTaken` when its addresses are in use."""

@@ -393,6 +393,8 @@ class EngineFacts:
     """As the kernel names it: x86_64, aarch64."""
     pools: tuple[str, ...]
     """The address pools of networks without declared addresses; empty where the engine does not say."""
+    host: str = ""
+    """The host name of its machine; empty where the engine does not say."""
 
     @property
     def lacks(self) -> tuple[str, ...]:
@@ -407,12 +409,19 @@ class EngineFacts:
                 "root is missing, so it cannot link hosts to this machine: use the engine of the system "
                 f"({_system_socket(self.kind)})"
             )
+        here = os.uname().nodename
         if self.desktop:
+            found.append(f"{_NOT_HERE} in a virtual machine of its own: {_ENGINE_HERE}")
+        elif self.host not in ("", here):
             found.append(
-                "this machine's network is missing, since it runs in a virtual machine of its own: "
-                "install an engine in this Linux, and unset DOCKER_HOST or name its socket there"
+                f"{_NOT_HERE} on {self.host}, and this process on {here}, in a virtual machine or a container: "
+                f"{_ENGINE_HERE}, or run the testbed on {self.host}"
             )
         return tuple(found)
+
+
+_NOT_HERE = "this machine's network is missing, since it runs"
+_ENGINE_HERE = "install an engine in this Linux, and unset DOCKER_HOST or name its socket there"
 
 
 def facts(version: Mapping[str, Any], info: Mapping[str, Any]) -> EngineFacts:
@@ -427,6 +436,7 @@ def facts(version: Mapping[str, Any], info: Mapping[str, Any]) -> EngineFacts:
         desktop="Docker Desktop" in str(info.get("OperatingSystem", "")),
         architecture=kernel_name(str(info.get("Architecture", ""))),
         pools=tuple(f"{each['Base']} by /{each['Size']}" for each in info.get("DefaultAddressPools") or []),
+        host=str(info.get("Name") or ""),
     )
 
 

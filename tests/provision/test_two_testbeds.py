@@ -9,12 +9,13 @@ from testbed.errors import TestbedError
 from testbed.network.addresses import AddressPlan
 from testbed.owner import Owner
 from testbed.paths import cache_dir, state_dir
-from testbed.provision import containers, fleet
+from testbed.provision import containers, fleet, machine
 from testbed.provision import state as states
 from testbed.provision import testbed as facade
 from testbed.provision.container_provider import ContainerProvider
 from testbed.provision.containers import STATE, Labels, NetworkTaken, name_of_fabric, name_of_host
 from testbed.provision.engines import remote_engine
+from testbed.provision.machine import MachineLacks
 from testbed.provision.plan import fabric_spec
 from testbed.topology.find import find
 from tests.provision.engine_api import FullApi
@@ -50,6 +51,40 @@ def test_what_another_folder_made_at_the_same_time_stays_when_the_engine_refuses
         facade.Testbed.up(find("three-brokers"), name="three")
     assert list(api.made) == list(api.nets) == ["theirs"]
     assert not states.folder("three").exists()
+
+
+@pytest.mark.parametrize(
+    ("says", "why"),
+    [
+        ({"SecurityOptions": ["name=rootless"]}, "root is missing, so it cannot link hosts"),
+        ({"OperatingSystem": "Docker Desktop"}, "it runs in a virtual machine of its own"),
+        ({"Name": "colima"}, "it runs on colima, and this process on "),
+    ],
+)
+def test_an_engine_on_which_no_testbed_works_is_refused_before_anything_is_made(says, why, use):
+    """Of an engine of another machine, the links went to the processes that have its containers' numbers here."""
+    api = use(FullApi("nothing", 0))
+    api.info = lambda: says
+    with pytest.raises(MachineLacks, match="three-brokers cannot be brought up on this container engine:") as refused:
+        facade.Testbed.up(find("three-brokers"), name="three")
+    assert why in str(refused.value)
+    assert (api.made, api.nets, states.names()) == ({}, {}, [])
+
+
+@pytest.mark.parametrize(("capable", "group"), [(True, "c1"), (True, "c2"), (True, None), (False, None)])
+def test_links_go_to_processes_that_have_their_containers_control_group(capable, group, monkeypatch, tmp_path):
+    """In a container with the engine's socket, the engine's numbers are those of other processes, or of none."""
+    if group is not None:
+        (tmp_path / "7").mkdir()
+        (tmp_path / "7" / "cgroup").write_text(f"0::/system.slice/docker-{group}.scope\n")
+    monkeypatch.setattr(machine, "PROCESSES", tmp_path)
+    monkeypatch.setattr(machine, "lacking_capabilities", lambda: () if capable else ("CAP_NET_ADMIN",))
+    engine = SimpleNamespace(containers=lambda _name: [SimpleNamespace(id="c1")], pid=lambda _id: 7)
+    if group == "c1" or not capable:
+        machine.require_own_processes(engine, "three")
+        return
+    with pytest.raises(TestbedError, match="process 7 of the engine is another process here: this program runs in a"):
+        machine.require_own_processes(engine, "three")
 
 
 def test_a_container_that_cannot_be_started_is_removed_at_once(use):
