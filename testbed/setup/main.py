@@ -114,7 +114,7 @@ def ready(names: tuple[str, ...] = ()) -> int:
     outcome = make_ready(checks)
     if outcome.ok:
         return 0
-    report_failures(outcome)
+    report_failures(checks, outcome)
     print(f"Repair this, then run the same command again; `{FIX_ALL}` repairs what a program can.", file=sys.stderr)
     return EX_UNAVAILABLE
 

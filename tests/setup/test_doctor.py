@@ -81,6 +81,43 @@ def test_nothing_is_begun_when_something_required_cannot_be_mended(
     assert "memory: no memory" in capsys.readouterr().err
 
 
+def elsewhere() -> tuple[FakeCheck, ...]:
+    """Another system: neither memory nor packages can be judged there."""
+    platform = FakeCheck("platform", fixable=False)
+    return (
+        platform,
+        FakeCheck("memory", "platform", fixable=False),
+        FakeCheck("packages", "platform"),
+        FakeCheck("kernel", "packages", fixable=False, required=False),
+    )
+
+
+def test_of_another_system_one_thing_is_told(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(catalogue, "all_checks", elsewhere)
+    assert main.main(["demo"]) == 69
+    assert capsys.readouterr().err.splitlines()[:-1] == ["platform: no platform"]
+    assert doctor.main([], elsewhere()) == 1
+    assert capsys.readouterr().out == "MISSING  platform  no platform\n"
+    assert doctor.main(["--json"], elsewhere()) == 1
+    assert len(json.loads(capsys.readouterr().out)["findings"]) == 4
+
+
+def test_what_follows_from_a_failed_fix_is_not_told_as_well(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    checks = (FakeCheck("engine", failure="as root: start it"), FakeCheck("image", "engine"), FakeCheck("go", "engine"))
+    command = "sudo apt-get install go"
+    monkeypatch.setattr(checks[2], "probe", lambda: checks[2].bad("no go", command))
+    monkeypatch.setattr(catalogue, "all_checks", lambda: checks)
+    assert main.main(["demo"]) == 69
+    told = capsys.readouterr().err
+    assert "engine: as root: start it\n" in told
+    assert f"go: no go (not tried, since this failed: engine)\n  to repair it: {command}\n" in told
+    assert "no image" not in told
+
+
 def test_what_only_its_need_can_mend_is_not_hopeless() -> None:
     kernel = FakeCheck("kernel", "packages", fixable=False)
 
