@@ -25,8 +25,8 @@ from testbed.errors import TestbedError
 from testbed.hosts import Shell, SshHost
 from testbed.network.apply import Place
 from testbed.owner import Owner
-from testbed.paths import cache_dir, state_dir
-from testbed.software.engine import OWNER_LABEL, ROLE_LABEL, STATE_LABEL, facts
+from testbed.paths import state_dir
+from testbed.software.engine import OWNER_LABEL, ROLE_LABEL, STATE_LABEL, facts, unreadable_cache
 from testbed.wait import WaitTimeout, wait_for
 
 NAME, HOST, SLOT = "testbed.name", "testbed.host", "testbed.slot"
@@ -436,12 +436,7 @@ def _refused(what: str, error: docker.errors.APIError) -> TestbedError:
         return TestbedError(
             f"{what}: the engine's disk is full ({said}); `testbed gc` and `docker system df` list what can be removed"
         )
-    if "permission denied" in said.lower() and str(cache_dir()) in said:
-        return TestbedError(
-            f"{what}: the engine cannot read the cache ({said}): its root may not, as on NFS with root_squash; "
-            "set XDG_CACHE_HOME to a folder on a local disk"
-        )
-    return TestbedError(f"{what}: the engine refused it: {said}")
+    return TestbedError(f"{what}: {unreadable_cache(said) or f'the engine refused it: {said}'}")
 
 
 def _filter(name: str | None) -> str:

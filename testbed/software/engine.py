@@ -24,7 +24,7 @@ from urllib.parse import quote, urlencode, urlsplit
 
 from testbed.errors import SoftwareError
 from testbed.owner import Owner
-from testbed.paths import state_dir
+from testbed.paths import cache_dir, state_dir
 
 DEFAULT_SOCKET = Path("/var/run/docker.sock")
 ROLE_LABEL, OWNER_LABEL, STATE_LABEL = "testbed.role", "testbed.owner", "testbed.state"
@@ -354,9 +354,20 @@ class Container:
 def _reason(response: http.client.HTTPResponse) -> str:
     text = response.read().decode(errors="replace")
     try:
-        return str(json.loads(text)["message"])
+        said = str(json.loads(text)["message"])
     except (ValueError, KeyError, TypeError):
         return f"the engine answered {response.status}: {text[:200]}"
+    return unreadable_cache(said) or said
+
+
+def unreadable_cache(said: str) -> str:
+    """Return the remedy with an engine's words where it may not mount the cache; empty for anything else it says."""
+    if "permission denied" not in said.lower() or str(cache_dir()) not in said:
+        return ""
+    return (
+        f"the engine may not read the cache ({said}): root may not on NFS with root_squash, and a snap may not read a "
+        "hidden folder; set XDG_CACHE_HOME to a folder that the engine may read"
+    )
 
 
 def _progress(response: http.client.HTTPResponse) -> Iterator[dict[str, Any]]:

@@ -105,7 +105,7 @@ def test_a_cache_that_the_engine_may_not_read_is_named_with_the_remedy(use, monk
 
     api.create_container = refuse
     spec = fabric_spec("node", Labels("one", 0, Owner.this_process(), str(state_dir())))
-    with pytest.raises(TestbedError, match=r"cannot read the cache .*root_squash; set XDG_CACHE_HOME"):
+    with pytest.raises(TestbedError, match=r"may not read the cache .*root_squash.*; set XDG_CACHE_HOME"):
         fleet.Engine().create(spec)
 
 

@@ -209,7 +209,7 @@ def test_a_folder_of_the_engine_that_the_user_may_not_look_into_is_no_traceback(
 
 def test_missing_programs_are_named_by_package(monkeypatch: pytest.MonkeyPatch) -> None:
     silence(monkeypatch, Trouble.ABSENT)
-    monkeypatch.setattr(packages, "which", lambda program: "/x" if program in ("ip", "tc") else None)
+    monkeypatch.setattr(packages, "which", lambda program: "/x" if program in ("ip", "tc", "unshare") else None)
     monkeypatch.setattr(packages, "find_java", lambda: None)
     monkeypatch.setattr(packages, "lacking_capabilities", lambda: ())
     monkeypatch.setattr(packages, "_image_without_packages", lambda: False)

@@ -84,6 +84,19 @@ def test_rhel_has_packages_of_its_second_python_and_none_of_mmdebstrap(tmp_path)
     assert fedora.has("mmdebstrap")
 
 
+def test_a_program_of_busybox_counts_as_missing(tmp_path, monkeypatch):
+    """Alpine's `ip` has no JSON, and its `setpriv`, with which each program of set-up begins, no `--pdeathsig`."""
+    (tmp_path / "busybox").write_text("#!/bin/sh\n")
+    (tmp_path / "busybox").chmod(0o755)
+    (tmp_path / "own").symlink_to("busybox")
+    (tmp_path / "whole").write_text("#!/bin/sh\n")
+    (tmp_path / "whole").chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr(distribution, "SYSTEM_FOLDERS", ())
+    assert distribution.which("own") is None
+    assert distribution.which("whole") == str(tmp_path / "whole")
+
+
 def test_every_name_has_a_column_for_every_manager():
     assert all(set(names) == {each.name for each in MANAGERS} for names in PACKAGES.values())
 

@@ -21,7 +21,7 @@ DAEMON_JSON = Path("/etc/docker/daemon.json")
 # From the range reserved for benchmarks (RFC 2544), so that it hides no network of the machine.
 DAEMON_SETTINGS = {"bip": "198.18.255.1/24", "default-address-pools": [{"base": "198.18.0.0/16", "size": 24}]}
 DEBIAN_KEYRING = Path("/usr/share/keyrings/debian-archive-keyring.gpg")
-OF_ROOT = ("tc", "ethtool")
+OF_ROOT = ("tc", "ethtool", "unshare")
 """Programs that root calls itself. For other users a root container has them."""
 
 
