@@ -127,7 +127,7 @@ def require_own_processes(engine: Engine, testbed: str) -> None:
 
     So it is in a container that has the engine's socket. A root container has the engine's numbers.
     """
-    for container in () if lacking_capabilities() else engine.containers(testbed):
+    for container in [] if lacking_capabilities() else engine.containers(testbed):
         pid = engine.pid(container.id)
         try:
             # Every engine names the container in its control group.

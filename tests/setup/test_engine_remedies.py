@@ -5,11 +5,13 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from fakes.checks import FakeCheck
 
 from testbed.setup.check import CannotFix
 from testbed.setup.checks import engine, machine, packages
+from testbed.setup.fix import make_ready
 from testbed.software import distribution
-from testbed.software.engine import Trouble
+from testbed.software.engine import EngineSocket, Trouble
 from tests.setup.engine_answers import silence, told
 
 BOTH = ("CAP_NET_ADMIN", "CAP_SYS_ADMIN")
@@ -71,6 +73,28 @@ def test_where_podman_is_the_engine_docker_is_neither_installed_nor_started(
     assert told(engine.ContainerEngine().probe()).endswith(f"Podman works with root's socket | {remedy}")
     with pytest.raises(CannotFix, match="Podman works with root's socket"):
         engine.ContainerEngine().fix()
+
+
+@pytest.mark.parametrize(
+    ("trouble", "fixable"), [(Trouble.ABSENT, True), (Trouble.DENIED, False), (Trouble.FAILED, False), (None, False)]
+)
+def test_set_up_begins_nothing_where_starting_an_engine_does_not_help(
+    trouble: Trouble | None, fixable: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of a rootless engine set-up said after two minutes what it had seen at once."""
+    programs(monkeypatch, FEDORA, "dockerd")
+    if trouble is None:
+        answers = {"/version": {"Version": "27.3.1"}, "/info": {"SecurityOptions": ["name=rootless"]}}
+        monkeypatch.setattr(EngineSocket, "ping", lambda *_: None)
+        monkeypatch.setattr(EngineSocket, "get", lambda _self, path: answers[path])
+    else:
+        silence(monkeypatch, trouble)
+    check, begun = engine.ContainerEngine(), []
+    monkeypatch.setattr(engine.ContainerEngine, "needs", ())
+    monkeypatch.setattr(engine.ContainerEngine, "fix", lambda _self: None)
+    outcome = make_ready([check, FakeCheck("environment", during=lambda: begun.append("environment"))])
+    assert not outcome.ok
+    assert begun == ["environment"] * fixable
 
 
 def test_docker_is_installed_where_a_distribution_has_it(monkeypatch: pytest.MonkeyPatch) -> None:

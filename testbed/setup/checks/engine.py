@@ -26,9 +26,18 @@ class ContainerEngine(Check):
     """A container engine that answers; a running engine is used unchanged."""
 
     name = "container engine"
-    needs = ("packages",)
+    needs = ("packages", "permissions")
     doing = "starting the container engine"
     estimate_s = 3.0
+
+    @property
+    def fixable(self) -> bool:
+        """Return whether the engine can be started. One that answers, or refuses, stays as it is."""
+        try:
+            EngineSocket.from_environment().ping()
+        except EngineError as error:
+            return _startable(error)
+        return False
 
     def probe(self) -> CheckFinding:
         """Return whether the engine answers a request."""
@@ -50,10 +59,14 @@ class ContainerEngine(Check):
             try:
                 EngineSocket.from_environment().ping()
             except EngineError as error:
-                startable = error.trouble in (Trouble.ABSENT, Trouble.SILENT) and not os.environ.get("DOCKER_HOST")
-                if not startable or has_podman_alone():
+                if not _startable(error):
                     raise CannotFix(": ".join(explained(error))) from error
                 _start()
+
+
+def _startable(error: EngineError) -> bool:
+    absent = error.trouble in (Trouble.ABSENT, Trouble.SILENT) and not os.environ.get("DOCKER_HOST")
+    return absent and not has_podman_alone()
 
 
 def explained(error: EngineError) -> tuple[str, str]:
