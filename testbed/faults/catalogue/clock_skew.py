@@ -63,7 +63,7 @@ class ClockSkew(ProcessFault):
         if found != want:
             return f"Kafka's clock is off by {found or 0} µs, not {want}" if found is not None else "Kafka does not run"
         if why := clocks.not_skewed(testbed.hosts[self.host], want):
-            return f"of a program with the library {why}, not {want / 1e6:g} s"
+            return f"a program with the library: {why}, not {want / 1e6:g} s"
         return next(iter(silent(testbed, [self.host])), None)
 
     def heal(self, testbed: Testbed) -> None:
