@@ -1,7 +1,10 @@
 """The testbed's folders: the XDG base directories, one folder `testbed` in each."""
 
+import hashlib
 import os
 from pathlib import Path
+
+MACHINE_ID = Path("/etc/machine-id")
 
 
 def _xdg(variable: str, fallback: str) -> Path:
@@ -21,8 +24,24 @@ def cache_dir() -> Path:
 
 
 def state_dir() -> Path:
-    """Return the folder of running testbeds and unfinished moves: keys, addresses, journals."""
-    return _xdg("XDG_STATE_HOME", ".local/state")
+    """Return this machine's folder of running testbeds and unfinished moves: keys, addresses, journals.
+
+    Machines may share a home. Here the containers and processes of another one would count as gone and dead.
+    """
+    return _xdg("XDG_STATE_HOME", ".local/state") / machine_name()
+
+
+def machine_name() -> str:
+    """Return this machine's name in a home that machines share; empty where it has no id, as in most containers.
+
+    The name has the host name and a digest of it and the id: clones of a template have one id.
+    """
+    try:
+        identity = MACHINE_ID.read_text(encoding="ascii", errors="replace").strip()
+    except OSError:
+        return ""
+    host = os.uname().nodename.replace("/", "-")
+    return f"{host}-{hashlib.sha256(f'{host} {identity}'.encode()).hexdigest()[:8]}" if identity else ""
 
 
 def data_dir() -> Path:

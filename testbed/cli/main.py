@@ -1,7 +1,6 @@
 """The entry point. It finds the command, runs it, and turns errors into a message and an exit code."""
 
 import contextlib
-import errno
 import os
 import signal
 import sys
@@ -15,17 +14,12 @@ from testbed import __version__
 from testbed.argument_parser import USAGE, Parser
 from testbed.cli.command import Command, commands
 from testbed.cli.commands.completion import VARIABLE, answer
-from testbed.errors import TestbedError
+from testbed.errors import TestbedError, os_error_text
 from testbed.extras import missing_extra
 from testbed.suggestions import did_you_mean
 
 FAILED = TestbedError.exit_code
 INTERRUPTED = 130
-_FULL = "free space on that disk and try again"
-_NOT_YOURS = (
-    "it belongs to another user, such as root after a command with sudo: run this as that user, or change its owner"
-)
-_REMEDIES = {errno.ENOSPC: _FULL, errno.EDQUOT: _FULL, errno.EACCES: _NOT_YOURS}
 UNREAD = 128 + signal.SIGPIPE
 """The reader of the output ended before its end. 0 would mean a pass to `set -o pipefail`, whatever the verdict is."""
 
@@ -88,12 +82,10 @@ def main(argv: Sequence[str] | None = None) -> int:
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return UNREAD
     except OSError as error:
-        remedy = _REMEDIES.get(error.errno or 0)
-        if remedy is None or (remedy is _NOT_YOURS and not error.filename):
+        if said := os_error_text(error):
+            _tell(command.name, said)
+        else:
             traceback.print_exc()
-            return FAILED
-        where = f" ({error.filename})" if error.filename else ""
-        _tell(command.name, f"{error.strerror}{where}; {remedy}")
         return FAILED
     except Exception as error:  # noqa: BLE001 - a defect of the testbed: Python would exit with 1, which means REGRESSED
         if lacking := missing_extra(error):

@@ -4,18 +4,16 @@ Linux has no namespace for the wall clock. So only Kafka's process sees another 
 clock, which timeouts use, is the machine's.
 """
 
-import shutil
-import tempfile
-from pathlib import Path
+import shlex
 
-from results.contract import durable
 from testbed.errors import TestbedError
-from testbed.paths import cache_dir, state_dir
+from testbed.hosts import CommandFailed, Host
 from testbed.provision.testbed import Testbed
-from testbed.software.commands import run_logged
+from testbed.software.faketime import LIBRARY, library
+from testbed.software.image import SUITE
 
-PACKAGE, LIBRARY = "libfaketime", "libfaketimeMT.so.1"
 PATH = f"/opt/testbed/{LIBRARY}"
+_DATE = ("date", "+%s.%N")
 
 
 def variables(offset_us: int) -> list[str]:
@@ -43,28 +41,27 @@ def loaded(testbed: Testbed, host: str) -> int | None:
     return round(float(found.removesuffix("s")) * 1e6) if found else 0
 
 
-def no_library() -> str:
-    """Return why this machine cannot have the library; empty when it is in the cache, or apt can fetch it."""
-    if _cached().exists() or shutil.which("apt-get", path="/usr/bin:/bin"):
-        return ""
-    return f"there is no {_cached()}, and no apt-get to fetch Debian's package {PACKAGE}"
+def not_skewed(host: Host, offset_us: int) -> str:
+    """Return how the clock of a program with the library is not offset by this; empty when it is.
+
+    Raise `CommandFailed` when the library ends the program.
+    """
+    skewed_date = shlex.join([*variables(offset_us), *_DATE])
+    plain_date = shlex.join(_DATE)
+    read = host.run(f"{plain_date} && {skewed_date} && {plain_date}").stdout.split()
+    before, skewed, after = map(float, read)
+    return "" if before <= skewed - offset_us / 1e6 <= after else f"its clock is off by {skewed - before:.1f} s"
 
 
-def library() -> bytes:
-    """Return the library, fetched once as a Debian package, which apt verifies. Raise `TestbedError` on failure."""
-    cached = _cached()
-    if not cached.exists():
-        durable.make_folder(cached.parent)
-        with tempfile.TemporaryDirectory(dir=cached.parent) as folder:
-            script = f'cd "$1" && apt-get -q download {PACKAGE} && dpkg -x *.deb .'
-            # With the user's environment: a proxy may be named there alone.
-            run_logged(["sh", "-c", script, "fetch", folder], state_dir() / "logs" / "faketime.log")
-            found = sorted(Path(folder).rglob(LIBRARY))
-            if not found:
-                raise TestbedError(f"Debian's package {PACKAGE} has no {LIBRARY}")
-            durable.write(cached, found[0].read_bytes())
-    return cached.read_bytes()
-
-
-def _cached() -> Path:
-    return cache_dir() / "faketime" / LIBRARY
+def put_library(host: Host, offset_us: int) -> None:
+    """Put the library on a host, where it does nothing yet. Raise `TestbedError` when programs there cannot use it."""
+    host.put(library().read_bytes(), PATH)
+    try:
+        why = not_skewed(host, offset_us)
+    except CommandFailed as error:
+        why = (error.result.stderr.strip().splitlines() or [str(error)])[-1]
+    if why:
+        raise TestbedError(
+            f"a program on {host.name} cannot use {LIBRARY} of Debian {SUITE} ({why}): clock-skew needs a host with "
+            "the C library of that release or a newer one, and with this machine's architecture"
+        )

@@ -81,8 +81,11 @@ def environment(
 
 
 def key_of(pins: Sequence[str], asked: PythonVersion | None = None) -> str:
-    """Return the name of the environment's folder: it follows from the pins, and from a Python that is asked for."""
-    of = json.dumps([LAYOUT, SETUPTOOLS, sorted(pins), str(asked.program) if asked else None])
+    """Return the name of the environment's folder: it follows from the pins, and from a Python that is asked for.
+
+    It also follows from this program's Python: that of another distribution, in a shared home, has other ones.
+    """
+    of = json.dumps([LAYOUT, SETUPTOOLS, sorted(pins), str(asked.program) if asked else None, sys.version])
     return hashlib.sha256(of.encode()).hexdigest()[:16]
 
 

@@ -9,14 +9,20 @@ from testbed.errors import TestbedError
 from testbed.hosts.host import in_parallel
 from testbed.network.addresses import AddressPlan
 from testbed.network.apply import Place, make_fabric
-from testbed.network.overlay import Overlay
+from testbed.network.overlay import HERE, Overlay
 from testbed.network.underlay import measure_paths, require_packets, require_paths
 from testbed.network.watch import ShapingWatch, TrafficControlWatch
 from testbed.provision.containers import ContainerSpec, Engine, Labels
 from testbed.provision.copied_files import CopiedFiles
 from testbed.provision.engines import EngineGroup
 from testbed.provision.fleet import copy_image, require_machines
-from testbed.provision.machine import make_disk, require_cpus, require_machine
+from testbed.provision.machine import (
+    make_disk,
+    require_cpus,
+    require_engine,
+    require_machine,
+    require_own_processes,
+)
 from testbed.provision.plan import ClusterIdentity, Equipment, host_spec
 from testbed.provision.provider import HostPlatform, Progress, Requirements
 from testbed.provision.resources import allocate
@@ -45,6 +51,7 @@ class ContainerProvider:
         """See `Provider.require`."""
         del testbed_name
         require_machine(self._topology)
+        require_engine(self._topology, self._engine.members[HERE])
         if isinstance(self._engine, EngineGroup):
             self._overlay = require_machines(self._topology, self._engine)
             for machine in copy_image(self._engine, self._image):
@@ -79,6 +86,7 @@ class ContainerProvider:
             used = [each for version in set(state.kafka.values()) for each in self._software.kafka(version).artefacts]
             copied = CopiedFiles(self._engine, used)
         in_parallel(testbed.hosts, make)
+        require_own_processes(self._engine.members[HERE], testbed.name)
         require_cpus(self._engine, testbed.name, topology.hosts)
         make_fabric(state.name, topology, testbed.plan, testbed.places(), self._overlay, self._engine.shells)
         progress(f"{len(topology.hosts)} hosts, NICs shaped and read back")

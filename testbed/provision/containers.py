@@ -22,11 +22,11 @@ import requests
 from docker.types import IPAMConfig, IPAMPool
 
 from testbed.errors import TestbedError
-from testbed.hosts import SshHost
+from testbed.hosts import Shell, SshHost
 from testbed.network.apply import Place
 from testbed.owner import Owner
 from testbed.paths import state_dir
-from testbed.software.engine import OWNER_LABEL, ROLE_LABEL, STATE_LABEL
+from testbed.software.engine import OWNER_LABEL, ROLE_LABEL, STATE_LABEL, facts, unreadable_cache
 from testbed.wait import WaitTimeout, wait_for
 
 NAME, HOST, SLOT = "testbed.name", "testbed.host", "testbed.slot"
@@ -178,12 +178,15 @@ def _local_api() -> EngineApi:
 class Engine:
     """A connection to the container engine that DOCKER_HOST (or the usual socket) names; opened at first use.
 
-    With `connect` it is another engine's, that of `machine`.
+    With `connect` it is another engine's, that of `machine`, on which `shell` runs commands.
     """
 
-    def __init__(self, connect: Callable[[], EngineApi] | None = None, machine: str = "") -> None:
+    def __init__(
+        self, connect: Callable[[], EngineApi] | None = None, machine: str = "", shell: Shell | None = None
+    ) -> None:
         self._connect = connect or _local_api
         self._machine = machine
+        self._shell = shell
         self.shells: Mapping[str, SshHost] = {}
         """A shell as root on each other machine."""
         self.members: Mapping[str, Engine] = {"": self}
@@ -208,6 +211,12 @@ class Engine:
         if "_api" in self.__dict__:
             self._api.close()
 
+    def _has_ipv6(self) -> bool:
+        """Return whether the kernel of the engine's machine has IPv6."""
+        if self._shell is None:
+            return IPV6_SETTINGS.exists()
+        return self._shell.run(["test", "-e", str(IPV6_SETTINGS)], check=False).exit_status == 0
+
     def wait_answering(self, timeout_s: float = BACK_S) -> None:
         """Wait until the engine answers; only a restarting engine needs a wait. Raise `EngineGone` on a timeout."""
 
@@ -229,6 +238,10 @@ class Engine:
         """Return the engine's description of itself."""
         info: dict[str, Any] = self._api.info()
         return info
+
+    def lacks(self) -> tuple[str, ...]:
+        """Return the reasons why testbeds cannot work on this engine, each with its remedy."""
+        return facts(self._api.version(), self._api.info()).lacks
 
     def create_network(self, name: str, subnet: IPv4Network, labels: Mapping[str, str]) -> None:
         """Make a bridge network without external access. Raise `NetworkTaken` when its addresses are in use."""
@@ -289,7 +302,7 @@ class Engine:
                     ],
                     device_read_bps=limits,
                     device_write_bps=limits,
-                    sysctls=sysctls(ipv6=not self.is_local or IPV6_SETTINGS.exists()),
+                    sysctls=sysctls(ipv6=self._has_ipv6()),
                     security_opt=list(SECURITY),
                     cpu_period=CPU_PERIOD_US,
                     cpu_quota=cpu_quota_us(spec.cpus),
@@ -423,7 +436,7 @@ def _refused(what: str, error: docker.errors.APIError) -> TestbedError:
         return TestbedError(
             f"{what}: the engine's disk is full ({said}); `testbed gc` and `docker system df` list what can be removed"
         )
-    return TestbedError(f"{what}: the engine refused it: {said}")
+    return TestbedError(f"{what}: {unreadable_cache(said) or f'the engine refused it: {said}'}")
 
 
 def _filter(name: str | None) -> str:

@@ -74,7 +74,7 @@ class _SshApi(EngineApi):
 
 def remote_engine(machine: SshHost) -> Engine:
     """Return the engine of a machine that is reached over SSH. Raise `TestbedError` when it does not answer."""
-    return Engine(lambda: _SshApi(machine), machine.name)
+    return Engine(lambda: _SshApi(machine), machine.name, machine)
 
 
 class EngineGroup(Engine):
@@ -173,8 +173,8 @@ class EngineGroup(Engine):
 def labels_on(machine: str, labels: Mapping[str, str]) -> dict[str, str]:
     """Return the labels of a resource on a machine. Pure.
 
-    The state folder on another machine has the same path. Its own `testbed gc` must not take these resources for its
-    own: there the label also names the machine of the testbed.
+    The state folder on another machine may have the same path, as on a clone. Its own `testbed gc` must not take these
+    resources for its own: there the label also names the machine of the testbed.
     """
     return dict(labels) if machine == HERE else {**labels, STATE: f"{socket.gethostname()}:{labels[STATE]}"}
 

@@ -17,7 +17,7 @@ from testbed.cgroups import CONTROLLERS, ContainerCgroup, no_disk_rate, throttle
 from testbed.errors import TestbedError
 from testbed.hosts import Shell
 from testbed.network.fabric import switches
-from testbed.network.kernel import try_kind
+from testbed.network.kernel import lacking_capabilities, try_kind
 from testbed.network.namespaces import run_program, run_program_as_root
 from testbed.network.overlay import HERE
 from testbed.provision import state as states
@@ -28,6 +28,7 @@ from testbed.topology.links import Disk, Link
 from testbed.topology.model import Topology
 from testbed.wait import wait_for
 
+PROCESSES = Path("/proc")
 LOOP_CONTROL = Path("/dev/loop-control")
 FILE_SYSTEMS = Path("/proc/filesystems")
 DISK_PROGRAMS = ("mkfs.ext4", "debugfs", "losetup")
@@ -111,6 +112,31 @@ def require_machine(topology: Topology, probes: Mapping[Need, Callable[[], str]]
     """Raise `MachineLacks`, which names every feature that this machine lacks and the hosts that need it."""
     if refused := refusals(topology, HERE, os.cpu_count() or 1, probes):
         raise MachineLacks(f"{topology.name} cannot be brought up on this machine:\n  " + "\n  ".join(refused))
+
+
+def require_engine(topology: Topology, engine: Engine) -> None:
+    """Raise `MachineLacks` when testbeds cannot work on the engine of this machine, such as one without root."""
+    if lacks := engine.lacks():
+        raise MachineLacks(f"{topology.name} cannot be brought up on this container engine:\n  " + "\n  ".join(lacks))
+
+
+def require_own_processes(engine: Engine, testbed: str) -> None:
+    """Raise `TestbedError` when the engine's process numbers are not this process's, before links go to them.
+
+    So it is in a container that has the engine's socket. A root container has the engine's numbers.
+    """
+    for container in [] if lacking_capabilities() else engine.containers(testbed):
+        pid = engine.pid(container.id)
+        try:
+            # Every engine names the container in its control group.
+            known = container.id in (PROCESSES / str(pid) / "cgroup").read_text(encoding="utf-8")
+        except OSError:
+            known = False
+        if not known:
+            raise TestbedError(
+                f"process {pid} of the engine is another process here: this program runs in a container, the engine "
+                "outside; run the testbed where the engine runs, or this container with --pid host --network host"
+            )
 
 
 def refusals(topology: Topology, machine: str, cpus: int, probes: Mapping[Need, Callable[[], str]]) -> list[str]:

@@ -95,6 +95,15 @@ def ancestors(checks: Sequence[Check]) -> dict[str, frozenset[str]]:
     return found
 
 
+def impossible(checks: Sequence[Check], findings: Sequence[CheckFinding]) -> frozenset[str]:
+    """Return the checks that need something that this machine lacks and no program can fix, such as Linux."""
+    failed = {finding.name for finding in findings if not finding.ok and finding.required}
+    causes = {
+        check.name for check in checks if check.name in failed and not check.fixable and failed.isdisjoint(check.needs)
+    }
+    return frozenset(name for name, before in ancestors(checks).items() if not before.isdisjoint(causes))
+
+
 def closure(checks: Sequence[Check], names: Sequence[str]) -> tuple[Check, ...]:
     """Return the named checks and all checks that they need, directly or not."""
     before = ancestors(checks)

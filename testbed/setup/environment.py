@@ -5,6 +5,7 @@ folder without that file is removed and rebuilt. uv receives the user's registry
 """
 
 import ast
+import contextlib
 import hashlib
 import logging
 import os
@@ -95,7 +96,8 @@ def variables(wanted: VirtualEnvironment, inherited: Mapping[str, str]) -> dict[
 
 def mark_used(wanted: VirtualEnvironment) -> None:
     """Record that the environment is in use, so that it does not count as an old one."""
-    os.utime(wanted.folder / STAMP)
+    with contextlib.suppress(OSError):  # another user's, or on a read-only disk: this user removes none there either
+        os.utime(wanted.folder / STAMP)
 
 
 def _build(wanted: VirtualEnvironment, log: Path) -> None:

@@ -10,8 +10,8 @@ from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import replace
 from typing import Self, TextIO
 
-from testbed.errors import TestbedError
-from testbed.setup.check import FIX_ALL, Check, CheckFinding, CheckOutcome, ancestors, ordered, probe_all
+from testbed.errors import TestbedError, os_error_text
+from testbed.setup.check import FIX_ALL, Check, CheckFinding, CheckOutcome, ancestors, impossible, ordered, probe_all
 
 
 def make_ready(checks: Sequence[Check]) -> CheckOutcome:
@@ -32,10 +32,17 @@ def make_ready(checks: Sequence[Check]) -> CheckOutcome:
         return put_right(checks, found, progress)
 
 
-def report_failures(outcome: CheckOutcome) -> None:
-    """Write why the machine is not ready: each required finding that is left, its reason and its remedy."""
+def report_failures(checks: Sequence[Check], outcome: CheckOutcome) -> None:
+    """Write why the machine is not ready: each required finding that is left, its reason and its remedy.
+
+    Omit a finding that only follows from another one.
+    """
+    before, beyond = ancestors(checks), impossible(checks, outcome.findings)
+    failed = {finding.name for finding in outcome.findings if not finding.ok and finding.required}
     for finding in outcome.findings:
-        if not finding.ok and finding.required:
+        own = finding.name in outcome.failures or finding.fix_command not in ("", FIX_ALL)
+        follows = finding.name in beyond or (not own and not failed.isdisjoint(before[finding.name]))
+        if finding.name in failed and not follows:
             print(f"{finding.name}: {outcome.failures.get(finding.name, finding.what)}", file=sys.stderr)
             if finding.fix_command and finding.fix_command != FIX_ALL:
                 print(f"  to repair it: {finding.fix_command}", file=sys.stderr)
@@ -187,8 +194,10 @@ class _Fixes:
         begun = time.monotonic()
         try:
             check.fix()
-        except (TestbedError, OSError) as error:
+        except TestbedError as error:
             after, failure = None, str(error)
+        except OSError as error:
+            after, failure = None, os_error_text(error) or str(error)
         else:
             after = check.probe()
             failure = f"still so afterwards: {after.what}"

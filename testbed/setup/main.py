@@ -11,7 +11,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from testbed.errors import TestbedError
+from testbed.errors import TestbedError, os_error_text
 from testbed.setup.check import EX_UNAVAILABLE, FIX_ALL
 from testbed.setup.environment import CHECKOUT, environment, mark_used, variables
 
@@ -74,6 +74,11 @@ def main(argv: Sequence[str]) -> int:
     except TestbedError as error:
         print(f"run: {error}", file=sys.stderr)
         return EX_UNAVAILABLE
+    except OSError as error:
+        if (said := os_error_text(error)) is None:
+            raise
+        print(f"run: {said}", file=sys.stderr)
+        return EX_UNAVAILABLE
     except KeyboardInterrupt:
         print("\nstopped; the same command continues from here", file=sys.stderr)
         return INTERRUPTED
@@ -109,7 +114,7 @@ def ready(names: tuple[str, ...] = ()) -> int:
     outcome = make_ready(checks)
     if outcome.ok:
         return 0
-    report_failures(outcome)
+    report_failures(checks, outcome)
     print(f"Repair this, then run the same command again; `{FIX_ALL}` repairs what a program can.", file=sys.stderr)
     return EX_UNAVAILABLE
 

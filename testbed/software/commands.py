@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from testbed.errors import SoftwareError
+from testbed.software.distribution import which
 
 TAIL_LINES = 12
 LOG_BYTES = 1_000_000  # a longer log is removed before the next command writes to it
@@ -41,7 +42,7 @@ def run_logged(
     """
     words = [str(word) for word in argv]
     # After a kill of set-up, no program may continue to write in the folders of its successor.
-    leash = ["setpriv", "--pdeathsig", "KILL", "--"] if shutil.which("setpriv") else []
+    leash = ["setpriv", "--pdeathsig", "KILL", "--"] if which("setpriv") else []
     if shutil.which(words[0]) is None:
         raise CommandError(f"{words[0]} is not installed")
     log.parent.mkdir(parents=True, exist_ok=True)

@@ -85,6 +85,8 @@ _TABLE: Mapping[str, tuple[str, str, str, str, str]] = {
 PACKAGES: Mapping[str, Mapping[str, str]] = {
     what: dict(zip(_COLUMNS, names, strict=True)) for what, names in _TABLE.items()
 }
+NOT_IN_RHEL = frozenset({"mmdebstrap", "debian keyring", "engine"})
+"""What Fedora has packages of, and RHEL has none."""
 JAVA_17 = frozenset({"", "bookworm", "jammy", "noble"})
 """Releases of Debian and Ubuntu that have Java 17; later ones have newer Javas only."""
 
@@ -111,13 +113,21 @@ class Distribution:
         return self.release.get("PRETTY_NAME") or self.release.get("NAME") or "Linux"
 
     @property
+    def is_rhel(self) -> bool:
+        """Return whether it is Red Hat's enterprise distribution or one made of it, whose only engine is Podman."""
+        names = {self.release.get("ID", ""), *self.release.get("ID_LIKE", "").split()}
+        return not names.isdisjoint(("rhel", "centos", "ol"))
+
+    @property
     def is_debian(self) -> bool:
         """Return whether its packages are Debian's own, with Debian's keys."""
         return self.release.get("ID") == "debian"
 
     def has(self, what: str) -> bool:
         """Return whether a package has this program or thing."""
-        return self.manager is not None and bool(PACKAGES[what][self.manager.name])
+        if self.manager is None or (self.is_rhel and what in NOT_IN_RHEL):
+            return False
+        return bool(PACKAGES[what][self.manager.name])
 
     def packages(self, missing: Iterable[str], python: str = "python3") -> tuple[str, ...]:
         """Return the packages that have these programs and things; unpackaged ones under their own names.
@@ -132,8 +142,8 @@ class Distribution:
             names = PACKAGES[what][self.manager.name]
             if what == "java" and self.manager.name == "apt":
                 names = self._java()
-            if what in ("venv", "Python.h") and self.manager.name == "apt":
-                # A second Python, such as Ubuntu 22.04's python3.11, has packages of its own.
+            if what in ("venv", "Python.h") and (self.manager.name == "apt" or self.is_rhel):
+                # A second Python, such as python3.11 of Ubuntu 22.04 and RHEL 9, has packages of its own.
                 names = names.replace("python3", python)
             found += names.split()
         return tuple(dict.fromkeys(found))
@@ -168,9 +178,19 @@ def this_distribution() -> Distribution:
 
 
 def which(program: str) -> str | None:
-    """Return the program's path; search the system folders, too."""
+    """Return the program's path; search the system folders, too.
+
+    One of BusyBox, as on Alpine, counts as missing: it has few of the options that the testbed uses.
+    """
     folders = os.pathsep.join((os.environ.get("PATH", os.defpath), *SYSTEM_FOLDERS))
-    return shutil.which(program, path=folders)
+    found = shutil.which(program, path=folders)
+    return None if found is not None and Path(found).resolve().name == "busybox" else found
+
+
+def has_podman_alone() -> bool:
+    """Return whether Podman is this machine's engine: its `docker` is Podman's, or the distribution has no other."""
+    stands_in = which("podman") is not None and which("docker") is not None
+    return which("dockerd") is None and (stands_in or this_distribution().is_rhel)
 
 
 def interpreter_name() -> str:

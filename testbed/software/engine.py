@@ -24,7 +24,7 @@ from urllib.parse import quote, urlencode, urlsplit
 
 from testbed.errors import SoftwareError
 from testbed.owner import Owner
-from testbed.paths import state_dir
+from testbed.paths import cache_dir, state_dir
 
 DEFAULT_SOCKET = Path("/var/run/docker.sock")
 ROLE_LABEL, OWNER_LABEL, STATE_LABEL = "testbed.role", "testbed.owner", "testbed.state"
@@ -354,9 +354,20 @@ class Container:
 def _reason(response: http.client.HTTPResponse) -> str:
     text = response.read().decode(errors="replace")
     try:
-        return str(json.loads(text)["message"])
+        said = str(json.loads(text)["message"])
     except (ValueError, KeyError, TypeError):
         return f"the engine answered {response.status}: {text[:200]}"
+    return unreadable_cache(said) or said
+
+
+def unreadable_cache(said: str) -> str:
+    """Return the remedy with an engine's words where it may not mount the cache; empty for anything else it says."""
+    if "permission denied" not in said.lower() or str(cache_dir()) not in said:
+        return ""
+    return (
+        f"the engine may not read the cache ({said}): root may not on NFS with root_squash, and a snap may not read a "
+        "hidden folder; set XDG_CACHE_HOME to a folder that the engine may read"
+    )
 
 
 def _progress(response: http.client.HTTPResponse) -> Iterator[dict[str, Any]]:
@@ -393,6 +404,8 @@ class EngineFacts:
     """As the kernel names it: x86_64, aarch64."""
     pools: tuple[str, ...]
     """The address pools of networks without declared addresses; empty where the engine does not say."""
+    host: str = ""
+    """The host name of its machine; empty where the engine does not say."""
 
     @property
     def lacks(self) -> tuple[str, ...]:
@@ -407,12 +420,19 @@ class EngineFacts:
                 "root is missing, so it cannot link hosts to this machine: use the engine of the system "
                 f"({_system_socket(self.kind)})"
             )
+        here = os.uname().nodename
         if self.desktop:
+            found.append(f"{_NOT_HERE} in a virtual machine of its own: {_ENGINE_HERE}")
+        elif self.host not in ("", here):
             found.append(
-                "this machine's network is missing, since it runs in a virtual machine of its own: "
-                "install an engine in this Linux, and unset DOCKER_HOST or name its socket there"
+                f"{_NOT_HERE} on {self.host}, and this process on {here}, in a virtual machine or a container: "
+                f"{_ENGINE_HERE}, or run the testbed on {self.host}"
             )
         return tuple(found)
+
+
+_NOT_HERE = "this machine's network is missing, since it runs"
+_ENGINE_HERE = "install an engine in this Linux, and unset DOCKER_HOST or name its socket there"
 
 
 def facts(version: Mapping[str, Any], info: Mapping[str, Any]) -> EngineFacts:
@@ -427,6 +447,7 @@ def facts(version: Mapping[str, Any], info: Mapping[str, Any]) -> EngineFacts:
         desktop="Docker Desktop" in str(info.get("OperatingSystem", "")),
         architecture=kernel_name(str(info.get("Architecture", ""))),
         pools=tuple(f"{each['Base']} by /{each['Size']}" for each in info.get("DefaultAddressPools") or []),
+        host=str(info.get("Name") or ""),
     )
 
 

@@ -8,6 +8,7 @@ from testbed.cli.command import commands
 from testbed.cli.commands import plan
 from testbed.cli.main import main
 from testbed.errors import TestbedError
+from testbed.paths import state_dir
 from testbed.provision import containers, resources
 
 
@@ -70,7 +71,7 @@ def test_a_text_that_names_no_kafka_is_wrong_usage(words, kafka, told, monkeypat
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
     assert main([*words, "--kafka", kafka]) == 64
     assert told in capsys.readouterr().err
-    assert not (tmp_path / "state" / "testbed" / "testbeds").exists()
+    assert not (state_dir() / "testbeds").exists()
 
 
 def test_no_command_is_wrong_usage():
@@ -146,7 +147,7 @@ def test_without_a_name_the_only_testbed_is_meant(capsys, monkeypatch, tmp_path)
     assert main(["logs", "b1"]) == 64
     assert "no testbed is up; `testbed up three-brokers` brings one up" in capsys.readouterr().err
     for name in ("mine", "other"):
-        (tmp_path / "testbed" / "testbeds" / name).mkdir(parents=True)
+        (state_dir() / "testbeds" / name).mkdir(parents=True)
     assert main(["logs", "b1"]) == 64
     assert "several testbeds are up: mine, other; name one" in capsys.readouterr().err
 

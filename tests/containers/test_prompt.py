@@ -1,13 +1,12 @@
 """The prompt of `testbed shell`, on brokers: as a script, and in a terminal."""
 
-import os
 import re
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
+from testbed.paths import state_dir
 from tests.containers.conftest import ROOT
 from tests.containers.test_shell import in_terminal
 
@@ -122,7 +121,7 @@ def test_the_prompt_completes_interrupts_and_keeps_its_history(three):
         terminal.wait_for(f"{three.name}> ")
         terminal.press("\x04")
         assert process.wait(timeout=15) == 0
-    history = Path(os.environ["XDG_STATE_HOME"]) / "testbed" / "shell-history"
+    history = state_dir() / "shell-history"
     assert "broker-2 run echo $(hostname)-seen" in history.read_text()
     with in_terminal(prompt(three.name)) as (terminal, process):
         terminal.wait_for(f"{three.name}> ")

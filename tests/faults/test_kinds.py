@@ -1,7 +1,6 @@
 """What a host can do: a kind that the machine or the topology lacks something for says what, and is refused."""
 
 import json
-import os
 from types import SimpleNamespace
 
 import pytest
@@ -11,10 +10,12 @@ from testbed.cli.main import main
 from testbed.errors import TestbedError
 from testbed.faults import Faults, clocks, disks, kinds, parse_fault
 from testbed.faults.catalogue import disk_slow, memory_limit, nic_impair, objectstore_errors
+from testbed.hosts import CommandFailed, CommandResult
 from testbed.network.namespaces import run_program
 from testbed.provision import state as states
 from testbed.provision.machine import MachineLacks
 from testbed.provision.testbed import Testbed
+from testbed.software import faketime
 from testbed.topology import loads
 from tests.faults.fakes import RACKS, THREE
 from tests.provision.states import make
@@ -131,7 +132,7 @@ def lacks_everything(monkeypatch):
     monkeypatch.setattr(disk_slow, "no_disk_rate", lambda: "no throttle")
     monkeypatch.setattr(memory_limit, "no_memory_limit", lambda: "no memory controller")
     monkeypatch.setattr(objectstore_errors, "no_redirect", lambda: "no iptables")
-    monkeypatch.setattr(clocks, "no_library", lambda: "no apt")
+    monkeypatch.setattr(faketime, "no_library", lambda: "no apt")
 
 
 def test_the_command_says_why(lacks_everything, capsys, monkeypatch, tmp_path):
@@ -164,17 +165,58 @@ def test_without_an_engine_no_kind_can_be_had(capsys, monkeypatch, tmp_path):
     assert json.loads(capsys.readouterr().out)["broker-kill"]["available"]  # machines that exist need no engine
 
 
-def test_the_library_of_clock_skew_is_fetched_through_the_users_proxy(monkeypatch, tmp_path):
-    for name, script in (
-        ("apt-get", 'test "$http_proxy" = http://proxy:3128 && touch libfaketime.deb'),
-        ("dpkg", f"mkdir lib && echo library > lib/{clocks.LIBRARY}"),
-    ):
-        (tmp_path / name).write_text(f"#!/bin/sh\n{script}\n")
-        (tmp_path / name).chmod(0o755)
-    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
-    monkeypatch.setenv("http_proxy", "http://proxy:3128")
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    assert clocks.library() == b"library\n"
+class Reader:
+    """A host with a C library that answers what `date` does with libfaketime."""
+
+    name = "b1"
+
+    def __init__(self, skewed_s=None, said=""):
+        self.skewed_s, self.said, self.files = skewed_s, said, {}
+
+    def put(self, content, path):
+        self.files[path] = content
+
+    def run(self, command):
+        if self.said:
+            raise CommandFailed(self.name, CommandResult(command, 127, "", self.said, 0.0))
+        return CommandResult(command, 0, f"100.0\n{100.001 + self.skewed_s}\n100.002\n", "", 0.0)
+
+
+@pytest.fixture
+def fetched(monkeypatch, tmp_path):
+    (tmp_path / clocks.LIBRARY).write_bytes(b"library")
+    monkeypatch.setattr(clocks, "library", lambda: tmp_path / clocks.LIBRARY)
+
+
+def test_a_host_that_can_use_the_library_gets_it(fetched):
+    host = Reader(skewed_s=-30)
+    clocks.put_library(host, -30_000_000)
+    assert host.files == {clocks.PATH: b"library"}
+
+
+TOO_NEW = "date: /lib/x86_64-linux-gnu/libc.so.6: version `GLIBC_2.38' not found (required by /opt/testbed/lib)"
+
+
+@pytest.mark.parametrize(
+    ("host", "why"), [(Reader(said=f"\n{TOO_NEW}\n"), TOO_NEW), (Reader(skewed_s=0), "its clock is off by 0.0 s")]
+)
+def test_a_host_that_cannot_use_the_library_of_clock_skew_is_refused(fetched, host, why):
+    """Its C library is older, or its architecture is another one: the loader ignores the library then."""
+    with pytest.raises(TestbedError) as refused:
+        clocks.put_library(host, 2_000_000)
+    assert f"a program on b1 cannot use {clocks.LIBRARY} of Debian bookworm ({why}): clock-skew needs" in str(
+        refused.value
+    )
+
+
+def test_kafka_is_not_restarted_on_a_host_that_cannot_use_the_library(one, monkeypatch):
+    def refuse(host, offset_us):
+        raise TestbedError(f"a program on {host.name} cannot use it for {offset_us} µs")
+
+    monkeypatch.setattr(clocks, "put_library", refuse)
+    with pytest.raises(TestbedError, match="a program on b1 cannot use it for 2000000 µs"):
+        Faults(one).add(parse_fault("clock-skew host=b1 by=2s"))
+    assert (one.kernel.changes, Faults(one).list()) == ([], ())
 
 
 def test_the_kernels_features_are_read_from_its_files(tmp_path):

@@ -45,6 +45,13 @@ def test_the_key_follows_from_the_pins_and_from_a_python_that_is_asked_for():
     assert len({key_of(PINS), key_of(("ducktape==0.11.4",)), key_of(PINS, NEW), key_of(PINS, OLD)}) == 4
 
 
+def test_machines_of_two_distributions_share_no_environment(monkeypatch):
+    """The interpreter of one was missing on the other, with which it shared a home."""
+    here = key_of(PINS)
+    monkeypatch.setattr(sys, "version", f"{sys.version} of another distribution")
+    assert key_of(PINS) != here
+
+
 def test_it_is_made_once(machine):
     started, _failing = machine
     first = environment(PINS)

@@ -45,6 +45,12 @@ class FullApi:
     def ping(self):
         return True
 
+    def version(self):
+        return {"Version": "28.0.4"}
+
+    def info(self):
+        return {"OperatingSystem": "Ubuntu 24.04.2 LTS"}
+
     def inspect_container(self, name):
         return {"State": {"Running": False, "Status": "created"}}
 

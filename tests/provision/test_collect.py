@@ -6,6 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from testbed import paths
 from testbed.errors import TestbedError
 from testbed.owner import Owner
 from testbed.paths import state_dir
@@ -135,6 +136,17 @@ def test_another_state_folders_testbeds_are_left_alone(dead):
     assert garbage(engine) == {}
     assert known_here(engine) == []
     assert "another state folder's" in overview(engine)[0].status
+
+
+def test_testbeds_of_a_machine_that_shares_the_home_are_left_alone(dead, monkeypatch):
+    """Its processes are dead to this machine's kernel, and its containers are on another engine."""
+    states.save(make("theirs", owner=str(dead)))
+    monkeypatch.setattr(paths, "machine_name", lambda: "node-2-89abcdef")
+    engine = FakeEngine()
+    assert (garbage(engine), known_here(engine), overview(engine)) == ({}, [], [])
+    engine.add("theirs", dead)  # this machine may have one of the same name
+    states.save(make("theirs", owner=str(dead), status="creating"))
+    assert list(garbage(engine)) == ["theirs"]
 
 
 class Killed(BaseException):

@@ -47,6 +47,18 @@ def test_an_error_leaves_the_old_file_and_no_other(tmp_path, monkeypatch):
     assert list(tmp_path.iterdir()) == [path]
 
 
+def test_a_file_system_without_locks_is_named_by_its_file(tmp_path, monkeypatch):
+    """Such as NFS whose server has none, or Lustre that is mounted without flock."""
+
+    def refuse(_descriptor, _how):
+        raise OSError(37, "No locks available")
+
+    monkeypatch.setattr(durable.fcntl, "flock", refuse)
+    with pytest.raises(OSError, match="No locks available") as refused, durable.lock(tmp_path / "a.lock"):
+        pass
+    assert (refused.value.errno, refused.value.filename) == (37, str(tmp_path / "a.lock"))
+
+
 def test_a_line_that_cannot_be_appended_leaves_nothing_of_it(tmp_path, monkeypatch):
     with FileIO(tmp_path / "log", "x+") as stream:
         durable.append(stream, b"one\n")

@@ -12,29 +12,13 @@ import pytest
 from testbed.cgroups import CpuQuota
 from testbed.network import apply, kernel, namespaces
 from testbed.network.kernel import effective_capabilities
-from testbed.setup.check import CheckFinding
-from testbed.setup.checks import engine, machine, packages, software
+from testbed.setup.checks import catalogue, engine, machine, packages, software
 from testbed.software import distribution
 from testbed.software.commands import CommandError
 from testbed.software.distribution import Distribution, os_release
 from testbed.software.engine import EngineError, EngineSocket, Trouble
 from testbed.wait import wait_for
-
-
-def told(finding: CheckFinding) -> str:
-    assert not finding.ok
-    return f"{finding.what} | {finding.fix_command}"
-
-
-def silence(
-    monkeypatch: pytest.MonkeyPatch, trouble: Trouble, message: str = "no container engine at unix:///s"
-) -> None:
-    def refuse(*_: object, **__: object) -> None:
-        raise EngineError(message, trouble)
-
-    monkeypatch.setattr(EngineSocket, "ping", refuse)
-    monkeypatch.setattr(EngineSocket, "get", refuse)
-    monkeypatch.delenv("DOCKER_HOST", raising=False)
+from tests.setup.engine_answers import silence, told
 
 
 def test_another_system_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -189,7 +173,7 @@ def test_a_folder_of_the_engine_that_the_user_may_not_look_into_is_no_traceback(
 
 def test_missing_programs_are_named_by_package(monkeypatch: pytest.MonkeyPatch) -> None:
     silence(monkeypatch, Trouble.ABSENT)
-    monkeypatch.setattr(packages, "which", lambda program: "/x" if program in ("ip", "tc") else None)
+    monkeypatch.setattr(packages, "which", lambda program: "/x" if program in ("ip", "tc", "unshare") else None)
     monkeypatch.setattr(packages, "find_java", lambda: None)
     monkeypatch.setattr(packages, "lacking_capabilities", lambda: ())
     monkeypatch.setattr(packages, "_image_without_packages", lambda: False)
@@ -405,6 +389,16 @@ def test_go_is_needed_only_to_build_the_object_store(monkeypatch: pytest.MonkeyP
     assert software.MinioServer().probe().what == "MinIO v1"
     monkeypatch.setattr(software, "go_version", lambda: (1, 26))
     assert software.Go().probe().what == "Go 1.26"
+
+
+def test_the_library_of_clock_skew_is_fetched_in_advance_when_asked_for(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(software, "cached_library", lambda: None)
+    assert told(software.SkewedClocks().probe()).endswith("| ./run testbed doctor --fix --with clock-skew")
+    monkeypatch.setattr(software, "cached_library", lambda: tmp_path / "libfaketimeMT.so.1")
+    assert software.SkewedClocks().probe().what == "libfaketimeMT.so.1 of Debian bookworm"
+    assert [check.name for check in catalogue.all_checks(["clock-skew"])][-1] == "clock-skew"
 
 
 def test_a_distribution_whose_go_is_too_old_is_not_asked_for_it(monkeypatch: pytest.MonkeyPatch) -> None:

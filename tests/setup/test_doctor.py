@@ -1,3 +1,4 @@
+import errno
 import json
 
 import pytest
@@ -80,6 +81,43 @@ def test_nothing_is_begun_when_something_required_cannot_be_mended(
     assert "memory: no memory" in capsys.readouterr().err
 
 
+def elsewhere() -> tuple[FakeCheck, ...]:
+    """Another system: neither memory nor packages can be judged there."""
+    platform = FakeCheck("platform", fixable=False)
+    return (
+        platform,
+        FakeCheck("memory", "platform", fixable=False),
+        FakeCheck("packages", "platform"),
+        FakeCheck("kernel", "packages", fixable=False, required=False),
+    )
+
+
+def test_of_another_system_one_thing_is_told(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(catalogue, "all_checks", elsewhere)
+    assert main.main(["demo"]) == 69
+    assert capsys.readouterr().err.splitlines()[:-1] == ["platform: no platform"]
+    assert doctor.main([], elsewhere()) == 1
+    assert capsys.readouterr().out == "MISSING  platform  no platform\n"
+    assert doctor.main(["--json"], elsewhere()) == 1
+    assert len(json.loads(capsys.readouterr().out)["findings"]) == 4
+
+
+def test_what_follows_from_a_failed_fix_is_not_told_as_well(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    checks = (FakeCheck("engine", failure="as root: start it"), FakeCheck("image", "engine"), FakeCheck("go", "engine"))
+    command = "sudo apt-get install go"
+    monkeypatch.setattr(checks[2], "probe", lambda: checks[2].bad("no go", command))
+    monkeypatch.setattr(catalogue, "all_checks", lambda: checks)
+    assert main.main(["demo"]) == 69
+    told = capsys.readouterr().err
+    assert "engine: as root: start it\n" in told
+    assert f"go: no go (not tried, since this failed: engine)\n  to repair it: {command}\n" in told
+    assert "no image" not in told
+
+
 def test_what_only_its_need_can_mend_is_not_hopeless() -> None:
     kernel = FakeCheck("kernel", "packages", fixable=False)
 
@@ -98,6 +136,42 @@ def test_a_failed_set_up_ends_with_69_the_reason_and_how_to_go_on(
     told = capsys.readouterr().err
     assert "image: mmdebstrap: exit code 25\n    E: no mirror\n  whole log: /x/log\n" in told
     assert "Repair this, then run the same command again" in told
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (PermissionError(errno.EACCES, "Permission denied", "/home/ada/.cache"), "it belongs to another user, such as"),
+        (
+            OSError(errno.ENOLCK, "No locks available", "/home/ada/.cache"),
+            "its file system cannot lock files",
+        ),
+        (
+            OSError(errno.EROFS, "Read-only file system", "/home/ada/.cache"),
+            "name folders on another file system",
+        ),
+    ],
+)
+def test_a_folder_that_cannot_be_used_is_named_without_a_traceback(
+    error: OSError, said: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse() -> None:
+        raise error
+
+    monkeypatch.setattr(main, "environment", refuse)
+    assert main.main(["testbed", "plan", "three-brokers"]) == 69
+    assert capsys.readouterr().err.startswith(f"run: {error.strerror} (/home/ada/.cache); {said}")
+    outcome = fix.make_ready([FakeCheck("environment", during=refuse)])
+    assert outcome.failures["environment"].startswith(f"{error.strerror} (/home/ada/.cache); {said}")
+
+
+def test_a_defect_of_set_up_is_shown_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse() -> None:
+        raise OSError(errno.EIO, "Input/output error")
+
+    monkeypatch.setattr(main, "environment", refuse)
+    with pytest.raises(OSError, match="Input/output error"):
+        main.main(["testbed", "plan", "three-brokers"])
 
 
 def test_usage() -> None:

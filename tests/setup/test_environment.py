@@ -73,6 +73,16 @@ def test_without_its_interpreter_it_is_not_complete(checkout: Path, monkeypatch:
     assert not wanted.complete
 
 
+def test_an_environment_of_another_user_is_used(checkout: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Root may have made it in an image, for the user of a job."""
+
+    def refuse(path: Path) -> None:
+        raise PermissionError(13, "Permission denied", str(path))
+
+    monkeypatch.setattr(os, "utime", refuse)
+    env.mark_used(environment(checkout))
+
+
 def test_old_environments_of_this_checkout_go_others_stay(checkout: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(env, "_build", fake_build)
     old = environment(checkout)

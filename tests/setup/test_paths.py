@@ -1,4 +1,4 @@
-"""The cache of each architecture is its own, also in a home that machines share."""
+"""A home that machines share: the cache of each architecture is its own, and the state of each machine."""
 
 import os
 from pathlib import Path
@@ -19,6 +19,37 @@ def test_what_is_cached_belongs_to_an_architecture(
     monkeypatch.setattr(os, "uname", lambda: SimpleNamespace(machine=machine))
     assert paths.cache_dir() == tmp_path / folder
     assert environment(CHECKOUT).folder.parent == tmp_path / folder
+
+
+def on(monkeypatch: pytest.MonkeyPatch, folder: Path, host: str, identity: str | None) -> Path:
+    """Return the state folder of a machine with this host name and id."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(folder))
+    monkeypatch.setattr(os, "uname", lambda: SimpleNamespace(nodename=host))
+    monkeypatch.setattr(paths, "MACHINE_ID", folder / "machine-id")
+    paths.MACHINE_ID.unlink(missing_ok=True)
+    if identity is not None:
+        paths.MACHINE_ID.write_text(f"{identity}\n")
+    return paths.state_dir()
+
+
+def test_machines_that_share_a_home_have_a_state_folder_each(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """One machine's `gc` removed the state of the other's testbeds, and then that one's removed their containers."""
+    first = on(monkeypatch, tmp_path, "node-1", "0123456789abcdef")
+    assert first == on(monkeypatch, tmp_path, "node-1", "0123456789abcdef")
+    assert first.parent == tmp_path / "testbed"
+    assert first.name.startswith("node-1-")
+    clone = on(monkeypatch, tmp_path, "node-2", "0123456789abcdef")
+    namesake = on(monkeypatch, tmp_path, "node-1", "fedcba9876543210")
+    assert len({first, clone, namesake}) == 3
+    assert on(monkeypatch, tmp_path, "a/b", "1").parent == tmp_path / "testbed"
+
+
+@pytest.mark.parametrize("identity", [None, ""])
+def test_a_machine_without_an_id_has_the_state_folder_for_itself(
+    identity: str | None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """A container gets another host name each time that it is made, and would not find its state again."""
+    assert on(monkeypatch, tmp_path, "3f1c9a", identity) == tmp_path / "testbed"
 
 
 def test_go_compiles_for_the_machine_that_it_runs_on(tmp_path: Path) -> None:

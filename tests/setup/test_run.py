@@ -63,8 +63,21 @@ def test_it_works_through_a_link(tmp_path: Path) -> None:
     assert "./run demo" in done.stdout
 
 
+def test_another_system_is_refused_before_a_python_is_asked_for(tmp_path: Path) -> None:
+    for tool in ("readlink", "dirname"):
+        (tmp_path / tool).symlink_to(str(shutil.which(tool)))
+    for name, script in (("python3", "exit 1"), ("uname", "echo Darwin")):
+        (tmp_path / name).write_text(f"#!/bin/sh\n{script}\n")
+        (tmp_path / name).chmod(0o755)
+    done = run(cwd=tmp_path, path=str(tmp_path))
+    assert (done.returncode, done.stderr.splitlines()) == (
+        69,
+        ["run: this is Darwin; the testbed runs on Linux: use a virtual machine with a container engine in it"],
+    )
+
+
 def test_an_old_python_alone_is_refused(tmp_path: Path) -> None:
-    for tool in ("readlink", "dirname", "id"):
+    for tool in ("readlink", "dirname", "id", "uname"):
         (tmp_path / tool).symlink_to(str(shutil.which(tool)))
     (tmp_path / "python3").write_text("#!/bin/sh\nexit 1\n")
     (tmp_path / "python3").chmod(0o755)

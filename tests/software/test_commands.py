@@ -1,3 +1,4 @@
+import os
 from pathlib import Path
 
 import pytest
@@ -30,6 +31,16 @@ def test_the_output_of_earlier_programs_is_not_part_of_the_message(tmp_path: Pat
         run_logged(["sh", "-c", "echo now; exit 1"], log)
     assert "from before" not in str(caught.value)
     assert caught.value.output.endswith("\nnow\n")
+
+
+def test_a_setpriv_that_counts_as_missing_is_not_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """BusyBox's has no `--pdeathsig`: with it no program of set-up could run."""
+    setpriv = tmp_path / "setpriv"
+    setpriv.write_text("#!/bin/sh\nexit 1\n")
+    setpriv.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    monkeypatch.setattr(commands, "which", lambda _program: None)
+    run_logged(["true"], tmp_path / "log")
 
 
 def test_a_program_that_is_not_installed(tmp_path: Path) -> None:

@@ -72,6 +72,31 @@ def test_a_second_python_has_packages_of_its_own(tmp_path):
     assert named("fedora", tmp_path).packages(["Python.h"], "python3.12") == ("python3-devel",)
 
 
+def test_rhel_has_packages_of_its_second_python_and_none_of_mmdebstrap(tmp_path):
+    """RHEL 9 has Python 3.9, and `./run` names python3.11: its header was asked of the package of 3.9."""
+    rocky = named("rocky", tmp_path)
+    assert rocky.is_rhel
+    assert rocky.packages(["venv", "Python.h"], "python3.11") == ("python3.11-libs", "python3.11-devel")
+    assert rocky.packages(["Python.h"]) == ("python3-devel",)
+    assert not rocky.has("mmdebstrap")
+    fedora = named("fedora", tmp_path)
+    assert not fedora.is_rhel
+    assert fedora.has("mmdebstrap")
+
+
+def test_a_program_of_busybox_counts_as_missing(tmp_path, monkeypatch):
+    """Alpine's `ip` has no JSON, and its `setpriv`, with which each program of set-up begins, no `--pdeathsig`."""
+    (tmp_path / "busybox").write_text("#!/bin/sh\n")
+    (tmp_path / "busybox").chmod(0o755)
+    (tmp_path / "own").symlink_to("busybox")
+    (tmp_path / "whole").write_text("#!/bin/sh\n")
+    (tmp_path / "whole").chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr(distribution, "SYSTEM_FOLDERS", ())
+    assert distribution.which("own") is None
+    assert distribution.which("whole") == str(tmp_path / "whole")
+
+
 def test_every_name_has_a_column_for_every_manager():
     assert all(set(names) == {each.name for each in MANAGERS} for names in PACKAGES.values())
 

@@ -91,6 +91,21 @@ def test_an_image_is_found_or_not(fake: tuple[type[FakeEngine], EngineSocket]) -
         engine.find_image("node:3")
 
 
+def test_a_cache_that_the_engine_may_not_mount_is_named_with_the_remedy(
+    fake: tuple[type[FakeEngine], EngineSocket], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Such as that of Ubuntu's snap, for which hidden folders of a home do not exist."""
+    handler, engine = fake
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    said = f"error while creating mount source path '{tmp_path}/testbed/kafka': mkdir {tmp_path}: permission denied"
+    handler.answers["GET /images/node:1/json"] = (500, json.dumps({"message": said}).encode())
+    handler.answers["GET /images/node:2/json"] = (500, b'{"message": "mkdir /var/lib/docker/x: permission denied"}')
+    with pytest.raises(EngineError, match=r"may not read the cache \(error while .*; set XDG_CACHE_HOME to a folder"):
+        engine.find_image("node:1")
+    with pytest.raises(EngineError, match=r"^mkdir /var/lib/docker/x: permission denied$"):
+        engine.find_image("node:2")
+
+
 def test_labels_of_an_image(fake: tuple[type[FakeEngine], EngineSocket]) -> None:
     handler, engine = fake
     handler.answers["GET /images/node:1/json"] = (200, b'{"Id": "sha256:12", "Config": {"Labels": {"a": "b"}}}')

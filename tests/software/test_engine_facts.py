@@ -1,5 +1,7 @@
 """Engines by what they say of themselves: recorded answers, most of engines that are not here."""
 
+import os
+
 import pytest
 
 from testbed.software.engine import facts, kernel_name
@@ -65,6 +67,16 @@ def test_engines_that_work(answers):
 )
 def test_engines_that_do_not_say_what_is_missing(answers, lacks):
     assert lacks in "; ".join(facts(*answers).lacks)
+
+
+def test_an_engine_on_another_host_is_not_on_this_machine():
+    """Such as colima, or the machine around a container that has the engine's socket."""
+    version, info = HOSTED_RUNNER
+    assert facts(version, {**info, "Name": os.uname().nodename}).lacks == ()
+    (why,) = facts(version, {**info, "Name": "lima-docker"}).lacks
+    assert f"it runs on lima-docker, and this process on {os.uname().nodename}, in a virtual machine or a cont" in why
+    (why,) = facts(DESKTOP[0], {**DESKTOP[1], "Name": "docker-desktop"}).lacks
+    assert "on docker-desktop" not in why
 
 
 def test_kind_version_and_addresses():

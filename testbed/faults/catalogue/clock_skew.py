@@ -9,6 +9,7 @@ from testbed.faults.parameters import show_ms, whole_ms
 from testbed.faults.processes import ProcessFault, offset_us, require_running, restart
 from testbed.provision.serving import silent
 from testbed.provision.testbed import Testbed
+from testbed.software import faketime
 
 MIN_US, MAX_US = 1_000_000, 86_400_000_000
 
@@ -39,7 +40,7 @@ class ClockSkew(ProcessFault):
     @classmethod
     def lacking(cls) -> str:
         """See `Fault.lacking`."""
-        return clocks.no_library()
+        return faketime.no_library()
 
     @property
     def offset_us(self) -> int:
@@ -47,13 +48,13 @@ class ClockSkew(ProcessFault):
         return self.by
 
     def prepare(self, testbed: Testbed) -> Self:
-        """See `Fault.prepare`: remembers the present process, and has the library."""
-        clocks.library()
-        return replace(self, before=require_running(testbed, self.host).pid)
+        """See `Fault.prepare`: remembers the present process. The host has the library, and can use it."""
+        prepared = replace(self, before=require_running(testbed, self.host).pid)
+        clocks.put_library(testbed.hosts[self.host], self.by)
+        return prepared
 
     def apply(self, testbed: Testbed) -> None:
         """See `Fault.apply`."""
-        testbed.hosts[self.host].put(clocks.library(), clocks.PATH)
         restart(testbed, self.host)
 
     def verify(self, testbed: Testbed) -> str | None:
@@ -61,10 +62,8 @@ class ClockSkew(ProcessFault):
         found, want = clocks.loaded(testbed, self.host), offset_us(testbed, self.host)
         if found != want:
             return f"Kafka's clock is off by {found or 0} µs, not {want}" if found is not None else "Kafka does not run"
-        run, words = testbed.hosts[self.host].run, clocks.variables(want)
-        now, skewed = (float(run([*prefix, "date", "+%s.%N"]).stdout) for prefix in ([], words))
-        if abs(skewed - now - want / 1e6) > 0.5:
-            return f"a program with the library sees a clock that is off by {skewed - now:.1f} s"
+        if why := clocks.not_skewed(testbed.hosts[self.host], want):
+            return f"a program with the library: {why}, not {want / 1e6:g} s"
         return next(iter(silent(testbed, [self.host])), None)
 
     def heal(self, testbed: Testbed) -> None:

@@ -16,9 +16,12 @@ from testbed.setup.checks.machine import (
     Platform,
 )
 from testbed.setup.checks.packages import Packages, PythonEnvironment, PythonPackages
-from testbed.setup.checks.software import Go, JavaRuntime, KafkaJars, MinioServer, NodeImage, QuickStart
+from testbed.setup.checks.software import Go, JavaRuntime, KafkaJars, MinioServer, NodeImage, QuickStart, SkewedClocks
 
-OPTIONAL: Mapping[str, tuple[type[Check], ...]] = {"minio": (Go, MinioServer)}
+OPTIONAL: Mapping[str, tuple[type[Check], ...]] = {
+    "clock-skew": (SkewedClocks,),
+    "minio": (Go, MinioServer),
+}
 """Optional checks, by the doctor's name for them; not every command needs them."""
 
 

@@ -11,7 +11,7 @@ from testbed.paths import cache_dir, state_dir
 from testbed.setup.check import CannotFix, Check, CheckFinding
 from testbed.setup.install import run_as_root
 from testbed.software.commands import CommandError, tail
-from testbed.software.distribution import as_root, by_sudo, which
+from testbed.software.distribution import as_root, by_sudo, has_podman_alone, this_distribution, which
 from testbed.software.engine import EngineError, EngineSocket, Trouble, facts
 
 PID_FILE = Path("/run/docker.pid")
@@ -26,9 +26,18 @@ class ContainerEngine(Check):
     """A container engine that answers; a running engine is used unchanged."""
 
     name = "container engine"
-    needs = ("packages",)
+    needs = ("packages", "permissions")
     doing = "starting the container engine"
     estimate_s = 3.0
+
+    @property
+    def fixable(self) -> bool:
+        """Return whether the engine can be started. One that answers, or refuses, stays as it is."""
+        try:
+            EngineSocket.from_environment().ping()
+        except EngineError as error:
+            return _startable(error)
+        return False
 
     def probe(self) -> CheckFinding:
         """Return whether the engine answers a request."""
@@ -50,25 +59,33 @@ class ContainerEngine(Check):
             try:
                 EngineSocket.from_environment().ping()
             except EngineError as error:
-                if error.trouble not in (Trouble.ABSENT, Trouble.SILENT) or os.environ.get("DOCKER_HOST"):
+                if not _startable(error):
                     raise CannotFix(": ".join(explained(error))) from error
                 _start()
+
+
+def _startable(error: EngineError) -> bool:
+    absent = error.trouble in (Trouble.ABSENT, Trouble.SILENT) and not os.environ.get("DOCKER_HOST")
+    return absent and not has_podman_alone()
 
 
 def explained(error: EngineError) -> tuple[str, str]:
     """Return the problem, and the command that fixes it."""
     host = os.environ.get("DOCKER_HOST")
     if error.trouble is Trouble.DENIED:
-        return (
-            f"{error}: this user may not use the engine",
-            "run as root, or: sudo usermod -aG docker $USER, and log in again",
-        )
+        # Podman's socket has no group; podman-docker links the usual socket to it.
+        join = "" if has_podman_alone() else ", or: sudo usermod -aG docker $USER, and log in again"
+        return f"{error}: this user may not use the engine", f"run as root{join}"
     if error.trouble is Trouble.ELSEWHERE:
         return str(error), "unset DOCKER_HOST"
     if error.trouble is Trouble.FAILED:
         return f"the engine does not work: {error}", "look at the engine's log; restart it"
-    if not host and PODMAN_SOCKET.exists():
+    if not host and os.access(PODMAN_SOCKET, os.W_OK):
         return f"{error}; Podman's socket is there", f"export DOCKER_HOST=unix://{PODMAN_SOCKET}"
+    if not host and has_podman_alone():
+        install = "" if which("podman") else f"{this_distribution().command(['podman'])} && "
+        start = f"{install}systemctl start podman.socket && export DOCKER_HOST=unix://{PODMAN_SOCKET}"
+        return f"{error}: Docker is not installed; Podman works with root's socket", f"as root: {start}"
     if host:
         return f"{error} (from DOCKER_HOST)", "start that engine, or unset DOCKER_HOST"
     return f"{error}: it is not running", by_sudo("systemctl start docker" if SYSTEMD.exists() else "dockerd &")

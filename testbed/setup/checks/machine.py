@@ -18,7 +18,7 @@ from testbed.network.addresses import RANGE, free_slot, is_wide
 from testbed.network.kernel import UNTRIED, lacking_capabilities, try_kind
 from testbed.paths import cache_dir
 from testbed.setup.check import Check, CheckFinding
-from testbed.software.distribution import by_sudo, sudo_works, this_distribution, which
+from testbed.software.distribution import by_sudo, has_podman_alone, sudo_works, this_distribution, which
 from testbed.software.engine import EngineError, EngineSocket, Trouble
 
 KERNEL_VERSION = Path("/proc/version")
@@ -73,11 +73,18 @@ class Permissions(Check):
             return self.bad(
                 f"{who} lacks {' and '.join(lacking)}, needed to lay and shape the containers' NICs, and may not use "
                 f"an engine that gives them: {error}",
-                "sudo usermod -aG docker $USER, and log in again; or run as root"
-                if os.geteuid()
-                else "start this container with --privileged",
+                _remedy(error.trouble),
             )
         return self.good(f"{who} is without {' and '.join(lacking)}: a container of the engine shapes and links NICs")
+
+
+def _remedy(trouble: Trouble) -> str:
+    if os.geteuid() == 0:
+        return "start this container with --privileged"
+    if has_podman_alone():
+        return "run as root, whom Podman's socket belongs to"
+    first = "install and start the engine, then " if trouble is Trouble.ABSENT else ""
+    return f"{first}sudo usermod -aG docker $USER, and log in again; or run as root"
 
 
 class ControlGroups(Check):

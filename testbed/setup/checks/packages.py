@@ -13,7 +13,7 @@ from testbed.setup.check import Check, CheckFinding
 from testbed.setup.environment import IS_CHECKOUT, environment, make
 from testbed.setup.install import install, run_as_root
 from testbed.software.commands import find_java
-from testbed.software.distribution import interpreter_name, this_distribution, which
+from testbed.software.distribution import has_podman_alone, interpreter_name, this_distribution, which
 from testbed.software.engine import EngineError, EngineSocket, Trouble
 from testbed.software.image import BASE, CONFIGURED, local_image
 
@@ -21,7 +21,7 @@ DAEMON_JSON = Path("/etc/docker/daemon.json")
 # From the range reserved for benchmarks (RFC 2544), so that it hides no network of the machine.
 DAEMON_SETTINGS = {"bip": "198.18.255.1/24", "default-address-pools": [{"base": "198.18.0.0/16", "size": 24}]}
 DEBIAN_KEYRING = Path("/usr/share/keyrings/debian-archive-keyring.gpg")
-OF_ROOT = ("tc", "ethtool")
+OF_ROOT = ("tc", "ethtool", "unshare")
 """Programs that root calls itself. For other users a root container has them."""
 
 
@@ -65,7 +65,7 @@ class Packages(Check):
     def fix(self) -> None:
         """Install the missing packages; write the engine's addresses before its first start."""
         missing = missing_packages()
-        if not engine_there():
+        if lacks_engine():
             write_daemon_settings()
         install(missing)
 
@@ -94,7 +94,7 @@ def missing_packages() -> tuple[str, ...]:
             missing.append("debian keyring")
     if find_java() is None:
         missing.append("java")
-    if not engine_there():
+    if lacks_engine():
         missing.append("engine")
     return distribution.packages(missing)
 
@@ -108,6 +108,11 @@ def _image_without_packages() -> bool:
         return engine.registry_gives(os.environ.get(CONFIGURED) or BASE)
     except EngineError:
         return False
+
+
+def lacks_engine() -> bool:
+    """Return whether an engine is to be installed. With Podman, the check of the engine says what to do."""
+    return not engine_there() and not has_podman_alone()
 
 
 def engine_there() -> bool:

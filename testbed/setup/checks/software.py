@@ -1,16 +1,17 @@
-"""Checks of the brokers' software: Java, node image, Kafka's jars, class-data archive, and MinIO."""
+"""Checks of the brokers' software: Java, node image, Kafka's jars, class-data archive, MinIO, clock-skew's library."""
 
 import os
 import re
 import subprocess
 
-from testbed.setup.check import CannotFix, Check, CheckFinding
+from testbed.setup.check import FIX_ALL, CannotFix, Check, CheckFinding
 from testbed.setup.install import install
 from testbed.software.commands import OLDEST_JAVA, find_java
 from testbed.software.distribution import this_distribution, which
 from testbed.software.engine import EngineError, EngineSocket, facts, kernel_name
+from testbed.software.faketime import cached_library, library
 from testbed.software.format import bootstrap_checkpoint, cached_checkpoint
-from testbed.software.image import image_origin, local_image, node_image
+from testbed.software.image import SUITE, image_origin, local_image, node_image
 from testbed.software.jvm import cached_archive, cds_archive
 from testbed.software.kafka import DEFAULT_KAFKA, cached_release, kafka_release
 from testbed.software.minio import BUILD_S, GO, cached_minio, go_version, minio
@@ -157,12 +158,32 @@ class MinioServer(Check):
         """Return whether the binary is cached."""
         found = cached_minio()
         if found is None:
-            return self.bad("its server, MinIO, is not built yet", "./run testbed doctor --fix --with minio")
+            return self.bad("its server, MinIO, is not built yet", f"{FIX_ALL} --with minio")
         return self.good(f"MinIO {found.version}")
 
     def fix(self) -> None:
         """Copy the binary from its image, or build it."""
         minio()
+
+
+class SkewedClocks(Check):
+    """The library of the fault `clock-skew`."""
+
+    name = "clock-skew"
+    needs = ("packages", "container engine", "disk")
+    doing = "fetching the library of clock-skew"
+    estimate_s = 20.0
+
+    def probe(self) -> CheckFinding:
+        """Return whether the library is cached."""
+        found = cached_library()
+        if found is None:
+            return self.bad("its library is not fetched yet; its first use fetches it", f"{FIX_ALL} --with clock-skew")
+        return self.good(f"{found.name} of Debian {SUITE}")
+
+    def fix(self) -> None:
+        """Fetch the library."""
+        library()
 
 
 def _offered_go() -> tuple[int, ...] | None:
