@@ -57,7 +57,7 @@ def _negligible_bytes(run: RunView, host: str, started: int, until: int) -> floa
     return max(MOST * nic, REQUESTS_BYTES_PER_S * (until - started) / US)
 
 
-def other_clients(run: RunView, store: str) -> list[str]:
+def store_clients(run: RunView, store: str) -> list[str]:
     """Return what other clients exchanged with a server of the object store, in words; empty where it is nothing.
 
     The time begins with that of the load alone: what stores send and receive then is subtracted. It ends with the run,
@@ -94,7 +94,7 @@ def foreign_finding(host: str, found: list[str]) -> Finding:
 def shared_stores(run: RunView) -> list[Finding]:
     """Return a finding for each server of the object store that other clients used."""
     stores = run.manifest.relocation.stores if run.manifest.relocation else ()
-    return [foreign_finding(store, found) for store in stores if (found := other_clients(run, store))]
+    return [foreign_finding(store, found) for store in stores if (found := store_clients(run, store))]
 
 
 def unless_shared(run: RunView, found: Finding) -> Finding:
