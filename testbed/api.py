@@ -6,6 +6,7 @@ from testbed.experiments.runner import RunRequest, RunResult, run
 from testbed.faults import Faults
 from testbed.provision import state as states
 from testbed.provision import testbed as provisioned
+from testbed.topology.host import DeclaredHost
 
 __all__ = ["RunResult", "UserTestbed"]
 
@@ -17,6 +18,19 @@ class UserTestbed(provisioned.Testbed):
     def faults(self) -> Faults:
         """Return the faults of this testbed. A fault of this process is garbage once the process is dead."""
         return Faults(self)
+
+    def add_host(
+        self,
+        host: DeclaredHost | str,
+        *,
+        like: str = "",
+        step: Callable[[str], None] = lambda _name: None,
+        progress: Callable[[str], None] = lambda _text: None,
+    ) -> DeclaredHost:
+        """Add a host as `provision.testbed.Testbed.add_host` does, with the active faults of the network; return it."""
+        joined = super().add_host(host, like=like, step=step, progress=progress)
+        self.faults.host_joined(joined.name)
+        return joined
 
     def run(
         self,

@@ -98,6 +98,15 @@ def test_a_file_of_that_name_comes_before_the_ready_topology(tmp_path, monkeypat
         find("three-broker")
 
 
+def test_a_host_that_joins_has_the_active_faults_of_the_network(up, monkeypatch):
+    t = up()
+    host = find("three-brokers").host("b3")
+    monkeypatch.setattr("testbed.provision.testbed.Testbed.add_host", lambda *_words, **_more: host)
+    monkeypatch.setattr("testbed.faults.Faults.host_joined", lambda _faults, name: t.done.append(f"faults of {name}"))
+    assert t.add_host("b3") is host
+    assert t.done == ["faults of b3"]
+
+
 def test_an_experiments_parameters_are_checked_and_the_state_is_read_again(up, monkeypatch):
     t = up()
     t.hosts, topology = {}, find("two-brokers").to_document()

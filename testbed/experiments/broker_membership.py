@@ -8,6 +8,7 @@ from results.contract.relocation import CALM, Membership, MembershipStep
 from testbed.errors import TestbedError
 from testbed.experiments.reassignment_run import ReassignmentRun
 from testbed.experiments.unthrottled_move import RunActivity, run_alone
+from testbed.faults import Faults
 from testbed.faults.catalogue.broker_term import BrokerTerm
 from testbed.kafka.capabilities import Capability, of_software
 from testbed.kafka.errors import BROKER_NOT_REGISTERED, KafkaError
@@ -86,6 +87,7 @@ class BrokerArrival(MembershipChange):
         (host,) = environment.setup.joining
         with self._changing(host) as step:
             environment.testbed.add_host(host, step=step, progress=environment.context.progress)
+            Faults(environment.testbed).host_joined(host.name)
             # A starting JVM needs the cores that the other brokers have here, and nowhere else.
             environment.load.warm()
             step(CALM)
@@ -157,6 +159,7 @@ def restore_hosts(testbed: Testbed, topology: Topology, progress: Progress) -> N
         testbed.remove_host(name, progress=progress)
     for name in declared.keys() - present.keys():
         testbed.add_host(declared[name], progress=progress)
+        Faults(testbed).host_joined(name)
 
 
 def drain_rest(testbed: Testbed, host: DeclaredHost) -> None:

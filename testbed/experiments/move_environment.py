@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from operator import not_
 
@@ -26,7 +26,7 @@ from testbed.kafka.partitions import existing_partitions
 from testbed.kafka.types import TopicPartition
 from testbed.network.measure import LinkRate, settled
 from testbed.probes.allow_list import Allowance, during, new_replicas, overtaken_batches
-from testbed.probes.brokers import nic_measurements, quota_samples, watch_nodes, watch_stores
+from testbed.probes.brokers import nic_measurements, quota_samples, watch_nodes, watch_other_clients, watch_stores
 from testbed.probes.machine import machine_probe
 from testbed.probes.recorder import now_us
 from testbed.reassignment.batching.step import BatchLimits
@@ -151,6 +151,10 @@ class MoveEnvironment:
         recorder.poll("machine", 1.0, machine_probe(testbed.machine_shells))
         watch_nodes(recorder, testbed.topology, testbed.hosts, layout.topics)
         watch_stores(recorder, testbed.topology, testbed.hosts)
+        grown = testbed.topology
+        for host in self.setup.joining:
+            grown = grown.with_host(host)
+        watch_other_clients(recorder, grown, testbed.hosts, replace(testbed.plan, hosts=grown.by_number))
         # Without producers an ISR of one replica cannot shrink.
         if any(group.in_sync or group.inbound_bytes_per_s for group in layout.throttled):
             groups = [([self.ids[host] for host in group.current], group.tps()) for group in layout.throttled]

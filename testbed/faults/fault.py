@@ -91,7 +91,7 @@ class Fault:
         return self.lacking()
 
     def has_left(self, topology: Topology) -> bool:
-        """Return whether the fault's host has left the testbed: the fault is gone with it, and is not healed. Pure."""
+        """Return whether the fault's host has left the testbed: there is nothing to heal. Pure."""
         host = getattr(self, "host", "")
         return bool(host) and host not in {each.name for each in topology.hosts}
 

@@ -10,7 +10,7 @@ from testbed.faults.catalogue.memory_limit import settle as settle_memory
 from testbed.faults.disks import settle as settle_disk
 from testbed.faults.fault import Fault, FaultDidNotFire
 from testbed.faults.journal import FaultEntry, FaultJournal
-from testbed.faults.network import require_on_machines
+from testbed.faults.network import NetworkFault, active_faults, require_on_machines
 from testbed.faults.network import settle as settle_network
 from testbed.faults.parameters import is_here
 from testbed.faults.parse import as_text
@@ -116,6 +116,19 @@ class Faults:
         with self._lock():
             stop_kafka(self._testbed, host)
             start_kafka(self._testbed, host)
+
+    def host_joined(self, host: str) -> None:
+        """Give a host that has joined what the active faults of the network require, and end its former faults.
+
+        Its links are new, so they have the declared shape and no filter. Its container is new as well: faults of a
+        process, a disk or a limit went with the former host of that name. Raise `TestbedError`.
+        """
+        with self._lock():
+            for entry in self.list():
+                if getattr(entry.fault, "host", "") == host and not isinstance(entry.fault, NetworkFault):
+                    self._journal.healed(entry)
+            for fault in active_faults(self._testbed):
+                fault.settle(self._testbed)
 
     # ---- the steps; the lock is held
 

@@ -1,7 +1,9 @@
 """Probes of brokers and object stores: NICs, logs, metrics, and the replication quota in force."""
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+import re
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from functools import partial
 
 from results.contract.manifest import NicMeasurement
 from results.contract.schema import Sample
@@ -9,9 +11,10 @@ from testbed.hosts import Host
 from testbed.kafka.admin import Admin
 from testbed.kafka.node import DATA_DIR
 from testbed.kafka.node import PORTS as KAFKA_PORTS
+from testbed.network.addresses import AddressPlan
 from testbed.network.measure import LinkRate
 from testbed.objectstore.server import PORT
-from testbed.probes.recorder import Recorder, now_us
+from testbed.probes.recorder import INTERVAL_S, Recorder, now_us
 from testbed.software.jvm import AGENT_PORT
 from testbed.throttle.configs import (
     FOLLOWER_RATE,
@@ -92,6 +95,47 @@ def watch_stores(recorder: Recorder, topology: Topology, hosts: Mapping[str, Hos
     """Start the agent on every host of the object store, if the topology has one."""
     for store in topology.objectstores:
         recorder.watch_host(hosts[store.name], devices=[nic.name for nic in store.nics], s3_port=PORT)
+
+
+CARRIED = re.compile(r" bytes_(?:acked|received):(\d+)")
+LOCAL = "127.0.0.1"
+"""The address from which the agent on the host asks the server."""
+
+
+def watch_other_clients(recorder: Recorder, topology: Topology, hosts: Mapping[str, Host], plan: AddressPlan) -> None:
+    """Poll every server of the object store, if there is one, for connections of other clients; see `other_clients`.
+
+    All hosts but those for load may use the store; `plan` also has the brokers that join later.
+    """
+    for_load = {host.name for host in topology.clients}
+    users = [str(plan.data_ip(name)) for name in plan.hosts if name not in for_load]
+    for store in topology.objectstores:
+        recorder.poll(f"clients of {store.name}", INTERVAL_S, partial(other_clients, hosts[store.name], users))
+
+
+def other_clients(store: Host, users: Collection[str]) -> list[Sample]:
+    """Return what each connection to a server of the object store has carried, of those from none of `users`.
+
+    These are the bytes of both ways since the connection began; without the program `ss` there are none. Raise
+    `TestbedError` when the host does not answer.
+    """
+    asked, command = now_us(), ["ss", "-tinHO", "state", "established", f"sport = :{PORT}"]
+    carried = connections_bytes(store.run(command, timeout_s=10.0, check=False).stdout, (LOCAL, *users))
+    return [Sample(asked, store.name, "s3.others.bytes", float(size), label=label) for label, size in carried.items()]
+
+
+def connections_bytes(listed: str, known: Collection[str]) -> dict[str, int]:
+    """Return the bytes of each connection that `ss` lists, by the address and port of its client. Pure.
+
+    Connections from the `known` addresses are left out.
+    """
+    found = {}
+    for line in filter(str.strip, listed.splitlines()):
+        address, _, port = line.split()[3].rpartition(":")
+        address = address.strip("[]").removeprefix("::ffff:")  # as the kernel has IPv4 for an IPv6 socket
+        if address not in known:
+            found[f"{address} port {port}"] = sum(map(int, CARRIED.findall(line)))
+    return found
 
 
 Lists = Mapping[str, Mapping[str, str]]

@@ -11,7 +11,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 from testbed.faults import Faults, parse_fault
 from testbed.objectstore import BUCKETS
 from testbed.objectstore.server import ENVIRONMENT
-from testbed.probes.brokers import watch_stores
+from testbed.probes.brokers import watch_other_clients, watch_stores
 from testbed.probes.recorder import Recorder
 from testbed.provision import state as states
 from testbed.provision.resources import remove
@@ -138,6 +138,7 @@ def counted(recorder, since_us=0):
 def test_the_probe_counts_each_request_and_the_nic_its_bytes(up, s3):
     recorder = Recorder()
     watch_stores(recorder, up.topology, up.hosts)
+    watch_other_clients(recorder, up.topology, up.hosts, up.plan)
     try:
         recorder.wait_for_all()
         before = counted(recorder)
@@ -156,6 +157,10 @@ def test_the_probe_counts_each_request_and_the_nic_its_bytes(up, s3):
     assert (grown["s3.requests", "GetObject"], grown["s3.errors.4xx", "GetObject"]) == (1, 1)
     assert not [key for key, value in grown.items() if key[0] == "s3.errors.5xx" and value]
     payload = puts * len(MIB)
+    # The test itself is another client than the hosts, at the driver's address; its connection stays open.
+    others = {label: value for (metric, label), value in grown.items() if metric == "s3.others.bytes"}
+    assert {label.split()[0] for label in others} == {str(up.plan.driver)}
+    assert 0.9 * payload < sum(others.values()) < 1.2 * payload
     received, carried = grown["s3.rx.bytes", None] / payload, grown["nic.rx.bytes", "data0"] / payload
     print(f"of the payload the server counted {received:.3f}, its NIC {carried:.3f}")
     assert 1.0 <= received <= 1.02

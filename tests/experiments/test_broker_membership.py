@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import pytest
 
 from testbed.experiments import broker_membership
-from testbed.experiments.broker_membership import drain_rest, presence, restore_hosts
+from testbed.experiments.broker_membership import BrokerArrival, drain_rest, presence, restore_hosts
 from testbed.kafka.errors import BROKER_NOT_REGISTERED, KafkaError
 from testbed.kafka.types import TopicPartition
 from testbed.provision.membership import joining
@@ -32,15 +32,48 @@ class FakeTestbed:
         self.topology = self.topology.without_host(name)
 
 
+class FakeFaults:
+    """The faults of a testbed: it notes which hosts were given those of the network."""
+
+    def __init__(self, testbed):
+        self._testbed = testbed
+
+    def host_joined(self, name):
+        self._testbed.done.append(f"faults of {name}")
+
+
 def test_the_testbed_has_its_own_brokers_again_and_an_added_one_is_drained_first(monkeypatch):
+    monkeypatch.setattr(broker_membership, "Faults", FakeFaults)
     grown = FakeTestbed(S3.with_host(joining(S3, "b3", "b2")))
     monkeypatch.setattr(broker_membership, "drain_rest", lambda on, host: on.done.append(f"drain {host.name}"))
     restore_hosts(grown, S3, print)
     assert grown.done == ["drain b3", "remove b3"]
     shrunk = FakeTestbed(S3.without_host("b2"))
     restore_hosts(shrunk, S3, print)
-    assert shrunk.done == [f"add b2 {S3.host('b2').node_id}"]
+    assert shrunk.done == [f"add b2 {S3.host('b2').node_id}", "faults of b2"]
     assert shrunk.topology.hosts == grown.topology.hosts == S3.hosts
+
+
+def test_a_broker_that_joins_for_a_move_has_the_faults_of_the_network(monkeypatch):
+    monkeypatch.setattr(broker_membership, "Faults", FakeFaults)
+    monkeypatch.setattr(broker_membership, "presence", lambda *_words, wanted: (wanted, wanted))
+    host, events = joining(S3, "b3", "b2"), []
+
+    class Joining(FakeTestbed):
+        def add_host(self, host, step, progress):
+            super().add_host(host, progress)
+
+    environment = SimpleNamespace(
+        testbed=Joining(S3),
+        setup=SimpleNamespace(joining=(host,)),
+        context=SimpleNamespace(progress=print),
+        load=SimpleNamespace(warm=lambda: None),
+    )
+    recorder = SimpleNamespace(event=lambda kind, *_words, **_more: events.append(kind))
+    run = SimpleNamespace(environment=environment, testbed=environment.testbed, recorder=recorder)
+    BrokerArrival(run).before_move()
+    assert environment.testbed.done == [f"add b3 {host.node_id}", "faults of b3"]
+    assert events == ["scale.asked", "scale.step"]
 
 
 def test_a_partition_on_all_brokers_gets_one_replica_fewer_when_one_leaves():

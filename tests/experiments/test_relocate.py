@@ -1,6 +1,7 @@
 """What a move without a throttle knows of itself: who sends how much, and in which order things are done."""
 
 from contextlib import nullcontext
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
@@ -19,7 +20,9 @@ from testbed.experiments.move_environment import MoveEnvironment, MoveSetup
 from testbed.experiments.storage import upload_s
 from testbed.experiments.unthrottled_move import RunActivity, run_unthrottled_move, sent_logs
 from testbed.kafka.types import TopicPartition
+from testbed.network.addresses import AddressPlan
 from testbed.probes.recorder import Recorder
+from testbed.provision.membership import joining_brokers
 from testbed.topology import load_document
 from testbed.topology.find import find
 
@@ -68,6 +71,20 @@ def test_a_store_has_as_long_to_get_a_log_as_its_size_needs(monkeypatch):
     for size in ("300MB", "10GB"):
         environment_of("tiered", Recorder(), f"size={size}").settle()
     assert waited == [pytest.approx(120 + 2 * 12), pytest.approx(120 + 2 * 400)]
+
+
+def test_a_broker_that_joins_is_no_other_client_of_the_store(monkeypatch):
+    environment, given = environment_of("tiered", Recorder()), []
+    environment.setup = replace(environment.setup, joining=joining_brokers(find("s3"), 1))
+    environment.recorder = SimpleNamespace(poll=lambda *_what: None)
+    environment.testbed.plan = AddressPlan(3, find("s3").by_number)
+    environment.testbed.hosts = environment.testbed.machine_shells = {}
+    monkeypatch.setattr(move_environment, "machine_probe", lambda _shells: None)
+    monkeypatch.setattr(move_environment, "watch_nodes", lambda *_what: None)
+    monkeypatch.setattr(move_environment, "watch_stores", lambda *_what: None)
+    monkeypatch.setattr(move_environment, "watch_other_clients", lambda *what: given.append(what[-1].hosts))
+    environment.start_sampling()
+    assert given == [("b1", "b2", "s1", "b3")]
 
 
 def test_the_release_profile_of_a_cold_read_has_two_topics_to_upload_and_a_slow_store_takes_longer():

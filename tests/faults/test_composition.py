@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from testbed.faults import Faults, devices, parse_fault
+from testbed.faults import Faults, as_text, devices, parse_fault
 from testbed.faults.devices import Device, cut_lines, program, reshape_lines
 from testbed.faults.network import network, shapes
 from testbed.network.addresses import AddressPlan
@@ -91,6 +91,69 @@ def test_the_faults_of_a_host_that_has_left_hinder_no_other_and_are_cleared(rack
     assert faults.list() == ()
     assert set(racks.kernel.lost) <= {"port3", "port3n1"}  # the links of b4 went with it
     assert not any(racks.cluster.configs.get(each) for each in racks.cluster.configs if each.name == "1")
+
+
+def rejoined(testbed, whole):
+    """Have b4 join: its links are new, as declared, without a filter."""
+    testbed.topology = whole
+    ends = {"port3", "port3n1"}
+    for device, shape in shapes(whole).items():
+        if device.host == "b4" or device.name in ends:
+            testbed.kernel.shapes[device] = shape
+    testbed.kernel.down -= ends
+    testbed.kernel.lost = {device: lost for device, lost in testbed.kernel.lost.items() if device not in ends}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "nic-rate host=b4 rate=50mbit",
+        "nic-impair host=b4 corrupt=1%",
+        "nic-down host=b4",
+        "nic-cut hosts=b1 peers=b2,b4",
+        "nic-cut hosts=b4",
+    ],
+)
+def test_a_host_that_leaves_and_joins_again_has_the_faults_of_the_network(racks, text):
+    """Its new links had none, while the list of active faults had them."""
+    faults, whole = Faults(racks), racks.topology
+    faults.add(parse_fault(text))
+    during = racks.kernel.all()
+    racks.topology = whole.without_host("b4")
+    rejoined(racks, whole)
+    assert racks.kernel.all() != during
+    faults.host_joined("b4")
+    assert racks.kernel.all() == during
+    assert [as_text(entry.fault) for entry in faults.list()] == [text]
+    faults.clear()
+    assert racks.snapshot() == declared(racks)
+
+
+def test_a_new_host_is_on_the_other_side_of_a_cut_from_all_others(racks):
+    faults, whole = Faults(racks), racks.topology
+    racks.topology = whole.without_host("b4")
+    faults.add(parse_fault("nic-cut hosts=b1"))
+    assert not {"port3", "port3n1"} & set(racks.kernel.lost)
+    rejoined(racks, whole)
+    faults.host_joined("b4")
+    b1, b4 = ({racks.plan.data_ip(host, n) for n, _nic in enumerate(whole.host(host).nics)} for host in ("b1", "b4"))
+    assert racks.kernel.lost["port3"] == racks.kernel.lost["port3n1"] == b1
+    assert b4 < racks.kernel.lost["port0"]
+    faults.clear()
+    assert racks.snapshot() == declared(racks)
+
+
+@pytest.mark.parametrize("text", ["broker-kill host=b4", "cpu-limit host=b4 cpus=0.25", "disk-full host=b4"])
+def test_a_fault_of_a_process_a_limit_or_a_disk_is_gone_with_its_host(racks, monkeypatch, text):
+    """It was listed as active on the host that joined, which has a container without it."""
+    monkeypatch.setattr(type(parse_fault(text)), "verify", lambda _fault, _testbed: None)
+    faults, whole = Faults(racks), racks.topology
+    faults.add(parse_fault(text))
+    other = faults.add(parse_fault("cpu-limit host=b2 cpus=0.5"))
+    racks.topology = whole.without_host("b4")
+    rejoined(racks, whole)
+    faults.host_joined("b4")
+    assert [entry.id for entry in faults.list()] == [other]
 
 
 UNEQUAL = loads(

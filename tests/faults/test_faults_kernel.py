@@ -9,7 +9,7 @@ import pytest
 
 from testbed.faults import Faults, network, parse_fault
 from testbed.faults.devices import Devices
-from testbed.network.apply import make_fabric, shaping_differences
+from testbed.network.apply import add_links, make_fabric, remove_links, shaping_differences
 from testbed.network.fabric import driver_device
 from testbed.network.namespaces import NamespaceShell
 from testbed.network.shape import MOST_SEGMENTS
@@ -172,4 +172,23 @@ def test_what_somebody_did_to_the_same_device_meanwhile_is_undone(lab):
     lab.hosts["b1"].run(["tc", "qdisc", "del", "dev", "data0", "root"])
     lab.hosts["b1"].run(["tc", "qdisc", "add", "dev", "data0", "root", "pfifo", "limit", "5"])
     faults.clear()
+    assert lab.as_declared()
+
+
+def test_a_host_that_leaves_and_joins_again_has_the_faults_of_the_network(lab, pids):
+    faults = Faults(lab)
+    faults.add(parse_fault("nic-cut hosts=b1 peers=b3"))
+    faults.add(parse_fault("nic-rate host=b3 rate=50mbit"))
+    try:
+        remove_links("b3", pids[""])
+        add_links(TOPOLOGY, lab.plan, "b3", pids[""], pids["b3"])
+        missing = "\n".join(network.differences(lab, None))
+        assert "fabric port2 has no filter" in missing and "b3 data0: rate is 400mbit; declared is 50mbit" in missing
+        faults.host_joined("b3")
+        assert network.differences(lab, None) == []
+    finally:
+        for host in lab.hosts.values():  # the NIC has another hardware address now
+            host.run(["ip", "neigh", "flush", "all"])
+    faults.clear()
+    assert lab.reached("b1") == {"b2", "b3"}
     assert lab.as_declared()

@@ -6,10 +6,12 @@ import pytest
 
 from results.contract.handover import HandoverRecord
 from results.contract.manifest import Manifest
+from results.contract.network import NetworkRecord, ShapingReading
 from results.contract.relocation import Membership, Relocation, Sent, formula_seconds
-from results.contract.schema import samples_table
+from results.contract.schema import Sample, samples_table
 from results.criteria import judge
 from results.criteria.catalogue.uploaded_remainder import threshold_bytes
+from results.criteria.quantities import size
 from results.criteria.relocation_measures import copied_bytes, formula
 from results.report import render
 from results.report.relocation import answer
@@ -134,7 +136,11 @@ def test_bytes_of_another_tenant_on_the_nic_are_not_kafkas():
 
 def remainder(told, **changes):
     """The criterion's finding; `changes` are of the declared Kafka of both brokers."""
-    manifest, *data = relocated(told=told)
+    return remainder_of(*relocated(told=told), **changes)
+
+
+def remainder_of(manifest, *data, **changes):
+    """The same of a run."""
     document = {**manifest.topology.document, "hosts": {host: {"kafka": changes} for host in ("b1", "b2")}}
     topology = replace(manifest.topology, document=document)
     name = "uploaded-remainder"
@@ -233,16 +239,67 @@ def of_two_servers(told, between):
 
 
 def test_what_servers_of_one_store_send_each_other_is_neither_uploaded_nor_read_nor_hides_a_copy():
-    upload = "uploaded-remainder"
-    manifest, *data = of_two_servers(STREAMS, 200e6)
-    document = {**manifest.topology.document, "hosts": {host: {"kafka": {}} for host in ("b1", "b2")}}
-    declared = replace(manifest, topology=replace(manifest.topology, document=document), criteria=(upload,))
-    assert of(judge(declared, *data), upload).verdict == "pass"
+    assert remainder_of(*of_two_servers(STREAMS, 200e6)).verdict == "pass"
     cold = replace(TIERED, cold=replace(COLD, source="store"), from_store=150e6)
     run = of_two_servers(cold, 290e6)
     assert of(judge(replace(run[0], criteria=("cold-read",)), *run[1:]), "cold-read").verdict == "inconclusive"
     manifest, *data = of_two_servers(replace(TIERED, copied=300e6 * F), 300e6 * F)
     assert of(judge(manifest, *data), "copied-bytes").verdict == "fail"
+
+
+def with_other_client(told, *, received=0.0, sent=0.0, first_s=0.0, seen=True):
+    """A run whose store has another client: what the store receives from it, and sends to it, in ten seconds."""
+    manifest, _samples, events = relocated(told=told)
+    found = []
+    for each in samples(told):
+        part = min(1.0, max(0.0, ((each.ts_us - us(0)) / 1e6 - first_s) / 10.0))
+        more = {"nic.rx.bytes": received, "nic.tx.bytes": sent}.get(each.metric, 0.0) if each.host == "s1" else 0.0
+        found.append(each._replace(value=each.value + more * part))
+        if seen and (each.host, each.metric) == ("s1", "nic.rx.bytes"):
+            found.append(Sample(each.ts_us, "s1", "s3.others.bytes", (received + sent) * part, label=OTHER))
+    network = NetworkRecord((ShapingReading("2026-11-21T18:15:08.000+00:00", "before"),))
+    return replace(manifest, network=network), samples_table(found), events
+
+
+OTHER = "198.19.0.1 port 41234"
+COLD_STORE = replace(TIERED, cold=replace(COLD, source="store"))
+SHARED = {
+    "a copy that what the store sent hides": (replace(TIERED, copied=300e6 * F), {"sent": 1.03e9}, "copied-bytes"),
+    "a cache": (COLD_STORE, {"sent": 600e6}, "cold-read"),
+    "too few reads": (TIERED, {"sent": 60e6}, "store-requests"),
+}
+
+
+@pytest.mark.parametrize(("told", "client", "name"), SHARED.values(), ids=list(SHARED))
+def test_what_the_store_sent_to_other_clients_lets_nothing_pass(told, client, name):
+    manifest, *data = with_other_client(told, **client, seen=False)
+    assert of(judge(replace(manifest, criteria=(name,)), *data), name).verdict == "pass"
+    manifest, *data = with_other_client(told, **client)
+    judgement = judge(replace(manifest, criteria=(name,)), *data)
+    found, first = of(judgement, name), "not judged: nic-unchanged (s1): s1: other clients of the object store"
+    assert found.verdict == judgement.verdict == "inconclusive"
+    assert found.why.startswith(f"{first} exchanged {size(client['sent'])} with it, {OTHER} the most")
+
+
+def test_what_the_store_received_from_other_clients_is_not_taken_for_an_upload():
+    assert remainder_of(*with_other_client(STREAMS, received=300e6, seen=False)).verdict == "fail"
+    found = remainder_of(*with_other_client(STREAMS, received=300e6))
+    assert found.verdict == "inconclusive" and f"exchanged 300 MB with it, {OTHER} the most" in found.why
+
+
+def test_other_clients_of_the_store_excuse_nothing_that_they_do_not_explain():
+    few = replace(TIERED, gets=9.0)
+    assert of(judge(*with_other_client(few, sent=60e6)), "store-requests").verdict == "fail"
+    device = Told(cold=COLD, device=590e6)
+    manifest, *data = with_other_client(device, sent=60e6)
+    assert of(judge(replace(manifest, criteria=("cold-read",)), *data), "cold-read").verdict == "pass"
+
+
+@pytest.mark.parametrize("client", [{"sent": 100e3}, {"sent": 600e6, "first_s": -40.0}], ids=["little", "before"])
+def test_some_requests_of_another_client_and_what_it_did_before_are_nothing(client):
+    judgement = judge(*with_other_client(TIERED, **client))
+    names = ("nic-unchanged", "store-requests", "copied-bytes")
+    assert {each.verdict for each in judgement.criteria if each.name in names} == {"pass"}
 
 
 @pytest.mark.parametrize(("at_s", "verdict"), [(-3.0, "pass"), (1.0, "inconclusive")])

@@ -4,9 +4,11 @@ from results.contract.relocation import ColdRead, Relocation
 from results.contract.verdict import Finding, Verdict
 from results.criteria.criterion import FACTS, Criterion, has_relocation
 from results.criteria.findings import finding
+from results.criteria.foreign_traffic import unless_shared
 from results.criteria.measures import MoveMeasures
 from results.criteria.quantities import percent, size
 from results.criteria.relocation_measures import NOTHING
+from results.criteria.run_view import RunView
 
 COLD_LEAST = 0.9
 """Share of what was consumed that must have come from a device or the store: less, and a cache was measured."""
@@ -54,11 +56,16 @@ def judge_cold(asked: Relocation, measures: MoveMeasures) -> Finding:
     )
 
 
+def _judged(run: RunView, measures: MoveMeasures) -> list[Finding]:
+    found, cold = judge_cold(run.relocation, measures), run.relocation.cold
+    return [unless_shared(run, found) if cold is not None and cold.source == "store" else found]
+
+
 CRITERION: Criterion[MoveMeasures] = Criterion(
     name="cold-read",
     title="The read was cold",
     section=FACTS,
-    judge=lambda run, measures: [judge_cold(run.relocation, measures)],
+    judge=_judged,
     needs=has_relocation,
     catches="A cold read that a cache answered.",
 )

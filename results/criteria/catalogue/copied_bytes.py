@@ -5,6 +5,7 @@ from results.contract.verdict import Finding, Verdict
 from results.criteria.catalogue.nic_conservation import CONSERVATION_TOLERANCE
 from results.criteria.criterion import NOT_KAFKAS, RATES, Criterion, has_relocation
 from results.criteria.findings import finding, times_power
+from results.criteria.foreign_traffic import unless_shared
 from results.criteria.measures import MoveMeasures
 from results.criteria.quantities import percent, size
 from results.criteria.relocation_measures import (
@@ -70,7 +71,7 @@ CRITERION: Criterion[MoveMeasures] = Criterion(
     name="copied-bytes",
     title="What crossed the brokers' NICs",
     section=RATES,
-    judge=lambda run, measures: [judge_copied(run.relocation, measures)],
+    judge=lambda run, measures: [unless_shared(run, judge_copied(run.relocation, measures))],
     needs=has_relocation,
     rests_on_preconditions=True,
     # The load's bytes are its rate times a time, which a clock that is set makes wrong.

@@ -11,7 +11,7 @@ from results.contract.verdict import Direction, Finding
 from results.criteria.catalogue.nic_measured import NIC_HIGHEST, NIC_LOWEST
 from results.criteria.criterion import NETWORK_CHANGED, PRECONDITIONS, Criterion, has_any_move, has_steps
 from results.criteria.findings import finding
-from results.criteria.foreign_traffic import METRICS, foreign_traffic
+from results.criteria.foreign_traffic import foreign_finding, foreign_traffic, shared_stores
 from results.criteria.run_view import RunView
 
 NAME = NETWORK_CHANGED
@@ -71,11 +71,11 @@ def _inconclusive(place: str, direction: Direction | None, observed: str, why: s
 
 
 def _foreign(run: RunView) -> Iterator[Finding]:
-    """Yield a finding for each broker whose NIC something else used."""
+    """Yield a finding for each broker whose NIC something else used, and each such server of the object store."""
     for host in run.brokers:
         if found := foreign_traffic(run, host):
-            expected, why = "no traffic but Kafka's and the testbed's", f"{host}: {'; '.join(found)}: not the testbed's"
-            yield finding(NAME, expected, "inconclusive", why, observed=found[0], host=host, series=METRICS)
+            yield foreign_finding(host, found)
+    yield from shared_stores(run)
 
 
 def _record(run: RunView) -> NetworkRecord:

@@ -4,6 +4,7 @@ from results.contract.relocation import Relocation
 from results.contract.verdict import Finding, Verdict
 from results.criteria.criterion import FACTS, Criterion, has_relocation
 from results.criteria.findings import finding
+from results.criteria.foreign_traffic import unless_shared
 from results.criteria.measures import MoveMeasures
 from results.criteria.quantities import GAP_S
 from results.criteria.relocation_measures import NOTHING
@@ -41,7 +42,7 @@ CRITERION: Criterion[MoveMeasures] = Criterion(
     name="store-requests",
     title="Requests to the object store",
     section=FACTS,
-    judge=lambda run, measures: [judge_requests(run.relocation, measures)],
+    judge=lambda run, measures: [unless_shared(run, judge_requests(run.relocation, measures))],
     needs=lambda run: has_relocation(run) and bool(run.relocation.stores),
     catches="A replica that takes its log from a broker instead of the store.",
 )
