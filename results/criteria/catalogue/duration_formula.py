@@ -14,7 +14,7 @@ from results.criteria.relocation_measures import formula, nic_share
 NIC_FULL = 0.85
 """From this mean share of its busiest NIC on a move is called bound by it: below it something else took the time."""
 DISK_TOOK = 1.1
-"""What a healthy copy of a log on disk took, of log size ÷ NIC, in three sizes up to 3 GB (docs/s3.md)."""
+"""What a healthy copy of a log on disk took, of log size ÷ NIC, in three sizes up to 3 GB (docs/measurements/s3.md)."""
 
 
 def judge_formula(manifest: Manifest, asked: Relocation, measures: MoveMeasures) -> Finding:
