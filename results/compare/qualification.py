@@ -177,7 +177,8 @@ class Qualification:
         """Return the worst of all scenarios, alone and together, and log lines; not all run is NO-DATA at best."""
         found = [row.said.verdict for row in self.rows]
         if found:
-            found += [each.verdict for each in (*self.together, *self.log_lines)]
+            found += [each.verdict for each in self.together]
+            found += [each.verdict for each in self.log_lines]
         if not found or not self.complete:
             found.append("NO-DATA")
         return worst_of(found)

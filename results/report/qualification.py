@@ -158,7 +158,8 @@ def render_qualification(found: Qualification, environment: QualificationEnviron
 
 
 def _verdicts(found: Qualification) -> set[Verdict]:
-    return {row.said.verdict for row in found.rows} | {each.verdict for each in (*found.together, *found.log_lines)}
+    together = {each.verdict for each in found.together}
+    return {row.said.verdict for row in found.rows} | together | {each.verdict for each in found.log_lines}
 
 
 def answer(found: Qualification) -> str:

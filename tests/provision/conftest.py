@@ -10,8 +10,8 @@ from testbed.software.image import ImageRef
 
 
 class FakeSoftware:
-    def __init__(self, *, image, manager=""):
-        assert not manager  # no topology here has one
+    def __init__(self, *, image, manager="", builds=None):
+        assert not manager and not builds  # no topology here has one
         assert image  # the testbed makes the hosts
         self.image = ImageRef("node", "sha256:0", "sha256:1")
 

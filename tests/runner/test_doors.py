@@ -200,6 +200,7 @@ def test_a_campaign_whose_journal_has_a_path_is_resumed_by_its_whole_command(doo
     words = ["compare", "--kafka", "4.3.1", "--kafka", str(tree), "--pairs", "8", "--measure", "move-seconds"]
     with monkeypatch.context() as earlier:
         earlier.setattr(campaigns, "lasting_kafka", lambda text: text)
+        earlier.setattr(campaigns, "builds_of", lambda _topologies: {})
         assert main(words) == 0
     with opened(known()[0]) as journal:
         assert [each.kafka for each in journal.campaign.variants] == ["4.3.1", str(tree)]
