@@ -2,9 +2,12 @@
 
 import hashlib
 import os
+from contextlib import suppress
 from pathlib import Path
 
 MACHINE_ID = Path("/etc/machine-id")
+OWNER = "machine"
+"""The file in the state folder with the digest of the machine whose folder it is."""
 
 
 def _xdg(variable: str, fallback: str) -> Path:
@@ -26,22 +29,37 @@ def cache_dir() -> Path:
 def state_dir() -> Path:
     """Return this machine's folder of running testbeds and unfinished moves: keys, addresses, journals.
 
-    Machines may share a home. Here the containers and processes of another one would count as gone and dead.
+    Machines may share a home. Here the containers and processes of another one would count as gone and dead. So the
+    first machine that asks claims the folder by a file with its digest, and each other one has a folder in it.
     """
-    return _xdg("XDG_STATE_HOME", ".local/state") / machine_name()
+    folder, digest = _xdg("XDG_STATE_HOME", ".local/state"), machine_digest()
+    return folder if not digest or _claimed(folder / OWNER, digest) == digest else folder / f"machine-{digest}"
 
 
-def machine_name() -> str:
-    """Return this machine's name in a home that machines share; empty where it has no id, as in most containers.
+def _claimed(owner: Path, digest: str) -> str:
+    """Return the digest in the file `owner`; write this one where there is none and the folder can be written."""
+    try:
+        return owner.read_text(encoding="ascii", errors="replace").strip()
+    except OSError:
+        mine = owner.with_name(f"{OWNER}-{digest}-{os.getpid()}")
+    try:
+        owner.parent.mkdir(parents=True, exist_ok=True)
+        mine.write_text(f"{digest}\n", encoding="ascii")
+        with suppress(FileExistsError):
+            os.link(mine, owner)  # whole or absent, also over NFS
+        mine.unlink()
+        return owner.read_text(encoding="ascii", errors="replace").strip()
+    except OSError:
+        return digest  # whatever needs the folder fails by itself, and says why
 
-    The name has the host name and a digest of it and the id: clones of a template have one id.
-    """
+
+def machine_digest() -> str:
+    """Return a digest of this machine's id; empty where it has none, as in most containers."""
     try:
         identity = MACHINE_ID.read_text(encoding="ascii", errors="replace").strip()
     except OSError:
         return ""
-    host = os.uname().nodename.replace("/", "-")
-    return f"{host}-{hashlib.sha256(f'{host} {identity}'.encode()).hexdigest()[:8]}" if identity else ""
+    return hashlib.sha256(identity.encode()).hexdigest()[:8] if identity not in ("", "uninitialized") else ""
 
 
 def data_dir() -> Path:

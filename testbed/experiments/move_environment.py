@@ -1,7 +1,7 @@
 """The environment of one measured move: testbed, layout and load, and the operations that every move needs."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from operator import not_
@@ -39,7 +39,7 @@ from testbed.tiered.remote import RemoteLog
 from testbed.tiered.topics import wait_local
 from testbed.topology.host import DeclaredHost, node_ids
 from testbed.topology.model import Topology
-from testbed.wait import wait_for
+from testbed.wait import WaitTimeout, wait_for
 from testbed.workload.audit import Audit
 from testbed.workload.outcome import ProcessResult
 from testbed.workload.preload import BATCH_BYTES, SHARED_BATCH_BYTES, audit, preload
@@ -172,7 +172,8 @@ class MoveEnvironment:
         """Return the brokers of every partition of the cluster; nothing on shared storage.
 
         There a broker that leaves gives its partitions to others, also those that no plan names. A request without an
-        answer is repeated. Raise `WaitTimeout` after `ANSWERED_S`.
+        answer is repeated, and so is one to a broker that does not know every partition yet. Return nothing, too, where
+        none answers for `ANSWERED_S`: what is asked next says so.
         """
         if Capability.MOVES_DATA not in of_software(self.testbed.topology):
             return {}
@@ -180,12 +181,13 @@ class MoveEnvironment:
         def described() -> Placements | None:
             try:
                 states = existing_partitions(self.admin, self.admin.topics())
-            except UnreachableError:
+            except KafkaError:
                 return None
             return {(tp, state.topic_id): frozenset(state.replicas) for tp, state in states.items()}
 
-        found = wait_for(described, lambda found: found is not None, ANSWERED_S, SAMPLE_S, "a list of all partitions")
-        return found or {}
+        with suppress(WaitTimeout):
+            return wait_for(described, lambda found: found is not None, ANSWERED_S, SAMPLE_S, "all partitions") or {}
+        return {}
 
     def allowances(self) -> list[Allowance]:
         """Return the broker log lines that the move and its action cause."""

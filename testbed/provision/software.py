@@ -1,6 +1,7 @@
 """The files of the software cache that a Kafka host uses: jars, archive, format, and the start command."""
 
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -71,7 +72,8 @@ def builds_of(topologies: Iterable[Topology]) -> dict[str, str]:
     """Return what each path by which topologies name software has now: a Kafka's version, or a manager's digest.
 
     The key is the path, or TESTBED_AUTOMQ where the environment has it. Each path is read once, and its build is in the
-    cache then. Raise `SoftwareError` when there is none, `UsageError` for a Kafka's path that does not exist.
+    cache then. A manager or AutoMQ that is not there has no build: the runs that need it say so, and others are run.
+    Raise `SoftwareError` or `UsageError` for a Kafka that is not there.
     """
     found: dict[str, str] = {}
     for topology in topologies:
@@ -81,10 +83,12 @@ def builds_of(topologies: Iterable[Topology]) -> dict[str, str]:
         if topology.automq is not None and (name := _named_by(topology.automq)) not in found:
             where = supplied(topology.automq.path, topology.automq.image)
             if where.path is not None:
-                found[name] = automq_release(where).version
+                with suppress(SoftwareError):
+                    found[name] = automq_release(where).version
         folder = None if topology.remote_storage is None else topology.remote_storage.manager
         if folder is not None and folder not in found:
-            found[folder] = remote_storage_manager(folder).digest
+            with suppress(SoftwareError):
+                found[folder] = remote_storage_manager(folder).digest
     return found
 
 

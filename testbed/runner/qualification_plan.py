@@ -180,7 +180,7 @@ def _paired(cases: Mapping[str, Case], scope: QualificationScope) -> list[str]:
         return list(dict.fromkeys(scope.paired))
     first = {case.experiment: name for name, case in reversed(list(cases.items()))}
     found = [first[experiment] for experiment in PAIRED if experiment in first]
-    return found + [UNTHROTTLED] * (UNTHROTTLED in cases)
+    return found + [UNTHROTTLED] * (UNTHROTTLED in cases and not scope.measures)
 
 
 def kind_of(group: VariantGroup) -> Kind:

@@ -13,7 +13,8 @@ class QualificationScope:
     """The scenarios of a qualification.
 
     `only` and `paired` name cases as `SUITE/CASE`; `only` may also name upgrades and downgrades, as the report does.
-    `paired` None means the default cases. `pairs` None means `PAIRS`, or more if so many comparisons need more.
+    `paired` None means the default cases; with `measures` only those under a throttle, as some measures need one.
+    `pairs` None means `PAIRS`, or more if so many comparisons need more.
     """
 
     profile: str = "ci"
@@ -22,3 +23,4 @@ class QualificationScope:
     paired: tuple[str, ...] | None = None
     pairs: int | None = None
     upgrades: bool = True
+    measures: tuple[str, ...] = ()

@@ -189,8 +189,18 @@ def which(program: str) -> str | None:
 
 def has_podman_alone() -> bool:
     """Return whether Podman is this machine's engine: its `docker` is Podman's, or the distribution has no other."""
-    stands_in = which("podman") is not None and which("docker") is not None
+    docker = which("docker")
+    stands_in = which("podman") is not None and docker is not None and _is_script(Path(docker))
     return which("dockerd") is None and (stands_in or this_distribution().is_rhel)
+
+
+def _is_script(program: Path) -> bool:
+    """Return whether a program is a script, as Podman's `docker` is. Docker's own client is none."""
+    try:
+        with program.open("rb") as opened:
+            return opened.read(2) == b"#!"
+    except OSError:
+        return False
 
 
 def interpreter_name() -> str:

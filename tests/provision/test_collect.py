@@ -140,8 +140,9 @@ def test_another_state_folders_testbeds_are_left_alone(dead):
 
 def test_testbeds_of_a_machine_that_shares_the_home_are_left_alone(dead, monkeypatch):
     """Its processes are dead to this machine's kernel, and its containers are on another engine."""
+    monkeypatch.setattr(paths, "machine_digest", lambda: "01234567")
     states.save(make("theirs", owner=str(dead)))
-    monkeypatch.setattr(paths, "machine_name", lambda: "node-2-89abcdef")
+    monkeypatch.setattr(paths, "machine_digest", lambda: "89abcdef")
     engine = FakeEngine()
     assert (garbage(engine), known_here(engine), overview(engine)) == ({}, [], [])
     engine.add("theirs", dead)  # this machine may have one of the same name

@@ -17,6 +17,7 @@ from testbed.provision.containers import STATE, Labels, NetworkTaken, name_of_fa
 from testbed.provision.engines import remote_engine
 from testbed.provision.machine import MachineLacks
 from testbed.provision.plan import fabric_spec
+from testbed.software import engine as engines
 from testbed.topology.find import find
 from tests.provision.engine_api import FullApi
 from tests.provision.states import make
@@ -61,8 +62,9 @@ def test_what_another_folder_made_at_the_same_time_stays_when_the_engine_refuses
         ({"Name": "colima"}, "it runs on colima, and this process on "),
     ],
 )
-def test_an_engine_on_which_no_testbed_works_is_refused_before_anything_is_made(says, why, use):
+def test_an_engine_on_which_no_testbed_works_is_refused_before_anything_is_made(says, why, use, monkeypatch):
     """Of an engine of another machine, the links went to the processes that have its containers' numbers here."""
+    monkeypatch.setattr(engines, "_has_bridges", lambda: False)
     api = use(FullApi("nothing", 0))
     api.info = lambda: says
     with pytest.raises(MachineLacks, match="three-brokers cannot be brought up on this container engine:") as refused:

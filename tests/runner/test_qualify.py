@@ -114,6 +114,15 @@ def test_a_qualification_can_be_run_in_every_profile_and_is_the_same_from_its_jo
         assert slot.variant in group.labels and first <= slot.block < first + group.repeats
 
 
+def test_measures_that_a_user_names_may_need_a_throttle():
+    """Without one, pairs had no `steady-mean`, and a healthy candidate was NO-DATA."""
+    scope = QualificationScope(profile="ci", upgrades=False, measures=("steady-mean",))
+    _variants, groups = plan(NEW, [OLD], scope)
+    paired = [group.name for group in groups if group.pairs]
+    assert len(paired) == 3
+    assert "s3/unthrottled" not in paired
+
+
 @pytest.mark.parametrize(
     ("profile", "paired"), [("smoke", []), ("ci", ["s3/unthrottled"]), ("release", ["s3/unthrottled"])]
 )

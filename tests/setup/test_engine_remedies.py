@@ -41,6 +41,7 @@ def programs(monkeypatch: pytest.MonkeyPatch, release: dict[str, str], *there: s
     """Let this machine have a distribution and only these programs."""
     for module in (distribution, engine, packages):
         monkeypatch.setattr(module, "which", lambda name: f"/usr/bin/{name}" if name in there else None)
+    monkeypatch.setattr(distribution, "_is_script", lambda _program: True)
     monkeypatch.setattr(distribution, "os_release", lambda: release)
 
 

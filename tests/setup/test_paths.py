@@ -21,10 +21,9 @@ def test_what_is_cached_belongs_to_an_architecture(
     assert environment(CHECKOUT).folder.parent == tmp_path / folder
 
 
-def on(monkeypatch: pytest.MonkeyPatch, folder: Path, host: str, identity: str | None) -> Path:
-    """Return the state folder of a machine with this host name and id."""
+def on(monkeypatch: pytest.MonkeyPatch, folder: Path, identity: str | None) -> Path:
+    """Return the state folder of a machine with this id."""
     monkeypatch.setenv("XDG_STATE_HOME", str(folder))
-    monkeypatch.setattr(os, "uname", lambda: SimpleNamespace(nodename=host))
     monkeypatch.setattr(paths, "MACHINE_ID", folder / "machine-id")
     paths.MACHINE_ID.unlink(missing_ok=True)
     if identity is not None:
@@ -34,22 +33,32 @@ def on(monkeypatch: pytest.MonkeyPatch, folder: Path, host: str, identity: str |
 
 def test_machines_that_share_a_home_have_a_state_folder_each(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """One machine's `gc` removed the state of the other's testbeds, and then that one's removed their containers."""
-    first = on(monkeypatch, tmp_path, "node-1", "0123456789abcdef")
-    assert first == on(monkeypatch, tmp_path, "node-1", "0123456789abcdef")
-    assert first.parent == tmp_path / "testbed"
-    assert first.name.startswith("node-1-")
-    clone = on(monkeypatch, tmp_path, "node-2", "0123456789abcdef")
-    namesake = on(monkeypatch, tmp_path, "node-1", "fedcba9876543210")
-    assert len({first, clone, namesake}) == 3
-    assert on(monkeypatch, tmp_path, "a/b", "1").parent == tmp_path / "testbed"
+    assert on(monkeypatch, tmp_path, "0123456789abcdef") == tmp_path / "testbed"
+    second = on(monkeypatch, tmp_path, "fedcba9876543210")
+    assert second.parent == tmp_path / "testbed"
+    assert on(monkeypatch, tmp_path, "a third") not in (second, second.parent)
+    assert on(monkeypatch, tmp_path, "fedcba9876543210") == second
+    assert on(monkeypatch, tmp_path, "0123456789abcdef") == tmp_path / "testbed"
+    assert [each.name for each in (tmp_path / "testbed").iterdir()] == [paths.OWNER]
 
 
-@pytest.mark.parametrize("identity", [None, ""])
+def test_state_of_an_earlier_version_stays_where_it_is(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / "testbed" / "testbeds").mkdir(parents=True)
+    assert on(monkeypatch, tmp_path, "0123456789abcdef") == tmp_path / "testbed"
+
+
+@pytest.mark.parametrize("identity", [None, "", "uninitialized"])
 def test_a_machine_without_an_id_has_the_state_folder_for_itself(
     identity: str | None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """A container gets another host name each time that it is made, and would not find its state again."""
-    assert on(monkeypatch, tmp_path, "3f1c9a", identity) == tmp_path / "testbed"
+    """A container gets another id each time that it is made, and would not find its state again."""
+    assert on(monkeypatch, tmp_path, identity) == tmp_path / "testbed"
+
+
+def test_a_home_that_cannot_be_written_has_no_owner(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Commands that need no state work there; others name the folder."""
+    (tmp_path / "testbed").write_text("a file")
+    assert on(monkeypatch, tmp_path, "0123456789abcdef") == tmp_path / "testbed"
 
 
 def test_go_compiles_for_the_machine_that_it_runs_on(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ import os
 
 import pytest
 
+from testbed.software import engine
 from testbed.software.engine import facts, kernel_name
 
 DOCKER = {"Components": [{"Name": "Engine"}, {"Name": "containerd"}]}
@@ -69,14 +70,24 @@ def test_engines_that_do_not_say_what_is_missing(answers, lacks):
     assert lacks in "; ".join(facts(*answers).lacks)
 
 
-def test_an_engine_on_another_host_is_not_on_this_machine():
+def test_an_engine_on_another_host_is_not_on_this_machine(monkeypatch):
     """Such as colima, or the machine around a container that has the engine's socket."""
+    monkeypatch.setattr(engine, "_has_bridges", lambda: False)
     version, info = HOSTED_RUNNER
     assert facts(version, {**info, "Name": os.uname().nodename}).lacks == ()
     (why,) = facts(version, {**info, "Name": "lima-docker"}).lacks
     assert f"it runs on lima-docker, and this process on {os.uname().nodename}, in a virtual machine or a cont" in why
     (why,) = facts(DESKTOP[0], {**DESKTOP[1], "Name": "docker-desktop"}).lacks
     assert "on docker-desktop" not in why
+
+
+def test_a_container_that_shares_the_machines_network_may_have_a_host_name_of_its_own(monkeypatch, tmp_path):
+    """As those of distrobox, with the numbers of the machine's processes as well."""
+    monkeypatch.setattr(engine, "_has_bridges", lambda has=engine._has_bridges: has(tmp_path))
+    version, info = HOSTED_RUNNER
+    assert facts(version, {**info, "Name": "machine"}).lacks
+    (tmp_path / "docker0" / "bridge").mkdir(parents=True)
+    assert facts(version, {**info, "Name": "machine"}).lacks == ()
 
 
 def test_kind_version_and_addresses():

@@ -93,6 +93,7 @@ def _campaign(args: argparse.Namespace) -> "Campaign":
         paired,
         args.pairs,
         not args.no_upgrade,
+        tuple(args.measure or ()),
     )
     return new_qualification(
         args.kafka,

@@ -32,12 +32,12 @@ class ContainerEngine(Check):
 
     @property
     def fixable(self) -> bool:
-        """Return whether the engine can be started. One that answers, or refuses, stays as it is."""
+        """Return whether the engine can be started, or is just coming up. One that refuses stays as it is."""
         try:
             EngineSocket.from_environment().ping()
         except EngineError as error:
             return _startable(error)
-        return False
+        return self.probe().ok
 
     def probe(self) -> CheckFinding:
         """Return whether the engine answers a request."""
