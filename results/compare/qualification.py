@@ -18,7 +18,7 @@ from results.compare.judgement import (
 )
 from results.compare.log_lines import LOG_LINES, LineChange
 from results.compare.render import COLUMNS, comparison_row, effect_document
-from results.contract.texts import plural
+from results.contract.texts import plural, shortened
 from results.contract.verdict import Verdict as RunVerdict
 from results.criteria.judgement import RUN_COMPLETE
 from results.render import NOTHING, JUnitCase, bold, escaped, junit, markdown_table
@@ -127,10 +127,10 @@ class FailingScenarios:
         return "REGRESSED" if self.p <= BY_CHANCE else "NOISY"
 
     def __str__(self) -> str:
-        each, more = self.counts, len(self.where) - SHOWN
+        each = self.counts
         text = f"of {plural(each.pairs, 'scenario')}, a run failed with {each.candidate} alone in {each.worse}, "
         text += f"with {each.baseline} alone in {each.better} (adjusted p = {self.p:.2g}): "
-        return text + "; ".join(self.where[:SHOWN]) + (f"; and {more} more" if more > 0 else "")
+        return text + "; ".join(shortened(self.where, SHOWN))
 
 
 def failing_scenarios(rows: Sequence[ScenarioQualification]) -> tuple[FailingScenarios, ...]:
@@ -175,13 +175,14 @@ class Qualification:
     @property
     def verdict(self) -> Verdict:
         """Return the worst of all scenarios, alone and together, and log lines; not all run is NO-DATA at best."""
-        found = [row.said.verdict for row in self.rows]
-        if found:
-            found += [each.verdict for each in self.together]
-            found += [each.verdict for each in self.log_lines]
-        if not found or not self.complete:
-            found.append("NO-DATA")
-        return worst_of(found)
+        lacking: tuple[Verdict, ...] = () if self.complete and self.rows else ("NO-DATA",)
+        return worst_of([*self.verdicts, *lacking])
+
+    @property
+    def verdicts(self) -> tuple[Verdict, ...]:
+        """Return the verdict of each scenario, of all together where they have one, and of each kind of log line."""
+        alone = (row.said.verdict for row in self.rows)
+        return (*alone, *(each.verdict for each in self.together), *(each.verdict for each in self.log_lines))
 
     @property
     def together(self) -> tuple[FailingScenarios, ...]:

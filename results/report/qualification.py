@@ -144,7 +144,7 @@ def render_qualification(found: Qualification, environment: QualificationEnviron
             )
             if because
         ],
-        then=[(WORDS[verdict], what) for verdict, what in NEXT.items() if verdict in _verdicts(found)],
+        then=[(WORDS[verdict], what) for verdict, what in NEXT.items() if verdict in found.verdicts],
         by_luck=[str(each) for each in found.log_lines if each.verdict == "OK"],
         sections=sections(found, link),
         measured=comparisons(found, widest),
@@ -155,11 +155,6 @@ def render_qualification(found: Qualification, environment: QualificationEnviron
         nothing=NOTHING,
         style=inline("templates/report.css") + inline("templates/suite.css") + inline("templates/qualification.css"),
     )
-
-
-def _verdicts(found: Qualification) -> set[Verdict]:
-    together = {each.verdict for each in found.together}
-    return {row.said.verdict for row in found.rows} | together | {each.verdict for each in found.log_lines}
 
 
 def answer(found: Qualification) -> str:

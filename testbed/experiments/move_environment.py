@@ -151,16 +151,19 @@ class MoveEnvironment:
         recorder.poll("machine", 1.0, machine_probe(testbed.machine_shells))
         watch_nodes(recorder, testbed.topology, testbed.hosts, layout.topics)
         watch_stores(recorder, testbed.topology, testbed.hosts)
-        grown = testbed.topology
-        for host in self.setup.joining:
-            grown = grown.with_host(host)
-        watch_other_clients(recorder, grown, testbed.hosts, replace(testbed.plan, hosts=grown.by_number))
         # Without producers an ISR of one replica cannot shrink.
         if any(group.in_sync or group.inbound_bytes_per_s for group in layout.throttled):
             groups = [([self.ids[host] for host in group.current], group.tps()) for group in layout.throttled]
             placed = {tp: ids for ids, tps in groups for tp in tps}
             look = partial(isr_samples, self.admin, layout.throttled_topics, placed)
             recorder.poll("in-sync replicas", ISR_POLL_S, look)
+
+    def watch_store_clients(self) -> None:
+        """Poll the object stores' other clients. Brokers that join later are none."""
+        testbed, grown = self.testbed, self.testbed.topology
+        for host in self.setup.joining:
+            grown = grown.with_host(host)
+        watch_other_clients(self.recorder, grown, testbed.hosts, replace(testbed.plan, hosts=grown.by_number))
 
     def placed(self, groups: Sequence[PartitionGroup]) -> Differences:
         """Return whether replicas, leaders and ISRs match the layout, and the first differences."""

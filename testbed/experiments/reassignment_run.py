@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from results.contract.manifest import Differences, Done, Flow
 from results.contract.schema import Sample
+from results.contract.texts import shortened
 from results.criteria.quantities import DRIVER
 from testbed.experiments.batch_monitor import BatchMonitor
 from testbed.experiments.experiment import Context
@@ -135,8 +136,7 @@ class ReassignmentRun(AbstractContextManager["ReassignmentRun"]):
         moved = moved_besides(before, environment.placements(), planned)
         if not moved:
             return result
-        more = f"; and {len(moved) - NAMED} more" if len(moved) > NAMED else ""
-        return replace(result, done=Done(False, f"outside of the plan, {'; '.join(moved[:NAMED])}{more}"))
+        return replace(result, done=Done(False, f"outside of the plan, {'; '.join(shortened(moved, NAMED))}"))
 
     def read_log(self) -> None:
         """Record the steps from the metadata log, when a monitor observes them. Call it after the load."""

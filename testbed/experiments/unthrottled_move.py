@@ -109,6 +109,7 @@ def run_unthrottled_move(
         with recorder.step("prepare"):
             leaders = run.preparation.prepare()
         environment.start_sampling()
+        environment.watch_store_clients()
         with recorder.step("measure NICs"):
             nics = environment.nics()
         with recorder.step("calibrate"):

@@ -111,8 +111,7 @@ def _cancelled(of_topic: Mapping[str, Sequence[LoggedMove]], notes: list[str]) -
             alone += len(ends_us)
             continue
         found[name] = max(ends_us)
-        if found[name] - min(ends_us) > _AT_ONCE_S * 1e6:
-            spread_s.append((found[name] - min(ends_us)) / 1e6)
+        spread_s += _spread_s(ends_us)
     if alone:
         notes.append(
             f"{alone} moves were cancelled while others of their topic went on; the replay does not cancel them"
@@ -125,6 +124,12 @@ def _cancelled(of_topic: Mapping[str, Sequence[LoggedMove]], notes: list[str]) -
     return found
 
 
+def _spread_s(times_us: Sequence[int]) -> list[float]:
+    """Return in a list how far the times of one topic are apart; empty where that is at once."""
+    apart_s = (max(times_us) - min(times_us)) / 1e6
+    return [apart_s] if apart_s > _AT_ONCE_S else []
+
+
 def _move_notes(
     topics: Mapping[str, CapturedTopic], of_topic: Mapping[str, Sequence[LoggedMove]], span: _Span
 ) -> list[str]:
@@ -135,9 +140,7 @@ def _move_notes(
         notes.append(f"the logs do not have the beginning of {unknown} of {moving} moves")
     spread_s: list[float] = []
     for moves in of_topic.values():
-        times = [move.began_us for move in moves]
-        if max(times) - min(times) > _AT_ONCE_S * 1e6:
-            spread_s.append((max(times) - min(times)) / 1e6)
+        spread_s += _spread_s([move.began_us for move in moves])
     if spread_s:
         notes.append(
             f"the partitions of {len(spread_s)} topics began to move over up to {max(spread_s):.1f} s; "

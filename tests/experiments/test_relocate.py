@@ -76,14 +76,10 @@ def test_a_store_has_as_long_to_get_a_log_as_its_size_needs(monkeypatch):
 def test_a_broker_that_joins_is_no_other_client_of_the_store(monkeypatch):
     environment, given = environment_of("tiered", Recorder()), []
     environment.setup = replace(environment.setup, joining=joining_brokers(find("s3"), 1))
-    environment.recorder = SimpleNamespace(poll=lambda *_what: None)
     environment.testbed.plan = AddressPlan(3, find("s3").by_number)
-    environment.testbed.hosts = environment.testbed.machine_shells = {}
-    monkeypatch.setattr(move_environment, "machine_probe", lambda _shells: None)
-    monkeypatch.setattr(move_environment, "watch_nodes", lambda *_what: None)
-    monkeypatch.setattr(move_environment, "watch_stores", lambda *_what: None)
+    environment.testbed.hosts = {}
     monkeypatch.setattr(move_environment, "watch_other_clients", lambda *what: given.append(what[-1].hosts))
-    environment.start_sampling()
+    environment.watch_store_clients()
     assert given == [("b1", "b2", "s1", "b3")]
 
 
@@ -169,6 +165,7 @@ def test_what_lies_on_disks_is_read_after_a_broker_has_joined_and_immediately_be
         ids={"b1": 1},
         layout=SimpleNamespace(inbound_bytes_per_s=0.0),
         start_sampling=lambda: None,
+        watch_store_clients=lambda: None,
         nics=lambda: (),
         joined_nics=lambda: (),
         end_sampling=lambda: None,

@@ -38,6 +38,9 @@ def layout(settings: Settings, hosts: Hosts) -> Layout:
     return unthrottled_layout([group], a, b)
 
 
+UNTHROTTLED = ("storage=disk", "size=500MB", "partitions=20")
+"""The settings of scenario `unthrottled`."""
+
 EXPERIMENT = unthrottled_experiment(
     "s3-reassign",
     "partitions move without a throttle, under load: logs on disk, tiered, or in S3, compared with log size ÷ NIC",
@@ -50,19 +53,10 @@ EXPERIMENT = unthrottled_experiment(
     activities=handover_timing,
     profiles={"smoke": {"size": "150MB", "partitions": "4"}, "release": {"size": "3GB", "partitions": "100"}},
     suites=(
-        SuiteScenario(
-            "brief", ("ci",), "unthrottled", 6, ("storage=disk", "size=500MB", "partitions=20"), topology="two-brokers"
-        ),
+        SuiteScenario("brief", ("ci",), "unthrottled", 6, UNTHROTTLED, topology="two-brokers"),
         # A qualification runs it in pairs. The NICs of `two-brokers` leave a slower broker to be seen: what each fetch
         # takes in addition is twice the share of the move that it would be with the NICs of `s3`.
-        SuiteScenario(
-            "s3",
-            ("ci", "release"),
-            "unthrottled",
-            0,
-            ("storage=disk", "size=500MB", "partitions=20"),
-            topology="two-brokers",
-        ),
+        SuiteScenario("s3", ("ci", "release"), "unthrottled", 0, UNTHROTTLED, topology="two-brokers"),
         SuiteScenario("s3", ("smoke",), "reassign-tiered", 1, ("storage=tiered",)),
         SuiteScenario("s3", ("smoke",), "reassign-automq", 2, ("storage=automq",)),
         *SuiteScenario("s3", ("ci",), "one", 1, ("partitions=1",)).over("storage", *STORAGES),
