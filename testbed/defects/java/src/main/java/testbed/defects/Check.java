@@ -69,11 +69,7 @@ public final class Check {
         Map<String, Object> described = new LinkedHashMap<>();
         described.put("name", defect.name());
         described.put("kind", Kind.of(defect.getClass()).toString());
-        described.put("summary", defect.summary());
         described.put("parameters", parameters);
-        described.put("targets", defect.targets().stream()
-                .map(target -> target.methods().stream().map(Method::toString).toList())
-                .toList());
         return described;
     }
 }

@@ -3,7 +3,7 @@ package testbed.defects;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
-import testbed.defects.throttle.LeaderThrottleLeak;
+import testbed.defects.throttle.Leak;
 
 import net.bytebuddy.asm.Advice;
 import org.junit.jupiter.api.Test;
@@ -71,7 +71,7 @@ class CheckTest {
         Method record = new Method("kafka.server.ReplicationQuotaManager", "record", List.of("long"));
         try (Release release = Release.running()) {
             assertTrue(release.problem(new Plan.Change(Unfit.class, record)).contains("absent"));
-            assertEquals("", release.problem(new Plan.Change(LeaderThrottleLeak.OnRecord.class, record)));
+            assertEquals("", release.problem(new Plan.Change(Leak.OnRecord.class, record)));
         }
     }
 
