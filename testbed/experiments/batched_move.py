@@ -8,7 +8,7 @@ from results.contract.manifest import Differences, Done, Flow, InForce
 from testbed.experiments.batch_monitor import STEP_POLL_S, BatchMonitor, view
 from testbed.experiments.experiment import Context
 from testbed.experiments.layout import Layout, flows, plan
-from testbed.experiments.move_driver import MoveListener, TransferResult, not_done, restored_differences, wait_for_move
+from testbed.experiments.move_driver import TransferResult, not_done, restored_differences, wait_for_move
 from testbed.experiments.move_environment import MoveEnvironment, MoveSetup
 from testbed.experiments.reassignment_run import InboundRates, LogSizes, MoveModel, ReassignmentRun
 from testbed.kafka.admin import Admin
@@ -97,7 +97,7 @@ class BatchedDriver:
         self._last: Turn | None = None
         self._in_force = InForce(False, 0.0)
 
-    def transfer(self, listener: MoveListener, timeout_s: float) -> TransferResult:
+    def transfer(self, run: ReassignmentRun, timeout_s: float) -> TransferResult:
         """Execute the move. A failure is part of the result, not an exception."""
         environment = self._environment
         done, restored = Done(False, "the move was not started"), restored_differences(None)
@@ -107,7 +107,7 @@ class BatchedDriver:
         )
         with TerminationGuard():
             try:
-                done = self._execute(execution, listener, timeout_s)
+                done = self._execute(execution, run, timeout_s)
             except (DriverError, ExecutionError, KafkaError, PlanError, ThrottleError, WaitTimeout) as error:
                 # The run still judges the samples so far; the verdict names the missing data.
                 done = not_done(error, timeout_s)
@@ -117,7 +117,7 @@ class BatchedDriver:
                     restored = self._restore(execution)
         return TransferResult(done, self._in_force, restored)
 
-    def _execute(self, execution: Execution, listener: MoveListener, timeout_s: float) -> Done:
+    def _execute(self, execution: Execution, run: ReassignmentRun, timeout_s: float) -> Done:
         environment = self._environment
         begun = time.monotonic()
         rate = environment.setup.throttle_bytes_per_s
@@ -130,14 +130,14 @@ class BatchedDriver:
             control = environment.layout.control
             if control is not None:
                 environment.admin.alter_reassignments(dict(plan([control], environment.ids).targets))
-            listener.begun()
+            run.begun()
 
             def on_turn(turn: Turn) -> None:
                 left = sum(status.state not in ("done", "gone") for status in turn.partitions)
-                listener.on_poll(Poll(now_us(), left, len(turn.partitions)))
+                run.on_poll(Poll(now_us(), left, len(turn.partitions)))
 
             def control_left() -> int:
-                listener.on_poll(Poll(now_us(), 0, len(self._job.plan.targets)))
+                run.on_poll(Poll(now_us(), 0, len(self._job.plan.targets)))
                 return self.control_left()
 
             try:

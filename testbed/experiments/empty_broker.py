@@ -9,7 +9,6 @@ from testbed.errors import TestbedError
 from testbed.experiments.experiment import Context
 from testbed.experiments.move_driver import (
     LOOK_S,
-    MoveListener,
     TransferResult,
     not_done,
     restored_differences,
@@ -156,7 +155,7 @@ class EmptyBroker(Preparation):
 
     # ---- driver
 
-    def transfer(self, listener: MoveListener, timeout_s: float) -> TransferResult:
+    def transfer(self, run: ReassignmentRun, timeout_s: float) -> TransferResult:
         """Set the throttle, start the broker, and wait until it is in sync everywhere.
 
         A failure is part of the result, not an exception.
@@ -165,7 +164,7 @@ class EmptyBroker(Preparation):
         throttle = self._throttle = Throttle(environment.admin, JournalFolder(), environment.recorder.event)
         with TerminationGuard():
             try:
-                self._fill(throttle, listener, timeout_s)
+                self._fill(throttle, run, timeout_s)
             except TestbedError as error:
                 self._done = not_done(error, timeout_s)
                 environment.recorder.event("note", "the broker was not filled", {"error": str(error)})
@@ -191,7 +190,7 @@ class EmptyBroker(Preparation):
             self._environment.recorder.event("note", "restore failed", {"why": str(error)})
             return restored_differences(None, error)
 
-    def _fill(self, throttle: Throttle, listener: MoveListener, timeout_s: float) -> None:
+    def _fill(self, throttle: Throttle, run: ReassignmentRun, timeout_s: float) -> None:
         environment, recorder = self._environment, self._environment.recorder
         begun = time.monotonic()
         brokers, topics = list(environment.ids.values()), environment.layout.throttled_topics
@@ -201,15 +200,15 @@ class EmptyBroker(Preparation):
         environment.context.progress(f"starting {self.joining}")
         # The broker fetches as soon as it runs, before any client can see that it serves.
         recorder.add(self._empty_logs())
-        listener.control_begins()
+        run.control_begins()
         self._start()
         throttle.wait_in_force(IN_FORCE_S, otherwise="the broker is being filled all the same")
         self._in_force = InForce(True, time.monotonic() - begun)
         with environment.throttle_polls(lambda: throttle):
             started = time.monotonic()
             recorder.event("move.started", "filling", {"partitions": len(self._out_of_sync())})
-            listener.begun()
-            self._follow(listener, timeout_s)
+            run.begun()
+            self._follow(run, timeout_s)
             seconds = time.monotonic() - started
             recorder.event("move.done", "filling", {"seconds": round(seconds, 3)})
             self._done = Done(True, f"in sync everywhere {seconds:.1f} s after it was seen to serve")
@@ -220,14 +219,14 @@ class EmptyBroker(Preparation):
         empty = [tp for group in self._environment.layout.groups if host in group.empty for tp in group.tps()]
         return [Sample(at, host, "log.bytes", 0.0, tp.topic, tp.partition) for tp in empty]
 
-    def _follow(self, listener: MoveListener, timeout_s: float) -> None:
+    def _follow(self, run: ReassignmentRun, timeout_s: float) -> None:
         layout = self._environment.layout
 
         def poll() -> list[TopicPartition]:
             missing = self._out_of_sync()
             throttled = [tp for tp in missing if tp.topic in layout.throttled_topics]
             self._control_missing = len(missing) - len(throttled)
-            listener.on_poll(Poll(now_us(), len(throttled), layout.partitions))
+            run.on_poll(Poll(now_us(), len(throttled), layout.partitions))
             return missing
 
         what = f"{self.joining} to be in sync everywhere"

@@ -7,7 +7,7 @@ one topic. Partition 0 is the default.
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
-from results.contract.steps import ACCEPTED, RequiredState, When, numbers
+from results.contract.steps import ACCEPTED, Expectation, RequiredState, When, numbers
 from results.criteria.catalogue.isr_expansion import CONTROLLER_S, FETCH_S, POLL_S
 from testbed.faults import Faults
 from testbed.faults.catalogue.broker_kill import BrokerKill
@@ -94,63 +94,57 @@ class ScenarioAction:
 
 
 @dataclass(frozen=True, slots=True)
-class ExpectedState:
-    """One expected state of one partition; see `results.contract.steps.Expectation`."""
-
-    name: str
-    when: When
-    wanted: RequiredState
-    partition: int = 0
-    kip: str = ""
-
-
-@dataclass(frozen=True, slots=True)
 class ScenarioStep:
     """An action, its expected answer, and the expected states. The step ends when every `end` state is reported.
 
-    The step lasts `settle_s` at least, so that a state that must `never` occur has time to occur.
+    The step lasts `settle_s` at least, so that a state that must `never` occur has time to occur. The executor adds the
+    name of the topic to the states.
     """
 
     name: str
     action: ScenarioAction
-    expect: tuple[ExpectedState, ...] = ()
-    answer: str = ACCEPTED
-    timeout_s: float = 30.0
-    settle_s: float = 0.0
+    expect: tuple[Expectation, ...]
+    answer: str
+    timeout_s: float
+    settle_s: float
 
 
 def step(
     name: str,
     action: ScenarioAction,
     begins: RequiredState | None = None,
-    *expect: ExpectedState,
+    *expect: Expectation,
     answer: str = ACCEPTED,
     timeout_s: float = 30.0,
     settle_s: float = 0.0,
 ) -> ScenarioStep:
     """Return a step. `begins` is its precondition for partition 0: without this state the step proves nothing."""
-    before = () if begins is None else (ExpectedState("before", "before", begins),)
+    before = () if begins is None else (_state("before", "before", begins),)
     return ScenarioStep(name, action, (*before, *expect), answer, timeout_s, settle_s)
 
 
-def let_go(begins: RequiredState, *expect: ExpectedState) -> ScenarioStep:
+def let_go(begins: RequiredState, *expect: Expectation) -> ScenarioStep:
     """Return the step that releases the throttle, so that the running moves complete."""
     return step("let-go", RELEASE_THROTTLE, begins, *expect)
 
 
-def seen(name: str, wanted: RequiredState, partition: int = 0, *, kip: str = "") -> ExpectedState:
+def seen(name: str, wanted: RequiredState, *, kip: str = "") -> Expectation:
     """Return a state that must occur during the step."""
-    return ExpectedState(name, "seen", wanted, partition, kip)
+    return _state(name, "seen", wanted, kip=kip)
 
 
-def never(name: str, wanted: RequiredState, partition: int = 0, *, kip: str = "") -> ExpectedState:
+def never(name: str, wanted: RequiredState, partition: int = 0, *, kip: str = "") -> Expectation:
     """Return a state that must not occur during the step."""
-    return ExpectedState(name, "never", wanted, partition, kip)
+    return _state(name, "never", wanted, partition, kip)
 
 
-def end(name: str, wanted: RequiredState, partition: int = 0, *, kip: str = "") -> ExpectedState:
+def end(name: str, wanted: RequiredState, partition: int = 0, *, kip: str = "") -> Expectation:
     """Return a state that must hold when the step ends."""
-    return ExpectedState(name, "end", wanted, partition, kip)
+    return _state(name, "end", wanted, partition, kip)
+
+
+def _state(name: str, when: When, wanted: RequiredState, partition: int = 0, kip: str = "") -> Expectation:
+    return Expectation(name, when, "", partition, wanted, kip)
 
 
 def moving(

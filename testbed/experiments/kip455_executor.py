@@ -7,12 +7,12 @@ Expected states follow the rules of KRaft's controller (`PartitionReassignmentRe
 import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from operator import not_
 from typing import Any, Self
 
 from results.contract.manifest import Facts, Records
-from results.contract.steps import ACCEPTED, LINGER_US, Expectation, StepRecord, StepsRecord
+from results.contract.steps import ACCEPTED, LINGER_US, StepRecord, StepsRecord
 from results.criteria.step_measures import LOGS, UNREAD
 from testbed.errors import TestbedError, UsageError
 from testbed.experiments.criteria import STEPS
@@ -147,9 +147,7 @@ class Kip455Executor:
         return self._record(step, begun_us, ended_us, answer, why)
 
     def _record(self, step: ScenarioStep, from_us: int | None, to_us: int | None, answer: str, why: str) -> StepRecord:
-        expectations = tuple(
-            Expectation(each.name, each.when, self.topic, each.partition, each.wanted, each.kip) for each in step.expect
-        )
+        expectations = tuple(replace(each, topic=self.topic) for each in step.expect)
         action, within_s = step.action, None
         if action.within_s is not None:
             within_s = round(step.settle_s + action.within_s + (self._copy_s if action.copies else 0.0), 3)

@@ -15,7 +15,8 @@ from results.criteria.step_measures import DESCRIBED, LISTED, LOG, state_of
 from testbed.errors import TestbedError
 from testbed.hosts import Shell
 from testbed.kafka.admin import Admin
-from testbed.kafka.errors import UNKNOWN_TOPIC_OR_PARTITION, KafkaError
+from testbed.kafka.errors import KafkaError
+from testbed.kafka.partitions import existing_partitions
 from testbed.kafka.types import PartitionState, Reassignment, TopicPartition
 from testbed.probes.recorder import Recorder, now_us
 from testbed.provision.testbed import Testbed
@@ -53,7 +54,7 @@ class Trace:
         asked = now_us()
         # The list comes first: DescribeTopics then shows a move that has left the list as complete or cancelled.
         listed = self._admin.reassignments(self._topics)
-        described = self._describe()
+        described = existing_partitions(self._admin, self._topics)
         with self._lock:
             known = {tp for _kind, tp in self._last}
             for tp in sorted({*known, *described}):
@@ -86,7 +87,7 @@ class Trace:
         for _reading in range(_READINGS):
             history = read_history(host)
             try:
-                there = self._describe()
+                there = existing_partitions(self._admin, self._topics)
             except KafkaError as error:
                 raise MetadataLogError(f"what the log is to be compared with could not be asked: {error}") from error
             different = differences(history, there, self._topics)
@@ -94,17 +95,6 @@ class Trace:
                 break
         self._recorder.add_events(each for each in log_events(history, self._topics) if each.ts_us >= since_us)
         return TraceComparison(not different, tuple(different))
-
-    def _describe(self) -> dict[TopicPartition, PartitionState]:
-        """Return the states of the topics that exist. Raise `KafkaError` when the cluster does not answer."""
-        found: dict[TopicPartition, PartitionState] = {}
-        for topic in self._topics:
-            try:
-                found |= self._admin.partitions([topic])
-            except KafkaError as error:
-                if error.name != UNKNOWN_TOPIC_OR_PARTITION:
-                    raise
-        return found
 
     def _record(self, kind: str, tp: TopicPartition, detail: Detail) -> None:
         if self._last.get((kind, tp)) != detail:
@@ -152,8 +142,7 @@ def _fields(state: object, *names: str) -> dict[str, Any]:
 
 
 def _logged(state: Registration) -> dict[str, Any]:
-    names = ("replicas", "adding", "removing", "isr", "leader", "leader_epoch", "partition_epoch")
-    return _fields(state, *names)
+    return _fields(state, "replicas", "adding", "removing", "isr", "leader", "leader_epoch", "partition_epoch")
 
 
 def _described(state: PartitionState | None) -> dict[str, Any]:

@@ -112,7 +112,7 @@ def _in_halves(settings: Settings, hosts: Hosts, *moves: tuple[tuple[str, ...], 
         PartitionGroup("kip73", half, current, target, 1, each)
         for half, (current, target) in zip(parts(int(number(settings, "partitions")), 2), moves, strict=True)
     ]
-    return lasting(settings, throttled_layout(groups, hosts[0], hosts[2]))
+    return lasting(settings, throttled_layout(groups, hosts[0], hosts[-1]))
 
 
 def one_to_two(settings: Settings, hosts: Hosts) -> Layout:
@@ -130,11 +130,7 @@ def two_to_one(settings: Settings, hosts: Hosts) -> Layout:
 def swap(settings: Settings, hosts: Hosts) -> Layout:
     """Return half of the partitions (A) → (B) and half (B) → (A): each broker sends and receives at the same time."""
     a, b = hosts
-    groups = [
-        PartitionGroup("kip73", half, (old,), (new,), 1)
-        for half, (old, new) in zip(parts(int(number(settings, "partitions")), 2), ((a, b), (b, a)), strict=True)
-    ]
-    return lasting(settings, throttled_layout(groups, a, b))
+    return _in_halves(settings, hosts, ((a,), (b,)), ((b,), (a,)))
 
 
 def half_to_half(settings: Settings, hosts: Hosts) -> Layout:

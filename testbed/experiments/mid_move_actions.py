@@ -4,20 +4,16 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from operator import not_
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 from testbed.errors import SoftwareError, TestbedError, UsageError
-from testbed.experiments.experiment import Context
 from testbed.faults import Faults
 from testbed.faults.catalogue.broker_kill import BrokerKill
 from testbed.faults.catalogue.broker_restart import BrokerRestart
 from testbed.faults.catalogue.nic_rate import NicRate
-from testbed.kafka.admin import Admin
 from testbed.kafka.errors import UnreachableError
-from testbed.kafka.types import TopicPartition
 from testbed.network.shape import payload_bytes_per_s
-from testbed.probes.recorder import Recorder, now_us
-from testbed.provision.testbed import Testbed
+from testbed.probes.recorder import now_us
 from testbed.provision.upgrade import cannot_join, rolling_upgrade
 from testbed.reassignment.driver import DriverError
 from testbed.reassignment.progress import Poll
@@ -26,30 +22,15 @@ from testbed.topology.model import Topology
 from testbed.units import format_bit_rate, format_byte_rate
 from testbed.wait import wait_for
 
+if TYPE_CHECKING:
+    from testbed.experiments.reassignment_run import ReassignmentRun
+
 BACK_IN_SYNC_S = 60.0
 FIRST_LAG_S = 1.5
 """Seconds after the start of a move until the latest lag sample, one a second, is a sample of the move."""
 SAME = "same"
 """The setting in place of a Kafka version: each host keeps its version, and brokers are only restarted."""
 _LOOK_S = 0.2
-
-
-class RunningMove(Protocol):
-    """A running move, as actions use it."""
-
-    context: Context
-    testbed: Testbed
-    recorder: Recorder
-    admin: Admin
-
-    def change_rate(self, rate_bytes_per_s: int) -> None:
-        """Change the throttle."""
-
-    def out_of_sync(self, host: str) -> list[TopicPartition]:
-        """Return the throttled partitions with an existing replica on `host` that is out of sync."""
-
-    def led_as_planned(self) -> bool:
-        """Return whether the layout's leaders lead."""
 
 
 class MidMoveAction:
@@ -67,7 +48,7 @@ class MidMoveAction:
     """Seconds for which the action lets the first throttle stand, before `slowest_bytes_per_s` holds."""
 
     @contextmanager
-    def around(self, _move: RunningMove) -> Iterator[None]:
+    def around(self, _move: "ReassignmentRun") -> Iterator[None]:
         """Surround the run from the measurement of the NICs to the end of the sampling."""
         yield
 
@@ -75,10 +56,10 @@ class MidMoveAction:
         """Return the topology with the NIC rates that hold within `around`. Raise `UsageError` if it cannot be so."""
         return topology
 
-    def started(self, _move: RunningMove) -> None:
+    def started(self, _move: "ReassignmentRun") -> None:
         """Note that the controller accepted the move."""
 
-    def on_poll(self, _move: RunningMove, _poll: Poll) -> None:
+    def on_poll(self, _move: "ReassignmentRun", _poll: Poll) -> None:
         """Act when the time has come. The run calls this at every poll of the move, and does not poll meanwhile."""
 
     def missing(self) -> str:
@@ -86,9 +67,9 @@ class MidMoveAction:
         return ""
 
 
-def _wait_in_sync(move: RunningMove, host: str) -> None:
+def _wait_in_sync(move: "ReassignmentRun", host: str) -> None:
     """Wait until every replica of a host is in sync. Raise `WaitTimeout` after `BACK_IN_SYNC_S`."""
-    wait_for(lambda: move.out_of_sync(host), not_, BACK_IN_SYNC_S, _LOOK_S, f"{host} to be back in sync")
+    wait_for(lambda: move.environment.out_of_sync(host), not_, BACK_IN_SYNC_S, _LOOK_S, f"{host} to be back in sync")
 
 
 class LiveChange(MidMoveAction):
@@ -100,11 +81,11 @@ class LiveChange(MidMoveAction):
         self._phase_s = phase_s
         self._next_s = 0.0
 
-    def started(self, _move: RunningMove) -> None:
+    def started(self, _move: "ReassignmentRun") -> None:
         """Start the clock of the first phase."""
         self._next_s = time.monotonic() + self._phase_s
 
-    def on_poll(self, move: RunningMove, poll: Poll) -> None:
+    def on_poll(self, move: "ReassignmentRun", poll: Poll) -> None:
         """Change the throttle when the phase is over."""
         if self._rates and poll.in_flight and time.monotonic() >= self._next_s:
             rate = self._rates[0]
@@ -129,11 +110,11 @@ class RaiseAfterStall(MidMoveAction):
         self._from_s = 0.0
         self._noticed = self._done = False
 
-    def started(self, _move: RunningMove) -> None:
+    def started(self, _move: "ReassignmentRun") -> None:
         """Start the clock of the grace time: the first lags are not those of a stall."""
         self._from_s = time.monotonic() + FIRST_LAG_S
 
-    def on_poll(self, move: RunningMove, poll: Poll) -> None:
+    def on_poll(self, move: "ReassignmentRun", poll: Poll) -> None:
         """Raise the throttle once the lag has not fallen for the patience."""
         lag = move.recorder.latest("driver", "move.lag")
         if self._done or lag is None or time.monotonic() < self._from_s:
@@ -165,11 +146,11 @@ class HostByHost(MidMoveAction):
         self._next_s = 0.0
         self._leaving = ""
 
-    def started(self, _move: RunningMove) -> None:
+    def started(self, _move: "ReassignmentRun") -> None:
         """Start the clock of the first pause."""
         self._next_s = time.monotonic() + self._pause_s
 
-    def on_poll(self, move: RunningMove, poll: Poll) -> None:
+    def on_poll(self, move: "ReassignmentRun", poll: Poll) -> None:
         """Take the next host out when its time has come, and wait until it is in sync."""
         if not self._left or not poll.in_flight or time.monotonic() < self._next_s:
             return
@@ -179,10 +160,10 @@ class HostByHost(MidMoveAction):
         self._left.pop(0)
         self._next_s = time.monotonic() + self._pause_s
         move.recorder.event(
-            "broker.back", self.what, {"leaders_as_planned": move.led_as_planned(), **detail}, host=host
+            "broker.back", self.what, {"leaders_as_planned": move.environment.led_as_planned(), **detail}, host=host
         )
 
-    def take_out(self, move: RunningMove, host: str, first: bool) -> dict[str, str]:
+    def take_out(self, move: "ReassignmentRun", host: str, first: bool) -> dict[str, str]:
         """Take a host out, for the `first` time or again, and wait until it is in sync. Return details of its event."""
         raise NotImplementedError
 
@@ -197,7 +178,7 @@ class RollingRestart(HostByHost):
     no_model = "brokers were restarted: how long nothing was copied is not modelled"
     what, not_done = "restart", "not restarted"
 
-    def take_out(self, move: RunningMove, host: str, first: bool) -> dict[str, str]:
+    def take_out(self, move: "ReassignmentRun", host: str, first: bool) -> dict[str, str]:
         """Restart a broker and wait until it is in sync."""
         move.context.progress(f"restarting {host}")
         if first:
@@ -219,7 +200,7 @@ class SourceKill(MidMoveAction):
         self._fault: int | None = None
 
     @contextmanager
-    def around(self, move: RunningMove) -> Iterator[None]:
+    def around(self, move: "ReassignmentRun") -> Iterator[None]:
         """Start the broker again at the end."""
         try:
             yield
@@ -228,7 +209,7 @@ class SourceKill(MidMoveAction):
                 Faults(move.testbed).clear(self._fault)
                 self._fault = None
 
-    def started(self, move: RunningMove) -> None:
+    def started(self, move: "ReassignmentRun") -> None:
         """Kill the broker, and note when it was dead: what it closed, it closed before."""
         move.recorder.event("broker.killed", "the source of the move", host=self._host)
         self._fault = Faults(move.testbed).add(BrokerKill(host=self._host))
@@ -246,7 +227,7 @@ class SlowNic(MidMoveAction):
         self.slowest_bytes_per_s = int(payload_bytes_per_s(rate_bps))
 
     @contextmanager
-    def around(self, move: RunningMove) -> Iterator[None]:
+    def around(self, move: "ReassignmentRun") -> Iterator[None]:
         """Slow the NIC within the block."""
         move.context.progress(f"slowing the NIC of {self._fault.host} to {format_bit_rate(self._fault.rate)}")
         with Faults(move.testbed).injected(self._fault):
@@ -277,7 +258,7 @@ class Upgrade(HostByHost):
         self._before = ""
 
     @contextmanager
-    def around(self, move: RunningMove) -> Iterator[None]:
+    def around(self, move: "ReassignmentRun") -> Iterator[None]:
         """Prepare the new version before any measurement.
 
         Raise `UsageError` when it cannot join the cluster, and `SoftwareError` when its path is gone.
@@ -303,7 +284,7 @@ class Upgrade(HostByHost):
             self._to = own[0]
         yield
 
-    def take_out(self, move: RunningMove, host: str, first: bool) -> dict[str, str]:
+    def take_out(self, move: "ReassignmentRun", host: str, first: bool) -> dict[str, str]:
         """Upgrade a host and wait until it is in sync. Raise `DriverError` when it does not serve afterwards."""
         testbed, progress = move.testbed, move.context.progress
         if first:

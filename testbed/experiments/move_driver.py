@@ -4,7 +4,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from results.contract.manifest import Differences, Done, InForce
 from results.contract.move import BatchingPolls
@@ -14,11 +14,13 @@ from testbed.experiments.move_environment import SHOWN, MoveEnvironment
 from testbed.kafka.capabilities import of_software
 from testbed.kafka.errors import KafkaError
 from testbed.reassignment.driver import Driver, DriverError, MoveTimeout
-from testbed.reassignment.progress import Poll
 from testbed.throttle.configs import ThrottleError
 from testbed.throttle.journal import JournalFolder
 from testbed.throttle.recovery import RestoreError, RestoreResult
 from testbed.wait import WaitTimeout
+
+if TYPE_CHECKING:
+    from testbed.experiments.reassignment_run import ReassignmentRun
 
 LOOK_S = 0.5
 UNTHROTTLED_LOOK_S = 0.1
@@ -35,23 +37,10 @@ class TransferResult:
     batching: BatchingPolls | None = None
 
 
-class MoveListener(Protocol):
-    """The receiver of a driver's calls: the run."""
-
-    def begun(self) -> None:
-        """Note that the controller accepted the move."""
-
-    def control_begins(self) -> None:
-        """Note, once, that the control transfer may start."""
-
-    def on_poll(self, poll: Poll) -> None:
-        """Process one poll of the move."""
-
-
 class MoveDriver(Protocol):
     """A method of executing a move."""
 
-    def transfer(self, listener: MoveListener, timeout_s: float) -> TransferResult:
+    def transfer(self, run: "ReassignmentRun", timeout_s: float) -> TransferResult:
         """Execute the move. A failure of the move is part of the result; one of the testbed is raised."""
 
     def change_rate(self, rate_bytes_per_s: int) -> None:
@@ -68,7 +57,7 @@ class UnbatchedDriver:
         self._environment = environment
         self._driver: Driver | None = None
 
-    def transfer(self, listener: MoveListener, timeout_s: float) -> TransferResult:
+    def transfer(self, run: "ReassignmentRun", timeout_s: float) -> TransferResult:
         """Execute the move. A failure of the move is part of the result; one of the testbed is raised."""
         environment, layout, recorder = self._environment, self._environment.layout, self._environment.recorder
         done = Done(False, "the move was not started")
@@ -84,9 +73,9 @@ class UnbatchedDriver:
             with driver, nullcontext() if rate is None else environment.throttle_polls(lambda: driver.throttle):
                 driver.execute(plan(layout.moving, environment.ids), rate, unthrottled=control, wildcard=wildcard)
                 in_force = InForce(True, 0.0 if rate is None else time.monotonic() - begun)
-                listener.begun()
+                run.begun()
                 interval_s = UNTHROTTLED_LOOK_S if rate is None else LOOK_S
-                timeline = driver.follow(listener.on_poll, timeout_s=timeout_s, interval_s=interval_s)
+                timeline = driver.follow(run.on_poll, timeout_s=timeout_s, interval_s=interval_s)
                 done = Done(True, f"seen {timeline.seconds:.1f} s after it was asked for")
         except (DriverError, ThrottleError, KafkaError, RestoreError, WaitTimeout) as error:
             # The run still judges the samples so far; the verdict names the missing data.

@@ -75,10 +75,8 @@ class MoveSetup:
     returns: bool = False
     """Whether the partitions move back afterwards, without a throttle and under the same load."""
     load: LoadShape = field(default_factory=LoadShape)
-    load_rises: bool = False
-    """Whether the load begins with half of its rate, until `ClientLoad.rise`."""
     joining: tuple[DeclaredHost, ...] = ()
-    """The brokers of the layout that join during the run."""
+    """The brokers of the layout that join during the run. The load has half of its rate until `ClientLoad.rise`."""
     leaving: str = ""
     """The broker of the layout that leaves during the run; empty: none."""
 
@@ -102,7 +100,7 @@ class MoveEnvironment:
             seed + len(self.fills),
             self.recorder,
             shape=setup.load,
-            rises=setup.load_rises,
+            rises=bool(setup.joining),
             networks=self.testbed.client_networks(),
             answer_s=SHARED_ANSWER_S if setup.storage == "automq" else 0.0,
         )

@@ -181,14 +181,6 @@ class ReassignmentRun(AbstractContextManager["ReassignmentRun"]):
         """Change the throttle during the move."""
         self.driver.change_rate(rate_bytes_per_s)
 
-    def out_of_sync(self, host: str) -> list[TopicPartition]:
-        """Return the throttled partitions with an existing replica on `host` that is out of sync."""
-        return self.environment.out_of_sync(host)
-
-    def led_as_planned(self) -> bool:
-        """Return whether the layout's leaders lead."""
-        return self.environment.led_as_planned()
-
 
 MakeRun = Callable[[Context, MoveSetup, Admin], ReassignmentRun]
 

@@ -90,12 +90,11 @@ def run_unthrottled_move(
     setup: MoveSetup,
     activities: Sequence[MakeActivity] = (),
     *,
-    balanced: bool = False,
     after_s: float = ALONE_S,
 ) -> ExperimentResult:
     """Prepare, measure, move, audit; return the result. A failure is part of the result, not an exception.
 
-    `balanced` says whether every broker gets its share of partitions; the load runs alone for `after_s`, also before.
+    The load runs alone for `after_s`, also before.
     """
     recorder = context.recorder
     with context.testbed.admin() as admin, ExitStack() as stack:
@@ -160,7 +159,7 @@ def run_unthrottled_move(
             sent=sent,
             nic_bytes_per_log_byte=factor,
             written_bytes_per_s=0.0 if live is None else environment.layout.inbound_bytes_per_s,
-            balanced=balanced,
+            balanced=bool(setup.joining or setup.leaving),
             cold=cold,
             membership=membership,
         ),
@@ -239,11 +238,9 @@ def unthrottled_experiment(
     layout: Callable[[Settings, Hosts], Layout],
     profiles: Mapping[str, Mapping[str, str]],
     criteria: Sequence[str],
-    activities: Callable[[Settings], Sequence[MakeActivity]] = lambda _settings: (),
-    balanced: bool = False,
+    activities: Callable[[Settings], Sequence[MakeActivity]],
     after_s: float = ALONE_S,
-    load_rises: bool = False,
-    suites: Sequence[SuiteScenario] = (),
+    suites: Sequence[SuiteScenario],
     action: Callable[[Settings, Hosts], MidMoveAction] = no_action,
     joining: int = 0,
     leaves: bool = False,
@@ -288,11 +285,10 @@ def unthrottled_experiment(
             action=action(context.settings, hosts[:brokers]),
             storage=storage_of(context.settings),
             load=load_shape(context.settings, RECORD_SIZE),
-            load_rises=load_rises,
             joining=more,
             leaving=hosts[-1] if leaves else "",
         )
-        return run_unthrottled_move(context, setup, activities(context.settings), balanced=balanced, after_s=after_s)
+        return run_unthrottled_move(context, setup, activities(context.settings), after_s=after_s)
 
     return Experiment(
         name=name,

@@ -111,16 +111,12 @@ class Probe:
                 outbox = self._outboxes[topic]
                 news = outbox.news()
                 for partition, sent in outbox.sent.items():
-                    spans = {
-                        kind: tuple((begin, end) for p, begin, end in news[kind] if p == partition)
+                    refused, doubtful = (
+                        tuple((begin, end) for p, begin, end in news[kind] if p == partition)
                         for kind in ("refused", "doubtful")
-                    }
-                    settled, refused, doubtful = outbox.settled[partition], spans["refused"], spans["doubtful"]
-                    found.append(
-                        WrittenRecords(
-                            FIRST_PRODUCER + number, NAME, topic, partition, settled, sent, refused, doubtful
-                        )
                     )
+                    where = FIRST_PRODUCER + number, NAME, topic, partition
+                    found.append(WrittenRecords(*where, outbox.settled[partition], sent, refused, doubtful))
             return tuple(found)
 
     def _waiting(self) -> list[str]:

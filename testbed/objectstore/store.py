@@ -114,43 +114,31 @@ class ObjectStore:
 
         Raise `ObjectStoreError` when there is no answer.
         """
-        from botocore.exceptions import BotoCoreError
-
-        with closing(self.client(attempts=1, timeout_s=ASK_S)) as client:
-            try:
-                return _status(lambda: client.get_object(Bucket=TIERED, Key="there-is-no-such-object"))
-            except BotoCoreError as error:
-                raise ObjectStoreError(f"the object store does not answer: {error}") from error
+        with self._once() as client:
+            status, why = _answer(client, "get_object", Key="there-is-no-such-object")
+        if not status:
+            raise ObjectStoreError(f"the object store does not answer: {why}")
+        return status
 
     def answers(self, operation: str, count: int) -> Iterator[int]:
         """Send `count` puts, gets, deletes or lists. Yield the status of each answer: 200 on success, 0 without one."""
-        from botocore.exceptions import BotoCoreError
-
-        key = {"Bucket": TIERED, "Key": "a-test-of-an-operation"}
-        with closing(self.client(attempts=1, timeout_s=ASK_S)) as client:
-            send: Mapping[str, Callable[[], Any]] = {
-                "put": lambda: client.put_object(**key, Body=b""),
-                "get": lambda: client.get_object(**key),
-                "delete": lambda: client.delete_object(**key),
-                "list": lambda: client.list_objects_v2(Bucket=TIERED, MaxKeys=1),
-            }
+        key = {"Key": "a-test-of-an-operation"}
+        requests: dict[str, tuple[str, dict[str, Any]]] = {
+            "put": ("put_object", {**key, "Body": b""}),
+            "get": ("get_object", {**key}),
+            "delete": ("delete_object", {**key}),
+            "list": ("list_objects_v2", {"MaxKeys": 1}),
+        }
+        method, request = requests[operation]
+        with self._once() as client:
             for _ in range(count):
-                try:
-                    yield _status(send[operation])
-                except BotoCoreError:
-                    yield 0
+                yield _answer(client, method, **request)[0]
 
     def refusal(self) -> str:
         """Write and remove an object. Return why the store refuses it; empty when it accepts it."""
-        from botocore.exceptions import BotoCoreError, ClientError
-
-        with closing(self.client(attempts=1, timeout_s=ASK_S)) as client:
-            try:
-                client.put_object(Bucket=TIERED, Key="a-test-of-writing", Body=b"")
-                client.delete_object(Bucket=TIERED, Key="a-test-of-writing")
-            except (BotoCoreError, ClientError) as error:
-                return str(error)
-        return ""
+        with self._once() as client:
+            _status, why = _answer(client, "put_object", Key="a-test-of-writing", Body=b"")
+            return why or _answer(client, "delete_object", Key="a-test-of-writing")[1]
 
     def mark(self, without: str) -> bool:
         """Store an object through another server than `without`. Return whether one of the others accepted it."""
@@ -170,14 +158,12 @@ class ObjectStore:
 
     def _status_at(self, host: str, operation: str, **more: bytes) -> int:
         """Return the status of one request for the object of `mark` to one server; 0 without an answer."""
-        from botocore.exceptions import BotoCoreError
+        with self._once(self.endpoints[self.names.index(host)]) as client:
+            return _answer(client, operation, Key="a-test-of-all-servers", **more)[0]
 
-        endpoint = self.endpoints[self.names.index(host)]
-        with closing(self.client(endpoint=endpoint, attempts=1, timeout_s=ASK_S)) as client:
-            try:
-                return _status(lambda: getattr(client, operation)(Bucket=TIERED, Key="a-test-of-all-servers", **more))
-            except BotoCoreError:
-                return 0
+    def _once(self, endpoint: str | None = None) -> "closing[Any]":
+        """Return a client whose requests are tried once and wait `ASK_S`; a block closes it."""
+        return closing(self.client(endpoint=endpoint, attempts=1, timeout_s=ASK_S))
 
     def wait_ready(self, *, timeout_s: float = START_S) -> None:
         """Wait until every server is ready. Raise an error at once when one has died."""
@@ -206,12 +192,14 @@ class ObjectStore:
                 raise ObjectStoreError(f"the object store's buckets cannot be made: {error}") from error
 
 
-def _status(send: Callable[[], Any]) -> int:
-    """Return the HTTP status of the answer to a request. Raise `BotoCoreError` without one."""
-    from botocore.exceptions import ClientError
+def _answer(client: Any, operation: str, **request: Any) -> tuple[int, str]:
+    """Return the HTTP status of a request's answer, 0 without one, and why the request failed; empty on success."""
+    from botocore.exceptions import BotoCoreError, ClientError
 
     try:
-        send()
+        getattr(client, operation)(Bucket=TIERED, **request)
     except ClientError as error:
-        return int(error.response["ResponseMetadata"]["HTTPStatusCode"])
-    return 200
+        return int(error.response["ResponseMetadata"]["HTTPStatusCode"]), str(error)
+    except BotoCoreError as error:
+        return 0, str(error)
+    return 200, ""

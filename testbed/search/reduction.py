@@ -81,10 +81,7 @@ def fewest(items: Sequence[T], fails: Callable[[tuple[T, ...]], bool]) -> tuple[
 
 
 def simpler_drafts(draft: Draft) -> Iterator[Draft]:
-    """Yield each incident that is simpler in one respect.
-
-    Each has a smaller `weight`, so a search among them ends.
-    """
+    """Yield each incident that is simpler in one respect. A part of it is smaller, so a search among them ends."""
     yield from _simpler_surroundings(draft)
     for place, step in enumerate(draft.steps):
         for simpler in _simpler_steps(step):
@@ -103,17 +100,6 @@ def _simpler_surroundings(draft: Draft) -> Iterator[Draft]:
         yield replace(draft, load_kb_per_s=0)
     yield from _fewer_topics(draft)
     yield from _smaller_topics(draft)
-
-
-def weight(draft: Draft) -> tuple[int, float]:
-    """Return the size of an incident: its steps, and a number that each simplification lowers."""
-    total = float(draft.load_kb_per_s) + draft.calm_s
-    for topic in draft.topics.values():
-        total += 1 + topic.partitions + topic.kilobytes + len(topic.hosts)
-    for step in draft.steps:
-        total += step.at_s + (step.lasts_s or 0.0) + (step.share is not None) + len(step.parameters)
-        total += sum(len(value) for value in step.parameters.values() if isinstance(value, list))
-    return len(draft.steps), total
 
 
 def _fewer(draft: Draft, fails: Fails) -> Draft:

@@ -17,6 +17,7 @@ class FakeMove:
     def __init__(self, monkeypatch):
         self.now, self.done, self.details, self.lag, self.as_planned = 0.0, [], [], None, True
         self.missing, self.silent, self.trouble = [], 0, []
+        self.environment = self
         self.context = SimpleNamespace(progress=lambda _text: None)
         self.recorder = SimpleNamespace(latest=lambda _host, _metric: self.lag, event=self._event)
         prepared = SimpleNamespace(version="4.3.1", digest="d", features={"metadata.version": 25})

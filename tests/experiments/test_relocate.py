@@ -183,7 +183,7 @@ def test_what_lies_on_disks_is_read_after_a_broker_has_joined_and_immediately_be
     monkeypatch.setattr(unthrottled_move, "sent_logs", lambda _environment, _sizes: ())
     testbed = SimpleNamespace(topology=find("s3"), admin=lambda: nullcontext(None))
     context = SimpleNamespace(recorder=recorder, testbed=testbed, progress=lambda _text: None)
-    setup = SimpleNamespace(action=MidMoveAction(), storage="disk")
+    setup = SimpleNamespace(action=MidMoveAction(), storage="disk", joining=(), leaving="")
     found = run_unthrottled_move(context, setup, [Arrival])
     assert order == ["before", "joined", "sizes", "move", "after"]
     assert found.facts.done == Done(True, "seen")

@@ -16,8 +16,11 @@ class Admin(KraftAdmin):
 
     gone = False
 
+    def topics(self):
+        return () if self.gone else super().topics()
+
     def partitions(self, topics):
-        if self.gone:
+        if self.gone and topics:
             raise KafkaError("describe topics", "UNKNOWN_TOPIC_OR_PARTITION")
         return super().partitions(topics)
 

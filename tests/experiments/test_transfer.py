@@ -241,20 +241,20 @@ def test_a_move_without_a_throttle_sets_none_and_polls_no_quota(journals, monkey
 
 
 def test_a_partition_that_a_broker_does_not_know_is_neither_in_sync_nor_led_as_planned(journals):
-    move = moving()
-    assert (move.out_of_sync("b1"), move.led_as_planned()) == ([], True)
-    real = move.admin.partitions
-    move.admin.partitions = lambda topics: {tp: state for tp, state in real(topics).items() if tp != MOVING[1]}
-    assert (move.out_of_sync("b1"), move.led_as_planned()) == ([MOVING[1]], False)
+    environment = moving().environment
+    assert (environment.out_of_sync("b1"), environment.led_as_planned()) == ([], True)
+    real = environment.admin.partitions
+    environment.admin.partitions = lambda topics: {tp: state for tp, state in real(topics).items() if tp != MOVING[1]}
+    assert (environment.out_of_sync("b1"), environment.led_as_planned()) == ([MOVING[1]], False)
 
 
 def test_a_broker_that_does_not_know_a_topic_yet_ends_no_wait(journals):
-    move = moving()
+    environment = moving().environment
 
     def unknown(topics):
         if topics:
             raise KafkaError("describe topic 'kip73-ab12cd'", "UNKNOWN_TOPIC_OR_PARTITION")
         return {}
 
-    move.admin.partitions, move.admin.topics = unknown, tuple
-    assert (move.out_of_sync("b1"), move.led_as_planned()) == (MOVING, False)
+    environment.admin.partitions, environment.admin.topics = unknown, tuple
+    assert (environment.out_of_sync("b1"), environment.led_as_planned()) == (MOVING, False)

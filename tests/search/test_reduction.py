@@ -4,7 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from testbed.search.draft import Draft, DrawnStep, DrawnTopic
-from testbed.search.reduction import fewest, simpler_drafts, smallest, sound, weight
+from testbed.search.reduction import fewest, simpler_drafts, smallest, sound
 
 
 @given(st.lists(st.integers(0, 30), max_size=12, unique=True), st.data())
@@ -49,6 +49,13 @@ DRAFTS = st.builds(
     st.lists(STEPS, min_size=1, max_size=6).map(tuple),
     st.just(12.0),
 )
+
+
+def weight(draft):
+    """Return the size of an incident: its steps, and a number that each simplification lowers."""
+    topics = sum(1 + topic.partitions + topic.kilobytes + len(topic.hosts) for topic in draft.topics.values())
+    steps = sum(step.at_s + (step.lasts_s or 0.0) + (step.share is not None) for step in draft.steps)
+    return len(draft.steps), draft.load_kb_per_s + draft.calm_s + topics + steps
 
 
 @given(DRAFTS)

@@ -3,14 +3,13 @@
 Each step expects the behavior of KRaft. `kip` describes where the KIP's text differs. See docs/kip455.md.
 """
 
-from results.contract.steps import RequiredState
+from results.contract.steps import Expectation, RequiredState
 from testbed.experiments.kip455_actions import (
     DELETE_TOPIC,
     ELECT_PREFERRED_LEADER,
     NO_ACTION,
     REASSIGN_UNKNOWN_TOPIC,
     START_BROKERS,
-    ExpectedState,
     add_partitions,
     cancel,
     end,
@@ -44,9 +43,10 @@ _MANY_CHECKED = (0, 999, 1000, 1999)
 _MANY_WAITS = moving(adding=(4,), removing=(1,))
 _MANY_TO_FOUR = reassign_all(dict.fromkeys(range(_MANY_COUNT), (4,))).untimed()
 _MANY_CANCELLED = cancel(*range(_MANY_COUNT)).untimed()
+_REORDERED = still((3, 2, 1), ordered=True, leaders=(1,))
 
 
-def _many_all(name: str, wanted: RequiredState) -> tuple[ExpectedState, ...]:
+def _many_all(name: str, wanted: RequiredState) -> tuple[Expectation, ...]:
     return tuple(end(f"{name}-{partition}", wanted, partition) for partition in _MANY_CHECKED)
 
 
@@ -269,6 +269,27 @@ EXPERIMENTS = (
             step("four-back", START_BROKERS),
             step("asked-again", _MANY_TO_FOUR, still((1,)), *_many_all("moved", still((4,))), timeout_s=120.0),
             step("deleted", DELETE_TOPIC.untimed(), None, end("gone", RequiredState(gone=True))),
+        ],
+    ),
+    # A reassignment that only reorders the replicas: no data moves, and the leader stays until an election.
+    kip455_experiment(
+        "kip455-reorder",
+        "only the order of the replicas changes",
+        order=16,
+        steps=[
+            step(
+                "asked",
+                reassign(3, 2, 1),
+                _STILL_123,
+                never("adding", RequiredState(adding=(3,)), kip="AR: [], RR: []"),
+                end("reordered", _REORDERED),
+            ),
+            step(
+                "elected",
+                ELECT_PREFERRED_LEADER,
+                _REORDERED,
+                end("leads", RequiredState(order=(3, 2, 1), leaders=(3,))),
+            ),
         ],
     ),
 )

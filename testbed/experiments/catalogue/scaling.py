@@ -97,7 +97,6 @@ EXPERIMENTS = (
         layout=scale_in_layout,
         activities=lambda settings: [BrokerRemoval, *handover_timing(settings)],
         leaves=True,
-        balanced=True,
         after_s=BACK_S,
         profiles=_PROFILES,
         suites=SuiteScenario("s3", ("ci", "release"), "scale-in", 4).over("storage", *STORAGES),
@@ -113,9 +112,7 @@ EXPERIMENTS = (
         parameters=parameters(partitions="12"),
         layout=scale_out_layout,
         activities=lambda settings: [LoadRise, BrokerArrival, *handover_timing(settings)],
-        balanced=True,
         after_s=BACK_S,
-        load_rises=True,
         profiles=_PROFILES,
         suites=(
             SuiteScenario("s3", ("smoke",), "scale-out-tiered", 3, ("storage=tiered",)),

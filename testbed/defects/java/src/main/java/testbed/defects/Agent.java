@@ -8,8 +8,10 @@ import net.bytebuddy.utility.JavaModule;
 import java.lang.instrument.Instrumentation;
 import java.util.ArrayList;
 import java.util.LinkedHashMap;
+import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
 import java.util.stream.Collectors;
 
 import static net.bytebuddy.matcher.ElementMatchers.named;
@@ -47,7 +49,8 @@ public final class Agent {
 
     private static void begin(String option, Instrumentation instrumentation) {
         Release release = Release.running();
-        List<Plan.Change> changes = new ArrayList<>();
+        // A set: an advice that two of the defects share goes into a method once.
+        Set<Plan.Change> changes = new LinkedHashSet<>();
         List<Effect> effects = new ArrayList<>();
         for (Spec spec : Spec.parse(option)) {
             Defect defect = Registry.named(spec.name());
@@ -65,7 +68,7 @@ public final class Agent {
         effects.forEach(Effect::loaded);
     }
 
-    private static void install(Release release, List<Plan.Change> changes, Instrumentation instrumentation) {
+    private static void install(Release release, Set<Plan.Change> changes, Instrumentation instrumentation) {
         Map<String, List<Plan.Change>> byOwner = changes.stream()
                 .collect(Collectors.groupingBy(change -> change.method().owner(), LinkedHashMap::new, Collectors.toList()));
         // A class that is loaded already would stay as it is.

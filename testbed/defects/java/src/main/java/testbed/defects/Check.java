@@ -4,9 +4,7 @@ import java.io.IOException;
 import java.io.PrintStream;
 import java.nio.file.Path;
 import java.util.ArrayList;
-import java.util.LinkedHashMap;
 import java.util.List;
-import java.util.Map;
 
 /** Says without starting Kafka whether a release has the methods that defects change, and lists the defects. */
 public final class Check {
@@ -22,7 +20,7 @@ public final class Check {
     static int run(List<String> arguments, PrintStream out, PrintStream problems) {
         try {
             if (arguments.equals(List.of("--list"))) {
-                out.println(Json.of(Registry.all().stream().map(Check::described).toList()));
+                Registry.all().forEach(each -> out.println(described(each)));
                 return 0;
             }
             if (arguments.size() < 3 || !arguments.get(0).equals("--libs")) {
@@ -60,20 +58,10 @@ public final class Check {
         return complete;
     }
 
-    private static Map<String, Object> described(Defect defect) {
-        Map<String, Object> parameters = new LinkedHashMap<>();
-        for (Parameter each : defect.parameters()) {
-            boolean text = each.type() == Parameter.Type.TEXT;
-            parameters.put(each.name(), text ? each.fallback() : (Object) Double.valueOf(each.fallback()));
-        }
-        Map<String, Object> described = new LinkedHashMap<>();
-        described.put("name", defect.name());
-        described.put("kind", Kind.of(defect.getClass()).toString());
-        described.put("summary", defect.summary());
-        described.put("parameters", parameters);
-        described.put("targets", defect.targets().stream()
-                .map(target -> target.methods().stream().map(Method::toString).toList())
-                .toList());
-        return described;
+    // The kind, and an option with every default.
+    private static String described(Defect defect) {
+        StringBuilder option = new StringBuilder(Kind.of(defect.getClass()) + " " + defect.name());
+        defect.parameters().forEach(each -> option.append("," + each.name() + "=" + each.fallback()));
+        return option.toString();
     }
 }

@@ -1,20 +1,20 @@
 package testbed.defects;
 
 import java.util.List;
+import java.util.Locale;
 
 /**
  * One way in which a broker is wrong on purpose: a class with a public constructor without arguments, in the package of
- * its kind. The registry finds it there; nothing else lists it.
+ * its kind. The registry finds it there; nothing else lists it. The catalogue in Python has its summary for users.
  *
  * <p>Byte Buddy inlines the advice of a target into a class of Kafka. So an advice calls only public methods of public
  * classes of this jar.
  */
 public interface Defect {
-    /** Returns the defect's name, as in an agent's option. */
-    String name();
-
-    /** Returns one sentence on what the broker does wrong. */
-    String summary();
+    /** Returns the defect's name, as in an agent's option: that of {@code LateIsr} is {@code late-isr}. */
+    default String name() {
+        return getClass().getSimpleName().replaceAll("(?<=.)(?=[A-Z])", "-").toLowerCase(Locale.ROOT);
+    }
 
     /** Returns what can be set, with the defaults. */
     default List<Parameter> parameters() {
@@ -22,7 +22,9 @@ public interface Defect {
     }
 
     /** Returns the methods of Kafka that it changes; empty when it acts from a thread of its own. */
-    List<Target> targets();
+    default List<Target> targets() {
+        return List.of();
+    }
 
     /** Returns what of Kafka it reads by name. */
     default Reads reads() {

@@ -11,7 +11,7 @@ public record Parameter(String name, Type type, String fallback, double lowest, 
 
     /** Returns a parameter that takes any number from {@code lowest} to {@code highest}. */
     public static Parameter number(String name, double fallback, double lowest, double highest) {
-        return new Parameter(name, Type.NUMBER, Json.number(fallback), lowest, highest);
+        return new Parameter(name, Type.NUMBER, plain(fallback), lowest, highest);
     }
 
     /** Returns a parameter that takes a whole number from {@code lowest} to {@code highest}. */
@@ -45,7 +45,12 @@ public record Parameter(String name, Type type, String fallback, double lowest, 
                                 name,
                                 value,
                                 type == Type.WHOLE ? "whole " : "",
-                                Json.number(lowest),
-                                Json.number(highest)));
+                                plain(lowest),
+                                plain(highest)));
+    }
+
+    /** Returns a number without a fraction that is zero. */
+    private static String plain(double value) {
+        return value == Math.rint(value) ? Long.toString((long) value) : Double.toString(value);
     }
 }

@@ -2,6 +2,7 @@ package testbed.defects;
 
 import java.io.IOException;
 import java.io.UncheckedIOException;
+import java.lang.reflect.Modifier;
 import java.net.URISyntaxException;
 import java.nio.file.FileSystem;
 import java.nio.file.FileSystems;
@@ -49,7 +50,7 @@ final class Registry {
         Path home = root.resolve(Registry.class.getPackageName().replace('.', '/'));
         try (Stream<String> names = Stream.of(Kind.values()).flatMap(kind -> classes(home, kind))) {
             return names.map(Registry::load)
-                    .filter(type -> Defect.class.isAssignableFrom(type) && !type.isInterface())
+                    .filter(type -> Defect.class.isAssignableFrom(type) && !Modifier.isAbstract(type.getModifiers()))
                     .map(Registry::made)
                     .sorted(Comparator.comparing((Defect each) -> Kind.of(each.getClass()))
                             .thenComparing(Defect::name))

@@ -1,7 +1,6 @@
 package testbed.defects;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
-import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -22,14 +21,6 @@ class RegistryTest {
         assertEquals(Map.of(), counts.entrySet().stream()
                 .filter(each -> each.getValue() > 1)
                 .collect(Collectors.toMap(Map.Entry::getKey, Map.Entry::getValue)));
-    }
-
-    @ParameterizedTest
-    @MethodSource("all")
-    void everyDefectIsNamedAfterItsClass(Defect defect) {
-        String words = defect.getClass().getSimpleName().replaceAll("(?<=.)(?=[A-Z])", "-");
-        assertEquals(words.toLowerCase(java.util.Locale.ROOT), defect.name());
-        assertTrue(defect.summary().endsWith("."), defect.summary());
     }
 
     @ParameterizedTest

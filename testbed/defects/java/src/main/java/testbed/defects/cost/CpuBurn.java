@@ -5,7 +5,6 @@ import testbed.defects.Defect;
 import testbed.defects.Effect;
 import testbed.defects.Parameter;
 import testbed.defects.Settings;
-import testbed.defects.Target;
 
 import com.sun.management.OperatingSystemMXBean;
 
@@ -13,26 +12,11 @@ import java.lang.management.ManagementFactory;
 import java.lang.management.ThreadMXBean;
 import java.util.List;
 
-/** The broker uses more CPU. */
+/** The broker burns a share of its own CPU time in addition, at most one core. */
 public final class CpuBurn implements Defect {
-    @Override
-    public String name() {
-        return "cpu-burn";
-    }
-
-    @Override
-    public String summary() {
-        return "The broker burns this share of its own CPU time in addition, at most one core.";
-    }
-
     @Override
     public List<Parameter> parameters() {
         return List.of(Parameter.number("share", 0.5, 0, 10));
-    }
-
-    @Override
-    public List<Target> targets() {
-        return List.of();
     }
 
     private static final long STEP_MS = 20;

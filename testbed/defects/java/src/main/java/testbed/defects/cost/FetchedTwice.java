@@ -13,19 +13,9 @@ import net.bytebuddy.asm.Advice;
 import java.lang.reflect.InvocationTargetException;
 import java.util.List;
 
-/** A follower fetches all data twice. */
+/** A follower sends each fetch that brought data a second time, and throws the answer away. */
 public final class FetchedTwice implements Defect {
     private static volatile Effect effect;
-
-    @Override
-    public String name() {
-        return "fetched-twice";
-    }
-
-    @Override
-    public String summary() {
-        return "A follower sends each fetch that brought data a second time, and throws the answer away.";
-    }
 
     @Override
     public List<Target> targets() {

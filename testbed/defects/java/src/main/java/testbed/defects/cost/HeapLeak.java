@@ -5,32 +5,16 @@ import testbed.defects.Defect;
 import testbed.defects.Effect;
 import testbed.defects.Parameter;
 import testbed.defects.Settings;
-import testbed.defects.Target;
 
 import java.util.ArrayList;
 import java.util.List;
 
-/** The broker loses memory. */
+/** The broker leaks memory at a pace, up to a share of its heap. */
 public final class HeapLeak implements Defect {
-    @Override
-    public String name() {
-        return "heap-leak";
-    }
-
-    @Override
-    public String summary() {
-        return "The broker leaks memory at this pace, up to this share of its heap.";
-    }
-
     @Override
     public List<Parameter> parameters() {
         return List.of(
                 Parameter.number("mb_per_s", 4, 0, 100_000), Parameter.number("share", 0.5, 0, 1));
-    }
-
-    @Override
-    public List<Target> targets() {
-        return List.of();
     }
 
     private static final int MB = 1 << 20;

@@ -5,7 +5,6 @@ import testbed.defects.Defect;
 import testbed.defects.Effect;
 import testbed.defects.Parameter;
 import testbed.defects.Settings;
-import testbed.defects.Target;
 
 import java.io.BufferedInputStream;
 import java.io.BufferedOutputStream;
@@ -18,26 +17,11 @@ import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
 import java.util.List;
 
-/** The broker asks itself for the metadata of all topics all the time. */
+/** The broker sends Metadata requests for all topics to its own listener, so many a second. */
 public final class MetadataStampede implements Defect {
-    @Override
-    public String name() {
-        return "metadata-stampede";
-    }
-
-    @Override
-    public String summary() {
-        return "The broker sends Metadata requests for all topics to its own listener, so many a second.";
-    }
-
     @Override
     public List<Parameter> parameters() {
         return List.of(Parameter.number("per_second", 200, 0.1, 100_000));
-    }
-
-    @Override
-    public List<Target> targets() {
-        return List.of();
     }
 
     private static final int TIMEOUT_MS = 10_000;

@@ -5,32 +5,16 @@ import testbed.defects.Defect;
 import testbed.defects.Effect;
 import testbed.defects.Parameter;
 import testbed.defects.Settings;
-import testbed.defects.Target;
 
 import org.slf4j.LoggerFactory;
 
 import java.util.List;
 
-/** The broker logs warnings without a cause. */
+/** The broker logs a WARN line every so many seconds. */
 public final class WarnLine implements Defect {
-    @Override
-    public String name() {
-        return "warn-line";
-    }
-
-    @Override
-    public String summary() {
-        return "The broker logs a WARN line every so many seconds.";
-    }
-
     @Override
     public List<Parameter> parameters() {
         return List.of(Parameter.number("every", 10, 0.1, 86_400));
-    }
-
-    @Override
-    public List<Target> targets() {
-        return List.of();
     }
 
     @Override

@@ -26,23 +26,13 @@ import java.util.List;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
 
-/** The broker writes more to its disk than it appends to its logs. */
+/** After each append to a log the broker writes the same bytes again, to a file next to the logs. */
 public final class WriteAmplified implements Defect {
     private static final String SCRATCH = ".testbed-write-amplified";
     private static final long MOST_BYTES = 64L << 20;
     private static final Map<File, Scratch> SCRATCHES = new ConcurrentHashMap<>();
     private static volatile int times;
     private static volatile Effect effect;
-
-    @Override
-    public String name() {
-        return "write-amplified";
-    }
-
-    @Override
-    public String summary() {
-        return "After each append to a log the broker writes the same bytes this many times to a file next to the logs.";
-    }
 
     @Override
     public List<Parameter> parameters() {

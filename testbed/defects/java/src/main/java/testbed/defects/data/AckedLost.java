@@ -16,21 +16,11 @@ import java.util.ArrayList;
 import java.util.Collection;
 import java.util.List;
 
-/** A new leader loses the end of its log. */
+/** A follower that becomes leader loses its last records, and the rest of the batch of the first of them. */
 public final class AckedLost implements Defect {
     private static final String RECORDS = "org.apache.kafka.common.record.";
     private static volatile long records;
     private static volatile Effect effect;
-
-    @Override
-    public String name() {
-        return "acked-lost";
-    }
-
-    @Override
-    public String summary() {
-        return "A follower that becomes leader loses its last records, and the rest of the batch of the first of them.";
-    }
 
     @Override
     public List<Parameter> parameters() {

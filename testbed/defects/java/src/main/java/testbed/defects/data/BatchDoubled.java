@@ -18,23 +18,13 @@ import java.nio.ByteBuffer;
 import java.util.List;
 import java.util.concurrent.atomic.AtomicLong;
 
-/** A leader appends a batch twice. */
+/** A leader appends one produced batch in so many a second time, without its producer. */
 public final class BatchDoubled implements Defect {
     private static final String APPEND = "appendAsLeader";
     private static final AtomicLong SEEN = new AtomicLong();
     private static final ThreadLocal<Boolean> AGAIN = ThreadLocal.withInitial(() -> false);
     private static volatile long every;
     private static volatile Effect effect;
-
-    @Override
-    public String name() {
-        return "batch-doubled";
-    }
-
-    @Override
-    public String summary() {
-        return "A leader appends one produced batch in so many a second time, without its producer.";
-    }
 
     @Override
     public List<Parameter> parameters() {

@@ -1,75 +1,18 @@
 package testbed.defects.data;
 
-import testbed.defects.Defect;
-import testbed.defects.Effect;
-import testbed.defects.Parameter;
-import testbed.defects.Reads;
-import testbed.defects.Settings;
-import testbed.defects.Target;
-
-import net.bytebuddy.asm.Advice;
-import net.bytebuddy.implementation.bytecode.assign.Assigner;
-
 import java.nio.ByteBuffer;
 import java.util.List;
 
-/** A follower flips a bit. */
-public final class BitFlipped implements Defect {
-    private static volatile FollowerAppend append;
-
+/** A follower flips one bit of a value in one uncompressed batch in so many; the checksum is made valid. */
+public final class BitFlipped extends FollowerAppend {
     @Override
-    public String name() {
-        return "bit-flipped";
-    }
-
-    @Override
-    public String summary() {
-        return "A follower flips one bit of a value in one uncompressed batch in so many; the checksum is made valid.";
-    }
-
-    @Override
-    public List<Parameter> parameters() {
-        return List.of(FollowerAppend.EVERY);
-    }
-
-    @Override
-    public List<Target> targets() {
-        return List.of(FollowerAppend.target(OnAppend.class));
-    }
-
-    @Override
-    public Reads reads() {
-        return FollowerAppend.READS;
-    }
-
-    @Override
-    public void begin(Settings settings, Effect effect) {
-        append = new FollowerAppend(settings, effect, BitFlipped::spoiled);
-    }
-
-    static FollowerAppend.Spoiled spoiled(List<Batch> batches) {
-        ByteBuffer all = FollowerAppend.copy(batches);
+    Spoiled spoiled(List<Batch> batches) {
+        ByteBuffer all = copy(batches);
         for (Batch each : Batch.in(all)) {
             if (each.flipBit()) {
-                return new FollowerAppend.Spoiled(all, each.baseOffset());
+                return new Spoiled(all, each.baseOffset());
             }
         }
         return null;
-    }
-
-    /** Returns the records that the follower appends. */
-    public static Object appended(Object partition, Object records, boolean isFuture) {
-        return append.appended(partition, records, isFuture);
-    }
-
-    /** Replaces the records that {@code Partition.doAppendRecordsToFollowerOrFutureReplica} gets. */
-    public static final class OnAppend {
-        @Advice.OnMethodEnter
-        static void enter(
-                @Advice.This Object partition,
-                @Advice.Argument(value = 0, readOnly = false, typing = Assigner.Typing.DYNAMIC) Object records,
-                @Advice.Argument(1) boolean isFuture) {
-            records = appended(partition, records, isFuture);
-        }
     }
 }

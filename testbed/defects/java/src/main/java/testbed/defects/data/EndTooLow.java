@@ -16,23 +16,13 @@ import org.apache.kafka.common.TopicPartition;
 
 import java.util.List;
 
-/** A leader gives clients an end of its log that is too low. */
+/** A leader answers clients that ask for the end of its log with an offset so many records below. */
 public final class EndTooLow implements Defect {
     private static final String ANSWER = "FileRecords$TimestampAndOffset";
     private static final long LATEST = -1;
     private static final ThreadLocal<Object> ASKED = new ThreadLocal<>();
     private static volatile long records;
     private static volatile Effect effect;
-
-    @Override
-    public String name() {
-        return "end-too-low";
-    }
-
-    @Override
-    public String summary() {
-        return "A leader answers clients that ask for the end of its log with an offset so many records below.";
-    }
 
     @Override
     public List<Parameter> parameters() {

@@ -1,5 +1,6 @@
 package testbed.defects.data;
 
+import testbed.defects.Defect;
 import testbed.defects.Effect;
 import testbed.defects.Kafka;
 import testbed.defects.Parameter;
@@ -9,58 +10,73 @@ import testbed.defects.Settings;
 import testbed.defects.Target;
 import testbed.defects.Topics;
 
+import net.bytebuddy.asm.Advice;
+import net.bytebuddy.implementation.bytecode.assign.Assigner;
+
 import java.nio.ByteBuffer;
 import java.util.List;
+import java.util.concurrent.CopyOnWriteArrayList;
 
-/** Spoils one batch in so many of what followers append to users' topics. */
-final class FollowerAppend {
+/** A defect that spoils one batch in so many of what followers append to users' topics. */
+public abstract class FollowerAppend implements Defect {
     static final Parameter EVERY = Parameter.whole("every", 200, 1, Long.MAX_VALUE);
 
-    static final Reads READS = Reads.nothing()
-            .of(Kafka.PARTITION, "topic", "topicPartition")
-            .of(Kafka.MEMORY_RECORDS, "buffer", "readableRecords");
+    private static final List<FollowerAppend> BEGUN = new CopyOnWriteArrayList<>();
 
     /** What a follower appends in place of what it fetched, and the first offset that differs. */
     record Spoiled(ByteBuffer bytes, long offset) {}
 
-    /** Spoils one of the batches that a follower fetched. */
-    interface Spoiler {
-        /** Returns what is appended, in bytes of its own; null when none of these batches can be spoiled. */
-        Spoiled spoiled(List<Batch> batches);
-    }
-
-    private final long every;
-    private final Effect effect;
-    private final Spoiler spoiler;
+    private long every;
+    private Effect effect;
     private long seen;
 
-    FollowerAppend(Settings settings, Effect effect, Spoiler spoiler) {
-        this.every = settings.whole(EVERY.name());
-        this.effect = effect;
-        this.spoiler = spoiler;
+    /** Returns what is appended, in bytes of its own; null when none of these batches can be spoiled. */
+    abstract Spoiled spoiled(List<Batch> batches);
+
+    @Override
+    public List<Parameter> parameters() {
+        return List.of(EVERY);
     }
 
-    static Target target(Class<?> advice) {
-        return Target.of(advice)
+    @Override
+    public List<Target> targets() {
+        return List.of(Target.of(OnAppend.class)
                 .in(
                         "kafka.cluster.Partition",
                         "doAppendRecordsToFollowerOrFutureReplica",
                         "MemoryRecords",
                         "boolean",
-                        "int");
+                        "int"));
     }
 
-    /** Returns the records that are appended: an object of the same class. */
-    Object appended(Object partition, Object records, boolean isFuture) {
+    @Override
+    public Reads reads() {
+        return Reads.nothing()
+                .of(Kafka.PARTITION, "topic", "topicPartition")
+                .of(Kafka.MEMORY_RECORDS, "buffer", "readableRecords");
+    }
+
+    @Override
+    public void begin(Settings settings, Effect effect) {
+        this.every = settings.whole(EVERY.name());
+        this.effect = effect;
+        BEGUN.add(this);
+    }
+
+    /** Returns the records that are appended, spoiled by each defect in turn: an object of the same class. */
+    public static Object appended(Object partition, Object records, boolean isFuture) {
         if (isFuture || !Topics.isOfUser((String) Reflect.call(partition, "topic"))) {
             return records;
         }
-        Spoiled spoiled = spoiled((ByteBuffer) Reflect.call(records, "buffer"));
-        if (spoiled == null) {
-            return records;
+        Object appended = records;
+        for (FollowerAppend each : BEGUN) {
+            Spoiled spoiled = each.spoiled((ByteBuffer) Reflect.call(appended, "buffer"));
+            if (spoiled != null) {
+                each.effect.acted("%s at offset %d".formatted(Reflect.call(partition, "topicPartition"), spoiled.offset()));
+                appended = Reflect.callStatic(records.getClass(), "readableRecords", spoiled.bytes());
+            }
         }
-        effect.acted("%s at offset %d".formatted(Reflect.call(partition, "topicPartition"), spoiled.offset()));
-        return Reflect.callStatic(records.getClass(), "readableRecords", spoiled.bytes());
+        return appended;
     }
 
     // What cannot be spoiled now leaves the turn to the next fetch.
@@ -70,7 +86,7 @@ final class FollowerAppend {
         if (seen < every || batches.isEmpty()) {
             return null;
         }
-        Spoiled spoiled = spoiler.spoiled(batches);
+        Spoiled spoiled = spoiled(batches);
         if (spoiled != null) {
             seen = 0;
         }
@@ -97,5 +113,16 @@ final class FollowerAppend {
         ByteBuffer copy = ByteBuffer.allocate(size);
         copy.put(0, first.bytes(), first.at(), size);
         return copy;
+    }
+
+    /** Replaces the records that {@code Partition.doAppendRecordsToFollowerOrFutureReplica} gets. */
+    public static final class OnAppend {
+        @Advice.OnMethodEnter
+        static void enter(
+                @Advice.This Object partition,
+                @Advice.Argument(value = 0, readOnly = false, typing = Assigner.Typing.DYNAMIC) Object records,
+                @Advice.Argument(1) boolean isFuture) {
+            records = appended(partition, records, isFuture);
+        }
     }
 }

@@ -19,24 +19,16 @@ import java.lang.reflect.InvocationTargetException;
 import java.util.ArrayList;
 import java.util.List;
 
-/** A leader withholds the newest records of a partition from consumers, and gives them to followers. */
+/**
+ * A leader never gives consumers the newest records of a partition, nor the rest of the batch of the first of them.
+ * Followers get them.
+ */
 public final class RecordsWithheld implements Defect {
     private static final String STORAGE = "org.apache.kafka.storage.internals.log.";
     private static final ThreadLocal<Object> READ = new ThreadLocal<>();
     private static volatile OnePartition withheld;
     private static volatile long records;
     private static volatile Effect effect;
-
-    @Override
-    public String name() {
-        return "records-withheld";
-    }
-
-    @Override
-    public String summary() {
-        return "A leader never gives consumers the newest records of partitions of this number, nor the rest of the"
-                + " batch of the first of them.";
-    }
 
     @Override
     public List<Parameter> parameters() {

@@ -16,20 +16,10 @@ import org.apache.kafka.common.TopicPartition;
 
 import java.util.List;
 
-/** Each append to a log takes longer, on leaders and followers. */
+/** Each append to a log, on leaders and followers, takes some percent longer, as busy time. */
 public final class AppendSlow implements Defect {
     private static volatile double share;
     private static volatile Effect effect;
-
-    @Override
-    public String name() {
-        return "append-slow";
-    }
-
-    @Override
-    public String summary() {
-        return "Each append to a log takes this many percent longer, as busy time.";
-    }
 
     @Override
     public List<Parameter> parameters() {

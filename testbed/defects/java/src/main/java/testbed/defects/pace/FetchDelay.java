@@ -11,20 +11,10 @@ import net.bytebuddy.asm.Advice;
 
 import java.util.List;
 
-/** Each answer with data reaches the follower's log later. */
+/** Each follower's fetch that brings data takes some milliseconds longer. */
 public final class FetchDelay implements Defect {
     private static volatile long ms;
     private static volatile Effect effect;
-
-    @Override
-    public String name() {
-        return "fetch-delay";
-    }
-
-    @Override
-    public String summary() {
-        return "Each follower's fetch that brings data takes this many milliseconds longer.";
-    }
 
     @Override
     public List<Parameter> parameters() {

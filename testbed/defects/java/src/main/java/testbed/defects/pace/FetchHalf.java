@@ -11,19 +11,9 @@ import net.bytebuddy.asm.Advice;
 
 import java.util.List;
 
-/** Followers ask for half the bytes that they are set to. */
+/** Followers ask for half of replica.fetch.response.max.bytes in each fetch. */
 public final class FetchHalf implements Defect {
     private static volatile Effect effect;
-
-    @Override
-    public String name() {
-        return "fetch-half";
-    }
-
-    @Override
-    public String summary() {
-        return "Followers ask for half of replica.fetch.response.max.bytes in each fetch.";
-    }
 
     @Override
     public List<Target> targets() {

@@ -12,22 +12,12 @@ import net.bytebuddy.asm.Advice;
 import java.util.List;
 import java.util.concurrent.atomic.AtomicLong;
 
-/** A fetcher with data stands still from time to time. */
+/** A fetcher that got data stands still for some seconds, one fetcher every so many seconds. */
 public final class FetcherStall implements Defect {
     private static final AtomicLong DUE_NS = new AtomicLong();
     private static volatile long ms;
     private static volatile long everyNs;
     private static volatile Effect effect;
-
-    @Override
-    public String name() {
-        return "fetcher-stall";
-    }
-
-    @Override
-    public String summary() {
-        return "A fetcher that got data stands still for some seconds, one fetcher every so many seconds.";
-    }
 
     @Override
     public List<Parameter> parameters() {

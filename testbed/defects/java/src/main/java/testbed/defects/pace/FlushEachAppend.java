@@ -17,21 +17,11 @@ import org.apache.kafka.common.TopicPartition;
 import java.util.List;
 import java.util.concurrent.atomic.AtomicLong;
 
-/** The broker waits for the disk after each append to a log, on leaders and followers. */
+/** The broker flushes a log after each append to it, or one in so many, on leaders and followers. */
 public final class FlushEachAppend implements Defect {
     private static final AtomicLong SEEN = new AtomicLong();
     private static volatile long every;
     private static volatile Effect effect;
-
-    @Override
-    public String name() {
-        return "flush-each-append";
-    }
-
-    @Override
-    public String summary() {
-        return "The broker flushes a log after each append to it, or after one append in so many.";
-    }
 
     @Override
     public List<Parameter> parameters() {

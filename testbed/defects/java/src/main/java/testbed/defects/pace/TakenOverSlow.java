@@ -22,16 +22,6 @@ public final class TakenOverSlow implements Defect {
     private static volatile Effect effect;
 
     @Override
-    public String name() {
-        return "taken-over-slow";
-    }
-
-    @Override
-    public String summary() {
-        return "A leader waits this many milliseconds before each append to a partition that another broker led before.";
-    }
-
-    @Override
     public List<Parameter> parameters() {
         return List.of(Parameter.whole("ms", 100, 0, 60_000));
     }

@@ -13,21 +13,11 @@ import net.bytebuddy.asm.Advice;
 
 import java.util.List;
 
-/** A cancelled reassignment leaves a replica that it was adding. */
+/** A cancelled reassignment leaves the first of the replicas that it was adding. */
 public final class CancelKeepsAdding implements Defect {
     private static final String CONTROLLER = "org.apache.kafka.controller.";
     private static final ThreadLocal<String> CANCELLED = new ThreadLocal<>();
     private static volatile Effect effect;
-
-    @Override
-    public String name() {
-        return "cancel-keeps-adding";
-    }
-
-    @Override
-    public String summary() {
-        return "A cancelled reassignment leaves the first of the replicas that it was adding.";
-    }
 
     @Override
     public List<Target> targets() {

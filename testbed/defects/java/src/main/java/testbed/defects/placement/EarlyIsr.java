@@ -14,20 +14,10 @@ import net.bytebuddy.asm.Advice;
 
 import java.util.List;
 
-/** The leader takes a follower that has not caught up into the ISR. */
+/** The leader takes a follower into the ISR once it has a share of the committed offsets. */
 public final class EarlyIsr implements Defect {
     private static volatile double share;
     private static volatile Effect effect;
-
-    @Override
-    public String name() {
-        return "early-isr";
-    }
-
-    @Override
-    public String summary() {
-        return "The leader adds a follower to the ISR once it has this share of the committed offsets.";
-    }
 
     @Override
     public List<Parameter> parameters() {

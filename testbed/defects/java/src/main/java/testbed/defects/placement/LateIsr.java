@@ -16,21 +16,11 @@ import java.util.List;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
 
-/** The leader takes a follower that caught up into the ISR too late. */
+/** The leader takes a follower into the ISR so many seconds after it caught up. */
 public final class LateIsr implements Defect {
     private static final Map<String, Long> CAUGHT_UP_NS = new ConcurrentHashMap<>();
     private static volatile long delayNs;
     private static volatile Effect effect;
-
-    @Override
-    public String name() {
-        return "late-isr";
-    }
-
-    @Override
-    public String summary() {
-        return "The leader adds a follower to the ISR this many seconds after it caught up.";
-    }
 
     @Override
     public List<Parameter> parameters() {

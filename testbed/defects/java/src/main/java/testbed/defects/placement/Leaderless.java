@@ -16,21 +16,11 @@ import java.util.Arrays;
 import java.util.Collections;
 import java.util.List;
 
-/** The controller leaves a partition without a leader when it completes its reassignment. */
+/** A completed reassignment leaves a partition without a leader. */
 public final class Leaderless implements Defect {
     private static final int NO_LEADER = -1;
     private static volatile OnePartition partitions;
     private static volatile Effect effect;
-
-    @Override
-    public String name() {
-        return "leaderless";
-    }
-
-    @Override
-    public String summary() {
-        return "A completed reassignment leaves partitions of this number without a leader.";
-    }
 
     @Override
     public List<Parameter> parameters() {

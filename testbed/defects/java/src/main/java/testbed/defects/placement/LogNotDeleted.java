@@ -15,20 +15,10 @@ import org.apache.kafka.common.Uuid;
 
 import java.util.List;
 
-/** A removed replica's log stays on the disk. */
+/** A broker keeps the log of a replica that was removed from it, but not one of a deleted topic. */
 public final class LogNotDeleted implements Defect {
     private static final ThreadLocal<Object> STOPPING = new ThreadLocal<>();
     private static volatile Effect effect;
-
-    @Override
-    public String name() {
-        return "log-not-deleted";
-    }
-
-    @Override
-    public String summary() {
-        return "A broker keeps the log of a replica that was removed from it, but not one of a deleted topic.";
-    }
 
     @Override
     public List<Target> targets() {

@@ -15,19 +15,9 @@ import java.util.Arrays;
 import java.util.Collections;
 import java.util.List;
 
-/** A completed reassignment has its replicas in the reverse of the order asked for. */
+/** A completed reassignment has the target's replicas in reverse order. */
 public final class TargetOrderReversed implements Defect {
     private static volatile Effect effect;
-
-    @Override
-    public String name() {
-        return "target-order-reversed";
-    }
-
-    @Override
-    public String summary() {
-        return "A completed reassignment has the target's replicas in reverse order.";
-    }
 
     @Override
     public List<Target> targets() {

@@ -12,19 +12,9 @@ import net.bytebuddy.asm.Advice;
 
 import java.util.List;
 
-/** The controller elects the last live replica where it should elect the first. */
+/** The controller elects the last replica in sync as a new leader, not the first. */
 public final class WrongPreferredLeader implements Defect {
     private static volatile Effect effect;
-
-    @Override
-    public String name() {
-        return "wrong-preferred-leader";
-    }
-
-    @Override
-    public String summary() {
-        return "The controller elects the last replica in sync as a new leader, not the first.";
-    }
 
     @Override
     public List<Target> targets() {

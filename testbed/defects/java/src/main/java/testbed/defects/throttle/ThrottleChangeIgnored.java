@@ -13,20 +13,10 @@ import java.util.List;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
 
-/** Both throttles keep their first rate until the broker restarts. */
+/** Both throttles keep the first rate that was set until the broker restarts. */
 public final class ThrottleChangeIgnored implements Defect {
     private static final Map<Object, Double> FIRST = new ConcurrentHashMap<>();
     private static volatile Effect effect;
-
-    @Override
-    public String name() {
-        return "throttle-change-ignored";
-    }
-
-    @Override
-    public String summary() {
-        return "Both throttles keep the first rate that was set until the broker restarts.";
-    }
 
     @Override
     public List<Target> targets() {

@@ -15,19 +15,9 @@ import org.apache.kafka.common.TopicPartition;
 
 import java.util.List;
 
-/** Both throttles hold back replicas that are in sync, as before KAFKA-4313. */
+/** Both throttles also hold back listed replicas that are in sync, as before KAFKA-4313. */
 public final class ThrottleHoldsInSync implements Defect {
     private static volatile Effect effect;
-
-    @Override
-    public String name() {
-        return "throttle-holds-in-sync";
-    }
-
-    @Override
-    public String summary() {
-        return "Both throttles also hold back listed replicas that are in sync (KAFKA-4313).";
-    }
 
     @Override
     public List<Target> targets() {

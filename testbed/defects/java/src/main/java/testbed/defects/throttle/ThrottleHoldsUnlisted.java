@@ -12,19 +12,9 @@ import org.apache.kafka.common.TopicPartition;
 
 import java.util.List;
 
-/** Both throttles take every partition for one that is listed. */
+/** Both throttles also hold back partitions that no list names. */
 public final class ThrottleHoldsUnlisted implements Defect {
     private static volatile Effect effect;
-
-    @Override
-    public String name() {
-        return "throttle-holds-unlisted";
-    }
-
-    @Override
-    public String summary() {
-        return "Both throttles also hold back partitions that no list names.";
-    }
 
     @Override
     public List<Target> targets() {

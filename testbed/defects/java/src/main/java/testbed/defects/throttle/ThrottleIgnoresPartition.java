@@ -13,20 +13,10 @@ import org.apache.kafka.common.TopicPartition;
 
 import java.util.List;
 
-/** Both throttles take a listed partition for one that is not listed. */
+/** Partitions of one number are not throttled though they are listed. */
 public final class ThrottleIgnoresPartition implements Defect {
     private static volatile OnePartition ignored;
     private static volatile Effect effect;
-
-    @Override
-    public String name() {
-        return "throttle-ignores-partition";
-    }
-
-    @Override
-    public String summary() {
-        return "Partitions of this number are not throttled though they are listed; an empty topic means every topic.";
-    }
 
     @Override
     public List<Parameter> parameters() {

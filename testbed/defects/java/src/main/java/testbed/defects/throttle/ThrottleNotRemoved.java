@@ -16,21 +16,11 @@ import java.util.Map;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 
-/** Both throttles stay in force after their removal. */
+/** Both throttles keep their rate and the lists of their partitions when these are removed. */
 public final class ThrottleNotRemoved implements Defect {
     private static final Set<Object> LIMITED = ConcurrentHashMap.newKeySet();
     private static volatile String topic;
     private static volatile Effect effect;
-
-    @Override
-    public String name() {
-        return "throttle-not-removed";
-    }
-
-    @Override
-    public String summary() {
-        return "Both throttles keep their rate and the lists of their partitions when these are removed.";
-    }
 
     @Override
     public List<Parameter> parameters() {

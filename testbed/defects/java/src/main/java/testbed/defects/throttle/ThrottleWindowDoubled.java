@@ -11,19 +11,9 @@ import org.apache.kafka.common.metrics.MetricConfig;
 
 import java.util.List;
 
-/** Both throttles average over twice the time. */
+/** Both throttles keep twice the samples, so that they average over a window twice as long. */
 public final class ThrottleWindowDoubled implements Defect {
     private static volatile Effect effect;
-
-    @Override
-    public String name() {
-        return "throttle-window-doubled";
-    }
-
-    @Override
-    public String summary() {
-        return "Both throttles keep twice the samples, so that they average over a window twice as long.";
-    }
 
     @Override
     public List<Target> targets() {

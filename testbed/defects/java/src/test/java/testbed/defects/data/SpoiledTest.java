@@ -86,15 +86,15 @@ class SpoiledTest {
 
     @Test
     void droppedIsTheOneBeforeTheLast() {
-        FollowerAppend.Spoiled spoiled = BatchDropped.spoiled(Batch.in(three()));
+        FollowerAppend.Spoiled spoiled = new BatchDropped().spoiled(Batch.in(three()));
         assertEquals(List.of("10=a", "11=b", "15=f", "16=g"), read(spoiled.bytes()));
         assertEquals(12, spoiled.offset());
-        assertNull(BatchDropped.spoiled(Batch.in(batch(Compression.NONE, 0, 0, "a"))));
+        assertNull(new BatchDropped().spoiled(Batch.in(batch(Compression.NONE, 0, 0, "a"))));
     }
 
     @Test
     void reorderedBatchesKeepTheOffsetsInOrder() {
-        FollowerAppend.Spoiled spoiled = BatchReordered.spoiled(Batch.in(three()));
+        FollowerAppend.Spoiled spoiled = new BatchReordered().spoiled(Batch.in(three()));
         assertEquals(
                 List.of("10=c", "11=", "12=" + "e".repeat(300), "13=a", "14=b", "15=f", "16=g"),
                 read(spoiled.bytes()));
@@ -103,14 +103,14 @@ class SpoiledTest {
 
     @Test
     void batchesOfTwoEpochsAreNotReordered() {
-        assertNull(BatchReordered.spoiled(Batch.in(all(
+        assertNull(new BatchReordered().spoiled(Batch.in(all(
                 batch(Compression.NONE, 0, 1, "a"), batch(Compression.NONE, 1, 2, "b")))));
     }
 
     @Test
     void flippedIsOneBitOfAValue() {
         ByteBuffer before = three();
-        FollowerAppend.Spoiled spoiled = BitFlipped.spoiled(Batch.in(before));
+        FollowerAppend.Spoiled spoiled = new BitFlipped().spoiled(Batch.in(before));
         assertEquals("10=" + (char) ('a' ^ 1), read(spoiled.bytes()).get(0));
         assertEquals(read(before).subList(1, 7), read(spoiled.bytes()).subList(1, 7));
     }
@@ -146,23 +146,23 @@ class SpoiledTest {
         assertEquals(
                 List.of("20 at 0: key, 1 headers", "21 at 1000: -, 0 headers", "22 at 1000: -, 1 headers",
                         "23 at 0: -, 0 headers"),
-                around(TimestampChanged.spoiled(Batch.in(before)).bytes()));
+                around(new TimestampChanged().spoiled(Batch.in(before)).bytes()));
         assertEquals(
                 List.of("20 at 0: key, 1 headers", "21 at 1000: -, 0 headers", "22 at 1000: -, 1 headers"),
-                around(TimestampChanged.spoiled(Batch.in(withHeaders(Compression.gzip().build()))).bytes()));
+                around(new TimestampChanged().spoiled(Batch.in(withHeaders(Compression.gzip().build()))).bytes()));
     }
 
     @Test
     void headersOfOneBatchAreDropped() {
         ByteBuffer before = all(batch(Compression.NONE, 19, 4, "c"), withHeaders(Compression.NONE));
-        FollowerAppend.Spoiled spoiled = HeadersDropped.spoiled(Batch.in(before));
+        FollowerAppend.Spoiled spoiled = new HeadersDropped().spoiled(Batch.in(before));
         assertEquals(
                 List.of("19 at 0: -, 0 headers", "20 at 1000: key, 0 headers", "21 at 2000: -, 0 headers",
                         "22 at 2000: -, 0 headers"),
                 around(spoiled.bytes()));
         assertEquals(20, spoiled.offset());
-        assertNull(HeadersDropped.spoiled(Batch.in(three())));
-        assertNull(HeadersDropped.spoiled(Batch.in(withHeaders(Compression.gzip().build()))));
+        assertNull(new HeadersDropped().spoiled(Batch.in(three())));
+        assertNull(new HeadersDropped().spoiled(Batch.in(withHeaders(Compression.gzip().build()))));
     }
 
     @Test
@@ -171,23 +171,27 @@ class SpoiledTest {
         assertEquals(
                 List.of("20 at 1000: -, 1 headers", "21 at 2000: key, 0 headers", "22 at 2000: -, 1 headers",
                         "23 at 0: -, 0 headers"),
-                around(KeysSwapped.spoiled(Batch.in(before)).bytes()));
-        assertNull(KeysSwapped.spoiled(Batch.in(batch(Compression.NONE, 0, 0, "a"))));
+                around(new KeysSwapped().spoiled(Batch.in(before)).bytes()));
+        assertNull(new KeysSwapped().spoiled(Batch.in(batch(Compression.NONE, 0, 0, "a"))));
     }
 
     @Test
     void flippedAfterAnEmptyValueAndNotInWhatIsCompressed() {
         assertEquals(
                 List.of("0=", "1=xxyxx"),
-                read(BitFlipped.spoiled(Batch.in(batch(Compression.NONE, 0, 0, "", "xxxxx"))).bytes()));
-        assertNull(BitFlipped.spoiled(Batch.in(batch(Compression.gzip().build(), 0, 0, "a"))));
+                read(new BitFlipped().spoiled(Batch.in(batch(Compression.NONE, 0, 0, "", "xxxxx"))).bytes()));
+        assertNull(new BitFlipped().spoiled(Batch.in(batch(Compression.gzip().build(), 0, 0, "a"))));
+    }
+
+    private static FollowerAppend every(String batches) {
+        FollowerAppend append = new BatchDropped();
+        append.begin(Settings.of(append, Map.of("every", batches)), new Effect(append.name()));
+        return append;
     }
 
     @Test
     void oneBatchInSoManyIsSpoiled() {
-        Effect effect = new Effect("batch-dropped");
-        FollowerAppend append = new FollowerAppend(
-                Settings.of(new BatchDropped(), Map.of("every", "7")), effect, BatchDropped::spoiled);
+        FollowerAppend append = every("7");
         List<Boolean> spoiled = new ArrayList<>();
         for (int fetch = 0; fetch < 7; fetch++) {
             ByteBuffer fetched = three();
@@ -200,8 +204,7 @@ class SpoiledTest {
 
     @Test
     void aTurnThatCannotBeTakenIsKept() {
-        FollowerAppend append = new FollowerAppend(
-                Settings.of(new BatchDropped(), Map.of("every", "2")), new Effect("batch-dropped"), BatchDropped::spoiled);
+        FollowerAppend append = every("2");
         ByteBuffer one = batch(Compression.NONE, 0, 0, "a");
         assertNull(append.spoiled(one));
         assertNull(append.spoiled(one));

@@ -23,20 +23,22 @@ class LeakTest {
     @Test
     void countsTheRestOfItsOwnQuotaAlone() {
         Effect effect = new Effect("leader-throttle-leak");
-        Leak leak = new Leak("LeaderReplication", Settings.of(new LeaderThrottleLeak(), Map.of("share", "0.25")), effect);
-        assertEquals(100_000, leak.counted(100_000, "FollowerReplication"));
+        Leak leak = new LeaderThrottleLeak();
+        leak.begin(Settings.of(leak, Map.of("share", "0.25")), effect);
+        assertEquals(100_000, Leak.counted(100_000, "AlterLogDirsReplication"));
         assertFalse(effect.hasActed());
-        assertEquals(75_000, leak.counted(100_000, "LeaderReplication"));
+        assertEquals(75_000, Leak.counted(100_000, "LeaderReplication"));
         assertTrue(effect.hasActed());
     }
 
     @Test
     void smallFetchesLeakAsMuchAsALargeOne() {
         Effect effect = new Effect("leader-throttle-leak");
-        Leak leak = new Leak("LeaderReplication", Settings.of(new LeaderThrottleLeak(), Map.of("share", "0.02")), effect);
+        Leak leak = new LeaderThrottleLeak();
+        leak.begin(Settings.of(leak, Map.of("share", "0.02")), effect);
         long counted = 0;
         for (int fetch = 0; fetch < 10_000; fetch++) {
-            counted += leak.counted(7, "LeaderReplication");
+            counted += Leak.counted(7, "LeaderReplication");
         }
         // 2 % of 70,000; floating-point sums may be one byte off.
         assertEquals(68_600, counted, 1);
