@@ -214,7 +214,8 @@ class GroupClient:
     """Answers commits of offsets with these errors, and has one group."""
 
     def __init__(self, *errors: type[Exception]) -> None:
-        self.errors, self.given = errors, {}
+        self.errors = errors
+        self.given: dict[str, Mapping[ClientTopicPartition, Any]] = {}
 
     def alter_group_offsets(self, group: str, offsets: Mapping[ClientTopicPartition, Any]) -> Answer:
         self.given[group] = offsets

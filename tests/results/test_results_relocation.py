@@ -110,7 +110,7 @@ def test_what_groups_had_committed_is_there_after_a_broker_left(offsets, expecte
     manifest, *data = relocated(told=Told(), experiment="scale-in")
     member = Membership("b3", "left", us(-8), (), registered=False, container=False, offsets=offsets)
     changed = replace(manifest, relocation=replace(manifest.relocation, membership=member))
-    assert Manifest.from_json(changed.to_json()) == changed
+    assert Manifest.from_json(changed.to_json()).relocation == changed.relocation
     found = [each for each in judge(changed, *data).criteria if each.name == "committed-offsets"]
     assert [each.verdict for each in found] == expected
     assert all((offsets.problem or "".join(offsets.wrong)) in each.why for each in found)
