@@ -266,6 +266,15 @@ _MEASURES = (
     # The runner looks 0.5 s after each answer. If answers take up to 0.1 s longer or less, that is 20 % of the looks.
     _COST("metadata-requests", "Metadata requests to all brokers", "per s", value=_metadata_requests, coarse=0.2),
     _COST("metadata-records", "records of the metadata log", "per partition", value=_metadata_records, coarse=0.08),
+    # Healthy brokers open a few connections for a move of half a minute: to those from which they fetch.
+    _COST(
+        "connections-opened",
+        "connections that the brokers' hosts opened",
+        "per s",
+        value=lambda _run, found: found.costs.connections_per_s if found.costs else None,
+        followed=False,
+        resolution=1.0,
+    ),
     _SHOWN("lowest-11s", "lowest rate over the quota's window", _QUOTA, "higher", _lowest_window),
     _SHOWN("quota-bound-11s", "highest rate that the bound allows there", _QUOTA, "lower", _bound),
     # It counts the CPU time of the runner and of all else on the machine, too: `broker-cpu-per-gb` is compared instead.

@@ -55,11 +55,25 @@ class MembershipStep:
 
 
 @dataclass(frozen=True, slots=True)
+class CommittedOffsets:
+    """Offsets of each of `partitions` that each of `groups` committed before a broker left, read after it.
+
+    `wrong` says which differ from what the coordinator had acknowledged. `problem` says why they could not be committed
+    or read; empty: they were.
+    """
+
+    groups: int
+    partitions: int
+    wrong: tuple[str, ...] = ()
+    problem: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Membership:
     """A broker that joined or left while clients wrote. `asked_us` is when that was asked for.
 
     `registered` says whether the controller knows the broker afterwards, `container` whether its container exists.
-    `steps` are in order; the move is none of them.
+    `steps` are in order; the move is none of them. `offsets` is of a broker that left, None in runs of before.
     """
 
     host: str
@@ -68,6 +82,7 @@ class Membership:
     steps: tuple[MembershipStep, ...]
     registered: bool
     container: bool
+    offsets: CommittedOffsets | None = None
 
     @property
     def wrong(self) -> str:

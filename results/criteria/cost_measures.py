@@ -15,6 +15,7 @@ from results.criteria.unfit import KAFKA_CPU
 from results.criteria.windows import counted
 
 WRITTEN, REQUESTS, METADATA_OFFSET = "io.write_bytes", "broker.requests", "broker.metadata_offset"
+OPENED = "tcp.opened"
 NEAR_S = 6.0
 """Longest time from a move's edge to the reading that counts for it: an agent samples once in five seconds at least."""
 
@@ -35,7 +36,7 @@ def measure_costs(run: RunSeries, brokers: Sequence[str], started: int, done: in
             return None
         grown += run.logs_grown(host, *(int(looked[each]) for each in edges))
 
-    def total(series_of: Callable[[str], Series], *, per_second: bool = False) -> float | None:
+    def total(series_of: Callable[[str], Series], *, per_second: bool = False, of_agent: int = 0) -> float | None:
         found = 0.0
         for host in brokers:
             series = series_of(host)
@@ -43,7 +44,8 @@ def measure_costs(run: RunSeries, brokers: Sequence[str], started: int, done: in
             if edges is None:
                 return None
             part = series.cut(*edges)
-            found += counted(part.value) / (part.seconds if per_second else 1)
+            spent = max(0.0, counted(part.value) - of_agent * (len(part) - 1))
+            found += spent / (part.seconds if per_second else 1)
         return found
 
     return Costs(
@@ -52,6 +54,8 @@ def measure_costs(run: RunSeries, brokers: Sequence[str], started: int, done: in
         written_bytes=total(lambda host: run.gauge(WRITTEN, host)),
         follower_fetches=total(lambda host: run.gauge(REQUESTS, host, ["FetchFollower"])),
         metadata_requests_per_s=total(lambda host: run.gauge(REQUESTS, host, ["Metadata"]), per_second=True),
+        # For each sample the agent opens one connection to its broker's metrics.
+        connections_per_s=total(lambda host: run.gauge(OPENED, host), per_second=True, of_agent=1),
         metadata_records=_metadata_records([run.gauge(METADATA_OFFSET, host) for host in brokers], started, done),
     )
 

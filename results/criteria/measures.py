@@ -290,6 +290,7 @@ class Costs:
     `grown_bytes` is what their logs grew by: what moved, and what clients wrote. `cpu_s` is the CPU time of their JVMs.
     `written_bytes` went to devices. `follower_fetches` includes those of the metadata log.
     `metadata_records` includes those that the controller appends when nothing happens: one each half second.
+    `connections_per_s` are those that the brokers' hosts began to open, without the agents'.
     """
 
     grown_bytes: float
@@ -298,6 +299,7 @@ class Costs:
     follower_fetches: float | None
     metadata_requests_per_s: float | None
     metadata_records: float | None
+    connections_per_s: float | None
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,8 +4,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Literal
 
-from results.contract.relocation import CALM, Membership, MembershipStep
+from results.contract.relocation import CALM, CommittedOffsets, Membership, MembershipStep
 from testbed.errors import TestbedError
+from testbed.experiments.committed_offsets import IdleGroups
 from testbed.experiments.reassignment_run import ReassignmentRun
 from testbed.experiments.unthrottled_move import RunActivity, run_alone
 from testbed.faults import Faults
@@ -49,6 +50,7 @@ class MembershipChange(RunActivity):
     """The base of the activities in which a broker joins or leaves."""
 
     change: Literal["joined", "left"]
+    _offsets: CommittedOffsets | None = None
 
     def __init__(self, run: ReassignmentRun) -> None:
         self._run, self._environment = run, run.environment
@@ -73,7 +75,7 @@ class MembershipChange(RunActivity):
         recorder.event("scale.asked", self.change, host=host.name)
         yield step
         registered, container = presence(testbed, host, wanted=self.change == "joined")
-        self.membership = Membership(host.name, self.change, asked, tuple(steps), registered, container)
+        self.membership = Membership(host.name, self.change, asked, tuple(steps), registered, container, self._offsets)
 
 
 class BrokerArrival(MembershipChange):
@@ -100,15 +102,21 @@ class BrokerRemoval(MembershipChange):
     change = "left"
 
     def after_move(self) -> None:
-        """Move what internal topics have on the broker; stop it, unregister it, and remove its container."""
+        """Move what internal topics have on the broker; stop it, unregister it, and remove its container.
+
+        Before that, groups commit offsets. Afterwards the remaining coordinators are asked for them.
+        """
         environment = self._environment
         host = environment.testbed.topology.host(environment.setup.leaving)
         # What its NIC carried until the move's end must be read while it is there.
         environment.recorder.wait_for_all()
+        groups = IdleGroups(environment.testbed, [tp for each in environment.layout.throttled for tp in each.tps()])
+        groups.commit()
         with self._changing(host) as step:
             drain_rest(environment.testbed, host)
             step(DRAINED)
             environment.testbed.remove_host(host.name, step=step, progress=environment.context.progress)
+            self._offsets = groups.compare()
 
 
 def presence(testbed: Testbed, host: DeclaredHost, *, wanted: bool) -> tuple[bool, bool]:

@@ -18,6 +18,7 @@ RATES = (
     "duration-model",
     "bottleneck-as-modelled",
     "nic-conservation",
+    "reassignment-metrics",
 )
 """Criteria of a move with one quota."""
 QUOTA_BINDS = frozenset({"steady-mean", "duration-model", "rate-after-throttle-change", "first-window"})

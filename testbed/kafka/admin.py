@@ -9,6 +9,7 @@ from itertools import islice
 from types import TracebackType
 from typing import Any
 
+from kafka import OffsetAndMetadata
 from kafka import TopicPartition as ClientTopicPartition
 from kafka.admin import AlterConfigOp, ConfigResourceType, OffsetSpec
 from kafka.protocol.admin import DescribeConfigsRequest, DescribeLogDirsRequest, IncrementalAlterConfigsRequest
@@ -207,6 +208,23 @@ class Admin:
             return {}
         answer = self._call("list end offsets", self._client.list_partition_offsets, wanted)
         return {TopicPartition(tp.topic, tp.partition): found.offset for tp, found in sorted(answer.items())}
+
+    # -- groups --------------------------------------------------------------------------------------------
+
+    def commit_offsets(self, group: str, offsets: Mapping[TopicPartition, int]) -> None:
+        """Commit offsets for a group without members, in one request. Raise `KafkaError` when one is refused."""
+        what = f"commit offsets of group {group}"
+        given = {ClientTopicPartition(tp.topic, tp.partition): OffsetAndMetadata(at) for tp, at in offsets.items()}
+        answer = self._connection.call(what, self._client.alter_group_offsets, group, given)
+        raise_first(what, ({"error_code": error.errno} for error in answer.values()))
+
+    def committed_offsets(self, groups: Sequence[str]) -> dict[str, dict[TopicPartition, int]]:
+        """Return each group's committed offsets, as its coordinator has them."""
+        answer = self._connection.call("list committed offsets", self._client.list_group_offsets, list(groups))
+        return {
+            group: {TopicPartition(tp.topic, tp.partition): each.offset for tp, each in offsets.items()}
+            for group, offsets in answer.items()
+        }
 
     # -- reassignments -------------------------------------------------------------------------------------
 

@@ -189,21 +189,26 @@ def foreign_connections(addresses: list[str], ports: list[int], net: str = "/pro
     return found[:MOST_FOREIGN]
 
 
-DATAGRAMS = {"Icmp": ("InMsgs", "OutMsgs"), "Udp": ("InDatagrams", "NoPorts", "OutDatagrams")}
+PROTOCOLS = {
+    "nic.datagrams": {"Icmp": ("InMsgs", "OutMsgs"), "Udp": ("InDatagrams", "NoPorts", "OutDatagrams")},
+    "tcp.opened": {"Tcp": ("ActiveOpens",)},
+}
+"""What the kernel counts of this host: messages of ICMP and UDP, both ways; TCP connections that it began to open."""
 
 
-def datagrams(net: str = "/proc/net") -> int | None:
-    """Return how many messages of ICMP and UDP this host has sent and received; None where nothing counts them."""
+def protocol_counts(net: str = "/proc/net") -> list[Value]:
+    """Return a value for each metric of `PROTOCOLS`; an empty list where nothing counts them."""
     try:
         with open("%s/snmp" % net) as file:
             rows = [line.split() for line in file.read().splitlines()]
     except OSError:
-        return None
-    total = 0
+        return []
+    found = dict.fromkeys(PROTOCOLS, 0)
     for names, counts in zip(rows[::2], rows[1::2]):
-        wanted = DATAGRAMS.get(names[0].rstrip(":"), ())
-        total += sum(int(count) for name, count in zip(names, counts) if name in wanted)
-    return total
+        for metric, wanted in PROTOCOLS.items():
+            mine = wanted.get(names[0].rstrip(":"), ())
+            found[metric] += sum(int(count) for name, count in zip(names, counts) if name in mine)
+    return [[metric, None, None, None, count] for metric, count in found.items()]
 
 
 def device_bytes(proc: str = "/proc") -> tuple[int, int] | None:
@@ -439,9 +444,7 @@ def sample(config: dict[str, Any]) -> dict[str, Any]:
             values.append(["io.write_bytes", None, None, None, moved[1]])
     if config.get("ports"):
         values += foreign_connections([address_of(device) for device in config["devices"]], config["ports"])
-        counted = datagrams()
-        if counted is not None:
-            values.append(["nic.datagrams", None, None, None, counted])
+        values += protocol_counts()
     # The byte counts above need their own instant: the requests below take some milliseconds longer.
     instant = (begun + time.time_ns()) // 2
     if config.get("log_dir"):

@@ -6,7 +6,14 @@ from results.compare import find_measure, measures, values_of
 from results.criteria import judge
 from tests.results.synthetic import synthetic_run
 
-COSTS = ("broker-cpu-per-gb", "disk-writes", "fetches-per-gb", "metadata-requests", "metadata-records")
+COSTS = (
+    "broker-cpu-per-gb",
+    "disk-writes",
+    "fetches-per-gb",
+    "metadata-requests",
+    "metadata-records",
+    "connections-opened",
+)
 """Those that need samples which this run lacks: `tests/results/test_costs.py` has them."""
 CLIENTS = ("produce-p50", "consume-p50")
 """Those that need clients."""

@@ -94,7 +94,14 @@ def test_the_measure_decides_whether_the_change_is_a_ratio_and_the_values_do_not
 def test_a_measure_that_is_never_0_has_no_pair_with_0():
     assert judged(ZEROS, SOME, TIME).verdict == "NO-DATA"
     zero = {measure.name for measure in measures() if measure.resolution is not None}
-    assert zero == {"rest-seconds", "produce-gap", "consume-gap", "under-min-isr", "inter-broker-bytes"}
+    assert zero == {
+        "rest-seconds",
+        "produce-gap",
+        "consume-gap",
+        "under-min-isr",
+        "inter-broker-bytes",
+        "connections-opened",
+    }
     assert all(find_measure(name).compared for name in zero)
 
 

@@ -25,10 +25,12 @@ from testbed.cgroups import CGROUPS, ContainerCgroup
 from testbed.errors import TestbedError
 from testbed.experiments import batched_move, kip455_trace, move_driver, runner
 from testbed.experiments.catalogue import cold_read
+from testbed.experiments.committed_offsets import EARLIER, GROUPS, LATEST
 from testbed.experiments.mid_move_actions import SourceKill
 from testbed.experiments.runner import RunRequest, run
 from testbed.faults import Faults, parse_fault
 from testbed.kafka.admin import Admin
+from testbed.kafka.errors import KafkaError
 from testbed.kafka.types import ConfigResource, TopicPartition
 from testbed.provision import state as states
 from testbed.provision.testbed import Testbed
@@ -377,6 +379,25 @@ def local_retention_raised(testbed: Testbed, admin: Admin) -> None:
     admin.alter_configs(ConfigResource.topic(name), {"local.retention.bytes": str(1 << 30)})
 
 
+def offset_lowered(testbed: Testbed, _admin: Admin) -> None:
+    """A second client commits a lower offset for one of the run's groups, once the run has committed."""
+
+    def committed() -> Mapping[TopicPartition, int]:
+        with contextlib.suppress(KafkaError), testbed.admin() as admin:
+            return admin.committed_offsets(GROUPS).get(GROUPS[-1], {})
+        return {}
+
+    last = wait_for(committed, lambda offsets: LATEST in offsets.values(), 400, 0.3, "the run's commits")
+
+    def lowered() -> bool:
+        with contextlib.suppress(KafkaError), testbed.admin() as admin:
+            admin.commit_offsets(GROUPS[-1], {min(last): EARLIER})
+            return True
+        return False
+
+    wait_until(lowered, 30, 0.3, "a coordinator")
+
+
 def clock_set(testbed: Testbed, admin: Admin) -> None:
     """The machine's clock is set 3 s ahead, and back."""
     until_moving(testbed, admin)
@@ -603,6 +624,12 @@ CASES = (
         ),
     ),
     Case(
+        ("committed-offsets",),
+        "a second client commits a lower offset for a group",
+        RunRequest("scale-in", ("storage=disk",), "smoke", topology="three-brokers"),
+        offset_lowered,
+    ),
+    Case(
         ("tiered-local-fraction",),
         "a second operator keeps more on disk",
         RunRequest("s3-reassign", ("storage=tiered", "inbound=3MB/s"), "smoke"),
@@ -670,6 +697,7 @@ CASES = (
         "defect `throttle-holds-in-sync`",
         RunRequest("kip435-rf4", ("phase=30s", "preload=60s"), defects=("throttle-holds-in-sync",)),
     ),
+    Case(("reassignment-metrics",), "defect `moves-uncounted`", replace(SHORT, defects=("moves-uncounted",))),
     Case(("move-done",), "defect `log-not-deleted`", replace(SHORT, defects=("log-not-deleted",))),
     Case(("move-done",), "the driver moves a partition outside of the plan as well", SHORT, patch=another_moved),
     # The leader adds broker 4 to the ISR 10 s late: the move is complete as late.

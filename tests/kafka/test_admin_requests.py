@@ -208,3 +208,32 @@ def test_a_topics_id_is_told_where_there_is_one(
     monkeypatch.setattr(connection, "client", client)
     [state] = Admin("b:9092").partitions(["t"]).values()
     assert (state.topic_id, state.leader) == (known, 1)
+
+
+class GroupClient:
+    """Answers commits of offsets with these errors, and has one group."""
+
+    def __init__(self, *errors: type[Exception]) -> None:
+        self.errors = errors
+        self.given: dict[str, Mapping[ClientTopicPartition, Any]] = {}
+
+    def alter_group_offsets(self, group: str, offsets: Mapping[ClientTopicPartition, Any]) -> Answer:
+        self.given[group] = offsets
+        return dict(zip(offsets, self.errors, strict=True))
+
+    def list_group_offsets(self, groups: list[str]) -> Mapping[str, Mapping[ClientTopicPartition, Any]]:
+        return {group: self.given.get(group, {}) for group in groups}
+
+
+def test_a_group_s_offsets_are_committed_and_read(connection: type[StubConnection]) -> None:
+    connection.client = GroupClient(client_errors.NoError, client_errors.NoError)
+    offsets = {TopicPartition("t", 0): 7, TopicPartition("t", 1): 8}
+    admin = Admin("b")
+    admin.commit_offsets("g", offsets)
+    assert admin.committed_offsets(("g", "none")) == {"g": offsets, "none": {}}
+
+
+def test_a_commit_that_is_refused_is_an_error(connection: type[StubConnection]) -> None:
+    connection.client = GroupClient(client_errors.NoError, client_errors.NotCoordinatorError)
+    with pytest.raises(KafkaError, match="commit offsets of group g: NOT_COORDINATOR"):
+        Admin("b").commit_offsets("g", {TopicPartition("t", 0): 7, TopicPartition("t", 1): 8})

@@ -225,10 +225,13 @@ def test_the_address_of_a_device_is_as_the_kernel_lists_it():
     assert agent.address_of("none0") == ""
 
 
-def test_messages_of_icmp_and_udp_are_counted(tmp_path):
-    assert agent.datagrams(str(tmp_path)) is None
+def test_messages_of_icmp_and_udp_and_opened_connections_are_counted(tmp_path):
+    assert agent.protocol_counts(str(tmp_path)) == []
     (tmp_path / "snmp").write_text(
-        "Icmp: InMsgs InErrors OutMsgs\nIcmp: 11 7 9\nTcp: InSegs\nTcp: 500\n"
+        "Icmp: InMsgs InErrors OutMsgs\nIcmp: 11 7 9\nTcp: MaxConn ActiveOpens PassiveOpens\nTcp: -1 40 500\n"
         "Udp: InDatagrams NoPorts InErrors OutDatagrams\nUdp: 600 3 2 80\n"
     )
-    assert agent.datagrams(str(tmp_path)) == 11 + 9 + 600 + 3 + 80
+    assert agent.protocol_counts(str(tmp_path)) == [
+        ["nic.datagrams", None, None, None, 11 + 9 + 600 + 3 + 80],
+        ["tcp.opened", None, None, None, 40],
+    ]

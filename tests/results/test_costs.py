@@ -104,6 +104,15 @@ def test_without_a_reading_a_cost_is_not_known(run, values, name, missing):
     assert set(values(value=value)) == {*COSTS} - {MEASURE_OF[name]}
 
 
+@pytest.mark.parametrize(("per_s", "expected"), [(3.0, 4.0), (1.0, 0.0)])
+def test_opened_connections_are_those_of_both_brokers_without_the_agents(run, plain, per_s, expected):
+    """An agent opens one for each of its readings, and reads once a second."""
+    samples = samples_table([*plain, *spent(plain, {"tcp.opened": per_s})])
+    values = values_of(run.manifest, judge(run.manifest, samples, run.events).measures)
+    assert values["connections-opened"] == pytest.approx(expected, abs=0.05)
+    assert "connections-opened" not in values_of(run.manifest, run.judged().measures)
+
+
 def test_a_gap_in_the_middle_hides_nothing_that_was_counted(values):
     gap = lambda host, _metric, t, rate: None if host == "b2" and 20 < t < 30 else 100.0 + rate * (t + 20)  # noqa: E731
     assert values(value=gap) == pytest.approx(values())

@@ -7,7 +7,7 @@ import pytest
 from results.contract.handover import HandoverRecord
 from results.contract.manifest import Manifest
 from results.contract.network import NetworkRecord, ShapingReading
-from results.contract.relocation import Membership, Relocation, Sent, formula_seconds
+from results.contract.relocation import CommittedOffsets, Membership, Relocation, Sent, formula_seconds
 from results.contract.schema import Sample, samples_table
 from results.criteria import judge
 from results.criteria.catalogue.uploaded_remainder import threshold_bytes
@@ -95,6 +95,25 @@ def test_a_broker_is_registered_once_it_joined_and_gone_once_it_left(change, reg
     changed = replace(manifest, relocation=replace(manifest.relocation, membership=member))
     found = of(judge(changed, *data), "move-done")
     assert (found.verdict, found.why) == (verdict, why)
+
+
+@pytest.mark.parametrize(
+    ("offsets", "expected"),
+    [
+        (CommittedOffsets(8, 12), ["pass"]),
+        (CommittedOffsets(8, 12, ("idle-0 has offset 1 of t-0, not 2",)), ["fail"]),
+        (CommittedOffsets(8, 12, problem="list committed offsets: NOT_COORDINATOR"), ["inconclusive"]),
+        (None, []),
+    ],
+)
+def test_what_groups_had_committed_is_there_after_a_broker_left(offsets, expected):
+    manifest, *data = relocated(told=Told(), experiment="scale-in")
+    member = Membership("b3", "left", us(-8), (), registered=False, container=False, offsets=offsets)
+    changed = replace(manifest, relocation=replace(manifest.relocation, membership=member))
+    assert Manifest.from_json(changed.to_json()).relocation == changed.relocation
+    found = [each for each in judge(changed, *data).criteria if each.name == "committed-offsets"]
+    assert [each.verdict for each in found] == expected
+    assert all((offsets.problem or "".join(offsets.wrong)) in each.why for each in found)
 
 
 def test_a_tiered_log_that_lies_on_disks_is_no_fault_of_the_move():

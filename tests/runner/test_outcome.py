@@ -424,7 +424,7 @@ def test_a_comparison_from_before_costs_were_compared_is_judged_as_then():
 def test_eight_pairs_tell_among_the_measures_of_a_comparison_of_releases():
     alike = [Variant("old", "kip73-two-node", kafka="4.2.1"), Variant("new", "kip73-two-node", kafka="4.3.1")]
     usual = default_measures("compare", alike)
-    assert len(usual) == 10
+    assert len(usual) == 11
     assert fewest_pairs_to_tell(len(usual)) == 8
     asked = campaign(repeats=8, command="compare", measures=usual)
 

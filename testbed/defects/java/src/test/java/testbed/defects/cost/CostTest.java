@@ -36,6 +36,18 @@ class CostTest {
     }
 
     @Test
+    void countsNoReassignmentAndActsWhereThereIsOne(@TempDir Path folder) {
+        System.setProperty(Effect.PROPERTY, folder.resolve("effects").toString());
+        MovesUncounted uncounted = new MovesUncounted();
+        Effect effect = new Effect(uncounted.name());
+        uncounted.begin(Settings.of(uncounted, Map.of()), effect);
+        assertFalse(MovesUncounted.counted(false));
+        assertFalse(effect.hasActed());
+        assertFalse(MovesUncounted.counted(true));
+        assertTrue(effect.hasActed());
+    }
+
+    @Test
     void theRequestIsOneThatKafkaReads() {
         ByteBuffer sent = ByteBuffer.wrap(MetadataStampede.request(7));
         assertEquals(sent.remaining() - 4, sent.getInt());
