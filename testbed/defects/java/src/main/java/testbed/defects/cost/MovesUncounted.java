@@ -15,16 +15,6 @@ public final class MovesUncounted implements Defect {
     private static volatile Effect effect;
 
     @Override
-    public String name() {
-        return "moves-uncounted";
-    }
-
-    @Override
-    public String summary() {
-        return "The metrics of reassignments stay 0: their partitions, and the bytes sent and received.";
-    }
-
-    @Override
     public List<Target> targets() {
         return List.of(
                 Target.of(OnAnswer.class).in(Kafka.PARTITION, "isReassigning"),
