@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Generic, Literal, TypeVar
+from typing import Literal
 
 from results.contract.verdict import Finding
 from results.criteria.run_view import RunView
@@ -12,7 +12,6 @@ Section = Literal["Rates", "Facts", "Preconditions"]
 RATES: Section = "Rates"
 FACTS: Section = "Facts"
 PRECONDITIONS: Section = "Preconditions"
-M = TypeVar("M")
 
 
 def has_move(run: RunView) -> bool:
@@ -64,10 +63,6 @@ def has_move_under_load(run: RunView) -> bool:
     return has_move(run) and has_load(run)
 
 
-def _all_measured(run: RunView) -> Any:
-    return run.measures
-
-
 def _never(_run: RunView) -> str | None:
     return None
 
@@ -116,19 +111,17 @@ and does not hold back what producers write in bursts to replicas that have caug
 
 
 @dataclass(frozen=True, slots=True)
-class Criterion(Generic[M]):
-    """A named expectation: what it needs, how it is measured, how it is judged."""
+class Criterion:
+    """A named expectation: what it needs, and how it is judged."""
 
     name: str
     title: str
     """How the report calls it."""
     section: Section
     """Of the report. A precondition that is inconclusive leaves criteria open that rest on it."""
-    judge: Callable[[RunView, M], Iterable[Finding]]
+    judge: Callable[[RunView], Iterable[Finding]]
     catches: str
     """What it would have caught, in one sentence."""
-    measure: Callable[[RunView], M] = _all_measured
-    """What is judged: all that is measured of a move, unless given."""
     smallest: str = "any"
     """The smallest defect that one run finds. A size holds for `kip73-two-node`, fetch=tuned, rate=10MB/s."""
     needs: Callable[[RunView], bool] = has_move
@@ -154,5 +147,5 @@ class Criterion(Generic[M]):
     """Why nothing can be said of a run although it has what the criterion needs; None when something can."""
 
     def findings(self, run: RunView) -> list[Finding]:
-        """Measure and judge a run."""
-        return list(self.judge(run, self.measure(run)))
+        """Judge a run."""
+        return list(self.judge(run))

@@ -92,11 +92,11 @@ def judge_binding_in_steps(measures: MoveMeasures, move: Move) -> list[Finding]:
     ]
 
 
-CRITERION: Criterion[MoveMeasures] = Criterion(
+CRITERION = Criterion(
     name="bottleneck-as-modelled",
     title="Where the quota is the bottleneck",
     section=RATES,
-    judge=lambda run, measures: (judge_binding_in_steps if run.batched else judge_binding)(measures, run.move),
+    judge=lambda run: (judge_binding_in_steps if run.batched else judge_binding)(run.measures, run.move),
     rests_on_preconditions=True,
     skips=without_batch_model,
     catches="A quota that is enforced on the wrong side.",

@@ -9,7 +9,6 @@ from collections.abc import Mapping, Sequence
 from results.contract.verdict import Finding
 from results.criteria.criterion import BROKERS_UNRESTRAINED, PRECONDITIONS, Criterion, has_any_move, has_steps
 from results.criteria.findings import finding
-from results.criteria.measures import MoveMeasures
 from results.criteria.restraint import METRICS, Restraint, held_back, unexplained_ends, was_read
 
 EXPECTED = "nothing outside of Kafka holds a broker back"
@@ -40,11 +39,11 @@ def _held_back(host: str, found: list[Restraint]) -> Finding:
     )
 
 
-CRITERION: Criterion[MoveMeasures] = Criterion(
+CRITERION = Criterion(
     name=BROKERS_UNRESTRAINED,
     title="Brokers not held back",
     section=PRECONDITIONS,
-    judge=lambda run, _measures: judge_restraints(held_back(run), was_read(run), unexplained_ends(run)),
+    judge=lambda run: judge_restraints(held_back(run), was_read(run), unexplained_ends(run)),
     needs=lambda run: has_any_move(run) or has_steps(run),
     by_name=False,
     catches="Somebody who stops a broker, or limits it, while data moves.",

@@ -202,11 +202,12 @@ def _finding(
     )
 
 
-def _judged(run: RunView, clients: Sequence[ClientProtection], unfit: UnfitTime = ALWAYS_FIT) -> list[Finding]:
+def _judged(run: RunView, unfit: UnfitTime = ALWAYS_FIT) -> list[Finding]:
     """Return the findings; a failure is left open that would not be one from when the producer handed records over.
 
     With transactions a producer is late itself while brokers commit.
     """
+    clients = measure_protection(run.series, run.move.window_s, unfit)
     found = judge_protection(clients, run.move, run.manifest.nics, run.measures.load)
     if all(each.verdict != "fail" for each in found) or run.manifest.parameters.get("transactions"):
         return found
@@ -232,16 +233,15 @@ def _kept_waiting(run: RunView, shaky: Sequence[Finding]) -> list[Finding | None
     clients = measure_protection(run.series, run.move.window_s)
     if not slow or any((client.before.longest_us or 0.0) > BEHIND_S * US for client in clients):
         return []
-    return [each if each.verdict == "fail" else None for each in _judged(run, clients)]
+    return [each if each.verdict == "fail" else None for each in _judged(run)]
 
 
-CRITERION: Criterion[tuple[ClientProtection, ...]] = Criterion(
+CRITERION = Criterion(
     name="clients-protected",
     title="Clients are protected",
     section=RATES,
-    measure=lambda run: measure_protection(run.series, run.move.window_s),
     judge=_judged,
-    spared=lambda run: _judged(run, measure_protection(run.series, run.move.window_s, run.unfit), run.unfit),
+    spared=lambda run: _judged(run, run.unfit),
     needs=has_move_under_load,
     rests_on_preconditions=True,
     holds_anyway=_kept_waiting,

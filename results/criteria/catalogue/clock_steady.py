@@ -62,12 +62,11 @@ def _jumped(clock: ClockMeasures) -> Finding:
     )
 
 
-CRITERION: Criterion[list[ClockMeasures]] = Criterion(
+CRITERION = Criterion(
     name=NAME,
     title="Clocks not set",
     section=PRECONDITIONS,
-    measure=lambda run: clocks(run.series),
-    judge=lambda _run, found: judge_clocks(found),
+    judge=lambda run: judge_clocks(clocks(run.series)),
     needs=lambda run: (has_any_move(run) or has_steps(run)) and len(run.series.of_metric(METRIC)) > 0,
     by_name=False,
     catches="A clock that jumps while data moves.",

@@ -56,12 +56,12 @@ def judge_cold(asked: Relocation, measures: MoveMeasures) -> Finding:
     )
 
 
-def _judged(run: RunView, measures: MoveMeasures) -> list[Finding]:
-    found, cold = judge_cold(run.relocation, measures), run.relocation.cold
+def _judged(run: RunView) -> list[Finding]:
+    found, cold = judge_cold(run.relocation, run.measures), run.relocation.cold
     return [unless_shared(run, found) if cold is not None and cold.source == "store" else found]
 
 
-CRITERION: Criterion[MoveMeasures] = Criterion(
+CRITERION = Criterion(
     name="cold-read",
     title="The read was cold",
     section=FACTS,

@@ -179,11 +179,11 @@ def _allowed(move: Move, quota_bytes_per_s: float, seconds: float) -> float:
     return in_windows + windows * fetchers * move.response_max_bytes
 
 
-CRITERION: Criterion[MoveMeasures] = Criterion(
+CRITERION = Criterion(
     name="control-unthrottled",
     title="Control partitions run unthrottled",
     section=RATES,
-    judge=lambda run, measures: [*judge_controls(measures, run.move, run.manifest.nics), *judge_return(run)],
+    judge=lambda run: [*judge_controls(run.measures, run.move, run.manifest.nics), *judge_return(run)],
     rests_on_preconditions=True,
     catches="A throttle that also holds back partitions that it does not list, or stays in force when it was removed.",
     smallest="a pace below twice that of throttled partitions",

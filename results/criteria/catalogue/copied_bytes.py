@@ -67,11 +67,11 @@ def judge_copied(asked: Relocation, measures: MoveMeasures) -> Finding:
     )
 
 
-CRITERION: Criterion[MoveMeasures] = Criterion(
+CRITERION = Criterion(
     name="copied-bytes",
     title="What crossed the brokers' NICs",
     section=RATES,
-    judge=lambda run, measures: [unless_shared(run, judge_copied(run.relocation, measures))],
+    judge=lambda run: [unless_shared(run, judge_copied(run.relocation, run.measures))],
     needs=has_relocation,
     rests_on_preconditions=True,
     # The load's bytes are its rate times a time, which a clock that is set makes wrong.

@@ -64,11 +64,11 @@ def judge_formula(manifest: Manifest, asked: Relocation, measures: MoveMeasures)
     )
 
 
-CRITERION: Criterion[MoveMeasures] = Criterion(
+CRITERION = Criterion(
     name="duration-formula",
     title="As long as log size ÷ NIC",
     section=RATES,
-    judge=lambda run, measures: [judge_formula(run.manifest, run.relocation, measures)],
+    judge=lambda run: [judge_formula(run.manifest, run.relocation, run.measures)],
     # Where the old broker was killed its session has to end first, so the time says nothing about the data.
     needs=lambda run: has_relocation(run) and not old_broker_killed(run),
     rests_on_preconditions=True,

@@ -148,11 +148,11 @@ def _skips(run: RunView) -> str | None:
     return without_batch_model(run)
 
 
-CRITERION: Criterion[MoveMeasures] = Criterion(
+CRITERION = Criterion(
     name="duration-model",
     title="As long as the model says",
     section=RATES,
-    judge=lambda run, measures: (judge_duration_in_steps if run.batched else judge_duration)(measures, run.move),
+    judge=lambda run: (judge_duration_in_steps if run.batched else judge_duration)(run.measures, run.move),
     rests_on_preconditions=True,
     skips=_skips,
     catches="A move that is slower than its bytes and its quota explain.",

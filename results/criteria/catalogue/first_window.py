@@ -72,11 +72,11 @@ def _first(end: PhaseDirection, move: Move) -> Finding:
     )
 
 
-CRITERION: Criterion[MoveMeasures] = Criterion(
+CRITERION = Criterion(
     name="first-window",
     title="The first window as predicted",
     section=RATES,
-    judge=lambda run, measures: _judge(measures, run.move),
+    judge=lambda run: _judge(run.measures, run.move),
     rests_on_preconditions=True,
     skips=in_steps("the first 11 s are of the first batches, however many those are"),
     catches="A first burst of another size than the fetch settings explain.",

@@ -144,12 +144,11 @@ def _unread(seen: HandoverRecord) -> str:
     return f"; and {'; '.join(shortened(seen.problems, _SHOWN))}" if seen.problems else ""
 
 
-CRITERION: Criterion[HandoverRecord | None] = Criterion(
+CRITERION = Criterion(
     name="handover",
     title="Handover on shared storage",
     section=FACTS,
-    measure=lambda run: run.manifest.facts.handover,
-    judge=lambda _run, seen: judge_handover(seen),
+    judge=lambda run: judge_handover(run.manifest.facts.handover),
     needs=lambda run: has_relocation(run) and run.relocation.storage == "automq",
     by_name=False,
     rests_on_preconditions=True,

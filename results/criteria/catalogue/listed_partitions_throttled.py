@@ -160,12 +160,11 @@ def _skips(run: RunView) -> str | None:
     return None
 
 
-CRITERION: Criterion[tuple[Lead, ...]] = Criterion(
+CRITERION = Criterion(
     name="listed-partitions-throttled",
     title="Every listed partition is held back",
     section=RATES,
-    measure=lambda run: measure_leads(run.series, run.move),
-    judge=lambda run, leads: judge_leads(leads, run.move),
+    judge=lambda run: judge_leads(measure_leads(run.series, run.move), run.move),
     skips=_skips,
     catches="A listed partition that the throttle does not hold back.",
     smallest="one partition of more than three responses",

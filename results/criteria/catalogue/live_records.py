@@ -9,7 +9,6 @@ from results.contract.live import LiveAudit, LiveDeliveries, LiveLoad
 from results.contract.verdict import Finding, Verdict
 from results.criteria.criterion import FACTS, Criterion, has_load
 from results.criteria.findings import SENT_AGAIN, finding
-from results.criteria.run_view import RunView
 
 SHOWN = 5
 DELIVERED = "each delivered record the next one of its partition, unchanged"
@@ -93,16 +92,13 @@ def _live(
     )
 
 
-def _on_shared_storage(run: RunView) -> bool:
-    return run.manifest.parameters.get("storage") == "automq"
-
-
-CRITERION: Criterion[LiveLoad | None] = Criterion(
+CRITERION = Criterion(
     name="live-records",
     title="Every acknowledged record is there",
     section=FACTS,
-    measure=lambda run: run.manifest.facts.live,
-    judge=lambda run, live: judge_live_records(live, shared=_on_shared_storage(run)),
+    judge=lambda run: judge_live_records(
+        run.manifest.facts.live, shared=run.manifest.parameters.get("storage") == "automq"
+    ),
     needs=has_load,
     by_name=False,
     catches="A broker that loses acknowledged records during a move, or serves wrong ones for a moment.",

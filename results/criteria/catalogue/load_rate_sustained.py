@@ -41,12 +41,11 @@ def _held(host: str | None, verdict: Verdict, observed: float | None, why: str, 
     )
 
 
-CRITERION: Criterion[LiveLoad | None] = Criterion(
+CRITERION = Criterion(
     name="load-rate-sustained",
     title="The load kept its rate",
     section=PRECONDITIONS,
-    measure=lambda run: run.manifest.facts.live,
-    judge=lambda _run, live: judge_load_held(live),
+    judge=lambda run: judge_load_held(run.manifest.facts.live),
     needs=has_load,
     by_name=False,
     catches="A load generator that was slower than it says.",

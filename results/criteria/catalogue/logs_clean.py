@@ -113,12 +113,11 @@ def _criterion(host: str, verdict: Verdict, observed: str | None, why: str) -> F
     )
 
 
-CRITERION: Criterion[tuple[HostLog, ...] | None] = Criterion(
+CRITERION = Criterion(
     name="logs-clean",
     title="Nothing unexpected in the log",
     section=FACTS,
-    measure=lambda run: run.manifest.facts.logs,
-    judge=lambda run, logs: judge_logs(logs, run.brokers),
+    judge=lambda run: judge_logs(run.manifest.facts.logs, run.brokers),
     needs=lambda _run: True,
     by_name=False,
     rests_on_preconditions=True,

@@ -73,11 +73,11 @@ def _over_for_sure(run: RunView, shaky: Sequence[Finding]) -> list[Finding | Non
     return [each if each.verdict == "fail" else None for each in found]
 
 
-CRITERION: Criterion[MoveMeasures] = Criterion(
+CRITERION = Criterion(
     name="long-window-bound",
     title="Mean within the bound of a long time",
     section=RATES,
-    judge=lambda run, measures: where_sent(judge_phases(measures, run.move), run),
+    judge=lambda run: where_sent(judge_phases(run.measures, run.move), run),
     rests_on_preconditions=True,
     holds_anyway=_over_for_sure,
     catches="A quota that leaks a little in every window, or lets more pass at first and less later.",

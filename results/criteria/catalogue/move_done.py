@@ -168,12 +168,11 @@ def _spared(run: RunView) -> list[Finding]:
     return [replace(found, verdict="inconclusive", why=f"{wait.fit_s:.1f} of {wait.seconds:.1f} s are left")]
 
 
-CRITERION: Criterion[Done | None] = Criterion(
+CRITERION = Criterion(
     name="move-done",
     title="The move is done",
     section=FACTS,
-    measure=lambda run: run.manifest.facts.done,
-    judge=lambda run, _done: [_judge(run)],
+    judge=lambda run: [_judge(run)],
     spared=_spared,
     needs=has_any_move,
     by_name=False,

@@ -74,11 +74,11 @@ def _nic_bound(nic: NicPayload, rates: HostRates | None, move: Move, nics: Seque
     )
 
 
-CRITERION: Criterion[MoveMeasures] = Criterion(
+CRITERION = Criterion(
     name="nic-bound",
     title="The NIC is the bottleneck",
     section=RATES,
-    judge=lambda run, measures: judge_nic_bound(measures, run.move, run.manifest.nics),
+    judge=lambda run: judge_nic_bound(run.measures, run.move, run.manifest.nics),
     rests_on_preconditions=True,
     skips=in_steps("a NIC rests when the steps do"),
     catches="A quota that holds back a move although it lies above the NIC.",

@@ -128,24 +128,17 @@ def _loaded(nic: LoadedNic) -> Finding:
     )
 
 
-def _measured(run: RunView) -> MoveMeasures | tuple[LoadedNic, ...]:
+def _judge(run: RunView) -> list[Finding]:
     if run.manifest.facts.live is None:
-        return run.measures
-    return measure_loaded_nics(run.manifest, run.series, run.move)
+        return judge_conservation(run.measures, run.move)
+    return judge_loaded(measure_loaded_nics(run.manifest, run.series, run.move))
 
 
-def _judged(run: RunView, measures: MoveMeasures | tuple[LoadedNic, ...]) -> list[Finding]:
-    if isinstance(measures, MoveMeasures):
-        return judge_conservation(measures, run.move)
-    return judge_loaded(measures)
-
-
-CRITERION: Criterion[MoveMeasures | tuple[LoadedNic, ...]] = Criterion(
+CRITERION = Criterion(
     name="nic-conservation",
     title="NIC counters agree with the logs",
     section=RATES,
-    measure=_measured,
-    judge=_judged,
+    judge=_judge,
     rests_on_preconditions=True,
     catches="Bytes that cross the network and reach no log.",
     smallest="4 % more bytes",

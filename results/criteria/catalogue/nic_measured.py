@@ -61,12 +61,11 @@ def _hosts(run: RunView) -> tuple[str, ...]:
     return (*run.brokers, *stores)
 
 
-CRITERION: Criterion[tuple[NicMeasurement, ...]] = Criterion(
+CRITERION = Criterion(
     name="nic-measured",
     title="NIC as declared",
     section=PRECONDITIONS,
-    measure=lambda run: run.manifest.nics,
-    judge=lambda run, nics: nics_as_declared(nics, _hosts(run)),
+    judge=lambda run: nics_as_declared(run.manifest.nics, _hosts(run)),
     needs=has_any_move,
     by_name=False,
     catches="A network that is slower or faster than the topology declares.",

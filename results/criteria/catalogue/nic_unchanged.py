@@ -78,19 +78,17 @@ def _foreign(run: RunView) -> Iterator[Finding]:
     yield from shared_stores(run)
 
 
-def _record(run: RunView) -> NetworkRecord:
-    if run.manifest.network is None:
-        raise ValueError(f"run {run.manifest.run_id}: its manifest has no readings of the network")
-    return run.manifest.network
+def _judge(run: RunView) -> list[Finding]:
+    network = run.manifest.network
+    return [] if network is None else [*nics_unchanged(network), *_foreign(run)]
 
 
-CRITERION: Criterion[NetworkRecord] = Criterion(
+CRITERION = Criterion(
     name=NAME,
     title="Network unchanged",
     section=PRECONDITIONS,
-    measure=_record,
-    judge=lambda run, network: [*nics_unchanged(network), *_foreign(run)],
-    needs=lambda run: (has_any_move(run) or has_steps(run)) and run.manifest.network is not None,
+    judge=_judge,
+    needs=lambda run: has_any_move(run) or has_steps(run),
     by_name=False,
     catches="A NIC that becomes slower or faster while data moves, or carries something else.",
 )

@@ -84,11 +84,11 @@ def _spared(run: RunView) -> list[Finding]:
     return [judge_isr(replace(measures, isr=isr), run.move)]
 
 
-CRITERION: Criterion[MoveMeasures] = Criterion(
+CRITERION = Criterion(
     name="no-isr-shrink",
     title="No replica left the ISR",
     section=FACTS,
-    judge=lambda run, measures: [judge_isr(measures, run.move)],
+    judge=lambda run: [judge_isr(run.measures, run.move)],
     spared=_spared,
     rests_on_preconditions=True,
     # A leader counts how long a follower lags (`replica.lag.time.max.ms`) by its wall clock.

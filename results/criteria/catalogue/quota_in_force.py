@@ -64,12 +64,13 @@ def _too_few(sides: list[QuotaPolls], measures: MoveMeasures) -> str | None:
     return None
 
 
-CRITERION: Criterion[MoveMeasures] = Criterion(
+CRITERION = Criterion(
     name="quota-in-force",
     title="The quota was in force all the time",
     section=FACTS,
-    judge=lambda run, measures: [
-        _quota(host, [q for q in measures.quotas if q.host == host], measures, run.move) for host in run.move.brokers
+    judge=lambda run: [
+        _quota(host, [q for q in run.measures.quotas if q.host == host], run.measures, run.move)
+        for host in run.move.brokers
     ],
     by_name=False,
     catches="A broker that describes another quota, or another list, while data moves.",

@@ -19,12 +19,11 @@ def judge_replicas(polls: BatchingPolls | None) -> list[Finding]:
     return [] if polls is None or polls.limits.replicas is None else [_added(polls, polls.limits.replicas)]
 
 
-CRITERION: Criterion[BatchingPolls | None] = Criterion(
+CRITERION = Criterion(
     name="replicas-per-step",
     title="No more than R replicas in a step",
     section=FACTS,
-    measure=lambda run: run.manifest.facts.batching,
-    judge=lambda _run, polls: judge_replicas(polls),
+    judge=lambda run: judge_replicas(run.manifest.facts.batching),
     needs=has_batches,
     by_name=False,
     catches="A driver that adds more replicas in a step than its limit.",

@@ -127,11 +127,11 @@ def _after(step: StepRecord, us: int) -> str:
     return f"{max(0, us - (step.from_us or 0)) / 1e6:.2f} s after it was asked for"
 
 
-CRITERION: Criterion[MoveMeasures] = Criterion(
+CRITERION = Criterion(
     name="scenario-steps",
     title="Answers and states of KIP-455's steps",
     section=FACTS,
-    judge=lambda run, measures: judge_steps(run.manifest, measures),
+    judge=lambda run: judge_steps(run.manifest, run.measures),
     needs=has_steps,
     rests_on_preconditions=True,
     # The controller's clock says since when a state is in force, and the runner's when it asked. A broker that is cut

@@ -177,11 +177,11 @@ def judge_steady_in_steps(measures: MoveMeasures, move: Move) -> list[Finding]:
     return judge_steady(measures, move, kept=kept(move, measures.rests), only=carrying_all(move))
 
 
-CRITERION: Criterion[MoveMeasures] = Criterion(
+CRITERION = Criterion(
     name="steady-mean",
     title="Steady rate close to the quota",
     section=RATES,
-    judge=lambda run, measures: (judge_steady_in_steps if run.batched else judge_steady)(measures, run.move),
+    judge=lambda run: (judge_steady_in_steps if run.batched else judge_steady)(run.measures, run.move),
     rests_on_preconditions=True,
     skips=without_batch_model,
     catches="A throttle that wastes a part of its quota, or exceeds it for long.",

@@ -81,11 +81,11 @@ def _over_for_sure(run: RunView, shaky: Sequence[Finding]) -> list[Finding | Non
     return [each if each.verdict == "fail" else None for each in found]
 
 
-CRITERION: Criterion[MoveMeasures] = Criterion(
+CRITERION = Criterion(
     name="throttled-window",
     title="Throttled bytes in any quota window",
     section=RATES,
-    judge=lambda run, measures: where_sent(judge_windows(measures, run.move), run),
+    judge=lambda run: where_sent(judge_windows(run.measures, run.move), run),
     rests_on_preconditions=True,
     holds_anyway=_over_for_sure,
     catches="A quota that is not enforced, or a burst beyond one response per fetcher.",

@@ -135,12 +135,11 @@ def judge_upload(asked: Relocation, found: Upload) -> Finding:
     )
 
 
-CRITERION: Criterion[Upload] = Criterion(
+CRITERION = Criterion(
     name="uploaded-remainder",
     title="What the object store received around a handover",
     section=RATES,
-    measure=measure_upload,
-    judge=lambda run, found: [judge_upload(run.relocation, found)],
+    judge=lambda run: [judge_upload(run.relocation, measure_upload(run))],
     needs=lambda run: has_relocation(run) and run.relocation.storage == "automq" and not old_broker_killed(run),
     rests_on_preconditions=True,
     catches="A handover that uploads again what objects already have.",

@@ -22,10 +22,10 @@ def overhead(run: RunView) -> float | None:
     return run.move.nic_bytes_per_log_byte if has_move(run) else run.relocation.nic_bytes_per_log_byte
 
 
-def _judge(run: RunView, found: float | None) -> list[Finding]:
+def _judge(run: RunView) -> list[Finding]:
+    found, limit = overhead(run), most(run)
     if found is None:
         return []
-    limit = most(run)
     return [
         finding(
             "wire-overhead",
@@ -40,11 +40,10 @@ def _judge(run: RunView, found: float | None) -> list[Finding]:
     ]
 
 
-CRITERION: Criterion[float | None] = Criterion(
+CRITERION = Criterion(
     name="wire-overhead",
     title="Each byte copied once",
     section=FACTS,
-    measure=overhead,
     judge=_judge,
     needs=has_any_move,
     by_name=False,
