@@ -13,7 +13,7 @@ from results.contract.live import BEHIND_S
 from results.contract.manifest import NicMeasurement
 from results.contract.move import Move, in_sync_through
 from results.contract.verdict import DIRECTIONS, Direction, Finding, Power, Verdict
-from results.criteria.criterion import LOAD_SUSTAINED, RATES, Criterion, has_move_under_load
+from results.criteria.criterion import LOAD_SUSTAINED, RATES, Criterion, has_move
 from results.criteria.findings import finding
 from results.criteria.measures import P99_BACK, MachineLoad
 from results.criteria.model import bound_of, responses
@@ -242,7 +242,7 @@ CRITERION = Criterion(
     section=RATES,
     judge=_judged,
     spared=lambda run: _judged(run, run.unfit),
-    needs=has_move_under_load,
+    needs=lambda run: has_move(run) and run.loaded,
     rests_on_preconditions=True,
     holds_anyway=_kept_waiting,
     catches="A throttle under which clients wait: for the copying, or for what the throttle itself holds back.",

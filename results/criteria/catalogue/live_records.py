@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from results.contract.live import LiveAudit, LiveDeliveries, LiveLoad
 from results.contract.verdict import Finding, Verdict
-from results.criteria.criterion import FACTS, Criterion, has_load
+from results.criteria.criterion import FACTS, Criterion
 from results.criteria.findings import SENT_AGAIN, finding
 
 SHOWN = 5
@@ -99,7 +99,7 @@ CRITERION = Criterion(
     judge=lambda run: judge_live_records(
         run.manifest.facts.live, shared=run.manifest.parameters.get("storage") == "automq"
     ),
-    needs=has_load,
+    needs=lambda run: run.loaded,
     by_name=False,
     catches="A broker that loses acknowledged records during a move, or serves wrong ones for a moment.",
 )

@@ -2,7 +2,7 @@
 
 from results.contract.live import LiveLoad, LoadProcess
 from results.contract.verdict import Finding, Verdict
-from results.criteria.criterion import PRECONDITIONS, Criterion, has_load
+from results.criteria.criterion import PRECONDITIONS, Criterion
 from results.criteria.findings import finding
 from results.criteria.quantities import rate
 
@@ -46,7 +46,7 @@ CRITERION = Criterion(
     title="The load kept its rate",
     section=PRECONDITIONS,
     judge=lambda run: judge_load_held(run.manifest.facts.live),
-    needs=has_load,
+    needs=lambda run: run.loaded,
     by_name=False,
     catches="A load generator that was slower than it says.",
 )
