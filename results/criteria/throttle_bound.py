@@ -248,11 +248,11 @@ def _out_of_sync(trace: PartitionTrace, broker: int, begin_us: int, end_us: int)
     was in sync before it was out of sync, or is no replica at the end.
     """
     states = trace.between(begin_us, end_us)
-    if not states or broker not in states[-1].replicas:
+    if not states or broker not in states[-1].state.replicas:
         return None
-    since_us = max(begin_us, next(state.us for state in states if broker in state.replicas))
-    joined = next((number for number, state in enumerate(states) if broker in state.isr), len(states))
-    if joined == 0 or not all(broker in state.isr for state in states[joined:]):
+    since_us = max(begin_us, next(us for us, state in states if broker in state.replicas))
+    joined = next((number for number, each in enumerate(states) if broker in each.state.isr), len(states))
+    if joined == 0 or not all(broker in state.isr for _us, state in states[joined:]):
         return None
     return since_us, states[joined].us if joined < len(states) else end_us
 
