@@ -73,25 +73,19 @@ def measure_isr(run: RunSeries, move: Move, started: int, until: int, cause: Shr
         less = np.flatnonzero(inside & (size < size[before]) & fell & ~cause.explains(t))
         if len(less):
             at = int(less[0])
-            smaller.append((int(t[at]), f"{topic}-{partition}", float(size[at]), float(size[before])))
+            when_s = (int(t[at]) - started) / US
+            smaller.append((when_s, f"{topic}-{partition}", float(size[at]), float(size[before])))
         lags, _count = lagging.get((topic, partition), (t[:0], size[:0]))
         since = lags[(lags > started) & (lags <= until) & ~cause.explains(lags)]
         if len(since) and t[before] not in lags:
-            late.append((int(since[0]), f"{topic}-{partition}"))
-    first, lag = min(smaller, default=None), min(late, default=None)
+            late.append(((int(since[0]) - started) / US, f"{topic}-{partition}"))
     return IsrMeasures(
         hosts=hosts,
         partitions=len(polls),
         polls=min(polls, default=0),
         longest_gap_s=max(gaps, default=None),
-        smaller=len(smaller),
-        first_partition=None if first is None else first[1],
-        first_s=None if first is None else (first[0] - started) / US,
-        first_size=None if first is None else first[2],
-        first_before=None if first is None else first[3],
-        lagging=len(late),
-        lagging_partition=None if lag is None else lag[1],
-        lagging_s=None if lag is None else (lag[0] - started) / US,
+        smaller=tuple(sorted(smaller)),
+        lagging=tuple(sorted(late)),
     )
 
 

@@ -31,8 +31,8 @@ class IsrShrinks:
 class IsrMeasures:
     """The ISR over the move. `partitions` were polled before it; `polls` is the fewest looks at one of them since.
 
-    `smaller` of them were seen with fewer replicas in sync than before; the first is named with when and how many.
-    `lagging` of them had a replica of before the move that was assigned and not in sync; the first is named as well.
+    `smaller` are those that were seen with fewer replicas in sync than before, in order of time: when, which, how many
+    then and before. `lagging` had a replica of before the move that was assigned and not in sync: when, and which.
     `longest_gap_s` is the longest time without a look at one partition.
     """
 
@@ -40,14 +40,8 @@ class IsrMeasures:
     partitions: int
     polls: int
     longest_gap_s: float | None
-    smaller: int
-    first_partition: str | None
-    first_s: float | None
-    first_size: float | None
-    first_before: float | None
-    lagging: int = 0
-    lagging_partition: str | None = None
-    lagging_s: float | None = None
+    smaller: tuple[tuple[float, str, float, float], ...]
+    lagging: tuple[tuple[float, str], ...]
 
 
 @dataclass(frozen=True, slots=True)
