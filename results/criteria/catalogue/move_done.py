@@ -42,30 +42,16 @@ or five times log size ÷ NIC and 90 s. So a move had its time where the machine
 
 @dataclass(frozen=True, slots=True)
 class VainWait:
-    """The runner's wait for a move that was not done; instants are µs since the epoch.
+    """The runner's wait for a move that was not done: its time, and what of that the machine was fit.
 
-    `changed_us` is when the move went on for the last time: a copy that was behind grew, or fewer partitions were in
-    flight. `listed` says whether partitions were in flight at the end. Without the unfit time, the wait lasted `fit_s`,
-    and `rest_s` of it came after the last change. A healthy move does not rest for longer than `longest_rest_s`.
+    `listed` says whether partitions were in flight at the end, `going_on` whether the move went on until then: a copy
+    that was behind grew, or fewer partitions were in flight.
     """
 
-    begun_us: int
-    changed_us: int
-    ended_us: int
-    listed: bool
+    seconds: float
     fit_s: float
-    rest_s: float
-    longest_rest_s: float
-
-    @property
-    def seconds(self) -> float:
-        """Return how long the runner waited."""
-        return (self.ended_us - self.begun_us) / US
-
-    @property
-    def going_on(self) -> bool:
-        """Return whether the move went on until the end of the wait."""
-        return self.rest_s <= self.longest_rest_s
+    listed: bool
+    going_on: bool
 
 
 def judge_done(done: Done | None, member: Membership | None = None, out_of_sync: Sequence[str] = ()) -> Finding:
@@ -103,15 +89,10 @@ def vain_wait(run: RunView) -> VainWait | None:
         changes += _copied(run)
     instants = np.concatenate(changes)
     changed_us = int(np.max(instants[instants <= ended_us], initial=begun_us))
-    return VainWait(
-        begun_us,
-        changed_us,
-        ended_us,
-        listed,
-        fit_s=(ended_us - begun_us) / US - run.unfit.seconds(begun_us, ended_us),
-        rest_s=(ended_us - changed_us) / US - run.unfit.seconds(changed_us, ended_us),
-        longest_rest_s=_longest_rest_s(run),
-    )
+    seconds = (ended_us - begun_us) / US
+    rest_s = (ended_us - changed_us) / US - run.unfit.seconds(changed_us, ended_us)
+    fit_s = seconds - run.unfit.seconds(begun_us, ended_us)
+    return VainWait(seconds, fit_s, listed, going_on=rest_s <= _longest_rest_s(run))
 
 
 def _copied(run: RunView) -> Iterator[Micros]:
