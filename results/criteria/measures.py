@@ -227,17 +227,16 @@ class QuotaPolls:
 
 @dataclass(frozen=True, slots=True)
 class Conservation:
-    """Bytes on a host's data NIC, and in logs fed through it, over the move and the control transfer.
+    """Bytes on a host's data NIC over the move and the control transfer, and without overhead in logs fed through it.
 
-    `background_bytes` is the most that other traffic may have added meanwhile; see `background`.
+    None where a part was not sampled, as `client_bytes`, the part of clients. `background_bytes` is the most that other
+    traffic may have added meanwhile; see `background`.
     """
 
     host: str
     direction: Direction
     nic_bytes: float | None
-    throttled_bytes: float | None
-    control_bytes: float | None
-    calibration_bytes: float | None
+    log_bytes: float | None
     client_bytes: float | None
     background_bytes: float
 

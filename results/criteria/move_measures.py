@@ -21,7 +21,7 @@ from results.criteria.protection_measures import measure_clients
 from results.criteria.quantities import DRIVER, GAP_S, PAYLOAD, SECOND_S, US
 from results.criteria.rate_measures import PhaseSpan, RateMeasurer, phases
 from results.criteria.series import RunSeries, Series
-from results.criteria.windows import counted, counted_between, growth, longest_gap_s, windows
+from results.criteria.windows import counted, counted_between, growth, longest_gap_s, sum_of_all, windows
 
 SIDES: tuple[Side, ...] = ("leader", "follower")
 
@@ -175,17 +175,13 @@ class _MoveMeasurer:
         if direction == "receive":
             client = counted_between(self.run.gauge("broker.bytes_in", host), begin, until)
         kinds: tuple[FlowKind, ...] = ("throttled", "control", "calibration")
-        logs: dict[FlowKind, float | None] = {}
-        for kind in kinds:
-            flows = flows_through(self.move.flows, kind, host, direction)
-            logs[kind] = growth(self.run.flow_bytes(flows), begin, until) if flows else 0.0
+        flows = [flows_through(self.move.flows, kind, host, direction) for kind in kinds]
+        logs = [growth(self.run.flow_bytes(each), begin, until) for each in flows if each]
         return Conservation(
             host=host,
             direction=direction,
             nic_bytes=counted_between(self.run.nic_bytes(self.manifest.nics, host, direction), begin, until),
-            throttled_bytes=logs["throttled"],
-            control_bytes=logs["control"],
-            calibration_bytes=logs["calibration"],
+            log_bytes=sum_of_all([*logs, client]),
             client_bytes=client,
             background_bytes=background_bytes(self.move, (until - begin) / US),
         )

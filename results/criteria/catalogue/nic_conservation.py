@@ -24,18 +24,8 @@ def judge_conservation(measures: MoveMeasures, move: Move) -> list[Finding]:
     ]
 
 
-def log_bytes(found: Conservation) -> float | None:
-    """Return all bytes that should have crossed the NIC, without overhead; None when a part is unknown."""
-    total = 0.0
-    for part in (found.throttled_bytes, found.control_bytes, found.calibration_bytes, found.client_bytes):
-        if part is None:
-            return None
-        total += part
-    return total
-
-
 def _conservation(found: Conservation, move: Move) -> Finding:
-    logs, overhead = log_bytes(found), move.nic_bytes_per_log_byte
+    logs, overhead = found.log_bytes, move.nic_bytes_per_log_byte
     verdict: Verdict = "inconclusive"
     observed: float | None = None
     more, tolerance = CONSERVATION_TOLERANCE, f"± {percent(CONSERVATION_TOLERANCE)}"

@@ -9,8 +9,9 @@ from results.criteria.catalogue.nic_conservation import CONSERVATION_TOLERANCE
 from results.criteria.criterion import RATES, Criterion, has_relocation, old_broker_killed
 from results.criteria.findings import finding, times_power
 from results.criteria.quantities import percent, size
-from results.criteria.relocation_measures import WRITTEN_S, received_by_stores, sum_of_all, unread_nic
+from results.criteria.relocation_measures import WRITTEN_S, received_by_stores, unread_nic
 from results.criteria.run_view import RunView
+from results.criteria.windows import sum_of_all
 
 THRESHOLD, CACHE = "s3.wal.upload.threshold", "s3.wal.cache.size"
 OWN_HEAP = "512MiB"
