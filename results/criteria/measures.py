@@ -210,19 +210,16 @@ class QuotaPolls:
     """What one broker said its quota was during the move; `different` polls said something else than the phase's.
 
     `longest_gap_s` is the longest time without a poll within a phase. `unlisted` polls said that its topics' lists lack
-    replicas that were throttled; 0 also for a run that was recorded before lists were polled.
+    replicas that were throttled; none also for a run that was recorded before lists were polled. Both have when, and
+    what was said: the quota, or how many replicas lack.
     """
 
     host: str
     side: Side
     polls: int
     longest_gap_s: float | None
-    different: int
-    first_different_s: float | None
-    first_different_bytes_per_s: float | None
-    unlisted: int = 0
-    first_unlisted_s: float | None = None
-    first_unlisted_replicas: float | None = None
+    different: tuple[tuple[float, float], ...]
+    unlisted: tuple[tuple[float, float], ...]
 
 
 @dataclass(frozen=True, slots=True)

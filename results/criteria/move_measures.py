@@ -131,18 +131,11 @@ class _MoveMeasurer:
     def _quota(self, host: str, side: Side, spans: tuple[PhaseSpan, ...], end: int) -> QuotaPolls:
         polls, gap_s, different = self._polled(f"quota.{side}.rate", host, spans, end)
         _polls, _gap_s, unlisted = self._polled(f"quota.{side}.unlisted", host, spans, end, wanted=0.0)
-        return QuotaPolls(host, side, polls, gap_s, *self._first_of(different), *self._first_of(unlisted))
-
-    def _first_of(self, found: list[tuple[int, float]]) -> tuple[int, float | None, float | None]:
-        """Return how many polls, when the first of them was, and what it said."""
-        if not found:
-            return 0, None, None
-        us, value = found[0]
-        return len(found), (us - self.rates.started) / US, value
+        return QuotaPolls(host, side, polls, gap_s, different, unlisted)
 
     def _polled(
         self, metric: str, host: str, spans: tuple[PhaseSpan, ...], end: int, *, wanted: float | None = None
-    ) -> tuple[int, float | None, list[tuple[int, float]]]:
+    ) -> tuple[int, float | None, tuple[tuple[float, float], ...]]:
         """Return how many polls, the longest time without one, and each (instant, value) other than `wanted`.
 
         Without `wanted` that is each phase's quota.
@@ -150,7 +143,7 @@ class _MoveMeasurer:
         series = self.run.gauge(metric, host)
         polls: int = 0
         gaps: list[float | None] = []
-        different: list[tuple[int, float]] = []
+        different: list[tuple[float, float]] = []
         for span in spans:
             until = min(end, span.end_us) if span.last else span.end_us
             inside = series.between(span.begin_us, until)
@@ -163,9 +156,10 @@ class _MoveMeasurer:
                 t, value = t[:-1], value[:-1]
             polls += len(t)
             wrong = value != (span.quota_bytes_per_s if wanted is None else wanted)
-            different += [(int(us), float(other)) for us, other in zip(t[wrong], value[wrong], strict=True)]
+            after_s = (t[wrong] - self.rates.started) / US
+            different += zip(after_s.tolist(), value[wrong].tolist(), strict=True)
         known = [gap for gap in gaps if gap is not None]
-        return polls, max(known) if gaps and len(known) == len(gaps) else None, different
+        return polls, max(known) if gaps and len(known) == len(gaps) else None, tuple(different)
 
     def _conservation(self, host: str, direction: Direction, started: int, end: int) -> Conservation:
         """Return the conservation over the move and the control transfer: both must be quiet at the edges."""
