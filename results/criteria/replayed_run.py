@@ -108,13 +108,7 @@ class ReplayedRun:
         """
         if topic is not None and metric == "log.bytes":
             return self._log_growth(host, topic)
-        table = self.series.of_metric(metric)
-        table = table.filter(pc.equal(table["host"], host))
-        if topic is not None:
-            table = table.filter(pc.equal(table["topic"], topic))
-        t, value = table["us"].to_numpy(), table["value"].to_numpy()
-        instants, where = np.unique(t, return_inverse=True)
-        return Series(instants, instants, np.bincount(where, value, len(instants)).astype(np.float64))
+        return self.series.gauge(metric, host, topic=topic)
 
     def _log_growth(self, host: str, topic: str) -> Series:
         """Return the bytes by which a topic's logs on a host have grown. A deleted log takes away none of another's."""
