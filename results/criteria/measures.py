@@ -6,9 +6,9 @@ Instants are seconds after `move.started`; rates are bytes per second; None is *
 from dataclasses import dataclass
 from typing import Literal, get_args
 
+from results.contract.steps import State
 from results.contract.verdict import Direction
 from results.criteria.host_rates import HostRates, PhaseMeasures
-from results.criteria.step_observations import StepMeasures
 
 Part = Literal["before", "during", "after"]
 PARTS: tuple[Part, ...] = get_args(Part)
@@ -290,6 +290,43 @@ class Costs:
     metadata_requests_per_s: float | None
     metadata_records: float | None
     connections_per_s: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class StepObservation:
+    """Of one expectation (its step's place, its own): when a state as wanted was in force first; None: never.
+
+    `last` is the state that was in force at the end of the span; None when the log has none of the partition.
+    `never_came` follows from the order of the log alone, without any clock: from the step on there is no such state,
+    and none can follow.
+    """
+
+    step: int
+    expectation: int
+    us: int | None
+    last: State | None
+    never_came: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class PollAgreement:
+    """What one request answered Admin clients: how often something new, and how much of it the log did not have yet.
+
+    The log has none of the `unknown` answers at any time.
+    """
+
+    kind: str
+    answers: int
+    unlike: int
+    unknown: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class StepMeasures:
+    """Everything measured of a run of steps."""
+
+    found: tuple[StepObservation, ...]
+    polled: tuple[PollAgreement, ...]
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,9 +11,8 @@ from typing import Any
 
 from results.contract.manifest import Manifest
 from results.contract.steps import State, StepRecord, asked
-from results.criteria.measures import MoveMeasures
+from results.criteria.measures import MoveMeasures, PollAgreement, StepMeasures, StepObservation
 from results.criteria.series import RunEvent, RunSeries
-from results.criteria.step_observations import PollAgreement, StepMeasures, StepObservation
 
 LOG, DESCRIBED, LISTED = "trace.log", "trace.described", "trace.listed"
 LOGS = "trace.logs"

@@ -3,9 +3,9 @@
 from results.contract.verdict import Finding, Verdict
 from results.criteria.criterion import BROKERS_UNRESTRAINED, CLOCKS, FACTS, Criterion, has_steps
 from results.criteria.findings import finding
+from results.criteria.measures import PollAgreement
 from results.criteria.run_view import RunView
 from results.criteria.step_measures import DESCRIBED, LISTED, LOG
-from results.criteria.step_observations import PollAgreement
 
 _KINDS = {DESCRIBED: "DescribeTopics", LISTED: "ListPartitionReassignments"}
 

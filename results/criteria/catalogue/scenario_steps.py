@@ -9,11 +9,10 @@ from results.contract.steps import ACCEPTED, Expectation, StepRecord
 from results.contract.verdict import Finding, Verdict
 from results.criteria.criterion import BROKERS_UNRESTRAINED, CLOCKS, FACTS, NETWORK_CHANGED, Criterion, has_steps
 from results.criteria.findings import finding
-from results.criteria.measures import MoveMeasures
+from results.criteria.measures import MoveMeasures, StepObservation
 from results.criteria.restraint import held_since_us
 from results.criteria.run_view import RunView
 from results.criteria.step_measures import LOG
-from results.criteria.step_observations import StepObservation
 
 ANSWER = ".answer"
 """The end of the name of a finding about a step's answer."""
