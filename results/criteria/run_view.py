@@ -84,6 +84,11 @@ class RunView:
         return tuple(log.host for log in self.manifest.facts.logs or ())
 
     @property
+    def stores(self) -> tuple[str, ...]:
+        """Return the hosts of the object store; none of a move on disks alone."""
+        return () if self.manifest.relocation is None else self.manifest.relocation.stores
+
+    @property
     def criteria(self) -> tuple[str, ...] | None:
         """Return the criteria that the run's experiment names; None for an experiment that is not known."""
         named = self.manifest.criteria

@@ -94,12 +94,7 @@ TURNS = 3
 (those without data go to the end, too), and one because a turn may be shared by the end of another log."""
 
 
-def judge_leads(leads: tuple[Lead, ...], move: Move) -> list[Finding]:
-    """Judge whether no listed partition leads the median of those still copied by more than three responses."""
-    return [_judged(lead, move) for lead in leads or (None,)]
-
-
-def _judged(lead: Lead | None, move: Move) -> Finding:
+def _judge(lead: Lead | None, move: Move) -> Finding:
     verdict: Verdict = "inconclusive"
     least = TURNS * move.response_max_bytes
     if lead is None:
@@ -164,7 +159,7 @@ CRITERION = Criterion(
     name="listed-partitions-throttled",
     title="Every listed partition is held back",
     section=RATES,
-    judge=lambda run: judge_leads(measure_leads(run.series, run.move), run.move),
+    judge=lambda run: [_judge(lead, run.move) for lead in measure_leads(run.series, run.move) or (None,)],
     skips=_skips,
     catches="A listed partition that the throttle does not hold back.",
     smallest="one partition of more than three responses",

@@ -7,13 +7,11 @@ A move that is not done in its time may be late or wrong. A slow machine explain
 the wait. It does not explain a state that has not changed any more for longer than a healthy cluster needs.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
 
-from results.contract.manifest import Done
-from results.contract.relocation import Membership
 from results.contract.texts import shortened
 from results.contract.verdict import Finding
 from results.criteria.catalogue.isr_expansion import ENDS_S, allowed_s
@@ -52,25 +50,6 @@ class VainWait:
     fit_s: float
     listed: bool
     going_on: bool
-
-
-def judge_done(done: Done | None, member: Membership | None = None, out_of_sync: Sequence[str] = ()) -> Finding:
-    """Return the finding of what the run established at the end of the move.
-
-    A broker that joined is registered then. One that left is not, and its container is gone. The replicas that are
-    `out_of_sync` were so at the end of the run.
-    """
-    expected = "nothing in flight; replicas = target; ISR holds the target, one of it leads; old replicas gone"
-    if member is not None:
-        expected += f"; {member.host} has {member.change}"
-        if done is not None and done.ok and member.wrong:
-            done = Done(False, member.wrong)
-    if done is not None and done.ok and out_of_sync:
-        shown = ", ".join(shortened(out_of_sync, SHOWN))
-        done = Done(False, f"no longer in sync at the end of the run: {shown}")
-    return fact_finding(
-        "move-done", expected, None if done is None else done.ok, "" if done is None else done.why, "done"
-    )
 
 
 def vain_wait(run: RunView) -> VainWait | None:
@@ -137,8 +116,21 @@ def _excuses(run: RunView, precondition: str, _failed: Finding) -> bool:
 
 
 def _judge(run: RunView) -> Finding:
-    records = run.manifest.facts.records
-    return judge_done(run.manifest.facts.done, run.membership, records.out_of_sync if records else ())
+    """Return the finding of what the run established at the end of the move, and of replicas at the end of the run.
+
+    A broker that joined is registered then. One that left is not, and its container is gone.
+    """
+    facts, member = run.manifest.facts, run.membership
+    ok, why = facts.done and facts.done.ok, facts.done.why if facts.done else ""
+    expected = "nothing in flight; replicas = target; ISR holds the target, one of it leads; old replicas gone"
+    if member is not None:
+        expected += f"; {member.host} has {member.change}"
+        if ok and member.wrong:
+            ok, why = False, member.wrong
+    if ok and facts.records and facts.records.out_of_sync:
+        shown = ", ".join(shortened(facts.records.out_of_sync, SHOWN))
+        ok, why = False, f"no longer in sync at the end of the run: {shown}"
+    return fact_finding("move-done", expected, ok, why, "done")
 
 
 def _spared(run: RunView) -> list[Finding]:

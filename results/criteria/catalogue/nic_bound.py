@@ -13,7 +13,7 @@ from results.criteria.findings import finding, gap_text, times_power
 from results.criteria.host_rates import HostRates
 from results.criteria.measures import MoveMeasures, NicPayload
 from results.criteria.model import TIE
-from results.criteria.quantities import rate
+from results.criteria.quantities import NIC_BYTES, rate
 
 QUOTA_LEAST = 0.95
 """Part of the quota from which on it is the quota that binds."""
@@ -70,7 +70,7 @@ def _nic_bound(nic: NicPayload, rates: HostRates | None, move: Move, nics: Seque
         unit="of the NIC",
         power=times_power(NIC_LOWEST / observed, "that rate, or less,") if observed else None,
         tolerance=f"{NIC_LOWEST} to {NIC_HIGHEST}",
-        series=("nic.tx.bytes" if nic.direction == "transmit" else "nic.rx.bytes", "log.bytes", "manifest.nics"),
+        series=(NIC_BYTES[nic.direction], "log.bytes", "manifest.nics"),
     )
 
 

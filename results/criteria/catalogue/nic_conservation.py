@@ -9,19 +9,12 @@ from results.contract.move import Move
 from results.contract.verdict import Finding, Verdict
 from results.criteria.criterion import RATES, Criterion
 from results.criteria.findings import finding, missing_data, times_power
-from results.criteria.load_conservation import COPY_TOLERANCE, LoadedNic, measure_loaded_nics
-from results.criteria.measures import Conservation, MoveMeasures
-from results.criteria.quantities import percent, size
+from results.criteria.load_conservation import CLIENTS, COPY_TOLERANCE, LoadedNic, measure_loaded_nics
+from results.criteria.measures import Conservation
+from results.criteria.quantities import NIC_BYTES, percent, size
 from results.criteria.run_view import RunView
 
 CONSERVATION_TOLERANCE = COPY_TOLERANCE
-
-
-def judge_conservation(measures: MoveMeasures, move: Move) -> list[Finding]:
-    """Judge whether what the NIC counted is what the logs grew by, times the overhead `f` measured before the move."""
-    return [_conservation(c, move) for c in measures.conservation] or [
-        missing_data("nic-conservation", "NIC bytes = f * log bytes", measures, ("nic.tx.bytes", "nic.rx.bytes"))
-    ]
 
 
 def _conservation(found: Conservation, move: Move) -> Finding:
@@ -55,11 +48,7 @@ def _conservation(found: Conservation, move: Move) -> Finding:
         unit="of logs with f",
         tolerance=tolerance,
         power=times_power((1 + more) / observed, "the bytes on the NIC") if observed else None,
-        series=(
-            "nic.tx.bytes" if found.direction == "transmit" else "nic.rx.bytes",
-            "log.bytes",
-            "broker.bytes_in",
-        ),
+        series=(NIC_BYTES[found.direction], "log.bytes", "broker.bytes_in"),
     )
 
 
@@ -110,18 +99,19 @@ def _loaded(nic: LoadedNic) -> Finding:
         power=times_power((1 + more) / observed, "the bytes") if observed else None,
         tolerance=tolerance,
         series=(
-            "nic.tx.bytes",
-            "nic.rx.bytes",
-            *(("log.bytes",) if nic.direction == "receive" else ("broker.replication.bytes_out",)),
-            "broker.bytes_in" if nic.direction == "receive" else "broker.bytes_out",
+            *NIC_BYTES.values(),
+            "log.bytes" if nic.direction == "receive" else "broker.replication.bytes_out",
+            CLIENTS[nic.direction],
         ),
     )
 
 
 def _judge(run: RunView) -> list[Finding]:
-    if run.manifest.facts.live is None:
-        return judge_conservation(run.measures, run.move)
-    return judge_loaded(measure_loaded_nics(run.manifest, run.series, run.move))
+    if run.manifest.facts.live is not None:
+        return judge_loaded(measure_loaded_nics(run.manifest, run.series, run.move))
+    return [_conservation(c, run.move) for c in run.measures.conservation] or [
+        missing_data("nic-conservation", "NIC bytes = f * log bytes", run.measures, ("nic.tx.bytes", "nic.rx.bytes"))
+    ]
 
 
 CRITERION = Criterion(

@@ -3,7 +3,7 @@
 Nor did anything else use it while data moved, as far as agents see.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from results.contract.network import LinkDifference, NetworkRecord, NicMeasurement, ShapingReading, ratios_text
 from results.contract.texts import shortened
@@ -70,17 +70,12 @@ def _inconclusive(place: str, direction: Direction | None, observed: str, why: s
     )
 
 
-def _foreign(run: RunView) -> Iterator[Finding]:
-    """Yield a finding for each broker whose NIC something else used, and each such server of the object store."""
-    for host in run.brokers:
-        if found := foreign_traffic(run, host):
-            yield foreign_finding(host, found)
-    yield from shared_stores(run)
-
-
 def _judge(run: RunView) -> list[Finding]:
-    network = run.manifest.network
-    return [] if network is None else [*nics_unchanged(network), *_foreign(run)]
+    """Return the findings of all links, of each broker whose NIC something else used, and of each such store."""
+    if run.manifest.network is None:
+        return []
+    foreign = [foreign_finding(host, found) for host in run.brokers if (found := foreign_traffic(run, host))]
+    return [*nics_unchanged(run.manifest.network), *foreign, *shared_stores(run)]
 
 
 CRITERION = Criterion(
