@@ -51,13 +51,12 @@ def _names_of_the_glossary(document: dict[str, Any]) -> dict[str, Any]:
             names = {"keepup_bytes_per_s": "in_sync_bytes_per_s"}
             move["expected"] = [_renamed(each, names) for each in move["expected"]]
     if isinstance(files := document.get("files"), list):
-        renamed["files"] = [_without_part(each) for each in files]
+        part = ("offset", "group")
+        renamed["files"] = [
+            {name: value for name, value in each.items() if name not in part} if isinstance(each, dict) else each
+            for each in files
+        ]
     return renamed
-
-
-def _without_part(file: Any) -> Any:
-    part = ("offset", "group")
-    return {name: value for name, value in file.items() if name not in part} if isinstance(file, dict) else file
 
 
 def _renamed(document: Any, names: Mapping[str, str]) -> Any:

@@ -54,10 +54,9 @@ class ShrinkCause:
         return self.unfit.seconds(int(us) - round((wait_s + GAP_S) * US), int(us))
 
 
-NO_CAUSE = ShrinkCause()
-
-
-def measure_isr(run: RunSeries, move: Move, started: int, until: int, cause: ShrinkCause = NO_CAUSE) -> IsrMeasures:
+def measure_isr(
+    run: RunSeries, move: Move, started: int, until: int, cause: ShrinkCause = ShrinkCause()
+) -> IsrMeasures:
     """Return the ISR from the move's start until it was done. A shrink that the cause explains does not count."""
     hosts = tuple(_shrinks(run, host, started, until, cause) for host in move.brokers)
     polls, gaps, smaller, late = [], [], [], []

@@ -182,15 +182,12 @@ def skipped_lines(found: Iterable[Skipped]) -> list[str]:
 
 def rates_failed(judgement: Judgement) -> bool:
     """Return whether a criterion failed that a changed network would leave open."""
-    every = catalogue()
+    failed = {each.name for each in judgement.criteria if each.verdict == "fail"}
     return any(
-        each.verdict == "fail" and each.name in every and _rests_on_network(every[each.name])
-        for each in judgement.criteria
+        each.rests_on_preconditions and NETWORK_CHANGED in (each.excused_by or (NETWORK_CHANGED,))
+        for name, each in catalogue().items()
+        if name in failed
     )
-
-
-def _rests_on_network(criterion: Criterion) -> bool:
-    return criterion.rests_on_preconditions and NETWORK_CHANGED in (criterion.excused_by or (NETWORK_CHANGED,))
 
 
 def by_machine(judgement: Judgement) -> bool:
@@ -228,8 +225,7 @@ class Changed:
     why: str
 
     def __str__(self) -> str:
-        then = self.then or "not judged"
-        now = self.now or "not judged"
+        then, now = (verdict or "not judged" for verdict in (self.then, self.now))
         return f"{self.criterion}: {then} when it was recorded, {now} now: {self.why}"
 
 

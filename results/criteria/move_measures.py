@@ -60,6 +60,7 @@ class _MoveMeasurer:
         end = self._watched_until() if throttled_s is None else started + round(throttled_s * US)
         # Once nothing is copied any more there is nothing to judge: a broker may come back after that.
         spans = tuple(span for span in spans if span.first or span.begin_us < end)
+        on_disks = self.manifest.parameters.get("storage", "disk") == "disk"  # a tiered log grows by little of a move
         return MoveMeasures(
             started_us=started,
             throttled_s=throttled_s,
@@ -89,13 +90,8 @@ class _MoveMeasurer:
             left=self._hosts_of("broker.leaving", started),
             back=self._hosts_of("broker.back", started),
             rests=measure_rests(self.run, started, self._watched_until()),
-            costs=measure_costs(self.run, move.brokers, started, self.done) if self._on_disks else None,
+            costs=measure_costs(self.run, move.brokers, started, self.done) if on_disks else None,
         )
-
-    @property
-    def _on_disks(self) -> bool:
-        """Return whether what moves lies on disks: a tiered log grows by little of it."""
-        return self.manifest.parameters.get("storage", "disk") == "disk"
 
     def _hosts_of(self, kind: str, started: int) -> tuple[str, ...]:
         until = self._watched_until()

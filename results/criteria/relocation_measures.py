@@ -68,10 +68,13 @@ def _relocated(
 ) -> RelocationMeasures:
     requests, gap_s = _requests(run, asked, started, until)
     cold = run.event_us("cold.started"), run.event_us("cold.done")
-    longest_us = _longest_ack(run.of_metric("client.produce.latency"), started, until)
+    latency, member = run.of_metric("client.produce.latency"), asked.membership
+    during = latency.filter(pc.and_(pc.greater(latency["us"], started), pc.less_equal(latency["us"], until + US)))
+    longest_us = float(np.max(bucket_us(during))) if during.num_rows else None
     settled_s = (until - started + (longest_us or 0.0)) / US
-    latency = run.of_metric("client.produce.latency")
-    before_us, back_s, never = _p99(latency, calm, started, settled_s, _asked_us(asked) or started, unfit)
+    # From when on a broker was asked to join the machine starts it.
+    asked_us = member.asked_us if member is not None and member.change == "joined" else started
+    before_us, back_s, never = _p99(latency, calm, started, settled_s, asked_us, unfit)
     return RelocationMeasures(
         nics=tuple(
             _nic(run, manifest, host, way, calm, started, until)
@@ -160,17 +163,6 @@ def _requests(
     if not asked.stores:
         return None, None
     return tuple(StoreRequests(name, count) for name, count in sorted(counts.items()) if count > 0), max(gaps)
-
-
-def _longest_ack(latency: pa.Table, started: int, until: int) -> float | None:
-    rows = latency.filter(pc.and_(pc.greater(latency["us"], started), pc.less_equal(latency["us"], until + US)))
-    return float(np.max(bucket_us(rows))) if rows.num_rows else None
-
-
-def _asked_us(asked: Relocation) -> int | None:
-    """Return when a broker was added: from then on the machine starts it. None where none was."""
-    member = asked.membership
-    return member.asked_us if member is not None and member.change == "joined" else None
 
 
 def _p99(

@@ -48,7 +48,7 @@ class RunView:
     def measures(self) -> MoveMeasures:
         """Return everything measured of the run. Raise ValueError when its manifest has nothing to measure."""
         if self.manifest.steps is not None:
-            return measure_steps(self.manifest, self.series)
+            return measure_steps(self.manifest.steps.steps, self.series)
         if self.manifest.relocation is not None:
             return measure_relocation(self.manifest, self.series)
         if self.judged_by_end:
