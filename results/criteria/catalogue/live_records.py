@@ -3,8 +3,6 @@
 The audit says it of the logs after the run, and each consumer of what it was given while the load ran.
 """
 
-from collections.abc import Sequence
-
 from results.contract.live import LiveAudit, LiveDeliveries, LiveLoad
 from results.contract.verdict import Finding, Verdict
 from results.criteria.criterion import FACTS, Criterion
@@ -19,11 +17,9 @@ def judge_live_records(live: LiveLoad | None, *, shared: bool = False) -> list[F
 
     With `shared` storage a log's end that is too low is said and does not fail.
     """
-    audits: Sequence[LiveAudit] | None = None if live is None else live.audits
-    if not audits:
+    if live is None or not live.audits:
         return [_live(None, "inconclusive", None, "the live records were not read back")]
-    deliveries = () if live is None else live.deliveries
-    return [*(_audit(audit) for audit in audits), *(_delivered(each, shared=shared) for each in deliveries)]
+    return [*map(_audit, live.audits), *(_delivered(each, shared=shared) for each in live.deliveries)]
 
 
 def _audit(audit: LiveAudit) -> Finding:
