@@ -14,7 +14,7 @@ A new version is a step here, a store of the version before it in `tests/results
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from results.contract.aliases import with_incident_names
+from results.contract.aliases import INCIDENT_FIELDS, INCIDENT_VARIANTS
 
 
 class UnknownSchemaError(ValueError):
@@ -37,7 +37,13 @@ def upgraded(document: Mapping[str, Any], newest: int) -> dict[str, Any]:
 
 def _names_of_the_glossary(document: dict[str, Any]) -> dict[str, Any]:
     # `criteria` defaults to None: the criteria of the experiment at that time
-    renamed = with_incident_names(document)
+    renamed = dict(document)
+    if isinstance(document.get("incident"), dict):
+        for part in ("incident", "parameters"):
+            values = document.get(part)
+            if isinstance(values, dict) and "practice" in values:
+                values = {**values, "practice": INCIDENT_VARIANTS.get(values["practice"], values["practice"])}
+            renamed[part] = _renamed(values, INCIDENT_FIELDS)
     for part in ("move", "relocation"):
         if isinstance(found := document.get(part), dict):
             renamed[part] = _renamed(found, {"f": "nic_bytes_per_log_byte"})
