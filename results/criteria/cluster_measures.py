@@ -193,7 +193,7 @@ def measure_rests(run: RunSeries, started: int, until: int) -> Rests | None:
     rested = np.flatnonzero(np.diff(busy) > 1)
     lasted = (t[busy[rested + 1] - busy[0]] - t[busy[rested] - busy[0]]) / US
     gap_s = float(np.max(np.diff(t))) / US if len(t) > 1 else None
-    return Rests(len(t), len(lasted), float(np.sum(lasted)), float(np.max(lasted, initial=0.0)), gap_s)
+    return Rests(len(lasted), float(np.sum(lasted)), gap_s)
 
 
 def on_one_machine(manifest: Manifest) -> bool:
@@ -234,7 +234,6 @@ def machine_load(
     if cores is not None and (busiest or 0.0) > BUSY_HIGHEST:
         others = used_by_others(run, cores, started_us, end_us)
     return MachineLoad(
-        polls=int(np.count_nonzero(inside)),
         longest_gap_s=longest_gap_s(busy.t, started_us, end_us),
         busy_mean=float(np.mean(busy.value[inside])) if inside.any() else None,
         busy_window_max=busiest,

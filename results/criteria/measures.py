@@ -115,16 +115,14 @@ LISTED_METRIC = "move.listed"
 
 @dataclass(frozen=True, slots=True)
 class Rests:
-    """`count` rests of `total_s` together, the longest of `longest_s`; the looks were at most `gap_s` apart.
+    """`count` rests of `total_s` together; the looks were at most `gap_s` apart.
 
     A rest lasts from the last look at which something was listed to the first at which something is again: that is more
     than it really took, by up to two looks.
     """
 
-    looks: int
     count: int
     total_s: float
-    longest_s: float
     gap_s: float | None
 
     @property
@@ -242,8 +240,8 @@ class Conservation:
 class ControlTransfer:
     """The unthrottled control transfer into one host while the throttle was in force.
 
-    `last_s` is when its log grew last, from the move's start. `with_throttled_bytes` is what control and throttled logs
-    together grew by while both were copied, `beside_throttled_bytes` what the control's grew by in that time.
+    `with_throttled_bytes` is what control and throttled logs together grew by while both were copied,
+    `beside_throttled_bytes` what the control's grew by in that time.
     """
 
     host: str
@@ -251,7 +249,6 @@ class ControlTransfer:
     total_bytes: float
     peak_bytes_per_s: float | None
     longest_gap_s: float | None
-    last_s: float | None = None
     with_throttled_bytes: float | None = None
     beside_throttled_bytes: float | None = None
 
@@ -264,7 +261,6 @@ class MachineLoad:
     what brokers and controllers did not use; None where no reading says what they used.
     """
 
-    polls: int = 0
     longest_gap_s: float | None = None
     busy_mean: float | None = None
     busy_window_max: float | None = None

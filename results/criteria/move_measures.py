@@ -200,7 +200,6 @@ class _MoveMeasurer:
                     total_bytes=float(part.value[-1] - part.value[0]) if len(part) else 0.0,
                     peak_bytes_per_s=float(np.max(rate)) if len(rate) else None,
                     longest_gap_s=longest_gap_s(series.t, begin, until),
-                    last_s=None if last is None else (last - started) / US,
                     with_throttled_bytes=None if both is None else sum(both),
                     beside_throttled_bytes=None if both is None else both[0],
                 )
