@@ -12,7 +12,8 @@ import pyarrow.compute as pc
 
 from results.contract.manifest import Manifest
 from results.contract.schema import EVENTS, conform
-from results.criteria.quantities import GAP_S, US
+from results.criteria.findings import gap_text
+from results.criteria.quantities import US
 from results.criteria.series import Floats, Micros, RunSeries, Series
 from results.criteria.unfit import ALWAYS_FIT, UnfitTime, unfit_time
 from results.criteria.windows import longest_gap_s
@@ -146,9 +147,7 @@ class ReplayedRun:
     def gap(self, series: Series, since_us: int) -> str | None:
         """Return what is missing of readings that are due once a second; None when nothing is."""
         longest_s = longest_gap_s(series.t, since_us, self.ended_us, inside=True)
-        if longest_s is None:
-            return "nothing was sampled"
-        return f"no sample for {longest_s:.1f} s" if longest_s > GAP_S else None
+        return "nothing was sampled" if longest_s is None else gap_text(longest_s)
 
     def seconds(self, us: int) -> float:
         """Return an instant in seconds after the timeline's start."""
