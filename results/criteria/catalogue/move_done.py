@@ -121,7 +121,8 @@ def _judge(run: RunView) -> Finding:
     A broker that joined is registered then. One that left is not, and its container is gone.
     """
     facts, member = run.manifest.facts, run.membership
-    ok, why = facts.done and facts.done.ok, facts.done.why if facts.done else ""
+    ok: bool | None = None if facts.done is None else facts.done.ok
+    why = "" if facts.done is None else facts.done.why
     expected = "nothing in flight; replicas = target; ISR holds the target, one of it leads; old replicas gone"
     if member is not None:
         expected += f"; {member.host} has {member.change}"
