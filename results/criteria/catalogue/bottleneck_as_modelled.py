@@ -38,7 +38,7 @@ def _judge(measures: MoveMeasures, move: Move) -> list[Finding]:
         f"{host} {way} {mean / move.quota_bytes_per_s:.3f}" for (host, way), mean in sorted(carried.items())
     )
     why = f"steady, of the quota: {shares}"
-    return [_compared(predicted, carried, "comes nearest to the quota", why, ("near", "rate"), open_why)]
+    return [_compared(predicted, carried, "comes nearest to the quota", "near", "rate", why, open_why)]
 
 
 def _judge_in_steps(measures: MoveMeasures, move: Move) -> list[Finding]:
@@ -52,13 +52,13 @@ def _judge_in_steps(measures: MoveMeasures, move: Move) -> list[Finding]:
         why = gaps[0] if gaps else "no listed bytes were seen" if predicted else "no model"
         return [open_in_steps(NAME, "the model's end carries most", why)]
     amounts = ", ".join(f"{host} {way} {size(total)}" for (host, way), total in sorted(carried.items()))
-    return [_compared(predicted, carried, "carries most", f"in all: {amounts}", ("much", "bytes"))]
+    return [_compared(predicted, carried, "carries most", "much", "bytes", f"in all: {amounts}")]
 
 
 def _compared(
-    predicted: Set[End], carried: Mapping[End, float], does: str, why: str, words: tuple[str, str], open_why: str = ""
+    predicted: Set[End], carried: Mapping[End, float], does: str, as_: str, unit: str, why: str, open_why: str = ""
 ) -> Finding:
-    """Return whether the end with the most is one that the model predicts; `words` say as what, and of what."""
+    """Return the finding of the end with the most: whether the model predicts it."""
     verdict: Verdict = "inconclusive"
     observed: str | None = None
     if not open_why:
@@ -72,8 +72,8 @@ def _compared(
         verdict,
         open_why or why,
         observed=observed,
-        tolerance=f"within {percent(TIE)} is as {words[0]}",
-        power=times_power(1 + TIE, f"the {words[1]} of the modelled end, at another end,"),
+        tolerance=f"within {percent(TIE)} is as {as_}",
+        power=times_power(1 + TIE, f"the {unit} of the modelled end, at another end,"),
         series=("log.bytes", "manifest.move.expected"),
     )
 
