@@ -31,8 +31,8 @@ class IsrShrinks:
 class IsrMeasures:
     """The ISR over the move. `partitions` were polled before it; `polls` is the fewest looks at one of them since.
 
-    `smaller` are those that were seen with fewer replicas in sync than before, in order of time: when, which, how many
-    then and before. `lagging` had a replica of before the move that was assigned and not in sync: when, and which.
+    `smaller` has each that was seen with fewer replicas in sync than before, in order of time: when, which, how many
+    then and before. `lagging` has each with a replica of before the move that was not in sync: when, and which.
     `longest_gap_s` is the longest time without a look at one partition.
     """
 
