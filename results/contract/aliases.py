@@ -3,9 +3,6 @@
 A stored name is read under its new name for one schema version; nothing writes an old name.
 """
 
-from collections.abc import Mapping
-from typing import Any
-
 CRITERIA = {
     "isr-kept": "no-isr-shrink",
     "settled": "rate-after-throttle-change",
@@ -86,23 +83,6 @@ def criteria_of_experiment(experiment: str) -> tuple[str, ...] | None:
 def known_experiments() -> tuple[str, ...]:
     """Return the names of experiments and families whose manifests need not name criteria."""
     return tuple(sorted([*EXPERIMENTS, *(f"{prefix}…" for prefix in FAMILIES)]))
-
-
-def with_incident_names(document: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a manifest's document with today's names in its incident and in the parameters of its replay."""
-    found = dict(document)
-    record, parameters = found.get("incident"), found.get("parameters")
-    if isinstance(record, dict):
-        found["incident"] = _renamed(record)
-        found["parameters"] = _renamed(parameters) if isinstance(parameters, dict) else parameters
-    return found
-
-
-def _renamed(values: Mapping[str, Any]) -> dict[str, Any]:
-    return {
-        INCIDENT_FIELDS.get(name, name): INCIDENT_VARIANTS.get(value, value) if name == "practice" else value
-        for name, value in values.items()
-    }
 
 
 VALUES_COLUMNS = {"ground": "environment_details", "disturbed": "noisy"}

@@ -23,10 +23,9 @@ def in_words(defects: Iterable[DefectRecord]) -> list[str]:
     hosts: dict[str, list[DefectRecord]] = {}
     for each in defects:
         hosts.setdefault(f"{each.name} {each.parameters.replace(',', ' ')}".rstrip(), []).append(each)
-    return [_line(what, found) for what, found in hosts.items()]
-
-
-def _line(what: str, found: list[DefectRecord]) -> str:
-    idle = [each.host for each in found if each.acted is None]
-    never = f" ({', '.join(idle)} never acted)" if idle else ""
-    return f"{what} on {', '.join(each.host for each in found)}{never}"
+    lines = []
+    for what, found in hosts.items():
+        idle = [each.host for each in found if each.acted is None]
+        never = f" ({', '.join(idle)} never acted)" if idle else ""
+        lines.append(f"{what} on {', '.join(each.host for each in found)}{never}")
+    return lines

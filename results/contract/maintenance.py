@@ -168,7 +168,8 @@ def _repack(
     """Put, month by month, these packs and runs into new packs, where that makes fewer files or closes gaps."""
     months: dict[str, tuple[list[Pack], list[Manifest]]] = {}
     for manifest in loose:
-        months.setdefault(_month(manifest), ([], []))[1].append(manifest)
+        month = f"{manifest.run_id[:4]}-{manifest.run_id[4:6]}"
+        months.setdefault(month, ([], []))[1].append(manifest)
     for pack in packs:
         months.setdefault(pack.month, ([], []))[0].append(pack)
     for month, (candidates, runs) in sorted(months.items()):
@@ -195,10 +196,6 @@ def _repack(
         )
         done.packs += [pack.id for pack in written]
         done.runs += len(runs)
-
-
-def _month(manifest: Manifest) -> str:
-    return f"{manifest.run_id[:4]}-{manifest.run_id[4:6]}"
 
 
 def _size(manifest: Manifest) -> int:

@@ -17,9 +17,9 @@ from results.contract.defect import DefectRecord
 from results.contract.document import DocumentError, decode, encode
 from results.contract.handover import HandoverRecord
 from results.contract.incident import IncidentRecord
-from results.contract.live import LiveAudit, LiveLoad, LoadProcess
+from results.contract.live import LiveLoad
 from results.contract.logs import HostLog
-from results.contract.move import BatchingPolls, Expected, Fetch, Fetchers, Flow, FlowKind, Move
+from results.contract.move import BatchingPolls, Expected, Fetch, Fetchers, Flow, Move
 from results.contract.network import NetworkRecord, NicMeasurement
 from results.contract.relocation import Relocation
 from results.contract.steps import StepsRecord
@@ -30,9 +30,7 @@ from results.contract.verdict import Verdict
 __all__ = [
     "RUN_ID",
     "SCHEMA_VERSION",
-    "BatchingPolls",
     "ClockReading",
-    "ClusterChange",
     "DefectRecord",
     "Differences",
     "Done",
@@ -42,14 +40,10 @@ __all__ = [
     "Fetchers",
     "FileKind",
     "Flow",
-    "FlowKind",
-    "HandoverRecord",
     "InForce",
     "IncidentRecord",
-    "LiveAudit",
     "LiveLoad",
     "Load",
-    "LoadProcess",
     "Machine",
     "Manifest",
     "ManifestError",
@@ -262,7 +256,7 @@ class Manifest:
         if not RUN_ID.match(self.run_id):
             raise ValueError(f"run_id {self.run_id!r} is not like 20261121T181500Z-kip73-two-node-ab12cd")
         for name in ("started", "ended"):
-            _utc(name, getattr(self, name))
+            _check_utc(name, getattr(self, name))
 
     def to_json(self) -> str:
         """Return the document as indented JSON; raise ValueError for a number JSON has no word for (nan, inf)."""
@@ -308,11 +302,10 @@ def new_run_id(experiment: str, now: datetime | None = None, token: str | None =
     return run_id
 
 
-def _utc(name: str, text: str) -> datetime:
+def _check_utc(name: str, text: str) -> None:
     try:
         moment = datetime.fromisoformat(text)
     except ValueError:
         raise ValueError(f"{name} {text!r} is not an RFC 3339 time") from None
     if moment.utcoffset() != timedelta(0):
         raise ValueError(f"{name} {text!r} is not in UTC; write it as 2026-11-21T18:15:00Z")
-    return moment

@@ -87,11 +87,7 @@ def samples_table(samples: Iterable[Sample]) -> pa.Table:
     rows = sorted(samples, key=lambda s: (s.ts_us, s.host, s.metric))
     columns = {
         "ts": pa.array([s.ts_us for s in rows], pa.int64()).cast(_TIME),
-        "host": [s.host for s in rows],
-        "metric": [s.metric for s in rows],
-        "topic": [s.topic for s in rows],
-        "partition": [s.partition for s in rows],
-        "label": [s.label for s in rows],
+        **{name: [getattr(s, name) for s in rows] for name in ("host", "metric", "topic", "partition", "label")},
         "value": [float(s.value) for s in rows],
     }
     return pa.table(columns, schema=SAMPLES)

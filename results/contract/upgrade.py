@@ -14,7 +14,7 @@ A new version is a step here, a store of the version before it in `tests/results
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from results.contract.aliases import with_incident_names
+from results.contract.aliases import INCIDENT_FIELDS, INCIDENT_VARIANTS
 
 
 class UnknownSchemaError(ValueError):
@@ -37,7 +37,13 @@ def upgraded(document: Mapping[str, Any], newest: int) -> dict[str, Any]:
 
 def _names_of_the_glossary(document: dict[str, Any]) -> dict[str, Any]:
     # `criteria` defaults to None: the criteria of the experiment at that time
-    renamed = with_incident_names(document)
+    renamed = dict(document)
+    if isinstance(document.get("incident"), dict):
+        for part in ("incident", "parameters"):
+            values = document.get(part)
+            if isinstance(values, dict) and "practice" in values:
+                values = {**values, "practice": INCIDENT_VARIANTS.get(values["practice"], values["practice"])}
+            renamed[part] = _renamed(values, INCIDENT_FIELDS)
     for part in ("move", "relocation"):
         if isinstance(found := document.get(part), dict):
             renamed[part] = _renamed(found, {"f": "nic_bytes_per_log_byte"})
@@ -51,13 +57,12 @@ def _names_of_the_glossary(document: dict[str, Any]) -> dict[str, Any]:
             names = {"keepup_bytes_per_s": "in_sync_bytes_per_s"}
             move["expected"] = [_renamed(each, names) for each in move["expected"]]
     if isinstance(files := document.get("files"), list):
-        renamed["files"] = [_without_part(each) for each in files]
+        part = ("offset", "group")
+        renamed["files"] = [
+            {name: value for name, value in each.items() if name not in part} if isinstance(each, dict) else each
+            for each in files
+        ]
     return renamed
-
-
-def _without_part(file: Any) -> Any:
-    part = ("offset", "group")
-    return {name: value for name, value in file.items() if name not in part} if isinstance(file, dict) else file
 
 
 def _renamed(document: Any, names: Mapping[str, str]) -> Any:

@@ -54,10 +54,9 @@ class ShrinkCause:
         return self.unfit.seconds(int(us) - round((wait_s + GAP_S) * US), int(us))
 
 
-NO_CAUSE = ShrinkCause()
-
-
-def measure_isr(run: RunSeries, move: Move, started: int, until: int, cause: ShrinkCause = NO_CAUSE) -> IsrMeasures:
+def measure_isr(
+    run: RunSeries, move: Move, started: int, until: int, cause: ShrinkCause = ShrinkCause()
+) -> IsrMeasures:
     """Return the ISR from the move's start until it was done. A shrink that the cause explains does not count."""
     hosts = tuple(_shrinks(run, host, started, until, cause) for host in move.brokers)
     polls, gaps, smaller, late = [], [], [], []
@@ -73,25 +72,19 @@ def measure_isr(run: RunSeries, move: Move, started: int, until: int, cause: Shr
         less = np.flatnonzero(inside & (size < size[before]) & fell & ~cause.explains(t))
         if len(less):
             at = int(less[0])
-            smaller.append((int(t[at]), f"{topic}-{partition}", float(size[at]), float(size[before])))
+            when_s = (int(t[at]) - started) / US
+            smaller.append((when_s, f"{topic}-{partition}", float(size[at]), float(size[before])))
         lags, _count = lagging.get((topic, partition), (t[:0], size[:0]))
         since = lags[(lags > started) & (lags <= until) & ~cause.explains(lags)]
         if len(since) and t[before] not in lags:
-            late.append((int(since[0]), f"{topic}-{partition}"))
-    first, lag = min(smaller, default=None), min(late, default=None)
+            late.append(((int(since[0]) - started) / US, f"{topic}-{partition}"))
     return IsrMeasures(
         hosts=hosts,
         partitions=len(polls),
         polls=min(polls, default=0),
         longest_gap_s=max(gaps, default=None),
-        smaller=len(smaller),
-        first_partition=None if first is None else first[1],
-        first_s=None if first is None else (first[0] - started) / US,
-        first_size=None if first is None else first[2],
-        first_before=None if first is None else first[3],
-        lagging=len(late),
-        lagging_partition=None if lag is None else lag[1],
-        lagging_s=None if lag is None else (lag[0] - started) / US,
+        smaller=tuple(sorted(smaller)),
+        lagging=tuple(sorted(late)),
     )
 
 
@@ -200,7 +193,7 @@ def measure_rests(run: RunSeries, started: int, until: int) -> Rests | None:
     rested = np.flatnonzero(np.diff(busy) > 1)
     lasted = (t[busy[rested + 1] - busy[0]] - t[busy[rested] - busy[0]]) / US
     gap_s = float(np.max(np.diff(t))) / US if len(t) > 1 else None
-    return Rests(len(t), len(lasted), float(np.sum(lasted)), float(np.max(lasted, initial=0.0)), gap_s)
+    return Rests(len(lasted), float(np.sum(lasted)), gap_s)
 
 
 def on_one_machine(manifest: Manifest) -> bool:
@@ -241,7 +234,6 @@ def machine_load(
     if cores is not None and (busiest or 0.0) > BUSY_HIGHEST:
         others = used_by_others(run, cores, started_us, end_us)
     return MachineLoad(
-        polls=int(np.count_nonzero(inside)),
         longest_gap_s=longest_gap_s(busy.t, started_us, end_us),
         busy_mean=float(np.mean(busy.value[inside])) if inside.any() else None,
         busy_window_max=busiest,

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Generic, Literal, TypeVar
+from typing import Literal
 
 from results.contract.verdict import Finding
 from results.criteria.run_view import RunView
@@ -12,7 +12,6 @@ Section = Literal["Rates", "Facts", "Preconditions"]
 RATES: Section = "Rates"
 FACTS: Section = "Facts"
 PRECONDITIONS: Section = "Preconditions"
-M = TypeVar("M")
 
 
 def has_move(run: RunView) -> bool:
@@ -54,36 +53,6 @@ def has_batches(run: RunView) -> bool:
     return has_move(run) and run.batched
 
 
-def has_load(run: RunView) -> bool:
-    """Return whether clients write while data moves."""
-    return run.loaded
-
-
-def has_move_under_load(run: RunView) -> bool:
-    """Return whether the run has a throttled move while clients write."""
-    return has_move(run) and has_load(run)
-
-
-def _all_measured(run: RunView) -> Any:
-    return run.measures
-
-
-def _never(_run: RunView) -> str | None:
-    return None
-
-
-def _nothing(_run: RunView, _shaky: Sequence[Finding]) -> Sequence[Finding | None]:
-    return ()
-
-
-def _always(_run: RunView, _precondition: str, _failed: Finding) -> bool:
-    return True
-
-
-def _not_kafkas(_run: RunView) -> bool:
-    return False
-
-
 NETWORK_CHANGED = "nic-unchanged"
 """The precondition that does not hold when another process changed a link during the run."""
 NETWORK_MEASURED = "nic-measured"
@@ -116,19 +85,17 @@ and does not hold back what producers write in bursts to replicas that have caug
 
 
 @dataclass(frozen=True, slots=True)
-class Criterion(Generic[M]):
-    """A named expectation: what it needs, how it is measured, how it is judged."""
+class Criterion:
+    """A named expectation: what it needs, and how it is judged."""
 
     name: str
     title: str
     """How the report calls it."""
     section: Section
     """Of the report. A precondition that is inconclusive leaves criteria open that rest on it."""
-    judge: Callable[[RunView, M], Iterable[Finding]]
+    judge: Callable[[RunView], Iterable[Finding]]
     catches: str
     """What it would have caught, in one sentence."""
-    measure: Callable[[RunView], M] = _all_measured
-    """What is judged: all that is measured of a move, unless given."""
     smallest: str = "any"
     """The smallest defect that one run finds. A size holds for `kip73-two-node`, fetch=tuned, rate=10MB/s."""
     needs: Callable[[RunView], bool] = has_move
@@ -141,18 +108,18 @@ class Criterion(Generic[M]):
     """The names of the preconditions that leave a failure open, for instance `NOT_KAFKAS` or `BROKERS_UNRESTRAINED`.
     Everything else holds, also on a busy machine: it would excuse what Kafka itself makes busy. Empty: every
     precondition leaves every finding open."""
-    kafkas_own: Callable[[RunView], bool] = _not_kafkas
+    kafkas_own: Callable[[RunView], bool] = lambda _run: False
     """Of a precondition that does not hold: whether brokers themselves are why. What was measured stands then."""
-    excuses: Callable[[RunView, str, Finding], bool] = _always
+    excuses: Callable[[RunView, str, Finding], bool] = lambda _run, _precondition, _failed: True
     """Whether one of these preconditions can explain this failure: a slow NIC explains no wrong state."""
-    holds_anyway: Callable[[RunView, Sequence[Finding]], Sequence[Finding | None]] = _nothing
+    holds_anyway: Callable[[RunView, Sequence[Finding]], Sequence[Finding | None]] = lambda _run, _shaky: ()
     """For each finding, in order: what holds although these preconditions do not, or None. Empty: nothing does."""
     spared: Callable[[RunView], Iterable[Finding]] | None = None
     """The findings as if the time had not passed in which the machine was unfit (`RunView.unfit`). None: what is judged
     is no wait of some seconds. A failure by that time alone is left open."""
-    skips: Callable[[RunView], str | None] = _never
+    skips: Callable[[RunView], str | None] = lambda _run: None
     """Why nothing can be said of a run although it has what the criterion needs; None when something can."""
 
     def findings(self, run: RunView) -> list[Finding]:
-        """Measure and judge a run."""
-        return list(self.judge(run, self.measure(run)))
+        """Judge a run."""
+        return list(self.judge(run))

@@ -16,7 +16,7 @@ from results.contract.texts import shortened
 from results.contract.verdict import Direction, Finding
 from results.criteria.findings import SENT_AGAIN
 from results.criteria.invariants import INVARIANTS
-from results.criteria.quantities import DRIVER, US
+from results.criteria.quantities import DRIVER, NIC_BYTES, US
 from results.criteria.replayed_run import ReplayedRun
 from results.criteria.timeline_expectation import (
     Broker,
@@ -35,7 +35,6 @@ BOUND_WINDOW_S, BOUND_SHARE = 3.0, 0.9
 """A limit binds when some 3 s carry at least this share of the declared rate."""
 LEAST_RECORDS = 100
 SHOWN = 3
-NIC_METRIC: Mapping[Direction, str] = {"transmit": "nic.tx.bytes", "receive": "nic.rx.bytes"}
 UPLINK_METRIC: Mapping[Direction, str] = {"transmit": "uplink.tx.bytes", "receive": "uplink.rx.bytes"}
 
 
@@ -241,7 +240,7 @@ class MaxRate(TimelineExpectation):
 
     def judge(self, run: ReplayedRun, since_us: int) -> Finding:
         """See `TimelineExpectation.judge`."""
-        metric = "log.bytes" if self.topic else NIC_METRIC[self.direction]
+        metric = "log.bytes" if self.topic else NIC_BYTES[self.direction]
         readings = run.since(run.readings(metric, self.host, self.topic), since_us)
         spans = windows_within(readings, self.window)
         found = partial(self.found, series=(metric,), host=self.host, direction=self.direction)
@@ -280,7 +279,7 @@ class NicBound(TimelineExpectation):
         """See `TimelineExpectation.judge`."""
         declared = {(nic.host, nic.direction): nic.declared_bps for nic in run.manifest.nics}
         bps = declared.get((self.host, self.direction))
-        return _bound(self, self.host, NIC_METRIC[self.direction], bps, run, since_us)
+        return _bound(self, self.host, NIC_BYTES[self.direction], bps, run, since_us)
 
     def __str__(self) -> str:
         return f"{'' if self.expected else 'not '}nic-bound {self.host} {self.direction}"
@@ -315,14 +314,13 @@ class RecordsIntact(TimelineExpectation):
     series = ("manifest.facts.records",)
     unit = "wrong"
 
-    def judge(self, run: ReplayedRun, since_us: int) -> Finding:
+    def judge(self, run: ReplayedRun, _since_us: int) -> Finding:
         """See `TimelineExpectation.judge`; of every record, written before the entry or after it."""
-        del since_us
         records = run.manifest.facts.records
-        if records is None or records.expected <= 0:
-            return self.found(
-                "inconclusive", "the records were not read back" if records is None else "none were written"
-            )
+        if records is None:
+            return self.found("inconclusive", "the records were not read back")
+        if records.expected <= 0:
+            return self.found("inconclusive", "none were written")
         wrong = records.wrong
         why = (
             f"{records.found} of {records.expected} found; {records.lost} lost, {records.duplicated} duplicated, "

@@ -3,7 +3,6 @@
 import math
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Protocol
 
 from results.contract.manifest import Differences
 from results.contract.texts import and_more
@@ -12,18 +11,6 @@ from results.criteria.measures import MoveMeasures
 from results.criteria.quantities import GAP_S
 
 SENT_AGAIN = "the client sent them again under a new producer epoch, so the brokers could not know that they have them"
-
-
-class BrokerDirection(Protocol):
-    """Whatever is measured of one host in one direction."""
-
-    @property
-    def host(self) -> str:
-        """Return the host."""
-
-    @property
-    def direction(self) -> Direction:
-        """Return transmit or receive."""
 
 
 def finding(
@@ -36,14 +23,11 @@ def finding(
     series: tuple[str, ...],
     unit: str = "",
     tolerance: str = "none",
-    of: BrokerDirection | None = None,
     host: str | None = None,
     direction: Direction | None = None,
     power: Power | None = None,
 ) -> Finding:
-    """Return a finding of a host and direction (`of` has both), or of neither; exact, without a unit unless given."""
-    if of is not None:
-        host, direction = of.host, of.direction
+    """Return a finding, exact and without a unit unless given. Only a pass has a power."""
     power = power if verdict == "pass" else None
     return Finding(name, host, direction, str(expected), observed, unit, tolerance, verdict, why, series, power)
 

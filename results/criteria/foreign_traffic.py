@@ -94,8 +94,7 @@ def foreign_finding(host: str, found: list[str]) -> Finding:
 
 def shared_stores(run: RunView) -> list[Finding]:
     """Return a finding for each server of the object store that other clients used."""
-    stores = run.manifest.relocation.stores if run.manifest.relocation else ()
-    return [foreign_finding(store, found) for store in stores if (found := store_clients(run, store))]
+    return [foreign_finding(store, found) for store in run.stores if (found := store_clients(run, store))]
 
 
 def unless_shared(run: RunView, found: Finding) -> Finding:

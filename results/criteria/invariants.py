@@ -5,24 +5,19 @@ of the cluster (`cluster.found`) and the metadata log (`trace.log`, `trace.compa
 """
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
+from results.contract.steps import State
 from results.contract.texts import shortened
 from results.contract.verdict import Finding
 from results.criteria.partition_rules import unsound
 from results.criteria.quantities import READING_S, US, size
-from results.criteria.replay_events import (
-    CLOCK_SKEW,
-    KEEPS_QUOTA,
-    Disturbance,
-    TracedState,
-    disturbances,
-    traces,
-    unhealed,
-)
+from results.criteria.replay_events import CLOCK_SKEW, KEEPS_QUOTA, Disturbance, disturbances, traces, unhealed
 from results.criteria.replayed_run import ReplayedRun
+from results.criteria.step_measures import state_of
 from results.criteria.throttle_bound import ThrottleBound
 from results.criteria.timeline_expectation import TimelineExpectation
 
@@ -122,8 +117,8 @@ class MinIsrEnforced(TimelineExpectation):
         judged, grown, wrong = 0, 0.0, []
         for trace in traces(run):
             least = run.least_in_sync(trace.topic)
-            for state, until_us in trace.spans(run.ended_us):
-                begin_us = run.spares.later(max(state.us, run.started_us), APPLIED_S)
+            for (since_us, state), until_us in trace.spans(run.ended_us):
+                begin_us = run.spares.later(max(since_us, run.started_us), APPLIED_S)
                 # A reading of logs has the instant of its middle, and the controller's clock may differ as much.
                 end_us = min(until_us - round(READING_S * US), run.ended_us)
                 # As in Kafka's `Partition.effectiveMinIsr`: more replicas than there are cannot be in sync.
@@ -187,13 +182,14 @@ class PartitionsSound(TimelineExpectation):
         wrong, states = [], 0
         for trace in traces(run):
             states += len(trace.states)
-            for before, state in zip((None, *trace.states), trace.states, strict=False):
+            before: State | None = None
+            for us, state in trace.states:
                 if why := unsound(state) or _repeated(before, state):
-                    wrong.append(f"{trace.name} at {run.seconds(state.us):+.1f} s {why}")
+                    wrong.append(f"{trace.name} at {run.seconds(us):+.1f} s {why}")
+                before = state
         found, _missing = _found(run)
         for name, each in (found or {"states": {}})["states"].items():
-            described = TracedState(0, tuple(each["replicas"]), (), tuple(each["isr"]), each["leader"])
-            if why := unsound(described):
+            if why := unsound(state_of(each)):
                 wrong.append(f"{name} at the end {why}")
         return _judged(self, wrong, f"{states} states, each by the controller's rules")
 
@@ -297,7 +293,7 @@ def _moved_besides(
         first, last = trace.at(run.started_us), states.get(trace.name)
         if trace.name in requested or first is None or last is None:
             continue
-        before, there = list(first.replicas), last["replicas"]
+        before, there = list(first.state.replicas), last["replicas"]
         if set(there) != set(before):
             found.append(f"{trace.name} has the replicas {there}, not {before}: no request named it")
     return found
@@ -355,12 +351,11 @@ def _hides(each: Disturbance, leader: int, begin_us: int, end_us: int) -> bool:
     return overlaps and (leader in each.brokers or slow or each.kind == CLOCK_SKEW)
 
 
-def _repeated(before: TracedState | None, state: TracedState) -> str:
+def _repeated(before: State | None, state: State) -> str:
     """Return that a record begins another epoch of the leader and changes nothing; empty for a change."""
-    if before is None or state.leader_epoch is None or state.leader_epoch == before.leader_epoch:
+    if before is None or state.leader_epoch == before.leader_epoch:
         return ""
-    keys = ("replicas", "adding", "removing", "isr", "leader")
-    same = all(getattr(before, key) == getattr(state, key) for key in keys)
+    same = replace(before, leader_epoch=state.leader_epoch) == state
     return f"has the leader {state.leader} once more, and nothing else" if same else ""
 
 

@@ -77,7 +77,7 @@ class Skipped:
 
 
 @cache
-def catalogue() -> Mapping[str, Criterion[Any]]:
+def catalogue() -> Mapping[str, Criterion]:
     """Return every criterion by name: each module of `results.criteria.catalogue` has one, `CRITERION`."""
     package = importlib.import_module("results.criteria.catalogue")
     names = sorted(module.name for module in pkgutil.iter_modules(package.__path__))
@@ -85,7 +85,7 @@ def catalogue() -> Mapping[str, Criterion[Any]]:
     return {criterion.name: criterion for criterion in found}
 
 
-def criteria_of(run: RunView) -> tuple[Criterion[Any], ...]:
+def criteria_of(run: RunView) -> tuple[Criterion, ...]:
     """Return the criteria that a run's experiment names, then the criteria of every run that has what they need.
 
     Raise UnknownExperimentError for an experiment that names none, ValueError for a criterion that does not exist.
@@ -139,14 +139,14 @@ def judge(manifest: Manifest, samples: Any, events: Any) -> Judgement:
     return Judgement((*found, *preconditions, *others), measures, own)
 
 
-def _findings(criterion: Criterion[Any], run: RunView, shaky: Sequence[Finding]) -> list[Finding]:
+def _findings(criterion: Criterion, run: RunView, shaky: Sequence[Finding]) -> list[Finding]:
     found = despite(criterion, run, criterion.findings(run), shaky)
     if criterion.spared is None or not run.unfit or not any(each.verdict == "fail" for each in found):
         return found
     return left_open(found, criterion.spared(run), run.unfit, run.measures.started_us or 0)
 
 
-def despite(criterion: Criterion[Any], run: RunView, found: list[Finding], shaky: Sequence[Finding]) -> list[Finding]:
+def despite(criterion: Criterion, run: RunView, found: list[Finding], shaky: Sequence[Finding]) -> list[Finding]:
     """Return the findings, and leave open those that rest on preconditions which do not hold."""
     if not shaky or not criterion.rests_on_preconditions:
         return found
@@ -156,7 +156,7 @@ def despite(criterion: Criterion[Any], run: RunView, found: list[Finding], shaky
     return [sure or not_judged(each, shaky) for each, sure in zip(found, certain, strict=True)]
 
 
-def _excused(criterion: Criterion[Any], run: RunView, failed: Finding, shaky: Sequence[Finding]) -> Finding:
+def _excused(criterion: Criterion, run: RunView, failed: Finding, shaky: Sequence[Finding]) -> Finding:
     """Return a failed finding, left open when preconditions that do not hold explain it."""
     causes = [each for each in shaky if each.name in criterion.excused_by]
     causes = [each for each in causes if criterion.excuses(run, each.name, failed)]
@@ -182,15 +182,12 @@ def skipped_lines(found: Iterable[Skipped]) -> list[str]:
 
 def rates_failed(judgement: Judgement) -> bool:
     """Return whether a criterion failed that a changed network would leave open."""
-    every = catalogue()
+    failed = {each.name for each in judgement.criteria if each.verdict == "fail"}
     return any(
-        each.verdict == "fail" and each.name in every and _rests_on_network(every[each.name])
-        for each in judgement.criteria
+        each.rests_on_preconditions and NETWORK_CHANGED in (each.excused_by or (NETWORK_CHANGED,))
+        for name, each in catalogue().items()
+        if name in failed
     )
-
-
-def _rests_on_network(criterion: Criterion[Any]) -> bool:
-    return criterion.rests_on_preconditions and NETWORK_CHANGED in (criterion.excused_by or (NETWORK_CHANGED,))
 
 
 def by_machine(judgement: Judgement) -> bool:
@@ -228,8 +225,7 @@ class Changed:
     why: str
 
     def __str__(self) -> str:
-        then = self.then or "not judged"
-        now = self.now or "not judged"
+        then, now = (verdict or "not judged" for verdict in (self.then, self.now))
         return f"{self.criterion}: {then} when it was recorded, {now} now: {self.why}"
 
 

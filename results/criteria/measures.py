@@ -6,9 +6,9 @@ Instants are seconds after `move.started`; rates are bytes per second; None is *
 from dataclasses import dataclass
 from typing import Literal, get_args
 
+from results.contract.steps import State
 from results.contract.verdict import Direction
 from results.criteria.host_rates import HostRates, PhaseMeasures
-from results.criteria.step_observations import StepMeasures
 
 Part = Literal["before", "during", "after"]
 PARTS: tuple[Part, ...] = get_args(Part)
@@ -31,8 +31,8 @@ class IsrShrinks:
 class IsrMeasures:
     """The ISR over the move. `partitions` were polled before it; `polls` is the fewest looks at one of them since.
 
-    `smaller` of them were seen with fewer replicas in sync than before; the first is named with when and how many.
-    `lagging` of them had a replica of before the move that was assigned and not in sync; the first is named as well.
+    `smaller` has each that was seen with fewer replicas in sync than before, in order of time: when, which, how many
+    then and before. `lagging` has each with a replica of before the move that was not in sync: when, and which.
     `longest_gap_s` is the longest time without a look at one partition.
     """
 
@@ -40,14 +40,8 @@ class IsrMeasures:
     partitions: int
     polls: int
     longest_gap_s: float | None
-    smaller: int
-    first_partition: str | None
-    first_s: float | None
-    first_size: float | None
-    first_before: float | None
-    lagging: int = 0
-    lagging_partition: str | None = None
-    lagging_s: float | None = None
+    smaller: tuple[tuple[float, str, float, float], ...]
+    lagging: tuple[tuple[float, str], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,16 +115,14 @@ LISTED_METRIC = "move.listed"
 
 @dataclass(frozen=True, slots=True)
 class Rests:
-    """`count` rests of `total_s` together, the longest of `longest_s`; the looks were at most `gap_s` apart.
+    """`count` rests of `total_s` together; the looks were at most `gap_s` apart.
 
     A rest lasts from the last look at which something was listed to the first at which something is again: that is more
     than it really took, by up to two looks.
     """
 
-    looks: int
     count: int
     total_s: float
-    longest_s: float
     gap_s: float | None
 
     @property
@@ -216,34 +208,30 @@ class QuotaPolls:
     """What one broker said its quota was during the move; `different` polls said something else than the phase's.
 
     `longest_gap_s` is the longest time without a poll within a phase. `unlisted` polls said that its topics' lists lack
-    replicas that were throttled; 0 also for a run that was recorded before lists were polled.
+    replicas that were throttled; none also for a run that was recorded before lists were polled. Both have when, and
+    what was said: the quota, or how many replicas lack.
     """
 
     host: str
     side: Side
     polls: int
     longest_gap_s: float | None
-    different: int
-    first_different_s: float | None
-    first_different_bytes_per_s: float | None
-    unlisted: int = 0
-    first_unlisted_s: float | None = None
-    first_unlisted_replicas: float | None = None
+    different: tuple[tuple[float, float], ...]
+    unlisted: tuple[tuple[float, float], ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Conservation:
-    """Bytes on a host's data NIC, and in logs fed through it, over the move and the control transfer.
+    """Bytes on a host's data NIC over the move and the control transfer, and without overhead in logs fed through it.
 
-    `background_bytes` is the most that other traffic may have added meanwhile; see `background`.
+    None where a part was not sampled, as `client_bytes`, the part of clients. `background_bytes` is the most that other
+    traffic may have added meanwhile; see `background`.
     """
 
     host: str
     direction: Direction
     nic_bytes: float | None
-    throttled_bytes: float | None
-    control_bytes: float | None
-    calibration_bytes: float | None
+    log_bytes: float | None
     client_bytes: float | None
     background_bytes: float
 
@@ -252,8 +240,8 @@ class Conservation:
 class ControlTransfer:
     """The unthrottled control transfer into one host while the throttle was in force.
 
-    `last_s` is when its log grew last, from the move's start. `with_throttled_bytes` is what control and throttled logs
-    together grew by while both were copied, `beside_throttled_bytes` what the control's grew by in that time.
+    `with_throttled_bytes` is what control and throttled logs together grew by while both were copied,
+    `beside_throttled_bytes` what the control's grew by in that time.
     """
 
     host: str
@@ -261,7 +249,6 @@ class ControlTransfer:
     total_bytes: float
     peak_bytes_per_s: float | None
     longest_gap_s: float | None
-    last_s: float | None = None
     with_throttled_bytes: float | None = None
     beside_throttled_bytes: float | None = None
 
@@ -274,7 +261,6 @@ class MachineLoad:
     what brokers and controllers did not use; None where no reading says what they used.
     """
 
-    polls: int = 0
     longest_gap_s: float | None = None
     busy_mean: float | None = None
     busy_window_max: float | None = None
@@ -300,6 +286,43 @@ class Costs:
     metadata_requests_per_s: float | None
     metadata_records: float | None
     connections_per_s: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class StepObservation:
+    """Of one expectation (its step's place, its own): when a state as wanted was in force first; None: never.
+
+    `last` is the state that was in force at the end of the span; None when the log has none of the partition.
+    `never_came` follows from the order of the log alone, without any clock: from the step on there is no such state,
+    and none can follow.
+    """
+
+    step: int
+    expectation: int
+    us: int | None
+    last: State | None
+    never_came: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class PollAgreement:
+    """What one request answered Admin clients: how often something new, and how much of it the log did not have yet.
+
+    The log has none of the `unknown` answers at any time.
+    """
+
+    kind: str
+    answers: int
+    unlike: int
+    unknown: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class StepMeasures:
+    """Everything measured of a run of steps."""
+
+    found: tuple[StepObservation, ...]
+    polled: tuple[PollAgreement, ...]
 
 
 @dataclass(frozen=True, slots=True)

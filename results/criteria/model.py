@@ -139,15 +139,6 @@ def written_unseen(move: Move, host: str, direction: Direction) -> float:
     return move.inbound_bytes_per_s * SEEN_LATE_S * len(leaders)
 
 
-def smooth(move: Move, host: str, direction: Direction) -> str | None:
-    """Return the one follower whose quota meters what passes a host, response by response; None: it may be another.
-
-    A leader whose window ran before the move sends in bursts when it feeds several followers.
-    """
-    followers = fresh_ends(move, host, direction)
-    return followers[0] if followers is not None and len(followers) == 1 else None
-
-
 def responses(move: Move, host: str, direction: Direction) -> float:
     """Return bytes of one response of each fetcher that carries listed bytes through a host; 0 when it has none."""
     return float(_fetchers(move, host, direction) * move.response_max_bytes)

@@ -21,7 +21,7 @@ from results.criteria.protection_measures import measure_clients
 from results.criteria.quantities import DRIVER, GAP_S, PAYLOAD, SECOND_S, US
 from results.criteria.rate_measures import PhaseSpan, RateMeasurer, phases
 from results.criteria.series import RunSeries, Series
-from results.criteria.windows import counted, counted_between, growth, longest_gap_s, windows
+from results.criteria.windows import counted, counted_between, growth, longest_gap_s, sum_of_all, windows
 
 SIDES: tuple[Side, ...] = ("leader", "follower")
 
@@ -60,6 +60,7 @@ class _MoveMeasurer:
         end = self._watched_until() if throttled_s is None else started + round(throttled_s * US)
         # Once nothing is copied any more there is nothing to judge: a broker may come back after that.
         spans = tuple(span for span in spans if span.first or span.begin_us < end)
+        on_disks = self.manifest.parameters.get("storage", "disk") == "disk"  # a tiered log grows by little of a move
         return MoveMeasures(
             started_us=started,
             throttled_s=throttled_s,
@@ -89,13 +90,8 @@ class _MoveMeasurer:
             left=self._hosts_of("broker.leaving", started),
             back=self._hosts_of("broker.back", started),
             rests=measure_rests(self.run, started, self._watched_until()),
-            costs=measure_costs(self.run, move.brokers, started, self.done) if self._on_disks else None,
+            costs=measure_costs(self.run, move.brokers, started, self.done) if on_disks else None,
         )
-
-    @property
-    def _on_disks(self) -> bool:
-        """Return whether what moves lies on disks: a tiered log grows by little of it."""
-        return self.manifest.parameters.get("storage", "disk") == "disk"
 
     def _hosts_of(self, kind: str, started: int) -> tuple[str, ...]:
         until = self._watched_until()
@@ -131,18 +127,11 @@ class _MoveMeasurer:
     def _quota(self, host: str, side: Side, spans: tuple[PhaseSpan, ...], end: int) -> QuotaPolls:
         polls, gap_s, different = self._polled(f"quota.{side}.rate", host, spans, end)
         _polls, _gap_s, unlisted = self._polled(f"quota.{side}.unlisted", host, spans, end, wanted=0.0)
-        return QuotaPolls(host, side, polls, gap_s, *self._first_of(different), *self._first_of(unlisted))
-
-    def _first_of(self, found: list[tuple[int, float]]) -> tuple[int, float | None, float | None]:
-        """Return how many polls, when the first of them was, and what it said."""
-        if not found:
-            return 0, None, None
-        us, value = found[0]
-        return len(found), (us - self.rates.started) / US, value
+        return QuotaPolls(host, side, polls, gap_s, different, unlisted)
 
     def _polled(
         self, metric: str, host: str, spans: tuple[PhaseSpan, ...], end: int, *, wanted: float | None = None
-    ) -> tuple[int, float | None, list[tuple[int, float]]]:
+    ) -> tuple[int, float | None, tuple[tuple[float, float], ...]]:
         """Return how many polls, the longest time without one, and each (instant, value) other than `wanted`.
 
         Without `wanted` that is each phase's quota.
@@ -150,7 +139,7 @@ class _MoveMeasurer:
         series = self.run.gauge(metric, host)
         polls: int = 0
         gaps: list[float | None] = []
-        different: list[tuple[int, float]] = []
+        different: list[tuple[float, float]] = []
         for span in spans:
             until = min(end, span.end_us) if span.last else span.end_us
             inside = series.between(span.begin_us, until)
@@ -163,9 +152,10 @@ class _MoveMeasurer:
                 t, value = t[:-1], value[:-1]
             polls += len(t)
             wrong = value != (span.quota_bytes_per_s if wanted is None else wanted)
-            different += [(int(us), float(other)) for us, other in zip(t[wrong], value[wrong], strict=True)]
+            after_s = (t[wrong] - self.rates.started) / US
+            different += zip(after_s.tolist(), value[wrong].tolist(), strict=True)
         known = [gap for gap in gaps if gap is not None]
-        return polls, max(known) if gaps and len(known) == len(gaps) else None, different
+        return polls, max(known) if gaps and len(known) == len(gaps) else None, tuple(different)
 
     def _conservation(self, host: str, direction: Direction, started: int, end: int) -> Conservation:
         """Return the conservation over the move and the control transfer: both must be quiet at the edges."""
@@ -175,17 +165,13 @@ class _MoveMeasurer:
         if direction == "receive":
             client = counted_between(self.run.gauge("broker.bytes_in", host), begin, until)
         kinds: tuple[FlowKind, ...] = ("throttled", "control", "calibration")
-        logs: dict[FlowKind, float | None] = {}
-        for kind in kinds:
-            flows = flows_through(self.move.flows, kind, host, direction)
-            logs[kind] = growth(self.run.flow_bytes(flows), begin, until) if flows else 0.0
+        flows = [flows_through(self.move.flows, kind, host, direction) for kind in kinds]
+        logs = [growth(self.run.flow_bytes(each), begin, until) for each in flows if each]
         return Conservation(
             host=host,
             direction=direction,
             nic_bytes=counted_between(self.run.nic_bytes(self.manifest.nics, host, direction), begin, until),
-            throttled_bytes=logs["throttled"],
-            control_bytes=logs["control"],
-            calibration_bytes=logs["calibration"],
+            log_bytes=sum_of_all([*logs, client]),
             client_bytes=client,
             background_bytes=background_bytes(self.move, (until - begin) / US),
         )
@@ -214,7 +200,6 @@ class _MoveMeasurer:
                     total_bytes=float(part.value[-1] - part.value[0]) if len(part) else 0.0,
                     peak_bytes_per_s=float(np.max(rate)) if len(rate) else None,
                     longest_gap_s=longest_gap_s(series.t, begin, until),
-                    last_s=None if last is None else (last - started) / US,
                     with_throttled_bytes=None if both is None else sum(both),
                     beside_throttled_bytes=None if both is None else both[0],
                 )

@@ -1,33 +1,9 @@
 """The controller's rules of a partition's state, which hold whatever happens to brokers. Pure."""
 
-from typing import Protocol
+from results.contract.steps import State
 
 
-class PlacedState(Protocol):
-    """A partition's state as the controller's log has it, or as an answer describes it."""
-
-    @property
-    def replicas(self) -> tuple[int, ...]:
-        """Return the brokers that have a replica."""
-
-    @property
-    def adding(self) -> tuple[int, ...]:
-        """Return the replicas that a reassignment adds."""
-
-    @property
-    def removing(self) -> tuple[int, ...]:
-        """Return the replicas that a reassignment removes."""
-
-    @property
-    def isr(self) -> tuple[int, ...]:
-        """Return the replicas in sync."""
-
-    @property
-    def leader(self) -> int | None:
-        """Return the leader; None without one."""
-
-
-def unsound(state: PlacedState) -> str:
+def unsound(state: State) -> str:
     """Return which rule of the controller a state breaks, in words; empty for a sound one."""
     replicas = {*state.replicas}
     if len(replicas) < len(state.replicas) or len({*state.isr}) < len(state.isr):

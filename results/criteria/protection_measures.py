@@ -76,13 +76,9 @@ def _silence_s(rows: pa.Table, host: str) -> float | None:
     t, value = chosen["us"].to_numpy(), chosen["value"].to_numpy()
     if len(t) < 2:
         return None
-    return _longest_flat(t, value) / US
-
-
-def _longest_flat(t: Micros, value: Floats) -> int:
     begins = np.flatnonzero(np.concatenate([[True], np.diff(value) != 0]))
     ends = np.concatenate([begins[1:] - 1, [len(t) - 1]])
-    return int(np.max(t[ends] - t[begins]))
+    return int(np.max(t[ends] - t[begins])) / US
 
 
 def _between(table: pa.Table, first: int, last: int) -> pa.Table:

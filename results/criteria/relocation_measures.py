@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
@@ -29,7 +28,7 @@ from results.criteria.protection_measures import bucket_quantile, bucket_us, cal
 from results.criteria.quantities import GAP_S, QUOTA_WINDOW_S, US
 from results.criteria.series import RunSeries, Series
 from results.criteria.unfit import ALWAYS_FIT, UnfitTime
-from results.criteria.windows import counted, counted_between, longest_gap_s
+from results.criteria.windows import counted, counted_between, longest_gap_s, sum_of_all
 
 REQUESTS, DEVICE_READ = "s3.requests", "io.read_bytes"
 STORE_BYTES: Mapping[Direction, str] = {"transmit": "s3.tx.bytes", "receive": "s3.rx.bytes"}
@@ -69,10 +68,13 @@ def _relocated(
 ) -> RelocationMeasures:
     requests, gap_s = _requests(run, asked, started, until)
     cold = run.event_us("cold.started"), run.event_us("cold.done")
-    longest_us = _longest_ack(run.of_metric("client.produce.latency"), started, until)
+    latency, member = run.of_metric("client.produce.latency"), asked.membership
+    during = latency.filter(pc.and_(pc.greater(latency["us"], started), pc.less_equal(latency["us"], until + US)))
+    longest_us = float(np.max(bucket_us(during))) if during.num_rows else None
     settled_s = (until - started + (longest_us or 0.0)) / US
-    latency = run.of_metric("client.produce.latency")
-    p99 = _p99(latency, calm, started, settled_s, _asked_us(asked) or started, unfit)
+    # From when on a broker was asked to join the machine starts it.
+    asked_us = member.asked_us if member is not None and member.change == "joined" else started
+    before_us, back_s, never = _p99(latency, calm, started, settled_s, asked_us, unfit)
     return RelocationMeasures(
         nics=tuple(
             _nic(run, manifest, host, way, calm, started, until)
@@ -82,9 +84,9 @@ def _relocated(
         requests=requests,
         requests_gap_s=gap_s,
         longest_ack_us=longest_us,
-        p99_before_us=p99.before_us,
-        p99_back_s=p99.back_s,
-        p99_never=p99.never,
+        p99_before_us=before_us,
+        p99_back_s=back_s,
+        p99_never=never,
         device_bytes=_total([run.gauge(DEVICE_READ, host) for host in asked.brokers], *cold),
         store_bytes=_total([_carried(run, manifest, host, "transmit") for host in asked.stores], *cold),
     )
@@ -163,34 +165,18 @@ def _requests(
     return tuple(StoreRequests(name, count) for name, count in sorted(counts.items()) if count > 0), max(gaps)
 
 
-def _longest_ack(latency: pa.Table, started: int, until: int) -> float | None:
-    rows = latency.filter(pc.and_(pc.greater(latency["us"], started), pc.less_equal(latency["us"], until + US)))
-    return float(np.max(bucket_us(rows))) if rows.num_rows else None
+def _p99(
+    latency: pa.Table, calm: int, started: int, settled_s: float, asked_us: int, unfit: UnfitTime
+) -> tuple[float | None, float | None, bool]:
+    """Return the highest 99th percentile before the move, when it was last above, and `RelocationMeasures.p99_never`.
 
-
-@dataclass(frozen=True, slots=True)
-class _Quantiles:
-    """The highest 99th percentile before the move, when it was last above, and `RelocationMeasures.p99_never`."""
-
-    before_us: float | None = None
-    back_s: float | None = None
-    never: bool = False
-
-
-def _asked_us(asked: Relocation) -> int | None:
-    """Return when a broker was added: from then on the machine starts it. None where none was."""
-    member = asked.membership
-    return member.asked_us if member is not None and member.change == "joined" else None
-
-
-def _p99(latency: pa.Table, calm: int, started: int, settled_s: float, asked_us: int, unfit: UnfitTime) -> _Quantiles:
-    """Compare windows of acknowledgements before the move and after it; none was due before `settled_s` any more.
+    Windows of acknowledgements are compared. After the move none was due before `settled_s` any more.
 
     A window before the move ends before `asked_us`. Of the waits after the move `unfit` time is no part.
     """
     rows = latency.filter(pc.greater_equal(latency["us"], calm + US))
     if rows.num_rows == 0:
-        return _Quantiles()
+        return None, None, False
     due, waits, count = rows["us"].to_numpy(), bucket_us(rows), rows["value"].to_numpy()
     second = (due - started) // US
     bucket = np.where(due > started, unfit.spare(due - US, waits), waits)
@@ -203,11 +189,11 @@ def _p99(latency: pa.Table, calm: int, started: int, settled_s: float, asked_us:
     quiet = (asked_us - started) // US
     before = [p99 for end, p99 in found.items() if end < min(0, quiet) and p99 is not None]
     if not before:
-        return _Quantiles()
+        return None, None, False
     most = P99_BACK * max(before)
     above = [end for end, p99 in found.items() if end >= 0 and p99 is not None and p99 > most]
     if not above:
-        return _Quantiles(max(before), 0.0 if last >= 0 else None)
+        return max(before), 0.0 if last >= 0 else None, False
     begins = {end: end - P99_WINDOW_S - settled_s for end in found}
     after = [
         p99 > most
@@ -216,7 +202,7 @@ def _p99(latency: pa.Table, calm: int, started: int, settled_s: float, asked_us:
     ]
     apart = [(len(each) + P99_WINDOW_S - 1) // P99_WINDOW_S for each in (before, after)]  # they share no second
     never = bool(after) and all(after) and math.comb(sum(apart), apart[0]) >= 1 / P99_CHANCE
-    return _Quantiles(max(before), None if above[-1] == last else float(above[-1] + 1), never)
+    return max(before), None if above[-1] == last else float(above[-1] + 1), never
 
 
 def _total(counters: list[Series], begun: int | None, ended: int | None) -> float | None:
@@ -224,12 +210,6 @@ def _total(counters: list[Series], begun: int | None, ended: int | None) -> floa
     if begun is None or ended is None or not counters:
         return None
     return sum_of_all([counted_between(counter, begun, ended) for counter in counters])
-
-
-def sum_of_all(parts: Sequence[float | None]) -> float | None:
-    """Return the sum of all parts; None when there is none or one is not known."""
-    known = [part for part in parts if part is not None]
-    return sum(known) if known and len(known) == len(parts) else None
 
 
 def unread_nic(nics: Sequence[NicTotals], hosts: Collection[str]) -> str:

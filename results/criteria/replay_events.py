@@ -3,9 +3,13 @@
 from bisect import bisect_right
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
+from typing import NamedTuple
 
+from results.contract.steps import State
 from results.criteria.quantities import US
 from results.criteria.replayed_run import ReplayedRun
+from results.criteria.step_measures import state_of
 
 BEFORE_S, AFTER_S = 1.0, 12.0
 """Seconds around a disturbance that it explains: a broker is fenced after its session, a follower after its lag."""
@@ -74,18 +78,11 @@ def disturbances(run: ReplayedRun) -> list[Disturbance]:
     return sorted([*found, *running.values()], key=lambda each: each.begin_us)
 
 
-@dataclass(frozen=True, slots=True)
-class TracedState:
-    """A partition from an instant on."""
+class TracedState(NamedTuple):
+    """A partition's state from an instant on (µs since the epoch)."""
 
     us: int
-    replicas: tuple[int, ...]
-    adding: tuple[int, ...]
-    isr: tuple[int, ...]
-    leader: int | None
-    removing: tuple[int, ...] = ()
-    leader_epoch: int | None = None
-    """None in a run that did not record it."""
+    state: State
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,30 +110,30 @@ class PartitionTrace:
 
     def spans(self, until_us: int) -> Iterator[tuple[TracedState, int]]:
         """Yield each state with its end; the last one ends at `until_us`."""
-        ends = [*(state.us for state in self.states[1:]), until_us]
+        ends = [*(each.us for each in self.states[1:]), until_us]
         yield from zip(self.states, ends, strict=True)
 
     def at(self, us: int) -> TracedState | None:
         """Return the state at an instant; None before the first."""
-        place = bisect_right(self.states, us, key=lambda state: state.us)
+        place = bisect_right(self.states, us, key=lambda each: each.us)
         return self.states[place - 1] if place else None
 
     def between(self, begin_us: int, end_us: int) -> list[TracedState]:
         """Return the state at the first of two instants, if there is one, and each later one up to the second."""
-        seen = [state for state in self.states if begin_us < state.us <= end_us]
-        return [state for state in (self.at(begin_us), *seen) if state is not None]
+        seen = [each for each in self.states if begin_us < each.us <= end_us]
+        return [each for each in (self.at(begin_us), *seen) if each is not None]
 
     def led_by(self, broker: int, begin_us: int, end_us: int) -> bool:
         """Return whether a broker led in every state between two instants."""
         states = self.between(begin_us, end_us)
-        return bool(states) and all(state.leader == broker for state in states)
+        return bool(states) and all(each.state.leader == broker for each in states)
 
     def falls(self, begin_us: int, end_us: int) -> Iterator[IsrFall]:
         """Yield each fall of the in-sync replicas between two instants."""
-        for before, after in zip(self.states, self.states[1:], strict=False):
+        for (_, before), (us, after) in pairwise(self.states):
             lost = tuple(b for b in before.isr if b not in after.isr and b in after.replicas)
-            if lost and begin_us <= after.us <= end_us:
-                yield IsrFall(after.us, lost, after.isr, before.leader)
+            if lost and begin_us <= us <= end_us:
+                yield IsrFall(us, lost, after.isr, before.leader)
 
 
 def traces(run: ReplayedRun) -> list[PartitionTrace]:
@@ -148,15 +145,5 @@ def traces(run: ReplayedRun) -> list[PartitionTrace]:
             continue
         topic, partition = detail["topic"], detail["partition"]
         trace = found.setdefault((topic, partition), PartitionTrace(topic, partition))
-        trace.states.append(
-            TracedState(
-                event["us"],
-                tuple(detail["replicas"]),
-                tuple(detail["adding"]),
-                tuple(detail["isr"]),
-                detail["leader"],
-                tuple(detail.get("removing", ())),
-                detail.get("leader_epoch"),
-            )
-        )
+        trace.states.append(TracedState(event["us"], state_of(detail)))
     return [found[key] for key in sorted(found)]

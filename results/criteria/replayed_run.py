@@ -12,7 +12,8 @@ import pyarrow.compute as pc
 
 from results.contract.manifest import Manifest
 from results.contract.schema import EVENTS, conform
-from results.criteria.quantities import GAP_S, US
+from results.criteria.findings import gap_text
+from results.criteria.quantities import US
 from results.criteria.series import Floats, Micros, RunSeries, Series
 from results.criteria.unfit import ALWAYS_FIT, UnfitTime, unfit_time
 from results.criteria.windows import longest_gap_s
@@ -108,13 +109,7 @@ class ReplayedRun:
         """
         if topic is not None and metric == "log.bytes":
             return self._log_growth(host, topic)
-        table = self.series.of_metric(metric)
-        table = table.filter(pc.equal(table["host"], host))
-        if topic is not None:
-            table = table.filter(pc.equal(table["topic"], topic))
-        t, value = table["us"].to_numpy(), table["value"].to_numpy()
-        instants, where = np.unique(t, return_inverse=True)
-        return Series(instants, instants, np.bincount(where, value, len(instants)).astype(np.float64))
+        return self.series.gauge(metric, host, topic=topic)
 
     def _log_growth(self, host: str, topic: str) -> Series:
         """Return the bytes by which a topic's logs on a host have grown. A deleted log takes away none of another's."""
@@ -152,9 +147,7 @@ class ReplayedRun:
     def gap(self, series: Series, since_us: int) -> str | None:
         """Return what is missing of readings that are due once a second; None when nothing is."""
         longest_s = longest_gap_s(series.t, since_us, self.ended_us, inside=True)
-        if longest_s is None:
-            return "nothing was sampled"
-        return f"no sample for {longest_s:.1f} s" if longest_s > GAP_S else None
+        return "nothing was sampled" if longest_s is None else gap_text(longest_s)
 
     def seconds(self, us: int) -> float:
         """Return an instant in seconds after the timeline's start."""

@@ -48,7 +48,7 @@ class RunView:
     def measures(self) -> MoveMeasures:
         """Return everything measured of the run. Raise ValueError when its manifest has nothing to measure."""
         if self.manifest.steps is not None:
-            return measure_steps(self.manifest, self.series)
+            return measure_steps(self.manifest.steps.steps, self.series)
         if self.manifest.relocation is not None:
             return measure_relocation(self.manifest, self.series)
         if self.judged_by_end:
@@ -82,6 +82,11 @@ class RunView:
         if self.manifest.relocation is not None:
             return self.manifest.relocation.brokers
         return tuple(log.host for log in self.manifest.facts.logs or ())
+
+    @property
+    def stores(self) -> tuple[str, ...]:
+        """Return the hosts of the object store; none of a move on disks alone."""
+        return () if self.manifest.relocation is None else self.manifest.relocation.stores
 
     @property
     def criteria(self) -> tuple[str, ...] | None:

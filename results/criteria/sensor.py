@@ -101,12 +101,9 @@ def predicted(
     return np.asarray(np.mean(np.array(found, dtype=np.float64), axis=0))[asked]
 
 
-def readings(instants: Floats, sizes: Floats, polls: Micros, sensor: QuotaSensor | None = None) -> Iterator[float]:
-    """Yield what a sensor reads at each poll; it records these sizes at these instants, both in order of time.
-
-    Without a `sensor` it is one with Kafka's default window.
-    """
-    sensor, done = sensor or QuotaSensor(), 0
+def readings(instants: Floats, sizes: Floats, polls: Micros, sensor: QuotaSensor) -> Iterator[float]:
+    """Yield what a sensor reads at each poll; it records these sizes at these instants, both in order of time."""
+    done = 0
     at, upto = instants.tolist(), [0.0, *np.cumsum(sizes).tolist()]
     for poll, passed in zip(polls.tolist(), np.searchsorted(instants, polls, side="right").tolist(), strict=True):
         while done < passed:  # all responses of one sample at once

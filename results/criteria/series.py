@@ -145,12 +145,14 @@ class RunSeries:
             self._metrics[metric] = self._samples.filter(pc.equal(self._samples["metric"], metric))
         return self._metrics[metric]
 
-    def gauge(self, metric: str, host: str, labels: Iterable[str] | None = None) -> Series:
-        """Return readings of one metric of a host; values of several labels are summed per instant."""
+    def gauge(self, metric: str, host: str, labels: Iterable[str] | None = None, *, topic: str | None = None) -> Series:
+        """Return readings of one metric of a host, or of a topic there; several labels are summed per instant."""
         table = self.of_metric(metric)
         chosen = table.filter(pc.equal(table["host"], host))
         if labels is not None:
             chosen = chosen.filter(pc.is_in(chosen["label"], pa.array(list(labels), pa.string())))
+        if topic is not None:
+            chosen = chosen.filter(pc.equal(chosen["topic"], topic))
         t = chosen["us"].to_numpy()
         instants, where = np.unique(t, return_inverse=True)
         value = np.bincount(where, weights=chosen["value"].to_numpy(), minlength=len(instants))

@@ -4,7 +4,7 @@ Pressure is the time in which every task that was not idle waited for memory, or
 broker's JVM, what is left after full collections is measured as well.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -70,62 +70,41 @@ def around(series: Series, span: Span) -> Series:
 MACHINE = "machine"
 
 
-@dataclass(frozen=True, slots=True)
-class Pressure:
-    """The highest share of a move in which tasks waited, of windows of three quota windows; None: nothing was read.
-
-    `too_short` says that no part of the move is as long as a quota window.
-    """
-
-    share: float | None
-    longest_gap_s: float | None
-    too_short: bool
-
-    @property
-    def high(self) -> bool:
-        """Return whether tasks waited for long enough to lower a rate."""
-        return self.share is not None and self.share > MOST
-
-
 def was_read(run: RunView, metric: str) -> bool:
     """Return whether the run has readings of a pressure."""
     return len(run.series.of_metric(metric)) > 0
 
 
-def pressure(run: RunView, metric: str) -> Pressure:
-    """Return the pressure of a run's move."""
-    series, spans = run.series.gauge(metric, MACHINE), move_spans(run)
-    gaps = [longest_gap_s(series.t, *span) for span in spans]
-    share = highest_share(series, spans)
-    seen = any(len(around(series, span)) > 1 for span in spans)
-    return Pressure(share, max((gap for gap in gaps if gap is not None), default=None), share is None and seen)
-
-
-def judge_pressure(name: str, metric: str, waits_for: str, found: Pressure, kafkas: str = "") -> list[Finding]:
+def judge_pressure(
+    run: RunView, name: str, metric: str, waits_for: str, kafkas: Callable[[RunView], str]
+) -> list[Finding]:
     """Return the finding of a pressure; none of a move that is too short to tell.
 
-    `kafkas` says what brokers themselves did beyond what the move explains, if they did.
+    `kafkas` returns what brokers themselves did beyond what the move explains; empty where they did nothing.
     """
-    if found.too_short:
+    series, spans = run.series.gauge(metric, MACHINE), move_spans(run)
+    share = highest_share(series, spans)
+    if share is None and any(len(around(series, span)) > 1 for span in spans):
         return []
+    gaps = [gap for span in spans if (gap := longest_gap_s(series.t, *span)) is not None]
     verdict: Verdict = "inconclusive"
-    if gap := gap_text(found.longest_gap_s):
-        why = f"the pressure was not read: {gap}"
-    elif found.share is None:
+    if unread := gap_text(max(gaps, default=None)):
+        why = f"the pressure was not read: {unread}"
+    elif share is None:
         why = "the pressure was not read during the move"
-    elif found.high:
-        why = f"for {percent(found.share)} of {OVER_S:g} s every task waited for {waits_for}, brokers too"
-        why += f"; this excuses nothing: {kafkas}" if kafkas else ""
+    elif share > MOST:
+        why = f"for {percent(share)} of {OVER_S:g} s every task waited for {waits_for}, brokers too"
+        why += f"; this excuses nothing: {did}" if (did := kafkas(run)) else ""
     else:
         verdict = "pass"
-        why = f"tasks waited for {waits_for} for at most {percent(found.share)} of any {OVER_S:g} s"
+        why = f"tasks waited for {waits_for} for at most {percent(share)} of any {OVER_S:g} s"
     return [
         finding(
             name,
             f"every task waits for {waits_for} for at most {percent(MOST)} of any {OVER_S:g} s",
             verdict,
             why,
-            observed=found.share,
+            observed=share,
             unit="fraction",
             host=MACHINE,
             series=(metric,),

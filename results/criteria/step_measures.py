@@ -9,11 +9,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from results.contract.manifest import Manifest
 from results.contract.steps import State, StepRecord, asked
-from results.criteria.measures import MoveMeasures
+from results.criteria.measures import MoveMeasures, PollAgreement, StepMeasures, StepObservation
 from results.criteria.series import RunEvent, RunSeries
-from results.criteria.step_observations import PollAgreement, StepMeasures, StepObservation
 
 LOG, DESCRIBED, LISTED = "trace.log", "trace.described", "trace.listed"
 LOGS = "trace.logs"
@@ -34,19 +32,17 @@ class StateSpan:
 Timelines = Mapping[tuple[str, int], Sequence[StateSpan]]
 
 
-def measure_steps(manifest: Manifest, run: RunSeries) -> MoveMeasures:
-    """Return the measures of a run of steps. Raise ValueError when the manifest has none."""
-    if manifest.steps is None:
-        raise ValueError(f"run {manifest.run_id}: its manifest has no steps")
+def measure_steps(steps: Sequence[StepRecord], run: RunSeries) -> MoveMeasures:
+    """Return the measures of a run of steps."""
     spans = timelines(run.events_of((LOG,)))
-    never_came = set(_never_came(manifest.steps.steps, spans))
-    started_us = next((step.from_us for step in manifest.steps.steps if step.from_us is not None), None)
+    never_came = set(_never_came(steps, spans))
+    started_us = next((step.from_us for step in steps if step.from_us is not None), None)
     found = tuple(
         replace(
             _found(place, number, spans.get((e.topic, e.partition), ()), e.wanted.met_by, first, last),
             never_came=(place, number) in never_came,
         )
-        for place, number, e, first, last in asked(manifest.steps.steps)
+        for place, number, e, first, last in asked(steps)
     )
     polled = tuple(_polled(kind, run.events_of((kind,)), spans) for kind in (DESCRIBED, LISTED))
     return MoveMeasures(started_us=started_us, steps=StepMeasures(found, polled))

@@ -4,8 +4,9 @@ docs/throttle-bound.md derives the bounds. A log's growth counts where its repli
 """
 
 import itertools
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Annotated, Any, Literal, get_args
 
 import numpy as np
@@ -36,22 +37,6 @@ class _Change:
     value: str
 
 
-@dataclass(slots=True)
-class _Setting:
-    """The changes of a key in order. Before the first one the key is not set."""
-
-    changes: list[_Change] = field(default_factory=list)
-
-    def during(self, begin_us: int, end_us: int) -> set[str]:
-        """Return every value that may have been in force at some time between two instants."""
-        found = {REMOVED}
-        for change in self.changes:
-            if change.begin_us - EARLY_S * US > end_us:
-                break
-            found = {change.value} if change.end_us <= begin_us else {*found, change.value}
-        return found
-
-
 class ThrottleSpans:
     """One side's rate of each broker, and its list of each topic, over the timeline.
 
@@ -60,7 +45,8 @@ class ThrottleSpans:
 
     def __init__(self, run: ReplayedRun, side: Side) -> None:
         self._rate, self._list = f"{side}.replication.throttled.rate", f"{side}.replication.throttled.replicas"
-        self._settings: dict[str, _Setting] = {}
+        self._changes: dict[str, list[_Change]] = defaultdict(list)
+        """Of each resource, in order. Before the first one its key is not set."""
         reported = [event["us"] for event in run.events("throttle.in_force")]
         requests = run.events("throttle.setting", "throttle.removing")
         requested: tuple[int, Mapping[str, Any]] | None = None
@@ -77,7 +63,7 @@ class ThrottleSpans:
             in_force = [report for report in reported if us <= report <= next_us]
             end_us = min([us + round(SETTLE_S * US), *in_force])
             for resource, value in self._values(detail):
-                self._add(resource, _Change(begin_us, end_us, value))
+                self._changes[resource].append(_Change(begin_us, end_us, value))
         self._unconfirmed(requested)
 
     def holds(self, topic: str, partition: int, broker: int, begin_us: int, end_us: int) -> bool:
@@ -99,13 +85,16 @@ class ThrottleSpans:
         if requested is not None:
             us, detail = requested
             for resource, _value in self._values(detail):
-                self._add(resource, _Change(us, us, UNKNOWN))
-
-    def _add(self, resource: str, change: _Change) -> None:
-        self._settings.setdefault(resource, _Setting()).changes.append(change)
+                self._changes[resource].append(_Change(us, us, UNKNOWN))
 
     def _during(self, resource: str, begin_us: int, end_us: int) -> set[str]:
-        return self._settings.get(resource, _Setting()).during(begin_us, end_us)
+        """Return every value that may have been in force at some time between two instants."""
+        found = {REMOVED}
+        for change in self._changes.get(resource, ()):
+            if change.begin_us - EARLY_S * US > end_us:
+                break
+            found = {change.value} if change.end_us <= begin_us else {*found, change.value}
+        return found
 
     def _values(self, detail: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         """Yield each resource of a change with its value: of its rate for a broker, of its list for a topic."""
@@ -248,11 +237,11 @@ def _out_of_sync(trace: PartitionTrace, broker: int, begin_us: int, end_us: int)
     was in sync before it was out of sync, or is no replica at the end.
     """
     states = trace.between(begin_us, end_us)
-    if not states or broker not in states[-1].replicas:
+    if not states or broker not in states[-1].state.replicas:
         return None
-    since_us = max(begin_us, next(state.us for state in states if broker in state.replicas))
-    joined = next((number for number, state in enumerate(states) if broker in state.isr), len(states))
-    if joined == 0 or not all(broker in state.isr for state in states[joined:]):
+    since_us = max(begin_us, next(us for us, state in states if broker in state.replicas))
+    joined = next((number for number, each in enumerate(states) if broker in each.state.isr), len(states))
+    if joined == 0 or not all(broker in state.isr for _us, state in states[joined:]):
         return None
     return since_us, states[joined].us if joined < len(states) else end_us
 

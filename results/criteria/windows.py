@@ -96,6 +96,12 @@ def counted_between(series: Series, start_us: int, end_us: int) -> float | None:
     return counted(series.cut(first, last).value) if last < len(series) else None
 
 
+def sum_of_all(parts: Sequence[float | None]) -> float | None:
+    """Return the sum of all parts; None when there is none or one is not known."""
+    known = [part for part in parts if part is not None]
+    return sum(known) if known and len(known) == len(parts) else None
+
+
 def trailing_mean_max(
     series: Series, start_us: int, end_us: int, window_s: float, spans: Sequence[tuple[int, int]] = ()
 ) -> float | None:

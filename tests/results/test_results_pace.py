@@ -123,4 +123,4 @@ def test_what_has_no_model_is_told_to_be_not_judged_and_why():
 
 
 def test_a_rest_without_any_has_no_length():
-    assert Rests(10, 0, 0.0, 0.0, 0.3).mean_s == 0.0
+    assert Rests(0, 0.0, 0.3).mean_s == 0.0

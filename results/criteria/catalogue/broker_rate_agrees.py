@@ -101,7 +101,8 @@ def _kafka(rates: HostRates, move: Move, parts: bool) -> Finding:
         "Kafka's own byte-rate = its sensor's reading of the log growth",
         verdict,
         why,
-        of=rates,
+        host=rates.host,
+        direction=rates.direction,
         observed=ratio,
         unit="of the prediction",
         tolerance=f"- {percent(within)}, + {percent(above)}" if ratio is not None else "none",
@@ -124,11 +125,11 @@ def _wrong_part(rates: HostRates, move: Move, more: float, less: float) -> str:
     return ""
 
 
-CRITERION: Criterion[MoveMeasures] = Criterion(
+CRITERION = Criterion(
     name="broker-rate-agrees",
     title="Kafka's own byte-rate agrees",
     section=RATES,
-    judge=lambda run, measures: where_sent(judge_kafka(measures, run.move, parts=not run.batched), run),
+    judge=lambda run: where_sent(judge_kafka(run.measures, run.move, parts=not run.batched), run),
     rests_on_preconditions=True,
     catches="A broker that measures another rate than the one it sends, for a time, or over another window.",
     smallest="2 % of the bytes, on either side",

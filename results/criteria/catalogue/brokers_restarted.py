@@ -30,10 +30,10 @@ def judge_restarts(measures: MoveMeasures, move: Move) -> Finding:
     )
 
 
-CRITERION: Criterion[MoveMeasures] = Criterion(
+CRITERION = Criterion(
     name="brokers-restarted",
     title="Every broker restarted",
     section=FACTS,
-    judge=lambda run, measures: [judge_restarts(measures, run.move)],
+    judge=lambda run: [judge_restarts(run.measures, run.move)],
     catches="A run that does not contain the restarts that it is about.",
 )

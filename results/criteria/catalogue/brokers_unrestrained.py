@@ -4,28 +4,26 @@ A broker that was stopped stands still on an idle machine. What it does not do t
 scenario is judged from its first step on; it ends brokers itself, and says so.
 """
 
-from collections.abc import Mapping, Sequence
-
 from results.contract.verdict import Finding
 from results.criteria.criterion import BROKERS_UNRESTRAINED, PRECONDITIONS, Criterion, has_any_move, has_steps
 from results.criteria.findings import finding
-from results.criteria.measures import MoveMeasures
 from results.criteria.restraint import METRICS, Restraint, held_back, unexplained_ends, was_read
+from results.criteria.run_view import RunView
 
 EXPECTED = "nothing outside of Kafka holds a broker back"
 
 
-def judge_restraints(found: Mapping[str, list[Restraint]], read: bool, ends: Sequence[str] = ()) -> list[Finding]:
+def _judge(run: RunView) -> list[Finding]:
     """Return one finding for each broker that was held back; one for all when none was, and none without a reading.
 
-    The series of a finding are those that say what held the broker back: `logs-clean` looks for a full disk. `ends` are
-    ends of brokers' processes that are Kafka's own.
+    The series of a finding are those that say what held the broker back: `logs-clean` looks for a full disk.
     """
-    if not found:
-        why = "; ".join(["no reading and no log says that something held a broker back", *ends])
-        nothing = finding(BROKERS_UNRESTRAINED, EXPECTED, "pass", why, observed="nothing", series=METRICS)
-        return [nothing] if read else []
-    return [_held_back(host, why) for host, why in found.items()]
+    if found := held_back(run):
+        return [_held_back(host, why) for host, why in found.items()]
+    if not was_read(run):
+        return []
+    why = "; ".join(["no reading and no log says that something held a broker back", *unexplained_ends(run)])
+    return [finding(BROKERS_UNRESTRAINED, EXPECTED, "pass", why, observed="nothing", series=METRICS)]
 
 
 def _held_back(host: str, found: list[Restraint]) -> Finding:
@@ -40,11 +38,11 @@ def _held_back(host: str, found: list[Restraint]) -> Finding:
     )
 
 
-CRITERION: Criterion[MoveMeasures] = Criterion(
+CRITERION = Criterion(
     name=BROKERS_UNRESTRAINED,
     title="Brokers not held back",
     section=PRECONDITIONS,
-    judge=lambda run, _measures: judge_restraints(held_back(run), was_read(run), unexplained_ends(run)),
+    judge=_judge,
     needs=lambda run: has_any_move(run) or has_steps(run),
     by_name=False,
     catches="Somebody who stops a broker, or limits it, while data moves.",

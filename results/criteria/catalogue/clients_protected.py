@@ -6,14 +6,14 @@ that is the move back without a throttle. `docs/criteria.md` derives what is all
 A wait so long that the load does not keep its rate is what the criterion looks for, and no excuse.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from results.contract.live import BEHIND_S
-from results.contract.manifest import NicMeasurement
 from results.contract.move import Move, in_sync_through
+from results.contract.network import payload_rates
 from results.contract.verdict import DIRECTIONS, Direction, Finding, Power, Verdict
-from results.criteria.criterion import LOAD_SUSTAINED, RATES, Criterion, has_move_under_load
+from results.criteria.criterion import LOAD_SUSTAINED, RATES, Criterion, has_move
 from results.criteria.findings import finding
 from results.criteria.measures import P99_BACK, MachineLoad
 from results.criteria.model import bound_of, responses
@@ -34,13 +34,11 @@ MOST_ALLOWED = 0.5
 """Where the throttle may keep a NIC busy for more than half of the time, a share of late records says nothing."""
 
 
-def judge_protection(
-    clients: Sequence[ClientProtection], move: Move, nics: Iterable[NicMeasurement], load: MachineLoad
-) -> list[Finding]:
+def _judge(run: RunView, clients: Sequence[ClientProtection]) -> list[Finding]:
     """Judge each producer's waits and late acknowledgements, while copying and where partitions arrive."""
-    carries = {(nic.host, nic.direction): nic.payload_bytes_per_s or 0.0 for nic in nics}
+    move, carries = run.move, payload_rates(run.manifest.nics)
     busy, response = busy_s(move, carries), transfer_s(move, carries)
-    return [_client(client, move, busy, response, load) for client in clients] or [
+    return [_client(client, move, busy, response, run.measures.load) for client in clients] or [
         _finding(None, "inconclusive", None, "no acknowledgement was seen", "no longer wait than without a throttle")
     ]
 
@@ -108,7 +106,7 @@ def rest_s(move: Move, busy: float | None) -> float:
     return max(response_s(move), move.window_s + (busy or 0.0)) if bursts else response_s(move)
 
 
-def transfer_s(move: Move, carries: Mapping[tuple[str, Direction], float]) -> float:
+def transfer_s(move: Move, carries: Mapping[tuple[str, Direction], float | None]) -> float:
     """Return for how long a response of each fetcher keeps the slowest receiving NIC busy, in seconds."""
     found = [
         responses(move, host, "receive") / rate for host in move.brokers if (rate := carries.get((host, "receive")))
@@ -116,7 +114,7 @@ def transfer_s(move: Move, carries: Mapping[tuple[str, Direction], float]) -> fl
     return max(found, default=0.0)
 
 
-def busy_s(move: Move, carries: Mapping[tuple[str, Direction], float]) -> float | None:
+def busy_s(move: Move, carries: Mapping[tuple[str, Direction], float | None]) -> float | None:
     """Return for how long a window's bytes, and the response on its way at their end, keep the busiest NIC busy.
 
     In seconds. `carries` is what each NIC carried when it was measured, in B/s. None when a NIC on the way of throttled
@@ -202,16 +200,16 @@ def _finding(
     )
 
 
-def _judged(run: RunView, clients: Sequence[ClientProtection], unfit: UnfitTime = ALWAYS_FIT) -> list[Finding]:
+def _judged(run: RunView, unfit: UnfitTime = ALWAYS_FIT) -> list[Finding]:
     """Return the findings; a failure is left open that would not be one from when the producer handed records over.
 
     With transactions a producer is late itself while brokers commit.
     """
-    found = judge_protection(clients, run.move, run.manifest.nics, run.measures.load)
+    found = _judge(run, measure_protection(run.series, run.move.window_s, unfit))
     if all(each.verdict != "fail" for each in found) or run.manifest.parameters.get("transactions"):
         return found
     handed_over = measure_protection(run.series, run.move.window_s, unfit, handed_over=True)
-    since = judge_protection(handed_over, run.move, run.manifest.nics, run.measures.load)
+    since = _judge(run, handed_over)
     return [
         replace(each, verdict="inconclusive", why=f"the producer itself handed records over late: {each.why}")
         if each.verdict == "fail" and other.verdict != "fail"
@@ -232,17 +230,16 @@ def _kept_waiting(run: RunView, shaky: Sequence[Finding]) -> list[Finding | None
     clients = measure_protection(run.series, run.move.window_s)
     if not slow or any((client.before.longest_us or 0.0) > BEHIND_S * US for client in clients):
         return []
-    return [each if each.verdict == "fail" else None for each in _judged(run, clients)]
+    return [each if each.verdict == "fail" else None for each in _judged(run)]
 
 
-CRITERION: Criterion[tuple[ClientProtection, ...]] = Criterion(
+CRITERION = Criterion(
     name="clients-protected",
     title="Clients are protected",
     section=RATES,
-    measure=lambda run: measure_protection(run.series, run.move.window_s),
     judge=_judged,
-    spared=lambda run: _judged(run, measure_protection(run.series, run.move.window_s, run.unfit), run.unfit),
-    needs=has_move_under_load,
+    spared=lambda run: _judged(run, run.unfit),
+    needs=lambda run: has_move(run) and run.loaded,
     rests_on_preconditions=True,
     holds_anyway=_kept_waiting,
     catches="A throttle under which clients wait: for the copying, or for what the throttle itself holds back.",

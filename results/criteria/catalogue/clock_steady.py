@@ -36,9 +36,8 @@ def clocks(run: RunSeries) -> list[ClockMeasures]:
         series = run.gauge(METRIC, host)
         if len(series) > 1:
             steps = np.diff(series.value)
-            first = (
-                int(np.argmax(np.abs(steps) > JUMP_S)) if (np.abs(steps) > JUMP_S).any() else int(np.argmax(abs(steps)))
-            )
+            jumps = np.abs(steps) > JUMP_S
+            first = int(np.argmax(jumps if jumps.any() else np.abs(steps)))
             spread = float(np.max(series.value) - np.min(series.value))
             found.append(ClockMeasures(host, spread, float(steps[first]), int(series.t[first + 1])))
     return found
@@ -62,12 +61,11 @@ def _jumped(clock: ClockMeasures) -> Finding:
     )
 
 
-CRITERION: Criterion[list[ClockMeasures]] = Criterion(
+CRITERION = Criterion(
     name=NAME,
     title="Clocks not set",
     section=PRECONDITIONS,
-    measure=lambda run: clocks(run.series),
-    judge=lambda _run, found: judge_clocks(found),
+    judge=lambda run: judge_clocks(clocks(run.series)),
     needs=lambda run: (has_any_move(run) or has_steps(run)) and len(run.series.of_metric(METRIC)) > 0,
     by_name=False,
     catches="A clock that jumps while data moves.",

@@ -39,12 +39,11 @@ def _wrong(reading: ClockReading) -> Finding:
     return finding(NAME, EXPECTED, "inconclusive", why, observed=reading.most_s, unit="s", series=("manifest.clocks",))
 
 
-CRITERION: Criterion[Sequence[ClockReading]] = Criterion(
+CRITERION = Criterion(
     name=NAME,
     title="Clocks of the machines agree",
     section=PRECONDITIONS,
-    measure=lambda run: run.manifest.clocks,
-    judge=lambda _run, readings: judge_agreement(readings),
+    judge=lambda run: judge_agreement(run.manifest.clocks),
     needs=lambda run: (has_any_move(run) or has_steps(run)) and bool(run.manifest.clocks),
     by_name=False,
     catches="Machines whose clocks are not synchronised.",

@@ -24,14 +24,11 @@ def read_bytes(asked: Relocation, cold: ColdRead, measures: MoveMeasures) -> flo
     return found.store_bytes
 
 
-def judge_cold(asked: Relocation, measures: MoveMeasures) -> Finding:
-    """Judge `cold-read`: at least nine tenths of what a consumer got came from a device or the store.
-
-    Where less did a cache was measured: that is no finding, and leaves it open.
-    """
-    cold, share, expected = asked.cold, None, f"{percent(COLD_LEAST)} or more from where cold data lies"
+def _judge(run: RunView) -> Finding:
+    """Return the finding, left open where less came from there: a cache was measured."""
+    cold, share, expected = run.relocation.cold, None, f"{percent(COLD_LEAST)} or more from where cold data lies"
     verdict: Verdict = "inconclusive"
-    read = None if cold is None else read_bytes(asked, cold, measures)
+    read = None if cold is None else read_bytes(run.relocation, cold, run.measures)
     if cold is None or cold.consumed_bytes <= 0:
         why = "no consumer read from the beginning while data moved"
     elif cold.evicted_bytes is None:
@@ -45,7 +42,7 @@ def judge_cold(asked: Relocation, measures: MoveMeasures) -> Finding:
             verdict = "pass"
         else:
             why += ": a cache was measured"
-    return finding(
+    found = finding(
         "cold-read",
         expected,
         verdict,
@@ -54,18 +51,14 @@ def judge_cold(asked: Relocation, measures: MoveMeasures) -> Finding:
         unit="fraction",
         series=("io.read_bytes", "nic.tx.bytes", "manifest.relocation"),
     )
+    return unless_shared(run, found) if cold is not None and cold.source == "store" else found
 
 
-def _judged(run: RunView, measures: MoveMeasures) -> list[Finding]:
-    found, cold = judge_cold(run.relocation, measures), run.relocation.cold
-    return [unless_shared(run, found) if cold is not None and cold.source == "store" else found]
-
-
-CRITERION: Criterion[MoveMeasures] = Criterion(
+CRITERION = Criterion(
     name="cold-read",
     title="The read was cold",
     section=FACTS,
-    judge=_judged,
+    judge=lambda run: [_judge(run)],
     needs=has_relocation,
     catches="A cold read that a cache answered.",
 )

@@ -30,12 +30,11 @@ def judge_command(run: RunView) -> Finding:
     return finding(NAME, allowed, verdict, why, observed=observed, unit="s", series=("events",))
 
 
-CRITERION: Criterion[RunView] = Criterion(
+CRITERION = Criterion(
     name=NAME,
     title="The command ends well, and within its limit",
     section=FACTS,
-    measure=lambda run: run,
-    judge=lambda _run, measures: [judge_command(measures)],
+    judge=lambda run: [judge_command(run)],
     needs=lambda run: NAME in (run.criteria or ()),
     catches="A version of the testbed whose own commands fail, or became slower than they are promised to be.",
 )

@@ -1,16 +1,19 @@
 """Every broker and topic setting is as before the move."""
 
-from results.contract.manifest import Differences
 from results.criteria.criterion import BROKERS_UNRESTRAINED, FACTS, Criterion
 from results.criteria.findings import difference_finding
 
-CRITERION: Criterion[Differences | None] = Criterion(
+CRITERION = Criterion(
     name="config-restored",
     title="Configuration put back",
     section=FACTS,
-    measure=lambda run: run.manifest.facts.restored,
-    judge=lambda _run, found: [
-        difference_finding("config-restored", "every broker and topic setting as before the move", found, "restored")
+    judge=lambda run: [
+        difference_finding(
+            "config-restored",
+            "every broker and topic setting as before the move",
+            run.manifest.facts.restored,
+            "restored",
+        )
     ],
     by_name=False,
     rests_on_preconditions=True,

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Set
 import numpy as np
 
 from results.contract.manifest import NicMeasurement
-from results.contract.move import Move
+from results.contract.move import FlowKind, Move, flows_through
 from results.contract.verdict import Finding, Verdict
 from results.criteria.criterion import RATES, Criterion
 from results.criteria.findings import finding, gap_text, missing_data, times_power
@@ -35,7 +35,10 @@ def _control(control: ControlTransfer, move: Move, nics: tuple[NicMeasurement, .
     ends = {(control.host, "receive"), *((leader, "transmit") for leader in control.leaders)}
     measured = [n.payload_bytes_per_s for n in nics if (n.host, n.direction) in ends]
     payload = min((p for p in measured if p is not None), default=None)
-    unlisted, listed = (_partitions(move, kind, control.host) for kind in ("control", "throttled"))
+    kinds: tuple[FlowKind, ...] = ("control", "throttled")
+    unlisted, listed = (
+        sum(len(flow.partitions) for flow in flows_through(move.flows, kind, control.host, "receive")) for kind in kinds
+    )
     together, alone = control.with_throttled_bytes, control.beside_throttled_bytes
     verdict: Verdict = "inconclusive"
     observed: float | None = None
@@ -76,10 +79,6 @@ def _control(control: ControlTransfer, move: Move, nics: tuple[NicMeasurement, .
     )
 
 
-def _partitions(move: Move, kind: str, host: str) -> int:
-    return sum(len(flow.partitions) for flow in move.flows if flow.kind == kind and flow.follower == host)
-
-
 PRESSURES = ("pressure.memory", "pressure.io")
 BACK, ARRIVED = "return.started", "return.done"
 PARTITION_S = 0.05
@@ -107,7 +106,8 @@ def _returned(run: RunView, host: str, began_us: int) -> Finding | None:
     the same one share its NIC.
     """
     move, measures = run.move, run.measures
-    partitions = _led(move, host)
+    led = flows_through(move.flows, "throttled", host, "transmit")
+    partitions = {(flow.topic, partition) for flow in led for partition in flow.partitions}
     carried = _carried(run, host)
     grown, last_us = _grown_again(run, host, partitions, began_us)
     waited = [highest_share(run.series.gauge(each, MACHINE), [(began_us, last_us)]) or 0.0 for each in PRESSURES]
@@ -148,12 +148,6 @@ def _carried(run: RunView, host: str) -> float | None:
     return min(known) - run.move.inbound_bytes_per_s * (1 + len(in_sync)) if len(known) == len(carried) else None
 
 
-def _led(move: Move, host: str) -> set[tuple[str, int]]:
-    """Return the throttled partitions that a host led before the move."""
-    flows = [flow for flow in move.flows if flow.kind == "throttled" and flow.leader == host]
-    return {(flow.topic, partition) for flow in flows for partition in flow.partitions}
-
-
 def _grown_again(run: RunView, host: str, partitions: Set[tuple[str, int]], began_us: int) -> tuple[float, int]:
     """Return the bytes of those of these logs that began again on a host, and when one grew last."""
     grown, last_us = 0.0, began_us
@@ -179,11 +173,11 @@ def _allowed(move: Move, quota_bytes_per_s: float, seconds: float) -> float:
     return in_windows + windows * fetchers * move.response_max_bytes
 
 
-CRITERION: Criterion[MoveMeasures] = Criterion(
+CRITERION = Criterion(
     name="control-unthrottled",
     title="Control partitions run unthrottled",
     section=RATES,
-    judge=lambda run, measures: [*judge_controls(measures, run.move, run.manifest.nics), *judge_return(run)],
+    judge=lambda run: [*judge_controls(run.measures, run.move, run.manifest.nics), *judge_return(run)],
     rests_on_preconditions=True,
     catches="A throttle that also holds back partitions that it does not list, or stays in force when it was removed.",
     smallest="a pace below twice that of throttled partitions",

@@ -18,11 +18,7 @@ from results.criteria.relocation_measures import (
 )
 
 
-def judge_copied(asked: Relocation, measures: MoveMeasures) -> Finding:
-    """Judge `copied-bytes`: what crossed brokers' NICs is what lay on disks, no more.
-
-    Of a log on disk it is no less either.
-    """
+def _judge(asked: Relocation, measures: MoveMeasures) -> Finding:
     verdict: Verdict = "inconclusive"
     observed, local, f = copied_bytes(asked, measures), asked.local_bytes, asked.nic_bytes_per_log_byte
     nics = (measures.relocation or NOTHING).nics
@@ -67,11 +63,11 @@ def judge_copied(asked: Relocation, measures: MoveMeasures) -> Finding:
     )
 
 
-CRITERION: Criterion[MoveMeasures] = Criterion(
+CRITERION = Criterion(
     name="copied-bytes",
     title="What crossed the brokers' NICs",
     section=RATES,
-    judge=lambda run, measures: [unless_shared(run, judge_copied(run.relocation, measures))],
+    judge=lambda run: [unless_shared(run, _judge(run.relocation, run.measures))],
     needs=has_relocation,
     rests_on_preconditions=True,
     # The load's bytes are its rate times a time, which a clock that is set makes wrong.

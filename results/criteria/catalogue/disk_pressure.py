@@ -3,7 +3,7 @@
 from results.criteria.criterion import PRECONDITIONS, Criterion, has_any_move
 from results.criteria.own_pressure import kafkas_writes
 from results.criteria.run_view import RunView
-from results.criteria.standstill import Pressure, judge_pressure, pressure, was_read
+from results.criteria.standstill import judge_pressure, was_read
 
 NAME, METRIC = "disk-pressure", "pressure.io"
 
@@ -15,12 +15,11 @@ def _needed(run: RunView) -> bool:
     return has_any_move(run) and was_read(run, METRIC) and not limited
 
 
-CRITERION: Criterion[Pressure] = Criterion(
+CRITERION = Criterion(
     name=NAME,
     title="Disk fast enough",
     section=PRECONDITIONS,
-    measure=lambda run: pressure(run, METRIC),
-    judge=lambda run, found: judge_pressure(NAME, METRIC, "a disk", found, kafkas_writes(run) if found.high else ""),
+    judge=lambda run: judge_pressure(run, NAME, METRIC, "a disk", kafkas_writes),
     kafkas_own=lambda run: bool(kafkas_writes(run)),
     needs=_needed,
     by_name=False,

@@ -17,18 +17,11 @@ DISK_TOOK = 1.1
 """What a healthy copy of a log on disk took, of log size ÷ NIC, in three sizes up to 3 GB (docs/measurements/s3.md)."""
 
 
-def judge_formula(manifest: Manifest, asked: Relocation, measures: MoveMeasures) -> Finding:
-    """Judge `duration-formula`: on disk as long as the formula, when the NIC binds; in S3 less than the formula's time.
-
-    Nothing is sooner than what lay on disks can have crossed the NIC.
-    """
+def _judge(manifest: Manifest, asked: Relocation, measures: MoveMeasures) -> Finding:
+    """Return the finding. Nothing is sooner than what lay on disks can have crossed the NIC."""
     verdict: Verdict = "inconclusive"
-    low = 0.0
-    seconds, whole, least = (
-        measures.done_s,
-        formula(manifest, asked, whole=True),
-        formula(manifest, asked, whole=False),
-    )
+    low, seconds = 0.0, measures.done_s
+    whole, least = formula(manifest, asked, whole=True), formula(manifest, asked, whole=False)
     share, expected = nic_share(manifest, measures), "log size ÷ NIC"
     if seconds is None:
         why = "the move was not seen to be done"
@@ -64,11 +57,11 @@ def judge_formula(manifest: Manifest, asked: Relocation, measures: MoveMeasures)
     )
 
 
-CRITERION: Criterion[MoveMeasures] = Criterion(
+CRITERION = Criterion(
     name="duration-formula",
     title="As long as log size ÷ NIC",
     section=RATES,
-    judge=lambda run, measures: [judge_formula(run.manifest, run.relocation, measures)],
+    judge=lambda run: [_judge(run.manifest, run.relocation, run.measures)],
     # Where the old broker was killed its session has to end first, so the time says nothing about the data.
     needs=lambda run: has_relocation(run) and not old_broker_killed(run),
     rests_on_preconditions=True,

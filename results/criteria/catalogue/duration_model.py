@@ -25,7 +25,7 @@ def judge_duration(measures: MoveMeasures, move: Move) -> list[Finding]:
     """
     if move.fetch != "tuned" or not move.expected:
         return []
-    model_s, moved_s = move.model_seconds, measures.moved_s
+    model_s = move.model_seconds
     verdict: Verdict = "inconclusive"
     observed: float | None = None
     if model_s is None:
@@ -34,12 +34,8 @@ def judge_duration(measures: MoveMeasures, move: Move) -> list[Finding]:
         why = "the model says that the move never ends"
     elif short := too_short(model_s, move) or slower_move(move):
         why = short
-    elif moved_s is None or measures.done_s is None:
-        verdict, observed, why = not_done(measures, model_s)
     else:
-        observed = moved_s / model_s
-        verdict = "pass" if (1 - DURATION_TOLERANCE) * model_s <= moved_s <= longest_s(model_s) else "fail"
-        why = f"{moved_s:.1f} s, predicted {model_s:.1f} s; {kip73_estimate(measures)}"
+        verdict, observed, why = _compared(measures, model_s, model_s, f"predicted {model_s:.1f} s")
     return [
         finding(
             "duration-model",
@@ -61,13 +57,18 @@ def longest_s(predicted_s: float) -> float:
     return max((1 + DURATION_TOLERANCE) * predicted_s, predicted_s + EDGES_S)
 
 
-def not_done(measures: MoveMeasures, predicted_s: float) -> tuple[Verdict, float | None, str]:
-    """Return verdict, ratio and reason of a move that was not seen to be done: watched for long enough it is late."""
-    watched_s = measures.watched_s
-    if watched_s is None or watched_s <= longest_s(predicted_s):
+def _compared(
+    measures: MoveMeasures, least_s: float, most_s: float, predicted: str
+) -> tuple[Verdict, float | None, str]:
+    """Return verdict, ratio and reason. A move that was not seen to be done, and watched for long enough, is late."""
+    moved_s, watched_s = measures.moved_s, measures.watched_s
+    if moved_s is not None and measures.done_s is not None:
+        fits = (1 - DURATION_TOLERANCE) * least_s <= moved_s <= longest_s(most_s)
+        why = f"{moved_s:.1f} s, {predicted}; {kip73_estimate(measures)}"
+        return "pass" if fits else "fail", moved_s / least_s, why
+    if watched_s is None or watched_s <= longest_s(most_s):
         return "inconclusive", None, "the move was not seen to be done"
-    why = f"the move was not done after {watched_s:.1f} s, predicted {predicted_s:.1f} s"
-    return "fail", watched_s / predicted_s, why
+    return "fail", watched_s / most_s, f"the move was not done after {watched_s:.1f} s, predicted {most_s:.1f} s"
 
 
 def too_short(model_s: float, move: Move) -> str | None:
@@ -101,7 +102,7 @@ def judge_duration_in_steps(measures: MoveMeasures, move: Move) -> list[Finding]
     """Judge whether the move took what the quota asks for at least; at most also what its rests take of the quota."""
     if move.fetch != "tuned":
         return []
-    least_s, moved_s, rests = move.model_seconds, measures.moved_s, measures.rests
+    least_s, rests = move.model_seconds, measures.rests
     expected = "least: bytes ÷ quota over brokers and directions; most: batch by batch, less what its rests take"
     why = why_not(measures, move)
     if least_s is None or not math.isfinite(move.batches_s[-1]):
@@ -111,18 +112,11 @@ def judge_duration_in_steps(measures: MoveMeasures, move: Move) -> list[Finding]
     if why or rests is None or least_s is None:
         return [open_in_steps("duration-model", expected, why or "the list of reassignments was not polled")]
     most_s = max(least_s, move.batches_s[-1] / kept(move, rests))
-    verdict: Verdict = "inconclusive"
-    observed: float | None = None
-    if moved_s is None or measures.done_s is None:
-        verdict, observed, why = not_done(measures, most_s)
-    else:
-        observed = moved_s / least_s
-        fits = (1 - DURATION_TOLERANCE) * least_s <= moved_s <= longest_s(most_s)
-        verdict = "pass" if fits else "fail"
-        why = (
-            f"{moved_s:.1f} s, predicted {least_s:.1f} to {most_s:.1f} s: {len(copying_s(move))} batches were copied, "
-            f"{rests.count} rests were {rests.total_s:.1f} s, {rests.mean_s:.2f} s each; {kip73_estimate(measures)}"
-        )
+    predicted = (
+        f"predicted {least_s:.1f} to {most_s:.1f} s: {len(copying_s(move))} batches were copied, "
+        f"{rests.count} rests were {rests.total_s:.1f} s, {rests.mean_s:.2f} s each"
+    )
+    verdict, observed, why = _compared(measures, least_s, most_s, predicted)
     return [
         finding(
             "duration-model",
@@ -148,11 +142,11 @@ def _skips(run: RunView) -> str | None:
     return without_batch_model(run)
 
 
-CRITERION: Criterion[MoveMeasures] = Criterion(
+CRITERION = Criterion(
     name="duration-model",
     title="As long as the model says",
     section=RATES,
-    judge=lambda run, measures: (judge_duration_in_steps if run.batched else judge_duration)(measures, run.move),
+    judge=lambda run: (judge_duration_in_steps if run.batched else judge_duration)(run.measures, run.move),
     rests_on_preconditions=True,
     skips=_skips,
     catches="A move that is slower than its bytes and its quota explain.",

@@ -39,8 +39,9 @@ def descending(states: Sequence[Epochs]) -> str:
     return ""
 
 
-def _judge(_run: RunView, states: dict[str, list[Epochs]]) -> list[Finding]:
+def _judge(run: RunView) -> list[Finding]:
     """Return the finding, or none for a trace from before the controller's epochs were recorded."""
+    states = _states(run)
     if not states:
         return []
     wrong = [f"{partition}: {why}" for partition, found in states.items() if (why := descending(found))]
@@ -59,11 +60,10 @@ def _judge(_run: RunView, states: dict[str, list[Epochs]]) -> list[Finding]:
     ]
 
 
-CRITERION: Criterion[dict[str, list[Epochs]]] = Criterion(
+CRITERION = Criterion(
     name="epochs-ascend",
     title="Epochs only ascend",
     section=FACTS,
-    measure=_states,
     judge=_judge,
     needs=has_steps,
     by_name=False,

@@ -63,7 +63,8 @@ def _first(end: PhaseDirection, move: Move) -> Finding:
         f"{size(least)} to {size(most)} in the first {seconds:.2f} s",
         verdict,
         why,
-        of=rates,
+        host=rates.host,
+        direction=rates.direction,
         observed=first.bytes if first else rates.total_bytes if verdict == "fail" else None,
         unit="bytes",
         power=times_power(most / first.bytes, "the bytes of the first window") if first and first.bytes else None,
@@ -72,11 +73,11 @@ def _first(end: PhaseDirection, move: Move) -> Finding:
     )
 
 
-CRITERION: Criterion[MoveMeasures] = Criterion(
+CRITERION = Criterion(
     name="first-window",
     title="The first window as predicted",
     section=RATES,
-    judge=lambda run, measures: _judge(measures, run.move),
+    judge=lambda run: _judge(run.measures, run.move),
     rests_on_preconditions=True,
     skips=in_steps("the first 11 s are of the first batches, however many those are"),
     catches="A first burst of another size than the fetch settings explain.",

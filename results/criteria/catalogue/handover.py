@@ -71,10 +71,11 @@ def _not_closed(seen: HandoverRecord, killed_us: int) -> tuple[Verdict, str]:
 
 def _order(seen: HandoverRecord) -> Finding:
     wrong, unknown, early = [], 0, 0
+    needed = [step for step in STEPS if seen.killed_us is None or step not in ("seen", "closed")]
     for each in seen.partitions:
         found = _disordered(each)
         wrong += [f"{each}: {found}"] if found else []
-        unknown += not found and any(each.at(step) is None for step in STEPS if not _excused(seen, step))
+        unknown += not found and any(each.at(step) is None for step in needed)
         closed, opened = each.at("closed"), each.at("opened")
         early += closed is not None and opened is not None and opened < closed
     verdict: Verdict = "fail" if wrong else "inconclusive" if unknown else "pass"
@@ -94,10 +95,6 @@ def _order(seen: HandoverRecord) -> Finding:
         tolerance=f"{ROUNDING_US // 1000} ms",
         series=SERIES,
     )
-
-
-def _excused(seen: HandoverRecord, step: Step) -> bool:
-    return seen.killed_us is not None and step in ("seen", "closed")
 
 
 def _disordered(each: PartitionHandover) -> str:
@@ -144,12 +141,11 @@ def _unread(seen: HandoverRecord) -> str:
     return f"; and {'; '.join(shortened(seen.problems, _SHOWN))}" if seen.problems else ""
 
 
-CRITERION: Criterion[HandoverRecord | None] = Criterion(
+CRITERION = Criterion(
     name="handover",
     title="Handover on shared storage",
     section=FACTS,
-    measure=lambda run: run.manifest.facts.handover,
-    judge=lambda _run, seen: judge_handover(seen),
+    judge=lambda run: judge_handover(run.manifest.facts.handover),
     needs=lambda run: has_relocation(run) and run.relocation.storage == "automq",
     by_name=False,
     rests_on_preconditions=True,

@@ -29,11 +29,11 @@ def judge_in_sync(measures: MoveMeasures) -> Finding:
     )
 
 
-CRITERION: Criterion[MoveMeasures] = Criterion(
+CRITERION = Criterion(
     name="in-sync-unbounded",
     title="Replicas in sync are not held back",
     section=FACTS,
-    judge=lambda _run, measures: [judge_in_sync(measures)],
+    judge=lambda run: [judge_in_sync(run.measures)],
     needs=lambda run: has_move(run) and not run.batched,
     rests_on_preconditions=True,
     # Replicas in sync take less as well when producers write less than declared, or no NIC or machine carries it.

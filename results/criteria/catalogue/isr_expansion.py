@@ -80,7 +80,7 @@ def _read_before(run: RunView, flows: Sequence[Flow]) -> Iterator[tuple[int, str
             yield int(logs.t[grew[-1]]), host
 
 
-def _judge(_run: RunView, found: IsrExpansion) -> list[Finding]:
+def _judge(found: IsrExpansion) -> list[Finding]:
     late, most = found.late_s, found.allowed_s
     if late is None:
         return []
@@ -114,7 +114,7 @@ def _early_for_sure(run: RunView, shaky: Sequence[Finding]) -> list[Finding | No
     found = _measure(run)
     early = found.early_s is not None and found.early_s < -GAP_S
     doubt = not early or any(each.name in CLOCKS for each in shaky)
-    return [None if doubt else each for each in _judge(run, found)]
+    return [None if doubt else each for each in _judge(found)]
 
 
 def _needed(run: RunView) -> bool:
@@ -122,13 +122,12 @@ def _needed(run: RunView) -> bool:
     return has_move(run) and not run.loaded and not run.batched
 
 
-CRITERION: Criterion[IsrExpansion] = Criterion(
+CRITERION = Criterion(
     name=NAME,
     title="In sync with the last byte",
     section=FACTS,
-    measure=_measure,
-    judge=_judge,
-    spared=lambda run: _judge(run, _measure(run, run.unfit)),
+    judge=lambda run: _judge(_measure(run)),
+    spared=lambda run: _judge(_measure(run, run.unfit)),
     needs=_needed,
     by_name=False,
     rests_on_preconditions=True,

@@ -79,12 +79,11 @@ def _kafkas_own(run: RunView) -> bool:
     return read and steal is not None and steal <= STEAL_HIGHEST
 
 
-CRITERION: Criterion[list[JvmMeasures]] = Criterion(
+CRITERION = Criterion(
     name="jvm-pauses",
     title="Brokers do not stand still",
     section=PRECONDITIONS,
-    measure=_measure,
-    judge=lambda run, found: judge_jvms(found, run.measures.load.steal_window_max),
+    judge=lambda run: judge_jvms(_measure(run), run.measures.load.steal_window_max),
     needs=lambda run: has_any_move(run) and jvms_were_read(run.series),
     by_name=False,
     kafkas_own=_kafkas_own,

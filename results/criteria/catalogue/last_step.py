@@ -22,12 +22,11 @@ def _excuses(run: RunView, precondition: str, failed: Finding) -> bool:
     return (done is None or not done.ok) and MOVE_DONE.excuses(run, precondition, failed)
 
 
-CRITERION: Criterion[BatchingPolls | None] = Criterion(
+CRITERION = Criterion(
     name="last-step",
     title="The last step is the target",
     section=FACTS,
-    measure=lambda run: run.manifest.facts.batching,
-    judge=lambda _run, polls: judge_last_step(polls),
+    judge=lambda run: judge_last_step(run.manifest.facts.batching),
     needs=has_batches,
     by_name=False,
     rests_on_preconditions=True,

@@ -14,12 +14,11 @@ def judge_leaders(polls: BatchingPolls | None) -> list[Finding]:
     return [most_at_once_finding(polls, "leaders-in-flight", polls.limits.leaders, polls.most_leaders, what)]
 
 
-CRITERION: Criterion[BatchingPolls | None] = Criterion(
+CRITERION = Criterion(
     name="leaders-in-flight",
     title="No more than L leader movements at once",
     section=FACTS,
-    measure=lambda run: run.manifest.facts.batching,
-    judge=lambda _run, polls: judge_leaders(polls),
+    judge=lambda run: judge_leaders(run.manifest.facts.batching),
     needs=has_batches,
     by_name=False,
     catches="A driver that moves more leaders at once than its limit.",

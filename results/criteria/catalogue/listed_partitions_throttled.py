@@ -94,12 +94,7 @@ TURNS = 3
 (those without data go to the end, too), and one because a turn may be shared by the end of another log."""
 
 
-def judge_leads(leads: tuple[Lead, ...], move: Move) -> list[Finding]:
-    """Judge whether no listed partition leads the median of those still copied by more than three responses."""
-    return [_judged(lead, move) for lead in leads or (None,)]
-
-
-def _judged(lead: Lead | None, move: Move) -> Finding:
+def _judge(lead: Lead | None, move: Move) -> Finding:
     verdict: Verdict = "inconclusive"
     least = TURNS * move.response_max_bytes
     if lead is None:
@@ -160,12 +155,11 @@ def _skips(run: RunView) -> str | None:
     return None
 
 
-CRITERION: Criterion[tuple[Lead, ...]] = Criterion(
+CRITERION = Criterion(
     name="listed-partitions-throttled",
     title="Every listed partition is held back",
     section=RATES,
-    measure=lambda run: measure_leads(run.series, run.move),
-    judge=lambda run, leads: judge_leads(leads, run.move),
+    judge=lambda run: [_judge(lead, run.move) for lead in measure_leads(run.series, run.move) or (None,)],
     skips=_skips,
     catches="A listed partition that the throttle does not hold back.",
     smallest="one partition of more than three responses",

@@ -3,13 +3,10 @@
 The audit says it of the logs after the run, and each consumer of what it was given while the load ran.
 """
 
-from collections.abc import Sequence
-
 from results.contract.live import LiveAudit, LiveDeliveries, LiveLoad
 from results.contract.verdict import Finding, Verdict
-from results.criteria.criterion import FACTS, Criterion, has_load
+from results.criteria.criterion import FACTS, Criterion
 from results.criteria.findings import SENT_AGAIN, finding
-from results.criteria.run_view import RunView
 
 SHOWN = 5
 DELIVERED = "each delivered record the next one of its partition, unchanged"
@@ -20,11 +17,9 @@ def judge_live_records(live: LiveLoad | None, *, shared: bool = False) -> list[F
 
     With `shared` storage a log's end that is too low is said and does not fail.
     """
-    audits: Sequence[LiveAudit] | None = None if live is None else live.audits
-    if not audits:
+    if live is None or not live.audits:
         return [_live(None, "inconclusive", None, "the live records were not read back")]
-    deliveries = () if live is None else live.deliveries
-    return [*(_audit(audit) for audit in audits), *(_delivered(each, shared=shared) for each in deliveries)]
+    return [*map(_audit, live.audits), *(_delivered(each, shared=shared) for each in live.deliveries)]
 
 
 def _audit(audit: LiveAudit) -> Finding:
@@ -93,17 +88,14 @@ def _live(
     )
 
 
-def _on_shared_storage(run: RunView) -> bool:
-    return run.manifest.parameters.get("storage") == "automq"
-
-
-CRITERION: Criterion[LiveLoad | None] = Criterion(
+CRITERION = Criterion(
     name="live-records",
     title="Every acknowledged record is there",
     section=FACTS,
-    measure=lambda run: run.manifest.facts.live,
-    judge=lambda run, live: judge_live_records(live, shared=_on_shared_storage(run)),
-    needs=has_load,
+    judge=lambda run: judge_live_records(
+        run.manifest.facts.live, shared=run.manifest.parameters.get("storage") == "automq"
+    ),
+    needs=lambda run: run.loaded,
     by_name=False,
     catches="A broker that loses acknowledged records during a move, or serves wrong ones for a moment.",
 )

@@ -2,7 +2,7 @@
 
 from results.contract.live import LiveLoad, LoadProcess
 from results.contract.verdict import Finding, Verdict
-from results.criteria.criterion import PRECONDITIONS, Criterion, has_load
+from results.criteria.criterion import PRECONDITIONS, Criterion
 from results.criteria.findings import finding
 from results.criteria.quantities import rate
 
@@ -41,13 +41,12 @@ def _held(host: str | None, verdict: Verdict, observed: float | None, why: str, 
     )
 
 
-CRITERION: Criterion[LiveLoad | None] = Criterion(
+CRITERION = Criterion(
     name="load-rate-sustained",
     title="The load kept its rate",
     section=PRECONDITIONS,
-    measure=lambda run: run.manifest.facts.live,
-    judge=lambda _run, live: judge_load_held(live),
-    needs=has_load,
+    judge=lambda run: judge_load_held(run.manifest.facts.live),
+    needs=lambda run: run.loaded,
     by_name=False,
     catches="A load generator that was slower than it says.",
 )

@@ -77,8 +77,8 @@ def _said(replicas: Set[int]) -> str:
     return f"has replicas on {', '.join(map(str, sorted(replicas)))}" if replicas else GONE
 
 
-def _judge(run: RunView, looks: list[LogReading]) -> list[Finding]:
-    states = timelines(run.series.events_of((LOG,)))
+def _judge(run: RunView) -> list[Finding]:
+    looks, states = _looks(run), timelines(run.series.events_of((LOG,)))
     problem = next((look.problem for look in looks if look.problem), "")
     verdict: Verdict = "inconclusive"
     wrong: list[str] = []
@@ -111,11 +111,10 @@ def _excuses(run: RunView, precondition: str, _failed: Finding) -> bool:
     return next(wrong_logs(_looks(run), states), None) is None
 
 
-CRITERION: Criterion[list[LogReading]] = Criterion(
+CRITERION = Criterion(
     name="logs-as-placed",
     title="Logs where the replicas are",
     section=FACTS,
-    measure=_looks,
     judge=_judge,
     needs=lambda run: has_steps(run) and bool(run.series.events_of((LOGS,))),
     by_name=False,

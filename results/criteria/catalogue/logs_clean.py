@@ -47,7 +47,8 @@ def _judge(host: str, log: HostLog) -> Finding:
     observed = ", ".join(
         f"{counts[level]} {level}" for level in ("ERROR", "FATAL", "WARN") if counts[level] or level == "ERROR"
     )
-    shown = [_line(finding) for finding in _worst_first(log.findings)[:SHOWN]]
+    worst_first = sorted(log.findings, key=lambda f: (-LEVELS.index(f.level), f.ts_us))
+    shown = [_line(finding) for finding in worst_first[:SHOWN]]
     text = "; ".join([*shown, *and_more(len(log.findings) - len(shown) + log.more)])
     if counts["ERROR"] or counts["FATAL"]:
         return _criterion(host, "fail", observed, text)
@@ -60,7 +61,7 @@ def _judge(host: str, log: HostLog) -> Finding:
 def certain(logs: Sequence[HostLog] | None, brokers: Sequence[str], shaky: Sequence[Finding]) -> list[Finding | None]:
     """Return each finding, or None where the clock or the machine may have caused it."""
     names = {each.name for each in shaky}
-    slow = {log.host for log in logs or () if _only_slow_events(log)}
+    slow = {log.host for log in logs or () if {f.logger for f in log.findings if f.level != "WARN"} <= {SLOW_EVENT}}
     full = {each.host for each in shaky if each.name == BROKERS_UNRESTRAINED and FREE in each.series}
 
     def open_for(found: Finding) -> bool:
@@ -85,14 +86,6 @@ def _slow_by(line: LogFinding, unfit: UnfitTime) -> bool:
     return took_us / US - unfit.seconds(line.ts_us - took_us, line.ts_us) < SLOW_S
 
 
-def _only_slow_events(log: HostLog) -> bool:
-    return all(each.logger == SLOW_EVENT for each in log.findings if each.level != "WARN")
-
-
-def _worst_first(findings: Sequence[LogFinding]) -> list[LogFinding]:
-    return sorted(findings, key=lambda f: (-LEVELS.index(f.level), f.ts_us))
-
-
 def _line(finding: LogFinding) -> str:
     times = f"{finding.count} × " if finding.count > 1 else ""
     text = finding.text
@@ -113,12 +106,11 @@ def _criterion(host: str, verdict: Verdict, observed: str | None, why: str) -> F
     )
 
 
-CRITERION: Criterion[tuple[HostLog, ...] | None] = Criterion(
+CRITERION = Criterion(
     name="logs-clean",
     title="Nothing unexpected in the log",
     section=FACTS,
-    measure=lambda run: run.manifest.facts.logs,
-    judge=lambda run, logs: judge_logs(logs, run.brokers),
+    judge=lambda run: judge_logs(run.manifest.facts.logs, run.brokers),
     needs=lambda _run: True,
     by_name=False,
     rests_on_preconditions=True,

@@ -56,7 +56,8 @@ def _mean(end: PhaseDirection, move: Move, late: bool) -> Finding:
         f"{end.words}at most {size(most)} in all" if most else f"{end.words}within the bound of a long time",
         verdict,
         why,
-        of=rates,
+        host=rates.host,
+        direction=rates.direction,
         observed=found.bytes if found else None,
         unit="bytes",
         tolerance="none beyond the bound",
@@ -73,11 +74,11 @@ def _over_for_sure(run: RunView, shaky: Sequence[Finding]) -> list[Finding | Non
     return [each if each.verdict == "fail" else None for each in found]
 
 
-CRITERION: Criterion[MoveMeasures] = Criterion(
+CRITERION = Criterion(
     name="long-window-bound",
     title="Mean within the bound of a long time",
     section=RATES,
-    judge=lambda run, measures: where_sent(judge_phases(measures, run.move), run),
+    judge=lambda run: where_sent(judge_phases(run.measures, run.move), run),
     rests_on_preconditions=True,
     holds_anyway=_over_for_sure,
     catches="A quota that leaks a little in every window, or lets more pass at first and less later.",

@@ -57,12 +57,11 @@ def machine_idle(load: MachineLoad, window_s: float) -> Finding:
     )
 
 
-CRITERION: Criterion[MachineLoad] = Criterion(
+CRITERION = Criterion(
     name=MACHINE_LOAD,
     title="Machine idle enough",
     section=PRECONDITIONS,
-    measure=lambda run: run.measures.load,
-    judge=lambda run, load: [machine_idle(load, run.move.window_s if has_move(run) else QUOTA_WINDOW_S)],
+    judge=lambda run: [machine_idle(run.measures.load, run.move.window_s if has_move(run) else QUOTA_WINDOW_S)],
     needs=has_any_move,
     by_name=False,
     kafkas_own=lambda run: kept_busy_by_kafka(run.measures.load),

@@ -2,16 +2,15 @@
 
 from results.criteria.criterion import PRECONDITIONS, Criterion, has_any_move
 from results.criteria.own_pressure import kafkas_memory
-from results.criteria.standstill import Pressure, judge_pressure, pressure, was_read
+from results.criteria.standstill import judge_pressure, was_read
 
 NAME, METRIC = "memory-pressure", "pressure.memory"
 
-CRITERION: Criterion[Pressure] = Criterion(
+CRITERION = Criterion(
     name=NAME,
     title="Memory enough",
     section=PRECONDITIONS,
-    measure=lambda run: pressure(run, METRIC),
-    judge=lambda run, found: judge_pressure(NAME, METRIC, "memory", found, kafkas_memory(run) if found.high else ""),
+    judge=lambda run: judge_pressure(run, NAME, METRIC, "memory", kafkas_memory),
     kafkas_own=lambda run: bool(kafkas_memory(run)),
     needs=lambda run: has_any_move(run) and was_read(run, METRIC),
     by_name=False,

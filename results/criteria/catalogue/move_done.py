@@ -7,13 +7,11 @@ A move that is not done in its time may be late or wrong. A slow machine explain
 the wait. It does not explain a state that has not changed any more for longer than a healthy cluster needs.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
 
-from results.contract.manifest import Done
-from results.contract.relocation import Membership
 from results.contract.texts import shortened
 from results.contract.verdict import Finding
 from results.criteria.catalogue.isr_expansion import ENDS_S, allowed_s
@@ -42,49 +40,16 @@ or five times log size ÷ NIC and 90 s. So a move had its time where the machine
 
 @dataclass(frozen=True, slots=True)
 class VainWait:
-    """The runner's wait for a move that was not done; instants are µs since the epoch.
+    """The runner's wait for a move that was not done: its time, and what of that the machine was fit.
 
-    `changed_us` is when the move went on for the last time: a copy that was behind grew, or fewer partitions were in
-    flight. `listed` says whether partitions were in flight at the end. Without the unfit time, the wait lasted `fit_s`,
-    and `rest_s` of it came after the last change. A healthy move does not rest for longer than `longest_rest_s`.
+    `listed` says whether partitions were in flight at the end, `going_on` whether the move went on until then: a copy
+    that was behind grew, or fewer partitions were in flight.
     """
 
-    begun_us: int
-    changed_us: int
-    ended_us: int
-    listed: bool
+    seconds: float
     fit_s: float
-    rest_s: float
-    longest_rest_s: float
-
-    @property
-    def seconds(self) -> float:
-        """Return how long the runner waited."""
-        return (self.ended_us - self.begun_us) / US
-
-    @property
-    def going_on(self) -> bool:
-        """Return whether the move went on until the end of the wait."""
-        return self.rest_s <= self.longest_rest_s
-
-
-def judge_done(done: Done | None, member: Membership | None = None, out_of_sync: Sequence[str] = ()) -> Finding:
-    """Return the finding of what the run established at the end of the move.
-
-    A broker that joined is registered then. One that left is not, and its container is gone. The replicas that are
-    `out_of_sync` were so at the end of the run.
-    """
-    expected = "nothing in flight; replicas = target; ISR holds the target, one of it leads; old replicas gone"
-    if member is not None:
-        expected += f"; {member.host} has {member.change}"
-        if done is not None and done.ok and member.wrong:
-            done = Done(False, member.wrong)
-    if done is not None and done.ok and out_of_sync:
-        shown = ", ".join(shortened(out_of_sync, SHOWN))
-        done = Done(False, f"no longer in sync at the end of the run: {shown}")
-    return fact_finding(
-        "move-done", expected, None if done is None else done.ok, "" if done is None else done.why, "done"
-    )
+    listed: bool
+    going_on: bool
 
 
 def vain_wait(run: RunView) -> VainWait | None:
@@ -103,15 +68,10 @@ def vain_wait(run: RunView) -> VainWait | None:
         changes += _copied(run)
     instants = np.concatenate(changes)
     changed_us = int(np.max(instants[instants <= ended_us], initial=begun_us))
-    return VainWait(
-        begun_us,
-        changed_us,
-        ended_us,
-        listed,
-        fit_s=(ended_us - begun_us) / US - run.unfit.seconds(begun_us, ended_us),
-        rest_s=(ended_us - changed_us) / US - run.unfit.seconds(changed_us, ended_us),
-        longest_rest_s=_longest_rest_s(run),
-    )
+    seconds = (ended_us - begun_us) / US
+    rest_s = (ended_us - changed_us) / US - run.unfit.seconds(changed_us, ended_us)
+    fit_s = seconds - run.unfit.seconds(begun_us, ended_us)
+    return VainWait(seconds, fit_s, listed, going_on=rest_s <= _longest_rest_s(run))
 
 
 def _copied(run: RunView) -> Iterator[Micros]:
@@ -156,8 +116,22 @@ def _excuses(run: RunView, precondition: str, _failed: Finding) -> bool:
 
 
 def _judge(run: RunView) -> Finding:
-    records = run.manifest.facts.records
-    return judge_done(run.manifest.facts.done, run.membership, records.out_of_sync if records else ())
+    """Return the finding of what the run established at the end of the move, and of replicas at the end of the run.
+
+    A broker that joined is registered then. One that left is not, and its container is gone.
+    """
+    facts, member = run.manifest.facts, run.membership
+    ok: bool | None = None if facts.done is None else facts.done.ok
+    why = "" if facts.done is None else facts.done.why
+    expected = "nothing in flight; replicas = target; ISR holds the target, one of it leads; old replicas gone"
+    if member is not None:
+        expected += f"; {member.host} has {member.change}"
+        if ok and member.wrong:
+            ok, why = False, member.wrong
+    if ok and facts.records and facts.records.out_of_sync:
+        shown = ", ".join(shortened(facts.records.out_of_sync, SHOWN))
+        ok, why = False, f"no longer in sync at the end of the run: {shown}"
+    return fact_finding("move-done", expected, ok, why, "done")
 
 
 def _spared(run: RunView) -> list[Finding]:
@@ -168,12 +142,11 @@ def _spared(run: RunView) -> list[Finding]:
     return [replace(found, verdict="inconclusive", why=f"{wait.fit_s:.1f} of {wait.seconds:.1f} s are left")]
 
 
-CRITERION: Criterion[Done | None] = Criterion(
+CRITERION = Criterion(
     name="move-done",
     title="The move is done",
     section=FACTS,
-    measure=lambda run: run.manifest.facts.done,
-    judge=lambda run, _done: [_judge(run)],
+    judge=lambda run: [_judge(run)],
     spared=_spared,
     needs=has_any_move,
     by_name=False,

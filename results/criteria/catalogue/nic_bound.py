@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from results.contract.manifest import NicMeasurement
 from results.contract.move import Expected, Move
-from results.contract.verdict import Finding, Verdict
+from results.contract.verdict import Direction, Finding, Verdict
 from results.criteria.batching import in_steps
 from results.criteria.catalogue.nic_measured import NIC_HIGHEST, NIC_LOWEST
 from results.criteria.criterion import RATES, Criterion
@@ -13,7 +13,8 @@ from results.criteria.findings import finding, gap_text, times_power
 from results.criteria.host_rates import HostRates
 from results.criteria.measures import MoveMeasures, NicPayload
 from results.criteria.model import TIE
-from results.criteria.quantities import rate
+from results.criteria.quantities import NIC_BYTES, rate
+from results.criteria.windows import sum_of_all
 
 QUOTA_LEAST = 0.95
 """Part of the quota from which on it is the quota that binds."""
@@ -33,25 +34,26 @@ def judge_nic_bound(measures: MoveMeasures, move: Move, nics: Sequence[NicMeasur
 
 def _nic_seconds(expected: Expected, nics: Sequence[NicMeasurement]) -> float:
     """Return how long the NIC needs there; infinite when it was not measured, so that the finding names it."""
-    measured = [n.payload_bytes_per_s for n in nics if (n.host, n.direction) == (expected.host, expected.direction)]
-    known = sum(p for p in measured if p is not None)
-    return expected.bytes / known if known > 0 and None not in measured else math.inf
+    carries = _carries(nics, expected.host, expected.direction)
+    return expected.bytes / carries if carries else math.inf
+
+
+def _carries(nics: Sequence[NicMeasurement], host: str, direction: Direction) -> float | None:
+    return sum_of_all([n.payload_bytes_per_s for n in nics if (n.host, n.direction) == (host, direction)])
 
 
 def _nic_bound(nic: NicPayload, rates: HostRates | None, move: Move, nics: Sequence[NicMeasurement]) -> Finding:
-    measured = [n.payload_bytes_per_s for n in nics if (n.host, n.direction) == (nic.host, nic.direction)]
-    known = [p for p in measured if p is not None]
-    carried = nic.payload_bytes_per_s
+    carried, carries = nic.payload_bytes_per_s, _carries(nics, nic.host, nic.direction)
     verdict: Verdict = "inconclusive"
     observed: float | None = None
-    if not known or len(known) < len(measured):
+    if carries is None:
         why = "the NIC was not measured before the move"
     elif gap := gap_text(None if rates is None else rates.longest_gap_s):
         why = gap
     elif carried is None or rates is None or rates.steady is None or nic.seconds < move.window_s:
         why = f"the steady part is {nic.seconds:.1f} s; {move.window_s:g} s are needed"
     else:
-        observed = carried / sum(known)
+        observed = carried / carries
         of_quota = rates.steady.mean_bytes_per_s / move.quota_bytes_per_s
         is_nic = NIC_LOWEST <= observed <= NIC_HIGHEST
         bound = "the NIC" if is_nic else "the quota" if of_quota >= QUOTA_LEAST else "neither"
@@ -62,23 +64,24 @@ def _nic_bound(nic: NicPayload, rates: HostRates | None, move: Move, nics: Seque
         )
     return finding(
         "nic-bound",
-        "the payload rate that was measured before the move" + (f", {rate(sum(known))}" if known else ""),
+        "the payload rate that was measured before the move" + ("" if carries is None else f", {rate(carries)}"),
         verdict,
         why,
-        of=nic,
+        host=nic.host,
+        direction=nic.direction,
         observed=observed,
         unit="of the NIC",
         power=times_power(NIC_LOWEST / observed, "that rate, or less,") if observed else None,
         tolerance=f"{NIC_LOWEST} to {NIC_HIGHEST}",
-        series=("nic.tx.bytes" if nic.direction == "transmit" else "nic.rx.bytes", "log.bytes", "manifest.nics"),
+        series=(NIC_BYTES[nic.direction], "log.bytes", "manifest.nics"),
     )
 
 
-CRITERION: Criterion[MoveMeasures] = Criterion(
+CRITERION = Criterion(
     name="nic-bound",
     title="The NIC is the bottleneck",
     section=RATES,
-    judge=lambda run, measures: judge_nic_bound(measures, run.move, run.manifest.nics),
+    judge=lambda run: judge_nic_bound(run.measures, run.move, run.manifest.nics),
     rests_on_preconditions=True,
     skips=in_steps("a NIC rests when the steps do"),
     catches="A quota that holds back a move although it lies above the NIC.",

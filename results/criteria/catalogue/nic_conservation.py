@@ -9,33 +9,16 @@ from results.contract.move import Move
 from results.contract.verdict import Finding, Verdict
 from results.criteria.criterion import RATES, Criterion
 from results.criteria.findings import finding, missing_data, times_power
-from results.criteria.load_conservation import COPY_TOLERANCE, LoadedNic, measure_loaded_nics
-from results.criteria.measures import Conservation, MoveMeasures
-from results.criteria.quantities import percent, size
+from results.criteria.load_conservation import CLIENTS, COPY_TOLERANCE, LoadedNic, measure_loaded_nics
+from results.criteria.measures import Conservation
+from results.criteria.quantities import NIC_BYTES, percent, size
 from results.criteria.run_view import RunView
 
 CONSERVATION_TOLERANCE = COPY_TOLERANCE
 
 
-def judge_conservation(measures: MoveMeasures, move: Move) -> list[Finding]:
-    """Judge whether what the NIC counted is what the logs grew by, times the overhead `f` measured before the move."""
-    return [_conservation(c, move) for c in measures.conservation] or [
-        missing_data("nic-conservation", "NIC bytes = f * log bytes", measures, ("nic.tx.bytes", "nic.rx.bytes"))
-    ]
-
-
-def log_bytes(found: Conservation) -> float | None:
-    """Return all bytes that should have crossed the NIC, without overhead; None when a part is unknown."""
-    total = 0.0
-    for part in (found.throttled_bytes, found.control_bytes, found.calibration_bytes, found.client_bytes):
-        if part is None:
-            return None
-        total += part
-    return total
-
-
 def _conservation(found: Conservation, move: Move) -> Finding:
-    logs, overhead = log_bytes(found), move.nic_bytes_per_log_byte
+    logs, overhead = found.log_bytes, move.nic_bytes_per_log_byte
     verdict: Verdict = "inconclusive"
     observed: float | None = None
     more, tolerance = CONSERVATION_TOLERANCE, f"± {percent(CONSERVATION_TOLERANCE)}"
@@ -60,16 +43,13 @@ def _conservation(found: Conservation, move: Move) -> Finding:
         "NIC bytes = (throttled + control + client) with overhead f",
         verdict,
         why,
-        of=found,
+        host=found.host,
+        direction=found.direction,
         observed=observed,
         unit="of logs with f",
         tolerance=tolerance,
         power=times_power((1 + more) / observed, "the bytes on the NIC") if observed else None,
-        series=(
-            "nic.tx.bytes" if found.direction == "transmit" else "nic.rx.bytes",
-            "log.bytes",
-            "broker.bytes_in",
-        ),
+        series=(NIC_BYTES[found.direction], "log.bytes", "broker.bytes_in"),
     )
 
 
@@ -114,38 +94,33 @@ def _loaded(nic: LoadedNic) -> Finding:
         "NIC bytes = copies + clients, each with its overhead",
         verdict,
         why,
-        of=nic,
+        host=nic.host,
+        direction=nic.direction,
         observed=observed,
         unit="of copies and clients",
         power=times_power((1 + more) / observed, "the bytes") if observed else None,
         tolerance=tolerance,
         series=(
-            "nic.tx.bytes",
-            "nic.rx.bytes",
-            *(("log.bytes",) if nic.direction == "receive" else ("broker.replication.bytes_out",)),
-            "broker.bytes_in" if nic.direction == "receive" else "broker.bytes_out",
+            *NIC_BYTES.values(),
+            "log.bytes" if nic.direction == "receive" else "broker.replication.bytes_out",
+            CLIENTS[nic.direction],
         ),
     )
 
 
-def _measured(run: RunView) -> MoveMeasures | tuple[LoadedNic, ...]:
-    if run.manifest.facts.live is None:
-        return run.measures
-    return measure_loaded_nics(run.manifest, run.series, run.move)
+def _judge(run: RunView) -> list[Finding]:
+    if run.manifest.facts.live is not None:
+        return judge_loaded(measure_loaded_nics(run.manifest, run.series, run.move))
+    return [_conservation(c, run.move) for c in run.measures.conservation] or [
+        missing_data("nic-conservation", "NIC bytes = f * log bytes", run.measures, ("nic.tx.bytes", "nic.rx.bytes"))
+    ]
 
 
-def _judged(run: RunView, measures: MoveMeasures | tuple[LoadedNic, ...]) -> list[Finding]:
-    if isinstance(measures, MoveMeasures):
-        return judge_conservation(measures, run.move)
-    return judge_loaded(measures)
-
-
-CRITERION: Criterion[MoveMeasures | tuple[LoadedNic, ...]] = Criterion(
+CRITERION = Criterion(
     name="nic-conservation",
     title="NIC counters agree with the logs",
     section=RATES,
-    measure=_measured,
-    judge=_judged,
+    judge=_judge,
     rests_on_preconditions=True,
     catches="Bytes that cross the network and reach no log.",
     smallest="4 % more bytes",

@@ -7,7 +7,6 @@ from results.contract.verdict import DIRECTIONS, Direction, Finding, Verdict
 from results.criteria.criterion import PRECONDITIONS, Criterion, has_any_move
 from results.criteria.findings import finding
 from results.criteria.quantities import PAYLOAD, rate
-from results.criteria.run_view import RunView
 
 NIC_LOWEST, NIC_HIGHEST = 0.95, 1.02
 
@@ -56,17 +55,11 @@ def _readings(nics: Sequence[NicMeasurement]) -> str:
     return "".join(f"; {len(n.readings)} readings: {', '.join(f'{r:.3f}' for r in n.readings)}" for n in several)
 
 
-def _hosts(run: RunView) -> tuple[str, ...]:
-    stores = run.relocation.stores if run.manifest.relocation is not None else ()
-    return (*run.brokers, *stores)
-
-
-CRITERION: Criterion[tuple[NicMeasurement, ...]] = Criterion(
+CRITERION = Criterion(
     name="nic-measured",
     title="NIC as declared",
     section=PRECONDITIONS,
-    measure=lambda run: run.manifest.nics,
-    judge=lambda run, nics: nics_as_declared(nics, _hosts(run)),
+    judge=lambda run: nics_as_declared(run.manifest.nics, (*run.brokers, *run.stores)),
     needs=has_any_move,
     by_name=False,
     catches="A network that is slower or faster than the topology declares.",

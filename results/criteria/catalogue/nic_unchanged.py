@@ -3,7 +3,7 @@
 Nor did anything else use it while data moved, as far as agents see.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from results.contract.network import LinkDifference, NetworkRecord, NicMeasurement, ShapingReading, ratios_text
 from results.contract.texts import shortened
@@ -70,27 +70,20 @@ def _inconclusive(place: str, direction: Direction | None, observed: str, why: s
     )
 
 
-def _foreign(run: RunView) -> Iterator[Finding]:
-    """Yield a finding for each broker whose NIC something else used, and each such server of the object store."""
-    for host in run.brokers:
-        if found := foreign_traffic(run, host):
-            yield foreign_finding(host, found)
-    yield from shared_stores(run)
-
-
-def _record(run: RunView) -> NetworkRecord:
+def _judge(run: RunView) -> list[Finding]:
+    """Return the findings of all links, of each broker whose NIC something else used, and of each such store."""
     if run.manifest.network is None:
-        raise ValueError(f"run {run.manifest.run_id}: its manifest has no readings of the network")
-    return run.manifest.network
+        return []
+    foreign = [foreign_finding(host, found) for host in run.brokers if (found := foreign_traffic(run, host))]
+    return [*nics_unchanged(run.manifest.network), *foreign, *shared_stores(run)]
 
 
-CRITERION: Criterion[NetworkRecord] = Criterion(
+CRITERION = Criterion(
     name=NAME,
     title="Network unchanged",
     section=PRECONDITIONS,
-    measure=_record,
-    judge=lambda run, network: [*nics_unchanged(network), *_foreign(run)],
-    needs=lambda run: (has_any_move(run) or has_steps(run)) and run.manifest.network is not None,
+    judge=_judge,
+    needs=lambda run: has_any_move(run) or has_steps(run),
     by_name=False,
     catches="A NIC that becomes slower or faster while data moves, or carries something else.",
 )

@@ -14,12 +14,11 @@ def judge_copies(polls: BatchingPolls | None) -> list[Finding]:
     return [none_wrong(polls, "no-double-copy", "no replica is copied to a broker that had it", polls.again, fine)]
 
 
-CRITERION: Criterion[BatchingPolls | None] = Criterion(
+CRITERION = Criterion(
     name="no-double-copy",
     title="No replica copied twice",
     section=FACTS,
-    measure=lambda run: run.manifest.facts.batching,
-    judge=lambda _run, polls: judge_copies(polls),
+    judge=lambda run: judge_copies(run.manifest.facts.batching),
     needs=has_batches,
     by_name=False,
     catches="A driver that copies data again after it was resumed.",

@@ -27,17 +27,16 @@ def judge_isr(measures: MoveMeasures, move: Move) -> Finding:
         verdict = "fail"
         why = "; ".join(f"{host} took replicas out of ISRs {times:g} times" for host, times in shrunk)
     elif isr.smaller:
-        observed, verdict = float(isr.smaller), "fail"
+        observed, verdict = float(len(isr.smaller)), "fail"
+        when_s, partition, now, before = isr.smaller[0]
         why = (
-            f"{isr.first_partition} had {isr.first_size or 0:g} in sync at {at(isr.first_s or 0.0)}, "
-            f"{isr.first_before or 0:g} before; {isr.smaller} partitions like it"
+            f"{partition} had {now:g} in sync at {at(when_s)}, {before:g} before; {len(isr.smaller)} partitions like it"
         )
     elif isr.lagging:
-        observed, verdict = float(isr.lagging), "fail"
-        why = (
-            f"a replica of {isr.lagging_partition} of before the move was not in sync at {at(isr.lagging_s or 0.0)}; "
-            f"{isr.lagging} partitions like it"
-        )
+        observed, verdict = float(len(isr.lagging)), "fail"
+        when_s, partition = isr.lagging[0]
+        why = f"a replica of {partition} of before the move was not in sync at {at(when_s)}; "
+        why += f"{len(isr.lagging)} partitions like it"
     elif missing := _isr_unseen(isr, len(listed) if watched else None):
         why = missing
     else:
@@ -84,11 +83,11 @@ def _spared(run: RunView) -> list[Finding]:
     return [judge_isr(replace(measures, isr=isr), run.move)]
 
 
-CRITERION: Criterion[MoveMeasures] = Criterion(
+CRITERION = Criterion(
     name="no-isr-shrink",
     title="No replica left the ISR",
     section=FACTS,
-    judge=lambda run, measures: [judge_isr(measures, run.move)],
+    judge=lambda run: [judge_isr(run.measures, run.move)],
     spared=_spared,
     rests_on_preconditions=True,
     # A leader counts how long a follower lags (`replica.lag.time.max.ms`) by its wall clock.

@@ -35,11 +35,11 @@ def judge_back(measures: MoveMeasures) -> Finding:
     )
 
 
-CRITERION: Criterion[MoveMeasures] = Criterion(
+CRITERION = Criterion(
     name="p99-recovery",
     title="Acknowledgements as quick as before",
     section=RATES,
-    judge=lambda _run, measures: [judge_back(measures)],
+    judge=lambda run: [judge_back(run.measures)],
     spared=lambda run: [judge_back(measure_relocation(run.manifest, run.series, run.unfit))],
     needs=has_relocation,
     rests_on_preconditions=True,

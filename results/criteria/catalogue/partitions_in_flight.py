@@ -14,12 +14,11 @@ def judge_partitions(polls: BatchingPolls | None) -> list[Finding]:
     return [most_at_once_finding(polls, "partitions-in-flight", polls.limits.partitions, polls.most_in_flight, what)]
 
 
-CRITERION: Criterion[BatchingPolls | None] = Criterion(
+CRITERION = Criterion(
     name="partitions-in-flight",
     title="No more than P partitions at once",
     section=FACTS,
-    measure=lambda run: run.manifest.facts.batching,
-    judge=lambda _run, polls: judge_partitions(polls),
+    judge=lambda run: judge_partitions(run.manifest.facts.batching),
     needs=has_batches,
     by_name=False,
     catches="A driver that starts more partitions than its limit.",

@@ -3,10 +3,9 @@
 from results.contract.verdict import Finding, Verdict
 from results.criteria.criterion import BROKERS_UNRESTRAINED, CLOCKS, FACTS, Criterion, has_steps
 from results.criteria.findings import finding
-from results.criteria.measures import MoveMeasures
+from results.criteria.measures import PollAgreement
 from results.criteria.run_view import RunView
 from results.criteria.step_measures import DESCRIBED, LISTED, LOG
-from results.criteria.step_observations import PollAgreement
 
 _KINDS = {DESCRIBED: "DescribeTopics", LISTED: "ListPartitionReassignments"}
 
@@ -31,9 +30,13 @@ def _agrees(polled: PollAgreement, problem: str) -> Finding:
     )
 
 
-def _agreements(run: RunView, measures: MoveMeasures) -> list[Finding]:
+def _polled(run: RunView) -> tuple[PollAgreement, ...]:
+    return run.measures.steps.polled if run.measures.steps else ()
+
+
+def _agreements(run: RunView) -> list[Finding]:
     problem = "" if run.manifest.steps is None else run.manifest.steps.problem
-    return [_agrees(each, problem) for each in (measures.steps.polled if measures.steps else ())]
+    return [_agrees(each, problem) for each in _polled(run)]
 
 
 def _excuses(run: RunView, precondition: str, failed: Finding) -> bool:
@@ -41,13 +44,13 @@ def _excuses(run: RunView, precondition: str, failed: Finding) -> bool:
 
     A node that was stopped has a log without its end. It explains those that the log never has, and none too early.
     """
-    polled = [each for each in (run.measures.steps.polled if run.measures.steps else ()) if _name(each) == failed.name]
+    polled = [each for each in _polled(run) if _name(each) == failed.name]
     if precondition == BROKERS_UNRESTRAINED:
         return all(each.unlike == each.unknown for each in polled)
     return not any(each.unknown for each in polled)
 
 
-CRITERION: Criterion[MoveMeasures] = Criterion(
+CRITERION = Criterion(
     name="polling-agrees",
     title="Clients were told what the controller decided",
     section=FACTS,

@@ -13,12 +13,11 @@ def judge_order(in_force: InForce | None) -> Finding:
     return fact_finding("quota-before-move", expected, None if in_force is None else in_force.ok, why, "in_force")
 
 
-CRITERION: Criterion[InForce | None] = Criterion(
+CRITERION = Criterion(
     name="quota-before-move",
     title="Quota first, then the move",
     section=FACTS,
-    measure=lambda run: run.manifest.facts.in_force,
-    judge=lambda _run, in_force: [judge_order(in_force)],
+    judge=lambda run: [judge_order(run.manifest.facts.in_force)],
     by_name=False,
     catches="A move whose first bytes no quota holds back.",
 )

@@ -13,16 +13,14 @@ POLL_EVERY_S = 2.0
 
 def _quota(host: str, sides: list[QuotaPolls], measures: MoveMeasures, move: Move) -> Finding:
     wrong = [
-        f"{q.side} {rate(q.first_different_bytes_per_s or 0.0)} at {at(q.first_different_s or 0.0)}, "
-        f"{q.different} of {q.polls} polls"
+        f"{q.side} {rate(said)} at {at(first_s)}, {len(q.different)} of {q.polls} polls"
         for q in sides
-        if q.different
+        for first_s, said in q.different[:1]
     ]
     lacking = [
-        f"{q.side} list without {q.first_unlisted_replicas or 0.0:.0f} of its replicas at "
-        f"{at(q.first_unlisted_s or 0.0)}, {q.unlisted} of {q.polls} polls"
+        f"{q.side} list without {said:.0f} of its replicas at {at(first_s)}, {len(q.unlisted)} of {q.polls} polls"
         for q in sides
-        if q.unlisted
+        for first_s, said in q.unlisted[:1]
     ]
     asked = quotas_text(measures, move)
     verdict: Verdict = "inconclusive"
@@ -64,12 +62,13 @@ def _too_few(sides: list[QuotaPolls], measures: MoveMeasures) -> str | None:
     return None
 
 
-CRITERION: Criterion[MoveMeasures] = Criterion(
+CRITERION = Criterion(
     name="quota-in-force",
     title="The quota was in force all the time",
     section=FACTS,
-    judge=lambda run, measures: [
-        _quota(host, [q for q in measures.quotas if q.host == host], measures, run.move) for host in run.move.brokers
+    judge=lambda run: [
+        _quota(host, [q for q in run.measures.quotas if q.host == host], run.measures, run.move)
+        for host in run.move.brokers
     ],
     by_name=False,
     catches="A broker that describes another quota, or another list, while data moves.",

@@ -82,7 +82,8 @@ def _settled(end: PhaseDirection, move: Move) -> Finding:
         f"{end.words}from the second {move.window_s:g} s on at {rate(end.quota)}",
         verdict,
         why,
-        of=rates,
+        host=rates.host,
+        direction=rates.direction,
         observed=observed,
         unit="of quota",
         power=_power(observed, lowest, default),
@@ -101,11 +102,11 @@ def _power(observed: float | None, lowest: float, default: bool) -> Power | None
     return times_power((1 + SETTLED_TOLERANCE) / observed, "that rate")
 
 
-CRITERION: Criterion[MoveMeasures] = Criterion(
+CRITERION = Criterion(
     name="rate-after-throttle-change",
     title="Close to the quota by the second window",
     section=RATES,
-    judge=lambda run, measures: judge_settled(measures, run.move),
+    judge=lambda run: judge_settled(run.measures, run.move),
     rests_on_preconditions=True,
     skips=in_steps("11 s have as many rests as happen to lie in them: only longer times make up for them"),
     catches="A changed throttle that takes effect late, or not at all.",

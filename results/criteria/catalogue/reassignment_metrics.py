@@ -7,7 +7,6 @@ import numpy as np
 from results.contract.verdict import Direction, Finding, Verdict
 from results.criteria.criterion import FACTS, Criterion, has_move
 from results.criteria.findings import finding
-from results.criteria.measures import MoveMeasures
 from results.criteria.quantities import DRIVER, US
 from results.criteria.run_view import RunView
 
@@ -74,11 +73,11 @@ def judge_metrics(run: RunView) -> list[Finding]:
     ]
 
 
-CRITERION: Criterion[MoveMeasures] = Criterion(
+CRITERION = Criterion(
     name="reassignment-metrics",
     title="Brokers count the move in their metrics",
     section=FACTS,
-    judge=lambda run, _measures: judge_metrics(run),
+    judge=judge_metrics,
     # In steps a reassignment may be over before the next reading. An empty broker that is filled, under a wildcard,
     # has no reassignment: the runner polls replicas that are out of sync.
     needs=lambda run: has_move(run) and not run.batched and not run.move.wildcard,

@@ -5,11 +5,9 @@ leader's log, and never becomes smaller. What it has in addition are records tha
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import numpy as np
 
-from results.contract.manifest import Records
 from results.contract.texts import shortened
 from results.contract.verdict import Finding, Verdict
 from results.criteria.criterion import FACTS, Criterion, has_any_move, has_steps
@@ -21,23 +19,11 @@ from results.criteria.step_measures import UNREAD
 SHOWN = 3
 
 
-@dataclass(frozen=True, slots=True)
-class CopiedRecords:
-    """The account of the records, and what is wrong with copies of logs, one line each."""
-
-    records: Records | None
-    unlike: tuple[str, ...] = ()
-
-
 def _has_records(run: RunView) -> bool:
     """Return whether records were written before data moved. A scenario that deletes its topic reads none back."""
     if not has_steps(run):
         return has_any_move(run)
     return run.manifest.facts.records is not None or bool(run.series.events_of((UNREAD,)))
-
-
-def _measure(run: RunView) -> CopiedRecords:
-    return CopiedRecords(run.manifest.facts.records, tuple(_unlike(run)))
 
 
 def _unlike(run: RunView) -> Iterator[str]:
@@ -75,9 +61,9 @@ def _unlike(run: RunView) -> Iterator[str]:
                 yield f"the log of {name} became smaller on {flow.follower} while it was copied"
 
 
-def judge_records(found: CopiedRecords) -> Finding:
+def _judge(run: RunView) -> Finding:
     """Return the finding of the records that were read back, and of the logs that hold them."""
-    records, unlike = found.records, found.unlike
+    records, unlike = run.manifest.facts.records, list(_unlike(run))
     verdict: Verdict = "inconclusive"
     observed: float | None = None
     wrong = 0 if records is None else records.wrong
@@ -121,12 +107,11 @@ def judge_records(found: CopiedRecords) -> Finding:
     )
 
 
-CRITERION: Criterion[CopiedRecords] = Criterion(
+CRITERION = Criterion(
     name="records-intact",
     title="Every record is there",
     section=FACTS,
-    measure=_measure,
-    judge=lambda _run, found: [judge_records(found)],
+    judge=lambda run: [_judge(run)],
     needs=_has_records,
     by_name=False,
     catches="A move that loses, doubles, changes or reorders a record, or copies a log in part or differently.",

@@ -34,11 +34,10 @@ def _followers(move: Move, topic: str, partition: int, kinds: tuple[str, ...] = 
     return len({flow.follower for flow in mine})
 
 
-CRITERION: Criterion[BatchingPolls | None] = Criterion(
+CRITERION = Criterion(
     name="replicas-fetching",
     title="As many replicas at once as expected",
     section=FACTS,
-    measure=lambda run: run.manifest.facts.batching,
-    judge=lambda run, steps: judge_fetching(steps, run.move),
+    judge=lambda run: judge_fetching(run.manifest.facts.batching, run.move),
     catches="A batched move that adds more replicas at once than R.",
 )

@@ -6,25 +6,22 @@ from results.criteria.batching import polled_finding
 from results.criteria.criterion import FACTS, Criterion, has_batches
 
 
-def _added(steps: BatchingPolls, limit: int) -> Finding:
-    why = f"{steps.most_added} at most, in {steps.steps} steps"
-    if steps.added_over:
-        why = f"more without need: {', '.join(steps.added_over[:5])}"
-    expected = f"a step adds at most {limit} replicas, or as many as min.insync.replicas lacks"
-    return polled_finding(steps, "replicas-per-step", expected, bool(steps.added_over), float(steps.most_added), why)
-
-
 def judge_replicas(polls: BatchingPolls | None) -> list[Finding]:
     """Return nothing without polls or without the limit."""
-    return [] if polls is None or polls.limits.replicas is None else [_added(polls, polls.limits.replicas)]
+    if polls is None or polls.limits.replicas is None:
+        return []
+    why = f"{polls.most_added} at most, in {polls.steps} steps"
+    if over := polls.added_over:
+        why = f"more without need: {', '.join(over[:5])}"
+    expected = f"a step adds at most {polls.limits.replicas} replicas, or as many as min.insync.replicas lacks"
+    return [polled_finding(polls, "replicas-per-step", expected, bool(over), float(polls.most_added), why)]
 
 
-CRITERION: Criterion[BatchingPolls | None] = Criterion(
+CRITERION = Criterion(
     name="replicas-per-step",
     title="No more than R replicas in a step",
     section=FACTS,
-    measure=lambda run: run.manifest.facts.batching,
-    judge=lambda _run, polls: judge_replicas(polls),
+    judge=lambda run: judge_replicas(run.manifest.facts.batching),
     needs=has_batches,
     by_name=False,
     catches="A driver that adds more replicas in a step than its limit.",

@@ -50,11 +50,11 @@ def judge_seconds(manifest: Manifest, asked: Relocation, measures: MoveMeasures)
     )
 
 
-CRITERION: Criterion[MoveMeasures] = Criterion(
+CRITERION = Criterion(
     name="s3-seconds",
     title="As many seconds as its requests take",
     section=RATES,
-    judge=lambda run, measures: [judge_seconds(run.manifest, run.relocation, measures)],
+    judge=lambda run: [judge_seconds(run.manifest, run.relocation, run.measures)],
     needs=lambda run: has_relocation(run) and run.relocation.storage != "disk" and not old_broker_killed(run),
     rests_on_preconditions=True,
     catches="A move in S3 that waits for something else than its requests.",

@@ -4,30 +4,28 @@ A step whose *before* was not in force when it was asked for proves nothing: it 
 never taken.
 """
 
-from results.contract.manifest import Manifest
 from results.contract.steps import ACCEPTED, Expectation, StepRecord
 from results.contract.verdict import Finding, Verdict
 from results.criteria.criterion import BROKERS_UNRESTRAINED, CLOCKS, FACTS, NETWORK_CHANGED, Criterion, has_steps
 from results.criteria.findings import finding
-from results.criteria.measures import MoveMeasures
+from results.criteria.measures import StepObservation
 from results.criteria.restraint import held_since_us
 from results.criteria.run_view import RunView
 from results.criteria.step_measures import LOG
-from results.criteria.step_observations import StepObservation
 
 ANSWER = ".answer"
 """The end of the name of a finding about a step's answer."""
 
 
-def judge_steps(manifest: Manifest, measures: MoveMeasures) -> list[Finding]:
-    """Return the findings of all criteria of a run of steps. Raise ValueError when it is none."""
-    if manifest.steps is None or measures.steps is None:
-        raise ValueError(f"run {manifest.run_id}: there are no steps to judge")
-    found = {(each.step, each.expectation): each for each in measures.steps.found}
+def _judge(run: RunView) -> list[Finding]:
+    steps, measured = run.manifest.steps, run.measures.steps
+    if steps is None or measured is None:
+        return []
+    found = {(each.step, each.expectation): each for each in measured.found}
     criteria = []
-    for place, step in enumerate(manifest.steps.steps):
+    for place, step in enumerate(steps.steps):
         mine = {number: found.get((place, number)) for number in range(len(step.expectations))}
-        criteria += _step(f"{place + 1}-{step.name}", step, mine, manifest.steps.problem)
+        criteria += _step(f"{place + 1}-{step.name}", step, mine, steps.problem)
     return criteria
 
 
@@ -127,11 +125,11 @@ def _after(step: StepRecord, us: int) -> str:
     return f"{max(0, us - (step.from_us or 0)) / 1e6:.2f} s after it was asked for"
 
 
-CRITERION: Criterion[MoveMeasures] = Criterion(
+CRITERION = Criterion(
     name="scenario-steps",
     title="Answers and states of KIP-455's steps",
     section=FACTS,
-    judge=lambda run, measures: judge_steps(run.manifest, measures),
+    judge=_judge,
     needs=has_steps,
     rests_on_preconditions=True,
     # The controller's clock says since when a state is in force, and the runner's when it asked. A broker that is cut

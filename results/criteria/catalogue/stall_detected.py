@@ -65,11 +65,11 @@ def _patience_s(run: RunView) -> float | None:
     return patience if isinstance(patience, int | float) else None
 
 
-CRITERION: Criterion[MoveMeasures] = Criterion(
+CRITERION = Criterion(
     name="stall-detected",
     title="A stall is detected, and the throttle raised",
     section=FACTS,
-    judge=lambda run, measures: [judge_stuck(measures, _patience_s(run))],
+    judge=lambda run: [judge_stuck(run.measures, _patience_s(run))],
     rests_on_preconditions=True,
     # The runner reads the lag, counts its time, and raises the throttle: on a machine that has the time for it.
     excused_by=SLOW_CLIENTS,

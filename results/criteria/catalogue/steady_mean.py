@@ -11,16 +11,7 @@ from results.criteria.catalogue.broker_rate_agrees import unknown_s
 from results.criteria.criterion import RATES, Criterion
 from results.criteria.findings import finding, gap_text, missing_data, times_power
 from results.criteria.measures import MoveMeasures
-from results.criteria.model import (
-    allowed,
-    carrying_all,
-    fresh_ends,
-    raced,
-    responses,
-    sampled,
-    smooth,
-    written_unseen,
-)
+from results.criteria.model import allowed, carrying_all, fresh_ends, raced, responses, sampled, written_unseen
 from results.criteria.phase_directions import PhaseDirection, bottleneck_directions, default_lowest
 from results.criteria.quantities import percent, rate
 
@@ -79,7 +70,9 @@ def steady_interval(end: PhaseDirection, move: Move, kept: float = 1.0) -> Stead
     if steady is None or not steady.windows:
         return None
     in_samples = sampled(move, rates.host, rates.direction, end.quota)
-    even = end.begins and in_samples and smooth(move, rates.host, rates.direction) is not None
+    # The quota of one follower meters what passes, response by response. A leader whose window ran before the move
+    # sends in bursts when it feeds several followers.
+    even = end.begins and in_samples and len(fresh_ends(move, rates.host, rates.direction) or ()) == 1
     if not even and steady.windows < STEADY_WINDOWS:
         return None
     response, race = part / end.quota, raced(move, rates.host, rates.direction) / end.quota
@@ -132,7 +125,8 @@ def _steady(end: PhaseDirection, move: Move, kept: float) -> Finding:
         f"{end.words}{interval} of {rate(end.quota)}{words}",
         verdict,
         why,
-        of=rates,
+        host=rates.host,
+        direction=rates.direction,
         observed=observed,
         unit="of quota",
         tolerance=interval,
@@ -177,11 +171,11 @@ def judge_steady_in_steps(measures: MoveMeasures, move: Move) -> list[Finding]:
     return judge_steady(measures, move, kept=kept(move, measures.rests), only=carrying_all(move))
 
 
-CRITERION: Criterion[MoveMeasures] = Criterion(
+CRITERION = Criterion(
     name="steady-mean",
     title="Steady rate close to the quota",
     section=RATES,
-    judge=lambda run, measures: (judge_steady_in_steps if run.batched else judge_steady)(measures, run.move),
+    judge=lambda run: (judge_steady_in_steps if run.batched else judge_steady)(run.measures, run.move),
     rests_on_preconditions=True,
     skips=without_batch_model,
     catches="A throttle that wastes a part of its quota, or exceeds it for long.",

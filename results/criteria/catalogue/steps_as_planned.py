@@ -48,12 +48,11 @@ def _path(states: Sequence[tuple[int, ...]]) -> str:
     return " → ".join(f"({','.join(map(str, state))})" for state in states)
 
 
-CRITERION: Criterion[PlannedSteps] = Criterion(
+CRITERION = Criterion(
     name="steps-as-planned",
     title="The planned steps, in the metadata log",
     section=FACTS,
-    measure=lambda run: measure_steps_taken(run.series),
-    judge=lambda _run, steps: judge_steps_taken(steps),
+    judge=lambda run: judge_steps_taken(measure_steps_taken(run.series)),
     by_name=False,
     rests_on_preconditions=True,
     # A move that is not done lacks steps, and a step goes without a broker that is down or cut off.

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from results.contract.steps import StepRecord
 from results.contract.verdict import Finding, Power, Verdict
 from results.criteria.catalogue.clock_steady import JUMP_S
 from results.criteria.catalogue.clock_steady import METRIC as CLOCK
@@ -53,13 +52,8 @@ class TimedStep:
         return f"{self.name} took {self.took_s:.2f} s of {self.within_s:.1f} s{excuse}"
 
 
-def _measure(run: RunView) -> tuple[TimedStep, ...]:
-    steps = run.manifest.steps.steps if run.manifest.steps else ()
-    return tuple(_timed(run, steps))
-
-
-def _timed(run: RunView, steps: tuple[StepRecord, ...]) -> Iterator[TimedStep]:
-    for number, step in enumerate(steps, 1):
+def _timed(run: RunView) -> Iterator[TimedStep]:
+    for number, step in enumerate(run.manifest.steps.steps if run.manifest.steps else (), 1):
         if step.within_s is not None and step.from_us is not None and step.to_us is not None:
             took_s = (step.to_us - step.from_us) / US
             late_s = took_s - step.within_s
@@ -97,8 +91,9 @@ def _slow(run: RunView, from_us: int, to_us: int, late_s: float) -> str:
     return ""
 
 
-def _judge(_run: RunView, steps: tuple[TimedStep, ...]) -> list[Finding]:
+def _judge(run: RunView) -> list[Finding]:
     """Return the finding of all steps that have a time; none for a run from before steps had one."""
+    steps = list(_timed(run))
     if not steps:
         return []
     late = [step for step in steps if step.late]
@@ -124,14 +119,13 @@ def _judge(_run: RunView, steps: tuple[TimedStep, ...]) -> list[Finding]:
 def _excuses(run: RunView, precondition: str, _failed: Finding) -> bool:
     """Return whether a failure may be explained: what holds a broker back explains no step that was over before."""
     since_us = held_since_us(run) if precondition == BROKERS_UNRESTRAINED else None
-    return since_us is None or all(step.to_us >= since_us for step in _measure(run) if step.certain)
+    return since_us is None or all(step.to_us >= since_us for step in _timed(run) if step.certain)
 
 
-CRITERION: Criterion[tuple[TimedStep, ...]] = Criterion(
+CRITERION = Criterion(
     name=NAME,
     title="Each step in its time",
     section=FACTS,
-    measure=_measure,
     judge=_judge,
     needs=has_steps,
     by_name=False,

@@ -38,11 +38,11 @@ def judge_requests(asked: Relocation, measures: MoveMeasures) -> Finding:
     )
 
 
-CRITERION: Criterion[MoveMeasures] = Criterion(
+CRITERION = Criterion(
     name="store-requests",
     title="Requests to the object store",
     section=FACTS,
-    judge=lambda run, measures: [unless_shared(run, judge_requests(run.relocation, measures))],
+    judge=lambda run: [unless_shared(run, judge_requests(run.relocation, run.measures))],
     needs=lambda run: has_relocation(run) and bool(run.relocation.stores),
     catches="A replica that takes its log from a broker instead of the store.",
 )

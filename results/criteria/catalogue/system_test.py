@@ -28,12 +28,11 @@ def judge_test(run: RunView) -> Finding:
     return finding(NAME, "PASS", verdict, why, observed=status or None, series=("events",))
 
 
-CRITERION: Criterion[RunView] = Criterion(
+CRITERION = Criterion(
     name=NAME,
     title="Apache's system test passes",
     section=FACTS,
-    measure=lambda run: run,
-    judge=lambda _run, measures: [judge_test(measures)],
+    judge=lambda run: [judge_test(run)],
     needs=lambda run: NAME in (run.criteria or ()),
     catches="A release, or a machine, on which a test of Apache Kafka's own fails.",
 )

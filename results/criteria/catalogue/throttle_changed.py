@@ -33,10 +33,10 @@ def judge_changes(measures: MoveMeasures) -> Finding:
     )
 
 
-CRITERION: Criterion[MoveMeasures] = Criterion(
+CRITERION = Criterion(
     name="throttle-changed",
     title="Raised and lowered while data moved",
     section=FACTS,
-    judge=lambda _run, measures: [judge_changes(measures)],
+    judge=lambda run: [judge_changes(run.measures)],
     catches="A run that does not contain the change that it is about.",
 )

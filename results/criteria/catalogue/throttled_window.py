@@ -63,7 +63,8 @@ def _window(end: PhaseDirection, move: Move, windows: int) -> Finding:
         end.words + within,
         verdict,
         why,
-        of=rates,
+        host=rates.host,
+        direction=rates.direction,
         observed=worst.bytes if worst else None,
         unit="bytes",
         tolerance="none beyond the bound",
@@ -81,11 +82,11 @@ def _over_for_sure(run: RunView, shaky: Sequence[Finding]) -> list[Finding | Non
     return [each if each.verdict == "fail" else None for each in found]
 
 
-CRITERION: Criterion[MoveMeasures] = Criterion(
+CRITERION = Criterion(
     name="throttled-window",
     title="Throttled bytes in any quota window",
     section=RATES,
-    judge=lambda run, measures: where_sent(judge_windows(measures, run.move), run),
+    judge=lambda run: where_sent(judge_windows(run.measures, run.move), run),
     rests_on_preconditions=True,
     holds_anyway=_over_for_sure,
     catches="A quota that is not enforced, or a burst beyond one response per fetcher.",

@@ -30,12 +30,11 @@ def judge_local(asked: Relocation) -> Finding:
     )
 
 
-CRITERION: Criterion[Relocation] = Criterion(
+CRITERION = Criterion(
     name="tiered-local-fraction",
     title="Little of the log on disk",
     section=FACTS,
-    measure=lambda run: run.relocation,
-    judge=lambda _run, asked: [judge_local(asked)],
+    judge=lambda run: [judge_local(run.relocation)],
     needs=lambda run: has_relocation(run) and run.relocation.storage == "tiered",
     catches="A run in which the disk is measured, not tiered storage.",
 )

@@ -4,7 +4,6 @@ A leader that was not in sync for a moment may have lost records, however the sc
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from results.contract.steps import StepsRecord
 from results.contract.texts import shortened
@@ -18,18 +17,6 @@ from results.criteria.step_measures import LOG, timelines
 SHOWN = 5
 
 
-@dataclass(frozen=True, slots=True)
-class TraceMeasures:
-    """What the run recorded of its steps, None without any; and the states of its log that break a rule, in words."""
-
-    steps: StepsRecord | None
-    unsound: tuple[str, ...]
-
-
-def _measure(run: RunView) -> TraceMeasures:
-    return TraceMeasures(run.manifest.steps, tuple(_unsound(run)))
-
-
 def _unsound(run: RunView) -> Iterator[str]:
     for (topic, partition), spans in sorted(timelines(run.series.events_of((LOG,))).items()):
         for span in spans:
@@ -37,7 +24,12 @@ def _unsound(run: RunView) -> Iterator[str]:
                 yield f"{topic}-{partition} {why}"
 
 
-def _whole(steps: StepsRecord, wrong: tuple[str, ...]) -> Finding:
+def _judge(run: RunView) -> list[Finding]:
+    steps = run.manifest.steps
+    return [] if steps is None else [_whole(steps, list(_unsound(run)))]
+
+
+def _whole(steps: StepsRecord, wrong: list[str]) -> Finding:
     verdicts: dict[bool | None, Verdict] = {True: "pass", False: "fail", None: "inconclusive"}
     shown = "; ".join([*shortened(wrong, SHOWN), *steps.differences]) or steps.problem
     return finding(
@@ -50,12 +42,11 @@ def _whole(steps: StepsRecord, wrong: tuple[str, ...]) -> Finding:
     )
 
 
-CRITERION: Criterion[TraceMeasures] = Criterion(
+CRITERION = Criterion(
     name="trace-whole",
     title="The controller's log is whole",
     section=FACTS,
-    measure=_measure,
-    judge=lambda _run, found: [] if found.steps is None else [_whole(found.steps, found.unsound)],
+    judge=_judge,
     needs=has_steps,
     rests_on_preconditions=True,
     # The log of a node that somebody stopped lacks its end. No such log has a state that breaks a rule.

@@ -2,18 +2,16 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
-from results.contract.relocation import Relocation
 from results.contract.verdict import Finding, Verdict
 from results.criteria.catalogue.nic_conservation import CONSERVATION_TOLERANCE
 from results.criteria.criterion import RATES, Criterion, has_relocation, old_broker_killed
 from results.criteria.findings import finding, times_power
-from results.criteria.measures import NicTotals
 from results.criteria.quantities import percent, size
-from results.criteria.relocation_measures import WRITTEN_S, received_by_stores, sum_of_all, unread_nic
+from results.criteria.relocation_measures import WRITTEN_S, received_by_stores, unread_nic
 from results.criteria.run_view import RunView
+from results.criteria.windows import sum_of_all
 
 THRESHOLD, CACHE = "s3.wal.upload.threshold", "s3.wal.cache.size"
 OWN_HEAP = "512MiB"
@@ -36,20 +34,6 @@ _SIZE = re.compile(r"(\d+(?:\.\d+)?)(KiB|MiB|GiB|kB|MB|GB|B)?")
 _UNITS = {"KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "kB": 1e3, "MB": 1e6, "GB": 1e9, "B": 1, None: 1}
 
 
-@dataclass(frozen=True, slots=True)
-class Upload:
-    """What the stores received from before the move until the last sample, in NIC bytes, and what bounds it.
-
-    `remainder` is what the old brokers' logs can have that no data object has, in bytes of records. `again` is what
-    uploading everything again would add; `carried_bytes_per_s` is what the old brokers' NICs carry, None: not measured.
-    """
-
-    nics: tuple[NicTotals, ...]
-    remainder: float | None
-    again: float | None
-    carried_bytes_per_s: float | None
-
-
 def threshold_bytes(kafka: Mapping[str, Any]) -> float | None:
     """Return the bytes at which a broker uploads its log's block, from its topology; None: a value is not readable."""
     properties = kafka.get("properties") or {}
@@ -67,23 +51,6 @@ def _bytes(text: object) -> float | None:
     return float(found[1]) * _UNITS[found[2]] if found else None
 
 
-def measure_upload(run: RunView) -> Upload:
-    """Return what the stores received, and what bounds it."""
-    manifest, asked = run.manifest, run.relocation
-    hosts = manifest.topology.document.get("hosts", {})
-    leaders = dict.fromkeys(sent.leader for sent in asked.sent)
-    left = [threshold_bytes((hosts.get(host) or {}).get("kafka") or {}) for host in leaders]
-    f = asked.nic_bytes_per_log_byte
-    return Upload(
-        received_by_stores(manifest, run.series),
-        sum_of_all(left),
-        None if f is None else f * asked.total_bytes,
-        sum_of_all(
-            [nic.payload_bytes_per_s for nic in manifest.nics if nic.host in leaders and nic.direction == "transmit"]
-        ),
-    )
-
-
 def most_uploaded(block: float, written_bytes_per_s: float, covered_s: float) -> float:
     """Return the most NIC bytes that stores receive in `covered_s` around a handover.
 
@@ -94,27 +61,35 @@ def most_uploaded(block: float, written_bytes_per_s: float, covered_s: float) ->
     return BLOCKS * block + COPIES * written_bytes_per_s * (covered_s + WRITTEN_S)
 
 
-def judge_upload(asked: Relocation, found: Upload) -> Finding:
-    """Judge `uploaded-remainder`: stores receive the load, twice, and two blocks of each old broker's log."""
+def _judge(run: RunView) -> Finding:
+    """Judge whether stores receive the load, twice, and two blocks of each old broker's log.
+
+    All sizes are NIC bytes from before the move until the last sample, but for `left`, which is of records.
+    """
+    asked, hosts = run.relocation, run.manifest.topology.document.get("hosts", {})
+    nics, f = received_by_stores(run.manifest, run.series), asked.nic_bytes_per_log_byte
+    leaders = dict.fromkeys(sent.leader for sent in asked.sent)
+    left = sum_of_all([threshold_bytes((hosts.get(host) or {}).get("kafka") or {}) for host in leaders])
+    sending = [nic for nic in run.manifest.nics if nic.host in leaders and nic.direction == "transmit"]
+    carried_bytes_per_s = sum_of_all([nic.payload_bytes_per_s for nic in sending])
     verdict: Verdict = "inconclusive"
     expected, most, observed = "the load, twice, and what the old broker's log had left", None, None
-    f, gap = asked.nic_bytes_per_log_byte, unread_nic(found.nics, asked.stores)
-    received = sum_of_all([nic.bytes for nic in found.nics])
-    covered_s = max((nic.covered_s or 0.0 for nic in found.nics), default=0.0)
-    if gap or not found.nics:
+    received = sum_of_all([nic.bytes for nic in nics])
+    covered_s = max((nic.covered_s or 0.0 for nic in nics), default=0.0)
+    if (gap := unread_nic(nics, asked.stores)) or not nics:
         why = gap or "there was no store"
     elif received is None:
         why = "what the store received is not known until the last sample"
-    elif found.remainder is None:
+    elif left is None:
         why = f"the topology does not say when a broker uploads: its heap, {CACHE} or {THRESHOLD} is not readable"
-    elif f is None or found.again is None or found.carried_bytes_per_s is None:
+    elif f is None or carried_bytes_per_s is None:
         why = "the wire's overhead or a NIC of an old broker was not measured"
     else:
         observed = received
-        block, written = f * found.remainder, f * asked.written_bytes_per_s
+        block, written = f * left, f * asked.written_bytes_per_s
         most = (1 + CONSERVATION_TOLERANCE) * most_uploaded(block, written, covered_s)
         expected = f"{size(most)} at most: {BLOCKS} × {size(block)} of the log, {COPIES} × {size(written)}/s of load"
-        again = min(found.again, found.carried_bytes_per_s * covered_s)
+        again = min(f * asked.total_bytes, carried_bytes_per_s * covered_s)
         why = f"{size(received)} in {covered_s:.1f} s; everything again would be {size(again)} more"
         if received > most:
             verdict = "fail"
@@ -135,12 +110,11 @@ def judge_upload(asked: Relocation, found: Upload) -> Finding:
     )
 
 
-CRITERION: Criterion[Upload] = Criterion(
+CRITERION = Criterion(
     name="uploaded-remainder",
     title="What the object store received around a handover",
     section=RATES,
-    measure=measure_upload,
-    judge=lambda run, found: [judge_upload(run.relocation, found)],
+    judge=lambda run: [_judge(run)],
     needs=lambda run: has_relocation(run) and run.relocation.storage == "automq" and not old_broker_killed(run),
     rests_on_preconditions=True,
     catches="A handover that uploads again what objects already have.",

@@ -11,21 +11,16 @@ BATCH_BYTES, PARTITION_BYTES = 16_384, 1 << 20
 """A response ends within a batch of at most 16 KiB, whose bytes are fetched again; a partition has 1 MiB of it."""
 
 
-def most(run: RunView) -> float:
-    """Return twice the overhead: retransmissions of a transfer at line rate, and requests, are the rest."""
-    part = min(PARTITION_BYTES, run.move.response_max_bytes) if has_move(run) else PARTITION_BYTES
-    return 1 + 2 * (HEADERS + BATCH_BYTES / part)
+def _judge(run: RunView) -> list[Finding]:
+    """Return nothing without a calibration transfer.
 
-
-def overhead(run: RunView) -> float | None:
-    """Return the NIC's bytes for each byte of the log in the calibration transfer; None when there was none."""
-    return run.move.nic_bytes_per_log_byte if has_move(run) else run.relocation.nic_bytes_per_log_byte
-
-
-def _judge(run: RunView, found: float | None) -> list[Finding]:
+    Twice the overhead is allowed: retransmissions of a transfer at line rate, and requests, are the rest.
+    """
+    found = run.move.nic_bytes_per_log_byte if has_move(run) else run.relocation.nic_bytes_per_log_byte
     if found is None:
         return []
-    limit = most(run)
+    part = min(PARTITION_BYTES, run.move.response_max_bytes) if has_move(run) else PARTITION_BYTES
+    limit = 1 + 2 * (HEADERS + BATCH_BYTES / part)
     return [
         finding(
             "wire-overhead",
@@ -40,11 +35,10 @@ def _judge(run: RunView, found: float | None) -> list[Finding]:
     ]
 
 
-CRITERION: Criterion[float | None] = Criterion(
+CRITERION = Criterion(
     name="wire-overhead",
     title="Each byte copied once",
     section=FACTS,
-    measure=overhead,
     judge=_judge,
     needs=has_any_move,
     by_name=False,
