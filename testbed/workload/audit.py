@@ -4,7 +4,7 @@ The caller adds records in the order of their partition, in any number at a time
 """
 
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, replace
 from functools import cache, reduce
 from itertools import groupby
 
@@ -68,20 +68,8 @@ class ProducerAudit:
 
     def __add__(self, other: "ProducerAudit") -> "ProducerAudit":
         """Return the sum of both, under this one's name."""
-        return ProducerAudit(
-            self.name,
-            self.acked + other.acked,
-            self.found + other.found,
-            self.lost + other.lost,
-            self.duplicated + other.duplicated,
-            self.reordered + other.reordered,
-            self.corrupt + other.corrupt,
-            self.refused_found + other.refused_found,
-            self.in_doubt + other.in_doubt,
-            self.in_doubt_found + other.in_doubt_found,
-            (self.first + other.first)[:_COMPLAINTS],
-            self.sent_again + other.sent_again,
-        )
+        sums = {each.name: getattr(self, each.name) + getattr(other, each.name) for each in fields(self)}
+        return replace(self, **{**sums, "name": self.name, "first": sums["first"][:_COMPLAINTS]})
 
 
 @dataclass(frozen=True, slots=True)
