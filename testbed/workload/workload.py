@@ -270,10 +270,6 @@ class Workload:
         """Resume a paused consumer, which then catches up."""
         self._named(consumer).send({"do": "resume"})
 
-    def pid(self, name: str) -> int:
-        """Return the process id of a process of the load. Raise KeyError for an unknown name."""
-        return self._named(name).popen.pid
-
     def _named(self, name: str) -> _Process:
         for process in self._processes:
             if process.spec.name == name:

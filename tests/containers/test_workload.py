@@ -266,7 +266,7 @@ def test_a_killed_producer_holds_nobody_up(cluster):
         load.start()
         for name in ("producer-1", "producer-2"):
             newest.await_acked(name, 1000)
-            os.kill(load.pid(name), signal.SIGKILL)
+            os.kill(load._named(name).popen.pid, signal.SIGKILL)
         result = load.stop()
     assert [process.ended for process in result.processes] == [False, False]
     began = time.monotonic()
