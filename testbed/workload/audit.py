@@ -3,6 +3,7 @@
 The caller adds records in the order of their partition, in any number at a time. The account keeps one byte of each.
 """
 
+from collections import defaultdict
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cache, reduce
@@ -228,10 +229,6 @@ def _mask(spans: Iterable[Span], size: int) -> Flags:
     return mask
 
 
-def _set_by_producers(_topic: str) -> bool:
-    return False
-
-
 class Ledger:
     """All partitions of an audit. Raises ValueError if two declarations cover a producer's records of one partition.
 
@@ -240,13 +237,13 @@ class Ledger:
     """
 
     def __init__(
-        self, written: Iterable[WrittenRecords], broker_times: Callable[[str], bool] = _set_by_producers
+        self, written: Iterable[WrittenRecords], broker_times: Callable[[str], bool] = lambda _topic: False
     ) -> None:
         self._broker_times = cache(broker_times)
         self._by_broker: set[str] = set()
         self._tallies: dict[tuple[str, int], dict[int, RecordTally]] = {}
-        self._foreign: dict[tuple[str, int], _Flaws] = {}
-        self._logs: dict[tuple[str, int], _Flaws] = {}
+        self._foreign: dict[tuple[str, int], _Flaws] = defaultdict(_Flaws)
+        self._logs: dict[tuple[str, int], _Flaws] = defaultdict(_Flaws)
         self._next: dict[tuple[str, int], int] = {}
         self._elsewhere: dict[int, str] = {}
         for each in written:
@@ -286,7 +283,7 @@ class Ledger:
             places = heads.places[numbers]
             if producer not in tallies:
                 whose = self._elsewhere.get(producer, f"producer {producer}, which is not in this audit")
-                self._stray(topic, partition).add(f"corrupt (of {whose})", places)
+                self._foreign[topic, partition].add(f"corrupt (of {whose})", places)
                 continue
             tallies[producer].add(places, offsets[numbers])
             envelope = tallies[producer].written.envelope
@@ -303,7 +300,7 @@ class Ledger:
         if flaw is not Flaw.NOT_OURS and claimed in tallies:
             tallies[claimed].add_flawed(place, flaw)
         else:
-            self._stray(topic, partition).add(f"corrupt ({flaw})", [place])
+            self._foreign[topic, partition].add(f"corrupt ({flaw})", [place])
 
     def _check_gaps(self, topic: str, partition: int, offsets: Ints) -> None:
         """Check that each offset follows the one before it; transactions have markers between their records."""
@@ -315,7 +312,7 @@ class Ledger:
         if not any(tally.written.transactional for tally in self._tallies[where].values()):
             after = np.flatnonzero(offsets != expected)
             details = {int(offsets[at]): f", not {expected[at]}" for at in after[:_NAMED]}
-            self._log(topic, partition).add(GAP, offsets[after], details)
+            self._logs[where].add(GAP, offsets[after], details)
 
     def _check_again(self, topic: str, partition: int, found: ReadRecords) -> None:
         """Check that records at offsets that were read before are records that were read before."""
@@ -323,11 +320,11 @@ class Ledger:
         for number, offset in enumerate(found.offsets):
             tally = tallies.get(int(heads.producers[number]))
             if number in heads.flaws or tally is None or not tally.has(int(heads.places[number])):
-                self._log(topic, partition).add(OFFSET_TWICE, [offset])
+                self._logs[topic, partition].add(OFFSET_TWICE, [offset])
 
     def add_unreadable(self, topic: str, partition: int, offset: int, why: str) -> None:
         """Add a batch that a client refused to read."""
-        self._log(topic, partition).add(UNREADABLE, [offset], {offset: f": {why}"})
+        self._logs[topic, partition].add(UNREADABLE, [offset], {offset: f": {why}"})
 
     def read_up_to(self, topic: str, partition: int) -> int:
         """Return the offset after the last record of a partition; 0 before the first one."""
@@ -336,21 +333,14 @@ class Ledger:
     def add_withheld(self, topic: str, partition: int, why: str) -> None:
         """Add that a leader gives no record from the next offset on, although it has some."""
         offset = self.read_up_to(topic, partition)
-        self._log(topic, partition).add(WITHHELD, [offset], {offset: f": {why}"})
+        self._logs[topic, partition].add(WITHHELD, [offset], {offset: f": {why}"})
 
     def add_lookup(self, topic: str, partition: int, time_ms: int, offset: int, answer: int) -> None:
         """Add the leader's answer for the timestamp of the record at `offset`; below 0: it has none that late."""
         if answer != offset:
             given = "no offset" if answer < 0 else f"offset {answer}"
-            self._log(topic, partition).add(
-                NOT_BY_TIME, [offset], {offset: f": the leader gives {given} for {time_ms} ms"}
-            )
-
-    def _stray(self, topic: str, partition: int) -> _Flaws:
-        return self._foreign.setdefault((topic, partition), _Flaws())
-
-    def _log(self, topic: str, partition: int) -> _Flaws:
-        return self._logs.setdefault((topic, partition), _Flaws())
+            detail = {offset: f": the leader gives {given} for {time_ms} ms"}
+            self._logs[topic, partition].add(NOT_BY_TIME, [offset], detail)
 
     def repeats(self) -> dict[tuple[str, int], int]:
         """Return each partition that has records twice or late, with their number so far."""
