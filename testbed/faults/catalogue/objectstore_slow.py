@@ -27,7 +27,7 @@ class ObjectstoreSlow(StoreFault):
 
     @property
     def pulse_us(self) -> tuple[int, int]:
-        """See `StoreFault.pulse_us`."""
+        """See `ServerFault.pulse_us`."""
         return self.pause, self.every
 
     def check(self, topology: Topology) -> None:
