@@ -151,7 +151,6 @@ class Devices:
         apply(Script(tc=lines), self._places[self._fabric_of(name)])
 
     def _fabric_of(self, name: str) -> str:
-        """Return the place of the fabric that has a device."""
         return self._at.get(name, FABRIC)
 
     def _json(self, place: str, *command: str) -> list[dict[str, Any]]:

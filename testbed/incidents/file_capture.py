@@ -79,7 +79,6 @@ class _Assembly:
         self._sizes = evidence.log_dirs.size_bytes
 
     def capture(self, topics: Sequence[str]) -> FileCapture:
-        """See `captured_files`."""
         if not self._placed:
             raise EvidenceError([f"no file has the replicas of a partition; add the output of {TOPICS}"])
         targets = self._targets(topics)

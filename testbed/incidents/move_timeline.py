@@ -23,11 +23,9 @@ class _Span:
     end_us: float
 
     def has(self, begin_us: int, end_us: int | None) -> bool:
-        """Return whether a time from `begin_us` to `end_us` overlaps."""
         return (end_us is None or end_us > self.begin_us) and begin_us < self.end_us
 
     def after_s(self, at_us: int) -> float:
-        """Return how long after the beginning a time is."""
         return (at_us - self.begin_us) / 1e6
 
 

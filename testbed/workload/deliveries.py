@@ -57,12 +57,10 @@ class _DeliveryFlaws:
             self._lines.pop((kind, producer), None)
 
     def records(self, kind: str) -> int:
-        """Return the number of records with a kind of flaw."""
         counted = sum(number for (of, _producer), number in self._counts.items() if of == kind)
         return counted + sum(_number(places) for (of, _producer), places in self._places.items() if of == kind)
 
     def lines(self) -> tuple[str, ...]:
-        """Return the first flaws of each kind and producer."""
         return tuple(line for _key, lines in sorted(self._lines.items()) for line in lines)
 
 

@@ -125,16 +125,13 @@ class _Process:
             return self.heard.error or "; ".join(self._said)
 
     def gone(self) -> bool:
-        """Return whether the process has ended."""
         return self.popen.poll() is not None
 
     def newest(self) -> dict[str, Any]:
-        """Return the last figures of the process."""
         with self._lock:
             return dict(self.heard.newest)
 
     def close_stdin(self) -> None:
-        """Stop the process by closing its stdin."""
         self._stopping = True
         assert self.popen.stdin is not None
         with contextlib.suppress(BrokenPipeError, ValueError), self._lock:

@@ -17,7 +17,6 @@ CANCELLED = ("nowhere",)
 
 
 def _target(found: Reassignment) -> list[int]:
-    """Return the replicas that a reassignment ends with, sorted."""
     return sorted(found.target)
 
 
