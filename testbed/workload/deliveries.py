@@ -1,7 +1,5 @@
 """What a consumer was given while a load ran, held against what the producers wrote. Pure.
 
-The audit reads the logs after the run. This account also has what a broker served wrong for a moment only.
-
 What a client can know: the next record of a partition has the next offset, except behind the marker of a transaction;
 and it is the next one of its producer, except what was refused. This holds within one session, in which the client
 never goes back: when a leader changes, it discards what the former one still answers. It passes on all that one answer

@@ -1,8 +1,6 @@
 """Why a log has a record twice: the broker appended a batch again, or the client sent it under a new producer epoch.
 
-A broker appends each batch of one producer and epoch once, in the order of its sequence numbers. An idempotent client
-that does not know what became of its requests may begin a new epoch (KIP-360). It then sends again what has no
-acknowledgement, and the broker cannot know that the log has it.
+A client that does not know what became of its requests may begin a new epoch (KIP-360); docs/workload.md says more.
 """
 
 from collections import Counter
