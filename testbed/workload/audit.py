@@ -22,7 +22,7 @@ from testbed.workload.records import (
     compare_envelopes,
     inspect,
 )
-from testbed.workload.spans import Span, count
+from testbed.workload.spans import Span
 
 _NAMED = 5
 """The number of flawed records that the account names for each kind and partition."""
@@ -62,8 +62,6 @@ class ProducerAudit:
     reordered: int
     corrupt: int
     refused_found: int
-    in_doubt: int
-    in_doubt_found: int
     first: tuple[str, ...]
     sent_again: int = 0
 
@@ -91,9 +89,6 @@ class Audit:
     corrupt: int
     complaints: tuple[str, ...]
     reordered: int = 0
-    refused_found: int = 0
-    in_doubt: int = 0
-    in_doubt_found: int = 0
     producers: tuple[ProducerAudit, ...] = ()
     sent_again: int = 0
     of_none: tuple[str, ...] = ()
@@ -205,7 +200,6 @@ class RecordTally:
         flaws.add(REFUSED, risen)
         # A record that the client sent again is at several offsets; one of them is the acknowledged one.
         flaws.add(MISPLACED, np.flatnonzero(self._found == _SEEN), self._strays)
-        doubtful_found = int(np.count_nonzero(seen & doubtful))
         return ProducerAudit(
             name=written.name,
             acked=written.acked,
@@ -215,8 +209,6 @@ class RecordTally:
             reordered=flaws.counts.get(DISORDER, 0),
             corrupt=flaws.corrupt(),
             refused_found=len(risen),
-            in_doubt=max(written.in_doubt, count(written.doubtful) + int(np.count_nonzero(seen[written.settled :]))),
-            in_doubt_found=doubtful_found,
             first=flaws.lines(f"{written.topic}-{written.partition}", written.name),
             sent_again=self.repeats if sent_again else 0,
         )
@@ -376,9 +368,6 @@ class Ledger:
             + sum(flaws.corrupt() for of in (self._foreign, self._logs) for flaws in of.values()),
             complaints=tuple([*(line for each in found for line in each.first), *of_none][:_COMPLAINTS]),
             reordered=sum(each.reordered for each in found),
-            refused_found=sum(each.refused_found for each in found),
-            in_doubt=sum(each.in_doubt for each in found),
-            in_doubt_found=sum(each.in_doubt_found for each in found),
             producers=tuple(by_name.values()),
             sent_again=sum(each.sent_again for each in found),
             of_none=tuple(of_none[:_COMPLAINTS]),
