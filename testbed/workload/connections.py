@@ -2,8 +2,8 @@
 
 A broker reads the next request of a connection when it has answered the one before, and librdkafka sends one batch of
 one partition a request. So one batch at a time is on its way on each connection, although an idempotent producer may
-have five requests there. A connection carries at most batch size ÷ time of an answer: AutoMQ, whose write-ahead log
-collects for 0.25 s, answered 4.0 batches a second on one connection, of 15 records and of 96.
+have five requests there. A connection carries at most batch size ÷ time of an answer. AutoMQ answered 4.0 batches a
+second on one connection, of 15 records and of 96: its write-ahead log collects for 0.25 s.
 """
 
 import math
