@@ -1,8 +1,4 @@
-"""Skewed clocks of Kafka: libfaketime, preloaded into its process, adds an offset to the wall clock.
-
-Linux has no namespace for the wall clock. So only Kafka's process sees another time, from its start on. Its monotonic
-clock, which timeouts use, is the machine's.
-"""
+"""Skewed clocks of Kafka: libfaketime, preloaded into its process, adds an offset to the wall clock."""
 
 import shlex
 

@@ -48,16 +48,6 @@ def cut_lines(device: str, addresses: Iterable[IPv4Address]) -> tuple[str, ...]:
     )
 
 
-def uncut_lines(device: str) -> tuple[str, ...]:
-    """Return lines that remove the filter and its qdisc."""
-    return (f"qdisc del dev {device} clsact",)
-
-
-def devices_with_filters(qdiscs: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Return the devices that have filters where frames enter, from `tc -j qdisc show` (decoded)."""
-    return [str(qdisc["dev"]) for qdisc in qdiscs if qdisc.get("kind") == "clsact"]
-
-
 def parse_programs(filters: Sequence[Mapping[str, Any]]) -> list[Program]:
     """Return the programs in force, from `tc -j filter show dev … ingress` (decoded)."""
     return [
@@ -148,19 +138,19 @@ class Devices:
         """Return the programs on devices of the fabric, also for devices with an empty filter qdisc."""
         found = {}
         for place in self._fabrics:
-            for name in devices_with_filters(self._json(place, "tc", "-j", "qdisc", "show")):
-                if place == self._fabric_of(name):
+            for qdisc in self._json(place, "tc", "-j", "qdisc", "show"):
+                name = str(qdisc["dev"])
+                if qdisc.get("kind") == "clsact" and place == self._fabric_of(name):
                     shown = self._json(place, "tc", "-j", "filter", "show", "dev", name, "ingress")
                     found[name] = parse_programs(shown)
         return found
 
     def set_lost(self, name: str, addresses: frozenset[IPv4Address]) -> None:
         """Make a device of the fabric drop frames for these addresses on entry; without addresses it drops none."""
-        lines = cut_lines(name, addresses) if addresses else uncut_lines(name)
+        lines = cut_lines(name, addresses) if addresses else (f"qdisc del dev {name} clsact",)
         apply(Script(tc=lines), self._places[self._fabric_of(name)])
 
     def _fabric_of(self, name: str) -> str:
-        """Return the place of the fabric that has a device."""
         return self._at.get(name, FABRIC)
 
     def _json(self, place: str, *command: str) -> list[dict[str, Any]]:

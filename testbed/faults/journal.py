@@ -15,7 +15,7 @@ from results.contract import durable
 from results.contract.untrusted import parse_json
 from testbed.errors import TestbedError
 from testbed.faults.fault import Fault, HostFault
-from testbed.faults.parse import as_text, notes, parse_fault, with_notes
+from testbed.faults.parse import as_text, notes, parse_fault
 from testbed.owner import Owner
 from testbed.provision import state as states
 from testbed.provision.testbed import Testbed
@@ -158,7 +158,7 @@ class FaultJournal:
             document: dict[str, Any] = parse_json(path.read_text(encoding="utf-8"))
             if document["schema"] != _SCHEMA:
                 raise ValueError(f"schema {document['schema']}, not {_SCHEMA}: written by another version")
-            fault = with_notes(parse_fault(document["fault"]), document["notes"])
+            fault = replace(parse_fault(document["fault"]), **document["notes"])
             owner = Owner.parse(document["owner"]) if document["owner"] else None
             return FaultEntry(int(path.stem), fault, owner, str(document["since"]), bool(document["healing"]))
         except (OSError, ValueError, KeyError, TypeError, TestbedError) as error:

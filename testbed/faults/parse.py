@@ -1,7 +1,7 @@
 """Faults as text: `broker-kill host=b2`."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import MISSING, Field, fields, replace
+from dataclasses import MISSING, Field, fields
 from functools import cache
 from typing import Any
 
@@ -89,8 +89,3 @@ def as_text(fault: Fault) -> str:
 def notes(fault: Fault) -> dict[str, Any]:
     """Return the remembered fields; with `as_text` they are the whole fault."""
     return {each.name: getattr(fault, each.name) for each in fields(fault) if "noted" in each.metadata}
-
-
-def with_notes(fault: Fault, noted: Mapping[str, Any]) -> Fault:
-    """Return the fault with its remembered fields. Raise TypeError for an unknown one."""
-    return replace(fault, **noted)

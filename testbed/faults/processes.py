@@ -1,7 +1,9 @@
 """Kafka's processes under faults: the state that the active faults require, and the changes to reach it."""
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
+from functools import partial
 from typing import ClassVar, Self
 
 from testbed.errors import TestbedError
@@ -28,21 +30,26 @@ class Hold(IntEnum):
 
 
 @dataclass(frozen=True)
-class ProcessFault(HostFault):
-    """A fault of Kafka's process on one host."""
+class ServerFault(HostFault):
+    """A fault of a server on one host. Brokers may be fenced without Kafka, and without the object store."""
 
     hinders: ClassVar[bool] = True
     holds: ClassVar[Hold] = Hold.RUNNING
 
     @property
+    def pulse_us(self) -> tuple[int, int] | None:
+        """Return how long the server stops in each period, and the period, in µs; None without stops."""
+        return None
+
+
+@dataclass(frozen=True)
+class ProcessFault(ServerFault):
+    """A fault of Kafka's process on one host."""
+
+    @property
     def offset_us(self) -> int:
         """Return by how much Kafka's wall clock is off, in µs; negative: behind."""
         return 0
-
-    @property
-    def pulse_us(self) -> tuple[int, int] | None:
-        """Return how long Kafka stops in each period, and the period, in µs; None without stops."""
-        return None
 
     def check(self, topology: Topology) -> None:
         """See `Fault.check`."""
@@ -108,9 +115,9 @@ def require_running(testbed: Testbed, host: str) -> ProcessState:
     node = testbed.node(host)
     seen = look(node)
     if seen is None:
-        raise TestbedError(f"Kafka on {host} does not run{_because(testbed, host)}")
+        raise TestbedError(f"Kafka on {host} does not run{because(testbed, host, ProcessFault)}")
     if seen.paused and not _stalled(node):
-        raise TestbedError(f"Kafka on {host} is paused{_because(testbed, host)}")
+        raise TestbedError(f"Kafka on {host} is paused{because(testbed, host, ProcessFault)}")
     return seen
 
 
@@ -119,27 +126,33 @@ def _stalled(node: Daemon) -> bool:
     return pulses(node, PID_FILE, None).pid() is not None
 
 
-def _because(testbed: Testbed, host: str) -> str:
-    found = [fault.kind for fault in active_on(testbed, host, ProcessFault) if fault.holds]
+def because(testbed: Testbed, host: str, kind: type[ServerFault]) -> str:
+    """Return the end of a sentence about a server that does not run: the faults that hold it, or where to look."""
+    found = [fault.kind for fault in active_on(testbed, host, kind) if fault.holds]
     return f": it has {' and '.join(found)} already" if found else f"; `testbed logs {testbed.name} {host}` may say why"
 
 
 def settle(testbed: Testbed, host: str) -> None:
     """Start, pause or continue Kafka on `host` as the topology and the active faults require."""
-    node, faults = testbed.node(host), active_on(testbed, host, ProcessFault)
+    faults = active_on(testbed, host, ProcessFault)
+    settle_server(testbed.node(host), PID_FILE, faults, partial(start_kafka, testbed, host))
+
+
+def settle_server(server: Daemon, pid_file: str, faults: Sequence[ServerFault], begin: Callable[[], None]) -> None:
+    """Pause, continue or end a server as these faults require; `begin` starts one that does not run and has to."""
     held = max((fault.holds for fault in faults), default=Hold.RUNNING)
     longest = max((fault.pulse_us for fault in faults if fault.pulse_us), default=None)
     if held is not Hold.RUNNING:
-        pulses(node, PID_FILE, None).stop()
+        pulses(server, pid_file, None).stop()
     if held is Hold.DOWN:
         return
-    seen = look(node)
+    seen = look(server)
     if seen is None:
-        start_kafka(testbed, host)
+        begin()
     if held is Hold.PAUSED and not (seen and seen.paused):
-        node.signal("STOP")
+        server.signal("STOP")
     elif held is Hold.RUNNING:
-        settle_pulses(node, pulses(node, PID_FILE, longest), longest)
+        _settle_pulses(server, pulses(server, pid_file, longest), longest)
 
 
 def offset_us(testbed: Testbed, host: str) -> int:
@@ -183,7 +196,7 @@ def pulses(server: Daemon, pid_file: str, pulse_us: tuple[int, int] | None) -> D
     return Daemon(server.host, "pulses", ["sh", "-c", script], pid_file=own_pid_file, log=f"{folder}/pulses.log")
 
 
-def settle_pulses(server: Daemon, stopper: Daemon, pulse_us: tuple[int, int] | None) -> None:
+def _settle_pulses(server: Daemon, stopper: Daemon, pulse_us: tuple[int, int] | None) -> None:
     """Start `stopper` with these pulses; None: end it, and continue the server."""
     stopper.stop()
     if pulse_us is not None:

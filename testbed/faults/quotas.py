@@ -1,9 +1,8 @@
 """Replication throttles under faults: the required rates of each broker.
 
-Throttles and faults are *layers*, ordered by the time at which they were set. The topmost layer with a value for a rate
-decides it. Without layers the value from before all of them is in force. A throttle's journal describes its layer.
-Every layer remembers the value below it as its original. When a fault below a throttle is healed, the testbed corrects
-the throttle's journal, so that the throttle's restore does not bring the fault's value back.
+Throttles and faults are *layers*, ordered by the time at which they were set; docs/faults.md has every order. The
+topmost layer with a value for a rate decides it. Every layer remembers the value below it as its original. When a fault
+below a throttle is healed, the testbed corrects the journal that describes the throttle's layer.
 """
 
 from collections.abc import Iterable, Mapping, Sequence

@@ -54,17 +54,14 @@ def redirect(testbed: Testbed, host: str, *, wanted: bool) -> None:
     """Add or remove the redirection in the host's network namespace."""
     pid = testbed.pids()[1][host]
     for chain, rule in CHAINS.items():
-        there = redirected(pid, chain, rule)
-        if there != wanted:
-            table, name = chain.rsplit(" ", 1)
-            run_program_as_root([*_iptables(pid), *table.split(), "-A" if wanted else "-D", name, *rule])
+        if redirected(pid, chain, rule) != wanted:
+            _iptables(pid, "-A" if wanted else "-D", chain, rule)
 
 
 def redirected(pid: int, chain: str, rule: Sequence[str]) -> bool:
     """Return whether a rule is in force in the network namespace of a process. Raise `TestbedError` if unknown."""
-    table, name = chain.rsplit(" ", 1)
     try:
-        run_program_as_root([*_iptables(pid), *table.split(), "-C", name, *rule])
+        _iptables(pid, "-C", chain, rule)
     except TestbedError as error:
         if any(answer in str(error) for answer in NO_SUCH_RULE):
             return False
@@ -86,5 +83,7 @@ def _proxy(testbed: Testbed, host: str) -> Daemon:
     return Daemon(testbed.hosts[host], "proxy", command, pid_file=_PID, log=_LOG)
 
 
-def _iptables(pid: int) -> list[str]:
-    return ["nsenter", f"--net=/proc/{pid}/ns/net", "--", "iptables", "-w", "5"]
+def _iptables(pid: int, action: str, chain: str, rule: Sequence[str]) -> None:
+    table, name = chain.rsplit(" ", 1)
+    command = ["nsenter", f"--net=/proc/{pid}/ns/net", "--", "iptables", "-w", "5"]
+    run_program_as_root([*command, *table.split(), action, name, *rule])

@@ -2,14 +2,14 @@
 
 import shlex
 from dataclasses import dataclass
+from functools import partial
 from typing import ClassVar, Self
 
 from testbed.errors import TestbedError, UsageError
 from testbed.faults import store_errors
-from testbed.faults.fault import HostFault
 from testbed.faults.journal import active, active_on
 from testbed.faults.parameters import is_here
-from testbed.faults.processes import Hold, ProcessState, look, pulses, settle_pulses, start
+from testbed.faults.processes import ProcessState, ServerFault, because, look, settle_server, start
 from testbed.hosts import Daemon
 from testbed.objectstore.server import DATA_DIR, PID_FILE
 from testbed.provision.testbed import Testbed
@@ -23,23 +23,15 @@ FILLER = f"{DATA_DIR}/.filler"
 
 
 @dataclass(frozen=True)
-class StoreFault(HostFault):
+class StoreFault(ServerFault):
     """A fault of the object store's server on one host."""
 
-    hinders: ClassVar[bool] = True
-    """A broker with data on the store may be fenced without it."""
-    holds: ClassVar[Hold] = Hold.RUNNING
     fills: ClassVar[bool] = False
     """Whether its disk is full."""
     offline: ClassVar[bool] = False
     """Whether it has lost its drives."""
     single: ClassVar[str] = ""
     """Why the fault is possible only where there is one server, as a part of a sentence; empty if it always is."""
-
-    @property
-    def pulse_us(self) -> tuple[int, int] | None:
-        """Return how long the server stops in each period, and the period, in µs; None without stops."""
-        return None
 
     @property
     def rule(self) -> store_errors.Rule | None:
@@ -99,9 +91,7 @@ def require_running(testbed: Testbed, host: str) -> ProcessState:
     """Return the server's process on `host`. Raise `TestbedError` when it does not run."""
     seen = look(testbed.objectstore.server(host))
     if seen is None:
-        found = [fault.kind for fault in active_on(testbed, host, StoreFault) if fault.holds]
-        why = f": it has {' and '.join(found)} already" if found else f"; `testbed logs {testbed.name} {host}` may say"
-        raise TestbedError(f"MinIO on {host} does not run{why}")
+        raise TestbedError(f"MinIO on {host} does not run{because(testbed, host, StoreFault)}")
     return seen
 
 
@@ -113,13 +103,7 @@ def settle(testbed: Testbed, host: str) -> None:
     _settle_drives(server, offline=any(fault.offline for fault in faults))
     if is_here(testbed.topology, host):
         store_errors.settle(testbed, host, [fault.rule for fault in faults if fault.rule])
-    if max((fault.holds for fault in faults), default=Hold.RUNNING) is Hold.DOWN:
-        pulses(server, PID_FILE, None).stop()
-        return
-    if look(server) is None:
-        start(server)
-    longest = max((fault.pulse_us for fault in faults if fault.pulse_us), default=None)
-    settle_pulses(server, pulses(server, PID_FILE, longest), longest)
+    settle_server(server, PID_FILE, faults, partial(start, server))
 
 
 def available(server: Daemon) -> tuple[int, int]:

@@ -278,7 +278,6 @@ class _Partition:
     repeating: bool = False
 
     def changed(self, change: LoggedAssignment) -> "_Partition":
-        """Return what is known after a change of the replicas."""
         adding = self.adding if change.adding is None else change.adding
         removing = self.removing if change.removing is None else change.removing
         # A line without all replicas is about others, once these change.

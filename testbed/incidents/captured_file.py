@@ -139,7 +139,6 @@ def _in_reach(
 def _moves(
     moving: Mapping[str, CapturedTopic], hosts: Mapping[int, str], throttled: bool, seconds: int
 ) -> list[dict[str, Any]]:
-    """Return an entry for each time at which topics begin to move."""
     together: dict[float, list[str]] = {}
     for topic, each in sorted(moving.items(), key=lambda item: item[1].begins_s):
         together.setdefault(round(each.begins_s, 1), []).append(topic)
@@ -198,7 +197,6 @@ def _done_before(moving: Mapping[str, CapturedTopic], rate_bytes_per_s: float) -
 
 
 def _copied_s(topic: CapturedTopic, rate_bytes_per_s: float) -> float:
-    """Return how long the move of a topic takes, by its size and the rate."""
     return busiest_bytes([topic]) / rate_bytes_per_s
 
 
@@ -219,7 +217,6 @@ def _apart(cluster: CapturedCluster, lost: list[str]) -> tuple[BrokerOutage, ...
 
 
 def _outages(outages: Sequence[BrokerOutage], hosts: Mapping[int, str]) -> list[dict[str, Any]]:
-    """Return the entries that stop brokers, and those that start them again."""
     entries: list[dict[str, Any]] = []
     for number, each in enumerate(outages, 1):
         host = hosts[each.broker]

@@ -119,10 +119,6 @@ class ClusterEvidence:
                 )
         return bool(racks)
 
-    def rack_of(self) -> Mapping[int, str | None]:
-        """Return broker → rack, of all brokers whose rack is known: first by the tool, then by the last log line."""
-        return {**self.logs.racks, **{each.broker: each.rack for each in self.racks.values()}}
-
 
 _UNREAD_LOG = {
     False: "it is none of the outputs that are read",

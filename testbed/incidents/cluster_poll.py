@@ -158,29 +158,21 @@ class ClusterPoll:
         return list(as_samples(ts_us, seen))
 
 
-def quota_poll(admin: Admin, host: str, broker: int) -> Callable[[], Iterable[Sample]]:
-    """Return a poll of the quota in force on a broker; it has no samples while the broker does not answer."""
-
-    def poll() -> Iterable[Sample]:
-        try:
-            return quota_samples(admin, host, broker)
-        except KafkaError:
-            return ()
-
-    return poll
+def quota_poll(admin: Admin, host: str, broker: int) -> Iterable[Sample]:
+    """Return the quota in force on a broker; no samples while the broker does not answer."""
+    try:
+        return quota_samples(admin, host, broker)
+    except KafkaError:
+        return ()
 
 
-def uplink_poll(fabric: Shell, rack: str, sends: str, receives: str) -> Callable[[], Iterable[Sample]]:
-    """Return a poll of the bytes on a rack's uplink, by the devices that send out of the rack and into it."""
+def uplink_poll(fabric: Shell, rack: str, sends: str, receives: str) -> Iterable[Sample]:
+    """Return the bytes on a rack's uplink, by the devices that send out of the rack and into it."""
     devices = {"tx": sends, "rx": receives}
+    ts_us = now_us()
     files = [f"/sys/class/net/{device}/statistics/tx_bytes" for device in devices.values()]
-
-    def poll() -> Iterable[Sample]:
-        ts_us = now_us()
-        values = fabric.run(["cat", *files], timeout_s=5.0).stdout.split()
-        return [
-            Sample(ts_us, rack, f"uplink.{way}.bytes", float(value), label=device)
-            for (way, device), value in zip(devices.items(), values, strict=True)
-        ]
-
-    return poll
+    values = fabric.run(["cat", *files], timeout_s=5.0).stdout.split()
+    return [
+        Sample(ts_us, rack, f"uplink.{way}.bytes", float(value), label=device)
+        for (way, device), value in zip(devices.items(), values, strict=True)
+    ]

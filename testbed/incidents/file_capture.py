@@ -79,7 +79,6 @@ class _Assembly:
         self._sizes = evidence.log_dirs.size_bytes
 
     def capture(self, topics: Sequence[str]) -> FileCapture:
-        """See `captured_files`."""
         if not self._placed:
             raise EvidenceError([f"no file has the replicas of a partition; add the output of {TOPICS}"])
         targets = self._targets(topics)
@@ -261,7 +260,9 @@ class _Assembly:
 
     def _brokers(self, captured: Mapping[str, CapturedTopic]) -> dict[int, str | None]:
         """Return every broker that files name, with its rack."""
-        report, racks = self._evidence, self._evidence.rack_of()
+        report = self._evidence
+        # By the tool, or else by the last log line.
+        racks = {**report.logs.racks, **{each.broker: each.rack for each in report.racks.values()}}
         ids = {int(owner.name) for owner in report.configs if owner.kind == "broker" and owner.name}
         ids |= report.log_dirs.brokers | {*report.racks}
         for each in report.partitions.values():

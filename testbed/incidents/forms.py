@@ -19,6 +19,7 @@ from pydantic import (
 
 from results.contract.document import refusal
 from results.criteria.timeline_expectation import Reference
+from testbed.form import text_schema
 from testbed.suggestions import choices, show
 from testbed.topology.values import PropertyValue
 from testbed.units import format_duration, parse_byte_rate, parse_duration, parse_share, parse_size
@@ -120,18 +121,14 @@ def _placement(value: Any) -> list[list[str]]:
     return nested
 
 
-def _string(pattern: str, *examples: str) -> WithJsonSchema:
-    return WithJsonSchema({"type": "string", "pattern": pattern} | ({"examples": list(examples)} if examples else {}))
-
-
 Text = Annotated[str, parsed(_text), WithJsonSchema({"type": "string", "minLength": 1})]
-Name = Annotated[str, _named(NAME, "a name", "small letters, digits and single hyphens"), _string(NAME)]
-TopicName = Annotated[str, _named(TOPIC, "a topic's name", "letters, digits, - . and _"), _string(TOPIC)]
+Name = Annotated[str, _named(NAME, "a name", "small letters, digits and single hyphens"), text_schema(NAME)]
+TopicName = Annotated[str, _named(TOPIC, "a topic's name", "letters, digits, - . and _"), text_schema(TOPIC)]
 ParameterName = Annotated[str, _named(PARAMETER, "a parameter's name", "small letters, digits and _")]
-Duration = Annotated[float, parsed(parse_duration), _string(DURATION, "30s", "2min")]
-Size = Annotated[int, parsed(parse_size), _string(SIZE, "100MB", "4KiB")]
-ByteRate = Annotated[int, parsed(parse_byte_rate), _string(BYTE_RATE, "5MB/s")]
-ThrottleRate = Annotated[int, parsed(_throttle_rate), _string(BYTE_RATE, "5MB/s")]
+Duration = Annotated[float, parsed(parse_duration), text_schema(DURATION, "30s", "2min")]
+Size = Annotated[int, parsed(parse_size), text_schema(SIZE, "100MB", "4KiB")]
+ByteRate = Annotated[int, parsed(parse_byte_rate), text_schema(BYTE_RATE, "5MB/s")]
+ThrottleRate = Annotated[int, parsed(_throttle_rate), text_schema(BYTE_RATE, "5MB/s")]
 _SCALAR = WithJsonSchema({"type": ["string", "number", "boolean"]})
 Scalar = Annotated[str, parsed(scalar), _SCALAR]
 PropertyName = Annotated[str, _named(r"^[a-z][A-Za-z0-9._-]*$", "a property", "such as num.replica.fetchers")]

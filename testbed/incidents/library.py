@@ -16,12 +16,6 @@ FIXED = Parameter(
 )
 
 
-def incident_experiment(name: str) -> Experiment:
-    """Return the fixed variant of a ready incident as an experiment. Raise `UsageError` when there is none."""
-    incident = find(existing("incident", name, ready_incidents()))
-    return replace(as_experiment(incident.fixed, seed=0), parameters=(FIXED,))
-
-
 def own_software(experiment: str) -> tuple[str | None, tuple[str, ...]]:
     """Return the release and the defects that the fixed variant of an incident names; none for another experiment."""
     if not experiment.startswith(PREFIX):
@@ -32,4 +26,7 @@ def own_software(experiment: str) -> tuple[str | None, tuple[str, ...]]:
 
 def find_experiment_or_incident(name: str) -> Experiment:
     """Return the experiment of this name, or the incident of `incident-NAME`. Raise `UsageError` for another name."""
-    return incident_experiment(name.removeprefix(PREFIX)) if name.startswith(PREFIX) else find_experiment(name)
+    if not name.startswith(PREFIX):
+        return find_experiment(name)
+    incident = find(existing("incident", name.removeprefix(PREFIX), ready_incidents()))
+    return replace(as_experiment(incident.fixed, seed=0), parameters=(FIXED,))

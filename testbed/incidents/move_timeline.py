@@ -23,11 +23,9 @@ class _Span:
     end_us: float
 
     def has(self, begin_us: int, end_us: int | None) -> bool:
-        """Return whether a time from `begin_us` to `end_us` overlaps."""
         return (end_us is None or end_us > self.begin_us) and begin_us < self.end_us
 
     def after_s(self, at_us: int) -> float:
-        """Return how long after the beginning a time is."""
         return (at_us - self.begin_us) / 1e6
 
 
@@ -101,7 +99,7 @@ def _cancelled(of_topic: Mapping[str, Sequence[LoggedMove]], notes: list[str]) -
     A topic of which a move went on is left out: the replay cancels all moves of a topic.
     """
     found: dict[str, int] = {}
-    spread_s: list[float] = []
+    ends: list[list[int]] = []
     alone = 0
     for name, moves in of_topic.items():
         ends_us = [move.ended_us for move in moves if move.cancelled and move.ended_us is not None]
@@ -111,12 +109,12 @@ def _cancelled(of_topic: Mapping[str, Sequence[LoggedMove]], notes: list[str]) -
             alone += len(ends_us)
             continue
         found[name] = max(ends_us)
-        spread_s += _spread_s(ends_us)
+        ends.append(ends_us)
     if alone:
         notes.append(
             f"{alone} moves were cancelled while others of their topic went on; the replay does not cancel them"
         )
-    if spread_s:
+    if spread_s := _spreads_s(ends):
         notes.append(
             f"the moves of {len(spread_s)} topics were cancelled over up to {max(spread_s):.1f} s; the replay cancels "
             "those of a topic at once, with the last"
@@ -124,10 +122,10 @@ def _cancelled(of_topic: Mapping[str, Sequence[LoggedMove]], notes: list[str]) -
     return found
 
 
-def _spread_s(times_us: Sequence[int]) -> list[float]:
-    """Return in a list how far the times of one topic are apart; empty where that is at once."""
-    apart_s = (max(times_us) - min(times_us)) / 1e6
-    return [apart_s] if apart_s > _AT_ONCE_S else []
+def _spreads_s(topics_us: Iterable[Sequence[int]]) -> list[float]:
+    """Return how far the times of each topic are apart, without those that are at once."""
+    apart_s = [(max(times_us) - min(times_us)) / 1e6 for times_us in topics_us]
+    return [each for each in apart_s if each > _AT_ONCE_S]
 
 
 def _move_notes(
@@ -138,10 +136,7 @@ def _move_notes(
     moving = sum(target is not None for topic in topics.values() for target in topic.targets)
     if unknown := moving - len(began):
         notes.append(f"the logs do not have the beginning of {unknown} of {moving} moves")
-    spread_s: list[float] = []
-    for moves in of_topic.values():
-        spread_s += _spread_s([move.began_us for move in moves])
-    if spread_s:
+    if spread_s := _spreads_s([move.began_us for move in moves] for moves in of_topic.values()):
         notes.append(
             f"the partitions of {len(spread_s)} topics began to move over up to {max(spread_s):.1f} s; "
             "the replay moves each topic at once"

@@ -384,7 +384,6 @@ class ClusterOperator:
             wait_for(strays, lambda found: not found, DELETED_S, LOOK_S, "old logs to be deleted")
 
     def _affected(self, fault: Fault) -> dict[str, Any]:
-        """Return a fault's text, and what it affects."""
         return {"fault": as_text(fault), **affected_nodes(fault, self._testbed.topology)}
 
     def record_throttle_left(self) -> None:

@@ -335,7 +335,7 @@ class IncidentScenario:
         watch_nodes(recorder, testbed.topology, testbed.hosts, self._topics)
         watch_stores(recorder, testbed.topology, testbed.hosts)
         pollers = [
-            recorder.poll(f"quota of {host}", 1.0, quota_poll(self._polling, host, broker))
+            recorder.poll(f"quota of {host}", 1.0, partial(quota_poll, self._polling, host, broker))
             for host, broker in self._ids.items()
         ]
         pollers.append(recorder.poll("machine", 1.0, machine_probe(testbed.machine_shells)))
@@ -344,7 +344,7 @@ class IncidentScenario:
             places = testbed.places()
             at_ends = [each for each in shaped_devices(testbed.topology) if each.what.startswith("rack ")]
             for rack, up, down in zip(testbed.topology.uplinks, at_ends[::2], at_ends[1::2], strict=True):
-                look = uplink_poll(shell_of(up.fabric, places[up.fabric]), rack, up.device, down.device)
+                look = partial(uplink_poll, shell_of(up.fabric, places[up.fabric]), rack, up.device, down.device)
                 pollers.append(recorder.poll(f"uplink of {rack}", 1.0, look))
         recorder.wait_for_all()
         return pollers

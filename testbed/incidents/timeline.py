@@ -140,7 +140,6 @@ def _follow(
     moving: Callable[[], bool],
     threads: _ActionThreads,
 ) -> None:
-    """Observe and perform due entries to the end."""
     timeline = TimelineState(incident.entries)
     quiet_since: float | None = None
     while True:

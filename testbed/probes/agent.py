@@ -135,14 +135,15 @@ def segment_size(segment: os.DirEntry[str]) -> int:
         return 0
 
 
+def read(path: str) -> str:
+    """Return the text of a file. Raise `OSError`, or `ValueError` when it is not text."""
+    with open(path) as file:
+        return file.read()
+
+
 def counters(device: str) -> list[int]:
     """Return (received, sent) bytes of a NIC in this namespace."""
-    base = "/sys/class/net/%s/statistics/" % device
-    values = []
-    for name in ("rx_bytes", "tx_bytes"):
-        with open(base + name) as file:
-            values.append(int(file.read()))
-    return values
+    return [int(read("/sys/class/net/%s/statistics/%s" % (device, name))) for name in ("rx_bytes", "tx_bytes")]
 
 
 def free_bytes(log_dir: str) -> int | None:
@@ -176,8 +177,7 @@ def foreign_connections(addresses: list[str], ports: list[int], net: str = "/pro
     found: list[Value] = []
     for name in ("tcp", "tcp6"):
         try:
-            with open("%s/%s" % (net, name)) as file:
-                rows = [line.split() for line in file.read().splitlines()[1:]]
+            rows = [line.split() for line in read("%s/%s" % (net, name)).splitlines()[1:]]
         except OSError:
             continue
         for _number, local, remote, state, *_rest in rows:
@@ -199,8 +199,7 @@ PROTOCOLS = {
 def protocol_counts(net: str = "/proc/net") -> list[Value]:
     """Return a value for each metric of `PROTOCOLS`; an empty list where nothing counts them."""
     try:
-        with open("%s/snmp" % net) as file:
-            rows = [line.split() for line in file.read().splitlines()]
+        rows = [line.split() for line in read("%s/snmp" % net).splitlines()]
     except OSError:
         return []
     found = dict.fromkeys(PROTOCOLS, 0)
@@ -221,15 +220,13 @@ def device_bytes(proc: str = "/proc") -> tuple[int, int] | None:
         if not entry.name.isdigit():
             continue
         try:
-            with open(entry.path + "/comm") as file:
-                if file.read().strip() != "java":
-                    continue
-            with open(entry.path + "/io") as file:
-                fields = dict(line.split(": ") for line in file.read().splitlines())
+            if read(entry.path + "/comm").strip() != "java":
+                continue
+            fields = dict(line.split(": ") for line in read(entry.path + "/io").splitlines())
         except (OSError, ValueError):
             continue  # it has ended meanwhile, or the kernel gives no number
-        read, written = found or (0, 0)
-        found = read + int(fields["read_bytes"]), written + int(fields["write_bytes"])
+        before = found or (0, 0)
+        found = before[0] + int(fields["read_bytes"]), before[1] + int(fields["write_bytes"])
     return found
 
 
@@ -319,11 +316,9 @@ def process_values(proc: str, pid: str) -> list[Value]:
     That is its CPU time in seconds, its memory that no file backs (resident or swapped), whether a signal has stopped
     it, and how many CPUs it may use. Nothing counts how long it is stopped: a stop between two samples is not seen.
     """
-    with open("%s/%s/stat" % (proc, pid)) as file:
-        # Its name, in brackets, may contain anything. User and system time are the 14th and the 15th field.
-        state, *fields = file.read().rpartition(")")[2].split()
-    with open("%s/%s/status" % (proc, pid)) as file:
-        status = dict(line.split(":", 1) for line in file.read().splitlines() if ":" in line)
+    # Its name, in brackets, may contain anything. User and system time are the 14th and the 15th field.
+    state, *fields = read("%s/%s/stat" % (proc, pid)).rpartition(")")[2].split()
+    status = dict(line.split(":", 1) for line in read("%s/%s/status" % (proc, pid)).splitlines() if ":" in line)
     cpus = bin(int(status["Cpus_allowed"].strip().replace(",", ""), 16)).count("1")
     return [
         ["jvm.cpu.seconds", None, None, None, (int(fields[10]) + int(fields[11])) / os.sysconf("SC_CLK_TCK")],
@@ -344,8 +339,7 @@ def throttled_seconds(groups: str = "/sys/fs/cgroup") -> float | None:
     """
     for name, key, unit in (("cpu.stat", "throttled_usec", 1e6), ("cpu/cpu.stat", "throttled_time", 1e9)):
         try:
-            with open("%s/%s" % (groups, name)) as file:
-                counted = dict(line.split() for line in file.read().splitlines())
+            counted = dict(line.split() for line in read("%s/%s" % (groups, name)).splitlines())
         except (OSError, ValueError):
             continue
         if key in counted:
@@ -361,14 +355,14 @@ def limited(groups: str = "/sys/fs/cgroup") -> list[Value]:
     found: list[Value] = []
     for name, wanted in MEMORY.items():
         try:
-            with open("%s/%s" % (groups, name)) as file:
-                counts = {key: count for key, _, count in (line.rpartition(" ") for line in file.read().splitlines())}
+            lines = read("%s/%s" % (groups, name)).splitlines()
         except OSError:
             continue
+        counts = {key: count for key, _, count in (line.rpartition(" ") for line in lines)}
         found += [[metric, None, None, None, int(counts[key])] for key, metric in wanted.items() if key in counts]
     for names in (["io.max"], ["blkio/blkio.throttle.%s_bps_device" % way for way in ("read", "write")]):
         try:
-            text = "".join(pathlib.Path(groups, name).read_text() for name in names)
+            text = "".join(read("%s/%s" % (groups, name)) for name in names)
         except OSError:
             continue
         found.append(["disk.limited", None, None, None, float(bool(text.strip()))])
@@ -382,9 +376,8 @@ def jvm_metrics(folder: str = "/tmp", proc: str = "/proc") -> list[Value]:
     """
     for path in pathlib.Path(folder).glob("hsperfdata_*/*"):
         try:
-            with open("%s/%s/comm" % (proc, path.name)) as file:
-                if file.read().strip() != "java":
-                    continue
+            if read("%s/%s/comm" % (proc, path.name)).strip() != "java":
+                continue
             counters = performance_counters(path.read_bytes())
             if counters.get("sun.rt.javaCommand", "").split(" ")[0] == MAIN_CLASS:
                 return [*jvm_values(counters), *process_values(proc, path.name)]

@@ -94,10 +94,9 @@ def new_replicas(topics: Collection[str], hosts: Collection[str]) -> Allowance:
 def overtaken_batches(topics: Collection[str], hosts: Collection[str]) -> Allowance:
     """Return the allowance for producers that write to `topics` while a broker of `hosts` becomes a leader.
 
-    An idempotent producer has up to five requests in flight. The old leader refuses one (NOT_LEADER_OR_FOLLOWER) when
-    the next one is on its way to the new leader already, which refuses it for its sequence number. The producer sends
-    both again, in order (librdkafka: "skipped sequence numbers … recovering and retrying", its issue 4953). Whether
-    a record was lost then is for `records-intact`: a broker that lost one may log the same line.
+    The old leader refuses one of a producer's requests when the next one is on its way to the new leader already. The
+    new leader refuses that one for its sequence number; docs/workload.md says more. Whether a record was lost then is
+    for `records-intact`: a broker that lost one may log the same line.
     """
     names = "|".join(re.escape(topic) for topic in sorted(topics))
     return Allowance(

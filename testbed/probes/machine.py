@@ -162,24 +162,18 @@ def wait_calm(
     return True
 
 
+def _field(file: str, name: str) -> str:
+    lines = Path(file).read_text().splitlines()
+    return next((line.partition(":")[2].strip() for line in lines if line.startswith(name)), "")
+
+
 def fingerprint() -> dict[str, Any]:
     """Return the machine's identity: figures of different machines are not compared.
 
     It has a CPU quota only where one limits this process, so that the identity of any other machine stays.
     """
-    model = next(
-        (
-            line.partition(":")[2].strip()
-            for line in Path("/proc/cpuinfo").read_text().splitlines()
-            if line.startswith("model name")
-        ),
-        platform.machine(),
-    )
-    memory = next(
-        int(line.split()[1]) * 1024
-        for line in Path("/proc/meminfo").read_text().splitlines()
-        if line.startswith("MemTotal")
-    )
+    model = _field("/proc/cpuinfo", "model name") or platform.machine()
+    memory = int(_field("/proc/meminfo", "MemTotal").split()[0]) * 1024
     found = {"cpu_model": model, "cores": os.cpu_count() or 1, "memory_bytes": memory, "kernel": platform.release()}
     quota = own_cpu_quota()
     return found if quota is None else {**found, "cpu_quota": quota.cpus}

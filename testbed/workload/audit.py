@@ -3,8 +3,9 @@
 The caller adds records in the order of their partition, in any number at a time. The account keeps one byte of each.
 """
 
+from collections import defaultdict
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, replace
 from functools import cache, reduce
 from itertools import groupby
 
@@ -21,7 +22,7 @@ from testbed.workload.records import (
     compare_envelopes,
     inspect,
 )
-from testbed.workload.spans import Span, count
+from testbed.workload.spans import Span
 
 _NAMED = 5
 """The number of flawed records that the account names for each kind and partition."""
@@ -61,27 +62,13 @@ class ProducerAudit:
     reordered: int
     corrupt: int
     refused_found: int
-    in_doubt: int
-    in_doubt_found: int
     first: tuple[str, ...]
     sent_again: int = 0
 
     def __add__(self, other: "ProducerAudit") -> "ProducerAudit":
         """Return the sum of both, under this one's name."""
-        return ProducerAudit(
-            self.name,
-            self.acked + other.acked,
-            self.found + other.found,
-            self.lost + other.lost,
-            self.duplicated + other.duplicated,
-            self.reordered + other.reordered,
-            self.corrupt + other.corrupt,
-            self.refused_found + other.refused_found,
-            self.in_doubt + other.in_doubt,
-            self.in_doubt_found + other.in_doubt_found,
-            (self.first + other.first)[:_COMPLAINTS],
-            self.sent_again + other.sent_again,
-        )
+        sums = {each.name: getattr(self, each.name) + getattr(other, each.name) for each in fields(self)}
+        return replace(self, **{**sums, "name": self.name, "first": sums["first"][:_COMPLAINTS]})
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,9 +89,6 @@ class Audit:
     corrupt: int
     complaints: tuple[str, ...]
     reordered: int = 0
-    refused_found: int = 0
-    in_doubt: int = 0
-    in_doubt_found: int = 0
     producers: tuple[ProducerAudit, ...] = ()
     sent_again: int = 0
     of_none: tuple[str, ...] = ()
@@ -216,7 +200,6 @@ class RecordTally:
         flaws.add(REFUSED, risen)
         # A record that the client sent again is at several offsets; one of them is the acknowledged one.
         flaws.add(MISPLACED, np.flatnonzero(self._found == _SEEN), self._strays)
-        doubtful_found = int(np.count_nonzero(seen & doubtful))
         return ProducerAudit(
             name=written.name,
             acked=written.acked,
@@ -226,8 +209,6 @@ class RecordTally:
             reordered=flaws.counts.get(DISORDER, 0),
             corrupt=flaws.corrupt(),
             refused_found=len(risen),
-            in_doubt=max(written.in_doubt, count(written.doubtful) + int(np.count_nonzero(seen[written.settled :]))),
-            in_doubt_found=doubtful_found,
             first=flaws.lines(f"{written.topic}-{written.partition}", written.name),
             sent_again=self.repeats if sent_again else 0,
         )
@@ -240,10 +221,6 @@ def _mask(spans: Iterable[Span], size: int) -> Flags:
     return mask
 
 
-def _set_by_producers(_topic: str) -> bool:
-    return False
-
-
 class Ledger:
     """All partitions of an audit. Raises ValueError if two declarations cover a producer's records of one partition.
 
@@ -252,13 +229,13 @@ class Ledger:
     """
 
     def __init__(
-        self, written: Iterable[WrittenRecords], broker_times: Callable[[str], bool] = _set_by_producers
+        self, written: Iterable[WrittenRecords], broker_times: Callable[[str], bool] = lambda _topic: False
     ) -> None:
         self._broker_times = cache(broker_times)
         self._by_broker: set[str] = set()
         self._tallies: dict[tuple[str, int], dict[int, RecordTally]] = {}
-        self._foreign: dict[tuple[str, int], _Flaws] = {}
-        self._logs: dict[tuple[str, int], _Flaws] = {}
+        self._foreign: dict[tuple[str, int], _Flaws] = defaultdict(_Flaws)
+        self._logs: dict[tuple[str, int], _Flaws] = defaultdict(_Flaws)
         self._next: dict[tuple[str, int], int] = {}
         self._elsewhere: dict[int, str] = {}
         for each in written:
@@ -298,7 +275,7 @@ class Ledger:
             places = heads.places[numbers]
             if producer not in tallies:
                 whose = self._elsewhere.get(producer, f"producer {producer}, which is not in this audit")
-                self._stray(topic, partition).add(f"corrupt (of {whose})", places)
+                self._foreign[topic, partition].add(f"corrupt (of {whose})", places)
                 continue
             tallies[producer].add(places, offsets[numbers])
             envelope = tallies[producer].written.envelope
@@ -315,7 +292,7 @@ class Ledger:
         if flaw is not Flaw.NOT_OURS and claimed in tallies:
             tallies[claimed].add_flawed(place, flaw)
         else:
-            self._stray(topic, partition).add(f"corrupt ({flaw})", [place])
+            self._foreign[topic, partition].add(f"corrupt ({flaw})", [place])
 
     def _check_gaps(self, topic: str, partition: int, offsets: Ints) -> None:
         """Check that each offset follows the one before it; transactions have markers between their records."""
@@ -327,7 +304,7 @@ class Ledger:
         if not any(tally.written.transactional for tally in self._tallies[where].values()):
             after = np.flatnonzero(offsets != expected)
             details = {int(offsets[at]): f", not {expected[at]}" for at in after[:_NAMED]}
-            self._log(topic, partition).add(GAP, offsets[after], details)
+            self._logs[where].add(GAP, offsets[after], details)
 
     def _check_again(self, topic: str, partition: int, found: ReadRecords) -> None:
         """Check that records at offsets that were read before are records that were read before."""
@@ -335,11 +312,11 @@ class Ledger:
         for number, offset in enumerate(found.offsets):
             tally = tallies.get(int(heads.producers[number]))
             if number in heads.flaws or tally is None or not tally.has(int(heads.places[number])):
-                self._log(topic, partition).add(OFFSET_TWICE, [offset])
+                self._logs[topic, partition].add(OFFSET_TWICE, [offset])
 
     def add_unreadable(self, topic: str, partition: int, offset: int, why: str) -> None:
         """Add a batch that a client refused to read."""
-        self._log(topic, partition).add(UNREADABLE, [offset], {offset: f": {why}"})
+        self._logs[topic, partition].add(UNREADABLE, [offset], {offset: f": {why}"})
 
     def read_up_to(self, topic: str, partition: int) -> int:
         """Return the offset after the last record of a partition; 0 before the first one."""
@@ -348,21 +325,14 @@ class Ledger:
     def add_withheld(self, topic: str, partition: int, why: str) -> None:
         """Add that a leader gives no record from the next offset on, although it has some."""
         offset = self.read_up_to(topic, partition)
-        self._log(topic, partition).add(WITHHELD, [offset], {offset: f": {why}"})
+        self._logs[topic, partition].add(WITHHELD, [offset], {offset: f": {why}"})
 
     def add_lookup(self, topic: str, partition: int, time_ms: int, offset: int, answer: int) -> None:
         """Add the leader's answer for the timestamp of the record at `offset`; below 0: it has none that late."""
         if answer != offset:
             given = "no offset" if answer < 0 else f"offset {answer}"
-            self._log(topic, partition).add(
-                NOT_BY_TIME, [offset], {offset: f": the leader gives {given} for {time_ms} ms"}
-            )
-
-    def _stray(self, topic: str, partition: int) -> _Flaws:
-        return self._foreign.setdefault((topic, partition), _Flaws())
-
-    def _log(self, topic: str, partition: int) -> _Flaws:
-        return self._logs.setdefault((topic, partition), _Flaws())
+            detail = {offset: f": the leader gives {given} for {time_ms} ms"}
+            self._logs[topic, partition].add(NOT_BY_TIME, [offset], detail)
 
     def repeats(self) -> dict[tuple[str, int], int]:
         """Return each partition that has records twice or late, with their number so far."""
@@ -398,9 +368,6 @@ class Ledger:
             + sum(flaws.corrupt() for of in (self._foreign, self._logs) for flaws in of.values()),
             complaints=tuple([*(line for each in found for line in each.first), *of_none][:_COMPLAINTS]),
             reordered=sum(each.reordered for each in found),
-            refused_found=sum(each.refused_found for each in found),
-            in_doubt=sum(each.in_doubt for each in found),
-            in_doubt_found=sum(each.in_doubt_found for each in found),
             producers=tuple(by_name.values()),
             sent_again=sum(each.sent_again for each in found),
             of_none=tuple(of_none[:_COMPLAINTS]),

@@ -32,10 +32,9 @@ class LoadClock:
 
 CLOCK = LoadClock()
 """The clock of this process."""
+now_us = CLOCK.now_us
 
-
-DIGITS = 2
-_SUB_BUCKET_BITS = 8  # 2 × 10² values side by side take 8 bits
+_SUB_BUCKET_BITS = 8  # 2 × 10² values side by side take 8 bits: two digits
 _SECOND_US = 1_000_000
 
 Counts = list[tuple[int, list[tuple[int, int]]]]
@@ -63,12 +62,6 @@ def per_second(at_us: Ints, latencies_us: Ints) -> Counts:
     for key, count in zip(both.tolist(), counts.tolist(), strict=True):
         found.setdefault((first + (key >> 42) + 1) * _SECOND_US, []).append((key & ((1 << 42) - 1), count))
     return list(found.items())
-
-
-Report = Callable[[], Mapping[str, Any]]
-
-
-now_us = CLOCK.now_us
 
 
 class Orders:

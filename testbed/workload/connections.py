@@ -2,15 +2,8 @@
 
 A broker reads the next request of a connection when it has answered the one before, and librdkafka sends one batch of
 one partition a request. So one batch at a time is on its way on each connection, although an idempotent producer may
-have five requests there. A connection carries at most batch size ÷ time of an answer.
-
-AutoMQ answered 4.0 batches a second on one connection, of 15 records and of 96: its write-ahead log collects for
-0.25 s. An earlier model had five batches on the way, so it gave one partition a fifth of what it needs. Run
-20261125T071403Z-s3-reassign-de055d lost the answers of 22,999 of 34,085 records for that.
-
-More connections need more threads and sockets, and every connection has partitions of its own. So there are at most as
-many as partitions, and at most `MOST_CONNECTIONS`. Larger batches carry the rest. Loads of 100 partitions and 500 kB/s
-held their rate with 7 connections and 16 KiB. They now have 20 and 25 kB, which carry four times as much.
+have five requests there. A connection carries at most batch size ÷ time of an answer. AutoMQ answered 4.0 batches a
+second on one connection, of 15 records and of 96: its write-ahead log collects for 0.25 s.
 """
 
 import math
@@ -44,8 +37,7 @@ def sending(rate_bytes_per_s: float, partitions: int, answer_s: float, *, transa
     """Return the connections and batches with which a producer holds its rate if an answer takes `answer_s` seconds.
 
     Connections come first, then larger batches, then connections above `MOST_CONNECTIONS`, as no batch is larger than
-    `MOST_BATCH_BYTES`. A transaction has one connection. If the largest batches on all connections carry less than the
-    rate, the load does not hold it.
+    `MOST_BATCH_BYTES`. A transaction has one connection.
     """
     waiting = rate_bytes_per_s * answer_s
     fitting = min(math.ceil(waiting / BATCH_BYTES), MOST_CONNECTIONS)

@@ -65,7 +65,6 @@ class _Unchecked:
         return len(self._sums)
 
     def where(self, topic: str, partition: int) -> tuple[int, int]:
-        """Return the topic's number, and the partition."""
         return self._numbers[topic], partition
 
     def add(self, messages: list[Any], now: int) -> None:
@@ -237,7 +236,6 @@ class _Consuming:
             self.take(0.05)
 
     def begin_session(self) -> None:
-        """Check what came before a new assignment, and count what comes next to a new session."""
         self.check(self.session)
         self.session, self.reassigned = self.session + 1, False
 
@@ -254,7 +252,6 @@ class _Consuming:
             self.times.append(times)
 
     def consume(self, began_us: int) -> None:
-        """Consume until an order stops it."""
         while not self.orders.stopping.is_set():
             now = now_us()
             since_s = (now - began_us) / 1e6
@@ -330,7 +327,6 @@ class _Consuming:
         return sum(found) if found else None
 
     def report(self, **more: Any) -> None:
-        """Report the figures of the last second."""
         now = now_us()
         self.next_report_us = (now // 1_000_000 + 1) * 1_000_000
         self.check(self.session)

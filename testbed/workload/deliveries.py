@@ -1,7 +1,5 @@
 """What a consumer was given while a load ran, held against what the producers wrote. Pure.
 
-The audit reads the logs after the run. This account also has what a broker served wrong for a moment only.
-
 What a client can know: the next record of a partition has the next offset, except behind the marker of a transaction;
 and it is the next one of its producer, except what was refused. This holds within one session, in which the client
 never goes back: when a leader changes, it discards what the former one still answers. It passes on all that one answer
@@ -57,12 +55,10 @@ class _DeliveryFlaws:
             self._lines.pop((kind, producer), None)
 
     def records(self, kind: str) -> int:
-        """Return the number of records with a kind of flaw."""
         counted = sum(number for (of, _producer), number in self._counts.items() if of == kind)
         return counted + sum(_number(places) for (of, _producer), places in self._places.items() if of == kind)
 
     def lines(self) -> tuple[str, ...]:
-        """Return the first flaws of each kind and producer."""
         return tuple(line for _key, lines in sorted(self._lines.items()) for line in lines)
 
 

@@ -109,7 +109,6 @@ class ProcessReports:
             failed=newest.get("failed", 0),
             in_doubt=newest.get("in_doubt", 0),
             read=newest.get("records", 0),
-            latest_s=self.latest_s,
             cpu_cores=self.cpu_s / ran_s if ran_s > 0 else None,
             held=not why,
             why=why,
@@ -164,10 +163,9 @@ def _unanswered(spec: ProducerSpec, last: Mapping[str, Any]) -> str:
 class ProcessResult:
     """The result of one process. Counts are records, including the first ones that open the connections.
 
-    `read` is a consumer's count. `latest_s` is the longest delay with which the process handed a record over. `ended`
-    is False if the process died; its counts are then those of its last report. `new_epochs` has librdkafka's reasons
-    for the producer epochs that it began during the load, at most the first five. `delivered` is what a consumer read.
-    `kept_waiting` says that brokers alone are why the rate was not held.
+    `read` is a consumer's count. `ended` is False if the process died; its counts are then those of its last report.
+    `new_epochs` has librdkafka's reasons for the producer epochs that it began during the load, at most the first five.
+    `delivered` is what a consumer read. `kept_waiting` says that brokers alone are why the rate was not held.
     """
 
     spec: Spec
@@ -177,7 +175,6 @@ class ProcessResult:
     failed: int
     in_doubt: int
     read: int
-    latest_s: float
     cpu_cores: float | None
     held: bool
     why: str

@@ -56,9 +56,8 @@ def preload(
 ) -> None:
     """Write every record of `fills`, acknowledged by all in-sync replicas, or with `acks` 1 by the leader alone.
 
-    With followers `acks` 1 is several times faster. A broker answers one request of a connection at a time, and each
-    request has one batch. With all, each waits for the followers' next fetch. With `acks` 1 the caller must wait until
-    the high watermarks reach the ends. A partition's records go through one of `CONNECTIONS` producers, in order.
+    With followers `acks` 1 is several times faster: with all, each batch waits for the followers' next fetch. With
+    `acks` 1 the caller must wait until the high watermarks reach the ends.
 
     Raise `TestbedError` when a record was not acknowledged, naming topic, partition and the broker's error.
     """

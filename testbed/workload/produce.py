@@ -206,7 +206,6 @@ class _Producing:
         self.client.poll(min(wait_s, 0.01) if self.others else wait_s)
 
     def unheard(self) -> int:
-        """Return the number of records without a delivery report."""
         return self.outbox.waiting - len(self.uncommitted)
 
     def send(self, partition: int, size: int, time_us: int) -> bool:
@@ -236,7 +235,6 @@ class _Producing:
         return True
 
     def delivered(self, error: KafkaError | None, message: Any) -> None:
-        """Take librdkafka's delivery report of one record."""
         partition, _producer, place, time_us = identity(message.value())
         if self.spec.transaction_s is not None:
             # Also for a failed record: its transaction will be aborted.

@@ -1,12 +1,10 @@
 """Why a log has a record twice: the broker appended a batch again, or the client sent it under a new producer epoch.
 
-A broker appends each batch of one producer and epoch once, in the order of its sequence numbers. An idempotent client
-that does not know what became of its requests may begin a new epoch (KIP-360). It then sends again what has no
-acknowledgement, and the broker cannot know that the log has it.
+A client that does not know what became of its requests may begin a new epoch (KIP-360); docs/workload.md says more.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from testbed.errors import TestbedError
@@ -41,24 +39,22 @@ class ProducerBatch:
         return (self.last_sequence - self.first_sequence) % SEQUENCES + 1
 
 
+def batch_headers(lines: Iterable[str]) -> Iterator[dict[str, str]]:
+    """Yield the header of each batch in the dump of a log, by the names of its fields."""
+    for line in lines:
+        if line.startswith("baseOffset: "):
+            words = line.split()
+            yield dict(zip((word.rstrip(":") for word in words[::2]), words[1::2], strict=False))
+
+
 def parse_batches(lines: Iterable[str]) -> list[ProducerBatch]:
     """Return the batches of idempotent producers that the dump of a log has; markers of transactions are none."""
-    found = []
-    for line in lines:
-        if not line.startswith("baseOffset: "):
-            continue
-        words = line.split()
-        header = dict(zip(words[::2], words[1::2], strict=False))
-        if header.get("isControl:") != "true" and int(header["producerId:"]) != NO_PRODUCER:
-            found.append(
-                ProducerBatch(
-                    int(header["producerId:"]),
-                    int(header["producerEpoch:"]),
-                    int(header["baseSequence:"]),
-                    int(header["lastSequence:"]),
-                )
-            )
-    return found
+    numbers = ("producerId", "producerEpoch", "baseSequence", "lastSequence")
+    return [
+        ProducerBatch(*(int(header[name]) for name in numbers))
+        for header in batch_headers(lines)
+        if header.get("isControl") != "true" and int(header["producerId"]) != NO_PRODUCER
+    ]
 
 
 def appended_once(batches: Iterable[ProducerBatch]) -> bool:

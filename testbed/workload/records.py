@@ -333,11 +333,6 @@ class WrittenRecords:
         """Return the number of records that the log must hold."""
         return self.settled - count(self.refused) - count(self.doubtful)
 
-    @property
-    def in_doubt(self) -> int:
-        """Return the number of records in doubt, as far as they are known."""
-        return count(self.doubtful) + (max(0, self.sent - self.settled) if self.sent is not None else 0)
-
 
 def preloader(topic: str) -> int:
     """Return the producer of a topic's fill: one for each topic, so that a record of another topic is noticed."""

@@ -23,7 +23,7 @@ from testbed.software.jvm import AGENT_PORT
 from testbed.topology.host import names_by_id
 from testbed.wait import WaitTimeout, wait_for
 from testbed.workload import log_digests
-from testbed.workload.producer_epochs import dump_log
+from testbed.workload.producer_epochs import batch_headers, dump_log
 
 EQUAL_S = 40.0
 """A replica that has lacked the end of the log for 30 s (`replica.lag.time.max.ms`) is not in sync any more."""
@@ -67,22 +67,16 @@ def _differs(log: LogDigest, leader: LogDigest) -> bool:
 
 def first_difference(leader: Iterable[str], follower: Iterable[str]) -> str:
     """Return the first batch in which two dumps of logs differ, as both have it; empty if they do not. Pure."""
-    for one, other in zip_longest(map(_batch, _batches(leader)), map(_batch, _batches(follower)), fillvalue=None):
+    for one, other in zip_longest(map(_anywhere, batch_headers(leader)), map(_anywhere, batch_headers(follower))):
         if one != other:
             shown = [name for name in _SHOWN if (one or {}).get(name) != (other or {}).get(name)] or ["baseOffset"]
             return f"at offset {(one or other or {})['baseOffset']}: {_text(other, shown)}, not {_text(one, shown)}"
     return ""
 
 
-def _batches(lines: Iterable[str]) -> Iterable[str]:
-    return (line for line in lines if line.startswith("baseOffset: "))
-
-
-def _batch(line: str) -> dict[str, str]:
-    words = line.split()
-    found = dict(zip((word.rstrip(":") for word in words[::2]), words[1::2], strict=False))
-    found.pop("position", None)  # of its own segment
-    return found
+def _anywhere(header: dict[str, str]) -> dict[str, str]:
+    header.pop("position", None)  # of its own segment
+    return header
 
 
 def _text(batch: Mapping[str, str] | None, shown: Sequence[str]) -> str:

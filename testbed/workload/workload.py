@@ -125,16 +125,13 @@ class _Process:
             return self.heard.error or "; ".join(self._said)
 
     def gone(self) -> bool:
-        """Return whether the process has ended."""
         return self.popen.poll() is not None
 
     def newest(self) -> dict[str, Any]:
-        """Return the last figures of the process."""
         with self._lock:
             return dict(self.heard.newest)
 
     def close_stdin(self) -> None:
-        """Stop the process by closing its stdin."""
         self._stopping = True
         assert self.popen.stdin is not None
         with contextlib.suppress(BrokenPipeError, ValueError), self._lock:
@@ -269,10 +266,6 @@ class Workload:
     def resume(self, consumer: str) -> None:
         """Resume a paused consumer, which then catches up."""
         self._named(consumer).send({"do": "resume"})
-
-    def pid(self, name: str) -> int:
-        """Return the process id of a process of the load. Raise KeyError for an unknown name."""
-        return self._named(name).popen.pid
 
     def _named(self, name: str) -> _Process:
         for process in self._processes:

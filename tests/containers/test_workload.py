@@ -247,7 +247,8 @@ def test_a_broker_lost_under_load_costs_no_acknowledged_record(cluster):
         cluster.wait_serving()
         result = load.stop()
     found = audit(cluster.bootstrap, [], result.written, patience_s=60)
-    assert (found.lost, found.corrupt, found.refused_found) == (0, 0, 0), found.complaints
+    assert (found.lost, found.corrupt) == (0, 0), found.complaints
+    assert not any(each.refused_found for each in found.producers), found.complaints
     assert (found.duplicated, found.reordered) == (0, 0), found.complaints
     assert found.expected > 12_000
     [delivered] = result.live(found).deliveries
@@ -266,7 +267,7 @@ def test_a_killed_producer_holds_nobody_up(cluster):
         load.start()
         for name in ("producer-1", "producer-2"):
             newest.await_acked(name, 1000)
-            os.kill(load.pid(name), signal.SIGKILL)
+            os.kill(load._named(name).popen.pid, signal.SIGKILL)
         result = load.stop()
     assert [process.ended for process in result.processes] == [False, False]
     began = time.monotonic()
@@ -287,7 +288,7 @@ def test_twenty_megabytes_a_second_are_held_on_an_idle_testbed(cluster):
         newest.await_acked("producer-1", 30 * 19_500, timeout_s=40)
         result = load.stop()
     process = result.process("producer-1")
-    print(f"{process.acked} records, {process.cpu_cores:.2f} cores, latest {process.latest_s:.3f} s")
+    print(f"{process.acked} records, {process.cpu_cores:.2f} cores")
     assert result.held, process.why
     found = audit(cluster.bootstrap, [], result.written, patience_s=120)
     assert (found.lost, found.duplicated, found.reordered, found.corrupt) == (0, 0, 0, 0), found.complaints

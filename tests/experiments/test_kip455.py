@@ -137,7 +137,7 @@ def test_each_host_of_kafka_has_an_agent_from_before_the_first_step_to_the_last(
 
 
 FILL = Fill("t", (0,), 9, Recipe(100, 1))
-LOST = Audit(9, 8, 1, 0, 0, ("t-0: lost",), producers=(ProducerAudit("preload", 9, 8, 1, *[0] * 6, ("t-0: lost",)),))
+LOST = Audit(9, 8, 1, 0, 0, ("t-0: lost",), producers=(ProducerAudit("preload", 9, 8, 1, *[0] * 4, ("t-0: lost",)),))
 
 
 def read_back(monkeypatch, fill, states, audit):

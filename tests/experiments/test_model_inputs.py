@@ -81,9 +81,7 @@ def account(name, **counts):
         **{
             "acked": 10,
             "found": 10,
-            **dict.fromkeys(
-                ("lost", "duplicated", "reordered", "corrupt", "refused_found", "in_doubt", "in_doubt_found"), 0
-            ),
+            **dict.fromkeys(("lost", "duplicated", "reordered", "corrupt", "refused_found"), 0),
             **counts,
         },
         first=(),

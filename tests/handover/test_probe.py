@@ -33,4 +33,4 @@ def test_a_producer_with_a_fatal_error_ends_the_writing_and_its_records_are_in_d
     probe._write()
     assert "out of order sequence number" in probe.error
     [written] = probe.written()
-    assert (written.sent, written.acked, written.in_doubt) == (1, 0, 1)
+    assert (written.sent, written.acked, written.refused) == (1, 0, ())

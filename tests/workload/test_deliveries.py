@@ -106,7 +106,7 @@ def test_producers_of_one_partition_take_turns():
 
 def test_what_the_log_has_twice_or_lost_is_the_audits():
     records = [(n, value(place)) for n, place in enumerate([0, 1, 2, 1, 2, 3, 6])]
-    one = ProducerAudit("producer-1", 100, 98, 2, 2, 0, 0, 0, 0, 0, ())
+    one = ProducerAudit("producer-1", 100, 98, 2, 2, 0, 0, 0, ())
     found = account((1, records), audit=replace(WHOLE, producers=(one,)))
     assert (found.wrong, found.first) == (0, ())
     fewer = account((1, records), audit=replace(WHOLE, producers=(replace(one, lost=1, duplicated=0),)))
@@ -116,9 +116,9 @@ def test_what_the_log_has_twice_or_lost_is_the_audits():
 @pytest.mark.parametrize(
     ("places", "one", "refused"),
     [
-        ([0, 1, 2, 1, 2, 3], ProducerAudit("producer-1", 4, 4, 0, 2, 0, 0, 0, 0, 0, ()), ()),
-        ([0, 1, 3], ProducerAudit("producer-1", 4, 3, 1, 0, 0, 0, 0, 0, 0, ()), ()),
-        ([0, 1, 2, 3], ProducerAudit("producer-1", 3, 3, 0, 0, 0, 0, 1, 0, 0, ()), ((2, 3),)),
+        ([0, 1, 2, 1, 2, 3], ProducerAudit("producer-1", 4, 4, 0, 2, 0, 0, 0, ()), ()),
+        ([0, 1, 3], ProducerAudit("producer-1", 4, 3, 1, 0, 0, 0, 0, ()), ()),
+        ([0, 1, 2, 3], ProducerAudit("producer-1", 3, 3, 0, 0, 0, 0, 1, ()), ((2, 3),)),
     ],
 )
 def test_what_the_log_has_wrong_is_the_audits_also_if_a_consumer_meets_it_in_several_sessions(places, one, refused):
@@ -131,7 +131,7 @@ def test_what_the_log_has_wrong_is_the_audits_also_if_a_consumer_meets_it_in_sev
 
 
 def test_what_comes_late_in_the_log_may_be_outside_of_the_session():
-    one = ProducerAudit("producer-1", 100, 100, 0, 0, 1, 0, 0, 0, 0, ())
+    one = ProducerAudit("producer-1", 100, 100, 0, 0, 1, 0, 0, ())
     audit = replace(WHOLE, producers=(one,))
     assert account((1, [(0, value(0)), (1, value(2))]), (2, [(2, value(1))]), audit=audit).wrong == 0
 
@@ -244,7 +244,7 @@ def test_what_was_refused_must_not_be_delivered():
 
 
 def test_what_was_refused_and_is_in_the_log_is_the_audits():
-    one = ProducerAudit("producer-1", 97, 97, 0, 0, 0, 0, 3, 0, 0, ())
+    one = ProducerAudit("producer-1", 97, 97, 0, 0, 0, 0, 3, ())
     producers = [written(refused=((4, 7),))]
     assert account((1, in_order(range(10))), producers=producers, audit=replace(WHOLE, producers=(one,))).wrong == 0
 
@@ -382,7 +382,7 @@ def test_markers_and_aborted_or_unanswered_records_may_lie_before_the_first_reco
 
 
 def test_records_that_are_deleted_from_the_logs_begin_are_the_audits():
-    lost = ProducerAudit("producer-1", 100, 96, 4, 0, 0, 0, 0, 0, 0, ())
+    lost = ProducerAudit("producer-1", 100, 96, 4, 0, 0, 0, 0, ())
     calls = (1, in_order(range(10))), (3, in_order(range(14, 20)))
     assert begun(*calls, begins={3: 10}, audit=replace(WHOLE, producers=(lost,))).wrong == 0
 

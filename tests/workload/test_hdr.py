@@ -5,8 +5,9 @@ from hdrh.histogram import HdrHistogram
 from hypothesis import given
 from hypothesis import strategies as st
 
-from testbed.workload.child import DIGITS, highest_equivalent, per_second
+from testbed.workload.child import highest_equivalent, per_second
 
+DIGITS = 2
 LIBRARY = HdrHistogram(1, 3_600_000_000, DIGITS)
 EDGES = [1, 2, 127, 128, 255, 256, 257, 511, 512, 1023, 1024, 65535, 65536, 1_000_000, 3_599_999_999]
 

@@ -25,7 +25,7 @@ class BrokerStall(ProcessFault):
 
     @property
     def pulse_us(self) -> tuple[int, int]:
-        """See `ProcessFault.pulse_us`."""
+        """See `ServerFault.pulse_us`."""
         return self.pause, self.every
 
     def check(self, topology: Topology) -> None:

@@ -35,10 +35,7 @@ def _lasts(text: str) -> int:
 
 @dataclass(frozen=True)
 class ClientStampede(HostFault):
-    """Connections from one host to brokers, in turn, each with Metadata requests for all topics.
-
-    The clients end by themselves after `lasts`, also when no process heals the fault.
-    """
+    """Connections from one host to brokers, in turn, each with Metadata requests for all topics."""
 
     kind: ClassVar[str] = "client-stampede"
     summary: ClassVar[str] = "many clients on one host connect to brokers at once and ask for all metadata"

@@ -1,7 +1,4 @@
-"""A network partition: two sets of hosts cannot reach each other, while both reach all other hosts.
-
-In one `direction` only it is an asymmetric network partition.
-"""
+"""A network partition: two sets of hosts cannot reach each other, while both reach all other hosts."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

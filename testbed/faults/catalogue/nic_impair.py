@@ -20,10 +20,7 @@ OVERTAKES_US = 1000
 
 @dataclass(frozen=True)
 class NicImpair(NetworkFault):
-    """netem corrupts one bit of a share of the frames, sends a share twice, or lets a share overtake the others.
-
-    Of several faults the highest share of each kind counts. The NIC's rate, delay and loss stay.
-    """
+    """netem corrupts one bit of a share of the frames, sends a share twice, or lets a share overtake the others."""
 
     kind: ClassVar[str] = "nic-impair"
     summary: ClassVar[str] = "a share of a host's frames is corrupted, duplicated or reordered"

@@ -14,10 +14,7 @@ MAX_US = 10_000_000
 
 @dataclass(frozen=True)
 class ObjectstoreSlow(StoreFault):
-    """The server stops (SIGSTOP) for `pause` out of every `every`: a request waits for up to `pause`.
-
-    Of several faults the longest pause counts. A slow link to the store is another fault: `nic-rate`.
-    """
+    """The server stops (SIGSTOP) for `pause` out of every `every`. Of several faults the longest pause counts."""
 
     kind: ClassVar[str] = "objectstore-slow"
     summary: ClassVar[str] = "the object store's server on a host stands still again and again (SIGSTOP, SIGCONT)"
@@ -27,7 +24,7 @@ class ObjectstoreSlow(StoreFault):
 
     @property
     def pulse_us(self) -> tuple[int, int]:
-        """See `StoreFault.pulse_us`."""
+        """See `ServerFault.pulse_us`."""
         return self.pause, self.every
 
     def check(self, topology: Topology) -> None:

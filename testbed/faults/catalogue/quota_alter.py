@@ -50,11 +50,7 @@ def _show(rate_bytes_per_s: int | None) -> str:
 
 @dataclass(frozen=True)
 class QuotaAlter(Fault):
-    """A second Admin client sets or removes rates of the replication throttle on some brokers.
-
-    The heal restores the rate that the throttle in force set, or else the rate outside of any throttle. A throttle that
-    is set after the fault takes precedence, and restores the value from before both.
-    """
+    """A second Admin client sets or removes rates of the replication throttle; see `testbed.faults.quotas`."""
 
     kind: ClassVar[str] = "quota-alter"
     summary: ClassVar[str] = "a second admin client sets or removes the rates of the replication throttle"

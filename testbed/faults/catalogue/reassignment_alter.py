@@ -17,17 +17,12 @@ CANCELLED = ("nowhere",)
 
 
 def _target(found: Reassignment) -> list[int]:
-    """Return the replicas that a reassignment ends with, sorted."""
     return sorted(found.target)
 
 
 @dataclass(frozen=True)
 class ReassignmentAlter(Fault):
-    """A second Admin client cancels running reassignments, or requests other replicas for their partitions.
-
-    The baseline has no reassignment of this fault: the heal cancels those that still run with its target. It does not
-    request a cancelled reassignment again. That is up to the operator of the move.
-    """
+    """A second Admin client cancels running reassignments, or requests other replicas for their partitions."""
 
     kind: ClassVar[str] = "reassignment-alter"
     summary: ClassVar[str] = "a second admin client cancels running reassignments, or changes their target"
@@ -84,7 +79,7 @@ class ReassignmentAlter(Fault):
         return None
 
     def heal(self, testbed: Testbed) -> None:
-        """See `Fault.heal`."""
+        """See `Fault.heal`. To request a cancelled reassignment again is up to the operator of the move."""
         targets = {tp: ids for tp, ids in self._targets().items() if ids}
         if not targets:
             return
