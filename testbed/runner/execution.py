@@ -7,11 +7,10 @@ import re
 import time
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 from results.contract.texts import plural
-from results.contract.verdict import Verdict
 from testbed.errors import KafkaStuck, TestbedError, UsageError
 from testbed.runner.campaign import NIGHTLY, QUALIFY, REPORTED_UNFINISHED, Campaign
 from testbed.runner.journal import (
@@ -95,20 +94,6 @@ As many of one variant, or of one Kafka, before its first run end that one alone
 """
 
 
-@dataclass(frozen=True, slots=True)
-class MeasuredRun:
-    """One run in the store: the fields of `RunDone` that the executor knows."""
-
-    verdict: Verdict
-    values: Mapping[str, float]
-    failed: tuple[str, ...]
-    software: str
-    kept: tuple[str, ...] = ()
-    sound: bool = False
-    logged: tuple[str, ...] | None = None
-    ended: bool | None = True
-
-
 class Executor(Protocol):
     """The interface that makes the runs; tests use a fake one."""
 
@@ -118,13 +103,13 @@ class Executor(Protocol):
     def canary(self, variant: Variant) -> CanaryReading:
         """Prepare a testbed for `variant`, on which no Kafka runs, and return the readings of the canaries."""
 
-    def run(self, variant: Variant, run_id: str) -> MeasuredRun:
-        """Make the run on that testbed, commit it to the store under this id, and return it.
+    def run(self, variant: Variant, begun: RunBegun) -> RunDone:
+        """Make the run on that testbed, commit it to the store under its id, and return it.
 
         Raise `KafkaStuck` when Kafka does not start or keeps the run from its end, `TestbedError` for another reason.
         """
 
-    def committed(self, run_id: str) -> MeasuredRun | None:
+    def committed(self, begun: RunBegun) -> RunDone | None:
         """Return the run of an interrupted slot if the store has it, else None."""
 
 
@@ -238,9 +223,9 @@ class _Execution:
                 return why
             if self.limits.needless(slot, self.state):
                 return None
-            run_id = self.executor.new_run_id(variant)
-            self.journal.append(RunBegun(slot.index, run_id))
-            measured = self.executor.run(variant, run_id)
+            begun = RunBegun(slot.index, self.executor.new_run_id(variant))
+            self.journal.append(begun)
+            done = self.executor.run(variant, begun)
         except TestbedError as error:
             self.progress(f"slot {number} could not be made: {error}")
             if slot.index not in self.failed_before:
@@ -251,7 +236,7 @@ class _Execution:
         else:
             self.failures.clear()
             self.started.update(self._names(slot))
-            self.journal.append(_done(slot.index, run_id, measured, self.limits.clock() - began))
+            self.journal.append(replace(done, seconds=self.limits.clock() - began))
         return None
 
     def _stuck(self) -> bool:
@@ -298,10 +283,10 @@ class _Execution:
     def _adopt(self) -> None:
         """Adopt the runs that were committed before a kill, but are not in the journal."""
         for begun in self.state.unfinished:
-            measured = self.executor.committed(begun.run_id)
-            if measured is not None:
+            done = self.executor.committed(begun)
+            if done is not None:
                 self.progress(f"run {begun.run_id} was committed before the interruption")
-                self.journal.append(_done(begun.slot, begun.run_id, measured, 0.0))
+                self.journal.append(done)
 
     def _close(self, variant: Variant) -> None:
         """Run the canaries once more, unless a canary follows every run."""
@@ -311,10 +296,3 @@ class _Execution:
             self.journal.append(self.executor.canary(variant))
         except TestbedError as error:
             self.progress(f"the machine could not be read after the last run: {error}")
-
-
-def _done(slot: int, run_id: str, found: MeasuredRun, seconds: float) -> RunDone:
-    values, failed, software, kept = found.values, found.failed, found.software, found.kept
-    return RunDone(
-        slot, run_id, found.verdict, values, failed, software, seconds, kept, found.sound, found.logged, found.ended
-    )

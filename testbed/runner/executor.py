@@ -31,8 +31,7 @@ from testbed.provision.liveness import why_not_whole
 from testbed.provision.testbed import Testbed
 from testbed.runner.campaign import Campaign
 from testbed.runner.canary import discard_canaries, environment, environment_key, keep_canaries, look, medians
-from testbed.runner.execution import MeasuredRun
-from testbed.runner.journal import CanaryReading
+from testbed.runner.journal import CanaryReading, RunBegun, RunDone
 from testbed.runner.testbed_pool import TestbedPool
 from testbed.runner.variant import Resolved, Variant, resolve
 
@@ -192,9 +191,9 @@ class TestbedExecutor(AbstractContextManager["TestbedExecutor"]):
         fields = environment(testbed, reading["nic"])
         return CanaryReading(reading, environment_key(fields), fields)
 
-    def run(self, variant: Variant, run_id: str) -> MeasuredRun:
+    def run(self, variant: Variant, begun: RunBegun) -> RunDone:
         """See `Executor.run`."""
-        wanted = self._resolved[variant.label]
+        wanted, run_id = self._resolved[variant.label], begun.run_id
         testbed = self._pool.start(wanted)
         # Stored before the run, so that a judgement of the run always has these readings.
         keep_canaries(self._store, run_id, self._read, self._progress)
@@ -220,23 +219,26 @@ class TestbedExecutor(AbstractContextManager["TestbedExecutor"]):
                 raise TestbedError(f"{error}; this explains it: {explained}") from error
             raise
         self._last = run_id
-        return measured(self._store.manifest(run_id), judgement)
+        return measured(begun.slot, self._store.manifest(run_id), judgement)
 
-    def committed(self, run_id: str) -> MeasuredRun | None:
+    def committed(self, begun: RunBegun) -> RunDone | None:
         """See `Executor.committed`."""
+        run_id = begun.run_id
         if run_id not in self._store.runs():
             return None
         run = self._store.manifest(run_id)
-        return measured(run, judge(run, self._store.samples(run_id), self._store.events(run_id)))
+        return measured(begun.slot, run, judge(run, self._store.samples(run_id), self._store.events(run_id)))
 
 
-def measured(run: Manifest, judgement: Judgement) -> MeasuredRun:
-    """Return the values of a run that the journal keeps. Pure."""
+def measured(slot: int, run: Manifest, judgement: Judgement) -> RunDone:
+    """Return the values of a slot's run that the journal keeps. Pure."""
     verdicts: dict[str, set[str]] = {}
     for each in judgement.criteria:
         where = " ".join(filter(None, (each.name, each.host, each.direction)))
         verdicts.setdefault(where, set()).add(each.verdict)
-    return MeasuredRun(
+    return RunDone(
+        slot,
+        run.run_id,
         judgement.verdict,
         values_of(run, judgement.measures),
         failed=tuple(name for name, found in verdicts.items() if "fail" in found),

@@ -44,9 +44,10 @@ class RunDone:
     """The entry of a run in the store.
 
     `failed` names the failed criteria, `kept` the passed ones; an unjudged criterion is in neither. `software` is
-    Kafka's digest. A `sound` run has valid measures although it is inconclusive. `logged` has the kinds of lines in its
-    logs that nothing explains; None when the logs were not read whole. `ended` says whether the run came to its end;
-    None where the machine or the testbed explains that it did not.
+    Kafka's digest. `seconds` is 0 where the runner adopted the run after a kill. A `sound` run has valid measures
+    although it is inconclusive. `logged` has the kinds of lines in its logs that nothing explains; None when the logs
+    were not read whole. `ended` says whether the run came to its end; None where the machine or the testbed explains
+    that it did not.
     """
 
     slot: int
@@ -55,7 +56,7 @@ class RunDone:
     values: Mapping[str, float]
     failed: tuple[str, ...]
     software: str
-    seconds: float
+    seconds: float = 0.0
     kept: tuple[str, ...] = ()
     sound: bool = False
     logged: tuple[str, ...] | None = None
