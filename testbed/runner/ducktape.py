@@ -4,6 +4,7 @@ import json
 import os
 import sys
 from collections.abc import Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -132,13 +133,10 @@ def statuses(folder: Path) -> dict[str, tuple[bool, str]]:
 
 def _remove_left(pid: int, progress: Progress) -> None:
     """Remove the testbeds that an ended ducktape left."""
-    engine = Engine()
-    try:
+    with closing(Engine()) as engine:
         for name in garbage(engine):
             state = states.load(name)
             owner = Owner.parse(state.owner) if state else None
             if owner is not None and owner.pid == pid:
                 progress(f"removing {name}")
                 remove(engine, name)
-    finally:
-        engine.close()

@@ -1,6 +1,7 @@
 """The testbeds of a campaign: one for each topology of its variants. At most one of them runs Kafka."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import closing
 from pathlib import PurePosixPath
 
 from testbed.defects.agent import forget_notes
@@ -128,11 +129,8 @@ class TestbedPool:
             # The name belongs to an earlier, dead command on this campaign, because this process holds the journal's
             # lock.
             self._progress(f"removing {name}, left by an interrupted campaign")
-            engine = Engine()
-            try:
+            with closing(Engine()) as engine:
                 remove(engine, name)
-            finally:
-                engine.close()
         return Testbed.up(
             wanted.topology,
             name=name,
