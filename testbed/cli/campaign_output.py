@@ -73,7 +73,7 @@ def variants_table(result: CampaignResult) -> str:
     names = result.campaign.measures
     rows = [
         (
-            row.variant,
+            row.label,
             *(row.runs.get(verdict, 0) for verdict in ("pass", "fail", "inconclusive")),
             *(_median(row, name) for name in names),
         )
@@ -109,7 +109,7 @@ def ending(result: CampaignResult) -> str:
 def as_json(result: CampaignResult, verdict: str, report: Path | None = None) -> str:
     """Return one JSON document: campaign, verdict, variants, findings, broken criteria."""
     series = result.campaign
-    axes, values = differing(series.variants)
+    axes, _values = differing(series.variants)
     return document(
         {
             "series": series.id,
@@ -123,9 +123,9 @@ def as_json(result: CampaignResult, verdict: str, report: Path | None = None) ->
             "report": report,
             "variants": [
                 {
-                    "label": row.variant,
-                    "settings": dict(zip(axes, values[row.variant], strict=True)),
-                    "defects": series.variant(row.variant).defects,
+                    "label": row.label,
+                    "settings": dict(zip(axes, row.values, strict=True)),
+                    "defects": series.variant(row.label).defects,
                     "runs": row.runs,
                     "medians": row.medians,
                     "ranges": row.ranges,

@@ -18,12 +18,12 @@ from results.compare import (
 from results.compare.effect import Shift
 from results.compare.judgement import rank
 from results.compare.log_lines import Kinds, LineChange, LineTally, line_tallies
-from results.contract.verdict import Verdict as RunVerdict
+from results.report.tradeoff import Combination
 from testbed.runner.campaign import QUALIFY, Campaign, named_no_measure
 from testbed.runner.journal import CampaignState, SlotRun
 from testbed.runner.pairing import by_block, by_group, logged_pairs, pairs, tallies, unended_pairs, value_of
 from testbed.runner.qualification_plan import kind_of, version_of
-from testbed.runner.variant import UPGRADE
+from testbed.runner.variant import UPGRADE, differing
 
 PAIRS_BEFORE_EARLY_END = 8
 """The fewest pairs before the width of an interval may end a campaign.
@@ -56,14 +56,9 @@ def narrow_enough(findings: Sequence[ComparisonResult], threshold: float) -> str
 
 
 @dataclass(frozen=True, slots=True)
-class VariantRow:
+class VariantRow(Combination):
     """One variant: its runs' verdicts, and each measure's median and range over the judged runs."""
 
-    variant: str
-    runs: Mapping[RunVerdict, int]
-    medians: Mapping[str, float]
-    ranges: Mapping[str, tuple[float, float]]
-    """The lowest and the highest value of each measure over the judged runs."""
     ids: tuple[str, ...]
     """The ids of all its runs, in order."""
     not_passed: tuple[str, ...]
@@ -201,14 +196,16 @@ def _had(campaign: Campaign, runs: Sequence[Mapping[str, SlotRun]], labels: Sequ
 
 def _rows(campaign: Campaign, state: CampaignState) -> tuple[VariantRow, ...]:
     rows = []
+    _axes, settings = differing(campaign.variants)
     for variant in campaign.variants:
         runs = [state.ran[s.index] for s in campaign.slots if s.variant == variant.label and s.index in state.ran]
-        verdicts = Counter(ran.done.verdict for ran in runs)
+        verdicts = Counter[str](ran.done.verdict for ran in runs)
         values = {name: [v for ran in runs if (v := value_of(ran, name)) is not None] for name in campaign.measures}
         known = {name: found for name, found in values.items() if found}
         rows.append(
             VariantRow(
                 variant.label,
+                settings[variant.label],
                 dict(verdicts),
                 {name: statistics.median(found) for name, found in known.items()},
                 {name: (min(found), max(found)) for name, found in known.items()},

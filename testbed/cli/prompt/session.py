@@ -5,8 +5,7 @@ import time
 from collections.abc import Sequence
 from contextlib import suppress
 
-from testbed.argument_parser import Parser
-from testbed.cli.command import commands
+from testbed.cli.command import Command
 from testbed.cli.prompt.background_move import BackgroundMove
 from testbed.cli.prompt.grammar import Grammar
 from testbed.cli.prompt.vocabulary import Vocabulary
@@ -51,10 +50,7 @@ class Session:
 
     def command_line(self, words: Sequence[str]) -> int:
         """Run a command of the command line, such as `watch NAME`; return its exit code."""
-        command = next(each for each in commands() if each.name == words[0])
-        parser = Parser(f"testbed {command.name}", command.help)
-        command.configure(parser)
-        return command.run(parser.parse_args(list(words[1:])))
+        return Command(words[0]).run(words[1:])
 
     def job(self) -> Job | None:
         """Return the stored reassignment of this cluster, also one of another process; None without one."""
