@@ -16,7 +16,6 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
-from statistics import median
 from tempfile import TemporaryDirectory
 
 from results.contract.manifest import Facts, Load, Machine, Manifest, TopologyRecord, new_run_id
@@ -104,11 +103,6 @@ class BenchRow:
     seconds: tuple[float, ...]
     cpu_s: tuple[float, ...]
     message: str
-
-    @property
-    def median_s(self) -> float | None:
-        """Return the median time in seconds; None without a play that ended well."""
-        return median(self.seconds) if self.seconds else None
 
 
 @dataclass(frozen=True, slots=True)
