@@ -1,12 +1,10 @@
 """A case of a suite: its run on a testbed that is ready for it, and its outcome."""
 
 import json
-import secrets
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal
 
@@ -133,7 +131,7 @@ class CaseRun:
         """
         self.testbed = testbed
         experiment = self.resolved.experiment
-        run_id = new_run_id(experiment.name, datetime.now(UTC), secrets.token_hex(3))
+        run_id = new_run_id(experiment.name)
         judgement = run_on(
             testbed, experiment, self.resolved.settings, self._profile, run_id, store, progress, recorder=self._recorder
         )

@@ -10,6 +10,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
+from results.contract.manifest import new_run_id
 from results.contract.texts import plural
 from testbed.errors import KafkaStuck, TestbedError, UsageError
 from testbed.runner.campaign import NIGHTLY, QUALIFY, REPORTED_UNFINISHED, Campaign
@@ -96,9 +97,6 @@ As many of one variant, or of one Kafka, before its first run end that one alone
 
 class Executor(Protocol):
     """The interface that makes the runs; tests use a fake one."""
-
-    def new_run_id(self, variant: Variant) -> str:
-        """Return an id for a run that is about to be made."""
 
     def canary(self, variant: Variant) -> CanaryReading:
         """Prepare a testbed for `variant`, on which no Kafka runs, and return the readings of the canaries."""
@@ -223,7 +221,7 @@ class _Execution:
                 return why
             if self.limits.needless(slot, self.state):
                 return None
-            begun = RunBegun(slot.index, self.executor.new_run_id(variant))
+            begun = RunBegun(slot.index, new_run_id(variant.experiment))
             self.journal.append(begun)
             done = self.executor.run(variant, begun)
         except TestbedError as error:

@@ -2,12 +2,10 @@
 
 import faulthandler
 import os
-import secrets
 import signal
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from datetime import UTC, datetime
 from pathlib import Path
 from types import FrameType
 
@@ -15,7 +13,7 @@ import pyarrow.parquet as pq
 
 from results.compare import values_of
 from results.compare.log_lines import line_kinds
-from results.contract.manifest import Manifest, new_run_id
+from results.contract.manifest import Manifest
 from results.contract.schema import events_table, samples_table
 from results.contract.store import Store
 from results.criteria import Judgement, judge
@@ -175,10 +173,6 @@ class TestbedExecutor(AbstractContextManager["TestbedExecutor"]):
 
     def __exit__(self, *_error: object) -> None:
         self._pool.close()
-
-    def new_run_id(self, variant: Variant) -> str:
-        """See `Executor.new_run_id`."""
-        return new_run_id(variant.experiment, datetime.now(UTC), secrets.token_hex(3))
 
     def canary(self, variant: Variant) -> CanaryReading:
         """See `Executor.canary`."""

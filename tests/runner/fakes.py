@@ -54,9 +54,6 @@ class FakeExecutor:
     def clock(self):
         return self.now
 
-    def new_run_id(self, variant):
-        return f"run-{len(self.store)}-{len(self.made)}-{variant.label}"
-
     def canary(self, variant):
         self.point("canary begins")
         self.canaries += 1

@@ -146,8 +146,6 @@ class Slow(FakeExecutor):
     def committed(self, begun):
         path = Path(sys.argv[1]) / begun.run_id
         return RunDone(begun.slot, begun.run_id, "pass", {"move-seconds": 1.0}, (), "jars") if path.exists() else None
-    def new_run_id(self, variant):
-        return f"run-{time.time_ns()}"
 
 asked = campaign(repeats=10)
 with (created(asked) if sys.argv[2] == "new" else opened(asked.id)) as journal:

@@ -11,7 +11,6 @@ from testbed.cli.prompt.grammar import Grammar
 from testbed.cli.prompt.vocabulary import Vocabulary
 from testbed.errors import TestbedError
 from testbed.faults import Faults, as_text
-from testbed.kafka.admin import Admin
 from testbed.owner import Owner
 from testbed.provision.testbed import Testbed
 from testbed.reassignment.batching.job import Job, JobFolder
@@ -21,7 +20,7 @@ _NAMES_LAST_S = 5.0
 
 
 class Session:
-    """What every command of the prompt uses."""
+    """What every command uses. Each connects to the cluster itself: brokers may be killed between two commands."""
 
     def __init__(self, testbed: Testbed, grammar: Grammar, *, interactive: bool) -> None:
         self.testbed, self.grammar, self.interactive = testbed, grammar, interactive
@@ -35,10 +34,6 @@ class Session:
             testbed.topology, self._current_topics, lambda: [entry.id for entry in self.faults.list()], grammar.names
         )
         self.completing = Vocabulary.of(testbed.topology, self._recent_topics, self._recent_faults, grammar.names)
-
-    def admin(self) -> Admin:
-        """Connect to the cluster for one command: brokers may be killed and started between two commands."""
-        return self.testbed.admin()
 
     def say(self, text: str) -> None:
         """Print the result of a command."""
@@ -96,7 +91,7 @@ class Session:
         )
 
     def _current_topics(self) -> tuple[str, ...]:
-        with self.admin() as admin:
+        with self.testbed.admin() as admin:
             self._topics, self._topics_s = admin.topics(), time.monotonic()
         return self._topics
 
