@@ -157,10 +157,7 @@ def run_bench(names: Sequence[str], repeats: int, store: str | None, progress: P
 
 
 def play(figure: TimedCommand, testbed: str) -> CommandTiming:
-    """Run a figure's command and return its time. `testbed` is the name of the testbed that it may make.
-
-    An interruption ends the command first, with its own cleaning.
-    """
+    """Run a figure's command, on a testbed of this name, and return its time. An interruption ends it first."""
     with TemporaryDirectory(prefix="testbed-bench-") as folder:
         words = [{STORE: folder, NAME: testbed}.get(word, word) for word in figure.words]
         before = resource.getrusage(resource.RUSAGE_CHILDREN)

@@ -164,10 +164,7 @@ class Campaign:
         return datetime.strptime(f"{self.id.split('-')[0]}+0000", "%Y%m%dT%H%M%SZ%z")
 
     def with_present_builds(self) -> "Campaign":
-        """Return the campaign with the builds that its paths name now; journals of earlier versions have paths.
-
-        Raise errors as `lasting_kafka` does.
-        """
+        """Return the campaign with builds for the paths of earlier journals. Raise errors as `lasting_kafka` does."""
         variants = tuple(lasting(self.variants))
         if variants == self.variants:
             return self
@@ -254,10 +251,7 @@ def require_comparable(command: str, measure_names: Sequence[str], threshold: fl
 
 
 def lasting(variants: Iterable[Variant]) -> list[Variant]:
-    """Return variants as they mean the same in another folder, and after a Kafka was built again.
-
-    Each path is read once: all variants that name it have the same build. Raise errors as `lasting_kafka` does.
-    """
+    """Return variants that mean the same elsewhere and later; each path is read once. Raise as `lasting_kafka` does."""
     build = cache(lasting_kafka)
 
     def setting(word: str) -> str:
@@ -293,10 +287,7 @@ def lasting_topology(text: str | None) -> str | None:
 
 
 def require_enough_pairs(campaign: Campaign) -> None:
-    """Raise `UsageError` when too few pairs are asked for.
-
-    A qualification has to tell a small regression from chance, a comparison a large one (see `large_only`).
-    """
+    """Raise `UsageError` for too few pairs to tell a small regression (`qualify`) or a large one from chance."""
     comparisons, repeats = _paired(campaign)
     fewest = fewest_pairs(campaign) if campaign.command == QUALIFY else FEWEST_SEPARATED
     if repeats is not None and repeats < fewest:

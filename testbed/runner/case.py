@@ -107,10 +107,7 @@ class CaseRun:
 
     @contextmanager
     def recorded(self) -> Iterator[None]:
-        """Enclose the time in which the case may raise: bound its time, keep its evidence, write its outcome.
-
-        Raise the block's exception, or `TimeLimitError`.
-        """
+        """Bound the time of the block, keep evidence, write the outcome. Raise its exception, or `TimeLimitError`."""
         evidence = self.folder / EVIDENCE
         # The outcome of the attempt before must not stand for this one, whose process may be killed.
         (self.folder / FILE).unlink(missing_ok=True)
@@ -125,10 +122,7 @@ class CaseRun:
             raise
 
     def run(self, testbed: Testbed, store: Store, progress: Progress) -> CaseOutcome:
-        """Run the experiment to its verdict, commit the run and write its report.
-
-        Raise `TestbedError` when that fails.
-        """
+        """Run the experiment to its verdict, commit the run, write its report. Raise `TestbedError` when that fails."""
         self.testbed = testbed
         experiment = self.resolved.experiment
         run_id = new_run_id(experiment.name)

@@ -129,10 +129,7 @@ def qualifies(group: VariantGroup) -> bool:
 def detections(
     campaign: Campaign, state: CampaignState, defects_of: DefectsOf, reported: ReportedChanges | None = None
 ) -> list[DefectDetection]:
-    """Return what was found in each group of a self-test's campaign, which may be incomplete.
-
-    `reported` judges nights; only a campaign with a history needs it.
-    """
+    """Return what was found in each group of a self-test's campaign so far; `reported` judges nights, if it has any."""
     found = []
     history: list[list[str]] | None = None
     for runs in by_group(campaign, state):

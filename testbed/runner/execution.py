@@ -1,7 +1,4 @@
-"""The execution of a campaign's slots within its time budget.
-
-The journal records every run at once, so that a kill loses at most one run.
-"""
+"""The execution of a campaign's slots within its time budget. A kill loses at most one run: each is in the journal."""
 
 import re
 import time
@@ -29,10 +26,7 @@ from testbed.units import UnitError, parse_duration
 
 
 def parse_budget(text: str | None) -> float | None:
-    """Return the seconds of `30m`, `2h`, `90s`, …; a bare `m` is minutes here.
-
-    Return None for None. Raise `UsageError` for any other text, also for empty text, which an unset variable gives.
-    """
+    """Return the seconds of `30m`, `2h`, …; a bare `m` is minutes. Raise `UsageError` for other text, also empty."""
     if text is None:
         return None
     try:
@@ -45,10 +39,7 @@ def parse_budget(text: str | None) -> float | None:
 
 
 def durations(campaign: Campaign, state: CampaignState) -> Mapping[str, float]:
-    """Return for each variant the seconds of its longest slot so far, canary included.
-
-    How long a run took that was adopted after a kill is not known: it has 0 seconds, and is left out.
-    """
+    """Return the seconds of each variant's longest slot, canary included, without runs adopted after a kill (0 s)."""
     labels = {slot.index: slot.variant for slot in campaign.slots}
     found: dict[str, float] = {}
     for index, ran in state.ran.items():
@@ -60,10 +51,7 @@ def durations(campaign: Campaign, state: CampaignState) -> Mapping[str, float]:
 
 
 def needed_s(slots: Sequence[Slot], seen: Mapping[str, float]) -> float:
-    """Return the seconds that the slots will take.
-
-    A slot takes as long as its variant's longest, and without one as the longest of all.
-    """
+    """Return the seconds of the slots: each takes its variant's longest time, and without one the longest of all."""
     unseen = max(seen.values(), default=0.0)
     return sum(seen.get(slot.variant, unseen) for slot in slots)
 
@@ -102,10 +90,7 @@ class Executor(Protocol):
         """Prepare a testbed for `variant`, on which no Kafka runs, and return the readings of the canaries."""
 
     def run(self, variant: Variant, begun: RunBegun) -> RunDone:
-        """Make the run on that testbed, commit it to the store under its id, and return it.
-
-        Raise `KafkaStuck` when Kafka does not start or keeps the run from its end, `TestbedError` for another reason.
-        """
+        """Make, commit and return the run. Raise `KafkaStuck` when Kafka keeps it from its end, else `TestbedError`."""
 
     def committed(self, begun: RunBegun) -> RunDone | None:
         """Return the run of an interrupted slot if the store has it, else None."""

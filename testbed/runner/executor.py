@@ -105,10 +105,7 @@ _LOG_TIMEOUT_S = 20.0
 
 
 def keep_evidence(folder: Path, recorder: Recorder, testbed: Testbed | None) -> None:
-    """Write samples, events, and the log of each host's server, with a JVM's stacks in it, into `folder`.
-
-    A log that cannot be read raises nothing; `missing.txt` names it.
-    """
+    """Write samples, events and servers' logs, with JVMs' stacks, into `folder`; `missing.txt` has unreadable logs."""
     folder.mkdir(parents=True, exist_ok=True)
     pq.write_table(samples_table(recorder.samples()), folder / "samples.parquet", compression="zstd")
     pq.write_table(events_table(recorder.events()), folder / "events.parquet", compression="zstd")
@@ -139,10 +136,7 @@ def bounded(
     testbed: Callable[[], Testbed | None],
     kept_for: type[BaseException] = TestbedError,
 ) -> Iterator[None]:
-    """Bound the time of the block, and keep evidence in a folder when the block raises `kept_for`.
-
-    Raise the block's exception, or `TimeLimitError`.
-    """
+    """Bound the time of the block; keep evidence when it raises `kept_for`. Raise that, or `TimeLimitError`."""
     evidence.mkdir(parents=True, exist_ok=True)
     try:
         with time_limit(limit_s, what, evidence) if limit_s is not None else nullcontext():
@@ -245,10 +239,7 @@ def measured(slot: int, run: Manifest, judgement: Judgement) -> RunDone:
 
 
 def _not_kafkas(testbed: Testbed, recorder: Recorder) -> str:
-    """Return what explains a stopped run: the engine, ended containers, or a machine that was mostly unfit; or nothing.
-
-    An engine that stops may hold the runner up until the time limit.
-    """
+    """Return what explains a stopped run: the engine, ended containers, or an unfit machine; empty for nothing."""
     try:
         ended = why_not_whole(testbed.engine, testbed.state)
     except TestbedError as error:

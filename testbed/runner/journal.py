@@ -187,10 +187,7 @@ class CampaignJournal:
         return tuple(self._entries)
 
     def append(self, entry: JournalEntry) -> None:
-        """Write an entry; on return it survives a crash of the machine.
-
-        Raise `TestbedError` when the file cannot be written.
-        """
+        """Write an entry; it then survives a crash of the machine. Raise `TestbedError` when it cannot be written."""
         _write(self._file, encode(entry), self.path)
         self._entries.append(entry)
 

@@ -32,10 +32,7 @@ class NamedComparison:
     """Further variants, after the combinations."""
 
     def variants(self, given: Sequence[str], profile: str, kafka: str | None, topology: str | None) -> list[Variant]:
-        """Return all variants. The settings in `given` apply to every variant, and replace the values of an axis.
-
-        Raise `UsageError` when a setting is wrong.
-        """
+        """Return all variants; `given` settings replace the values of an axis. Raise `UsageError` for a wrong one."""
         own = _by_name(self.axes)
         if "storage" in own and os.environ.get(VARIABLE) and topology is None:
             own["storage"] += f",{SHARED}"

@@ -77,10 +77,7 @@ def new_qualification(
     measures: Sequence[str] = (),
     threshold: float = ComparisonRule().threshold,
 ) -> Campaign:
-    """Return a qualification's campaign. Raise `UsageError` when it cannot be run, and errors as `permanent` does.
-
-    A wrong name is refused before a Kafka is fetched.
-    """
+    """Return the campaign. Raise `UsageError` before a Kafka is fetched if possible, and errors as `permanent` does."""
     require_known(named(candidate, baselines)[:-1], scope)
     require_comparable(QUALIFY, measures, threshold)
     new, before = permanent(candidate, baselines)
@@ -107,10 +104,7 @@ def qualify(
     *,
     all_pairs: bool = False,
 ) -> Qualification:
-    """Make the runs of a new qualification, or resume one, and return it.
-
-    Raise `UsageError` when it cannot be resumed, and `TestbedError` when it fails.
-    """
+    """Make a qualification's runs, or resume it; return it. Raise `UsageError`, and `TestbedError` when it fails."""
     needless = partial(needless_slot, all_pairs=all_pairs)
     result = run_campaign(asked, campaign_id, QUALIFY, budget_s, progress, needless=needless)
     campaign, state = result.campaign, result.state
@@ -166,10 +160,7 @@ def _judge_pairs(
     findings: Sequence[ComparisonResult],
     broken: Sequence[CriterionRegression],
 ) -> QualificationVerdict:
-    """Return the verdict of a scenario's pairs: measures, criteria failing more often, criteria failing always.
-
-    The worst reason is the first one.
-    """
+    """Return the verdict of pairs: of measures, and criteria that fail more often or always; the worst reason first."""
     more_often = {each.criterion for each in broken}
     always = {name: why for name, why in always_failed(candidate, baselines).items() if name not in more_often}
     said: list[tuple[Verdict, str]] = [

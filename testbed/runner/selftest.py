@@ -231,10 +231,7 @@ def needless(campaign: Campaign, slot: Slot, state: CampaignState) -> bool:
 def selftest(
     asked: SelftestRequest | None, campaign_id: str | None, budget_s: float | None, progress: Progress
 ) -> SelftestResult:
-    """Play the defects of a new self-test, or go on with an interrupted one, and return the table.
-
-    Raise `UsageError` before the first run, and `TestbedError` when it fails.
-    """
+    """Play a self-test's defects, or go on; return the table. Raise `UsageError` before that, or `TestbedError`."""
     new = None if asked is None else new_selftest(asked)
     ended = run_campaign(new, campaign_id, SELFTEST, budget_s, progress, needless=needless)
     state, store = ended.state, Store.open(ended.campaign.store)

@@ -122,10 +122,7 @@ def run_suite(request: SuiteRequest, progress: Progress) -> SuiteResult:
 
 
 def _prepare(request: SuiteRequest, now: datetime) -> DucktapeSession:
-    """Check the request, create the folder and return the session of ducktape.
-
-    Raise `UsageError` when the request is wrong.
-    """
+    """Check the request, create the folder and return ducktape's session. Raise `UsageError` for a wrong request."""
     suite: Suite = find_suite(request.suite)
     if request.again < 0:
         raise UsageError(f"--retry-noisy {request.again}: 0 or more are allowed")

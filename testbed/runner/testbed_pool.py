@@ -83,10 +83,7 @@ class TestbedPool:
         return testbed
 
     def start(self, wanted: Resolved) -> Testbed:
-        """Start Kafka on the testbed that `ready` returned, with the variant's properties.
-
-        Raise `TestbedError` when that fails.
-        """
+        """Start Kafka on the testbed of `ready`, with the variant's properties. Raise `TestbedError` on failure."""
         testbed = self._standing[wanted.topology_digest]
         try:
             same = dict(wanted.overlay) == dict(testbed.state.overlay)
@@ -110,10 +107,7 @@ class TestbedPool:
         in_parallel(list(self._standing), self.drop)
 
     def _changed(self, topology_digest: str) -> str | None:
-        """Return a description of the change that the last run left on the testbed, or None.
-
-        After a change the next run cannot begin there.
-        """
+        """Return the change that the last run left on the testbed, where no further run can begin; None without one."""
         testbed = self._standing.get(topology_digest)
         if testbed is None:
             return None

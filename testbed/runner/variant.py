@@ -96,20 +96,14 @@ def of_case(case: Case, profile: str, kafka: str | None = None) -> Variant:
 
 
 def called(kafka: str) -> str:
-    """Return a Kafka's name in labels: a version unchanged, a tarball or folder by its last part.
-
-    Raise `UsageError` otherwise.
-    """
+    """Return a Kafka's name in labels: a version, or a path's last part. Raise `UsageError` for any other text."""
     source = str(parse_source(kafka))
     name = re.sub(r"\.(tgz|tar\.gz)$", "", Path(source).name) if is_path(source) else source
     return _ODD.sub("-", name).strip("-.")[:_MOST_NAME] or "kafka"
 
 
 def of_each(base: Variant, kafkas: Sequence[str]) -> tuple[Variant, ...]:
-    """Return a variant for each Kafka; several builds of one name are numbered.
-
-    Raise `UsageError` when a Kafka is wrong.
-    """
+    """Return a variant for each Kafka; builds of one name are numbered. Raise `UsageError` when a Kafka is wrong."""
     names: list[str] = []
     for text in dict.fromkeys(kafkas):
         name = called(text)

@@ -33,10 +33,7 @@ def cells_of(
 
 
 def cell(variant: str, ran: Sequence[SlotRun], failed: Sequence[RunFailed], causes: Causes) -> VersionResult:
-    """Return the result of one variant's runs; `failed` are those in no store.
-
-    An inconclusive run counts for no criterion.
-    """
+    """Return a variant's result; `failed` are runs in no store. An inconclusive run counts for no criterion."""
     verdicts = [each.done.verdict for each in ran]
     stuck = tuple(each.why for each in failed if each.stuck)
     ended = [each.done.ended for each in ran if each.done.ended is not None]
