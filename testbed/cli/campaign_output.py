@@ -3,12 +3,12 @@
 import argparse
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
-from results.compare import ComparisonResult, ComparisonRule
+from results.compare import ComparisonRule
 from results.compare.judgement import EXIT
 from results.compare.log_lines import LOG_LINES, LineChange
-from results.compare.render import COLUMNS, comparison_row, effect_document
+from results.compare.render import COLUMNS, comparison_document, comparison_row
 from results.contract.texts import plural
 from results.render import NOTHING, JUnitCase, document, escaped, junit, markdown_table, table
 from results.report.sweep import growth
@@ -134,7 +134,15 @@ def as_json(result: CampaignResult, verdict: str, report: Path | None = None) ->
                 }
                 for row in result.outcome.rows
             ],
-            "findings": [_finding(finding) for finding in result.outcome.findings],
+            "findings": [
+                {
+                    "baseline": each.comparison.baseline,
+                    "candidate": each.comparison.candidate,
+                    "pairs": each.comparison.pairs,
+                    **comparison_document(each),
+                }
+                for each in result.outcome.findings
+            ],
             "broken": result.outcome.broken,
             "log_lines": result.outcome.lines,
             "growth": [asdict(each) | {"word": each.word} for each in growth(sweep_page(result))],
@@ -219,23 +227,3 @@ def refuse_with_resume(args: argparse.Namespace, instead: str) -> None:
             f"{', '.join(given)} with --resume {args.resume}: the options of a campaign are fixed when it begins; "
             f"leave out what is not --resume, or {instead}"
         )
-
-
-def _finding(finding: ComparisonResult) -> dict[str, Any]:
-    comparison = finding.comparison
-    shown = comparison_row(finding, comparison.candidate)
-    return {
-        "baseline": comparison.baseline,
-        "candidate": comparison.candidate,
-        "measure": comparison.measure.name,
-        "unit": comparison.measure.unit,
-        "better": comparison.measure.better,
-        "verdict": finding.verdict,
-        "why": finding.why,
-        "pairs": comparison.pairs,
-        "before": shown.before,
-        "after": shown.after,
-        **effect_document(finding.effect),
-        "adjusted_p": finding.adjusted,
-        "detectable": finding.detectable,
-    }

@@ -74,18 +74,17 @@ def new_qualification(
     seed: int,
     *,
     store: str | None = None,
-    measures: Sequence[str] = (),
     threshold: float = ComparisonRule().threshold,
 ) -> Campaign:
     """Return the campaign. Raise `UsageError` before a Kafka is fetched if possible, and errors as `permanent` does."""
     require_known(named(candidate, baselines)[:-1], scope)
-    require_comparable(QUALIFY, measures, threshold)
+    require_comparable(QUALIFY, scope.measures, threshold)
     new, before = permanent(candidate, baselines)
     variants, groups = plan(new, before, scope)
     if not groups:
         raise UsageError("nothing is left to run: no scenario, no upgrade")
     asked = new_campaign(
-        QUALIFY, variants, 1, seed, store=store, measure_names=measures, threshold=threshold, groups=groups
+        QUALIFY, variants, 1, seed, store=store, measure_names=scope.measures, threshold=threshold, groups=groups
     )
     if scope.pairs is None:
         fewest = max(PAIRS, fewest_pairs(asked))
