@@ -220,18 +220,13 @@ def opened(campaign_id: str) -> Iterator[CampaignJournal]:
         raise UsageError(f"there is no campaign {campaign_id}; there are: {', '.join(known()) or 'none'}")
     with FileIO(path, "r+") as file:
         _lock(file, campaign_id)
-        lines, whole = _whole_lines(file.readall())
-        campaign, entries = _parse(lines, path)
+        content = file.readall()
+        whole = content.rfind(b"\n") + 1
+        campaign, entries = _parse(content[:whole].splitlines(), path)
         # The next entry must not continue a line that a kill truncated.
         file.truncate(whole)
         file.seek(whole)
         yield CampaignJournal(path, file, campaign, entries)
-
-
-def _whole_lines(content: bytes) -> tuple[list[bytes], int]:
-    """Return the complete lines, and their total number of bytes."""
-    whole = content.rfind(b"\n") + 1
-    return content[:whole].splitlines(), whole
 
 
 def _parse(lines: list[bytes], path: Path) -> tuple[Campaign, list[JournalEntry]]:

@@ -215,8 +215,7 @@ def qualification_environment(found: Qualification) -> QualificationEnvironment 
     if not ids:
         return None
     try:
-        run = Store.open(found.store).manifest(ids[-1])
-        oldest = Store.open(found.store).manifest(ids[0])
+        oldest, run = (Store.open(found.store).manifest(run_id) for run_id in (ids[0], ids[-1]))
     except StoreError as error:
         raise TestbedError(f"a run of {found.id} cannot be read: {error}") from error
     return QualificationEnvironment(oldest.started, run.ended, run.machine, run.versions)
