@@ -82,12 +82,6 @@ class VariantGroup:
         return tuple(each for each in self.labels if each not in candidates), candidates
 
     @classmethod
-    def of(cls, name: str, members: Sequence[Variant], repeats: int, *, compared: bool) -> "VariantGroup":
-        """Return the group of these variants; if `compared`, the last one is compared with each of the others."""
-        labels = tuple(each.label for each in members)
-        return cls(name, labels, repeats, tuple((each, labels[-1]) for each in labels[:-1]) if compared else ())
-
-    @classmethod
     def against_first(cls, name: str, members: Sequence[Variant], repeats: int) -> "VariantGroup":
         """Return the group of these variants; each of the others is compared with the first one."""
         first, *others = labels = tuple(each.label for each in members)
