@@ -66,10 +66,7 @@ def _broken(each: CriterionRegression) -> str:
 
 
 def variants_table(result: CampaignResult) -> str:
-    """Return a line per variant: its runs' verdicts, each measure's median and, of several runs, its range.
-
-    Add a line per variant whose brokers are broken on purpose, and per run that did not pass.
-    """
+    """Return a line per variant: verdicts, medians, ranges; then per broken variant, and per run that did not pass."""
     names = result.campaign.measures
     rows = [
         (
@@ -171,10 +168,7 @@ def as_markdown(result: CampaignResult) -> str:
 
 
 def as_junit(result: CampaignResult) -> str:
-    """Return JUnit with a case for each comparison, criterion that fails more often and new log line, and for the end.
-
-    If missing runs leave the verdict undecided, the end is an error.
-    """
+    """Return JUnit with a case for each finding, and for the end: an error if missing runs leave the verdict open."""
     name = result.campaign.variants[0].experiment
     compared = [(finding, comparison_row(finding, finding.comparison.candidate)) for finding in result.outcome.findings]
     cases = [

@@ -63,10 +63,7 @@ def named_no_measure(campaign: "Campaign") -> bool:
 
 @dataclass(frozen=True, slots=True)
 class VariantGroup:
-    """Variants that are run in the same blocks; each of `pairs` is (baseline, candidate).
-
-    A variant in no pair is run, but not compared as a pair.
-    """
+    """Variants that are run in the same blocks; each of `pairs` is (baseline, candidate), and some may be in none."""
 
     name: str
     labels: tuple[str, ...]
@@ -203,10 +200,7 @@ def new_campaign(
     threshold: float = ComparisonRule().threshold,
     groups: Sequence[VariantGroup] = (),
 ) -> Campaign:
-    """Return a campaign whose variants are resolved and checked; all builds that paths name are in the cache then.
-
-    Raise `UsageError` when it cannot be run, and `SoftwareError` for a build that is not available.
-    """
+    """Return a campaign, resolved and checked, with its builds in the cache. Raise `UsageError` or `SoftwareError`."""
     check_labels(variants)
     variants = lasting(variants)
     resolved = [resolve(variant) for variant in variants]

@@ -210,11 +210,7 @@ def created(campaign: Campaign) -> Iterator[CampaignJournal]:
 
 @contextlib.contextmanager
 def opened(campaign_id: str) -> Iterator[CampaignJournal]:
-    """Open the journal of a campaign and yield it for the `with` block.
-
-    Raise `UsageError` when there is no such campaign. Raise `TestbedError` when another command uses it, or the journal
-    is damaged.
-    """
+    """Yield a campaign's journal. Raise `UsageError` without one, `TestbedError` for one in use, or a damaged one."""
     path = folder() / f"{campaign_id}.jsonl"
     if not _ID.fullmatch(campaign_id) or not path.is_file():
         raise UsageError(f"there is no campaign {campaign_id}; there are: {', '.join(known()) or 'none'}")

@@ -142,10 +142,7 @@ def _prepare(request: SuiteRequest, now: datetime) -> DucktapeSession:
 def outcomes_of(
     cases: Sequence[Case], request: SuiteRequest, folder: Path, *, interrupted: bool = False
 ) -> tuple[CaseOutcome, ...]:
-    """Return the outcome of each case, in the suite's order.
-
-    It combines the test's outcome file with ducktape's report, which an `interrupted` ducktape does not write.
-    """
+    """Return each case's outcome, from its file and ducktape's report; an `interrupted` ducktape writes no report."""
     left, reported = gather(folder / "ducktape"), {} if interrupted else sessions.statuses(folder)
     without = (True, INTERRUPTED) if interrupted else (False, "ducktape has not run it: see ducktape.log")
     found = []

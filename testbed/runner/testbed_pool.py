@@ -37,10 +37,7 @@ def to_remove(standing: Sequence[str], wanted: str, most: int = MOST_KEPT) -> tu
 
 
 class TestbedPool:
-    """The testbeds of one campaign. After this process is dead, `testbed gc` collects them.
-
-    `builds` are those of `builds_of` at the campaign's beginning.
-    """
+    """The testbeds of one campaign, whose first `builds` they have. After a kill `testbed gc` collects them."""
 
     __test__ = False  # pytest must not collect this class, although its name starts with "Test"
 
@@ -54,10 +51,7 @@ class TestbedPool:
         """The original Kafka of each host, by `Resolved.topology_digest`."""
 
     def ready(self, wanted: Resolved) -> Testbed:
-        """Return an empty testbed for `wanted`, with its broker properties and no running Kafka.
-
-        Raise `TestbedError` when that fails; the testbed is removed, so that the next try makes a new one.
-        """
+        """Return an empty testbed of `wanted`; no Kafka runs on it. Raise `TestbedError` and remove it on failure."""
         digest = wanted.topology_digest
         if changed := self._changed(digest):
             self._progress(f"removing a testbed that is not as declared any more: {changed}")
@@ -137,10 +131,7 @@ class TestbedPool:
 
 
 def empty(testbed: Testbed) -> None:
-    """Stop Kafka on every host and remove its data, so that every run begins on a newly formatted cluster.
-
-    Remove its data in an object store, too. A cluster with partitions there formats itself.
-    """
+    """Stop Kafka on every host and remove its data, also in an object store: every run begins on a new cluster."""
     shared = Capability.SHARED_STORAGE in of_software(testbed.topology)
     kept = () if shared else FORMATTED
     nodes = [host for host in testbed.topology.hosts if host.node_id is not None]
