@@ -17,9 +17,10 @@ from testbed.errors import UsageError
 from testbed.runner.campaign import Campaign
 from testbed.runner.comparison import CampaignOutcome, CriterionRegression, VariantRow
 from testbed.runner.execution import parse_budget
+from testbed.runner.journal import stored
 from testbed.runner.named_comparisons import COMMAND
 from testbed.runner.report import sweep_page
-from testbed.runner.run import CampaignResult, run_campaign, store_of
+from testbed.runner.run import CampaignResult, run_campaign
 from testbed.runner.variant import differing
 
 T = TypeVar("T")
@@ -203,7 +204,7 @@ def or_else(value: T | None, default: T) -> T:
 
 def store_for(args: argparse.Namespace) -> str | None:
     """Return the named store, the resumed campaign's, or None. Raise `UsageError` for an unknown campaign."""
-    return args.store or (store_of(args.resume) if args.resume else None)
+    return args.store or (stored(args.resume).store if args.resume else None)
 
 
 def refuse_with_resume(args: argparse.Namespace, instead: str) -> None:

@@ -225,6 +225,12 @@ def opened(campaign_id: str) -> Iterator[CampaignJournal]:
         yield CampaignJournal(path, file, campaign, entries)
 
 
+def stored(campaign_id: str) -> Campaign:
+    """Return a campaign to resume. Raise errors as `opened` does."""
+    with opened(campaign_id) as journal:
+        return journal.campaign
+
+
 def _parse(lines: list[bytes], path: Path) -> tuple[Campaign, list[JournalEntry]]:
     number = 1
     try:

@@ -21,7 +21,7 @@ from testbed.errors import UsageError
 from testbed.experiments.runner import Progress
 from testbed.runner.campaign import NIGHTLY, Campaign, lasting_kafka, new_campaign
 from testbed.runner.comparison import not_made
-from testbed.runner.journal import CampaignState, RunDone, opened
+from testbed.runner.journal import CampaignState, RunDone, stored
 from testbed.runner.run import CampaignResult, NeedlessSlots, run_campaign
 from testbed.runner.schedule import Slot
 from testbed.runner.variant import Resolved, Variant, of_case, resolve
@@ -120,8 +120,7 @@ def not_run(wanted: NightRequest) -> dict[str, str]:
 
 def require_same(campaign_id: str, wanted: NightRequest) -> None:
     """Raise `UsageError` when what the user names differs from the interrupted night: a resume would not run it."""
-    with opened(campaign_id) as journal:
-        campaign = journal.campaign
+    campaign = stored(campaign_id)
     if campaign.command != NIGHTLY:
         return  # `run_campaign` refuses a campaign of another command
     first = campaign.variants[0]
@@ -148,12 +147,8 @@ def require_same(campaign_id: str, wanted: NightRequest) -> None:
 def run_night(asked: Campaign | None, campaign_id: str | None, budget_s: float | None, progress: Progress) -> NightRuns:
     """Make the runs of a new night, or resume one, and return them."""
     # The scenarios are resolved first, because a named build or file may be gone when the night is over.
-    if campaign_id is not None:
-        with opened(campaign_id) as journal:
-            planned = journal.campaign
-    else:
-        assert asked is not None
-        planned = asked
+    planned = asked if campaign_id is None else stored(campaign_id)
+    assert planned is not None
     nightly = planned.command == NIGHTLY  # `run_campaign` refuses a campaign of another command
     resolved = {each.label: resolve(each) for each in planned.variants} if nightly else {}
     known = {label: scenario_of(wanted) for label, wanted in resolved.items()}

@@ -39,12 +39,6 @@ class CampaignResult:
     problems: tuple[str, ...] = ()
 
 
-def store_of(campaign_id: str) -> str:
-    """Return the store of a campaign to resume. Raise `UsageError` when there is no such campaign."""
-    with opened(campaign_id) as journal:
-        return journal.campaign.store
-
-
 def run_campaign(
     asked: Campaign | None,
     campaign_id: str | None,

@@ -37,7 +37,7 @@ def to_remove(standing: Sequence[str], wanted: str, most: int = MOST_KEPT) -> tu
 
 
 class TestbedPool:
-    """The testbeds of one campaign, whose first `builds` they have. After a kill `testbed gc` collects them."""
+    """The testbeds of one campaign, made of its `builds`. After this process is dead, `testbed gc` collects them."""
 
     __test__ = False  # pytest must not collect this class, although its name starts with "Test"
 
@@ -133,7 +133,7 @@ class TestbedPool:
 def empty(testbed: Testbed) -> None:
     """Stop Kafka on every host and remove its data, also in an object store: every run begins on a new cluster."""
     shared = Capability.SHARED_STORAGE in of_software(testbed.topology)
-    kept = () if shared else FORMATTED
+    kept = () if shared else FORMATTED  # a cluster with partitions in the store formats itself
     nodes = [host for host in testbed.topology.hosts if host.node_id is not None]
     # The processes are killed, because a controlled shutdown takes seconds to save data that is removed next.
     in_parallel([host.name for host in nodes], lambda name: testbed.node(name).kill())
