@@ -79,15 +79,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         with contextlib.suppress(OSError):
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return UNREAD
-    except OSError as error:
-        if said := os_error_text(error):
-            _tell(command.name, said)
-        else:
-            traceback.print_exc()
-        return FAILED
     except Exception as error:  # noqa: BLE001 - a defect of the testbed: Python would exit with 1, which means REGRESSED
-        if lacking := missing_extra(error):
-            _tell(command.name, lacking)
+        if said := os_error_text(error) if isinstance(error, OSError) else missing_extra(error):
+            _tell(command.name, said)
         else:
             traceback.print_exc()
         return FAILED
