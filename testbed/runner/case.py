@@ -157,5 +157,5 @@ def reason(judgement: Judgement) -> str:
     facts = {name for name, criterion in catalogue().items() if criterion.section == FACTS}
     causes = [c for c in wrong if not c.why.startswith("not judged")] or wrong
     causes.sort(key=lambda c: c.name not in facts)
-    shown = [f"{' '.join(filter(None, (c.name, c.host, c.direction)))}: {c.why}" for c in causes[:MOST_SHOWN]]
+    shown = [f"{f'{c.name} {c.where}'.rstrip()}: {c.why}" for c in causes[:MOST_SHOWN]]
     return "; ".join([*shown, *and_more(len(wrong) - len(shown))])

@@ -21,7 +21,7 @@ from results.compare.log_lines import Kinds, LineChange, LineTally, line_tallies
 from results.report.tradeoff import Combination
 from testbed.runner.campaign import QUALIFY, Campaign, named_no_measure
 from testbed.runner.journal import CampaignState, SlotRun
-from testbed.runner.pairing import by_block, by_group, logged_pairs, pairs, tallies, unended_pairs, value_of
+from testbed.runner.pairing import by_block, by_group, logged_pairs, pairs, sides_of, tallies, unended_pairs, value_of
 from testbed.runner.qualification_plan import kind_of, version_of
 from testbed.runner.variant import UPGRADE, differing
 
@@ -126,15 +126,14 @@ def _judged(
 ) -> tuple[tuple[ComparisonResult, ...], tuple[CriterionRegression, ...], tuple[LineChange, ...]]:
     runs = by_block(campaign, state)
     beside = [pair for group in campaign.variant_groups for pair in group.pairs]
+    sides = {pair: sides_of(runs, *pair, state.canaries) for pair in beside}
     comparisons = [
-        PairedComparison(
-            baseline, candidate, find_measure(name), pairs(runs, baseline, candidate, name, state.canaries)
-        )
-        for baseline, candidate in beside
-        for name in _had(campaign, runs, (baseline, candidate))
+        PairedComparison(*pair, find_measure(name), pairs(sides[pair], name))
+        for pair in beside
+        for name in _had(campaign, runs, pair)
     ]
     rule = ComparisonRule(threshold=campaign.threshold)
-    counted = [tally for pair in beside for tally in tallies(runs, *pair, state.canaries)]
+    counted = [tally for pair in beside for tally in tallies(sides[pair], *pair)]
     if campaign.command != QUALIFY:  # a qualification counts runs without an end over all runs of a version
         counted += [unended_pairs(campaign, state, *pair) for pair in beside]
     logged = _line_tallies(campaign, state)
@@ -177,7 +176,7 @@ def _line_tallies(campaign: Campaign, state: CampaignState) -> list[LineTally]:
         else:
             continue
         for pair, names in compared.items():
-            found.setdefault(names, []).extend(logged_pairs(runs.blocks, *pair, state.canaries))
+            found.setdefault(names, []).extend(logged_pairs(sides_of(runs.blocks, *pair, state.canaries)))
     return [tally for names, logged in found.items() for tally in line_tallies(*names, logged)]
 
 

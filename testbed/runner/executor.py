@@ -222,8 +222,7 @@ def measured(slot: int, run: Manifest, judgement: Judgement) -> RunDone:
     """Return the values of a slot's run that the journal keeps. Pure."""
     verdicts: dict[str, set[str]] = {}
     for each in judgement.criteria:
-        where = " ".join(filter(None, (each.name, each.host, each.direction)))
-        verdicts.setdefault(where, set()).add(each.verdict)
+        verdicts.setdefault(f"{each.name} {each.where}".rstrip(), set()).add(each.verdict)
     return RunDone(
         slot,
         run.run_id,
