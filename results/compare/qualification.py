@@ -17,7 +17,7 @@ from results.compare.judgement import (
     worst_of,
 )
 from results.compare.log_lines import LOG_LINES, LineChange
-from results.compare.render import COLUMNS, comparison_row, effect_document
+from results.compare.render import COLUMNS, comparison_document, comparison_row
 from results.contract.texts import plural, shortened
 from results.contract.verdict import Verdict as RunVerdict
 from results.criteria.judgement import RUN_COMPLETE
@@ -414,20 +414,10 @@ def _row(row: ScenarioQualification) -> dict[str, Any]:
         "measures": [
             {
                 "against": each.comparison.baseline.rpartition(", ")[2],
-                "measure": each.comparison.measure.name,
-                "unit": each.comparison.measure.unit,
-                "better": each.comparison.measure.better,
-                "verdict": each.verdict,
-                "why": each.why,
-                "before": shown.before,
-                "after": shown.after,
-                **effect_document(each.effect),
-                "adjusted_p": each.adjusted,
-                "pairs": int(shown.pairs),
-                "detectable": each.detectable,
+                "pairs": int(comparison_row(each, row.name).pairs),
+                **comparison_document(each),
             }
             for each in row.findings
-            for shown in [comparison_row(each, row.name)]
         ],
     }
 

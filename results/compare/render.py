@@ -87,3 +87,20 @@ def effect_document(effect: Effect | Shift | None) -> dict[str, Any]:
         "confidence": effect and effect.confidence,
         "p": effect and effect.p,
     }
+
+
+def comparison_document(finding: ComparisonResult) -> dict[str, Any]:
+    """Return a comparison as JSON values, without its two variants and its pairs."""
+    measure, shown = finding.comparison.measure, comparison_row(finding, "")
+    return {
+        "measure": measure.name,
+        "unit": measure.unit,
+        "better": measure.better,
+        "verdict": finding.verdict,
+        "why": finding.why,
+        "before": shown.before,
+        "after": shown.after,
+        **effect_document(finding.effect),
+        "adjusted_p": finding.adjusted,
+        "detectable": finding.detectable,
+    }

@@ -3,12 +3,12 @@
 import argparse
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
-from results.compare import ComparisonResult, ComparisonRule
+from results.compare import ComparisonRule
 from results.compare.judgement import EXIT
 from results.compare.log_lines import LOG_LINES, LineChange
-from results.compare.render import COLUMNS, comparison_row, effect_document
+from results.compare.render import COLUMNS, comparison_document, comparison_row
 from results.contract.texts import plural
 from results.render import NOTHING, JUnitCase, document, escaped, junit, markdown_table, table
 from results.report.sweep import growth
@@ -17,9 +17,10 @@ from testbed.errors import UsageError
 from testbed.runner.campaign import Campaign
 from testbed.runner.comparison import CampaignOutcome, CriterionRegression, VariantRow
 from testbed.runner.execution import parse_budget
+from testbed.runner.journal import stored
 from testbed.runner.named_comparisons import COMMAND
 from testbed.runner.report import sweep_page
-from testbed.runner.run import CampaignResult, run_campaign, store_of
+from testbed.runner.run import CampaignResult, run_campaign
 from testbed.runner.variant import differing
 
 T = TypeVar("T")
@@ -66,14 +67,11 @@ def _broken(each: CriterionRegression) -> str:
 
 
 def variants_table(result: CampaignResult) -> str:
-    """Return a line per variant: its runs' verdicts, each measure's median and, of several runs, its range.
-
-    Add a line per variant whose brokers are broken on purpose, and per run that did not pass.
-    """
+    """Return a line per variant: verdicts, medians, ranges; then per broken variant, and per run that did not pass."""
     names = result.campaign.measures
     rows = [
         (
-            row.variant,
+            row.label,
             *(row.runs.get(verdict, 0) for verdict in ("pass", "fail", "inconclusive")),
             *(_median(row, name) for name in names),
         )
@@ -109,7 +107,7 @@ def ending(result: CampaignResult) -> str:
 def as_json(result: CampaignResult, verdict: str, report: Path | None = None) -> str:
     """Return one JSON document: campaign, verdict, variants, findings, broken criteria."""
     series = result.campaign
-    axes, values = differing(series.variants)
+    axes, _values = differing(series.variants)
     return document(
         {
             "series": series.id,
@@ -123,9 +121,9 @@ def as_json(result: CampaignResult, verdict: str, report: Path | None = None) ->
             "report": report,
             "variants": [
                 {
-                    "label": row.variant,
-                    "settings": dict(zip(axes, values[row.variant], strict=True)),
-                    "defects": series.variant(row.variant).defects,
+                    "label": row.label,
+                    "settings": dict(zip(axes, row.values, strict=True)),
+                    "defects": series.variant(row.label).defects,
                     "runs": row.runs,
                     "medians": row.medians,
                     "ranges": row.ranges,
@@ -134,7 +132,15 @@ def as_json(result: CampaignResult, verdict: str, report: Path | None = None) ->
                 }
                 for row in result.outcome.rows
             ],
-            "findings": [_finding(finding) for finding in result.outcome.findings],
+            "findings": [
+                {
+                    "baseline": each.comparison.baseline,
+                    "candidate": each.comparison.candidate,
+                    "pairs": each.comparison.pairs,
+                    **comparison_document(each),
+                }
+                for each in result.outcome.findings
+            ],
             "broken": result.outcome.broken,
             "log_lines": result.outcome.lines,
             "growth": [asdict(each) | {"word": each.word} for each in growth(sweep_page(result))],
@@ -163,10 +169,7 @@ def as_markdown(result: CampaignResult) -> str:
 
 
 def as_junit(result: CampaignResult) -> str:
-    """Return JUnit with a case for each comparison, criterion that fails more often and new log line, and for the end.
-
-    If missing runs leave the verdict undecided, the end is an error.
-    """
+    """Return JUnit with a case for each finding, and for the end: an error if missing runs leave the verdict open."""
     name = result.campaign.variants[0].experiment
     compared = [(finding, comparison_row(finding, finding.comparison.candidate)) for finding in result.outcome.findings]
     cases = [
@@ -201,7 +204,7 @@ def or_else(value: T | None, default: T) -> T:
 
 def store_for(args: argparse.Namespace) -> str | None:
     """Return the named store, the resumed campaign's, or None. Raise `UsageError` for an unknown campaign."""
-    return args.store or (store_of(args.resume) if args.resume else None)
+    return args.store or (stored(args.resume).store if args.resume else None)
 
 
 def refuse_with_resume(args: argparse.Namespace, instead: str) -> None:
@@ -219,23 +222,3 @@ def refuse_with_resume(args: argparse.Namespace, instead: str) -> None:
             f"{', '.join(given)} with --resume {args.resume}: the options of a campaign are fixed when it begins; "
             f"leave out what is not --resume, or {instead}"
         )
-
-
-def _finding(finding: ComparisonResult) -> dict[str, Any]:
-    comparison = finding.comparison
-    shown = comparison_row(finding, comparison.candidate)
-    return {
-        "baseline": comparison.baseline,
-        "candidate": comparison.candidate,
-        "measure": comparison.measure.name,
-        "unit": comparison.measure.unit,
-        "better": comparison.measure.better,
-        "verdict": finding.verdict,
-        "why": finding.why,
-        "pairs": comparison.pairs,
-        "before": shown.before,
-        "after": shown.after,
-        **effect_document(finding.effect),
-        "adjusted_p": finding.adjusted,
-        "detectable": finding.detectable,
-    }

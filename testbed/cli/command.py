@@ -5,11 +5,13 @@ The first line of its docstring is the help. `configure(parser)` adds the option
 
 import argparse
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 from typing import Any
+
+from testbed.argument_parser import Parser
 
 FOLDER = Path(__file__).with_name("commands")
 
@@ -36,9 +38,11 @@ class Command:
         """Add the command's options."""
         self.module.configure(parser)
 
-    def run(self, args: argparse.Namespace) -> int:
-        """Run the command and return its exit code."""
-        code: int = self.module.run(args)
+    def run(self, words: Sequence[str]) -> int:
+        """Run the command with the words after its name, and return its exit code."""
+        parser = Parser(f"testbed {self.name}", self.help)
+        self.configure(parser)
+        code: int = self.module.run(parser.parse_args(words))
         return code
 
 

@@ -78,17 +78,13 @@ def _row(name: str, each: ChangePoint, labels: Sequence[str]) -> tuple[str, ...]
         f"{labels[each.first_bad]} ← {labels[each.last_good]}",
         f"{each.before:.4g} → {each.after:.4g}",
         f"{each.after - each.before:+.4g}" if each.effect is None else f"{each.effect:+.1%}",
-        _interval(each),
+        # A fraction of the level before, or in the series' own unit where that level is 0.
+        "{:+.4g} to {:+.4g}".format(*each.difference)
+        if each.interval is None
+        else "{:+.1%} to {:+.1%}".format(*each.interval),
         f"{each.p:.2g}",
         labels[each.reported],
     )
-
-
-def _interval(each: ChangePoint) -> str:
-    """Return the interval as a fraction of the level before, or in the series' own unit where that level is 0."""
-    if each.interval is None:
-        return "{:+.4g} to {:+.4g}".format(*each.difference)
-    return "{:+.1%} to {:+.1%}".format(*each.interval)
 
 
 def as_json(history: HistoryChanges) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from typing import NoReturn
 
 from results.contract.untrusted import visible
 from testbed import __version__
-from testbed.argument_parser import USAGE, Parser
+from testbed.argument_parser import USAGE
 from testbed.cli.command import Command, commands
 from testbed.cli.commands.completion import VARIABLE, answer
 from testbed.errors import TestbedError, os_error_text
@@ -65,11 +65,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     command = _find(words, known)
     if isinstance(command, int):
         return command
-    parser = Parser(f"testbed {command.name}", command.help)
     signal.signal(signal.SIGTERM, _terminated)
     try:
-        command.configure(parser)
-        return command.run(parser.parse_args(words[1:]))
+        return command.run(words[1:])
     except TestbedError as error:
         _tell(command.name, error)
         return error.exit_code
@@ -81,15 +79,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         with contextlib.suppress(OSError):
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return UNREAD
-    except OSError as error:
-        if said := os_error_text(error):
-            _tell(command.name, said)
-        else:
-            traceback.print_exc()
-        return FAILED
     except Exception as error:  # noqa: BLE001 - a defect of the testbed: Python would exit with 1, which means REGRESSED
-        if lacking := missing_extra(error):
-            _tell(command.name, lacking)
+        if said := os_error_text(error) if isinstance(error, OSError) else missing_extra(error):
+            _tell(command.name, said)
         else:
             traceback.print_exc()
         return FAILED

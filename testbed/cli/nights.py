@@ -39,14 +39,13 @@ PATIENCE = timedelta(minutes=10)
 @contextmanager
 def spark_of(args: argparse.Namespace) -> "Iterator[SparkSession]":
     """Yield a session on the master of `--master`. Raise `TestbedError` when there is none, or the store fails."""
-    from results.spark.session import MEMORY, SparkMissing, session
+    from results.spark.session import SparkMissing, session
 
-    memory = args.memory or MEMORY
     try:
-        with store_errors(), session(args.master, memory) as spark:
+        with store_errors(), session(args.master, args.memory) as spark:
             yield spark
     except SparkMissing as error:
-        raise TestbedError(f"{error}\n--master is {args.master}, --memory is {memory}") from error
+        raise TestbedError(f"{error}\n--master is {args.master}, --memory is {args.memory}") from error
 
 
 def judge(store: Store, args: argparse.Namespace) -> int:

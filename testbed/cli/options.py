@@ -30,6 +30,23 @@ def add_earlier(
     parser.add_argument(option, dest=dest, type=parse, default=argparse.SUPPRESS, help=argparse.SUPPRESS)
 
 
+def add_kafka(parser: argparse.ArgumentParser, default: str) -> None:
+    """Add `--kafka`; `default` says of what the Kafka is without it."""
+    help_text = f"a release, a tarball or a build's path (default: {default})"
+    parser.add_argument("--kafka", metavar="VERSION", help=help_text)
+
+
+def add_judging(parser: argparse.ArgumentParser) -> None:
+    """Add the options of a command that has Spark judge a store's series."""
+    parser.add_argument(
+        "--include-noisy",
+        action="store_true",
+        help="also count runs that only other work on the machine made inconclusive",
+    )
+    parser.add_argument("--master", default="local[*]", metavar="URL", help="Spark's master (default: local[*])")
+    parser.add_argument("--memory", default="2g", metavar="SIZE", help="heap of Spark's JVM (default: 2g)")
+
+
 def add_defects(parser: argparse.ArgumentParser) -> None:
     """Add `--defect`, which may be repeated; `args.defect` is a list of texts."""
     add_repeatable(

@@ -39,11 +39,12 @@ def chosen_by(args: argparse.Namespace) -> "Callable[[Manifest], bool] | None":
     if (args.experiment, args.version, args.verdict, args.since) == (None, None, None, None):
         return None
     since = None if args.since is None else parse_since(args.since, datetime.now(UTC))
+    versions = (f"{args.version}.", f"{args.version}-")  # 4.3 is also 4.3.1 and 4.3-SNAPSHOT, and is not 4.30
 
     def fits(run: "Manifest") -> bool:
         return (
             (args.experiment is None or run.experiment in args.experiment)
-            and (args.version is None or any(_is_version(v, args.version) for v in run.versions.kafka.values()))
+            and (args.version is None or any(f"{v}.".startswith(versions) for v in run.versions.kafka.values()))
             and (args.verdict is None or run.verdict in args.verdict)
             and (since is None or datetime.fromisoformat(run.started) >= since)
         )
@@ -70,7 +71,3 @@ def parse_since(text: str, now: datetime) -> datetime:
     except ValueError:
         return now - parse_age("--since", text)
     return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
-
-
-def _is_version(version: str, wanted: str) -> bool:
-    return version == wanted or version.startswith((f"{wanted}.", f"{wanted}-"))

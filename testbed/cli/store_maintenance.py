@@ -174,10 +174,7 @@ def _changed(
     lines: Callable[[Policies], list[str]],
     nothing: str,
 ) -> int:
-    """Change the policies of the named series under the store's lock, if any is named, and print all; return 0.
-
-    Print also which names fit no series so far.
-    """
+    """Change the policies of the named series under the store's lock; print all, and names of no series; return 0."""
     after, known = policies.load(store), set[tuple[str, ...]]()
     if args.series:
         try:

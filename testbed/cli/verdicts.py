@@ -29,8 +29,7 @@ def criterion_lines(criteria: Iterable[Finding]) -> list[str]:
     lines: list[str] = []
     last = ""
     for criterion in criteria:
-        where = " ".join(part for part in (criterion.host, criterion.direction) if part)
-        name = f"{criterion.name} {where}".rstrip()
+        name = f"{criterion.name} {criterion.where}".rstrip()
         lines.append(
             f"{criterion.verdict.upper():<12}  {name:<34}  {_observed(criterion)}  (expected {criterion.expected})"
         )

@@ -23,11 +23,7 @@ def state_since(watch: Watch, since_us: int) -> dict[str, Any]:
     """Return the readings and the changes after an instant, µs since the epoch, as a JSON-able document."""
     return {
         "readings": [asdict(reading) for reading in list(watch.readings) if reading.at_us > since_us],
-        "changes": [
-            {"at_us": change.at_us, "clock": change.clock, "text": change.text}
-            for change in list(watch.changes)
-            if change.at_us > since_us
-        ],
+        "changes": [asdict(each) | {"clock": each.clock} for each in list(watch.changes) if each.at_us > since_us],
     }
 
 

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from results.render import NOTHING
-from testbed.runner.watch import BrokerView, Change, MoveView, WatchReading
+from testbed.runner.watch import Change, MoveView, WatchReading
 from testbed.units import format_duration, format_size
 
 if TYPE_CHECKING:
@@ -17,18 +17,17 @@ CHANGES = 10
 
 def rows(reading: WatchReading) -> list[tuple[str, ...]]:
     """Return one row of `HEADER` for each broker."""
-    return [_row(broker) for broker in reading.brokers]
-
-
-def _row(broker: BrokerView) -> tuple[str, ...]:
-    return (
-        broker.host if broker.serves else f"{broker.host} down",
-        _of_nic(broker.sent, broker.sends_at_most),
-        _of_nic(broker.received, broker.receives_at_most),
-        _of_quota(broker.leader_rate, broker.leader_quota),
-        _of_quota(broker.follower_rate, broker.follower_quota),
-        NOTHING if broker.produce_p99_ms is None else f"{broker.produce_p99_ms:.0f} ms",
-    )
+    return [
+        (
+            broker.host if broker.serves else f"{broker.host} down",
+            _of_nic(broker.sent, broker.sends_at_most),
+            _of_nic(broker.received, broker.receives_at_most),
+            _of_quota(broker.leader_rate, broker.leader_quota),
+            _of_quota(broker.follower_rate, broker.follower_quota),
+            NOTHING if broker.produce_p99_ms is None else f"{broker.produce_p99_ms:.0f} ms",
+        )
+        for broker in reading.brokers
+    ]
 
 
 def _of_nic(value: float | None, most: float) -> str:

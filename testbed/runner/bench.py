@@ -16,7 +16,6 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
-from statistics import median
 from tempfile import TemporaryDirectory
 
 from results.contract.manifest import Facts, Load, Machine, Manifest, TopologyRecord, new_run_id
@@ -105,11 +104,6 @@ class BenchRow:
     cpu_s: tuple[float, ...]
     message: str
 
-    @property
-    def median_s(self) -> float | None:
-        """Return the median time in seconds; None without a play that ended well."""
-        return median(self.seconds) if self.seconds else None
-
 
 @dataclass(frozen=True, slots=True)
 class BenchResult:
@@ -163,10 +157,7 @@ def run_bench(names: Sequence[str], repeats: int, store: str | None, progress: P
 
 
 def play(figure: TimedCommand, testbed: str) -> CommandTiming:
-    """Run a figure's command and return its time. `testbed` is the name of the testbed that it may make.
-
-    An interruption ends the command first, with its own cleaning.
-    """
+    """Run a figure's command, on a testbed of this name, and return its time. An interruption ends it first."""
     with TemporaryDirectory(prefix="testbed-bench-") as folder:
         words = [{STORE: folder, NAME: testbed}.get(word, word) for word in figure.words]
         before = resource.getrusage(resource.RUSAGE_CHILDREN)

@@ -63,10 +63,7 @@ def named_no_measure(campaign: "Campaign") -> bool:
 
 @dataclass(frozen=True, slots=True)
 class VariantGroup:
-    """Variants that are run in the same blocks; each of `pairs` is (baseline, candidate).
-
-    A variant in no pair is run, but not compared as a pair.
-    """
+    """Variants that are run in the same blocks; each of `pairs` is (baseline, candidate), and some may be in none."""
 
     name: str
     labels: tuple[str, ...]
@@ -80,12 +77,6 @@ class VariantGroup:
         """Return the baselines' variants of a qualification's group, and the candidate's."""
         candidates = self.candidates or self.labels[-1:]
         return tuple(each for each in self.labels if each not in candidates), candidates
-
-    @classmethod
-    def of(cls, name: str, members: Sequence[Variant], repeats: int, *, compared: bool) -> "VariantGroup":
-        """Return the group of these variants; if `compared`, the last one is compared with each of the others."""
-        labels = tuple(each.label for each in members)
-        return cls(name, labels, repeats, tuple((each, labels[-1]) for each in labels[:-1]) if compared else ())
 
     @classmethod
     def against_first(cls, name: str, members: Sequence[Variant], repeats: int) -> "VariantGroup":
@@ -164,10 +155,7 @@ class Campaign:
         return datetime.strptime(f"{self.id.split('-')[0]}+0000", "%Y%m%dT%H%M%SZ%z")
 
     def with_present_builds(self) -> "Campaign":
-        """Return the campaign with the builds that its paths name now; journals of earlier versions have paths.
-
-        Raise errors as `lasting_kafka` does.
-        """
+        """Return the campaign with builds for the paths of earlier journals. Raise errors as `lasting_kafka` does."""
         variants = tuple(lasting(self.variants))
         if variants == self.variants:
             return self
@@ -212,10 +200,7 @@ def new_campaign(
     threshold: float = ComparisonRule().threshold,
     groups: Sequence[VariantGroup] = (),
 ) -> Campaign:
-    """Return a campaign whose variants are resolved and checked; all builds that paths name are in the cache then.
-
-    Raise `UsageError` when it cannot be run, and `SoftwareError` for a build that is not available.
-    """
+    """Return a campaign, resolved and checked, with its builds in the cache. Raise `UsageError` or `SoftwareError`."""
     check_labels(variants)
     variants = lasting(variants)
     resolved = [resolve(variant) for variant in variants]
@@ -254,10 +239,7 @@ def require_comparable(command: str, measure_names: Sequence[str], threshold: fl
 
 
 def lasting(variants: Iterable[Variant]) -> list[Variant]:
-    """Return variants as they mean the same in another folder, and after a Kafka was built again.
-
-    Each path is read once: all variants that name it have the same build. Raise errors as `lasting_kafka` does.
-    """
+    """Return variants that mean the same elsewhere and later; each path is read once. Raise as `lasting_kafka` does."""
     build = cache(lasting_kafka)
 
     def setting(word: str) -> str:
@@ -293,10 +275,7 @@ def lasting_topology(text: str | None) -> str | None:
 
 
 def require_enough_pairs(campaign: Campaign) -> None:
-    """Raise `UsageError` when too few pairs are asked for.
-
-    A qualification has to tell a small regression from chance, a comparison a large one (see `large_only`).
-    """
+    """Raise `UsageError` for too few pairs to tell a small regression (`qualify`) or a large one from chance."""
     comparisons, repeats = _paired(campaign)
     fewest = fewest_pairs(campaign) if campaign.command == QUALIFY else FEWEST_SEPARATED
     if repeats is not None and repeats < fewest:

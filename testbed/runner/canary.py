@@ -74,10 +74,7 @@ class ByteTransfer:
 
 
 def transfer(source: Host, target: Host, address: str, *, at_most_bytes: int, at_most_s: float) -> ByteTransfer:
-    """Send zeros from `source` to `target` at `address` until either limit.
-
-    Raise `TestbedError` when the transfer fails.
-    """
+    """Send zeros from `source` to `target` until either limit; return what arrived. Raise `TestbedError` on failure."""
     with _receiver(target, address) as lines:
         words = ["python3", "-c", _SEND, address, str(PORT), str(at_most_bytes), f"{at_most_s:g}"]
         source.run(words, timeout_s=at_most_s + 30)
@@ -204,10 +201,7 @@ def network(testbed: Testbed) -> tuple[float, float]:
 
 
 def look(testbed: Testbed) -> dict[str, float]:
-    """Return the readings of all canaries, run one after the other in about 6 s.
-
-    Raise `TestbedError` when one fails.
-    """
+    """Return the readings of all canaries, which take about 6 s, one by one. Raise `TestbedError` when one fails."""
     # A topology may limit a host's CPUs; that is a property of the variant, and not of the machine.
     with without_cpu_limits(testbed.engine, testbed.name, testbed.topology.hosts):
         os.sync()  # the canary must not wait for writes of the last run
@@ -227,10 +221,7 @@ def environment_key(fields: Mapping[str, Any]) -> str:
 
 
 def classify(machine: Mapping[str, Any], engine: str, storage_driver: str, image: str, nic: float) -> dict[str, Any]:
-    """Return the fields of an environment class; `nic` is the canary's share of the declared rate. Pure.
-
-    Kafka and the topology are no fields of it, because variants differ in them.
-    """
+    """Return the fields of an environment class, with nothing in which variants differ; `nic` is the canary's. Pure."""
     network = "as declared" if NIC_LOWEST <= nic <= NIC_HIGHEST else "off its rate"
     return {**machine, "engine": engine, "storage_driver": storage_driver, "image": image, "network": network}
 
@@ -257,10 +248,7 @@ def discard_canaries(store: Store, run_id: str) -> None:
 
 
 def keep_readings(store: Store, state: CampaignState, progress: Callable[[str], None]) -> None:
-    """Store with each run the readings before and after it, unless they are stored.
-
-    A resumed campaign has more readings than an interrupted one.
-    """
+    """Store the readings around each run, unless they are stored: a resumed campaign has more than before."""
     try:
         kept = {ran.done.run_id: canary_bytes(store, ran.done.run_id) for ran in state.ran.values()}
     except (OSError, StoreError) as error:

@@ -1,12 +1,10 @@
 """A case of a suite: its run on a testbed that is ready for it, and its outcome."""
 
 import json
-import secrets
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal
 
@@ -109,10 +107,7 @@ class CaseRun:
 
     @contextmanager
     def recorded(self) -> Iterator[None]:
-        """Enclose the time in which the case may raise: bound its time, keep its evidence, write its outcome.
-
-        Raise the block's exception, or `TimeLimitError`.
-        """
+        """Bound the time of the block, keep evidence, write the outcome. Raise its exception, or `TimeLimitError`."""
         evidence = self.folder / EVIDENCE
         # The outcome of the attempt before must not stand for this one, whose process may be killed.
         (self.folder / FILE).unlink(missing_ok=True)
@@ -127,13 +122,10 @@ class CaseRun:
             raise
 
     def run(self, testbed: Testbed, store: Store, progress: Progress) -> CaseOutcome:
-        """Run the experiment to its verdict, commit the run and write its report.
-
-        Raise `TestbedError` when that fails.
-        """
+        """Run the experiment to its verdict, commit the run, write its report. Raise `TestbedError` when that fails."""
         self.testbed = testbed
         experiment = self.resolved.experiment
-        run_id = new_run_id(experiment.name, datetime.now(UTC), secrets.token_hex(3))
+        run_id = new_run_id(experiment.name)
         judgement = run_on(
             testbed, experiment, self.resolved.settings, self._profile, run_id, store, progress, recorder=self._recorder
         )
@@ -165,5 +157,5 @@ def reason(judgement: Judgement) -> str:
     facts = {name for name, criterion in catalogue().items() if criterion.section == FACTS}
     causes = [c for c in wrong if not c.why.startswith("not judged")] or wrong
     causes.sort(key=lambda c: c.name not in facts)
-    shown = [f"{' '.join(filter(None, (c.name, c.host, c.direction)))}: {c.why}" for c in causes[:MOST_SHOWN]]
+    shown = [f"{f'{c.name} {c.where}'.rstrip()}: {c.why}" for c in causes[:MOST_SHOWN]]
     return "; ".join([*shown, *and_more(len(wrong) - len(shown))])

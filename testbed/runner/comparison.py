@@ -18,12 +18,12 @@ from results.compare import (
 from results.compare.effect import Shift
 from results.compare.judgement import rank
 from results.compare.log_lines import Kinds, LineChange, LineTally, line_tallies
-from results.contract.verdict import Verdict as RunVerdict
+from results.report.tradeoff import Combination
 from testbed.runner.campaign import QUALIFY, Campaign, named_no_measure
 from testbed.runner.journal import CampaignState, SlotRun
-from testbed.runner.pairing import by_block, by_group, logged_pairs, pairs, tallies, unended_pairs, value_of
+from testbed.runner.pairing import by_block, by_group, logged_pairs, pairs, sides_of, tallies, unended_pairs, value_of
 from testbed.runner.qualification_plan import kind_of, version_of
-from testbed.runner.variant import UPGRADE
+from testbed.runner.variant import UPGRADE, differing
 
 PAIRS_BEFORE_EARLY_END = 8
 """The fewest pairs before the width of an interval may end a campaign.
@@ -56,14 +56,9 @@ def narrow_enough(findings: Sequence[ComparisonResult], threshold: float) -> str
 
 
 @dataclass(frozen=True, slots=True)
-class VariantRow:
+class VariantRow(Combination):
     """One variant: its runs' verdicts, and each measure's median and range over the judged runs."""
 
-    variant: str
-    runs: Mapping[RunVerdict, int]
-    medians: Mapping[str, float]
-    ranges: Mapping[str, tuple[float, float]]
-    """The lowest and the highest value of each measure over the judged runs."""
     ids: tuple[str, ...]
     """The ids of all its runs, in order."""
     not_passed: tuple[str, ...]
@@ -131,15 +126,14 @@ def _judged(
 ) -> tuple[tuple[ComparisonResult, ...], tuple[CriterionRegression, ...], tuple[LineChange, ...]]:
     runs = by_block(campaign, state)
     beside = [pair for group in campaign.variant_groups for pair in group.pairs]
+    sides = {pair: sides_of(runs, *pair, state.canaries) for pair in beside}
     comparisons = [
-        PairedComparison(
-            baseline, candidate, find_measure(name), pairs(runs, baseline, candidate, name, state.canaries)
-        )
-        for baseline, candidate in beside
-        for name in _had(campaign, runs, (baseline, candidate))
+        PairedComparison(*pair, find_measure(name), pairs(sides[pair], name))
+        for pair in beside
+        for name in _had(campaign, runs, pair)
     ]
     rule = ComparisonRule(threshold=campaign.threshold)
-    counted = [tally for pair in beside for tally in tallies(runs, *pair, state.canaries)]
+    counted = [tally for pair in beside for tally in tallies(sides[pair], *pair)]
     if campaign.command != QUALIFY:  # a qualification counts runs without an end over all runs of a version
         counted += [unended_pairs(campaign, state, *pair) for pair in beside]
     logged = _line_tallies(campaign, state)
@@ -182,7 +176,7 @@ def _line_tallies(campaign: Campaign, state: CampaignState) -> list[LineTally]:
         else:
             continue
         for pair, names in compared.items():
-            found.setdefault(names, []).extend(logged_pairs(runs.blocks, *pair, state.canaries))
+            found.setdefault(names, []).extend(logged_pairs(sides_of(runs.blocks, *pair, state.canaries)))
     return [tally for names, logged in found.items() for tally in line_tallies(*names, logged)]
 
 
@@ -201,14 +195,16 @@ def _had(campaign: Campaign, runs: Sequence[Mapping[str, SlotRun]], labels: Sequ
 
 def _rows(campaign: Campaign, state: CampaignState) -> tuple[VariantRow, ...]:
     rows = []
+    _axes, settings = differing(campaign.variants)
     for variant in campaign.variants:
         runs = [state.ran[s.index] for s in campaign.slots if s.variant == variant.label and s.index in state.ran]
-        verdicts = Counter(ran.done.verdict for ran in runs)
+        verdicts = Counter[str](ran.done.verdict for ran in runs)
         values = {name: [v for ran in runs if (v := value_of(ran, name)) is not None] for name in campaign.measures}
         known = {name: found for name, found in values.items() if found}
         rows.append(
             VariantRow(
                 variant.label,
+                settings[variant.label],
                 dict(verdicts),
                 {name: statistics.median(found) for name, found in known.items()},
                 {name: (min(found), max(found)) for name, found in known.items()},

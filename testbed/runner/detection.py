@@ -34,10 +34,6 @@ HISTORY = "history"
 """The group of healthy brokers whose runs are the history of all nights."""
 
 
-def _no_nights(_nights: Sequence[Sequence[str]]) -> Sequence[NightChange]:
-    raise ValueError("a campaign with a history needs a judge of its nights")
-
-
 @dataclass(frozen=True, slots=True)
 class DefectTrial:
     """One play: the runs of one block. `by` names the criteria or measures that found it."""
@@ -131,12 +127,9 @@ def qualifies(group: VariantGroup) -> bool:
 
 
 def detections(
-    campaign: Campaign, state: CampaignState, defects_of: DefectsOf, reported: ReportedChanges = _no_nights
+    campaign: Campaign, state: CampaignState, defects_of: DefectsOf, reported: ReportedChanges | None = None
 ) -> list[DefectDetection]:
-    """Return what was found in each group of a self-test's campaign, which may be incomplete.
-
-    `reported` judges nights; only a campaign with a history needs it.
-    """
+    """Return what was found in each group of a self-test's campaign so far; `reported` judges nights, if it has any."""
     found = []
     history: list[list[str]] | None = None
     for runs in by_group(campaign, state):
@@ -155,6 +148,7 @@ def detections(
         if qualifies(group):
             trials = [_qualified([*cells_of(campaign, state, runs).values()], acted)]
         elif history is not None:
+            assert reported is not None
             trials = [_nights(runs, acted, history, reported)]
         else:
             trials = [_played(group, *each, acted) for each in zip(runs.blocks, runs.failures, strict=True)]

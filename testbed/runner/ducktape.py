@@ -4,6 +4,7 @@ import json
 import os
 import sys
 from collections.abc import Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -54,10 +55,7 @@ class DucktapeSession:
 
     @property
     def hang_s(self) -> float:
-        """Return the seconds without output of a test after which ducktape gives up.
-
-        The case's own time limit ends first.
-        """
+        """Return the seconds without output after which ducktape gives up; a case's own time limit ends first."""
         return max(case.limit_s for case in self.cases) + GRACE_S + SPARE_S
 
     @property
@@ -66,10 +64,7 @@ class DucktapeSession:
         return (1 + self.again) * sum(case.limit_s + GRACE_S + BRING_UP_S for case in self.cases) + SPARE_S
 
     def command(self) -> list[str]:
-        """Return ducktape's command line.
-
-        It ignores the user's own ducktape settings, which may retry a test until it passes.
-        """
+        """Return ducktape's command line. It ignores the user's ducktape settings, which may retry a failed test."""
         return [
             *(sys.executable, "-P", "-m", "ducktape", str(ROOT / "ducktests" / self.suite.tests)),
             *("--cluster", "ducktests.cluster.TestbedCluster", "--cluster-file", str(self.folder / "cluster.json")),
@@ -110,10 +105,7 @@ def run(session: DucktapeSession, progress: Progress) -> None:
 
 
 def statuses(folder: Path) -> dict[str, tuple[bool, str]]:
-    """Return ducktape's report of each case: whether its test passed, and its summary.
-
-    Raise `TestbedError` when it is damaged.
-    """
+    """Return whether ducktape passed each case, and its summary. Raise `TestbedError` when its report is damaged."""
     found: dict[str, tuple[bool, str]] = {}
     for path in sorted((folder / "ducktape").glob("*/report.json")):
         try:
@@ -132,13 +124,10 @@ def statuses(folder: Path) -> dict[str, tuple[bool, str]]:
 
 def _remove_left(pid: int, progress: Progress) -> None:
     """Remove the testbeds that an ended ducktape left."""
-    engine = Engine()
-    try:
+    with closing(Engine()) as engine:
         for name in garbage(engine):
             state = states.load(name)
             owner = Owner.parse(state.owner) if state else None
             if owner is not None and owner.pid == pid:
                 progress(f"removing {name}")
                 remove(engine, name)
-    finally:
-        engine.close()

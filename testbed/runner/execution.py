@@ -1,17 +1,14 @@
-"""The execution of a campaign's slots within its time budget.
-
-The journal records every run at once, so that a kill loses at most one run.
-"""
+"""The execution of a campaign's slots within its time budget. A kill loses at most one run: each is in the journal."""
 
 import re
 import time
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
+from results.contract.manifest import new_run_id
 from results.contract.texts import plural
-from results.contract.verdict import Verdict
 from testbed.errors import KafkaStuck, TestbedError, UsageError
 from testbed.runner.campaign import NIGHTLY, QUALIFY, REPORTED_UNFINISHED, Campaign
 from testbed.runner.journal import (
@@ -29,10 +26,7 @@ from testbed.units import UnitError, parse_duration
 
 
 def parse_budget(text: str | None) -> float | None:
-    """Return the seconds of `30m`, `2h`, `90s`, …; a bare `m` is minutes here.
-
-    Return None for None. Raise `UsageError` for any other text, also for empty text, which an unset variable gives.
-    """
+    """Return the seconds of `30m`, `2h`, …; a bare `m` is minutes. Raise `UsageError` for other text, also empty."""
     if text is None:
         return None
     try:
@@ -45,10 +39,7 @@ def parse_budget(text: str | None) -> float | None:
 
 
 def durations(campaign: Campaign, state: CampaignState) -> Mapping[str, float]:
-    """Return for each variant the seconds of its longest slot so far, canary included.
-
-    How long a run took that was adopted after a kill is not known: it has 0 seconds, and is left out.
-    """
+    """Return the seconds of each variant's longest slot, canary included, without runs adopted after a kill (0 s)."""
     labels = {slot.index: slot.variant for slot in campaign.slots}
     found: dict[str, float] = {}
     for index, ran in state.ran.items():
@@ -60,10 +51,7 @@ def durations(campaign: Campaign, state: CampaignState) -> Mapping[str, float]:
 
 
 def needed_s(slots: Sequence[Slot], seen: Mapping[str, float]) -> float:
-    """Return the seconds that the slots will take.
-
-    A slot takes as long as its variant's longest, and without one as the longest of all.
-    """
+    """Return the seconds of the slots: each takes its variant's longest time, and without one the longest of all."""
     unseen = max(seen.values(), default=0.0)
     return sum(seen.get(slot.variant, unseen) for slot in slots)
 
@@ -95,36 +83,16 @@ As many of one variant, or of one Kafka, before its first run end that one alone
 """
 
 
-@dataclass(frozen=True, slots=True)
-class MeasuredRun:
-    """One run in the store: the fields of `RunDone` that the executor knows."""
-
-    verdict: Verdict
-    values: Mapping[str, float]
-    failed: tuple[str, ...]
-    software: str
-    kept: tuple[str, ...] = ()
-    sound: bool = False
-    logged: tuple[str, ...] | None = None
-    ended: bool | None = True
-
-
 class Executor(Protocol):
     """The interface that makes the runs; tests use a fake one."""
-
-    def new_run_id(self, variant: Variant) -> str:
-        """Return an id for a run that is about to be made."""
 
     def canary(self, variant: Variant) -> CanaryReading:
         """Prepare a testbed for `variant`, on which no Kafka runs, and return the readings of the canaries."""
 
-    def run(self, variant: Variant, run_id: str) -> MeasuredRun:
-        """Make the run on that testbed, commit it to the store under this id, and return it.
+    def run(self, variant: Variant, begun: RunBegun) -> RunDone:
+        """Make, commit and return the run. Raise `KafkaStuck` when Kafka keeps it from its end, else `TestbedError`."""
 
-        Raise `KafkaStuck` when Kafka does not start or keeps the run from its end, `TestbedError` for another reason.
-        """
-
-    def committed(self, run_id: str) -> MeasuredRun | None:
+    def committed(self, begun: RunBegun) -> RunDone | None:
         """Return the run of an interrupted slot if the store has it, else None."""
 
 
@@ -238,9 +206,9 @@ class _Execution:
                 return why
             if self.limits.needless(slot, self.state):
                 return None
-            run_id = self.executor.new_run_id(variant)
-            self.journal.append(RunBegun(slot.index, run_id))
-            measured = self.executor.run(variant, run_id)
+            begun = RunBegun(slot.index, new_run_id(variant.experiment))
+            self.journal.append(begun)
+            done = self.executor.run(variant, begun)
         except TestbedError as error:
             self.progress(f"slot {number} could not be made: {error}")
             if slot.index not in self.failed_before:
@@ -251,7 +219,7 @@ class _Execution:
         else:
             self.failures.clear()
             self.started.update(self._names(slot))
-            self.journal.append(_done(slot.index, run_id, measured, self.limits.clock() - began))
+            self.journal.append(replace(done, seconds=self.limits.clock() - began))
         return None
 
     def _stuck(self) -> bool:
@@ -298,10 +266,10 @@ class _Execution:
     def _adopt(self) -> None:
         """Adopt the runs that were committed before a kill, but are not in the journal."""
         for begun in self.state.unfinished:
-            measured = self.executor.committed(begun.run_id)
-            if measured is not None:
+            done = self.executor.committed(begun)
+            if done is not None:
                 self.progress(f"run {begun.run_id} was committed before the interruption")
-                self.journal.append(_done(begun.slot, begun.run_id, measured, 0.0))
+                self.journal.append(done)
 
     def _close(self, variant: Variant) -> None:
         """Run the canaries once more, unless a canary follows every run."""
@@ -311,10 +279,3 @@ class _Execution:
             self.journal.append(self.executor.canary(variant))
         except TestbedError as error:
             self.progress(f"the machine could not be read after the last run: {error}")
-
-
-def _done(slot: int, run_id: str, found: MeasuredRun, seconds: float) -> RunDone:
-    values, failed, software, kept = found.values, found.failed, found.software, found.kept
-    return RunDone(
-        slot, run_id, found.verdict, values, failed, software, seconds, kept, found.sound, found.logged, found.ended
-    )

@@ -2,12 +2,10 @@
 
 import faulthandler
 import os
-import secrets
 import signal
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from datetime import UTC, datetime
 from pathlib import Path
 from types import FrameType
 
@@ -15,7 +13,7 @@ import pyarrow.parquet as pq
 
 from results.compare import values_of
 from results.compare.log_lines import line_kinds
-from results.contract.manifest import Manifest, new_run_id
+from results.contract.manifest import Manifest
 from results.contract.schema import events_table, samples_table
 from results.contract.store import Store
 from results.criteria import Judgement, judge
@@ -31,8 +29,7 @@ from testbed.provision.liveness import why_not_whole
 from testbed.provision.testbed import Testbed
 from testbed.runner.campaign import Campaign
 from testbed.runner.canary import discard_canaries, environment, environment_key, keep_canaries, look, medians
-from testbed.runner.execution import MeasuredRun
-from testbed.runner.journal import CanaryReading
+from testbed.runner.journal import CanaryReading, RunBegun, RunDone
 from testbed.runner.testbed_pool import TestbedPool
 from testbed.runner.variant import Resolved, Variant, resolve
 
@@ -108,10 +105,7 @@ _LOG_TIMEOUT_S = 20.0
 
 
 def keep_evidence(folder: Path, recorder: Recorder, testbed: Testbed | None) -> None:
-    """Write samples, events, and the log of each host's server, with a JVM's stacks in it, into `folder`.
-
-    A log that cannot be read raises nothing; `missing.txt` names it.
-    """
+    """Write samples, events and servers' logs, with JVMs' stacks, into `folder`; `missing.txt` has unreadable logs."""
     folder.mkdir(parents=True, exist_ok=True)
     pq.write_table(samples_table(recorder.samples()), folder / "samples.parquet", compression="zstd")
     pq.write_table(events_table(recorder.events()), folder / "events.parquet", compression="zstd")
@@ -142,10 +136,7 @@ def bounded(
     testbed: Callable[[], Testbed | None],
     kept_for: type[BaseException] = TestbedError,
 ) -> Iterator[None]:
-    """Bound the time of the block, and keep evidence in a folder when the block raises `kept_for`.
-
-    Raise the block's exception, or `TimeLimitError`.
-    """
+    """Bound the time of the block; keep evidence when it raises `kept_for`. Raise that, or `TimeLimitError`."""
     evidence.mkdir(parents=True, exist_ok=True)
     try:
         with time_limit(limit_s, what, evidence) if limit_s is not None else nullcontext():
@@ -177,10 +168,6 @@ class TestbedExecutor(AbstractContextManager["TestbedExecutor"]):
     def __exit__(self, *_error: object) -> None:
         self._pool.close()
 
-    def new_run_id(self, variant: Variant) -> str:
-        """See `Executor.new_run_id`."""
-        return new_run_id(variant.experiment, datetime.now(UTC), secrets.token_hex(3))
-
     def canary(self, variant: Variant) -> CanaryReading:
         """See `Executor.canary`."""
         testbed = self._pool.ready(self._resolved[variant.label])
@@ -192,9 +179,9 @@ class TestbedExecutor(AbstractContextManager["TestbedExecutor"]):
         fields = environment(testbed, reading["nic"])
         return CanaryReading(reading, environment_key(fields), fields)
 
-    def run(self, variant: Variant, run_id: str) -> MeasuredRun:
+    def run(self, variant: Variant, begun: RunBegun) -> RunDone:
         """See `Executor.run`."""
-        wanted = self._resolved[variant.label]
+        wanted, run_id = self._resolved[variant.label], begun.run_id
         testbed = self._pool.start(wanted)
         # Stored before the run, so that a judgement of the run always has these readings.
         keep_canaries(self._store, run_id, self._read, self._progress)
@@ -220,23 +207,25 @@ class TestbedExecutor(AbstractContextManager["TestbedExecutor"]):
                 raise TestbedError(f"{error}; this explains it: {explained}") from error
             raise
         self._last = run_id
-        return measured(self._store.manifest(run_id), judgement)
+        return measured(begun.slot, self._store.manifest(run_id), judgement)
 
-    def committed(self, run_id: str) -> MeasuredRun | None:
+    def committed(self, begun: RunBegun) -> RunDone | None:
         """See `Executor.committed`."""
+        run_id = begun.run_id
         if run_id not in self._store.runs():
             return None
         run = self._store.manifest(run_id)
-        return measured(run, judge(run, self._store.samples(run_id), self._store.events(run_id)))
+        return measured(begun.slot, run, judge(run, self._store.samples(run_id), self._store.events(run_id)))
 
 
-def measured(run: Manifest, judgement: Judgement) -> MeasuredRun:
-    """Return the values of a run that the journal keeps. Pure."""
+def measured(slot: int, run: Manifest, judgement: Judgement) -> RunDone:
+    """Return the values of a slot's run that the journal keeps. Pure."""
     verdicts: dict[str, set[str]] = {}
     for each in judgement.criteria:
-        where = " ".join(filter(None, (each.name, each.host, each.direction)))
-        verdicts.setdefault(where, set()).add(each.verdict)
-    return MeasuredRun(
+        verdicts.setdefault(f"{each.name} {each.where}".rstrip(), set()).add(each.verdict)
+    return RunDone(
+        slot,
+        run.run_id,
         judgement.verdict,
         values_of(run, judgement.measures),
         failed=tuple(name for name, found in verdicts.items() if "fail" in found),
@@ -249,10 +238,7 @@ def measured(run: Manifest, judgement: Judgement) -> MeasuredRun:
 
 
 def _not_kafkas(testbed: Testbed, recorder: Recorder) -> str:
-    """Return what explains a stopped run: the engine, ended containers, or a machine that was mostly unfit; or nothing.
-
-    An engine that stops may hold the runner up until the time limit.
-    """
+    """Return what explains a stopped run: the engine, ended containers, or an unfit machine; empty for nothing."""
     try:
         ended = why_not_whole(testbed.engine, testbed.state)
     except TestbedError as error:

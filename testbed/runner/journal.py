@@ -44,9 +44,10 @@ class RunDone:
     """The entry of a run in the store.
 
     `failed` names the failed criteria, `kept` the passed ones; an unjudged criterion is in neither. `software` is
-    Kafka's digest. A `sound` run has valid measures although it is inconclusive. `logged` has the kinds of lines in its
-    logs that nothing explains; None when the logs were not read whole. `ended` says whether the run came to its end;
-    None where the machine or the testbed explains that it did not.
+    Kafka's digest. `seconds` is 0 where the runner adopted the run after a kill. A `sound` run has valid measures
+    although it is inconclusive. `logged` has the kinds of lines in its logs that nothing explains; None when the logs
+    were not read whole. `ended` says whether the run came to its end; None where the machine or the testbed explains
+    that it did not.
     """
 
     slot: int
@@ -55,7 +56,7 @@ class RunDone:
     values: Mapping[str, float]
     failed: tuple[str, ...]
     software: str
-    seconds: float
+    seconds: float = 0.0
     kept: tuple[str, ...] = ()
     sound: bool = False
     logged: tuple[str, ...] | None = None
@@ -186,10 +187,7 @@ class CampaignJournal:
         return tuple(self._entries)
 
     def append(self, entry: JournalEntry) -> None:
-        """Write an entry; on return it survives a crash of the machine.
-
-        Raise `TestbedError` when the file cannot be written.
-        """
+        """Write an entry; it then survives a crash of the machine. Raise `TestbedError` when it cannot be written."""
         _write(self._file, encode(entry), self.path)
         self._entries.append(entry)
 
@@ -197,8 +195,6 @@ class CampaignJournal:
 @contextlib.contextmanager
 def created(campaign: Campaign) -> Iterator[CampaignJournal]:
     """Create a journal and yield it for the `with` block. Raise `TestbedError` when there is one with this id."""
-    if not _ID.fullmatch(campaign.id):
-        raise ValueError(f"campaign id {campaign.id!r}: expected one like 20261121T200000Z-sweep-0a1b2c")
     durable.make_folder(folder(), 0o700)
     path = folder() / f"{campaign.id}.jsonl"
     try:
@@ -214,28 +210,25 @@ def created(campaign: Campaign) -> Iterator[CampaignJournal]:
 
 @contextlib.contextmanager
 def opened(campaign_id: str) -> Iterator[CampaignJournal]:
-    """Open the journal of a campaign and yield it for the `with` block.
-
-    Raise `UsageError` when there is no such campaign. Raise `TestbedError` when another command uses it, or the journal
-    is damaged.
-    """
+    """Yield a campaign's journal. Raise `UsageError` without one, `TestbedError` for one in use, or a damaged one."""
     path = folder() / f"{campaign_id}.jsonl"
     if not _ID.fullmatch(campaign_id) or not path.is_file():
         raise UsageError(f"there is no campaign {campaign_id}; there are: {', '.join(known()) or 'none'}")
     with FileIO(path, "r+") as file:
         _lock(file, campaign_id)
-        lines, whole = _whole_lines(file.readall())
-        campaign, entries = _parse(lines, path)
+        content = file.readall()
+        whole = content.rfind(b"\n") + 1
+        campaign, entries = _parse(content[:whole].splitlines(), path)
         # The next entry must not continue a line that a kill truncated.
         file.truncate(whole)
         file.seek(whole)
         yield CampaignJournal(path, file, campaign, entries)
 
 
-def _whole_lines(content: bytes) -> tuple[list[bytes], int]:
-    """Return the complete lines, and their total number of bytes."""
-    whole = content.rfind(b"\n") + 1
-    return content[:whole].splitlines(), whole
+def stored(campaign_id: str) -> Campaign:
+    """Return a campaign to resume. Raise errors as `opened` does."""
+    with opened(campaign_id) as journal:
+        return journal.campaign
 
 
 def _parse(lines: list[bytes], path: Path) -> tuple[Campaign, list[JournalEntry]]:

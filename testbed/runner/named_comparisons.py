@@ -32,10 +32,7 @@ class NamedComparison:
     """Further variants, after the combinations."""
 
     def variants(self, given: Sequence[str], profile: str, kafka: str | None, topology: str | None) -> list[Variant]:
-        """Return all variants. The settings in `given` apply to every variant, and replace the values of an axis.
-
-        Raise `UsageError` when a setting is wrong.
-        """
+        """Return all variants; `given` settings replace the values of an axis. Raise `UsageError` for a wrong one."""
         own = _by_name(self.axes)
         if "storage" in own and os.environ.get(VARIABLE) and topology is None:
             own["storage"] += f",{SHARED}"
@@ -100,7 +97,6 @@ _STORED = (
     "longest-ack",
     "store-requests",
 )
-_SCALED = (*_STORED, "p99-back")
 _STORAGE = "storage=disk,tiered"
 """Both run on the same brokers. AutoMQ is other software on another topology."""
 SHARED = "automq"
@@ -148,21 +144,16 @@ _ALL = (
         _STORED,
         2,
     ),
-    NamedComparison(
-        "scale-out-sizes",
-        "scale-out with logs on disk and tiered, by size: flat for the store, linear for the disk",
-        "scale-out",
-        (_STORAGE, "partitions=12", "size=300MB,600MB,1.2GB"),
-        _SCALED,
-        2,
-    ),
-    NamedComparison(
-        "scale-in-sizes",
-        "scale-in with logs on disk and tiered, by size: flat for the store, linear for the disk",
-        "scale-in",
-        (_STORAGE, "partitions=12", "size=300MB,600MB,1.2GB"),
-        _SCALED,
-        2,
+    *(
+        NamedComparison(
+            f"{scaling}-sizes",
+            f"{scaling} with logs on disk and tiered, by size: flat for the store, linear for the disk",
+            scaling,
+            (_STORAGE, "partitions=12", "size=300MB,600MB,1.2GB"),
+            (*_STORED, "p99-back"),
+            2,
+        )
+        for scaling in ("scale-out", "scale-in")
     ),
 )
 

@@ -21,7 +21,7 @@ from testbed.errors import UsageError
 from testbed.experiments.runner import Progress
 from testbed.runner.campaign import NIGHTLY, Campaign, lasting_kafka, new_campaign
 from testbed.runner.comparison import not_made
-from testbed.runner.journal import CampaignState, RunDone, opened
+from testbed.runner.journal import CampaignState, RunDone, stored
 from testbed.runner.run import CampaignResult, NeedlessSlots, run_campaign
 from testbed.runner.schedule import Slot
 from testbed.runner.variant import Resolved, Variant, of_case, resolve
@@ -45,10 +45,7 @@ class NightRuns:
 
 
 def variants(cases: Sequence[Case], profile: str, kafka: str | None, times: int = 1) -> list[Variant]:
-    """Return a variant for each run of the night: first every case in order, then the repeats.
-
-    Raise `UsageError` when a case cannot be run.
-    """
+    """Return a variant for each run of the night: every case, then the repeats. Raise `UsageError` for a wrong case."""
     once = [of_case(case, profile, kafka) for case in cases]
     again = [replace(variant, label=f"{variant.label}, {number}") for number in range(2, times + 1) for variant in once]
     return [*once, *again]
@@ -109,11 +106,7 @@ class NightRequest:
 
 
 def new_night(wanted: NightRequest) -> Campaign:
-    """Return the campaign of a night.
-
-    Each case is run `repeats` times, in rounds; without `repeats`, once, and again while it is in doubt (see
-    `needless_slots`). Raise `UsageError` when it cannot be run.
-    """
+    """Return a night's campaign: `repeats` runs, or see `needless_slots`. Raise `UsageError` for a wrong request."""
     profile, kafka, seed = wanted.profile or PROFILE, wanted.kafka, 1 if wanted.seed is None else wanted.seed
     cases = find_suite(wanted.suite or SUITE).cases(profile, wanted.only)
     times, repeats = (MOST, 1) if wanted.repeats is None else (1, wanted.repeats)
@@ -126,12 +119,8 @@ def not_run(wanted: NightRequest) -> dict[str, str]:
 
 
 def require_same(campaign_id: str, wanted: NightRequest) -> None:
-    """Raise `UsageError` when the user's settings differ from those of the interrupted night.
-
-    A resume runs the old settings, so the answer would not fit the request.
-    """
-    with opened(campaign_id) as journal:
-        campaign = journal.campaign
+    """Raise `UsageError` when what the user names differs from the interrupted night: a resume would not run it."""
+    campaign = stored(campaign_id)
     if campaign.command != NIGHTLY:
         return  # `run_campaign` refuses a campaign of another command
     first = campaign.variants[0]
@@ -158,12 +147,8 @@ def require_same(campaign_id: str, wanted: NightRequest) -> None:
 def run_night(asked: Campaign | None, campaign_id: str | None, budget_s: float | None, progress: Progress) -> NightRuns:
     """Make the runs of a new night, or resume one, and return them."""
     # The scenarios are resolved first, because a named build or file may be gone when the night is over.
-    if campaign_id is not None:
-        with opened(campaign_id) as journal:
-            planned = journal.campaign
-    else:
-        assert asked is not None
-        planned = asked
+    planned = asked if campaign_id is None else stored(campaign_id)
+    assert planned is not None
     nightly = planned.command == NIGHTLY  # `run_campaign` refuses a campaign of another command
     resolved = {each.label: resolve(each) for each in planned.variants} if nightly else {}
     known = {label: scenario_of(wanted) for label, wanted in resolved.items()}

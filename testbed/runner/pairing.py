@@ -42,14 +42,26 @@ def by_group(campaign: Campaign, state: CampaignState) -> tuple[GroupRuns, ...]:
     return tuple(found)
 
 
-def pairs(
-    blocks: Sequence[Mapping[str, SlotRun]],
-    baseline: str,
-    candidate: str,
-    measure: str,
-    canaries: Sequence[CanaryReading],
-) -> tuple[Pair, ...]:
-    """Return the pairs of two variants in one measure, block by block. A block without both runs has no pair.
+Sides = tuple[SlotRun, SlotRun, str]
+"""The runs of two variants in one block, and the other changes between them; empty text without any."""
+
+
+def sides_of(
+    blocks: Sequence[Mapping[str, SlotRun]], baseline: str, candidate: str, canaries: Sequence[CanaryReading]
+) -> list[Sides]:
+    """Return the two runs of each block that has both, and the other changes between them."""
+    readings = [canary.reading for canary in canaries]
+    found = []
+    for runs in blocks:
+        if baseline in runs and candidate in runs:
+            first, second = runs[baseline], runs[candidate]
+            changes = [str(each) for each in moved([c.reading for c in _around(first, second)], readings)]
+            found.append((first, second, "; ".join([*changes, *_differences(first, second)])))
+    return found
+
+
+def pairs(sides: Sequence[Sides], measure: str) -> tuple[Pair, ...]:
+    """Return the pairs of two variants in one measure, block by block.
 
     The values of an inconclusive run are not used, because its environment was not as declared.
     """
@@ -59,19 +71,14 @@ def pairs(
         value = value_of(ran, measure)
         return None if value is None else standing(value)
 
-    return tuple(
-        Pair(stands(first), stands(second), changed)
-        for first, second, changed in _side_by_side(blocks, baseline, candidate, canaries)
-    )
+    return tuple(Pair(stands(first), stands(second), changed) for first, second, changed in sides)
 
 
-def tallies(
-    blocks: Sequence[Mapping[str, SlotRun]], baseline: str, candidate: str, canaries: Sequence[CanaryReading]
-) -> tuple[CriterionTally, ...]:
+def tallies(sides: Sequence[Sides], baseline: str, candidate: str) -> tuple[CriterionTally, ...]:
     """Return how often each criterion failed on one side alone, over unmoved pairs in which both runs were judged."""
     found: dict[str, list[tuple[bool, bool]]] = {}
     at_all: list[tuple[bool, bool]] = []
-    for first, second, changed in _side_by_side(blocks, baseline, candidate, canaries):
+    for first, second, changed in sides:
         old, new = first.done, second.done
         common = {*old.failed, *old.kept} & {*new.failed, *new.kept}
         if not changed and "inconclusive" not in (old.verdict, new.verdict):
@@ -115,29 +122,13 @@ def unended_pairs(campaign: Campaign, state: CampaignState, baseline: str, candi
     return CriterionTally(baseline, candidate, RUN_COMPLETE, known, worse, better, unpaired, doubtful=1)
 
 
-def logged_pairs(
-    blocks: Sequence[Mapping[str, SlotRun]], baseline: str, candidate: str, canaries: Sequence[CanaryReading]
-) -> list[tuple[Kinds, Kinds]]:
+def logged_pairs(sides: Sequence[Sides]) -> list[tuple[Kinds, Kinds]]:
     """Return the kinds of lines of both runs, over unmoved pairs in which both runs' logs were read whole."""
     return [
         (frozenset(first.done.logged), frozenset(second.done.logged))
-        for first, second, changed in _side_by_side(blocks, baseline, candidate, canaries)
+        for first, second, changed in sides
         if not changed and first.done.logged is not None and second.done.logged is not None
     ]
-
-
-def _side_by_side(
-    blocks: Sequence[Mapping[str, SlotRun]], baseline: str, candidate: str, canaries: Sequence[CanaryReading]
-) -> list[tuple[SlotRun, SlotRun, str]]:
-    """Return the two runs of each block that has both, and the other changes between them; empty text without any."""
-    readings = [canary.reading for canary in canaries]
-    found = []
-    for runs in blocks:
-        if baseline in runs and candidate in runs:
-            first, second = runs[baseline], runs[candidate]
-            changes = [str(each) for each in moved([c.reading for c in _around(first, second)], readings)]
-            found.append((first, second, "; ".join([*changes, *_differences(first, second)])))
-    return found
 
 
 def value_of(ran: SlotRun, measure: str) -> float | None:

@@ -74,21 +74,17 @@ def new_qualification(
     seed: int,
     *,
     store: str | None = None,
-    measures: Sequence[str] = (),
     threshold: float = ComparisonRule().threshold,
 ) -> Campaign:
-    """Return a qualification's campaign. Raise `UsageError` when it cannot be run, and errors as `permanent` does.
-
-    A wrong name is refused before a Kafka is fetched.
-    """
+    """Return the campaign. Raise `UsageError` before a Kafka is fetched if possible, and errors as `permanent` does."""
     require_known(named(candidate, baselines)[:-1], scope)
-    require_comparable(QUALIFY, measures, threshold)
+    require_comparable(QUALIFY, scope.measures, threshold)
     new, before = permanent(candidate, baselines)
     variants, groups = plan(new, before, scope)
     if not groups:
         raise UsageError("nothing is left to run: no scenario, no upgrade")
     asked = new_campaign(
-        QUALIFY, variants, 1, seed, store=store, measure_names=measures, threshold=threshold, groups=groups
+        QUALIFY, variants, 1, seed, store=store, measure_names=scope.measures, threshold=threshold, groups=groups
     )
     if scope.pairs is None:
         fewest = max(PAIRS, fewest_pairs(asked))
@@ -107,10 +103,7 @@ def qualify(
     *,
     all_pairs: bool = False,
 ) -> Qualification:
-    """Make the runs of a new qualification, or resume one, and return it.
-
-    Raise `UsageError` when it cannot be resumed, and `TestbedError` when it fails.
-    """
+    """Make a qualification's runs, or resume it; return it. Raise `UsageError`, and `TestbedError` when it fails."""
     needless = partial(needless_slot, all_pairs=all_pairs)
     result = run_campaign(asked, campaign_id, QUALIFY, budget_s, progress, needless=needless)
     campaign, state = result.campaign, result.state
@@ -166,10 +159,7 @@ def _judge_pairs(
     findings: Sequence[ComparisonResult],
     broken: Sequence[CriterionRegression],
 ) -> QualificationVerdict:
-    """Return the verdict of a scenario's pairs: measures, criteria failing more often, criteria failing always.
-
-    The worst reason is the first one.
-    """
+    """Return the verdict of pairs: of measures, and criteria that fail more often or always; the worst reason first."""
     more_often = {each.criterion for each in broken}
     always = {name: why for name, why in always_failed(candidate, baselines).items() if name not in more_often}
     said: list[tuple[Verdict, str]] = [
@@ -225,8 +215,7 @@ def qualification_environment(found: Qualification) -> QualificationEnvironment 
     if not ids:
         return None
     try:
-        run = Store.open(found.store).manifest(ids[-1])
-        oldest = Store.open(found.store).manifest(ids[0])
+        oldest, run = (Store.open(found.store).manifest(run_id) for run_id in (ids[0], ids[-1]))
     except StoreError as error:
         raise TestbedError(f"a run of {found.id} cannot be read: {error}") from error
     return QualificationEnvironment(oldest.started, run.ended, run.machine, run.versions)

@@ -115,7 +115,8 @@ def plan(
 
     def add(name: str, members: Sequence[Variant], repeats: int, *, compared: bool = False) -> None:
         variants.extend(members)
-        groups.append(VariantGroup.of(name, members, repeats, compared=compared))
+        *others, last = labels = tuple(each.label for each in members)
+        groups.append(VariantGroup(name, labels, repeats, tuple((each, last) for each in others) if compared else ()))
 
     def each_version(name: str) -> list[Variant]:
         versions = (*baselines, candidate)

@@ -30,10 +30,7 @@ FIRST_NIGHT = datetime(2026, 1, 1, 20, tzinfo=UTC)
 
 @dataclass(frozen=True, slots=True)
 class NightChange:
-    """A change that was reported in a night; `night` counts from 1. `effect` is a fraction of the level before.
-
-    New log lines are a change of the metric `log-lines`, without an effect.
-    """
+    """A change reported in a night, from 1. `effect` is a fraction of the level before; new log lines have none."""
 
     night: int
     scenario: str

@@ -6,7 +6,6 @@ from pathlib import Path
 from results.compare import find_measure
 from results.contract import durable
 from results.report.sweep import SweepPage, render_sweep
-from results.report.tradeoff import Combination
 from testbed.paths import reports_dir
 from testbed.runner.campaign import Campaign
 from testbed.runner.named_comparisons import COMMAND, named_comparisons
@@ -17,22 +16,13 @@ from testbed.runner.variant import differing
 def sweep_page(result: CampaignResult) -> SweepPage:
     """Return the content of the page. Pure."""
     campaign = result.campaign
-    axes, values = differing(campaign.variants)
+    axes, _values = differing(campaign.variants)
     return SweepPage(
         id=campaign.id,
         experiment=campaign.variants[0].experiment,
         profile=campaign.variants[0].profile,
         axes=axes,
-        combinations=tuple(
-            Combination(
-                row.variant,
-                values[row.variant],
-                {str(verdict): count for verdict, count in row.runs.items()},
-                row.medians,
-                row.ranges,
-            )
-            for row in result.outcome.rows
-        ),
+        combinations=result.outcome.rows,
         measures=campaign.measures,
         units={name: find_measure(name).unit for name in campaign.measures},
         ended=result.why_ended,

@@ -29,11 +29,7 @@ def needs_all(_campaign: Campaign, _slot: Slot, _state: CampaignState) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class CampaignResult:
-    """The result of a campaign.
-
-    `complete` is False when `--resume` would make runs; `problems` names the variants with a missing run, and the
-    reason.
-    """
+    """A campaign's result. `complete`: `--resume` would make no run. `problems` are missing runs, with the reason."""
 
     campaign: Campaign
     state: CampaignState
@@ -41,12 +37,6 @@ class CampaignResult:
     why_ended: str
     complete: bool
     problems: tuple[str, ...] = ()
-
-
-def store_of(campaign_id: str) -> str:
-    """Return the store of a campaign to resume. Raise `UsageError` when there is no such campaign."""
-    with opened(campaign_id) as journal:
-        return journal.campaign.store
 
 
 def run_campaign(

@@ -228,18 +228,10 @@ def needless(campaign: Campaign, slot: Slot, state: CampaignState) -> bool:
     return way_of(campaign) == QUALIFY and needless_slot(campaign, slot, state, all_pairs=True)
 
 
-def _causes(store: Store, run_id: str) -> list[str]:
-    """Return why a run is inconclusive."""
-    return [f"{each.name}: {each.why}" for each in causes_in(store, run_id)]
-
-
 def selftest(
     asked: SelftestRequest | None, campaign_id: str | None, budget_s: float | None, progress: Progress
 ) -> SelftestResult:
-    """Play the defects of a new self-test, or go on with an interrupted one, and return the table.
-
-    Raise `UsageError` before the first run, and `TestbedError` when it fails.
-    """
+    """Play a self-test's defects, or go on; return the table. Raise `UsageError` before that, or `TestbedError`."""
     new = None if asked is None else new_selftest(asked)
     ended = run_campaign(new, campaign_id, SELFTEST, budget_s, progress, needless=needless)
     state, store = ended.state, Store.open(ended.campaign.store)
@@ -247,12 +239,15 @@ def selftest(
     def defects_of(run_id: str) -> tuple[DefectRecord, ...]:
         return store.manifest(run_id).defects
 
+    def causes_of(run_id: str) -> list[str]:
+        return [f"{each.name}: {each.why}" for each in causes_in(store, run_id)]
+
     if way_of(ended.campaign) == NIGHTS:
         with spark_session() as spark:
             found = detections(ended.campaign, state, defects_of, partial(night_changes, spark, store))
     else:
         found = detections(ended.campaign, state, defects_of)
-    found = [with_causes(each, partial(_causes, store)) for each in found]
+    found = [with_causes(each, causes_of) for each in found]
     made = [ran.done.run_id for ran in state.ran.values()]
     kafka = sorted({version for run_id in made for version in store.manifest(run_id).versions.kafka.values()})
     return SelftestResult(ended.campaign, tuple(found), ended.why_ended, ended.complete, tuple(kafka))

@@ -122,10 +122,7 @@ def run_suite(request: SuiteRequest, progress: Progress) -> SuiteResult:
 
 
 def _prepare(request: SuiteRequest, now: datetime) -> DucktapeSession:
-    """Check the request, create the folder and return the session of ducktape.
-
-    Raise `UsageError` when the request is wrong.
-    """
+    """Check the request, create the folder and return ducktape's session. Raise `UsageError` for a wrong request."""
     suite: Suite = find_suite(request.suite)
     if request.again < 0:
         raise UsageError(f"--retry-noisy {request.again}: 0 or more are allowed")
@@ -145,10 +142,7 @@ def _prepare(request: SuiteRequest, now: datetime) -> DucktapeSession:
 def outcomes_of(
     cases: Sequence[Case], request: SuiteRequest, folder: Path, *, interrupted: bool = False
 ) -> tuple[CaseOutcome, ...]:
-    """Return the outcome of each case, in the suite's order.
-
-    It combines the test's outcome file with ducktape's report, which an `interrupted` ducktape does not write.
-    """
+    """Return each case's outcome, from its file and ducktape's report; an `interrupted` ducktape writes no report."""
     left, reported = gather(folder / "ducktape"), {} if interrupted else sessions.statuses(folder)
     without = (True, INTERRUPTED) if interrupted else (False, "ducktape has not run it: see ducktape.log")
     found = []

@@ -1,6 +1,7 @@
 """The testbeds of a campaign: one for each topology of its variants. At most one of them runs Kafka."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import closing
 from pathlib import PurePosixPath
 
 from testbed.defects.agent import forget_notes
@@ -36,10 +37,7 @@ def to_remove(standing: Sequence[str], wanted: str, most: int = MOST_KEPT) -> tu
 
 
 class TestbedPool:
-    """The testbeds of one campaign. After this process is dead, `testbed gc` collects them.
-
-    `builds` are those of `builds_of` at the campaign's beginning.
-    """
+    """The testbeds of one campaign, made of its `builds`. After this process is dead, `testbed gc` collects them."""
 
     __test__ = False  # pytest must not collect this class, although its name starts with "Test"
 
@@ -53,10 +51,7 @@ class TestbedPool:
         """The original Kafka of each host, by `Resolved.topology_digest`."""
 
     def ready(self, wanted: Resolved) -> Testbed:
-        """Return an empty testbed for `wanted`, with its broker properties and no running Kafka.
-
-        Raise `TestbedError` when that fails; the testbed is removed, so that the next try makes a new one.
-        """
+        """Return an empty testbed of `wanted`; no Kafka runs on it. Raise `TestbedError` and remove it on failure."""
         digest = wanted.topology_digest
         if changed := self._changed(digest):
             self._progress(f"removing a testbed that is not as declared any more: {changed}")
@@ -82,10 +77,7 @@ class TestbedPool:
         return testbed
 
     def start(self, wanted: Resolved) -> Testbed:
-        """Start Kafka on the testbed that `ready` returned, with the variant's properties.
-
-        Raise `TestbedError` when that fails.
-        """
+        """Start Kafka on the testbed of `ready`, with the variant's properties. Raise `TestbedError` on failure."""
         testbed = self._standing[wanted.topology_digest]
         try:
             same = dict(wanted.overlay) == dict(testbed.state.overlay)
@@ -109,10 +101,7 @@ class TestbedPool:
         in_parallel(list(self._standing), self.drop)
 
     def _changed(self, topology_digest: str) -> str | None:
-        """Return a description of the change that the last run left on the testbed, or None.
-
-        After a change the next run cannot begin there.
-        """
+        """Return the change that the last run left on the testbed, where no further run can begin; None without one."""
         testbed = self._standing.get(topology_digest)
         if testbed is None:
             return None
@@ -128,11 +117,8 @@ class TestbedPool:
             # The name belongs to an earlier, dead command on this campaign, because this process holds the journal's
             # lock.
             self._progress(f"removing {name}, left by an interrupted campaign")
-            engine = Engine()
-            try:
+            with closing(Engine()) as engine:
                 remove(engine, name)
-            finally:
-                engine.close()
         return Testbed.up(
             wanted.topology,
             name=name,
@@ -145,12 +131,9 @@ class TestbedPool:
 
 
 def empty(testbed: Testbed) -> None:
-    """Stop Kafka on every host and remove its data, so that every run begins on a newly formatted cluster.
-
-    Remove its data in an object store, too. A cluster with partitions there formats itself.
-    """
+    """Stop Kafka on every host and remove its data, also in an object store: every run begins on a new cluster."""
     shared = Capability.SHARED_STORAGE in of_software(testbed.topology)
-    kept = () if shared else FORMATTED
+    kept = () if shared else FORMATTED  # a cluster with partitions in the store formats itself
     nodes = [host for host in testbed.topology.hosts if host.node_id is not None]
     # The processes are killed, because a controlled shutdown takes seconds to save data that is removed next.
     in_parallel([host.name for host in nodes], lambda name: testbed.node(name).kill())

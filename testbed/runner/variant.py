@@ -96,20 +96,14 @@ def of_case(case: Case, profile: str, kafka: str | None = None) -> Variant:
 
 
 def called(kafka: str) -> str:
-    """Return a Kafka's name in labels: a version unchanged, a tarball or folder by its last part.
-
-    Raise `UsageError` otherwise.
-    """
+    """Return a Kafka's name in labels: a version, or a path's last part. Raise `UsageError` for any other text."""
     source = str(parse_source(kafka))
     name = re.sub(r"\.(tgz|tar\.gz)$", "", Path(source).name) if is_path(source) else source
     return _ODD.sub("-", name).strip("-.")[:_MOST_NAME] or "kafka"
 
 
 def of_each(base: Variant, kafkas: Sequence[str]) -> tuple[Variant, ...]:
-    """Return a variant for each Kafka; several builds of one name are numbered.
-
-    Raise `UsageError` when a Kafka is wrong.
-    """
+    """Return a variant for each Kafka; builds of one name are numbered. Raise `UsageError` when a Kafka is wrong."""
     names: list[str] = []
     for text in dict.fromkeys(kafkas):
         name = called(text)
@@ -158,10 +152,7 @@ def split_defects(words: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...
 
 
 def differing(variants: Sequence[Variant]) -> tuple[tuple[str, ...], Mapping[str, tuple[str, ...]]]:
-    """Return the names in which a sweep's variants differ, and each variant's values by label, in that order. Pure.
-
-    An empty value is the experiment's default.
-    """
+    """Return the names in which variants differ, and each label's values; an empty one is the default. Pure."""
     said = {variant.label: _said(variant) for variant in variants}
     names = list(dict.fromkeys(name for values in said.values() for name in values))
     axes = tuple(name for name in names if len({values.get(name, "") for values in said.values()}) > 1)
@@ -174,11 +165,7 @@ def _said(variant: Variant) -> dict[str, str]:
 
 
 def parse_variant(text: str, base: Variant) -> Variant:
-    """Return the variant of `LABEL: NAME=VALUE …`, based on `base`; `kafka=` and `topology=` replace its own,
-    `defect=` adds one.
-
-    Raise `UsageError` when the text is wrong.
-    """
+    """Return `base` changed by `LABEL: NAME=VALUE …`; `defect=` adds one. Raise `UsageError` for a wrong text."""
     label, colon, rest = text.partition(":")
     if not colon:
         raise UsageError(f"--variant {text!r}: expected 'LABEL: NAME=VALUE …', for instance 'tuned: fetch=tuned'")

@@ -20,12 +20,8 @@ Causes = Callable[[str], Sequence[Finding]]
 """A function that returns the findings that make a run inconclusive; its argument is the run's id."""
 
 
-def _not_known(_run_id: str) -> Sequence[Finding]:
-    return ()
-
-
 def cells_of(
-    campaign: Campaign, state: CampaignState, runs: GroupRuns, causes: Causes = _not_known
+    campaign: Campaign, state: CampaignState, runs: GroupRuns, causes: Causes = lambda _run_id: ()
 ) -> dict[str, VersionResult]:
     """Return for each variant of a group its result so far."""
     labels = {slot.index: slot.variant for slot in campaign.slots}
@@ -36,13 +32,8 @@ def cells_of(
     }
 
 
-def cell(
-    variant: str, ran: Sequence[SlotRun], failed: Sequence[RunFailed], causes: Causes = _not_known
-) -> VersionResult:
-    """Return the result of one variant's runs; `failed` are those in no store.
-
-    An inconclusive run counts for no criterion.
-    """
+def cell(variant: str, ran: Sequence[SlotRun], failed: Sequence[RunFailed], causes: Causes) -> VersionResult:
+    """Return a variant's result; `failed` are runs in no store. An inconclusive run counts for no criterion."""
     verdicts = [each.done.verdict for each in ran]
     stuck = tuple(each.why for each in failed if each.stuck)
     ended = [each.done.ended for each in ran if each.done.ended is not None]

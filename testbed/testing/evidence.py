@@ -14,10 +14,7 @@ LOG_LINES = 40
 
 
 def evidence(testbed: UserTestbed) -> list[tuple[str, str]]:
-    """Return title and text of each section: status, NICs, log ends. What cannot be read is a section with the reason.
-
-    Takes at most about 20 s, when no host answers.
-    """
+    """Return title and text of each section, after 20 s at most. What cannot be read is a section with the reason."""
     name = testbed.name
     sections = [(f"testbed {name}: status", _or_reason(lambda: _status(testbed)))]
     for host in testbed.hosts:

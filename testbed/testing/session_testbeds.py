@@ -13,10 +13,7 @@ PREFIX = "pytest-"
 
 
 def remove_dead_sessions() -> None:
-    """Remove the testbeds of pytest processes that were killed.
-
-    What cannot be removed now stays garbage for `testbed gc`, which names it. It is no reason to fail another test.
-    """
+    """Remove the testbeds of killed pytest processes. What cannot be removed fails no test: `testbed gc` names it."""
     with closing(Engine()) as engine, suppress(TestbedError):
         for _line in collect_testbeds(engine, PREFIX, []):
             pass

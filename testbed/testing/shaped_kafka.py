@@ -44,10 +44,7 @@ def _own_engine() -> Iterator[dict[str, str]]:
 
 
 class ShapedHost(DockerContainer):
-    """A host of a running testbed as a `DockerContainer`: `exec`, `get_logs`, `get_wrapped_container`.
-
-    The testbed starts and removes it; `start` and `stop` do not.
-    """
+    """A host of a running testbed as a `DockerContainer`. The testbed starts and removes it; `start`, `stop` do not."""
 
     __test__ = False
 

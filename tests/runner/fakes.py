@@ -2,8 +2,7 @@
 
 from testbed.errors import KafkaStuck
 from testbed.runner.campaign import Campaign
-from testbed.runner.execution import MeasuredRun
-from testbed.runner.journal import CanaryReading
+from testbed.runner.journal import CanaryReading, RunDone
 from testbed.runner.variant import Variant
 
 
@@ -55,23 +54,20 @@ class FakeExecutor:
     def clock(self):
         return self.now
 
-    def new_run_id(self, variant):
-        return f"run-{len(self.store)}-{len(self.made)}-{variant.label}"
-
     def canary(self, variant):
         self.point("canary begins")
         self.canaries += 1
         self.point("canary ends")
         return CanaryReading(dict(self.reading), "class-1", {"cores": 2})
 
-    def run(self, variant, run_id):
+    def run(self, variant, begun):
         self.point("run begins")
         number = len(self.made)
         self.made.append(variant.label)
         seconds = self.seconds.get(variant.label, 10.0)
         limit_s = seconds if variant.limit_s is None else variant.limit_s
         self.now += min(seconds, limit_s)
-        late = KafkaStuck(f"{run_id} was not done after {limit_s:g} s") if seconds > limit_s else None
+        late = KafkaStuck(f"{begun.run_id} was not done after {limit_s:g} s") if seconds > limit_s else None
         error = self.fail(variant.label, number) or late
         if error is not None:
             raise error
@@ -81,9 +77,10 @@ class FakeExecutor:
         values = {"move-seconds": self.value(variant.label, number)}
         kept = () if failed or verdict == "inconclusive" else (self.criterion,)
         logged, ended = self.logged(variant.label), self.ended(variant.label)
-        self.store[run_id] = MeasuredRun(verdict, values, failed, "jars", kept, logged=logged, ended=ended)
+        done = RunDone(begun.slot, begun.run_id, verdict, values, failed, "jars", kept=kept, logged=logged, ended=ended)
+        self.store[begun.run_id] = done
         self.point("run is committed")
-        return self.store[run_id]
+        return done
 
-    def committed(self, run_id):
-        return self.store.get(run_id)
+    def committed(self, begun):
+        return self.store.get(begun.run_id)

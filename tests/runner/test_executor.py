@@ -13,8 +13,8 @@ from testbed.errors import KafkaStuck, TestbedError
 from testbed.paths import data_dir
 from testbed.provision.containers import EngineGone
 from testbed.runner import executor as module
-from testbed.runner.execution import MeasuredRun
 from testbed.runner.executor import STACKS, TestbedExecutor, TimeLimitError, measured
+from testbed.runner.journal import RunBegun, RunDone
 from tests.results.synthetic import synthetic_run
 from tests.results.test_unfit import machine
 from tests.runner.fakes import campaign
@@ -42,7 +42,7 @@ def slots(tmp_path, monkeypatch):
     monkeypatch.setattr(module, "TestbedPool", Pool)
     monkeypatch.setattr(module, "look", lambda _testbed: {"nic": 1.0, **next(readings)})
     monkeypatch.setattr(module, "environment", lambda _testbed, _nic: {})
-    monkeypatch.setattr(module, "measured", lambda _run, _judged: MeasuredRun("pass", {}, (), "jars"))
+    monkeypatch.setattr(module, "measured", lambda *_asked: RunDone(0, "run-1", "pass", {}, (), "jars"))
     monkeypatch.setattr(Store, "manifest", lambda _store, run_id: run_id)
     monkeypatch.setattr(module, "why_not_whole", lambda _engine, _state: "")
     store = Store.open(tmp_path)
@@ -57,7 +57,7 @@ def test_a_run_has_what_was_read_before_it_from_the_first_and_what_was_read_afte
     seen = []
     monkeypatch.setattr(module, "run_on", lambda *_asked, recorder: seen.append(canaries(store, "run-1")))
     made.canary(variant)
-    made.run(variant, "run-1")
+    made.run(variant, RunBegun(0, "run-1"))
     assert seen == [{"cpu": 1.0, "nic": 1.0}]
     made.canary(variant)
     assert canaries(store, "run-1") == {"cpu": 2.0, "nic": 1.0}
@@ -72,7 +72,7 @@ def test_a_run_that_could_not_be_made_leaves_nothing(slots, monkeypatch):
     monkeypatch.setattr(module, "run_on", fail)
     made.canary(variant)
     with pytest.raises(TestbedError, match="no disk"):
-        made.run(variant, "run-1")
+        made.run(variant, RunBegun(0, "run-1"))
     made.canary(variant)
     assert list(store.files.list("canaries")) == []
 
@@ -86,7 +86,7 @@ def test_a_store_that_does_not_take_them_ends_no_run(slots, monkeypatch, capsys)
     monkeypatch.setattr(module, "run_on", lambda *_asked, recorder: None)
     monkeypatch.setattr(type(store.files), "put", refuse)
     made.canary(variant)
-    assert made.run(variant, "run-1").verdict == "pass"
+    assert made.run(variant, RunBegun(0, "run-1")).verdict == "pass"
     made.canary(variant)
     assert capsys.readouterr().out.count("could not be stored: [Errno 28]") == 2
 
@@ -98,7 +98,7 @@ def test_a_run_is_stopped_at_its_limit_and_leaves_evidence(slots, monkeypatch):
     monkeypatch.setattr(module, "run_on", lambda *_asked, recorder: time.sleep(30))
     made.canary(variant)
     with pytest.raises(TimeLimitError, match="run-1 was not done after 0.2 s"):
-        made.run(variant, "run-1")
+        made.run(variant, RunBegun(0, "run-1"))
     evidence = data_dir() / "campaigns" / asked.id / "evidence" / "run-1"
     assert {"samples.parquet", "events.parquet", STACKS} <= {path.name for path in evidence.iterdir()}
     assert list(store.files.list("canaries")) == []
@@ -115,7 +115,7 @@ def test_a_stopped_run_is_not_kafkas_where_the_machine_was_unfit_for_most_of_it(
     monkeypatch.setattr(module, "run_on", robbed)
     made.canary(variant)
     with pytest.raises(TestbedError, match="run-1 was not done after 0.2 s") as caught:
-        made.run(variant, "run-1")
+        made.run(variant, RunBegun(0, "run-1"))
     assert isinstance(caught.value, KafkaStuck) is not explained
     assert ("this explains it: 50.0 % of the CPU was stolen" in str(caught.value)) is explained
 
@@ -134,7 +134,7 @@ def test_a_stopped_run_is_not_kafkas_where_the_engine_or_a_container_ended(slots
     made.canary(variant)
     why = "the engine stopped answering" if gone else "the container of b1 ended"
     with pytest.raises(TestbedError, match=f"run-1 was not done after .*; this explains it: {why}") as caught:
-        made.run(variant, "run-1")
+        made.run(variant, RunBegun(0, "run-1"))
     assert not isinstance(caught.value, KafkaStuck)
 
 
@@ -152,7 +152,7 @@ def test_a_criterion_is_kept_when_all_of_it_was_judged_and_none_failed():
             ("broken", "fail"),
         )
     ]
-    found = measured(run.manifest, replace(judgement, criteria=tuple(named)))
+    found = measured(0, run.manifest, replace(judgement, criteria=tuple(named)))
     assert (found.failed, found.kept) == (("broken",), ("kept",))
 
 
@@ -162,5 +162,5 @@ def test_a_run_that_only_what_explains_it_leaves_open_is_sound():
     [good] = [each for each in judgement.criteria if each.name == "records-intact"]
     for name, sound in (("duration-formula", True), ("steady-mean", False)):
         criteria = (good, replace(good, name=name, verdict="inconclusive"))
-        assert measured(run.manifest, replace(judgement, criteria=criteria)).sound is sound
-    assert not measured(run.manifest, judgement).sound
+        assert measured(0, run.manifest, replace(judgement, criteria=criteria)).sound is sound
+    assert not measured(0, run.manifest, judgement).sound

@@ -132,22 +132,20 @@ def test_a_full_disk_leaves_no_half_line(monkeypatch):
 WORKER = """
 import sys, time
 from pathlib import Path
-from testbed.runner.execution import CampaignLimits, MeasuredRun, execute
-from testbed.runner.journal import created, opened
+from testbed.runner.execution import CampaignLimits, execute
+from testbed.runner.journal import RunDone, created, opened
 sys.path.insert(0, "tests/runner")
 from fakes import FakeExecutor, campaign
 
 class Slow(FakeExecutor):
-    def run(self, variant, run_id):
+    def run(self, variant, begun):
         time.sleep(0.05)
-        path = Path(sys.argv[1]) / run_id
+        path = Path(sys.argv[1]) / begun.run_id
         path.write_text(variant.label)
-        return MeasuredRun("pass", {"move-seconds": 1.0}, (), "jars")
-    def committed(self, run_id):
-        path = Path(sys.argv[1]) / run_id
-        return MeasuredRun("pass", {"move-seconds": 1.0}, (), "jars") if path.exists() else None
-    def new_run_id(self, variant):
-        return f"run-{time.time_ns()}"
+        return self.committed(begun)
+    def committed(self, begun):
+        path = Path(sys.argv[1]) / begun.run_id
+        return RunDone(begun.slot, begun.run_id, "pass", {"move-seconds": 1.0}, (), "jars") if path.exists() else None
 
 asked = campaign(repeats=10)
 with (created(asked) if sys.argv[2] == "new" else opened(asked.id)) as journal:

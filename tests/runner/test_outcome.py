@@ -43,7 +43,7 @@ def test_a_slower_candidate_is_a_regression_with_its_effect():
     assert found.verdict == "REGRESSED"
     [finding] = found.findings
     assert finding.effect.low < 1.1 < finding.effect.high
-    assert [(row.variant, row.runs) for row in found.rows] == [("A", {"pass": 8}), ("B", {"pass": 8})]
+    assert [(row.label, row.runs) for row in found.rows] == [("A", {"pass": 8}), ("B", {"pass": 8})]
     assert 54 < found.rows[1].medians["move-seconds"] < 56
 
 

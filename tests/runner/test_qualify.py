@@ -147,7 +147,7 @@ def test_an_upgrade_in_an_earlier_journal_has_restarts_of_its_own(tmp_path):
     name = f"upgrade from {OLD}"
     targets = {OLD: "to=same", NEW: f"to={NEW}"}
     members = [Variant(f"{name}, {each}", UPGRADE, "ci", (to,), OLD) for each, to in targets.items()]
-    groups = [VariantGroup.of(name, members, CERTAIN, compared=False)]
+    groups = [VariantGroup(name, tuple(each.label for each in members), CERTAIN, ())]
     document = new_campaign("qualify", members, 1, 1, store=str(tmp_path / "store"), groups=groups).document()
     del document["groups"][0]["candidates"]
     earlier = Campaign.from_document(json.loads(json.dumps(document)))

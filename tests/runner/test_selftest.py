@@ -12,7 +12,7 @@ from testbed.errors import KafkaStuck, TestbedError, UsageError
 from testbed.runner import journal
 from testbed.runner.campaign import require_enough_pairs
 from testbed.runner.detection import criterion_of, detections, with_causes
-from testbed.runner.execution import CampaignLimits, MeasuredRun, execute
+from testbed.runner.execution import CampaignLimits, execute
 from testbed.runner.journal import campaign_state
 from testbed.runner.replayed_nights import NightChange, line_changes
 from testbed.runner.selftest import SelftestRequest, SelftestResult, needless, new_selftest, plan, texts, way_of
@@ -28,14 +28,13 @@ class Brokers(FakeExecutor):
         super().__init__(**other)
         self.fails = fails
 
-    def run(self, variant, run_id):
-        super().run(variant, run_id)
+    def run(self, variant, begun):
+        found = super().run(variant, begun)
         failed = tuple(self.fails(variant.label, len(self.made) - 1))
-        found = self.store[run_id]
         if found.verdict != "inconclusive":
             kept = tuple(name for name in ("records-intact", "scenario-steps") if name not in failed)
-            found = MeasuredRun("fail" if failed else "pass", found.values, failed, "jars", kept)
-        self.store[run_id] = found
+            found = replace(found, verdict="fail" if failed else "pass", failed=failed, kept=kept)
+        self.store[begun.run_id] = found
         return found
 
 
@@ -202,11 +201,10 @@ def test_a_comparison_finds_a_log_line():
     brokers = Brokers()
     logging = brokers.run
 
-    def run(variant, run_id):
-        logging(variant, run_id)
+    def run(variant, begun):
         kinds = ("WARN ReplicaManager: A line.",) if "warn-line" in variant.label else ()
-        brokers.store[run_id] = replace(brokers.store[run_id], logged=kinds)
-        return brokers.store[run_id]
+        brokers.store[begun.run_id] = replace(logging(variant, begun), logged=kinds)
+        return brokers.store[begun.run_id]
 
     brokers.run = run
     result = played(SelftestRequest(("warn-line",), "compare"), brokers)

@@ -1,14 +1,15 @@
 """Time the testbed's own commands on this machine."""
 
 import argparse
-from collections.abc import Sequence
+from collections import Counter
+from statistics import median
 from typing import TYPE_CHECKING
 
 from results.render import document, table
 from testbed.cli.output import timed_progress
 
 if TYPE_CHECKING:
-    from testbed.runner.bench import BenchResult, BenchRow, TimedCommand
+    from testbed.runner.bench import BenchResult
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -28,17 +29,12 @@ def run(args: argparse.Namespace) -> int:
     from testbed.runner.bench import chosen, run_bench
 
     if args.list:
-        print(figures_text(chosen(args.figures)))
+        rows = [(each.name, each.summary, f"testbed {' '.join(each.words)}") for each in chosen(args.figures)]
+        print(table(("FIGURE", "WHAT", "COMMAND"), rows))
         return 0
     result = run_bench(args.figures, args.repeats, args.store, timed_progress())
     print(as_json(result) if args.json else as_text(result))
     return result.exit_code
-
-
-def figures_text(figures: "Sequence[TimedCommand]") -> str:
-    """Return a line for each figure: its name, what it is, and its command."""
-    rows = [(each.name, each.summary, f"testbed {' '.join(each.words)}") for each in figures]
-    return table(("FIGURE", "WHAT", "COMMAND"), rows)
 
 
 def as_text(result: "BenchResult") -> str:
@@ -46,11 +42,11 @@ def as_text(result: "BenchResult") -> str:
     rows = [
         (
             row.figure.name,
-            _seconds(row.median_s),
+            _seconds(median(row.seconds) if row.seconds else None),
             f"{min(row.seconds):.1f} to {max(row.seconds):.1f}" if row.seconds else "–",
             _seconds(sum(row.cpu_s) / len(row.cpu_s) if row.cpu_s else None),
             _seconds(row.figure.limit_s),
-            _verdicts(row),
+            ", ".join(f"{count} {verdict}" for verdict, count in Counter(row.verdicts).items()),
         )
         for row in result.rows
     ]
@@ -85,9 +81,3 @@ def as_json(result: "BenchResult") -> str:
 
 def _seconds(value: float | None) -> str:
     return "–" if value is None else f"{value:.1f}"
-
-
-def _verdicts(row: "BenchRow") -> str:
-    """Return `3 pass`, or `2 pass, 1 fail`."""
-    kinds = list(dict.fromkeys(row.verdicts))
-    return ", ".join(f"{row.verdicts.count(kind)} {kind}" for kind in kinds)

@@ -2,7 +2,7 @@
 
 import argparse
 import time
-from contextlib import closing, contextmanager
+from contextlib import closing
 from typing import TYPE_CHECKING
 
 from results.render import document, table
@@ -10,10 +10,7 @@ from testbed.argument_parser import Parser
 from testbed.errors import TestbedError, UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
-    from testbed.hosts import Shell
-    from testbed.topology import Topology
+    from collections.abc import Mapping
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -129,38 +126,21 @@ def _kinds(args: argparse.Namespace) -> None:
 def _refusals(name: str | None) -> "Mapping[str, str]":
     """Return why each kind of fault is not available, here or in a testbed or topology; empty when it is."""
     from testbed.faults import kinds
-
-    topology = None if name is None else _topology(name)
-    if (topology is None or not topology.exists) and (engine := _no_engine()):
-        return dict.fromkeys(kinds(), engine)
-    if name is None or topology is None:
-        return {kind: each.lacking() for kind, each in kinds().items()}
-    with _machine_shells(name, topology) as shells:
-        return {kind: each.unavailable(topology, shells) for kind, each in kinds().items()}
-
-
-def _topology(name: str) -> "Topology":
-    """Return the topology of a testbed that is up, or the topology of this name or file."""
     from testbed.provision.state import load, names
+    from testbed.provision.testbed import Testbed
     from testbed.topology import load_document
     from testbed.topology.find import find
 
-    state = load(name) if name in names() else None
-    return find(name) if state is None else load_document(dict(state.topology))
-
-
-@contextmanager
-def _machine_shells(name: str, topology: "Topology") -> "Iterator[Mapping[str, Shell]]":
-    """Yield a shell on each other machine of a testbed that is up; none for a topology, and on one machine."""
-    from testbed.provision.state import load, names
-    from testbed.provision.testbed import Testbed
-
-    state = None if topology.has_unshaped_network or name not in names() else load(name)
-    if state is None or state.status != "up":
-        yield {}
-        return
-    with closing(Testbed.attach(name, whole=False)) as testbed:
-        yield testbed.machine_shells
+    state = load(name) if name is not None and name in names() else None
+    topology = None if name is None else find(name) if state is None else load_document(dict(state.topology))
+    if (topology is None or not topology.exists) and (engine := _no_engine()):
+        return dict.fromkeys(kinds(), engine)
+    if topology is None:
+        return {kind: each.lacking() for kind, each in kinds().items()}
+    if state is None or state.status != "up" or topology.has_unshaped_network:
+        return {kind: each.unavailable(topology, {}) for kind, each in kinds().items()}
+    with closing(Testbed.attach(state.name, whole=False)) as testbed:  # the other machines are asked, too
+        return {kind: each.unavailable(topology, testbed.machine_shells) for kind, each in kinds().items()}
 
 
 def _no_engine() -> str:

@@ -3,16 +3,14 @@
 import argparse
 from pathlib import Path
 
-from testbed.cli.options import add_campaign, add_formats, add_repeatable
+from testbed.cli.options import add_campaign, add_formats, add_judging, add_kafka, add_repeatable
 from testbed.cli.output import require_writable, timed_progress
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--suite", metavar="SUITE", help="the suite; `testbed suite` lists them (default: kip73)")
     add_repeatable(parser, "--case", "NAME", "only this scenario; repeatable")
-    parser.add_argument(
-        "--kafka", metavar="VERSION", help="a release, a tarball or a build's path (default: the topologies')"
-    )
+    add_kafka(parser, "the topologies'")
     parser.add_argument(
         "--repeats",
         metavar="N",
@@ -32,14 +30,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
         type=Path,
         help="write JUnit's XML to this file (default: in the folder of the report)",
     )
-    parser.add_argument("--master", default="local[*]", metavar="URL", help="Spark's master (default: local[*])")
-    parser.add_argument("--memory", default="2g", metavar="SIZE", help="heap of Spark's JVM (default: 2g)")
     add_formats(parser)
-    parser.add_argument(
-        "--include-noisy",
-        action="store_true",
-        help="also count runs that only other work on the machine made inconclusive",
-    )
+    add_judging(parser)
     parser.epilog = (
         "Example: `testbed nightly --suite brief --budget 1h`.\n"
         "Exit codes: 0 OK, IMPROVED, LEARNING or MUTED; 1 FAILED, BELOW-FLOOR or REGRESSED;\n"

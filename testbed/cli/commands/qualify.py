@@ -93,7 +93,7 @@ def _campaign(args: argparse.Namespace) -> "Campaign":
         paired,
         args.pairs,
         not args.no_upgrade,
-        tuple(args.measure or ()),
+        tuple(args.measure),
     )
     return new_qualification(
         args.kafka,
@@ -101,7 +101,6 @@ def _campaign(args: argparse.Namespace) -> "Campaign":
         scope,
         or_else(args.seed, 1),
         store=store_for(args),
-        measures=args.measure,
         threshold=or_else(args.threshold, 3.0) / 100,
     )
 

@@ -4,7 +4,7 @@ import argparse
 from pathlib import Path
 
 from testbed.argument_parser import Parser
-from testbed.cli.options import add_earlier, add_formats, add_repeatable, parsed
+from testbed.cli.options import add_earlier, add_formats, add_judging, add_repeatable, parsed
 from testbed.cli.run_selection import add_choice, chosen_by, parse_age
 from testbed.errors import TestbedError
 from testbed.units import parse_size
@@ -66,11 +66,7 @@ def _configure_nights(actions: "argparse._SubParsersAction[Parser]") -> tuple[Pa
     judge.add_argument(
         "--report", metavar="FILE", type=Path, help="also write the history as an HTML page to this file"
     )
-    judge.add_argument(
-        "--include-noisy",
-        action="store_true",
-        help="also count runs that only other work on the machine made inconclusive",
-    )
+    add_judging(judge)
     judge.epilog = NIGHT_CODES
     ack = actions.add_parser("ack", help="acknowledge a change: it becomes the new baseline")
     ack.add_argument(
@@ -79,8 +75,6 @@ def _configure_nights(actions: "argparse._SubParsersAction[Parser]") -> tuple[Pa
     ack.add_argument("--reason", metavar="TEXT", required=True, help="why the change is accepted")
     ack.add_argument("--run", metavar="RUN", help="only the change that begins with this run")
     ack.add_argument("--by", metavar="NAME", help="who says so (default: your user name)")
-    judge.add_argument("--master", default="local[*]", metavar="URL", help="Spark's master (default: local[*])")
-    judge.add_argument("--memory", metavar="SIZE", help="heap of Spark's JVM (default: 2g)")
     return judge, ack, *_configure_policies(actions)
 
 

@@ -2,7 +2,7 @@
 
 import argparse
 
-from testbed.cli.options import add_defects, add_repeatable
+from testbed.cli.options import add_defects, add_kafka, add_repeatable
 from testbed.cli.output import timed_progress
 
 
@@ -14,9 +14,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--profile", metavar="PROFILE", default="ci", help="smoke, ci or release (default: ci)")
     parser.add_argument("--on", metavar="NAME", help="a testbed that is up; it stays up")
     parser.add_argument("--topology", metavar="TOPOLOGY", help="a topology instead of the experiment's own")
-    parser.add_argument(
-        "--kafka", metavar="VERSION", help="a release, a tarball or a build's path (default: the topology's)"
-    )
+    add_kafka(parser, "the topology's")
     add_defects(parser)
     parser.add_argument("--store", metavar="URI", help="the result store (default: under the XDG data folder)")
     parser.add_argument("--confirm", action="store_true", help="let Spark judge the run again, from the store")

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from results.render import document, table
-from testbed.cli.options import add_defects
+from testbed.cli.options import add_defects, add_kafka
 from testbed.cli.output import require_writable, timed_progress
 from testbed.errors import UsageError
 from testbed.signals import TerminationGuard
@@ -23,9 +23,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--topology", metavar="TOPOLOGY", help="a ready topology or a file (default: three-brokers)")
     parser.add_argument("--budget", metavar="TIME", default="2h", help="how long to search (default: 2h)")
     parser.add_argument("--seed", type=int, metavar="N", help="seed of the drawn incidents (default: 1)")
-    parser.add_argument(
-        "--kafka", metavar="VERSION", help="a release, a tarball or a build's path (default: the topology's)"
-    )
+    add_kafka(parser, "the topology's")
     add_defects(parser)
     parser.add_argument("--out", metavar="DIR", type=Path, help="a new folder for the search (default: search-SEED)")
     parser.add_argument("--resume", metavar="DIR", type=Path, help="continue this search; repeats no try")

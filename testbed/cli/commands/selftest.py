@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from results.render import NOTHING, Code, document, markdown_table, table
-from testbed.cli.options import add_repeatable
+from testbed.cli.options import add_kafka, add_repeatable
 from testbed.cli.output import require_writable, timed_progress, write
 
 if TYPE_CHECKING:
@@ -43,9 +43,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="plays of healthy brokers for each experiment (default: that of --repeats)",
     )
     parser.add_argument("--history", type=int, metavar="N", help="healthy nights before the broken ones (default: 10)")
-    parser.add_argument(
-        "--kafka", metavar="VERSION", help="a release, a tarball or a build's path (default: the topologies')"
-    )
+    add_kafka(parser, "the topologies'")
     parser.add_argument("--seed", type=int, metavar="N", help="seed of the order of the runs (default: 1)")
     parser.add_argument("--budget", metavar="TIME", help="begin no run that would end after this time, such as 2h")
     parser.add_argument("--resume", metavar="ID", help="continue an interrupted self-test; repeats no run")

@@ -1,6 +1,7 @@
 """Open a prompt into a testbed, or a shell on a host."""
 
 import argparse
+from contextlib import closing
 
 from testbed.cli.options import pick, pick_testbed
 from testbed.errors import UsageError
@@ -24,11 +25,8 @@ def run(args: argparse.Namespace) -> int:
     if not args.where or (len(args.where) == 1 and args.where[0] in names()):
         from testbed.cli.prompt.dialog import converse
 
-        testbed = pick_testbed(args.where[0] if args.where else None)
-        try:
+        with closing(pick_testbed(args.where[0] if args.where else None)) as testbed:
             return converse(testbed)
-        finally:
-            testbed.close()
     from testbed.cli.terminal import shell
 
     try:

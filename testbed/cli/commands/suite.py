@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from results.render import document, table
-from testbed.cli.options import add_repeatable
+from testbed.cli.options import add_kafka, add_repeatable
 from testbed.cli.output import require_writable, timed_progress
 
 if TYPE_CHECKING:
@@ -17,9 +17,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("suite", nargs="?", metavar="SUITE", help="the suite (default: list the suites and scenarios)")
     parser.add_argument("--profile", metavar="PROFILE", default="ci", help="smoke, ci or release (default: ci)")
     add_repeatable(parser, "--only", "NAME", "only this scenario; repeatable")
-    parser.add_argument(
-        "--kafka", metavar="VERSION", help="a release, a tarball or a build's path (default: the topologies')"
-    )
+    add_kafka(parser, "the topologies'")
     parser.add_argument("--store", metavar="URI", help="the result store (default: under the XDG data folder)")
     parser.add_argument("--out", metavar="DIR", help="a new or empty folder for report, JUnit file and evidence")
     parser.add_argument(

@@ -50,10 +50,7 @@ class BackgroundMove:
         return self._thread.is_alive()
 
     def begin(self, control: JobControl) -> None:
-        """Bring the throttle into force, and begin; `wait_requested` waits for the first request.
-
-        Raise `TestbedError`, with nothing changed, when the move is refused.
-        """
+        """Bring the throttle into force, and begin. Raise `TestbedError`, with nothing changed, for a refused move."""
         self._start(lambda: self._execution.begin(control))
 
     def resume(self) -> None:

@@ -70,16 +70,8 @@ class WordGroup:
     optional: bool
 
 
-@dataclass(frozen=True, slots=True)
-class ParsedLine:
-    """A line that is a command, with the values of its words."""
-
-    command: PromptCommand
-    values: Values
-
-
 class Reading:
-    """A command's usage while its words are read one by one."""
+    """A command's usage while its words are read one by one, and the values of the words."""
 
     def __init__(self, command: PromptCommand, names: Vocabulary) -> None:
         self.command, self._names = command, names
@@ -165,7 +157,7 @@ class Grammar:
         """Return the commands of this name: about the cluster, and about a host or a rack."""
         return [each for each in self.commands if each.name == name]
 
-    def parse(self, line: str, names: Vocabulary) -> ParsedLine | None:
+    def parse(self, line: str, names: Vocabulary) -> Reading | None:
         """Return the command of a line, or None. Raise `UsageError` with the wrong word and the nearest one."""
         words = _words(line)
         if not words:
@@ -181,7 +173,7 @@ class Grammar:
                 raise UsageError(f"{error}\n  usage: {reading.command.text}") from error
         if missing := reading.missing():
             raise UsageError(f"{missing} is missing\n  usage: {reading.command.text}")
-        return ParsedLine(reading.command, reading.values)
+        return reading
 
     def complete(self, line: str, names: Vocabulary) -> list[str]:
         """Return the words that may stand where the line ends; each replaces the word that has begun there."""

@@ -5,14 +5,12 @@ import time
 from collections.abc import Sequence
 from contextlib import suppress
 
-from testbed.argument_parser import Parser
-from testbed.cli.command import commands
+from testbed.cli.command import Command
 from testbed.cli.prompt.background_move import BackgroundMove
 from testbed.cli.prompt.grammar import Grammar
 from testbed.cli.prompt.vocabulary import Vocabulary
 from testbed.errors import TestbedError
 from testbed.faults import Faults, as_text
-from testbed.kafka.admin import Admin
 from testbed.owner import Owner
 from testbed.provision.testbed import Testbed
 from testbed.reassignment.batching.job import Job, JobFolder
@@ -22,7 +20,7 @@ _NAMES_LAST_S = 5.0
 
 
 class Session:
-    """What every command of the prompt uses."""
+    """What every command uses. Each connects to the cluster itself: brokers may be killed between two commands."""
 
     def __init__(self, testbed: Testbed, grammar: Grammar, *, interactive: bool) -> None:
         self.testbed, self.grammar, self.interactive = testbed, grammar, interactive
@@ -37,10 +35,6 @@ class Session:
         )
         self.completing = Vocabulary.of(testbed.topology, self._recent_topics, self._recent_faults, grammar.names)
 
-    def admin(self) -> Admin:
-        """Connect to the cluster for one command: brokers may be killed and started between two commands."""
-        return self.testbed.admin()
-
     def say(self, text: str) -> None:
         """Print the result of a command."""
         print(text, flush=True)
@@ -51,10 +45,7 @@ class Session:
 
     def command_line(self, words: Sequence[str]) -> int:
         """Run a command of the command line, such as `watch NAME`; return its exit code."""
-        command = next(each for each in commands() if each.name == words[0])
-        parser = Parser(f"testbed {command.name}", command.help)
-        command.configure(parser)
-        return command.run(parser.parse_args(list(words[1:])))
+        return Command(words[0]).run(words[1:])
 
     def job(self) -> Job | None:
         """Return the stored reassignment of this cluster, also one of another process; None without one."""
@@ -100,7 +91,7 @@ class Session:
         )
 
     def _current_topics(self) -> tuple[str, ...]:
-        with self.admin() as admin:
+        with self.testbed.admin() as admin:
             self._topics, self._topics_s = admin.topics(), time.monotonic()
         return self._topics
 

@@ -71,7 +71,7 @@ def _replicas(session: Session, values: Values) -> None:
 def _begin(session: Session, topics: Sequence[str], planner: Planner, values: Values) -> None:
     """Begin the reassignment of these topics that a planner makes; it continues in the background."""
     rate = values.get("throttle")
-    with session.admin() as admin:
+    with session.testbed.admin() as admin:
         require_throttles(admin, rate)
         states = admin.partitions(list(topics))
         assignment = {tp: state.replicas for tp, state in states.items()}
@@ -91,7 +91,7 @@ def _begin(session: Session, topics: Sequence[str], planner: Planner, values: Va
 
 def _moves(session: Session, _values: Values) -> None:
     job = session.job()
-    with session.admin() as admin:
+    with session.testbed.admin() as admin:
         listed = admin.reassignments()
         if job is None:
             session.say(report.listing_text(listed))
@@ -107,13 +107,13 @@ def _throttle(session: Session, values: Values) -> None:
     if "throttle" not in values:
         from testbed.cli.throttle_report import state_text
 
-        with session.admin() as admin:
+        with session.testbed.admin() as admin:
             session.say(state_text(read_status(admin, JournalFolder())))
         return
     job, rate = _stored(session), values["throttle"]
     jobs = JobFolder()
     before = jobs.control(job.id)
-    with session.admin() as admin:
+    with session.testbed.admin() as admin:
         require_of_running(admin, [Capability.THROTTLES_REPLICATION], "a throttle")
         jobs.steer(job.id, replace(before, throttle_bytes_per_s=rate))
         if not session.is_carried_out(job):
@@ -167,7 +167,7 @@ def _cancel(session: Session, values: Values) -> None:
             raise UsageError(f"the move also has {', '.join(others)}: `cancel` without a topic cancels it whole")
         _cancel_job(session, job)
         return
-    with session.admin() as admin:
+    with session.testbed.admin() as admin:
         require_of_running(admin, [Capability.CANCELS_REASSIGNMENTS], "cancelling a reassignment")
         listed = admin.reassignments(None if topic is None else [topic])
         if not listed:

@@ -22,7 +22,7 @@ _MOST_BYTES = 10 * 10**9
 
 
 def _topics(session: Session, values: Values) -> None:
-    with session.admin() as admin:
+    with session.testbed.admin() as admin:
         wanted = list(admin.topics()) if "topics" not in values else [values["topics"]]
         states, listed = admin.partitions(wanted), admin.reassignments(wanted)
         sizes = read_sizes(admin, [b.id for b in admin.cluster().brokers], wanted).largest if wanted else {}
@@ -87,7 +87,7 @@ def _ids(brokers: Sequence[int]) -> str:
 
 def _create(session: Session, values: Values) -> None:
     name, partitions, replicas = values["create"], values["partitions"], values["replicas"]
-    with session.admin() as admin:
+    with session.testbed.admin() as admin:
         brokers = list(values.get("on") or [broker.id for broker in admin.cluster().brokers])
         if replicas > len(brokers):
             raise UsageError(f"replicas {replicas}: there are {len(brokers)} brokers for them, {_ids(brokers)}")
@@ -101,7 +101,7 @@ def round_robin(partitions: int, replicas: int, brokers: Sequence[int]) -> dict[
 
 
 def _delete(session: Session, values: Values) -> None:
-    with session.admin() as admin:
+    with session.testbed.admin() as admin:
         admin.delete_topic(values["delete"])
     session.say(f"{values['delete']}: deleted")
 
@@ -117,7 +117,7 @@ def _produce(session: Session, values: Values) -> None:
             f"{count} records of {format_size(size)} are {format_size(count * size, 4)}; "
             f"one command writes {format_size(_MOST_BYTES)} at most"
         )
-    with session.admin() as admin:
+    with session.testbed.admin() as admin:
         partitions = [tp.partition for tp in admin.partitions([topic])]
     written = fills(topic, partitions, count, Recipe(size, _SEED))
     preload(session.testbed.bootstrap, written, acks=values.get("acks", "all"))
