@@ -24,7 +24,16 @@ class Slot:
 
 
 def schedule(variants: Sequence[str], repeats: int, seed: int) -> tuple[Slot, ...]:
-    """Return all slots in order. More repeats only append: a longer schedule begins with the shorter one."""
+    """Return all slots in order. More repeats only append: a longer schedule begins with the shorter one.
+
+    Raise ValueError without variants, for two variants of one name, and for less than one repeat.
+    """
+    if not variants:
+        raise ValueError("no variants: there is nothing to schedule")
+    if len(set(variants)) != len(variants):
+        raise ValueError(f"variants {', '.join(variants)}: every label may be there once")
+    if repeats < 1:
+        raise ValueError(f"{repeats} repeats: at least 1 is needed")
     slots: list[Slot] = []
     for block, order in zip(range(repeats), _blocks(variants, seed), strict=False):
         slots += [Slot(index, block, variant) for index, variant in enumerate(order, len(slots))]
@@ -39,7 +48,7 @@ def grouped(
 
     The blocks of every second group are in reverse order, so that no version comes first in all groups. The groups
     with the numbers `interleaved` come last, in turns: a turn has one block of each, in random order. So a slow drift,
-    and a lack of time, affect all of them alike.
+    and a lack of time, affect all of them alike. Raise ValueError as `schedule` does.
     """
     slots: list[Slot] = []
     in_turn: list[list[list[Slot]]] = []

@@ -1,5 +1,6 @@
 from collections import Counter
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -54,6 +55,12 @@ def test_a_steady_drift_favours_nobody_over_whole_rounds():
     slots = schedule("AB", 10, 5)
     mean = {label: sum(s.index for s in slots if s.variant == label) / 10 for label in "AB"}
     assert mean["A"] == mean["B"]
+
+
+@pytest.mark.parametrize(("variants", "repeats"), [([], 1), (["A", "A"], 1), (["A"], 0)])
+def test_refusals(variants, repeats):
+    with pytest.raises(ValueError):
+        schedule(variants, repeats, 1)
 
 
 @given(st.lists(st.tuples(labels.map(tuple), st.integers(1, 6)), min_size=1, max_size=4), st.integers(), st.data())
