@@ -27,14 +27,6 @@ class Poll:
 
     ts_us: int
     in_flight: int
-    total: int
-
-
-@dataclass(frozen=True, slots=True)
-class MoveProgress:
-    """A finished move, and the seconds from its request until it was done."""
-
-    seconds: float
 
 
 def not_placed(

@@ -23,7 +23,6 @@ from testbed.throttle.configs import (
     listed_brokers,
     not_in_force,
     read_configs,
-    rechanged,
     settled,
     wanted_configs,
 )
@@ -33,6 +32,7 @@ from testbed.wait import WaitTimeout, wait_for
 
 EventSink = Callable[[str, str, Mapping[str, Any]], None]
 _SHOWN_PROBLEMS = 8
+_INTERVAL_S = 0.05
 
 
 class Throttle:
@@ -212,7 +212,7 @@ class Throttle:
         after = at_rate(self._wanted, throttle_bytes_per_s)
         with self._journals.held():
             journal = self._journals.latest(journal)
-            every = rechanged(journal.changes, self._wanted, after)
+            every = joined(journal.changes, after, self._wanted)
             # Also keys whose last change got no answer: which value is in force there is not known.
             todo = [change for change in every if change.earlier]
             self._overwritten += self._interferences(journal, todo)
@@ -246,7 +246,6 @@ class Throttle:
     def wait_in_force(
         self,
         timeout_s: float,
-        interval_s: float = 0.05,
         *,
         brokers: Collection[int] | None = None,
         otherwise: str = "the move was not started",
@@ -273,7 +272,7 @@ class Throttle:
             return problems
 
         try:
-            wait_for(missing, lambda problems: not problems, timeout_s, interval_s, "the throttle in force")
+            wait_for(missing, lambda problems: not problems, timeout_s, _INTERVAL_S, "the throttle in force")
         except WaitTimeout as error:
             shown = "\n  ".join(shortened(error.last_seen, _SHOWN_PROBLEMS))
             raise ThrottleError(
