@@ -5,7 +5,6 @@ Pure functions of numbers (numpy at most); nothing here knows of testbeds. The m
 
 from results.compare.canaries import moved
 from results.compare.compared_measures import Measure, find_measure, measures, values_of
-from results.compare.effect import paired_effect
 from results.compare.judgement import (
     ComparisonResult,
     ComparisonRule,
@@ -31,7 +30,6 @@ __all__ = [
     "judge_all",
     "measures",
     "moved",
-    "paired_effect",
     "values_of",
     "worst",
 ]

@@ -131,19 +131,12 @@ def walsh_averages(differences: npt.NDArray[np.float64]) -> npt.NDArray[np.float
     return np.sort((differences[i] + differences[j]) / 2)
 
 
-def paired_effect(pairs: Sequence[tuple[float, float]], wanted: float = CONFIDENCE) -> Effect:
-    """Return the effect over pairs of (baseline, candidate).
+def effect_of(averages: npt.NDArray[np.float64], n: int, wanted: float = CONFIDENCE) -> Effect:
+    """Return the effect over `n` pairs from the Walsh averages of their `log_ratios`.
 
     The interval has at least the confidence `wanted` from 6 pairs on (for 0.95); with fewer it is as wide as the data
-    and says which confidence that gives. Raise ValueError without pairs, and for values that are not above 0.
+    and says which confidence that gives.
     """
-    if not pairs:
-        raise ValueError("no pairs: there is no effect to tell")
-    return effect_of(walsh_averages(log_ratios(pairs)), len(pairs), wanted)
-
-
-def effect_of(averages: npt.NDArray[np.float64], n: int, wanted: float = CONFIDENCE) -> Effect:
-    """Return the effect over `n` pairs from their Walsh averages; see `paired_effect`."""
     k = cut(n, 1 - wanted)
     low, high = float(averages[k]), float(averages[-1 - k])
     return Effect(

@@ -120,7 +120,6 @@ class Night:
     states: Mapping[str, SeriesState]
     problems: tuple[str, ...] = ()
     ingested: int = 0
-    family: int = 0
     learned: LearnedNoise | None = field(default=None, repr=False)
 
 
@@ -165,7 +164,7 @@ def night(
         if relearned or found.states != before:
             state.save(store, found.states.values(), found.learned)
     all_problems = (*taken.problems, *problems, *found.problems)
-    return Night(found.about, found.states, all_problems, taken.runs, found.family, found.learned)
+    return Night(found.about, found.states, all_problems, taken.runs, found.learned)
 
 
 def judged(
@@ -215,7 +214,7 @@ def judged(
         if own.said.reported is not None and not own.said.reported_at:
             own = replace(own, said=replace(own.said, reported_at=newest))
         after[own.series] = replace(own, experiment=of[own.series].experiment, scenario=of[own.series].scenario)
-    return Night(tuple(about), after, ahead, family=family, learned=taught[-1] if taught else None)
+    return Night(tuple(about), after, ahead, learned=taught[-1] if taught else None)
 
 
 def family_of(judged: Iterable[SeriesInfo], before: Mapping[str, SeriesState]) -> int:

@@ -44,6 +44,11 @@ class SeriesResult:
         return tuple(one for one in self.changes if one.acknowledged is None)
 
     @property
+    def waiting(self) -> tuple[ReportedChange, ...]:
+        """Return those of earlier nights."""
+        return tuple(one for one in self.open if self.tonight is None or one.first_bad != self.tonight.first_bad)
+
+    @property
     def new_lines(self) -> tuple[str, ...]:
         """Return the kinds of log lines that are new, in words."""
         return tuple(map(str, self.said.lines))

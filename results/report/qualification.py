@@ -9,9 +9,7 @@ from dataclasses import dataclass
 
 from results.compare.effect import Effect, Shift
 from results.compare.judgement import ComparisonResult, Verdict
-from results.compare.log_lines import LOG_LINES
 from results.compare.qualification import (
-    TOGETHER,
     Kind,
     Qualification,
     ScenarioQualification,
@@ -135,15 +133,7 @@ def render_qualification(found: Qualification, environment: QualificationEnviron
         word=WORDS[found.verdict],
         answer=answer(found),
         figures=figures(found, environment),
-        reasons=[
-            (STATES[verdict], WORDS[verdict], name, because)
-            for verdict, name, because in (
-                *((row.said.verdict, row.name, row.said.reasons) for row in found.worst_first),
-                *((each.verdict, TOGETHER, (str(each),)) for each in found.together),
-                *((each.verdict, LOG_LINES, (str(each),)) for each in found.log_lines if each.verdict != "OK"),
-            )
-            if because
-        ],
+        reasons=[(STATES[verdict], WORDS[verdict], name, because) for verdict, name, because in found.grounds],
         then=[(WORDS[verdict], what) for verdict, what in NEXT.items() if verdict in found.verdicts],
         by_luck=[str(each) for each in found.log_lines if each.verdict == "OK"],
         sections=sections(found, link),

@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 from results.compare import ComparisonRule, Pair, PairedComparison, find_measure, judge, worst
-from results.compare.effect import paired_effect
 from testbed.runner.comparison import narrow_enough
 from testbed.runner.schedule import schedule
+from tests.compare.paired import paired_effect
 
 TRIALS = int(os.environ.get("TESTBED_TRIALS", "1000"))
 TIME = find_measure("move-seconds")
