@@ -5,8 +5,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any, TypeVar
 
-from results.compare import ComparisonResult, ComparisonRule
-from results.compare.judgement import EXIT
+from results.compare.judgement import EXIT, ComparisonResult, ComparisonRule
 from results.compare.log_lines import LOG_LINES, LineChange
 from results.compare.render import COLUMNS, comparison_row, effect_document
 from results.contract.texts import plural

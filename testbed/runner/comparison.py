@@ -5,18 +5,18 @@ from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
-from results.compare import (
+from results.compare.compared_measures import find_measure
+from results.compare.effect import Shift
+from results.compare.judgement import (
     ComparisonResult,
     ComparisonRule,
     CriterionTally,
     PairedComparison,
     Verdict,
-    find_measure,
     judge_all,
+    rank,
     worst,
 )
-from results.compare.effect import Shift
-from results.compare.judgement import rank
 from results.compare.log_lines import Kinds, LineChange, LineTally, line_tallies
 from results.contract.verdict import Verdict as RunVerdict
 from testbed.runner.campaign import QUALIFY, Campaign, named_no_measure

@@ -5,8 +5,7 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from results.compare import ComparisonResult, ComparisonRule
-from results.compare.judgement import Verdict, rank, worst_of
+from results.compare.judgement import ComparisonResult, ComparisonRule, Verdict, rank, worst_of
 from results.compare.qualification import (
     Qualification,
     QualificationVerdict,

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from results.compare import Pair, PairedComparison, find_measure, judge
-from results.compare.judgement import ANY, EXIT, adjusted
+from results.compare.compared_measures import find_measure
+from results.compare.judgement import ANY, EXIT, Pair, PairedComparison, adjusted, judge
 from results.compare.qualification import (
     TO_DO,
     Qualification,

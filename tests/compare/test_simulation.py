@@ -10,7 +10,8 @@ from functools import partial
 import numpy as np
 import pytest
 
-from results.compare import ComparisonRule, Pair, PairedComparison, find_measure, judge, worst
+from results.compare.compared_measures import find_measure
+from results.compare.judgement import ComparisonRule, Pair, PairedComparison, judge, worst
 from testbed.runner.comparison import narrow_enough
 from testbed.runner.schedule import schedule
 from tests.compare.paired import paired_effect

@@ -5,9 +5,9 @@ from dataclasses import replace
 
 import pytest
 
-from results.compare import Pair, PairedComparison, find_measure, judge, measures
+from results.compare.compared_measures import find_measure, measures
 from results.compare.effect import Shift
-from results.compare.judgement import judge_all
+from results.compare.judgement import Pair, PairedComparison, judge, judge_all
 from results.compare.qualification import as_json
 from results.compare.render import comparison_row, effect_document
 from results.report.qualification import render_qualification

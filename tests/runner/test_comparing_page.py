@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from results.compare import ComparisonRule, measures
 from results.compare.canaries import LIMITS
+from results.compare.compared_measures import measures
 from results.compare.effect import confidence, cut
-from results.compare.judgement import WORST_FIRST
+from results.compare.judgement import WORST_FIRST, ComparisonRule
 from testbed.cli.main import main
 from testbed.runner.canary import CPU_BLOCKS, CPU_ROUNDS
 from testbed.runner.comparison import PAIRS_BEFORE_EARLY_END

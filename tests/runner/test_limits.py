@@ -1,7 +1,7 @@
 import pytest
 
-from results.compare import Pair, PairedComparison, judge
 from results.compare.compared_measures import find_measure
+from results.compare.judgement import Pair, PairedComparison, judge
 from testbed.errors import UsageError
 from testbed.runner.campaign import fewest_pairs_to_tell
 from testbed.runner.comparison import PAIRS_BEFORE_EARLY_END, narrow_enough
