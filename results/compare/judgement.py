@@ -104,17 +104,13 @@ class _Sided:
     """What is said of pairs that are too few for anything but a large effect, if there is none."""
 
 
-def judge(comparisons: Sequence[PairedComparison], rule: ComparisonRule | None = None) -> tuple[ComparisonResult, ...]:
-    """Return a finding for each comparison; they are one family, whose false alarms are held down together (Holm)."""
-    return judge_all(comparisons, (), rule)[0]
-
-
 def judge_all(
     comparisons: Sequence[PairedComparison], chances: Sequence[float], rule: ComparisonRule | None = None
 ) -> tuple[tuple[ComparisonResult, ...], tuple[float, ...]]:
-    """Judge as `judge` does, with other tests for something worse in the same family, each given as its p.
+    """Judge comparisons, and other tests for something worse, each given as its p; all of them are one family.
 
-    Return the findings, and the adjusted p of each of the other tests: it says *worse* up to `rule.family`.
+    The false alarms of a family are held down together (Holm). Return the findings, and the adjusted p of each of the
+    other tests: it says *worse* up to `rule.family`.
     """
     rule = rule or ComparisonRule()
     sided = [_sided(comparison, rule) for comparison in comparisons]

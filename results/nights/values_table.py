@@ -143,12 +143,12 @@ def _once(table: pa.Table) -> pa.Table:
     return table.take(first.combine_chunks().sort())
 
 
-def merge(store: Store, most: int = MOST_SMALL, small_bytes: int = SMALL_BYTES) -> None:
+def merge(store: Store, most: int = MOST_SMALL) -> None:
     """Put small parts together when there are many. Under the store's lock, after `readable`.
 
     The new part is there before the old ones go: a reader, or a kill, in between meets runs twice, which count once.
     """
-    small = [path for path in paths(store) if len(store.files.read(path)) < small_bytes]
+    small = [path for path in paths(store) if len(store.files.read(path)) < SMALL_BYTES]
     if len(small) <= most:
         return
     new = write(store, _once(pa.concat_tables([read(store, path) for path in small])))

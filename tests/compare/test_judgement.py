@@ -4,7 +4,8 @@ import pytest
 
 from results.compare.canaries import moved, usual_change
 from results.compare.compared_measures import find_measure
-from results.compare.judgement import ComparisonRule, Pair, PairedComparison, adjusted, judge, worst
+from results.compare.judgement import ComparisonRule, Pair, PairedComparison, adjusted, worst
+from tests.compare.paired import judge
 
 TIME, RATE = find_measure("move-seconds"), find_measure("steady-mean")
 
