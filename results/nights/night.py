@@ -22,8 +22,9 @@ from results.contract.store import Store
 from results.nights import state, values_table
 from results.nights.bucket import iso, judge_bucket, learn_from, micros
 from results.nights.incremental import LEARN_FROM, night_of
-from results.nights.ingest import counted, ingest, table
+from results.nights.ingest import ingest, table
 from results.nights.state import NEVER, SeriesState
+from results.nights.values import SUMMED
 from results.series.block import MOST_RUNS
 from results.series.calculator import FEWEST_RUNS_TO_JUDGE
 from results.series.judge import Judge
@@ -228,10 +229,20 @@ def family_of(judged: Iterable[SeriesInfo], before: Mapping[str, SeriesState]) -
 
 
 def counted_rows(store: Store, every: DataFrame, *, include_noisy: bool) -> DataFrame:
-    """Return the rows that count of runs that were not set aside."""
+    """Return the rows as they are judged.
+
+    Runs that were set aside are left out, and runs whose brokers were broken on purpose: they say nothing of Kafka.
+    Runs that the machine disturbed have no value, unless these are asked for. Of numbers of experiments without rules
+    parts of earlier versions say that lower is better, which was not known.
+    """
     hidden = sorted(store.catalogue.index().aside)
     seen = every.where(~f.col("run_id").isin(hidden)) if hidden else every
-    return counted(seen, include_noisy=include_noisy)
+    summed = (f.col("better") == "lower") & (f.col("unit") == "") & f.col("metric").rlike(SUMMED)
+    better = f.when(summed, "unknown").otherwise(f.col("better"))
+    values = seen.where(f.col("defects").isNull()).withColumn("better", better)
+    if include_noisy:
+        return values
+    return values.withColumn("value", f.when(f.coalesce("noisy", f.lit(False)), None).otherwise(f.col("value")))
 
 
 def due_by(values: DataFrame, now: datetime | None) -> DataFrame:

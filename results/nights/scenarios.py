@@ -119,9 +119,8 @@ def scenarios(
         late = age > tonight or (ran is not None and last.scenario not in ran)
         if age > retired or (experiments and last.experiment not in experiments):
             continue
-        if (only is not None and last.scenario not in only) or (
-            age > tonight and _most_runs(members) < FEWEST_RUNS_TO_JUDGE
-        ):
+        judged = any(each.runs >= FEWEST_RUNS_TO_JUDGE for each in members if each.better != "canary")
+        if (only is not None and last.scenario not in only) or (age > tonight and not judged):
             continue
         # What was never measured, or not for long, is no series of tonight; nor what newer runs do not even look for.
         measured = [each for each in members if each.newest_value is not None]
@@ -137,10 +136,6 @@ def scenarios(
 def _looked_for(each: SeriesInfo, members: Sequence[SeriesInfo]) -> bool:
     here = max(other.newest for other in members if other.environment == each.environment)
     return _age(here, each.newest) <= SAME_NIGHT
-
-
-def _most_runs(members: Iterable[SeriesInfo]) -> int:
-    return max((each.runs for each in members if each.better != "canary"), default=0)
 
 
 def _by_environment(

@@ -15,7 +15,7 @@ from testbed.kafka.errors import KafkaError, UnreachableError
 from testbed.kafka.partitions import existing_partitions
 from testbed.kafka.types import PartitionMove, PartitionState, Reassignment, TopicPartition
 from testbed.reassignment.plan import Plan, moves, refuse_log_dirs
-from testbed.reassignment.progress import Poll, is_recreated, left_behind, not_led, not_placed
+from testbed.reassignment.progress import Poll, already_moving, is_recreated, left_behind, not_led, not_placed
 from testbed.signals import TerminationGuard, deferred_signals
 from testbed.throttle.journal import JournalFolder
 from testbed.throttle.recovery import RestoreResult
@@ -174,10 +174,7 @@ class Driver:
         refuse_log_dirs(plan)
         running = self._admin.reassignments()
         if running:
-            named = ", ".join(shortened(running, _SHOWN))
-            raise DriverError(
-                f"{len(running)} partitions are being reassigned already ({named}); wait for them or cancel them"
-            )
+            raise DriverError(f"{already_moving(running)}; wait for them or cancel them")
         states = self._admin.partitions(plan.topics())
         self._topic_ids = {tp.topic: state.topic_id for tp, state in states.items()}
         todo = moves(plan, states)
