@@ -1,7 +1,7 @@
 """From pairs to a verdict: what may be said about a candidate against a baseline. Pure; the rule is on one page."""
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -23,11 +23,10 @@ from results.compare.effect import (
     walsh_averages,
 )
 from results.contract.texts import plural
+from results.verdicts import rank
 
 Verdict = Literal["OK", "IMPROVED", "REGRESSED", "NOISY", "ENV-CHANGED", "NO-DATA"]
-EXIT: Mapping[Verdict, int] = {"OK": 0, "IMPROVED": 0, "REGRESSED": 1, "NOISY": 2, "ENV-CHANGED": 2, "NO-DATA": 2}
-"""Verdict → the exit code of a command."""
-WORST_FIRST: tuple[Verdict, ...] = ("REGRESSED", "ENV-CHANGED", "NO-DATA", "NOISY", "IMPROVED", "OK")
+"""Those of `results.verdicts` that a comparison may have."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,11 +124,6 @@ def judge_all(
         else:
             found.append(_finding(comparison, side, next(worse), next(better), rule))
     return tuple(found), tuple(family[len(judged) :])
-
-
-def rank(verdict: str) -> int:
-    """Return its place in `WORST_FIRST`: 0 is worst."""
-    return WORST_FIRST.index(verdict)
 
 
 def worst_of(verdicts: Iterable[Verdict], nothing: Verdict = "NO-DATA") -> Verdict:
@@ -248,8 +242,8 @@ def adjusted(chances: Sequence[float]) -> list[float]:
     order = sorted(range(len(chances)), key=lambda index: chances[index])
     found = [0.0] * len(chances)
     highest = 0.0
-    for rank, index in enumerate(order):
-        highest = max(highest, min(1.0, chances[index] * (len(chances) - rank)))
+    for before, index in enumerate(order):
+        highest = max(highest, min(1.0, chances[index] * (len(chances) - before)))
         found[index] = highest
     return found
 

@@ -13,7 +13,6 @@ from results.compare.judgement import (
     CriterionTally,
     Verdict,
     doubtful_from,
-    rank,
     worst_of,
 )
 from results.compare.log_lines import LOG_LINES, LineChange
@@ -22,6 +21,7 @@ from results.contract.texts import plural, shortened
 from results.contract.verdict import Verdict as RunVerdict
 from results.criteria.judgement import RUN_COMPLETE
 from results.render import NOTHING, JUnitCase, bold, escaped, junit, markdown_table
+from results.verdicts import rank
 
 Kind = Literal["once", "paired", "upgrade"]
 """How a scenario is run: once with each version and again where that is in doubt; in pairs; or as an upgrade from a

@@ -28,13 +28,13 @@ from results.nights.incremental import (
 )
 from results.nights.state import NEVER, SeriesState, SeriesVerdict
 from results.nights.values import FAILED
-from results.nights.verdicts import rank
 from results.series.block import MOST_RUNS, TO_SIGMA, Bools, Floats, Ints
 from results.series.calculator import FEWEST_RUNS_TO_JUDGE
 from results.series.decision import LevelChange
 from results.series.history import History, ReportedChange
 from results.series.judge import Better, Judge, direction, verdict
 from results.series.noise_estimation import LearnedNoise
+from results.verdicts import rank
 
 Failures = frozenset[str]
 """The criteria that failed in one run."""

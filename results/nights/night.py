@@ -105,7 +105,6 @@ class SeriesInfo:
     newest_value: int | None
     run_id: str
     kafka: str
-    commit: str | None
     verdict: str
     noisy: bool = False
     """Only other work on the machine kept the newest run from a verdict."""
@@ -267,7 +266,7 @@ def _dated(values: DataFrame, now: datetime | None) -> tuple[DataFrame, tuple[st
 def catalogue(values: DataFrame) -> list[SeriesInfo]:
     """Return a row a series, ordered by name."""
     first = ("scenario", "experiment", "parameters", "environment", "environment_details", "metric", "unit", "better")
-    last = ("run_id", "kafka", "commit", "verdict")
+    last = ("run_id", "kafka", "verdict")
     runs = _runs(values)
     rows = (
         values.groupBy("series")

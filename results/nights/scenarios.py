@@ -13,9 +13,9 @@ from results.nights.night import RETIRED, Night, SeriesInfo
 from results.nights.policies import Mute, Policies, SeriesPattern
 from results.nights.state import NEVER, SeriesState, SeriesVerdict
 from results.nights.values import FAILED
-from results.nights.verdicts import LISTED, NightVerdict, known, rank, worst_of
 from results.series.calculator import FEWEST_RUNS_TO_JUDGE
 from results.series.history import ReportedChange
+from results.verdicts import LISTED, NightVerdict, known, rank, worst_of
 
 TONIGHT = timedelta(hours=36)
 """The age, against the store's newest run, beyond which a run is not tonight's."""

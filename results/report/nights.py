@@ -16,11 +16,11 @@ from results.nights.night import Night
 from results.nights.recent_values import RecentValues
 from results.nights.render import summary
 from results.nights.scenarios import ScenarioResult, SeriesResult, worst
-from results.nights.verdicts import WORST_FIRST, NightVerdict
 from results.report.page import Figure
 from results.report.render import embedded, inline, template
 from results.series.history import ReportedChange
 from results.series.judge import direction
+from results.verdicts import WORST_FIRST, NightVerdict
 
 Links = Callable[[str], str | None]
 """A run's id → where its own report is, relative to the page; None when there is none."""

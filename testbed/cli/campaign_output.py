@@ -5,12 +5,13 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any, TypeVar
 
-from results.compare.judgement import EXIT, ComparisonResult, ComparisonRule
+from results.compare.judgement import ComparisonResult, ComparisonRule
 from results.compare.log_lines import LOG_LINES, LineChange
 from results.compare.render import COLUMNS, comparison_row, effect_document
 from results.contract.texts import plural
 from results.render import NOTHING, JUnitCase, document, escaped, junit, markdown_table, table
 from results.report.sweep import growth
+from results.verdicts import EXIT
 from testbed.cli.output import timed_progress
 from testbed.errors import UsageError
 from testbed.runner.campaign import Campaign

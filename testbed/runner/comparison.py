@@ -14,11 +14,11 @@ from results.compare.judgement import (
     PairedComparison,
     Verdict,
     judge_all,
-    rank,
     worst,
 )
 from results.compare.log_lines import Kinds, LineChange, LineTally, line_tallies
 from results.contract.verdict import Verdict as RunVerdict
+from results.verdicts import rank
 from testbed.runner.campaign import QUALIFY, Campaign, named_no_measure
 from testbed.runner.journal import CampaignState, SlotRun
 from testbed.runner.pairing import by_block, by_group, logged_pairs, pairs, tallies, unended_pairs, value_of
