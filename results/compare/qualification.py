@@ -195,7 +195,7 @@ class Qualification:
         return tuple(sorted(self.rows, key=lambda row: rank(row.said.verdict)))
 
     @property
-    def grounds(self) -> list[tuple[Verdict, str, tuple[str, ...]]]:
+    def named_reasons(self) -> list[tuple[Verdict, str, tuple[str, ...]]]:
         """Return (verdict, name, reasons) of everything that has reasons, worst scenarios first."""
         found = [(row.said.verdict, row.name, row.said.reasons) for row in self.worst_first if row.said.reasons]
         found += [(each.verdict, TOGETHER, (str(each),)) for each in self.together]
@@ -204,7 +204,7 @@ class Qualification:
     @property
     def reasons(self) -> tuple[str, ...]:
         """Return why the verdict is not OK: one line for each reason, worst scenarios first."""
-        own = [f"{verdict} {name}: {reason}" for verdict, name, reasons in self.grounds for reason in reasons]
+        own = [f"{verdict} {name}: {reason}" for verdict, name, reasons in self.named_reasons for reason in reasons]
         unfinished = [] if self.complete else [f"NO-DATA: not all was run: {self.ended}"]
         return (*own, *unfinished)
 

@@ -133,7 +133,7 @@ def render_qualification(found: Qualification, environment: QualificationEnviron
         word=WORDS[found.verdict],
         answer=answer(found),
         figures=figures(found, environment),
-        reasons=[(STATES[verdict], WORDS[verdict], name, because) for verdict, name, because in found.grounds],
+        reasons=[(STATES[verdict], WORDS[verdict], name, because) for verdict, name, because in found.named_reasons],
         then=[(WORDS[verdict], what) for verdict, what in NEXT.items() if verdict in found.verdicts],
         by_luck=[str(each) for each in found.log_lines if each.verdict == "OK"],
         sections=sections(found, link),
