@@ -1,11 +1,7 @@
 """The effect of one variant against another, from pairs of values measured next to each other. Pure.
 
-The difference of a pair is the logarithm of candidate ÷ baseline; the effect is the pseudo-median of the differences
-(the median of all their Walsh averages (dᵢ + dⱼ) / 2, i ≤ j: Hodges and Lehmann), as a ratio. A measure that may
-be 0 has no ratio: its difference is candidate − baseline, and its effect a `Shift` in the measure's unit. The interval
-and its p come from one distribution, that of signed ranks under all flips of signs, so that they never contradict
-each other. Both are exact as long as a difference is as likely to be too large as too small by any amount. The random
-order within a pair provides that. No normal distribution is assumed, and a single wild pair moves little.
+`docs/comparing.md`, *The statistics*, has the maths. A measure that may be 0 has no ratio: its effect is a `Shift` in
+the measure's unit. An interval and its p come from one distribution, so that they never contradict each other.
 """
 
 import math

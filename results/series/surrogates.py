@@ -1,13 +1,7 @@
 """Surrogates: series in which nothing happens, drawn from the runs of series that were observed. Pure.
 
-Two ways of drawing, each right for noise of which the other knows nothing:
-
-- `reordered`: the runs in any order. Right for noise of any distribution that stays the same from night to night.
-- `sign_flipped`: each run where it was, above or below the level by chance. Right for noise whose scatter comes and
-  goes, if it is as wide above the level as below it. Three runs of a wild week lie together, so they are on one side
-  of a calm history more often than an order by chance would have it.
-
-All series of a drawing have the same order, or the same signs: what they have in common stays in common.
+`docs/series.md`, *Significance*, says for which noise each way of drawing is right. All series of a drawing have the
+same order, or the same signs: what they have in common stays in common.
 """
 
 import numpy as np
@@ -16,11 +10,7 @@ from results.series.block import Floats
 from results.series.calculator import FEWEST_RUNS_TO_JUDGE
 
 ENDS = 20
-"""A sign-flipped surrogate ends with any of so many newest runs.
-
-A real step that is a few runs old has its runs on one side with each fourth drawing, which looks like chance. It is at
-the end of one surrogate in `ENDS`, so that it hardly raises the curve of 100 series.
-"""
+"""A sign-flipped surrogate ends with any of so many newest runs: a real, young step would else look like chance."""
 
 
 def reordered(x: Floats, rng: np.random.Generator, times: int) -> Floats:
