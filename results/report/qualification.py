@@ -77,7 +77,6 @@ class QualificationEnvironment:
 class VersionCell:
     """A version in a scenario as the matrix shows it."""
 
-    version: str
     state: str
     word: str
     note: str
@@ -215,19 +214,19 @@ def sections(found: Qualification, link: Links) -> tuple[QualificationSection, .
 
 def _scenario_row(row: ScenarioQualification, found: Qualification, link: Links) -> ScenarioRow:
     known = {each.version: each for each in row.cells}
-    cells = tuple(_cell(version, known.get(version), link) for version in (*found.baselines, found.candidate))
+    cells = tuple(_cell(known.get(version), link) for version in (*found.baselines, found.candidate))
     return ScenarioRow(row, STATES[row.said.verdict], WORDS[row.said.verdict], cells)
 
 
-def _cell(version: str, one: VersionResult | None, link: Links) -> VersionCell:
+def _cell(one: VersionResult | None, link: Links) -> VersionCell:
     if one is None:
-        return VersionCell(version, "", NOTHING, "", ())
+        return VersionCell("", NOTHING, "", ())
     state = "pass" if one.judged else "inconclusive"
     if one.stuck or one.runs.get("fail"):
         state = "fail"
     failing = ", ".join(f"{name} in {bad} of {of}" for name, (bad, of) in one.failing.items())
     note = failing or one.missing
-    return VersionCell(version, state, cell_text(one), note, tuple((run_id, link(run_id)) for run_id in one.ids))
+    return VersionCell(state, cell_text(one), note, tuple((run_id, link(run_id)) for run_id in one.ids))
 
 
 def comparisons(found: Qualification, widest: float) -> tuple[ComparisonChart, ...]:
