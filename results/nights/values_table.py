@@ -32,16 +32,12 @@ def paths(store: Store) -> list[str]:
     return sorted(p for p in found if p.endswith(".parquet") and not PurePosixPath(p).name.startswith("."))
 
 
-def to_bytes(table: pa.Table) -> bytes:
-    """Return a part's bytes: runs in order of time, so that a reader of the newest nights can pass over row groups."""
-    sink = io.BytesIO()
-    pq.write_table(table.sort_by([("at", "ascending")]), sink, compression=COMPRESSION, row_group_size=1 << 17)
-    return sink.getvalue()
-
-
 def write(store: Store, table: pa.Table) -> str:
     """Add a part and return its path. The same rows give the same part: adding them again changes nothing."""
-    data = to_bytes(table)
+    sink = io.BytesIO()
+    # Runs in order of time: a reader of the newest nights can pass over row groups.
+    pq.write_table(table.sort_by([("at", "ascending")]), sink, compression=COMPRESSION, row_group_size=1 << 17)
+    data = sink.getvalue()
     path = f"{FOLDER}/{hashlib.sha256(data).hexdigest()[:20]}.parquet"
     if not store.files.exists(path):
         store.files.put(path, data)

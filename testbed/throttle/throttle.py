@@ -131,9 +131,8 @@ class Throttle:
                     f"process {journal.owner.pid}, which runs, has set the throttle on {journal.bootstrap}; "
                     "wait for it, or end it"
                 )
-            wanted: dict[ConfigResource, dict[str, str]] = {}
-            for change in journal.changes:
-                wanted.setdefault(change.resource, {})[change.key] = change.value
+            by = by_resource(journal.changes)
+            wanted = {resource: {change.key: change.value for change in mine} for resource, mine in by.items()}
             self._brokers = tuple(sorted(int(r.name) for r in wanted if r.kind == "broker" and r.name))
             # The lists name each broker concerned. One that was dead when the throttle was set has no rate to adopt.
             listed = listed_brokers(keys for resource, keys in wanted.items() if resource.kind == "topic")
@@ -339,9 +338,7 @@ class Throttle:
         for resource, mine in by_resource(todo).items():
             there = read_configs(self._admin, resource)
             for change in mine:
-                known = ours.get(
-                    (resource, change.key), ConfigChange(resource, change.key, change.original, change.value)
-                )
+                known = ours.get((resource, change.key), change)
                 if there.get(change.key) not in known.ours:
                     found.append(Interference(known, there.get(change.key)))
         return found
