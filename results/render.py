@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from results.contract.untrusted import visible
+from results.verdicts import EXIT, known
 
 NOTHING = "\N{EN DASH}"
 """Stands where there is no value."""
@@ -114,9 +115,10 @@ class JUnitCase:
         cls, name: str, group: str, verdict: str, message: str, detail: str, output: str = ""
     ) -> "JUnitCase":
         """Return the case of a comparison's or a night's verdict: what has exit code 1 fails, and 2 is an error."""
-        if verdict in ("OK", "IMPROVED", "LEARNING", "MUTED"):
+        code = EXIT[known(verdict)]
+        if code == 0:
             return cls(name, group, output=output or detail)
-        outcome: Outcome = "failure" if verdict in ("REGRESSED", "FAILED", "BELOW-FLOOR") else "error"
+        outcome: Outcome = "failure" if code == 1 else "error"
         first = message.partition("\n")[0]  # the end of a broker's log follows
         return cls(name, group, outcome, verdict, f"{verdict}: {first}", detail, output)
 

@@ -29,6 +29,7 @@ from results.render import table
 from results.spark.session import session
 from tools import generate
 from tools.generate import Spec
+from tools.phase_costs import running
 
 SUMMARY = pa.schema(
     [
@@ -203,17 +204,12 @@ def memory_read() -> Iterator[list[int]]:
 
 def family(root: int) -> list[int]:
     """Return the process and all its descendants."""
-    parents: dict[int, list[int]] = {}
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit():
-            try:
-                words = (entry / "stat").read_text().rsplit(")", 1)[1].split()
-            except (FileNotFoundError, ProcessLookupError):  # it ended meanwhile
-                continue
-            parents.setdefault(int(words[1]), []).append(int(entry.name))
+    children: dict[int, list[int]] = {}
+    for each in running():
+        children.setdefault(each.parent, []).append(each.pid)
     found = [root]
     for pid in found:
-        found += parents.get(pid, [])
+        found += children.get(pid, [])
     return found
 
 

@@ -173,13 +173,14 @@ def wilson(hits: int, of: int) -> tuple[float, float]:
     return float(low), float(high)
 
 
-def ours(judge: Judge | None = None, each: int = 1) -> Tool:
+def ours(each: int = 1) -> Tool:
     """This package as a tool: the noise is learned from the store, and again as it grows, as a nightly job does."""
     name = NAME if each == 1 else f"{NAME}, {each} runs a night"
-    return Tool(name, FEWEST_RUNS_TO_JUDGE, partial(_judged, judge or Judge(), each), each)
+    return Tool(name, FEWEST_RUNS_TO_JUDGE, partial(_judged, each), each)
 
 
-def _judged(judge: Judge, each: int, values: Floats, first: int, seed: int, of: Floats | None) -> Alarms:
+def _judged(each: int, values: Floats, first: int, seed: int, of: Floats | None) -> Alarms:
+    judge = Judge()
     if of is None:
         nights = replay(values, learned_as_it_grows(seed, judge.rule.night, each=each), judge, first=first, each=each)
     else:

@@ -71,11 +71,9 @@ def navigation(readme: str) -> list[dict[str, Any]]:
     for name, text in _GROUP.findall(section):
         entries: list[dict[str, Any]] = []
         for before, link, _after in _LINK.findall(text):
-            title = before[1:-2]
-            pages = [{title: site_path(link)}] if link != "docs/measurements" else [{title: _measurements()}]
-            entries += pages
+            entries.append({before[1:-2]: site_path(link) if link != "docs/measurements" else _measurements()})
         groups.append({name: entries})
-    groups[-1]["Refer" if "Refer" in groups[-1] else name].append({"Changes": "changelog.md"})
+    groups[-1][name].append({"Changes": "changelog.md"})
     return groups
 
 

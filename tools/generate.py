@@ -181,16 +181,12 @@ def _table(spec: Spec, run: int, words: dict[str, list[str]], values: Floats, ea
         "run_id": [ids[i] for i in own],
         "at": [at[i] for i in own],
         "kafka": [kafka_of(run)] * len(own),
-        "commit": [None] * len(own),
         "verdict": ["pass"] * len(own),
         "value": values,
         "noisy": [False] * len(own),
-        "defects": [None] * len(own),
-        "failed": [None] * len(own),
-        "logged": [None] * len(own),
-        "tested": [None] * len(own),
     }
-    return pa.table([pa.array(known[field.name], field.type) for field in VALUES], schema=VALUES)
+    nothing = [None] * len(own)
+    return pa.table([pa.array(known.get(field.name, nothing), field.type) for field in VALUES], schema=VALUES)
 
 
 def sampled(run: Manifest, metrics: int, seconds: int, seed: int, level: float = 1.0) -> RunData:

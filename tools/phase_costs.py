@@ -149,16 +149,13 @@ def measure(command: Sequence[str]) -> tuple[int, list[Phase]]:
 
 def shown(found: Sequence[Phase]) -> str:
     """Return the phases as a table, and their sum."""
-    whole = Phase("all", sum(each.seconds for each in found), _sum(found))
+    cpu_s = {owner: sum(each.cpu_s[owner] for each in found) for owner in OWNERS}
+    whole = Phase("all", sum(each.seconds for each in found), cpu_s)
     rows = [
         (each.what, f"{each.seconds:.1f}", *(f"{each.cpu_s[owner]:.1f}" for owner in OWNERS))
         for each in (*found, whole)
     ]
     return table(("PHASE", "SECONDS", *(f"{owner.upper()} CPU s" for owner in OWNERS)), rows)
-
-
-def _sum(found: Sequence[Phase]) -> dict[Owner, float]:
-    return {owner: sum(each.cpu_s[owner] for each in found) for owner in OWNERS}
 
 
 def main() -> int:

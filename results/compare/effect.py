@@ -1,11 +1,7 @@
 """The effect of one variant against another, from pairs of values measured next to each other. Pure.
 
-The difference of a pair is the logarithm of candidate ÷ baseline; the effect is the pseudo-median of the differences
-(the median of all their Walsh averages (dᵢ + dⱼ) / 2, i ≤ j: Hodges and Lehmann), as a ratio. A measure that may
-be 0 has no ratio: its difference is candidate − baseline, and its effect a `Shift` in the measure's unit. The interval
-and its p come from one distribution, that of signed ranks under all flips of signs, so that they never contradict
-each other. Both are exact as long as a difference is as likely to be too large as too small by any amount. The random
-order within a pair provides that. No normal distribution is assumed, and a single wild pair moves little.
+`docs/comparing.md`, *The statistics*, has the maths. A measure that may be 0 has no ratio: its effect is a `Shift` in
+the measure's unit. An interval and its p come from one distribution, so that they never contradict each other.
 """
 
 import math
@@ -131,19 +127,12 @@ def walsh_averages(differences: npt.NDArray[np.float64]) -> npt.NDArray[np.float
     return np.sort((differences[i] + differences[j]) / 2)
 
 
-def paired_effect(pairs: Sequence[tuple[float, float]], wanted: float = CONFIDENCE) -> Effect:
-    """Return the effect over pairs of (baseline, candidate).
+def effect_of(averages: npt.NDArray[np.float64], n: int, wanted: float = CONFIDENCE) -> Effect:
+    """Return the effect over `n` pairs from the Walsh averages of their `log_ratios`.
 
     The interval has at least the confidence `wanted` from 6 pairs on (for 0.95); with fewer it is as wide as the data
-    and says which confidence that gives. Raise ValueError without pairs, and for values that are not above 0.
+    and says which confidence that gives.
     """
-    if not pairs:
-        raise ValueError("no pairs: there is no effect to tell")
-    return effect_of(walsh_averages(log_ratios(pairs)), len(pairs), wanted)
-
-
-def effect_of(averages: npt.NDArray[np.float64], n: int, wanted: float = CONFIDENCE) -> Effect:
-    """Return the effect over `n` pairs from their Walsh averages; see `paired_effect`."""
     k = cut(n, 1 - wanted)
     low, high = float(averages[k]), float(averages[-1 - k])
     return Effect(

@@ -1,7 +1,7 @@
 """From pairs to a verdict: what may be said about a candidate against a baseline. Pure; the rule is on one page."""
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -23,11 +23,10 @@ from results.compare.effect import (
     walsh_averages,
 )
 from results.contract.texts import plural
+from results.verdicts import rank
 
 Verdict = Literal["OK", "IMPROVED", "REGRESSED", "NOISY", "ENV-CHANGED", "NO-DATA"]
-EXIT: Mapping[Verdict, int] = {"OK": 0, "IMPROVED": 0, "REGRESSED": 1, "NOISY": 2, "ENV-CHANGED": 2, "NO-DATA": 2}
-"""Verdict → the exit code of a command."""
-WORST_FIRST: tuple[Verdict, ...] = ("REGRESSED", "ENV-CHANGED", "NO-DATA", "NOISY", "IMPROVED", "OK")
+"""Those of `results.verdicts` that a comparison may have."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,17 +103,13 @@ class _Sided:
     """What is said of pairs that are too few for anything but a large effect, if there is none."""
 
 
-def judge(comparisons: Sequence[PairedComparison], rule: ComparisonRule | None = None) -> tuple[ComparisonResult, ...]:
-    """Return a finding for each comparison; they are one family, whose false alarms are held down together (Holm)."""
-    return judge_all(comparisons, (), rule)[0]
-
-
 def judge_all(
     comparisons: Sequence[PairedComparison], chances: Sequence[float], rule: ComparisonRule | None = None
 ) -> tuple[tuple[ComparisonResult, ...], tuple[float, ...]]:
-    """Judge as `judge` does, with other tests for something worse in the same family, each given as its p.
+    """Judge comparisons, and other tests for something worse, each given as its p; all of them are one family.
 
-    Return the findings, and the adjusted p of each of the other tests: it says *worse* up to `rule.family`.
+    The false alarms of a family are held down together (Holm). Return the findings, and the adjusted p of each of the
+    other tests: it says *worse* up to `rule.family`.
     """
     rule = rule or ComparisonRule()
     sided = [_sided(comparison, rule) for comparison in comparisons]
@@ -129,11 +124,6 @@ def judge_all(
         else:
             found.append(_finding(comparison, side, next(worse), next(better), rule))
     return tuple(found), tuple(family[len(judged) :])
-
-
-def rank(verdict: str) -> int:
-    """Return its place in `WORST_FIRST`: 0 is worst."""
-    return WORST_FIRST.index(verdict)
 
 
 def worst_of(verdicts: Iterable[Verdict], nothing: Verdict = "NO-DATA") -> Verdict:
@@ -252,8 +242,8 @@ def adjusted(chances: Sequence[float]) -> list[float]:
     order = sorted(range(len(chances)), key=lambda index: chances[index])
     found = [0.0] * len(chances)
     highest = 0.0
-    for rank, index in enumerate(order):
-        highest = max(highest, min(1.0, chances[index] * (len(chances) - rank)))
+    for before, index in enumerate(order):
+        highest = max(highest, min(1.0, chances[index] * (len(chances) - before)))
         found[index] = highest
     return found
 

@@ -13,7 +13,6 @@ from results.compare.judgement import (
     CriterionTally,
     Verdict,
     doubtful_from,
-    rank,
     worst_of,
 )
 from results.compare.log_lines import LOG_LINES, LineChange
@@ -22,6 +21,7 @@ from results.contract.texts import plural, shortened
 from results.contract.verdict import Verdict as RunVerdict
 from results.criteria.judgement import RUN_COMPLETE
 from results.render import NOTHING, JUnitCase, bold, escaped, junit, markdown_table
+from results.verdicts import rank
 
 Kind = Literal["once", "paired", "upgrade"]
 """How a scenario is run: once with each version and again where that is in doubt; in pairs; or as an upgrade from a
@@ -195,11 +195,16 @@ class Qualification:
         return tuple(sorted(self.rows, key=lambda row: rank(row.said.verdict)))
 
     @property
+    def named_reasons(self) -> list[tuple[Verdict, str, tuple[str, ...]]]:
+        """Return (verdict, name, reasons) of everything that has reasons, worst scenarios first."""
+        found = [(row.said.verdict, row.name, row.said.reasons) for row in self.worst_first if row.said.reasons]
+        found += [(each.verdict, TOGETHER, (str(each),)) for each in self.together]
+        return found + [(each.verdict, LOG_LINES, (str(each),)) for each in self.log_lines if each.verdict != "OK"]
+
+    @property
     def reasons(self) -> tuple[str, ...]:
         """Return why the verdict is not OK: one line for each reason, worst scenarios first."""
-        own = [f"{row.said.verdict} {row.name}: {reason}" for row in self.worst_first for reason in row.said.reasons]
-        own += [f"{each.verdict} {TOGETHER}: {each}" for each in self.together]
-        own += [f"{each.verdict} {LOG_LINES}: {each}" for each in self.log_lines if each.verdict != "OK"]
+        own = [f"{verdict} {name}: {reason}" for verdict, name, reasons in self.named_reasons for reason in reasons]
         unfinished = [] if self.complete else [f"NO-DATA: not all was run: {self.ended}"]
         return (*own, *unfinished)
 
@@ -226,7 +231,10 @@ def judge_cells(candidate: VersionResult, baselines: Sequence[VersionResult]) ->
         return QualificationVerdict("NO-DATA", (candidate.missing or "it was not run",))
     if not candidate.judged and not candidate.unended[0]:
         return QualificationVerdict("NO-DATA", (f"{inconclusive(candidate)}: {', '.join(candidate.ids)}",))
-    found = [_criterion(name, candidate, baselines) for name in candidate.failing]
+    found = [
+        _counted(name, counts, {cell.version: cell.counts(name) for cell in baselines})
+        for name, counts in candidate.failing.items()
+    ]
     found += without_end(candidate, baselines)
     if len(found) > 1 and worst_of([each.verdict for each in found]) != "REGRESSED":
         beside = {cell.version: _failed(cell) for cell in baselines}
@@ -251,11 +259,6 @@ def inconclusive(one: VersionResult) -> str:
     runs = plural(count, "run") if count == len(one.ids) else f"{count} of {plural(len(one.ids), 'run')}"
     causes = "; ".join(f"{name} in {plural(of, 'run')}: {why}" for name, (of, why) in one.doubts.items())
     return f"inconclusive in {runs}{f' ({causes})' if causes else ''}"
-
-
-def _criterion(name: str, candidate: VersionResult, baselines: Sequence[VersionResult]) -> QualificationVerdict:
-    """Return what one criterion that failed at all says."""
-    return _counted(name, candidate.counts(name), {cell.version: cell.counts(name) for cell in baselines})
 
 
 def without_end(candidate: VersionResult, baselines: Sequence[VersionResult]) -> list[QualificationVerdict]:

@@ -28,13 +28,13 @@ from results.nights.incremental import (
 )
 from results.nights.state import NEVER, SeriesState, SeriesVerdict
 from results.nights.values import FAILED
-from results.nights.verdicts import rank
 from results.series.block import MOST_RUNS, TO_SIGMA, Bools, Floats, Ints
 from results.series.calculator import FEWEST_RUNS_TO_JUDGE
 from results.series.decision import LevelChange
 from results.series.history import History, ReportedChange
 from results.series.judge import Better, Judge, direction, verdict
 from results.series.noise_estimation import LearnedNoise
+from results.verdicts import rank
 
 Failures = frozenset[str]
 """The criteria that failed in one run."""
@@ -176,7 +176,7 @@ def judge_bucket(
         found = [each for each in came.found if each.series == at]
         better = better_of(bucket.better[i])
         own_canaries = canaries.get(bucket.places[i], [])
-        causes = {each: cause(bucket, own_canaries, own, each, better) or unchanged(own, each) for each in found}
+        causes = {each: _cause(bucket, own_canaries, own, each, better) or unchanged(own, each) for each in found}
         state = _judged(own, at, before[i], came, causes, better, judge)
         after[i] = replace(state, said=_tonight(bucket, own_canaries, own, at, state.said, before[i].judged, begun))
     return [after[i] for i in sorted(after)]
@@ -298,15 +298,7 @@ def _tonight(
         if counted := counting(earlier, tonight):
             ran = sum(not each.isdisjoint(counted) for each in tonight)
             failed = f"{', '.join(counted)} failed in {ran} of {len(now)} runs"
-    machine = ""
-    for i in canaries:
-        read, canary = bucket.of_series(i)
-        finite = np.isfinite(canary)
-        old = canary[finite & (read < times[now[0]])][-BEFORE:]
-        new = canary[finite & (read >= times[now[0]]) & (read <= times[now[-1]])]
-        if moved(bucket.metrics[i], old, new, worse=True):
-            machine = f"{bucket.metrics[i]} went from {np.median(old):.4g} to {np.median(new):.4g}"
-            break
+    machine = _moved_canary(bucket, canaries, int(times[now[0]]), int(times[now[-1]]), worse=True)
     low, high = float(np.min(values[now])), float(np.max(values[now]))
     return replace(said, low=low, high=high, failed=failed, machine=machine, lines=lines)
 
@@ -335,17 +327,25 @@ def _history(own: Bucket, before: History, found: Sequence[DetectedChange], grow
     return History(iso(int(own.runs.at[max(begins)])) if begins else before.baseline, tuple(reported))
 
 
-def cause(bucket: Bucket, canaries: Sequence[int], own: Bucket, found: DetectedChange, better: Better) -> str:
+def _cause(bucket: Bucket, canaries: Sequence[int], own: Bucket, found: DetectedChange, better: Better) -> str:
     """Return what of the machine changed with it, in words; empty when nothing did that canaries tell."""
     first, last = int(own.runs.at[found.first_bad]), int(own.runs.at[found.newest])
     worse = None if better == "unknown" else direction(found.change, better) == "REGRESSED"
+    told = _moved_canary(bucket, canaries, first, last, found.change.effect, worse=worse)
+    return f"{told} with it" if told else ""
+
+
+def _moved_canary(
+    bucket: Bucket, canaries: Sequence[int], first: int, last: int, effect: float | None = None, *, worse: bool | None
+) -> str:
+    """Return the first canary that `moved` between two times, in words; empty when none did."""
     for i in canaries:
         at, values = bucket.of_series(i)
         finite = np.isfinite(values)
         old = values[finite & (at < first)][-BEFORE:]
         new = values[finite & (at >= first) & (at <= last)]
-        if moved(bucket.metrics[i], old, new, found.change.effect, worse=worse):
-            return f"{bucket.metrics[i]} went from {np.median(old):.4g} to {np.median(new):.4g} with it"
+        if moved(bucket.metrics[i], old, new, effect, worse=worse):
+            return f"{bucket.metrics[i]} went from {np.median(old):.4g} to {np.median(new):.4g}"
     return ""
 
 

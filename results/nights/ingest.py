@@ -22,7 +22,6 @@ from results.criteria.run_view import RunView
 from results.nights import values_table
 from results.nights.values import (
     READ,
-    SUMMED,
     VALUES,
     Value,
     canary_values,
@@ -101,22 +100,6 @@ def table(spark: SparkSession, store: Store, known: list[str]) -> Iterator[DataF
 
 _SPARK_TYPES = {"at": "TIMESTAMP", "value": "DOUBLE", "noisy": "BOOLEAN", "disturbed": "BOOLEAN"}
 SPARK_VALUES = ", ".join(f"`{name}` {_SPARK_TYPES.get(name, 'STRING')}" for name in (*VALUES.names, *VALUES_COLUMNS))
-
-
-def counted(values: DataFrame, *, include_noisy: bool) -> DataFrame:
-    """Return the table as it is judged: without the values of runs that the machine disturbed, unless they are asked
-    for.
-
-    Runs whose brokers were broken on purpose are left out: they say nothing of Kafka. Of numbers of experiments without
-    rules parts of earlier versions say that lower is better, which was not known.
-    """
-    summed = (f.col("better") == "lower") & (f.col("unit") == "") & f.col("metric").rlike(SUMMED)
-    values = values.where(f.col("defects").isNull()).withColumn(
-        "better", f.when(summed, "unknown").otherwise(f.col("better"))
-    )
-    if include_noisy:
-        return values
-    return values.withColumn("value", f.when(f.coalesce("noisy", f.lit(False)), None).otherwise(f.col("value")))
 
 
 def _take_in(location: str, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

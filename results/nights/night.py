@@ -22,8 +22,9 @@ from results.contract.store import Store
 from results.nights import state, values_table
 from results.nights.bucket import iso, judge_bucket, learn_from, micros
 from results.nights.incremental import LEARN_FROM, night_of
-from results.nights.ingest import counted, ingest, table
+from results.nights.ingest import ingest, table
 from results.nights.state import NEVER, SeriesState
+from results.nights.values import SUMMED
 from results.series.block import MOST_RUNS
 from results.series.calculator import FEWEST_RUNS_TO_JUDGE
 from results.series.judge import Judge
@@ -104,7 +105,6 @@ class SeriesInfo:
     newest_value: int | None
     run_id: str
     kafka: str
-    commit: str | None
     verdict: str
     noisy: bool = False
     """Only other work on the machine kept the newest run from a verdict."""
@@ -120,7 +120,6 @@ class Night:
     states: Mapping[str, SeriesState]
     problems: tuple[str, ...] = ()
     ingested: int = 0
-    family: int = 0
     learned: LearnedNoise | None = field(default=None, repr=False)
 
 
@@ -165,7 +164,7 @@ def night(
         if relearned or found.states != before:
             state.save(store, found.states.values(), found.learned)
     all_problems = (*taken.problems, *problems, *found.problems)
-    return Night(found.about, found.states, all_problems, taken.runs, found.family, found.learned)
+    return Night(found.about, found.states, all_problems, taken.runs, found.learned)
 
 
 def judged(
@@ -215,7 +214,7 @@ def judged(
         if own.said.reported is not None and not own.said.reported_at:
             own = replace(own, said=replace(own.said, reported_at=newest))
         after[own.series] = replace(own, experiment=of[own.series].experiment, scenario=of[own.series].scenario)
-    return Night(tuple(about), after, ahead, family=family, learned=taught[-1] if taught else None)
+    return Night(tuple(about), after, ahead, learned=taught[-1] if taught else None)
 
 
 def family_of(judged: Iterable[SeriesInfo], before: Mapping[str, SeriesState]) -> int:
@@ -229,10 +228,20 @@ def family_of(judged: Iterable[SeriesInfo], before: Mapping[str, SeriesState]) -
 
 
 def counted_rows(store: Store, every: DataFrame, *, include_noisy: bool) -> DataFrame:
-    """Return the rows that count of runs that were not set aside."""
+    """Return the rows as they are judged.
+
+    Runs that were set aside are left out, and runs whose brokers were broken on purpose: they say nothing of Kafka.
+    Runs that the machine disturbed have no value, unless these are asked for. Of numbers of experiments without rules
+    parts of earlier versions say that lower is better, which was not known.
+    """
     hidden = sorted(store.catalogue.index().aside)
     seen = every.where(~f.col("run_id").isin(hidden)) if hidden else every
-    return counted(seen, include_noisy=include_noisy)
+    summed = (f.col("better") == "lower") & (f.col("unit") == "") & f.col("metric").rlike(SUMMED)
+    better = f.when(summed, "unknown").otherwise(f.col("better"))
+    values = seen.where(f.col("defects").isNull()).withColumn("better", better)
+    if include_noisy:
+        return values
+    return values.withColumn("value", f.when(f.coalesce("noisy", f.lit(False)), None).otherwise(f.col("value")))
 
 
 def due_by(values: DataFrame, now: datetime | None) -> DataFrame:
@@ -257,7 +266,7 @@ def _dated(values: DataFrame, now: datetime | None) -> tuple[DataFrame, tuple[st
 def catalogue(values: DataFrame) -> list[SeriesInfo]:
     """Return a row a series, ordered by name."""
     first = ("scenario", "experiment", "parameters", "environment", "environment_details", "metric", "unit", "better")
-    last = ("run_id", "kafka", "commit", "verdict")
+    last = ("run_id", "kafka", "verdict")
     runs = _runs(values)
     rows = (
         values.groupBy("series")

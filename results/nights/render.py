@@ -10,6 +10,7 @@ from results.nights.bucket import iso
 from results.nights.scenarios import ScenarioResult, SeriesResult, worst
 from results.render import NOTHING, Code, JUnitCase, escaped, markdown_table
 from results.render import junit as junit_document
+from results.series.history import ReportedChange
 
 
 def lines(found: Sequence[ScenarioResult]) -> list[str]:
@@ -28,7 +29,7 @@ def lines(found: Sequence[ScenarioResult]) -> list[str]:
             if line.verdict in ("NOISY", "MUTED") and each.verdict != line.verdict:
                 rows.append(f"{'':13}listed: {line.about.metric} [{line.about.series}] {line.verdict}, {line.why}")
             rows += [f"{'':13}{LOG_LINES}: {words}" for words in line.new_lines]
-        rows += [f"{'':13}{words}" for line in each.lines for words in open_words(line)]
+        rows += [f"{'':13}{_waits(line, one)}" for line in each.lines for one in line.waiting]
     return rows
 
 
@@ -61,15 +62,12 @@ def interval(line: SeriesResult) -> str:
     return NOTHING if span is None else f"{span[0]:+.1%} to {span[1]:+.1%}"
 
 
-def open_words(line: SeriesResult) -> list[str]:
-    """Return a line for each earlier change that waits to be acknowledged."""
-    newest = line.tonight
-    return [
-        f"{line.about.metric} [{line.about.series}] was reported before, since {one.first_bad}, and is not "
-        f"acknowledged: testbed results ack {line.about.series} --reason …"
-        for one in line.open
-        if newest is None or one.first_bad != newest.first_bad
-    ]
+def _waits(line: SeriesResult, one: ReportedChange) -> str:
+    about = line.about
+    return (
+        f"{about.metric} [{about.series}] was reported before, since {one.first_bad}, and is not acknowledged: "
+        f"testbed results ack {about.series} --reason …"
+    )
 
 
 def as_json(store: str, found: Sequence[ScenarioResult], problems: Sequence[str], ingested: int) -> dict[str, Any]:

@@ -5,16 +5,18 @@ that a reported change of a series names is a baseline, and is kept whatever its
 """
 
 import contextlib
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import PurePosixPath
+from typing import TypeVar
 
 from results.contract.maintenance import GRACE, drop, locked, sweep
 from results.contract.manifest import Manifest
 from results.contract.store import Store, StoreError
-from results.series.history import History, ReportedChange, unsealed
+from results.series.history import History, unsealed
 
+T = TypeVar("T")
 HISTORIES = "histories"
 """Folder of a store with the reported changes of its series: files `*.json`, a `History` in each line but the first
 (see `sealed`)."""
@@ -46,27 +48,29 @@ class RetentionResult:
 
 def protected_runs(store: Store) -> set[str]:
     """Return the runs that a reported change names. Raise StoreError for a history that cannot be read."""
+    otherwise = (
+        "which runs are baselines is not known, so none is removed: put a whole copy there, or remove the file and "
+        "let `testbed results judge` find its changes again"
+    )
     found = set()
     for path in sorted(f.path for f in store.files.list(HISTORIES)):
         name = PurePosixPath(path).name
         if name.startswith(".") or not name.endswith(".json"):
             continue
-        for reported in _reported(store.files.read(path), f"{store.location}/{path}"):
-            found |= {run for each in reported for run in (each.first_bad, each.last_good, each.found)}
+        for history in read_lines(store.files.read(path), f"{store.location}/{path}", History.from_json, otherwise):
+            found |= {run for each in history.reported for run in (each.first_bad, each.last_good, each.found)}
     return found
 
 
-def _reported(data: bytes, source: str) -> Iterator[tuple[ReportedChange, ...]]:
+def read_lines(data: bytes, source: str, parse: Callable[[str], T], otherwise: str) -> Iterator[T]:
+    """Yield what `parse` makes of each history of a file. Raise StoreError, with what to do `otherwise`."""
     where = source
     try:
         for number, line in unsealed(data):
             where = f"{source}, line {number}"
-            yield History.from_json(line).reported
+            yield parse(line)
     except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise StoreError(
-            f"{where}: not a history: {error}; which runs are baselines is not known, so none is removed: put a whole "
-            "copy there, or remove the file and let `testbed results judge` find its changes again"
-        ) from error
+        raise StoreError(f"{where}: not a history: {error}; {otherwise}") from error
 
 
 def leaving(runs: Collection[Manifest], rule: RetentionRule, now: datetime) -> list[str]:

@@ -13,9 +13,9 @@ from results.nights.night import RETIRED, Night, SeriesInfo
 from results.nights.policies import Mute, Policies, SeriesPattern
 from results.nights.state import NEVER, SeriesState, SeriesVerdict
 from results.nights.values import FAILED
-from results.nights.verdicts import LISTED, NightVerdict, known, rank, worst_of
 from results.series.calculator import FEWEST_RUNS_TO_JUDGE
 from results.series.history import ReportedChange
+from results.verdicts import LISTED, NightVerdict, known, rank, worst_of
 
 TONIGHT = timedelta(hours=36)
 """The age, against the store's newest run, beyond which a run is not tonight's."""
@@ -42,6 +42,11 @@ class SeriesResult:
     def open(self) -> tuple[ReportedChange, ...]:
         """Return the changes that no user has acknowledged."""
         return tuple(one for one in self.changes if one.acknowledged is None)
+
+    @property
+    def waiting(self) -> tuple[ReportedChange, ...]:
+        """Return those of earlier nights."""
+        return tuple(one for one in self.open if self.tonight is None or one.first_bad != self.tonight.first_bad)
 
     @property
     def new_lines(self) -> tuple[str, ...]:
@@ -114,9 +119,8 @@ def scenarios(
         late = age > tonight or (ran is not None and last.scenario not in ran)
         if age > retired or (experiments and last.experiment not in experiments):
             continue
-        if (only is not None and last.scenario not in only) or (
-            age > tonight and _most_runs(members) < FEWEST_RUNS_TO_JUDGE
-        ):
+        judged = any(each.runs >= FEWEST_RUNS_TO_JUDGE for each in members if each.better != "canary")
+        if (only is not None and last.scenario not in only) or (age > tonight and not judged):
             continue
         # What was never measured, or not for long, is no series of tonight; nor what newer runs do not even look for.
         measured = [each for each in members if each.newest_value is not None]
@@ -132,10 +136,6 @@ def scenarios(
 def _looked_for(each: SeriesInfo, members: Sequence[SeriesInfo]) -> bool:
     here = max(other.newest for other in members if other.environment == each.environment)
     return _age(here, each.newest) <= SAME_NIGHT
-
-
-def _most_runs(members: Iterable[SeriesInfo]) -> int:
-    return max((each.runs for each in members if each.better != "canary"), default=0)
 
 
 def _by_environment(

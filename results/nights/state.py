@@ -14,10 +14,10 @@ from typing import Any
 from results.compare.log_lines import NewLines
 from results.contract.aliases import measure_name
 from results.contract.document import decode
-from results.contract.store import Store, StoreError
+from results.contract.store import Store
 from results.contract.untrusted import parse_json
-from results.nights.retention import HISTORIES
-from results.series.history import Acknowledgement, History, ReportedChange, history_document, sealed, unsealed
+from results.nights.retention import HISTORIES, read_lines
+from results.series.history import Acknowledgement, History, ReportedChange, history_document, sealed
 from results.series.judge import Verdict
 from results.series.noise_estimation import LearnedNoise
 
@@ -92,19 +92,12 @@ def load(store: Store) -> dict[str, SeriesState]:
         data = store.files.read(SERIES)
     except FileNotFoundError:
         return {}
-    found = {}
-    where = f"{store.location}/{SERIES}"
-    try:
-        for number, line in unsealed(data):
-            where = f"{store.location}/{SERIES}, line {number}"
-            state = SeriesState.from_json(line)
-            found[state.series] = state
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise StoreError(
-            f"{where}: not a series' history: {error}; put a whole copy there, or remove the file: all nights are "
-            "judged again then, and what was acknowledged is open again"
-        ) from error
-    return found
+    otherwise = (
+        "put a whole copy there, or remove the file: all nights are judged again then, and what was acknowledged is "
+        "open again"
+    )
+    states = read_lines(data, f"{store.location}/{SERIES}", SeriesState.from_json, otherwise)
+    return {state.series: state for state in states}
 
 
 def load_noise(store: Store) -> LearnedNoise | None:

@@ -32,16 +32,12 @@ def paths(store: Store) -> list[str]:
     return sorted(p for p in found if p.endswith(".parquet") and not PurePosixPath(p).name.startswith("."))
 
 
-def to_bytes(table: pa.Table) -> bytes:
-    """Return a part's bytes: runs in order of time, so that a reader of the newest nights can pass over row groups."""
-    sink = io.BytesIO()
-    pq.write_table(table.sort_by([("at", "ascending")]), sink, compression=COMPRESSION, row_group_size=1 << 17)
-    return sink.getvalue()
-
-
 def write(store: Store, table: pa.Table) -> str:
     """Add a part and return its path. The same rows give the same part: adding them again changes nothing."""
-    data = to_bytes(table)
+    sink = io.BytesIO()
+    # Runs in order of time: a reader of the newest nights can pass over row groups.
+    pq.write_table(table.sort_by([("at", "ascending")]), sink, compression=COMPRESSION, row_group_size=1 << 17)
+    data = sink.getvalue()
     path = f"{FOLDER}/{hashlib.sha256(data).hexdigest()[:20]}.parquet"
     if not store.files.exists(path):
         store.files.put(path, data)
@@ -143,12 +139,12 @@ def _once(table: pa.Table) -> pa.Table:
     return table.take(first.combine_chunks().sort())
 
 
-def merge(store: Store, most: int = MOST_SMALL, small_bytes: int = SMALL_BYTES) -> None:
+def merge(store: Store, most: int = MOST_SMALL) -> None:
     """Put small parts together when there are many. Under the store's lock, after `readable`.
 
     The new part is there before the old ones go: a reader, or a kill, in between meets runs twice, which count once.
     """
-    small = [path for path in paths(store) if len(store.files.read(path)) < small_bytes]
+    small = [path for path in paths(store) if len(store.files.read(path)) < SMALL_BYTES]
     if len(small) <= most:
         return
     new = write(store, _once(pa.concat_tables([read(store, path) for path in small])))

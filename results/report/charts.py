@@ -3,7 +3,7 @@
 Instants are seconds after the move's start, rates bytes per second, latencies milliseconds.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -325,6 +325,11 @@ def _milliseconds(microseconds: float | None) -> float | None:
     return None if microseconds is None else max(FLOOR_MS, round(microseconds / 1000, 3))
 
 
+def scale(low: float, high: float, first: float, last: float) -> Callable[[float], float]:
+    """Return the function from values to places in a picture: `low` is at `first`, `high` at `last`."""
+    return lambda value: round(first + (value - low) / (high - low) * (last - first), 1)
+
+
 WIDTH, HEIGHT, LEFT, TOP, BELOW = 960.0, 120.0, 64.0, 10.0, 22.0
 """Of the picture of a `StepLine`."""
 
@@ -356,13 +361,7 @@ def flights(measures: MoveMeasures, run: RunSeries) -> tuple[StepLine, ...]:
 def _steps(title: str, line: Series, begin: int, end: int, word: str) -> StepLine:
     t, value = line.t, line.value
     most = max(1.0, float(np.max(value)))
-
-    def x(us: int) -> float:
-        return round(LEFT + (us - begin) / (end - begin) * (WIDTH - LEFT), 1)
-
-    def y(height: float) -> float:
-        return round(HEIGHT - BELOW - height / most * (HEIGHT - BELOW - TOP), 1)
-
+    x, y = scale(begin, end, LEFT, WIDTH), scale(0.0, most, HEIGHT - BELOW, TOP)
     points = [f"{x(int(t[0]))},{y(float(value[0]))}"]
     for before, at, now in zip(value, t[1:], value[1:], strict=False):
         if now != before:  # a step: along, then up or down

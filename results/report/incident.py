@@ -3,7 +3,7 @@
 import itertools
 import json
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
@@ -194,10 +194,10 @@ def _latency(signals: _Signals) -> list[tuple[str, list[Point], str]]:
 
 
 def _row(criterion: Finding) -> page.Row:
-    row, value = page.row(criterion), criterion.observed
+    value = criterion.observed
     known = isinstance(value, str | None) or criterion.unit == "bytes/s"
-    observed = row.observed if known else f"{value:g} {criterion.unit}".strip()
-    return replace(row, title=TITLES.get(criterion.name, row.title), observed=observed)
+    observed = page.observed(criterion) if known else f"{value:g} {criterion.unit}".strip()
+    return page.Row(criterion, TITLES.get(criterion.name, page.title_of(criterion)), observed)
 
 
 def answer(record: IncidentRecord, criteria: Sequence[Finding]) -> str:

@@ -16,11 +16,11 @@ from results.nights.night import Night
 from results.nights.recent_values import RecentValues
 from results.nights.render import summary
 from results.nights.scenarios import ScenarioResult, SeriesResult, worst
-from results.nights.verdicts import WORST_FIRST, NightVerdict
 from results.report.page import Figure
 from results.report.render import embedded, inline, template
 from results.series.history import ReportedChange
 from results.series.judge import direction
+from results.verdicts import WORST_FIRST, NightVerdict
 
 Links = Callable[[str], str | None]
 """A run's id → where its own report is, relative to the page; None when there is none."""
@@ -80,7 +80,11 @@ def render_nights(
     changes = [
         change_row(each, line, line.tonight, links) for each in found for line in each.lines if line.tonight is not None
     ]
-    others = [_other(each) for each in found if each.verdict not in ("REGRESSED", "IMPROVED", "OK")]
+    others = [
+        (STATES[each.verdict], WORDS[each.verdict], each.name, summary(each))
+        for each in found
+        if each.verdict not in ("REGRESSED", "IMPROVED", "OK")
+    ]
     listed = [
         (STATES[line.verdict], WORDS[line.verdict], f"{line.about.metric}, {each.name}", line.why)
         for each in found
@@ -185,21 +189,10 @@ def _kind(line: SeriesResult, reported: ReportedChange) -> str:
 
 def waiting(found: Sequence[ScenarioResult], links: Links) -> list[ChangeRow]:
     """Return the changes of earlier nights that no user has acknowledged: changes for the worse first, newest first."""
-    old = [
-        (each, line, one)
-        for each in found
-        for line in each.lines
-        for one in line.open
-        if line.tonight is None or one.first_bad != line.tonight.first_bad
-    ]
+    old = [(each, line, one) for each in found for line in each.lines for one in line.waiting]
     old.sort(key=lambda each: each[2].first_bad, reverse=True)
     old.sort(key=lambda each: not _worse(each[1], each[2]) or each[2].first_bad in each[1].causes)
     return [change_row(*each, links) for each in old]
-
-
-def _other(each: ScenarioResult) -> tuple[str, str, str, str]:
-    """Return (state, word, scenario, why) of one about which nothing can be said."""
-    return STATES[each.verdict], WORDS[each.verdict], each.name, summary(each)
 
 
 def document(found: Sequence[ScenarioResult], points: Mapping[str, RecentValues], links: Links) -> dict[str, Any]:

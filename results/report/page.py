@@ -15,6 +15,7 @@ from results.criteria.phase_directions import PhaseDirection, bottleneck_directi
 from results.criteria.quantities import US, percent, rate, size
 from results.criteria.series import RunSeries
 from results.render import NOTHING
+from results.report.traffic import against
 
 SECTIONS = (RATES, FACTS, PRECONDITIONS)
 EVENTS_SHOWN, EVENT_SHOWN = 40, 2000
@@ -26,18 +27,16 @@ WORDS: dict[Verdict, str] = {"pass": "Pass", "fail": "Fail", "inconclusive": "In
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A criterion as the table shows it."""
+    """A finding as the table shows it: with its criterion's title, and what was observed in words."""
 
-    verdict: Verdict
-    word: str
+    finding: Finding
     title: str
-    name: str
-    where: str
-    expected: str
     observed: str
-    tolerance: str
-    why: str
-    power: str = ""
+
+    @property
+    def word(self) -> str:
+        """Return the verdict in words."""
+        return WORDS[self.finding.verdict]
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +49,7 @@ class Section:
     @property
     def passed(self) -> int:
         """Return how many passed."""
-        return sum(r.verdict == "pass" for r in self.rows)
+        return sum(r.finding.verdict == "pass" for r in self.rows)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,28 +71,16 @@ def title_of(finding: Finding) -> str:
 def sections(criteria: Sequence[Finding]) -> tuple[Section, ...]:
     """Return all findings by the section of their criterion; findings with names of their own come last."""
     known = {name: criterion.section for name, criterion in catalogue().items()}
-    order = list(dict.fromkeys(c.name for c in criteria))
-    ordered = sorted(criteria, key=lambda c: order.index(c.name))
-    rows: dict[str, list[Row]] = {title: [] for title in (*SECTIONS, "Other")}
-    for finding in ordered:
-        rows[known.get(finding.name, "Other")].append(row(finding))
-    return tuple(Section(title, tuple(found)) for title, found in rows.items() if found)
+    by_section: dict[str, list[Row]] = {title: [] for title in (*SECTIONS, "Other")}
+    for row in rows(criteria):
+        by_section[known.get(row.finding.name, "Other")].append(row)
+    return tuple(Section(title, tuple(found)) for title, found in by_section.items() if found)
 
 
-def row(c: Finding) -> Row:
-    """Return a finding as the table shows it."""
-    return Row(
-        c.verdict,
-        WORDS[c.verdict],
-        title_of(c),
-        c.name,
-        c.where,
-        c.expected,
-        observed(c),
-        c.tolerance,
-        c.why,
-        "" if c.power is None else c.power.text,
-    )
+def rows(criteria: Sequence[Finding]) -> list[Row]:
+    """Return all findings as the table shows them, those of one name together."""
+    names = [c.name for c in criteria]
+    return [Row(c, title_of(c), observed(c)) for c in sorted(criteria, key=lambda c: names.index(c.name))]
 
 
 def observed(criterion: Finding) -> str:
@@ -194,11 +181,11 @@ def figures(manifest: Manifest, measures: MoveMeasures, move: Move) -> tuple[Fig
     moved = measures.moved_s or measures.throttled_s
     if moved:
         if move.model_seconds:
-            note = f"the model says {move.model_seconds:.1f} s, {(move.model_seconds / moved - 1) * 100:+.1f} %"
+            note = f"the model says {against(move.model_seconds, moved)}"
         else:
             known = estimate(manifest.run_id, move, measures)
-            note = "KIP-73: never ends" if known.kip73_s is None else f"KIP-73 estimates {known.kip73_s:.1f} s"
-            note += "" if known.kip73_error is None else f", {known.kip73_error * 100:+.1f} %"
+            kip73_s, observed_s = known.kip73_s, known.observed_s
+            note = "KIP-73: never ends" if kip73_s is None else f"KIP-73 estimates {against(kip73_s, observed_s)}"
         found.append(Figure("Time to move", f"{moved:.1f}", "s", note))
     records = manifest.facts.records
     if records:

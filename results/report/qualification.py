@@ -9,9 +9,7 @@ from dataclasses import dataclass
 
 from results.compare.effect import Effect, Shift
 from results.compare.judgement import ComparisonResult, Verdict
-from results.compare.log_lines import LOG_LINES
 from results.compare.qualification import (
-    TOGETHER,
     Kind,
     Qualification,
     ScenarioQualification,
@@ -79,7 +77,6 @@ class QualificationEnvironment:
 class VersionCell:
     """A version in a scenario as the matrix shows it."""
 
-    version: str
     state: str
     word: str
     note: str
@@ -135,15 +132,7 @@ def render_qualification(found: Qualification, environment: QualificationEnviron
         word=WORDS[found.verdict],
         answer=answer(found),
         figures=figures(found, environment),
-        reasons=[
-            (STATES[verdict], WORDS[verdict], name, because)
-            for verdict, name, because in (
-                *((row.said.verdict, row.name, row.said.reasons) for row in found.worst_first),
-                *((each.verdict, TOGETHER, (str(each),)) for each in found.together),
-                *((each.verdict, LOG_LINES, (str(each),)) for each in found.log_lines if each.verdict != "OK"),
-            )
-            if because
-        ],
+        reasons=[(STATES[verdict], WORDS[verdict], name, because) for verdict, name, because in found.named_reasons],
         then=[(WORDS[verdict], what) for verdict, what in NEXT.items() if verdict in found.verdicts],
         by_luck=[str(each) for each in found.log_lines if each.verdict == "OK"],
         sections=sections(found, link),
@@ -225,19 +214,19 @@ def sections(found: Qualification, link: Links) -> tuple[QualificationSection, .
 
 def _scenario_row(row: ScenarioQualification, found: Qualification, link: Links) -> ScenarioRow:
     known = {each.version: each for each in row.cells}
-    cells = tuple(_cell(version, known.get(version), link) for version in (*found.baselines, found.candidate))
+    cells = tuple(_cell(known.get(version), link) for version in (*found.baselines, found.candidate))
     return ScenarioRow(row, STATES[row.said.verdict], WORDS[row.said.verdict], cells)
 
 
-def _cell(version: str, one: VersionResult | None, link: Links) -> VersionCell:
+def _cell(one: VersionResult | None, link: Links) -> VersionCell:
     if one is None:
-        return VersionCell(version, "", NOTHING, "", ())
+        return VersionCell("", NOTHING, "", ())
     state = "pass" if one.judged else "inconclusive"
     if one.stuck or one.runs.get("fail"):
         state = "fail"
     failing = ", ".join(f"{name} in {bad} of {of}" for name, (bad, of) in one.failing.items())
     note = failing or one.missing
-    return VersionCell(version, state, cell_text(one), note, tuple((run_id, link(run_id)) for run_id in one.ids))
+    return VersionCell(state, cell_text(one), note, tuple((run_id, link(run_id)) for run_id in one.ids))
 
 
 def comparisons(found: Qualification, widest: float) -> tuple[ComparisonChart, ...]:

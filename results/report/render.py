@@ -42,7 +42,7 @@ def render(
         "manifest": manifest,
         "changed": changed,
         "recorded": page.WORDS[manifest.verdict],
-        "verdict": verdict,
+        "state": verdict,
         "word": page.WORDS[verdict],
         "sections": page.sections(criteria),
         "logs": page.log_rows(manifest),

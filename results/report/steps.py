@@ -17,17 +17,6 @@ BEFORE_S = 1.0
 
 
 @dataclass(frozen=True, slots=True)
-class StepRow:
-    """A step; seconds after the first one."""
-
-    name: str
-    did: str
-    at: str
-    lasted: str
-    answer: str
-
-
-@dataclass(frozen=True, slots=True)
 class StepBar:
     """A broker's part in a partition for a time, in the picture's units; `kind` is a class of steps.css."""
 
@@ -110,21 +99,20 @@ def render_steps(manifest: Manifest, samples: Any, events: Any, criteria: Sequen
     if record is None:
         raise ValueError(f"run {manifest.run_id}: its manifest has no steps to report")
     zero = next((step.from_us for step in record.steps if step.from_us is not None), 0)
-    rows = [
-        StepRow(
+    steps = [
+        (
+            "" if s.from_us is None else f"{(s.from_us - zero) / US:+.2f} s",
             s.name,
             s.did,
-            "" if s.from_us is None else f"{(s.from_us - zero) / US:+.2f} s",
-            "" if s.from_us is None or s.to_us is None else f"{(s.to_us - s.from_us) / US:.2f} s",
             s.answer or s.why,
+            "" if s.from_us is None or s.to_us is None else f"{(s.to_us - s.from_us) / US:.2f} s",
         )
         for s in record.steps
     ]
-    order = [c.name for c in criteria]
     return {
         "answer": answer(criteria),
-        "steps": rows,
+        "steps": steps,
         "lanes": lanes(record, RunSeries(samples, events)),
         "width": WIDTH,
-        "rows": [page.row(c) for c in sorted(criteria, key=lambda c: order.index(c.name))],
+        "rows": page.rows(criteria),
     }

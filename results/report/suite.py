@@ -10,6 +10,7 @@ from results.criteria.quantities import rate, size
 from results.render import NOTHING
 from results.report.page import Figure
 from results.report.render import inline, template
+from results.report.traffic import against
 
 WORDS = {"pass": "Pass", "fail": "Fail", "inconclusive": "Inconclusive", "not done": "Not done"}
 ICONS = {"not done": "fail"}
@@ -142,17 +143,12 @@ def time_to_move(move: Move, measures: MoveMeasures) -> SuiteCell:
     took = found.observed_s if found.observed_s is not None else measures.throttled_s
     if took is None:
         return SuiteCell(NOTHING)
-    lines = [] if found.predicted_s is None else [_against("model", found.predicted_s, found.error)]
+    lines = [] if found.predicted_s is None else [f"model {against(found.predicted_s, found.observed_s)}"]
     if found.predicted_s is None and move.model_why:
         lines.append(f"no model: {found.why}")
-    lines.append(
-        "KIP-73: never ends" if found.kip73_s is None else _against("KIP-73", found.kip73_s, found.kip73_error)
-    )
+    kip73_s = found.kip73_s
+    lines.append("KIP-73: never ends" if kip73_s is None else f"KIP-73 {against(kip73_s, found.observed_s)}")
     return SuiteCell(f"{took:.1f} s", "; ".join(lines))
-
-
-def _against(name: str, predicted_s: float, error: float | None) -> str:
-    return f"{name} {predicted_s:.1f} s" + ("" if error is None else f", {error * 100:+.1f} %")
 
 
 def produce_p99(measures: MoveMeasures) -> SuiteCell:

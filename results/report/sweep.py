@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from results.render import NOTHING
 from results.report import tradeoff
+from results.report.charts import scale
 from results.report.render import inline, template
 from results.report.tradeoff import Combination, SizeScaling, formula_picture, growths
 
@@ -123,11 +124,7 @@ def picture(page: SweepPage) -> Picture | None:
     groups = list(dict.fromkeys(first))
     styles = list(dict.fromkeys(_style(page, each) for each in page.combinations))
     ticks = _ticks(drawn)
-    lowest, highest = ticks[0], ticks[-1]
-
-    def y(value: float) -> float:
-        return round(HEIGHT - BELOW - (value - lowest) / (highest - lowest) * (HEIGHT - BELOW - TOP), 1)
-
+    y = scale(ticks[0], ticks[-1], HEIGHT - BELOW, TOP)
     wide = (WIDTH - LEFT) / len(groups)
     middle = {group: LEFT + wide * (index + 0.5) for index, group in enumerate(groups)}
     step = min(STEP_PX, wide * 0.8 / len(styles))

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from statistics import linear_regression
 from typing import Literal
 
+from results.report.charts import scale
+
 TIME = "move-seconds"
 BURDENS = ("nic-max-1s", "highest-1s", "produce-p99", "in-flight")
 """What is drawn against the time, where it was asked for."""
@@ -73,13 +75,7 @@ def tradeoff(found: Sequence[Combination], measure: str, unit: str) -> Tradeoff 
         return None
     times = _ticks([value for each in known for value in each.ranges[TIME]])
     burdens = _ticks([value for each in known for value in each.ranges[measure]])
-
-    def x(value: float) -> float:
-        return round(LEFT + (value - times[0]) / (times[-1] - times[0]) * (WIDTH - LEFT - RIGHT), 1)
-
-    def y(value: float) -> float:
-        return round(HEIGHT - BELOW - (value - burdens[0]) / (burdens[-1] - burdens[0]) * (HEIGHT - BELOW - TOP), 1)
-
+    x, y = scale(times[0], times[-1], LEFT, WIDTH - RIGHT), scale(burdens[0], burdens[-1], HEIGHT - BELOW, TOP)
     marks = []
     at = [(x(each.medians[TIME]), y(each.medians[measure])) for each in known]
     texts = places([each.label for each in known], at)
@@ -164,10 +160,7 @@ def formula_picture(found: Sequence[Combination]) -> FormulaPicture | None:
     if not known:
         return None
     longest = max(max(each.ranges[TIME][1], each.medians[FORMULA]) for each in known) or 1.0
-
-    def x(seconds: float) -> float:
-        return round((WIDTH - NAMES_PX - FIGURES_PX) * seconds / longest, 1)
-
+    x = scale(0.0, longest, 0.0, WIDTH - NAMES_PX - FIGURES_PX)
     lines = []
     for row, each in enumerate(known):
         time, theirs = each.medians[TIME], each.medians[FORMULA]

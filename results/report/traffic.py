@@ -64,15 +64,16 @@ def duration_rows(measures: MoveMeasures, move: Move) -> list[tuple[str, str]]:
     moved = measures.moved_s if measures.moved_s is not None else measures.throttled_s
     rows = [("Observed", "not observed" if moved is None else f"{moved:.1f} s")]
     if move.model_seconds is not None:
-        rows.append(("All listed traffic", _against(move.model_seconds, moved)))
+        rows.append(("All listed traffic", against(move.model_seconds, moved)))
     elif move.expected:
         rows.append(("All listed traffic", f"no prediction: {move.model_why or 'the run did not say why'}"))
-    rows.append(("KIP-73's MoveTime", _against(measures.kip73_s, moved) if measures.kip73_s > 0 else "never ends"))
+    rows.append(("KIP-73's MoveTime", against(measures.kip73_s, moved) if measures.kip73_s > 0 else "never ends"))
     rows.append(("Done seen at", "not seen" if measures.done_s is None else f"+{measures.done_s:.1f} s"))
     return rows
 
 
-def _against(predicted_s: float, moved_s: float | None) -> str:
+def against(predicted_s: float, moved_s: float | None) -> str:
+    """Return a prediction, and how far it is from the time that the move took, if that is known."""
     error = "" if not moved_s else f", {(predicted_s / moved_s - 1) * 100:+.1f} %"
     return f"{predicted_s:.1f} s{error}"
 

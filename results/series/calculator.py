@@ -1,9 +1,6 @@
 """Where a series may have changed, and how clearly: the newest runs against those before. Pure, and replaceable.
 
-For each number k of newest runs the difference of the two means is divided by its standard error; a series' score is
-the largest over k, brought to the scale of a normal deviate. The standard error includes three things besides the
-spread of the runs: of memory from run to run, of newest runs that are wilder than those before, and of how wide the
-store's other series spread.
+`docs/series.md`, *Calculator*, has the maths.
 """
 
 from collections.abc import Iterator
@@ -107,7 +104,7 @@ def to_normal(t2: Floats, dof: Floats) -> Floats:
 
 
 class StepScan:
-    """The calculator described above."""
+    """The calculator of the newest runs: a step after each number of them."""
 
     def scores(self, x: Floats, prior: Prior, back: int = 0) -> Floats:
         """Return the largest deviate over all tried lengths."""

@@ -47,15 +47,12 @@ class History:
         return tuple(reported for reported in self.reported if reported.acknowledged is None)
 
     def acknowledge(self, first_bad: str, by: Acknowledgement) -> "History":
-        """Return the history in which the change that begins with that run is acknowledged.
+        """Return the history in which the change that begins with that run is acknowledged, if it is open.
 
-        Raise ValueError without a reason, and when no open change begins there.
+        Raise ValueError without a reason.
         """
         if not by.reason.strip():
             raise ValueError("no reason: say why the change is as it is, for the next reader")
-        if first_bad not in {reported.first_bad for reported in self.open}:
-            known = ", ".join(reported.first_bad for reported in self.open) or "none"
-            raise ValueError(f"no open change begins with run {first_bad}; open ones begin with: {known}")
         done = tuple(
             replace(one, acknowledged=by) if one.first_bad == first_bad and one.acknowledged is None else one
             for one in self.reported

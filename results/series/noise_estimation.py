@@ -8,6 +8,7 @@ import json
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -32,7 +33,7 @@ from results.series.noise import (
     relative,
     score_grid,
 )
-from results.series.surrogates import Reordered, SignFlipped, Surrogates
+from results.series.surrogates import reordered, sign_flipped
 
 NIGHTS = 3
 """The first night of a change is one that is beyond, after so many less one that were not."""
@@ -52,6 +53,8 @@ PLAIN = 6.0
 """A step with a score beyond this is no luck: it is taken out before surrogates are drawn."""
 FIT_FROM, FIT_TO = 400, 8
 """The far curve is fitted where counts are between these."""
+Drawing = Callable[[Floats, np.random.Generator, int], Floats]
+"""A way to draw surrogates; see `results.series.surrogates`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,14 +116,14 @@ def learn(block: Block, seed: int, night: float = 0.05, each: Ints | None = None
         prior_of(group.standard, memory.likely(group.memory, group.runs), group.variance, spread) for group in groups
     ]
     fresh = [_fresh(group, prior, scan) for group, prior in zip(groups, priors, strict=True)]
-    kinds: list[tuple[Callable[[Floats], Surrogates], float]] = [(Reordered, 1.0)]
+    kinds: list[tuple[Drawing, float]] = [(reordered, 1.0)]
     if count >= LEAST_ALIKE:  # of few series, one that has just changed would be taken for chance
-        kinds.append((SignFlipped, RARER))
+        kinds.append((sign_flipped, RARER))
     tails = []
-    for surrogates, rarer in kinds:
+    for draw, rarer in kinds:
         low, high = [], []
         for group, prior, distances, (apart, _) in zip(groups, priors, fresh, parts, strict=True):
-            drawn = surrogates(distances)
+            drawn = partial(draw, distances, rng)
             for before, tonight in _scores(group, prior, drawn, memory, share, scan, rng, apart):
                 crossed = (tonight > before) & (tonight > START)
                 low.append(before[crossed])
@@ -148,7 +151,7 @@ def _fresh(group: Prepared, prior: Prior, scan: Calculator) -> Floats:
 def _scores(
     group: Prepared,
     prior: Prior,
-    surrogates: Surrogates,
+    surrogates: Callable[[int], Floats],
     memory: Autocorrelation,
     share: int,
     scan: Calculator,
@@ -171,7 +174,7 @@ def _scores(
         if times not in tiled:
             tiled[times] = prior.take(np.tile(np.arange(count), times))
         wide = tiled[times]
-        mixed = surrogates.draw(rng, times)
+        mixed = surrogates(times)
         n = len(mixed)
         true = drawn[rng.integers(len(drawn), size=(times, count)), np.arange(count)].ravel()
         if true.any():

@@ -5,11 +5,6 @@ from pathlib import Path
 from urllib.parse import parse_qsl, urlsplit
 
 
-def among_objects(location: str) -> bool:
-    """Return whether a store lies in an object store."""
-    return urlsplit(location).scheme in ("s3", "s3a")
-
-
 def s3_settings(location: str, jars: Sequence[Path]) -> dict[str, str]:
     """Return Spark's settings for reading a store at `s3://bucket/prefix?endpoint_override=…&scheme=…&region=…`.
 
@@ -17,9 +12,10 @@ def s3_settings(location: str, jars: Sequence[Path]) -> dict[str, str]:
     settings, which others can see: they are in the environment, `AWS_ACCESS_KEY_ID` and `AWS_SECRET_ACCESS_KEY`, as for
     the store itself. Nothing for a store elsewhere.
     """
-    if not among_objects(location):
+    parts = urlsplit(location)
+    if parts.scheme not in ("s3", "s3a"):
         return {}
-    asked = dict(parse_qsl(urlsplit(location).query))
+    asked = dict(parse_qsl(parts.query))
     settings = {
         "spark.jars": ",".join(map(str, jars)),
         "spark.hadoop.fs.s3.impl": "org.apache.hadoop.fs.s3a.S3AFileSystem",

@@ -5,13 +5,13 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TypeVar
 
-from results.compare import ComparisonRule
-from results.compare.judgement import EXIT
+from results.compare.judgement import ComparisonRule
 from results.compare.log_lines import LOG_LINES, LineChange
 from results.compare.render import COLUMNS, comparison_document, comparison_row
 from results.contract.texts import plural
 from results.render import NOTHING, JUnitCase, document, escaped, junit, markdown_table, table
 from results.report.sweep import growth
+from results.verdicts import EXIT
 from testbed.cli.output import timed_progress
 from testbed.errors import UsageError
 from testbed.runner.campaign import Campaign

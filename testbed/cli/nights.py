@@ -17,9 +17,9 @@ from results.contract.store import Store
 from results.nights import policies, render, state
 from results.nights.night import Night, SeriesInfo, night
 from results.nights.scenarios import TONIGHT, ScenarioResult, scenarios, worst
-from results.nights.verdicts import EXIT
 from results.render import document
 from results.series.history import Acknowledgement
+from results.verdicts import EXIT
 from testbed.cli.output import require_writable, write
 from testbed.cli.store_maintenance import store_errors
 from testbed.errors import TestbedError, UsageError

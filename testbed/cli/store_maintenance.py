@@ -144,7 +144,7 @@ def mute(store: Store, args: argparse.Namespace) -> int:
 def floor(store: Store, args: argparse.Namespace) -> int:
     """Set a floor, remove it, or print all floors; return the exit code."""
     # Imported here: the other actions on a store need no measure.
-    from results.compare import measures
+    from results.compare.compared_measures import measures
 
     near_1 = {one.name for one in measures() if one.standing(2.0) != 2.0}
 

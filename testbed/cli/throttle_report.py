@@ -5,7 +5,7 @@ from dataclasses import asdict
 from typing import Any
 
 from results.render import table
-from testbed.reassignment.auto_raise import MonitorNote, ThrottleRaise
+from testbed.reassignment.auto_raise import MonitorEvent, ThrottleRaise
 from testbed.reassignment.estimate import BrokerEstimate, ThrottleEstimate
 from testbed.reassignment.monitor import MonitorReading
 from testbed.throttle.configs import FOLLOWER_RATE, FOLLOWER_REPLICAS, LEADER_RATE, LEADER_REPLICAS
@@ -81,7 +81,7 @@ def estimate_document(estimate: ThrottleEstimate) -> dict[str, Any]:
     }
 
 
-def event_text(event: MonitorReading | ThrottleRaise | RestoreResult | MonitorNote) -> str:
+def event_text(event: MonitorEvent) -> str:
     """Return one or more lines for an event of the monitor."""
     match event:
         case MonitorReading():
@@ -91,11 +91,11 @@ def event_text(event: MonitorReading | ThrottleRaise | RestoreResult | MonitorNo
             return f"raised the throttle to {_rate(event.throttle_bytes_per_s)} on brokers {brokers}"
         case RestoreResult():
             return f"restored {len(event.changes)} rates to the values before they were raised"
-        case MonitorNote():
-            return event.text
+        case str():
+            return event
 
 
-def event_document(event: MonitorReading | ThrottleRaise | RestoreResult | MonitorNote) -> dict[str, Any]:
+def event_document(event: MonitorEvent) -> dict[str, Any]:
     """Return one JSON document for an event of the monitor."""
     match event:
         case MonitorReading():
@@ -104,8 +104,8 @@ def event_document(event: MonitorReading | ThrottleRaise | RestoreResult | Monit
             return {"event": "raised", "rate_bytes_per_s": event.throttle_bytes_per_s, "brokers": event.brokers}
         case RestoreResult():
             return {"event": "restored", "changes": [[str(c.resource), c.key, c.original] for c in event.changes]}
-        case MonitorNote():
-            return {"event": "note", "text": event.text}
+        case str():
+            return {"event": "note", "text": event}
 
 
 def state_text(state: ThrottleStatus) -> str:

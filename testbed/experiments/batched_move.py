@@ -134,10 +134,10 @@ class BatchedDriver:
 
             def on_turn(turn: Turn) -> None:
                 left = sum(status.state not in ("done", "gone") for status in turn.partitions)
-                run.on_poll(Poll(now_us(), left, len(turn.partitions)))
+                run.on_poll(Poll(now_us(), left))
 
             def control_left() -> int:
-                run.on_poll(Poll(now_us(), 0, len(self._job.plan.targets)))
+                run.on_poll(Poll(now_us(), 0))
                 return self.control_left()
 
             try:

@@ -226,7 +226,7 @@ class EmptyBroker(Preparation):
             missing = self._out_of_sync()
             throttled = [tp for tp in missing if tp.topic in layout.throttled_topics]
             self._control_missing = len(missing) - len(throttled)
-            run.on_poll(Poll(now_us(), len(throttled), layout.partitions))
+            run.on_poll(Poll(now_us(), len(throttled)))
             return missing
 
         what = f"{self.joining} to be in sync everywhere"

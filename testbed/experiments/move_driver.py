@@ -75,8 +75,8 @@ class UnbatchedDriver:
                 in_force = InForce(True, 0.0 if rate is None else time.monotonic() - begun)
                 run.begun()
                 interval_s = UNTHROTTLED_LOOK_S if rate is None else LOOK_S
-                timeline = driver.follow(run.on_poll, timeout_s=timeout_s, interval_s=interval_s)
-                done = Done(True, f"seen {timeline.seconds:.1f} s after it was asked for")
+                seconds = driver.follow(run.on_poll, timeout_s=timeout_s, interval_s=interval_s)
+                done = Done(True, f"seen {seconds:.1f} s after it was asked for")
         except (DriverError, ThrottleError, KafkaError, RestoreError, WaitTimeout) as error:
             # The run still judges the samples so far; the verdict names the missing data.
             if error is not driver.not_restored:

@@ -20,7 +20,6 @@ from testbed.provision.testbed import Testbed
 from testbed.reassignment.driver import Driver, DriverError
 from testbed.reassignment.metadata_log import Registration, read_history
 from testbed.reassignment.plan import Plan
-from testbed.reassignment.progress import MoveProgress
 from testbed.throttle.journal import JournalFolder
 from testbed.topology.host import names_by_id
 from testbed.wait import WaitTimeout, wait_for
@@ -100,14 +99,13 @@ LOOK_S = 0.1
 
 @dataclass(frozen=True, slots=True)
 class HandoverResult:
-    """The result of a move. `timeline` is None if the move did not end in time; `why` gives the reason.
+    """The result of a move. `why` says why it did not end in time; empty if it did.
 
     `written` are the probe's records, for the audit.
     """
 
     seen: HandoverRecord
     written: tuple[WrittenRecords, ...]
-    timeline: MoveProgress | None
     why: str = ""
 
 
@@ -143,9 +141,9 @@ def watched_move(
         epochs = {tp: len(each.received) for tp, each in probe.probed().items()}
         moves = driver.execute(plan, None)
         killed_us = accepted()
-        timeline, why = None, ""
+        why = ""
         try:
-            timeline = driver.follow(timeout_s=timeout_s, interval_s=LOOK_S)
+            driver.follow(timeout_s=timeout_s, interval_s=LOOK_S)
             done_us = now_us()
             # The consumer learns of the new leader by itself, later than the producer.
             wait_for(
@@ -164,4 +162,4 @@ def watched_move(
             why = str(error)
         probe.stop()
         seen = watch.finish(moved(moves, hosts), asked[0], probe, killed_us=killed_us)
-    return HandoverResult(seen, probe.written(), timeline, why)
+    return HandoverResult(seen, probe.written(), why)

@@ -71,7 +71,6 @@ class _Secret(str):
 class CommandConfig:
     """The settings of a client's connection. ``trusted`` is None for the certificates that the machine trusts."""
 
-    source: str
     protocol: str = "PLAINTEXT"
     mechanism: str | None = None
     username: str | None = None
@@ -193,7 +192,6 @@ def _read(text: str, source: str) -> CommandConfig:
     if reader.problems:
         raise CommandConfigError(reader.problems)
     return CommandConfig(
-        source,
         protocol,
         mechanism,
         login.username if login else None,

@@ -8,7 +8,6 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import NamedTuple
 
 from cryptography import x509
 from cryptography.hazmat.primitives import serialization
@@ -22,14 +21,6 @@ _ENTRY = re.compile(rf"((?:\\.?|[^\\=:{_BLANK}])*)[{_BLANK}]*[=:]?[{_BLANK}]*(.*
 """A key up to its separator, and the value. An escaped character separates nothing."""
 
 
-class PropertyEntry(NamedTuple):
-    """One key with its value, and the line (from 1) on which it begins."""
-
-    line: int
-    key: str
-    value: str
-
-
 class PropertiesError(ValueError):
     """Malformed properties; ``line`` says where."""
 
@@ -38,8 +29,8 @@ class PropertiesError(ValueError):
         super().__init__(why)
 
 
-def parse_properties(text: str) -> Iterator[PropertyEntry]:
-    r"""Return the entries in order, repeated keys included.
+def parse_properties(text: str) -> Iterator[tuple[int, str, str]]:
+    r"""Yield (line, from 1, on which it begins; key; value) of each entry in order, repeated keys included.
 
     Comments (``#``, ``!``), continued lines, the three separators (``=``, ``:``, blank) and escapes (``\n``,
     ``\u0041``, …) are as in Java. Raise `PropertiesError`.
@@ -47,7 +38,7 @@ def parse_properties(text: str) -> Iterator[PropertyEntry]:
     for line, logical in _logical_lines(text):
         entry = _ENTRY.fullmatch(logical)
         assert entry is not None  # it matches every text
-        yield PropertyEntry(line, _unescape(entry[1], line), _unescape(entry[2], line))
+        yield (line, _unescape(entry[1], line), _unescape(entry[2], line))
 
 
 def _logical_lines(text: str) -> Iterator[tuple[int, str]]:

@@ -207,11 +207,6 @@ def secure_protocol(properties: Mapping[str, str]) -> str | None:
     return sasl + ("SSL" if any(name.startswith("ssl.") for name in names) else "PLAINTEXT")
 
 
-def secure_servers(topology: Topology, plan: AddressPlan) -> tuple[str, ...]:
-    """Return the addresses of the listener SECURE, in a topology that has it."""
-    return tuple(f"{plan.data_ip(host.name)}:{SECURE_PORT}" for host in topology.brokers)
-
-
 def server_properties(
     topology: Topology,
     host: DeclaredHost,

@@ -19,7 +19,6 @@ from testbed.paths import data_dir
 from testbed.probes.machine import machine_probe
 from testbed.probes.recorder import INTERVAL_S, Recorder
 from testbed.provision.machine import no_netem
-from testbed.provision.testbed import Testbed
 from testbed.topology.links import rate_problem
 from testbed.units import UnitError, parse_bit_rate
 
@@ -155,7 +154,8 @@ def run_kafkatest(request: KafkatestRequest, progress: Progress) -> KafkatestRes
         recorder.poll("machine", INTERVAL_S, machine_probe())
         interrupted = True
         try:
-            _run(session, plan, testbed, progress)
+            names = names_file(testbed, HOSTS_FILE.read_text(encoding="utf-8", errors="replace"))
+            session.run(symbols_of(plan), kafkatest_cluster(testbed), names, progress)
             interrupted = False
         finally:
             recorder.stop()
@@ -195,11 +195,6 @@ def outcomes_of(
                 )
             )
     return tuple(found)
-
-
-def _run(session: TestSession, plan: PlannedTests, testbed: Testbed, progress: Progress) -> None:
-    names = names_file(testbed, HOSTS_FILE.read_text(encoding="utf-8", errors="replace"))
-    session.run(symbols_of(plan), kafkatest_cluster(testbed), names, progress)
 
 
 def symbols_of(plan: PlannedTests) -> Sequence[str]:

@@ -127,11 +127,11 @@ class TestSession:
                 raise TestbedError(f"{path}: not a report of ducktape ({error!r})") from error
         return tuple(report for of_test in found.values() for report in sorted(of_test, key=lambda each: each.started))
 
-    def last_lines(self, count: int = 12) -> str:
+    def last_lines(self) -> str:
         """Return the end of ducktape's output."""
         log = self.folder / LOG
         lines = log.read_text(encoding="utf-8", errors="replace").splitlines() if log.is_file() else []
-        return "\n".join(f"  {line}" for line in lines[-count:])
+        return "\n".join(f"  {line}" for line in lines[-12:])
 
 
 def progress_of(line: str) -> str:

@@ -114,14 +114,9 @@ class ThrottleRaise:
     brokers: tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class MonitorNote:
-    """A sentence for the user."""
-
-    text: str
-
-
-Report = Callable[[MonitorReading | ThrottleRaise | RestoreResult | MonitorNote], None]
+MonitorEvent = MonitorReading | ThrottleRaise | RestoreResult | str
+"""What `watch` reports; a text is a sentence for the user."""
+Report = Callable[[MonitorEvent], None]
 
 
 def watch(
@@ -158,17 +153,17 @@ def watch(
             except UnreachableError as error:
                 if once:
                     raise
-                report(MonitorNote(str(error)))
+                report(str(error))
                 pauses.sleep(interval_s)
                 continue
             readings += 1
             offline = {str(error) for error in monitor.offline.values()}
             for text in sorted(offline - noted):
-                report(MonitorNote(f"{text}; the replicas there count as missing"))
+                report(f"{text}; the replicas there count as missing")
             noted |= offline
             if rest:
                 if rest not in noted:
-                    report(MonitorNote(rest))
+                    report(rest)
                 noted.add(rest)
                 pauses.sleep(interval_s)
                 continue
@@ -193,12 +188,12 @@ def _raise(
     """Raise the throttle by one step; return whether another step is possible."""
     now = reading.lowest_quota
     if now is None:
-        report(MonitorNote("stalled, and no throttle is in force on its brokers: there is nothing to raise"))
+        report("stalled, and no throttle is in force on its brokers: there is nothing to raise")
         return False
     needed = max((share.inbound_bytes_per_s for share in reading.too_low), default=0.0)
     rate = next_rate(now, needed, most_bytes_per_s)
     if rate is None:
-        report(MonitorNote("stalled with the throttle as high as --auto-raise allows"))
+        report("stalled with the throttle as high as --auto-raise allows")
         return False
     brokers = {each.broker for each in reading.rates if each.quota_bytes_per_s is not None}
     report(ThrottleRaise(rate, raised.to(rate, brokers)))

@@ -15,7 +15,7 @@ from testbed.kafka.errors import KafkaError, UnreachableError
 from testbed.kafka.partitions import existing_partitions
 from testbed.kafka.types import PartitionMove, PartitionState, Reassignment, TopicPartition
 from testbed.reassignment.plan import Plan, moves, refuse_log_dirs
-from testbed.reassignment.progress import MoveProgress, Poll, is_recreated, left_behind, not_led, not_placed
+from testbed.reassignment.progress import Poll, already_moving, is_recreated, left_behind, not_led, not_placed
 from testbed.signals import TerminationGuard, deferred_signals
 from testbed.throttle.journal import JournalFolder
 from testbed.throttle.recovery import RestoreResult
@@ -39,7 +39,7 @@ class Driver:
 
         with Driver(admin, JournalFolder(), on_event=record) as driver:
             driver.execute(plan, throttle_bytes_per_s=10_000_000)
-            timeline = driver.follow(timeout_s=300)
+            seconds = driver.follow(timeout_s=300)
         restored = driver.restored
 
     Within the block SIGTERM unwinds as Ctrl-C does; during the restore both are deferred. If an error is raised
@@ -117,8 +117,8 @@ class Driver:
 
     def follow(
         self, on_poll: Callable[[Poll], None] | None = None, *, timeout_s: float, interval_s: float = 0.5
-    ) -> MoveProgress:
-        """Poll every ``interval_s`` until the move is done, and return its progress.
+    ) -> float:
+        """Poll every ``interval_s`` until the move is done, and return the seconds since its request.
 
         A move is done once the controller lists none of the partitions, the replicas of each are its target and in
         sync, one of them leads, and the old replicas' logs are gone from their brokers; on shared storage, when the
@@ -148,9 +148,9 @@ class Driver:
                 f"topics that were being moved have been deleted: {', '.join(map(missed.name, sorted(missed.gone)))}; "
                 f"what was moved of other topics has arrived"
             )
-        timeline = MoveProgress(time.monotonic() - self._started_s)
-        self._on_event("move.done", "move", {"seconds": round(timeline.seconds, 3)})
-        return timeline
+        seconds = time.monotonic() - self._started_s
+        self._on_event("move.done", "move", {"seconds": round(seconds, 3)})
+        return seconds
 
     def change_rate(self, throttle_bytes_per_s: int) -> None:
         """Change the throttle's rate while the move runs; return once every broker reports it.
@@ -174,10 +174,7 @@ class Driver:
         refuse_log_dirs(plan)
         running = self._admin.reassignments()
         if running:
-            named = ", ".join(shortened(running, _SHOWN))
-            raise DriverError(
-                f"{len(running)} partitions are being reassigned already ({named}); wait for them or cancel them"
-            )
+            raise DriverError(f"{already_moving(running)}; wait for them or cancel them")
         states = self._admin.partitions(plan.topics())
         self._topic_ids = {tp.topic: state.topic_id for tp, state in states.items()}
         todo = moves(plan, states)
@@ -205,7 +202,7 @@ class Driver:
         listed = {tp: found for tp, found in listed.items() if tp.topic not in missed.again}
         states = {tp: found for tp, found in states.items() if tp.topic not in missed.again}
         if on_poll is not None:
-            on_poll(Poll(time.time_ns() // 1000, self._in_flight(listed, states), len(self._moves)))
+            on_poll(Poll(time.time_ns() // 1000, self._in_flight(listed, states)))
         # A topic is gone if two polls have not found it: one broker's metadata may be behind.
         existing = {tp.topic for tp in states}
         gone = {move.tp.topic for move in self._moves} - existing

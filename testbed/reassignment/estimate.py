@@ -15,6 +15,7 @@ from testbed.kafka.errors import KafkaError, TopicConfigsError, UnreachableError
 from testbed.kafka.types import PartitionMove, PartitionState, TopicPartition
 from testbed.reassignment.lag import MONOTONIC, LogSizes, PollClock, growth, measure
 from testbed.reassignment.plan import Plan, PlanError, kip73_move_seconds, move_ratio, moves
+from testbed.reassignment.progress import already_moving
 from testbed.throttle.configs import FOLLOWER_REPLICAS, LEADER_REPLICAS, LISTS, ListedReplicas
 from testbed.throttle.duration import Copy, Share, bottleneck, shares, throttle_for
 from testbed.units import format_byte_rate, format_duration
@@ -129,9 +130,7 @@ def observe(admin: Admin, plan: Plan, measure_s: float, pauses: PollClock = MONO
     """
     running = admin.reassignments()
     if running:
-        named = ", ".join(shortened(running, _SHOWN))
-        why = f"{len(running)} partitions are being reassigned already ({named}); `testbed throttle watch` follows them"
-        raise PlanError("plan", [why])
+        raise PlanError("plan", [f"{already_moving(running)}; `testbed throttle watch` follows them"])
     topics = admin.topics()
     states = admin.partitions(topics)
     todo = moves(plan, {tp: state for tp, state in states.items() if tp in plan.targets})

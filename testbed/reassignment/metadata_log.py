@@ -69,10 +69,6 @@ class MetadataHistory:
     now: Mapping[TopicPartition, Registration]
     removals: tuple[Removal, ...] = ()
 
-    def of(self, tp: TopicPartition) -> tuple[Registration, ...]:
-        """Return all states of one partition."""
-        return tuple(change for change in self.changes if change.tp == tp)
-
 
 def parse(lines: Iterable[str]) -> Iterator[MetadataRecord]:
     """Return the records of a dump, without its other lines (headers, batches).
@@ -191,20 +187,20 @@ def _leader(broker: int) -> int | None:
 _FOLDER = f"{DATA_DIR}/__cluster_metadata-0"
 
 
-def read_history(host: Shell, *, timeout_s: float = 60.0) -> MetadataHistory:
+def read_history(host: Shell) -> MetadataHistory:
     """Return every state of every partition, from the metadata log of a controller or broker that runs on `host`.
 
     Raise `MetadataLogError` when the log's beginning is gone and no snapshot replaces it, and `CommandFailed` when the
     tool fails.
     """
-    return replay(read_records(host, timeout_s=timeout_s))
+    return replay(read_records(host))
 
 
-def read_records(host: Shell, *, timeout_s: float = 60.0) -> list[MetadataRecord]:
+def read_records(host: Shell) -> list[MetadataRecord]:
     """Return all records of the metadata log of a controller or broker that runs on `host`; see `read_history`."""
     names = host.run(["ls", _FOLDER]).stdout.split()
     files = [f"{_FOLDER}/{name}" for name in files_to_read(names)]
-    return list(parse(dump(host, files, "--cluster-metadata-decoder", timeout_s=timeout_s)))
+    return list(parse(dump(host, files, "--cluster-metadata-decoder")))
 
 
 def files_to_read(names: Sequence[str]) -> list[str]:

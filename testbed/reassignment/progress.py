@@ -1,8 +1,9 @@
 """The progress of a move, computed from the cluster's reports."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
+from results.contract.texts import shortened
 from testbed.kafka.admin import Admin
 from testbed.kafka.errors import LogDirError, UnreachableError
 from testbed.kafka.types import PartitionMove, PartitionState, Reassignment, ReplicaLog, TopicPartition
@@ -27,14 +28,6 @@ class Poll:
 
     ts_us: int
     in_flight: int
-    total: int
-
-
-@dataclass(frozen=True, slots=True)
-class MoveProgress:
-    """A finished move, and the seconds from its request until it was done."""
-
-    seconds: float
 
 
 def not_placed(
@@ -102,6 +95,11 @@ def left_behind(admin: Admin, moves: Sequence[PartitionMove]) -> list[str]:
         for broker in move.removing
         if broker not in logs or move.tp in logs[broker]
     ]
+
+
+def already_moving(running: Collection[TopicPartition]) -> str:
+    """Return that these partitions are being reassigned already, for a message; it names the first of them."""
+    return f"{len(running)} partitions are being reassigned already ({', '.join(shortened(running, 8))})"
 
 
 def is_recreated(before: str | None, now: str) -> bool:

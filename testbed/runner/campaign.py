@@ -9,8 +9,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from results.compare import ComparisonRule, Measure, find_measure, measures
+from results.compare.compared_measures import Measure, find_measure, measures
 from results.compare.effect import FEWEST_SEPARATED
+from results.compare.judgement import ComparisonRule
 from results.contract.document import decode
 from testbed.errors import UsageError
 from testbed.experiments.mid_move_actions import SAME

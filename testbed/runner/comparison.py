@@ -5,20 +5,20 @@ from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
-from results.compare import (
+from results.compare.compared_measures import find_measure
+from results.compare.effect import Shift
+from results.compare.judgement import (
     ComparisonResult,
     ComparisonRule,
     CriterionTally,
     PairedComparison,
     Verdict,
-    find_measure,
     judge_all,
     worst,
 )
-from results.compare.effect import Shift
-from results.compare.judgement import rank
 from results.compare.log_lines import Kinds, LineChange, LineTally, line_tallies
 from results.report.tradeoff import Combination
+from results.verdicts import rank
 from testbed.runner.campaign import QUALIFY, Campaign, named_no_measure
 from testbed.runner.journal import CampaignState, SlotRun
 from testbed.runner.pairing import by_block, by_group, logged_pairs, pairs, sides_of, tallies, unended_pairs, value_of

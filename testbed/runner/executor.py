@@ -11,7 +11,7 @@ from types import FrameType
 
 import pyarrow.parquet as pq
 
-from results.compare import values_of
+from results.compare.compared_measures import values_of
 from results.compare.log_lines import line_kinds
 from results.contract.manifest import Manifest
 from results.contract.schema import events_table, samples_table

@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from functools import cache
 from typing import Any
 
-from results.compare import find_measure
+from results.compare.compared_measures import find_measure
 from results.contract.store import Store
 from results.nights import policies
 from results.nights.earlier_values import EarlierValues, earlier_values, in_doubt

@@ -4,8 +4,9 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from results.compare import CriterionTally, Pair, find_measure, moved
-from results.compare.judgement import ANY, doubtful_from
+from results.compare.canaries import moved
+from results.compare.compared_measures import find_measure
+from results.compare.judgement import ANY, CriterionTally, Pair, doubtful_from
 from results.compare.log_lines import Kinds
 from results.criteria.judgement import RUN_COMPLETE
 from testbed.runner.campaign import Campaign, VariantGroup

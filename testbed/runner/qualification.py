@@ -5,8 +5,7 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from results.compare import ComparisonResult, ComparisonRule
-from results.compare.judgement import Verdict, rank, worst_of
+from results.compare.judgement import ComparisonResult, ComparisonRule, Verdict, worst_of
 from results.compare.qualification import (
     Qualification,
     QualificationVerdict,
@@ -23,6 +22,7 @@ from results.contract import durable
 from results.contract.store import Store, StoreError
 from results.contract.verdict import Finding
 from results.report.qualification import QualificationEnvironment, render_qualification
+from results.verdicts import rank
 from testbed.errors import TestbedError, UsageError
 from testbed.experiments.runner import Progress
 from testbed.paths import reports_dir

@@ -3,7 +3,7 @@
 import shlex
 from pathlib import Path
 
-from results.compare import find_measure
+from results.compare.compared_measures import find_measure
 from results.contract import durable
 from results.report.sweep import SweepPage, render_sweep
 from testbed.paths import reports_dir

@@ -6,7 +6,7 @@ three times.
 
 from collections.abc import Callable, Sequence
 
-from results.compare import ComparisonResult
+from results.compare.judgement import ComparisonResult
 from results.compare.qualification import ENOUGH, VersionResult, doubtful, failed_or_stuck
 from results.contract.verdict import Finding
 from testbed.runner.campaign import Campaign, VariantGroup

@@ -130,28 +130,10 @@ def at_rate(wanted: ConfigValues, throttle_bytes_per_s: int) -> dict[ConfigResou
     }
 
 
-def rechanged(done: Sequence[ConfigChange], before: ConfigValues, after: ConfigValues) -> tuple[ConfigChange, ...]:
-    """Return the changes of a throttle while ``after`` replaces ``before``.
-
-    The originals stay. A key that was right already, and so was not changed, becomes a change now.
-    """
-    known = {(change.resource, change.key): change for change in done}
-    found = dict(known)
-    for resource, keys in after.items():
-        for key, value in keys.items():
-            was = before[resource][key]
-            # A change that failed is in the journal, not in `before`: some brokers may have taken it.
-            change = known.get((resource, key), ConfigChange(resource, key, was, was))
-            if value == change.value:
-                continue
-            found[resource, key] = replace(change, value=value, earlier=(*change.earlier, change.value))
-    return tuple(found.values())
-
-
 def joined(done: Sequence[ConfigChange], wanted: ConfigValues, present: ConfigValues) -> tuple[ConfigChange, ...]:
     """Return the changes of a throttle that also covers ``wanted``, on resources where ``present`` is set now.
 
-    A key that is in the journal keeps its original: it was changed while its broker was last alive.
+    A key that is in the journal keeps its original, and its value becomes an earlier one: some brokers may have it.
     """
     found = {(change.resource, change.key): change for change in done}
     for new in changes(wanted, present):

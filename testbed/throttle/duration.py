@@ -1,14 +1,9 @@
 """The model of how long a throttled move takes, from all traffic that a quota counts. Pure.
 
-KIP-73's own formula has one number, "quota − inbound". In fact a quota must carry, on each broker and in each
-direction, the bytes that catch up, and all bytes that producers write to the throttled partitions meanwhile:
-
-- *transmit*, on the leader: its quota records every follower's fetch of a throttled partition, also in-sync
-  replication traffic, but delays only followers out of sync. So the leader sends each inbound byte once to each
-  throttled follower in the ISR and once to each adding replica.
-- *receive*, on an adding replica: the bytes that it catches up with, and each inbound byte once.
-
-The slowest of these *shares* is the bottleneck. The move takes bytes ÷ (quota − inbound) there.
+A quota carries, on each broker and in each direction, the bytes that catch up and all bytes that producers write to the
+throttled partitions meanwhile (docs/kip73.md, *Expected rates*). A leader sends each inbound byte once to each
+throttled follower in the ISR, which no quota delays, and once to each adding replica. The slowest of these *shares* is
+the bottleneck: the move takes bytes ÷ (quota − inbound) there.
 """
 
 import math

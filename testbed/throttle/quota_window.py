@@ -1,18 +1,8 @@
 """The model of a broker's quota window: how long a move takes in bursts, and under quotas that change. Pure.
 
-A broker averages replication traffic over its last 11 samples of 1 s.
-
-*Bursts*. A leader records the size of every follower's fetch response, also of responses without throttled data.
-Followers in sync fetch all the time, so a leader's window is complete and almost empty when a move starts. Its check,
-bytes ÷ time since the oldest sample, then lets one window's worth of the quota pass at the rate of the followers' NICs.
-Nothing passes until the first of these bytes leave the window; then the next burst follows. The mean is the quota, but
-the first window's worth comes first: a move of a few windows ends earlier than *bytes ÷ quota*. A follower's quota has
-no such bursts: its window begins with the first throttled bytes.
-
-*Changes*. After a raise the window still holds what the old quota let pass. The difference, 11 s × (new − old), passes
-at once, at the rate of the line. It leaves the window as one burst 11 s later, and so on. So a move is ahead of
-*bytes ÷ quota* by up to that difference. After a quota was lowered nothing passes until the window has capacity again.
-`QuotaWindow` keeps the samples as Kafka's `SampledStat` and `SimpleRate` do.
+`docs/kip73.md` explains both: a leader with a complete window lets its quota pass in bursts, so that a move of a few
+windows ends earlier than *bytes ÷ quota*; and after a raise, 11 s × (new − old) pass at once. `QuotaWindow` has the
+samples as Kafka's `SampledStat` and `SimpleRate` do.
 """
 
 import math

@@ -23,7 +23,6 @@ from testbed.throttle.configs import (
     listed_brokers,
     not_in_force,
     read_configs,
-    rechanged,
     settled,
     wanted_configs,
 )
@@ -33,6 +32,7 @@ from testbed.wait import WaitTimeout, wait_for
 
 EventSink = Callable[[str, str, Mapping[str, Any]], None]
 _SHOWN_PROBLEMS = 8
+_INTERVAL_S = 0.05
 
 
 class Throttle:
@@ -131,9 +131,8 @@ class Throttle:
                     f"process {journal.owner.pid}, which runs, has set the throttle on {journal.bootstrap}; "
                     "wait for it, or end it"
                 )
-            wanted: dict[ConfigResource, dict[str, str]] = {}
-            for change in journal.changes:
-                wanted.setdefault(change.resource, {})[change.key] = change.value
+            by = by_resource(journal.changes)
+            wanted = {resource: {change.key: change.value for change in mine} for resource, mine in by.items()}
             self._brokers = tuple(sorted(int(r.name) for r in wanted if r.kind == "broker" and r.name))
             # The lists name each broker concerned. One that was dead when the throttle was set has no rate to adopt.
             listed = listed_brokers(keys for resource, keys in wanted.items() if resource.kind == "topic")
@@ -212,7 +211,7 @@ class Throttle:
         after = at_rate(self._wanted, throttle_bytes_per_s)
         with self._journals.held():
             journal = self._journals.latest(journal)
-            every = rechanged(journal.changes, self._wanted, after)
+            every = joined(journal.changes, after, self._wanted)
             # Also keys whose last change got no answer: which value is in force there is not known.
             todo = [change for change in every if change.earlier]
             self._overwritten += self._interferences(journal, todo)
@@ -246,7 +245,6 @@ class Throttle:
     def wait_in_force(
         self,
         timeout_s: float,
-        interval_s: float = 0.05,
         *,
         brokers: Collection[int] | None = None,
         otherwise: str = "the move was not started",
@@ -273,7 +271,7 @@ class Throttle:
             return problems
 
         try:
-            wait_for(missing, lambda problems: not problems, timeout_s, interval_s, "the throttle in force")
+            wait_for(missing, lambda problems: not problems, timeout_s, _INTERVAL_S, "the throttle in force")
         except WaitTimeout as error:
             shown = "\n  ".join(shortened(error.last_seen, _SHOWN_PROBLEMS))
             raise ThrottleError(
@@ -340,9 +338,7 @@ class Throttle:
         for resource, mine in by_resource(todo).items():
             there = read_configs(self._admin, resource)
             for change in mine:
-                known = ours.get(
-                    (resource, change.key), ConfigChange(resource, change.key, change.original, change.value)
-                )
+                known = ours.get((resource, change.key), change)
                 if there.get(change.key) not in known.ours:
                     found.append(Interference(known, there.get(change.key)))
         return found

@@ -2,7 +2,7 @@ from dataclasses import replace
 
 import pytest
 
-from results.compare import find_measure, measures, values_of
+from results.compare.compared_measures import find_measure, measures, values_of
 from results.criteria import judge
 from tests.results.synthetic import synthetic_run
 

@@ -2,9 +2,10 @@ import math
 
 import pytest
 
-from results.compare import ComparisonRule, Pair, PairedComparison, find_measure, judge, moved, worst
-from results.compare.canaries import usual_change
-from results.compare.judgement import adjusted
+from results.compare.canaries import moved, usual_change
+from results.compare.compared_measures import find_measure
+from results.compare.judgement import ComparisonRule, Pair, PairedComparison, adjusted, worst
+from tests.compare.paired import judge
 
 TIME, RATE = find_measure("move-seconds"), find_measure("steady-mean")
 

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from results.compare import Pair, PairedComparison, find_measure, judge
-from results.compare.judgement import ANY, EXIT, adjusted
+from results.compare.compared_measures import find_measure
+from results.compare.judgement import ANY, Pair, PairedComparison, adjusted
 from results.compare.qualification import (
     TO_DO,
     Qualification,
@@ -24,6 +24,8 @@ from results.compare.qualification import (
 )
 from results.compare.render import comparison_row
 from results.report.qualification import figures, render_qualification
+from results.verdicts import EXIT
+from tests.compare.paired import judge
 
 
 def cell(version, *runs, criterion="records-intact"):

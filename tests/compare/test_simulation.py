@@ -10,10 +10,11 @@ from functools import partial
 import numpy as np
 import pytest
 
-from results.compare import ComparisonRule, Pair, PairedComparison, find_measure, judge, worst
-from results.compare.effect import paired_effect
+from results.compare.compared_measures import find_measure
+from results.compare.judgement import ComparisonRule, Pair, PairedComparison, worst
 from testbed.runner.comparison import narrow_enough
 from testbed.runner.schedule import schedule
+from tests.compare.paired import judge, paired_effect
 
 TRIALS = int(os.environ.get("TESTBED_TRIALS", "1000"))
 TIME = find_measure("move-seconds")

@@ -5,14 +5,15 @@ from dataclasses import replace
 
 import pytest
 
-from results.compare import Pair, PairedComparison, find_measure, judge, measures
+from results.compare.compared_measures import find_measure, measures
 from results.compare.effect import Shift
-from results.compare.judgement import judge_all
+from results.compare.judgement import Pair, PairedComparison, judge_all
 from results.compare.qualification import as_json
 from results.compare.render import comparison_row, effect_document
 from results.report.qualification import render_qualification
 from testbed.runner.campaign import fewest_pairs_to_tell
 from testbed.runner.comparison import narrow_enough
+from tests.compare.paired import judge
 from tests.compare.test_qualification import SLOWER, made
 
 TIME, UNDER, COPIED = (find_measure(name) for name in ("move-seconds", "under-min-isr", "inter-broker-bytes"))

@@ -469,7 +469,7 @@ def history_without_its_last(monkeypatch: pytest.MonkeyPatch) -> None:
         last = max(
             (each for each in history.changes if each.tp.topic.startswith("kip455")), key=lambda each: each.offset
         )
-        earlier = [each for each in history.of(last.tp) if each is not last]
+        earlier = [each for each in history.changes if each.tp == last.tp and each is not last]
         changes = tuple(each for each in history.changes if each is not last)
         return replace(history, changes=changes, now={**history.now, last.tp: earlier[-1]})
 

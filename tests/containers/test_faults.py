@@ -281,8 +281,8 @@ def test_three_faults_on_one_host_during_a_throttled_move_are_healed_in_another_
                 assert (f"b{cut_off}" in reached(up, "b2")) == ("cut" not in ids)
                 assert rates(admin, 2) == ("1000000", "20000000" if "other" in ids else "1000000")
                 assert (carried_mbit(up, f"b{source}", "b2") < 20) == ("slow" in ids)
-            timeline = driver.follow(timeout_s=60)
-        print(f"moved in {timeline.seconds:.1f} s")
+            seconds = driver.follow(timeout_s=60)
+        print(f"moved in {seconds:.1f} s")
         assert driver.restored is not None and driver.restored.interferences == ()
         assert [rates(admin, broker) for broker in (1, 2, 3)] == [(None, None)] * 3
         found = audit(up.bootstrap, [fill])

@@ -20,7 +20,7 @@ from kafka.admin import (
 )
 
 from testbed.cli.main import main
-from testbed.kafka.node import FETCH_TUNED, secure_servers
+from testbed.kafka.node import FETCH_TUNED, SECURE_PORT
 from testbed.kafka.types import ConfigResource, TopicPartition
 from testbed.provision.resources import remove
 from testbed.provision.testbed import Testbed
@@ -128,7 +128,7 @@ def test_an_estimate_holds_and_the_move_is_followed_to_its_end(cluster, tmp_path
         with cluster.admin() as admin, Driver(admin, JournalFolder()) as driver:
             driver.execute(plan, estimate["throttle_bytes_per_s"])
             process = watching(cluster, "--interval", "1s")
-            took_s = driver.follow(timeout_s=60, interval_s=0.1).seconds
+            took_s = driver.follow(timeout_s=60, interval_s=0.1)
     status, looks = ended(process)
     assert (status, looks[-1]["done"]) == (0, True)
     print(f"observed {took_s:.1f} s, estimated {estimate['seconds']:.1f} s, KIP-73 {estimate['kip73_seconds']:.1f} s")
@@ -232,7 +232,7 @@ def every_question_is_answered_to_who_may_ask_it(cluster, plan, ask, reader, adm
 
 def test_a_cluster_with_tls_logins_and_rights(cluster, tmp_path, capsys):
     ca, other = authority(), authority("another")
-    addresses = [server.rpartition(":")[0] for server in secure_servers(cluster.topology, cluster.plan)]
+    addresses = [cluster.plan.data_ip(host.name) for host in cluster.topology.brokers]
     server = signed(ca, "brokers", addresses)
     plain = "org.apache.kafka.common.security.plain.PlainLoginModule required"
     secure = {
@@ -250,7 +250,7 @@ def test_a_cluster_with_tls_logins_and_rights(cluster, tmp_path, capsys):
             "super.users": "User:ANONYMOUS;User:admin;User:scram",  # ANONYMOUS: the brokers and the testbed itself
         }
     )
-    bootstrap = ",".join(secure_servers(cluster.topology, cluster.plan))
+    bootstrap = ",".join(f"{address}:{SECURE_PORT}" for address in addresses)
     with cluster.admin() as admin:
         client = admin._connection.client
         assert client.alter_user_scram_credentials(

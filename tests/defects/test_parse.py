@@ -1,6 +1,6 @@
 import pytest
 
-from results.compare import measures
+from results.compare.compared_measures import measures
 from results.compare.log_lines import LOG_LINES
 from results.criteria.judgement import catalogue
 from testbed.defects import by_host, defects, parse_defect

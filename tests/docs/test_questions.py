@@ -9,7 +9,7 @@ import pytest
 from results.contract.archive import export_runs, import_runs
 from results.contract.store import Store
 from results.nights import render
-from results.nights.verdicts import EXIT as NIGHT_EXIT
+from results.verdicts import EXIT as NIGHT_EXIT
 from testbed.argument_parser import USAGE
 from testbed.cli.main import FAILED, INTERRUPTED, main
 from testbed.cli.verdicts import EXIT, as_json

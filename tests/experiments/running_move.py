@@ -65,4 +65,4 @@ class FakeMove:
 
     def at(self, second, action, in_flight=5):
         self.now = second
-        action.on_poll(self, Poll(0, in_flight, 5))
+        action.on_poll(self, Poll(0, in_flight))

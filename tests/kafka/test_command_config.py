@@ -44,7 +44,7 @@ def _problems(tmp_path: Path, text: str) -> list[str]:
 
 def test_the_format_is_java_s() -> None:
     text = "# one\n  ! two\na=1\r\nb : 2\nc 3\n\nd\\ e=x\\\n   y\\\\\n  f\nempty\ng=\\u0041\\t\\ud83d\\ude00\n h = = \n"
-    assert [tuple(entry) for entry in java_formats.parse_properties(text)] == [
+    assert list(java_formats.parse_properties(text)) == [
         (3, "a", "1"),
         (4, "b", "2"),
         (5, "c", "3"),
@@ -63,7 +63,7 @@ def test_whatever_is_escaped_is_read_back(entries: dict[str, str]) -> None:
         return "".join(f"\\u{units[i]:02x}{units[i + 1]:02x}" for i in range(0, len(units), 2))
 
     text = "".join(f"{escaped(key)}={escaped(value)}\n" for key, value in entries.items())
-    assert {entry.key: entry.value for entry in java_formats.parse_properties(text)} == entries
+    assert {key: value for _line, key, value in java_formats.parse_properties(text)} == entries
 
 
 def test_a_broken_escape_is_named_with_its_line(tmp_path: Path) -> None:

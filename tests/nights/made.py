@@ -24,7 +24,6 @@ def about_of(series="s1", **other):
         "newest_value": BEGIN,
         "run_id": "20240101T020000Z-move-000001",
         "kafka": "4.3.1",
-        "commit": None,
         "verdict": "pass",
     }
     return SeriesInfo(**{**usual, **other})

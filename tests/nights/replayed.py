@@ -154,7 +154,7 @@ def _info(rows):
         "better",
     )
     return SeriesInfo(
-        **{name: last[name] for name in (*same, "run_id", "kafka", "commit", "verdict")},
+        **{name: last[name] for name in (*same, "run_id", "kafka", "verdict")},
         noisy=bool(last["noisy"]),
         runs=len(valued),
         newest=micros(last["at"].isoformat()),

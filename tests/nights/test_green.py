@@ -10,7 +10,7 @@ from results.contract.store import Store
 from results.nights import render
 from results.nights.scenarios import worst
 from results.nights.values import FAILED
-from results.nights.verdicts import EXIT
+from results.verdicts import EXIT
 from tests.nights.replayed import EXAMPLE, RECORDED, RELEASES, History, Nights, recorded
 
 SLOWER = (22.5 / 12.1, 20.9 / 12.1, 25.7 / 12.1)

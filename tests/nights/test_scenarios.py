@@ -11,9 +11,9 @@ from results.nights import render
 from results.nights.night import Night, family_of
 from results.nights.scenarios import scenarios, worst
 from results.nights.state import SeriesState, SeriesVerdict
-from results.nights.verdicts import EXIT, WORST_FIRST, rank
 from results.series.decision import LevelChange
 from results.series.history import Acknowledgement, History, ReportedChange
+from results.verdicts import EXIT, WORST_FIRST, rank
 from tests.nights.made import BEGIN
 
 HOUR = 3_600_000_000

@@ -53,7 +53,7 @@ def of_before(states):
 def test_a_damaged_history_stops_everything(tmp_path, states, text):
     store = Store.open(tmp_path)
     store.files.put(state.SERIES, f"{of_before(states)}{text}".encode())
-    with pytest.raises(StoreError, match="series.json, line 4: not a series' history: .* put a whole copy there"):
+    with pytest.raises(StoreError, match="series.json, line 4: not a history: .* put a whole copy there"):
         state.load(store)
     state.save(store, states.values())
     path = store.files.root / state.SERIES

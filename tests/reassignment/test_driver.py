@@ -41,7 +41,7 @@ def test_a_move_from_throttle_to_restore(admin: FakeAdmin, journals: JournalFold
         driver.execute(plan, 1000, unthrottled={CONTROL})
         assert ConfigResource.topic("control") not in admin.configs
         assert admin.configs[ConfigResource.broker(3)][LEADER_RATE] == "1000"  # live, though not concerned
-        timeline = driver.follow(polls.append, timeout_s=5, interval_s=0.001)
+        seconds = driver.follow(polls.append, timeout_s=5, interval_s=0.001)
     _assert_restored(admin, journals)
     assert driver.restored is not None and driver.restored.interferences == ()
     assert [kind for kind, _, _ in events] == [
@@ -53,7 +53,7 @@ def test_a_move_from_throttle_to_restore(admin: FakeAdmin, journals: JournalFold
     ]
     # Two looks with all four listed, one with the logs still there, one without.
     assert [poll.in_flight for poll in polls] == [4, 4, 0, 0]
-    assert timeline.seconds * 1e6 >= polls[-1].ts_us - polls[0].ts_us
+    assert seconds * 1e6 >= polls[-1].ts_us - polls[0].ts_us
 
 
 def test_nothing_moves_before_every_broker_has_the_throttle(admin: FakeAdmin, journals: JournalFolder) -> None:

@@ -11,7 +11,7 @@ from testbed.kafka.errors import LogDirError, UnreachableError
 from testbed.kafka.types import ConfigResource, Reassignment, ReplicaLog, TopicPartition
 from testbed.owner import Owner
 from testbed.reassignment import auto_raise
-from testbed.reassignment.auto_raise import MonitorNote, ThrottleRaise, ThrottleRaiser, next_rate, watch
+from testbed.reassignment.auto_raise import MonitorEvent, ThrottleRaise, ThrottleRaiser, next_rate, watch
 from testbed.reassignment.lag import PollClock
 from testbed.reassignment.monitor import MonitorReading
 from testbed.throttle import recovery as recovering
@@ -76,10 +76,10 @@ def follow(
     most: int | None = None,
     once: bool = False,
     each: Callable[[MonitorReading], None] = lambda _look: None,
-) -> list[MonitorReading | ThrottleRaise | RestoreResult | MonitorNote]:
-    told: list[MonitorReading | ThrottleRaise | RestoreResult | MonitorNote] = []
+) -> list[MonitorEvent]:
+    told: list[MonitorEvent] = []
 
-    def tell(one: MonitorReading | ThrottleRaise | RestoreResult | MonitorNote) -> None:
+    def tell(one: MonitorEvent) -> None:
         told.append(one)
         if isinstance(one, MonitorReading):
             each(one)
@@ -89,7 +89,7 @@ def follow(
     return told
 
 
-def looks(told: list[MonitorReading | ThrottleRaise | RestoreResult | MonitorNote]) -> list[MonitorReading]:
+def looks(told: list[MonitorEvent]) -> list[MonitorReading]:
     return [one for one in told if isinstance(one, MonitorReading)]
 
 
@@ -122,7 +122,7 @@ def test_nothing_that_moves_is_said_at_once(journals: JournalFolder) -> None:
 
 def test_a_rest_between_two_batches_is_not_the_end(journals: JournalFolder) -> None:
     cluster = Cluster()
-    told: list[MonitorReading | ThrottleRaise | RestoreResult | MonitorNote] = []
+    told: list[MonitorEvent] = []
     asked: list[float] = []
 
     def more() -> str:
@@ -133,7 +133,7 @@ def test_a_rest_between_two_batches_is_not_the_end(journals: JournalFolder) -> N
 
     pauses = PollClock(lambda: cluster.now_s, cluster.sleep)
     watch(cluster, told.append, journals, interval_s=1.0, pauses=pauses, more=more)
-    assert [one.text for one in told if isinstance(one, MonitorNote)] == ["waiting for its next step"]
+    assert [one for one in told if isinstance(one, str)] == ["waiting for its next step"]
     assert [look.at_s for look in looks(told) if look.done] == [asked[-1]]
     assert asked[-1] >= asked[2] + 10  # 100 MB at 10 MB/s once more
 
@@ -208,9 +208,7 @@ def test_the_most_is_never_exceeded_and_the_end_of_raising_is_said_once(journals
 
     told = follow(cluster, journals, most=9 * MB, each=each)
     assert max(highest) == 9 * MB
-    assert [one.text for one in told if isinstance(one, MonitorNote)] == [
-        "stalled with the throttle as high as --auto-raise allows"
-    ]
+    assert [one for one in told if isinstance(one, str)] == ["stalled with the throttle as high as --auto-raise allows"]
     assert cluster.rates() == [str(4 * MB)] * 4
 
 
@@ -224,7 +222,7 @@ def test_without_a_throttle_there_is_nothing_to_raise(journals: JournalFolder) -
             cluster.running.clear()
 
     told = follow(cluster, journals, most=9 * MB, each=each)
-    assert [one.text for one in told if isinstance(one, MonitorNote)] == [
+    assert [one for one in told if isinstance(one, str)] == [
         "stalled, and no throttle is in force on its brokers: there is nothing to raise"
     ]
     assert cluster.rates() == [None] * 4
@@ -257,7 +255,7 @@ def test_a_silent_broker_and_a_silent_cluster_are_told_and_the_watching_goes_on(
     silent = [look for look in looks(told) if look.silent]
     assert [look.silent for look in silent] == [(2,)] * 3
     assert len({look.lag_bytes for look in silent}) == 1
-    assert [one.text for one in told if isinstance(one, MonitorNote)] == ["list reassignments: REQUEST_TIMED_OUT"] * 2
+    assert [one for one in told if isinstance(one, str)] == ["list reassignments: REQUEST_TIMED_OUT"] * 2
     assert looks(told)[-1].done
     cluster = Cluster()
     cluster.hook = hook
@@ -276,7 +274,7 @@ def test_a_log_folder_that_is_offline_is_told_once_and_the_watching_goes_on(jour
 
     cluster.hook = hook
     told = follow(cluster, journals)
-    assert [one.text for one in told if isinstance(one, MonitorNote)] == [
+    assert [one for one in told if isinstance(one, str)] == [
         "describe the log folders of broker 1, /disk1: KAFKA_STORAGE_ERROR; the replicas there count as missing"
     ]
     first, *_, last = looks(told)

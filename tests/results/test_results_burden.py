@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from results.compare import find_measure, measures, values_of
+from results.compare.compared_measures import find_measure, measures, values_of
 from results.contract.schema import Sample, samples_table
 from results.criteria import judge
 from tests.results.moves import simulate

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from results.compare import values_of
+from results.compare.compared_measures import values_of
 from results.criteria import judge
 from results.report.sweep import Combination, SweepPage, render_sweep
 from results.report.tradeoff import formula_picture, growths

@@ -7,14 +7,14 @@ from pathlib import Path
 import pytest
 
 from results.spark import session
-from results.spark.objects import among_objects, hadoop_version, s3_settings
+from results.spark.objects import hadoop_version, s3_settings
 
 JARS = (Path("/jars/hadoop-aws-3.5.0.jar"), Path("/jars/bundle.jar"))
 
 
 def test_a_store_of_files_needs_nothing():
     for location in ("/var/store", "file:///var/store"):
-        assert not among_objects(location) and s3_settings(location, JARS) == {}
+        assert s3_settings(location, JARS) == {}
 
 
 def test_an_endpoint_of_ones_own(monkeypatch):

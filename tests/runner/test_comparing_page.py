@@ -2,13 +2,14 @@
 
 import shlex
 from pathlib import Path
+from typing import get_args
 
 import pytest
 
-from results.compare import ComparisonRule, measures
 from results.compare.canaries import LIMITS
+from results.compare.compared_measures import measures
 from results.compare.effect import confidence, cut
-from results.compare.judgement import WORST_FIRST
+from results.compare.judgement import ComparisonRule, Verdict
 from testbed.cli.main import main
 from testbed.runner.canary import CPU_BLOCKS, CPU_ROUNDS
 from testbed.runner.comparison import PAIRS_BEFORE_EARLY_END
@@ -43,7 +44,7 @@ def test_canaries_measures_and_verdicts_are_all_there():
         if measure.resolution is not None:
             [row] = [row for row in rows if f"`{measure.name}`" in row[1] and row[2].strip() != measure.better]
             assert row[2].strip() == f"{measure.resolution:g} {measure.unit}"
-    for verdict in WORST_FIRST:
+    for verdict in get_args(Verdict):
         assert f"| {verdict} |" in PAGE
     assert f"sha256 over {CPU_BLOCKS} MiB on one core, median of {CPU_ROUNDS} rounds" in PAGE
     assert f"from {PAIRS_BEFORE_EARLY_END} pairs on" in PAGE

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from results.compare import find_measure
+from results.compare.compared_measures import find_measure
 from testbed.cli.main import main
 from testbed.runner.campaign import new_campaign
 from testbed.runner.journal import known

@@ -1,12 +1,13 @@
 import pytest
 
-from results.compare import Pair, PairedComparison, judge
 from results.compare.compared_measures import find_measure
+from results.compare.judgement import Pair, PairedComparison
 from testbed.errors import UsageError
 from testbed.runner.campaign import fewest_pairs_to_tell
 from testbed.runner.comparison import PAIRS_BEFORE_EARLY_END, narrow_enough
 from testbed.runner.execution import durations, out_of_time, parse_budget
 from testbed.runner.journal import RunDone, campaign_state
+from tests.compare.paired import judge
 from tests.runner.fakes import campaign
 
 

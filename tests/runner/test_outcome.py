@@ -3,7 +3,7 @@ from random import Random
 
 import pytest
 
-from results.compare import CriterionTally
+from results.compare.judgement import CriterionTally
 from testbed.runner.campaign import VariantGroup, default_measures, fewest_pairs_to_tell
 from testbed.runner.comparison import mixed_software, narrow_enough, outcome
 from testbed.runner.journal import CanaryReading, RunBegun, RunDone, RunFailed, campaign_state

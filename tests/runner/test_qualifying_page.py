@@ -3,12 +3,14 @@
 import re
 import shlex
 from pathlib import Path
+from typing import get_args
 
 import pytest
 
 from results.compare.effect import at_least
-from results.compare.judgement import EXIT, WORST_FIRST, ComparisonRule
+from results.compare.judgement import ComparisonRule, Verdict
 from results.compare.qualification import CERTAIN, ENOUGH
+from results.verdicts import EXIT
 from testbed.argument_parser import Parser
 from testbed.cli.commands import qualify
 from testbed.runner.qualification_plan import PAIRED, UNTHROTTLED, kind_of, plan
@@ -31,7 +33,7 @@ def test_numbers_and_verdicts():
     for bad, b, p in ((4, 0, "0.043"), (6, 1, "0.029"), (3, 0, "0.11")):
         assert f"{bad} against {b} (p = {p})" in PAGE
         assert p == f"{at_least(bad, PAIRS, bad + b, 2 * PAIRS):.2g}"
-    for verdict in WORST_FIRST:
+    for verdict in get_args(Verdict):
         [row] = [each for each in PAGE.splitlines() if each.startswith(f"| {verdict} |")]
         assert row.endswith(f"| {EXIT[verdict]} |")
     assert all(f"`{suite}`" in PAGE for suite in SUITES)

@@ -7,7 +7,7 @@ from results.series.block import Block
 from results.series.calculator import FEWEST_RUNS_TO_JUDGE, StepScan
 from results.series.noise import NORMAL, Tail, highest, prior_of
 from results.series.noise_estimation import LEAST_ALIKE, learn, prepare
-from results.series.surrogates import ENDS, Reordered, SignFlipped
+from results.series.surrogates import ENDS, reordered, sign_flipped
 from tools.simulation import store
 
 CHANCE = 1e-3
@@ -22,13 +22,13 @@ def runs():
     return x
 
 
-def drawings(surrogates, times, seed=2):
-    drawn = surrogates.draw(np.random.default_rng(seed), times)
+def drawings(draw, runs, times, seed=2):
+    drawn = draw(runs, np.random.default_rng(seed), times)
     return drawn.reshape(len(drawn), times, -1)
 
 
 def test_reordered_runs_are_the_same_runs_and_all_series_have_the_same_order(runs):
-    drawn = drawings(Reordered(runs), 5)
+    drawn = drawings(reordered, runs, 5)
     assert drawn.shape == (40, 5, 3)
     assert np.sort(drawn[:, 4, 1]) == pytest.approx(np.sort(runs[:, 1]))
     assert not np.array_equal(drawn[:, 0], drawn[:, 1])
@@ -36,7 +36,7 @@ def test_reordered_runs_are_the_same_runs_and_all_series_have_the_same_order(run
 
 
 def test_sign_flipped_runs_stay_where_they_were_and_all_series_have_the_same_signs(runs):
-    drawn = drawings(SignFlipped(runs), 5)
+    drawn = drawings(sign_flipped, runs, 5)
     assert np.abs(drawn[:, 3, 1]) == pytest.approx(np.abs(runs[: len(drawn), 1]))
     assert np.array_equal(drawn[:, :, 0], drawn[:, :, 2])
     assert 0.3 < np.mean(drawn[:, :, :2] * runs[: len(drawn), None, :2] < 0) < 0.7
@@ -44,7 +44,7 @@ def test_sign_flipped_runs_stay_where_they_were_and_all_series_have_the_same_sig
 
 @pytest.mark.parametrize(("n", "shortest"), [(40, 40 - ENDS + 1), (12, FEWEST_RUNS_TO_JUDGE), (10, 10)])
 def test_a_sign_flipped_drawing_ends_with_any_of_the_newest_runs(runs, n, shortest):
-    found = {len(drawings(SignFlipped(runs[:n]), 1, seed)) for seed in range(300)}
+    found = {len(drawings(sign_flipped, runs[:n], 1, seed)) for seed in range(300)}
     assert found == set(range(shortest, n + 1))
 
 

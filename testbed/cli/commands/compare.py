@@ -31,7 +31,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from results.compare.judgement import EXIT
+    from results.verdicts import EXIT
     from testbed.cli import campaign_output
     from testbed.runner.campaign import new_campaign, require_enough_pairs
     from testbed.runner.variant import Variant, of_each, parse_variant, split_defects

@@ -14,10 +14,8 @@ from testbed.errors import UsageError
 from testbed.units import parse_bit_rate, parse_byte_rate, parse_duration, parse_share
 
 if TYPE_CHECKING:
-    from testbed.reassignment.auto_raise import MonitorNote, ThrottleRaise
+    from testbed.reassignment.auto_raise import MonitorEvent
     from testbed.reassignment.estimate import ClusterLoad, ThrottleEstimate
-    from testbed.reassignment.monitor import MonitorReading
-    from testbed.throttle.recovery import RestoreResult
     from testbed.throttle.status import ThrottleStatus
 
 
@@ -119,7 +117,7 @@ def _watch(args: argparse.Namespace) -> int:
     interval_s = _positive("--interval", args.interval, parse_duration)
     patience_s = _positive("--patience", args.patience, parse_duration) if args.patience is not None else PATIENCE_S
 
-    def print_event(event: "MonitorReading | ThrottleRaise | RestoreResult | MonitorNote") -> None:
+    def print_event(event: "MonitorEvent") -> None:
         print(json.dumps(event_document(event)) if args.json else event_text(event), flush=True)
 
     with admin_of(args) as admin:

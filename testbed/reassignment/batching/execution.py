@@ -15,7 +15,7 @@ from testbed.reassignment.batching.job import Job, JobControl, JobError, JobFold
 from testbed.reassignment.batching.step import Replicas, check_target
 from testbed.reassignment.batching.turn import ReassignmentState, Turn, min_insync, read_state, remaining, take_turn
 from testbed.reassignment.plan import Plan, PlanError, moves, refuse_log_dirs
-from testbed.reassignment.progress import left_behind
+from testbed.reassignment.progress import already_moving, left_behind
 from testbed.throttle.configs import ThrottleError
 from testbed.throttle.journal import JournalFolder, ThrottleJournal, open_journals
 from testbed.throttle.recovery import RestoreError, RestoreResult
@@ -150,10 +150,8 @@ class Execution:
             )
         running = self._admin.reassignments()
         if running and not additional:
-            shown = ", ".join(shortened(running, 8))
             raise ExecutionError(
-                f"{len(running)} partitions are being reassigned already ({shown}); wait for them, cancel them, "
-                "or add to them with --additional"
+                f"{already_moving(running)}; wait for them, cancel them, or add to them with --additional"
             )
         if additional and control.throttle_bytes_per_s is not None:
             raise ExecutionError("an additional reassignment leaves the throttle as it is: leave --throttle out")

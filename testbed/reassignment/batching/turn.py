@@ -78,13 +78,6 @@ class Turn:
         """Return whether every partition has reached its target or was deleted."""
         return all(status.state in ("done", "gone") for status in self.partitions)
 
-    @property
-    def stalled(self) -> tuple[PartitionStatus, ...]:
-        """Return the partitions that wait for the cluster, if nothing is in flight."""
-        if any(status.state in ("moving", "electing") for status in self.partitions):
-            return ()
-        return tuple(status for status in self.partitions if status.state == "waiting")
-
 
 def take_turn(plan: Plan, seen: ReassignmentState, limits: BatchLimits, mode: Mode, *, held: str = "") -> Turn:
     """Return the turn for a state.

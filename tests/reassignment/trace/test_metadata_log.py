@@ -50,7 +50,7 @@ def test_a_move_is_replayed_step_by_step():
         change(4, replicas=[4, 2, 3], isr=[4, 2, 3], removingReplicas=[], addingReplicas=[], leader=4),
     ]
     history = replay(parse(lines))
-    states = history.of(TopicPartition("t", 0))
+    states = [change for change in history.changes if change.tp == TopicPartition("t", 0)]
     assert [(s.replicas, s.adding, s.removing, s.isr, s.leader, s.leader_epoch) for s in states] == [
         ((1, 2, 3), (), (), (1, 2, 3), 1, 0),
         ((4, 2, 3, 1), (4,), (1,), (1, 2, 3), 1, 0),

@@ -1,4 +1,4 @@
-"""What a night says of a series, of a scenario and of itself; worst first, with exit codes. Pure."""
+"""What a comparison, a night, a scenario and a series come to; worst first, with exit codes. Pure."""
 
 from collections.abc import Iterable, Mapping
 from typing import Literal, get_args
