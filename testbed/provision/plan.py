@@ -90,10 +90,6 @@ def fabric_spec(image: str, labels: Labels, machine: str = "") -> ContainerSpec:
         command=["sleep", "infinity"],
         labels=labels.of("fabric", fabric_place(machine)),
         hostname="fabric",
-        network=None,
-        ip=None,
-        read_only_mounts={},
-        files={},
         machine=machine,
     )
 
