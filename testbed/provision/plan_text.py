@@ -20,18 +20,8 @@ from testbed.topology.model import Topology
 from testbed.units import format_bit_rate, format_byte_rate, format_duration, format_share, format_size
 
 CHECKED = (
-    "SSH and its host key",
-    "root rights",
-    "python3",
-    "Java",
-    "programs",
-    "kinds of traffic control in the kernel",
-    "NICs and their shaping",
-    "disk space",
-    "free ports",
-    "clock",
-    "MTU",
-    "whether all reach each other",
+    "SSH and its host key, root rights, python3, Java, programs, kinds of traffic control in the kernel, "
+    "NICs and their shaping, disk space, free ports, clock, MTU, whether all reach each other"
 )
 
 
@@ -193,7 +183,7 @@ def describe_machines(topology: Topology) -> str:
     lines = [f"{topology.name}: {topology.description}".rstrip(": "), "", "machines that exist"]
     for host in topology.hosts:
         lines += _machine(host, topology, plan)
-    lines += ["", "checked by `up` on every machine before anything is changed: " + ", ".join(CHECKED)]
+    lines += ["", "checked by `up` on every machine before anything is changed: " + CHECKED]
     lines += ["removed by `down`: the shaping, the processes, and the testbed's folder"]
     for host in topology.hosts:
         lines += ["", f"on {host.name}, by `tc -batch`; restored unless a new SSH connection confirms it"]
