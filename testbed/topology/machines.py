@@ -18,6 +18,7 @@ from testbed.yaml_document import FieldPath, Violation
 
 if TYPE_CHECKING:
     from testbed.topology.host import DeclaredHost
+    from testbed.topology.model import Topology
 
 LOCAL = "local"
 """The engine of the machine on which the testbed runs."""
@@ -141,16 +142,15 @@ def _burden(
     return len(there), len(apart)
 
 
-def machine_problems(
-    hosts: Sequence["DeclaredHost"], machines: Sequence[EngineMachine], uplinks: Iterable[str], mtu: int | None
-) -> Iterator[Violation]:
+def machine_problems(topology: "Topology") -> Iterator[Violation]:
     """Yield every violation of the machines and the hosts' places."""
+    hosts, machines = topology.hosts, topology.machines
     if not machines:
         for host in hosts:
             if host.machine is not None:
                 message = f"there is no machine {show(host.machine)}; allowed: machines at the top, with its name"
                 yield Violation(("hosts", host.name, "machine"), message)
-        if mtu is not None:
+        if topology.mtu is not None:
             yield Violation(("mtu",), "the NICs of one machine have 1500; allowed with mtu: machines")
         return
     if any(host.ssh is not None for host in hosts):
@@ -165,14 +165,12 @@ def machine_problems(
             message = f"{what} is {first[where]} already; allowed: each engine once"
             yield Violation(("machines", machine.name, "engine"), message)
         first.setdefault(where, machine.name)
-    yield from _place_problems(hosts, {machine.name: machine for machine in machines}, uplinks)
+    yield from _place_problems(topology)
 
 
-def _place_problems(
-    hosts: Sequence["DeclaredHost"], machines: Mapping[str, EngineMachine], uplinks: Iterable[str]
-) -> Iterator[Violation]:
-    shaped, at_rack = set(uplinks), dict[str, "DeclaredHost"]()
-    for host in hosts:
+def _place_problems(topology: "Topology") -> Iterator[Violation]:
+    machines, at_rack = {machine.name: machine for machine in topology.machines}, dict[str, "DeclaredHost"]()
+    for host in topology.hosts:
         at: FieldPath = ("hosts", host.name)
         machine = machines.get(host.machine or "")
         if machine is None:
@@ -182,14 +180,14 @@ def _place_problems(
         if host.disk is not None and not machine.is_local:
             message = f"a disk of a size cannot be made on another machine ({machine.name}); allowed: none there"
             yield Violation((*at, "disk"), message)
-        other = at_rack.setdefault(host.rack, host) if host.rack in shaped else host
+        other = at_rack.setdefault(host.rack, host) if host.rack in topology.uplinks else host
         if other.machine != host.machine:
             message = (
                 f"{other.name} of rack {host.rack} is on {other.machine}, and the rack has one shaped uplink; "
                 "allowed: all hosts of such a rack on one machine"
             )
             yield Violation((*at, "machine"), message)
-    switches = {(host.machine, host.rack) for host in hosts}
+    switches = {(host.machine, host.rack) for host in topology.hosts}
     if len(switches) > MAX_SWITCHES:
         message = f"its racks have {len(switches)} switches on the machines; allowed: {MAX_SWITCHES} at most"
         yield Violation(("hosts",), message)

@@ -16,7 +16,7 @@ from testbed.topology.inventory import Provision, provision_problems
 from testbed.topology.jvm import Jvm
 from testbed.topology.links import Link, Nic
 from testbed.topology.machines import EngineMachine, machine_problems
-from testbed.topology.rules import number_problems, violations
+from testbed.topology.rules import violations
 from testbed.units import format_bit_rate, format_byte_rate, format_share, format_size
 from testbed.yaml_document import FormError, Problem, Violation, field_name
 
@@ -58,13 +58,7 @@ class Topology:
     def __post_init__(self) -> None:
         in_order = sorted(self.uplinks.items(), key=lambda item: _position(item[0], self.racks))
         object.__setattr__(self, "uplinks", MappingProxyType(dict(in_order)))
-        found = [
-            *violations(self.name, self.racks, self.hosts, self.uplinks, self.remote_storage, self.automq),
-            *provision_problems(self.hosts, self.uplinks, self.provision, automq=self.automq is not None),
-            *machine_problems(self.hosts, self.machines, self.uplinks, self.mtu),
-            *number_problems(self.hosts, self.places),
-        ]
-        if found:
+        if found := [*violations(self), *provision_problems(self), *machine_problems(self)]:
             file = self.source or f"topology {self.name!r}"
             problems = [Problem(file, None, None, field_name(each.path), each.message) for each in found]
             raise TopologyError(problems, found)
