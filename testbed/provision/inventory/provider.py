@@ -37,13 +37,13 @@ HOST_PROGRAM = "/opt/testbed/host_program.py"
 
 
 class InventoryProvider:
-    """See `Provider`."""
+    """As `ContainerProvider`, with machines that exist."""
 
     def __init__(self, topology: Topology, software: SoftwareSet) -> None:
         self._topology, self._software = topology, software
 
     def require(self, testbed_name: str, progress: Progress) -> Requirements:
-        """See `Provider.require`."""
+        """See `ContainerProvider.require`."""
         facts = survey(self._topology)
         report = preflight(self._topology, facts)
         require_ready(self._topology, report)
@@ -55,11 +55,11 @@ class InventoryProvider:
         return Requirements({"image": environment_digest(facts)}, machines)
 
     def allocate(self, state: TestbedState) -> TestbedState:
-        """See `Provider.allocate`: the machines have addresses already."""
+        """See `ContainerProvider.allocate`: the machines have addresses already."""
         return state
 
     def make(self, testbed: "Testbed", identity: ClusterIdentity, progress: Progress) -> None:
-        """See `Provider.make`."""
+        """See `ContainerProvider.make`."""
         state, topology = testbed.state, self._topology
 
         def make(name: str) -> int:
@@ -124,15 +124,15 @@ class InventoryProvider:
             fresh.close()
 
     def runs(self, state: TestbedState) -> bool:
-        """See `Provider.runs`. A machine that does not answer may run; a restarted one does not."""
+        """See `ContainerProvider.runs`. A machine that does not answer may run; a restarted one does not."""
         return not all(boot not in (None, state.machines[name].boot) for name, boot in boots(state).items())
 
     def places(self, testbed: "Testbed") -> Mapping[str, Place]:
-        """See `Provider.places`."""
+        """See `ContainerProvider.places`."""
         return dict(testbed.hosts)
 
     def watch_shaping(self, testbed: "Testbed") -> ShapingWatch:
-        """See `Provider.watch_shaping`."""
+        """See `ContainerProvider.watch_shaping`."""
         devices = {
             host.name: [device for nic in host.nics for device in (nic.name, ingress_device(nic.name))]
             for host in self._topology.hosts
@@ -140,7 +140,7 @@ class InventoryProvider:
         return MonitorWatch(testbed.hosts, devices)
 
     def platform(self) -> HostPlatform:
-        """See `Provider.platform`."""
+        """See `ContainerProvider.platform`."""
         return HostPlatform("none (machines that exist)", "none")
 
 
