@@ -17,7 +17,7 @@ from testbed.software.jvm import broker_command, cds_archive, mounts
 from testbed.software.kafka import kafka_release
 from testbed.software.minio import Minio, minio
 from testbed.software.release import KafkaRelease
-from testbed.software.rsm import RemoteStorageManager, cached_manager, remote_storage_manager
+from testbed.software.rsm import TARGET, RemoteStorageManager, cached_manager, remote_storage_manager
 from testbed.software.source import parse_source
 from testbed.topology.host import AutomqSource, RemoteStorage
 from testbed.topology.model import Topology
@@ -150,7 +150,7 @@ class SoftwareSet:
         return KafkaSoftware(
             release=release,
             command=broker_command(release, PROPERTIES, archive=archive),
-            mounts={str(mount.source): mount.target for mount in mounts(release, archive)},
+            mounts=mounts(release, archive),
             checkpoint=bootstrap_checkpoint(release).read_bytes(),
             artefacts=(release.folder, *([archive.parent] if archive is not None else [])),
         )
@@ -189,7 +189,7 @@ class SoftwareSet:
         """
         found = self.kafka(version)
         manager = None if remote_storage is None else self.manager(remote_storage)
-        seen = {} if manager is None else {str(manager.mount.source): manager.mount.target}
+        seen = {} if manager is None else {str(manager.folder): TARGET}
         return replace(
             found, checkpoint=self.lowest(cluster).checkpoint, mounts={**found.mounts, **seen}, manager=manager
         )
@@ -200,7 +200,7 @@ def _on_shared_storage(release: KafkaRelease) -> KafkaSoftware:
     return KafkaSoftware(
         release=release,
         command=with_credentials(broker_command(release, PROPERTIES, extra_flags=FLAGS)),
-        mounts={str(mount.source): mount.target for mount in mounts(release, None)},
+        mounts=mounts(release, None),
         checkpoint=None,
         artefacts=(release.folder,),
     )

@@ -16,7 +16,6 @@ import os
 import shutil
 import threading
 import time
-from dataclasses import dataclass
 from pathlib import Path
 
 from testbed.errors import KafkaStuck, SoftwareError
@@ -35,19 +34,6 @@ ARCHIVES = "/opt/kafka/archives"
 AGENT_PORT = 8778
 
 
-@dataclass(frozen=True, slots=True)
-class Mount:
-    """A file or folder of this machine that a container sees read-only at `target`."""
-
-    source: Path
-    target: str
-
-    @property
-    def bind(self) -> str:
-        """Return `source:target:ro`, as the engine's interface requires."""
-        return f"{self.source}:{self.target}:ro"
-
-
 def home(release: KafkaRelease) -> str:
     """Return the folder of a release inside a container."""
     return f"{RELEASES}/{release.folder.name}"
@@ -58,13 +44,13 @@ def class_path(release: KafkaRelease) -> str:
     return ":".join(f"{home(release)}/{release.libs.name}/{jar}" for jar in release.jars)
 
 
-def mounts(release: KafkaRelease, archive: Path | None) -> tuple[Mount, ...]:
-    """Return the mounts for this release, and every other one; `archive` is its class-data archive, if any.
+def mounts(release: KafkaRelease, archive: Path | None) -> dict[str, str]:
+    """Return folder of this machine → folder in a container, read-only, for this release and every other one.
 
-    The mounts are the same for all releases and archives of one cache.
+    `archive` is its class-data archive, if any. The mounts are the same for all releases and archives of one cache.
     """
-    releases = Mount(release.folder.parent, RELEASES)
-    return (releases,) if archive is None else (releases, Mount(archive.parent.parent, ARCHIVES))
+    found = {str(release.folder.parent): RELEASES}
+    return found if archive is None else {**found, str(archive.parent.parent): ARCHIVES}
 
 
 def broker_command(
@@ -186,7 +172,7 @@ def _make_archive(release: KafkaRelease, image: ImageRef, folder: Path) -> None:
         "HostConfig": {
             "NetworkMode": "none",
             "SecurityOpt": ["label=disable"],
-            "Binds": [*(mount.bind for mount in mounts(release, None)), f"{work}:{WORK_FOLDER}"],
+            "Binds": [f"{release.folder.parent}:{RELEASES}:ro", f"{work}:{WORK_FOLDER}"],
         },
     }
     with EngineSocket.from_environment().container(definition) as container:

@@ -63,7 +63,10 @@ def test_the_archive_is_used_also_with_the_agent() -> None:
         "Entrypoint": [],
         "Cmd": list(command),
         "Labels": {ROLE_LABEL: "test"},
-        "HostConfig": {"NetworkMode": "none", "Binds": [mount.bind for mount in mounts(release, archive)]},
+        "HostConfig": {
+            "NetworkMode": "none",
+            "Binds": [f"{source}:{target}:ro" for source, target in mounts(release, archive).items()],
+        },
     }
     with EngineSocket.from_environment().container(definition) as container:
         loaded = [

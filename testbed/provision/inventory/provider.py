@@ -25,6 +25,7 @@ from testbed.provision.provider import HostPlatform, Progress, Requirements
 from testbed.provision.software import SoftwareSet
 from testbed.provision.state import MachineState, TestbedState
 from testbed.software.jvm import home
+from testbed.software.rsm import TARGET
 from testbed.topology.host import DeclaredHost
 from testbed.topology.model import Topology
 
@@ -94,8 +95,7 @@ class InventoryProvider:
             release = self._software.kafka(version).release
             found[release.folder] = home(release)
             if (wanted := self._topology.remote_storage) is not None:
-                mount = self._software.manager(wanted).mount
-                found[mount.source] = mount.target
+                found[self._software.manager(wanted).folder] = TARGET
         if host in self._topology.objectstores:
             found[self._software.minio().binary] = BINARY
         return found
