@@ -65,9 +65,6 @@ def to_be_made(wanted: RemoteStorage | None) -> RemoteStorageManager | None:
     return RemoteStorageManager(SOURCES, OWN_CLASS if wanted.manager is None else found, "")
 
 
-FABRIC_TITLE = "in the fabric's network namespace"
-
-
 def planned_overlay(topology: Topology) -> Overlay | None:
     """Return the links between the machines as far as they are known before `up`; None for one machine."""
     if not topology.remote_machines:
@@ -103,8 +100,7 @@ def _scripts(wiring: Wiring) -> list[str]:
     for machine, script in wiring.underlay.items():
         lines += _script(f"on {machine or 'this machine'}, before all others", script)
     for machine, script in wiring.fabrics.items():
-        where = f"in the network namespace of the fabric on {machine}" if machine else FABRIC_TITLE
-        lines += _script(where, script)
+        lines += _script(f"in the network namespace of {in_words(fabric_place(machine))}", script)
     for name, script in wiring.hosts.items():
         lines += _script(f"in {name}'s network namespace", script)
     lines += _script("on this machine", wiring.machine)

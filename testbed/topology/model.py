@@ -56,8 +56,8 @@ class Topology:
     """The names of all hosts by number, also of removed ones; empty while no host was removed or added."""
 
     def __post_init__(self) -> None:
-        in_order = sorted(self.uplinks.items(), key=lambda item: _position(item[0], self.racks))
-        object.__setattr__(self, "uplinks", MappingProxyType(dict(in_order)))
+        in_order = {rack: self.uplinks[rack] for rack in (*self.racks, *self.uplinks) if rack in self.uplinks}
+        object.__setattr__(self, "uplinks", MappingProxyType(in_order))
         if found := [*violations(self), *provision_problems(self), *machine_problems(self)]:
             file = self.source or f"topology {self.name!r}"
             problems = [Problem(file, None, None, field_name(each.path), each.message) for each in found]
@@ -167,10 +167,6 @@ class Topology:
         """Return the hex SHA-256 over `to_document()`: equal for two files with the same meaning."""
         text = json.dumps(self.to_document(), sort_keys=True, separators=(",", ":"), ensure_ascii=True)
         return hashlib.sha256(text.encode("ascii")).hexdigest()
-
-
-def _position(rack: str, racks: tuple[str, ...]) -> int:
-    return racks.index(rack) if rack in racks else len(racks)
 
 
 def _racks_document(racks: tuple[str, ...], uplinks: Mapping[str, Link]) -> list[str] | dict[str, Any]:
