@@ -23,7 +23,7 @@ from testbed.software.cache import artefact, existing
 from testbed.software.engine import Container, EngineSocket, helper_labels
 from testbed.software.format import META, bootstrap_checkpoint, meta_properties, new_id, single_node_properties
 from testbed.software.image import ImageRef
-from testbed.software.release import KafkaRelease, Logging
+from testbed.software.release import AGENT_FILE, LOGGING_FILE, KafkaRelease, Logging
 
 # C1 only and the serial collector: brokers share few cores, and start-up time counts more than peak speed.
 JVM_FLAGS = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xms256m", "-Xmx512m", "-Djava.awt.headless=true")
@@ -66,7 +66,7 @@ def broker_command(
     With `agent`, JMX answers HTTP on the loopback at `AGENT_PORT`. It starts from the class-data `archive`, if any.
     The JVM ignores an unsuitable archive (slower, not wrong).
     """
-    jolokia = f"-javaagent:{home(release)}/{release.agent.name}"
+    jolokia = f"-javaagent:{home(release)}/{AGENT_FILE}"
     return (
         "java",
         *JVM_FLAGS,
@@ -114,7 +114,7 @@ def with_jvm(
 def logging_flag(release: KafkaRelease) -> str:
     """Return the system property that selects the release's logging configuration."""
     key = {Logging.LOG4J2: "log4j2.configurationFile", Logging.RELOAD4J: "log4j.configuration"}[release.logging]
-    return f"-D{key}=file:{home(release)}/{release.logging_properties.name}"
+    return f"-D{key}=file:{home(release)}/{LOGGING_FILE}"
 
 
 WORK_FOLDER = "/opt/kafka-work"

@@ -21,8 +21,10 @@ from testbed.software.cache import artefact, digest_of, existing, sha256_of
 from testbed.software.maven import Coordinates, NotInRegistry, copy_jars, known_versions
 from testbed.software.release import (
     AGENT,
+    AGENT_FILE,
     JAR_TIME_S,
     LAYOUT,
+    LOGGING_FILE,
     LOGGING_PROPERTIES,
     KafkaRelease,
     clients_jar,
@@ -89,15 +91,15 @@ def _add_agent(folder: Path) -> str:
     """Fetch the JMX agent into the folder of a Kafka, and return its sha256."""
     copy_jars([AGENT], folder, transitive=False)
     (agent,) = folder.glob("jolokia-*.jar")
-    return sha256_of(agent.rename(folder / "jolokia.jar"))
+    return sha256_of(agent.rename(folder / AGENT_FILE))
 
 
 def _complete(folder: Path) -> None:
     """Add the logging configuration to the folder of a Kafka, and give all its files their time."""
     jars = sorted((folder / "libs").iterdir())
-    logging = folder / "logging.properties"
+    logging = folder / LOGGING_FILE
     logging.write_text(LOGGING_PROPERTIES[logging_of(tuple(jar.name for jar in jars))], encoding="utf-8")
-    for path in (*jars, folder / "jolokia.jar", logging):
+    for path in (*jars, folder / AGENT_FILE, logging):
         os.utime(path, (JAR_TIME_S, JAR_TIME_S))
 
 
