@@ -10,7 +10,7 @@ import logging
 import os
 import re
 import shutil
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -108,13 +108,9 @@ def _remove_leftovers(final: Path) -> None:
         shutil.rmtree(leftover)
 
 
-def _files(folder: Path) -> Iterator[Path]:
-    return (path for path in sorted(folder.rglob("*")) if path.is_file() and path.name != RECORD)
-
-
 def _seal(folder: Path) -> None:
     records = {}
-    for path in _files(folder):
+    for path in sorted(path for path in folder.rglob("*") if path.is_file()):
         record = FileRecord(sha256_of(path), path.stat().st_size)
         records[str(path.relative_to(folder))] = asdict(record)
         durable.sync(path)

@@ -59,7 +59,15 @@ def kafka_release(source: str | KafkaSource = DEFAULT_KAFKA) -> KafkaRelease:
                 f"the build {found.text} is not in the cache (any more): name the tarball or folder it came from"
             )
         return release
-    return imported(found)
+    path = found.path
+    try:
+        if found.kind is Kind.FOLDER:
+            return _import_jars(jars_of(path), path)
+        return once("kafka-tarballs", sha256_of(path)[:16], lambda folder: _import_jars(unpack(path, folder), path))
+    except OSError as error:
+        raise SoftwareError(
+            f"{path} cannot be copied into the cache: {error.strerror or error} ({error.filename or 'no name'})"
+        ) from error
 
 
 def cached_release(version: str = DEFAULT_KAFKA) -> KafkaRelease | None:
@@ -185,19 +193,6 @@ def _properties(path: Path) -> dict[str, str]:
 
 _MEMO = "build"
 COPY_BYTES = 1 << 20
-
-
-def imported(source: KafkaSource) -> KafkaRelease:
-    """Return the Kafka of a tarball or folder, in the cache. Raise SoftwareError with the problem."""
-    path = source.path
-    try:
-        if source.kind is Kind.FOLDER:
-            return _import_jars(jars_of(path), path)
-        return once("kafka-tarballs", sha256_of(path)[:16], lambda folder: _import_jars(unpack(path, folder), path))
-    except OSError as error:
-        raise SoftwareError(
-            f"{path} cannot be copied into the cache: {error.strerror or error} ({error.filename or 'no name'})"
-        ) from error
 
 
 def once(name: str, key: str, unpack_and_lay: Callable[[Path], KafkaRelease]) -> KafkaRelease:
