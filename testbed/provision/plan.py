@@ -143,7 +143,7 @@ def host_spec(
         # sshd reads the keys of a login as its user.
         private_files=(HOST_KEY, *(() if equipment and equipment.users else (AUTHORIZED_KEYS,)), *secret),
         volumes={disk.volume: server.DATA_DIR if serves else DATA_DIR} if disk else {},
-        bandwidths={disk.device: disk.bandwidth_bytes_per_s} if disk and disk.bandwidth_bytes_per_s else {},
+        bandwidths={disk.device: limit} if disk and host.disk and (limit := host.disk.bandwidth_bytes_per_s) else {},
         names=nic_names(topology.hosts, plan) | (host_names(topology, plan) if equipment else {}),
         cpus=host.cpus,
         machine=topology.remote_machine_of(host),

@@ -14,6 +14,7 @@ from testbed.faults.network import require_on_machines
 from testbed.faults.parse import parse_fault
 from testbed.faults.processes import pulses
 from testbed.hosts import Daemon
+from testbed.hosts.clock import ClockOffset
 from testbed.hosts.host_keys import fingerprint, refusal_text
 from testbed.hosts.relocation import PathRelocation
 from testbed.kafka import node
@@ -227,7 +228,7 @@ def test_each_thing_that_a_machine_lacks_is_named(of_b2, told):
 
 
 def test_all_machines_and_all_that_they_lack_are_told_at_once():
-    b1 = replace(facts(), sudo="sudo: a password is required", clock_offset_s=3.0, clock_unsure_s=0.01)
+    b1 = replace(facts(), sudo="sudo: a password is required", clock=ClockOffset(3.0, 0.01))
     b2 = replace(facts(), python=False, survey={}, silent={})
     report = preflight(TOPOLOGY, {"b1": b1, "b2": b2})
     with pytest.raises(TestbedError) as refused:
