@@ -80,7 +80,7 @@ def remote_engine(machine: SshHost) -> Engine:
 class EngineGroup(Engine):
     """The engines of a testbed on several machines. A container's id says which engine has it.
 
-    A resource is removed by the member that has it.
+    The member that has a resource removes it.
     """
 
     def __init__(self, members: Mapping[str, Engine], shells: Mapping[str, SshHost]) -> None:

@@ -44,7 +44,8 @@ def artefact(name: str, key: str, build: Callable[[Path], None]) -> Path:
     if final.is_dir() and not _damage(final):
         return final
     with durable.lock(final.parent / f".{key}.lock"):
-        _remove_leftovers(final)
+        for leftover in final.parent.glob(f".{final.name}.tmp-*"):  # of a dead process: this one holds the lock
+            shutil.rmtree(leftover)
         if final.is_dir():
             damage = _damage(final)
             if not damage:
@@ -100,12 +101,6 @@ def _place(name: str, key: str) -> Path:
 
 def _temporary(final: Path, suffix: str) -> Path:
     return final.parent / f".{final.name}.tmp-{suffix}"
-
-
-def _remove_leftovers(final: Path) -> None:
-    """Remove temporary siblings. The caller holds the lock, so each belongs to a dead process."""
-    for leftover in final.parent.glob(f".{final.name}.tmp-*"):
-        shutil.rmtree(leftover)
 
 
 def _seal(folder: Path) -> None:

@@ -94,9 +94,9 @@ class EngineSocket:
         with self._call("GET", "/_ping", timeout_s=timeout_s) as response:
             response.read()
 
-    def get(self, path: str, **query: str) -> Any:
+    def get(self, path: str) -> Any:
         """Return the JSON document at `path`."""
-        with self._call("GET", path, query) as response:
+        with self._call("GET", path) as response:
             return json.load(response)
 
     def find_image(self, reference: str) -> str | None:
