@@ -301,7 +301,7 @@ def ssh_hosts(
 def engine_addresses(machines: Iterable[EngineMachine], keys: Mapping[str, str]) -> dict[str, SshAddress]:
     """Return the address of the SSH server of each machine with an engine; `keys` has their pinned public keys."""
     return {
-        machine.name: SshAddress(machine.ssh_host, machine.port, machine.user, machine.key, keys[machine.name])
+        machine.name: ssh_address(machine.access, VerifiedKeys(keys[machine.name]))
         for machine in machines
         if machine.name in keys
     }

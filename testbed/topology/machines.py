@@ -13,7 +13,7 @@ from pydantic import Field, WithJsonSchema
 
 from testbed.form import Form, check, optional, text_schema
 from testbed.suggestions import choices, did_you_mean, show
-from testbed.topology.inventory import KNOWN_HOSTS, HostKey, NicAddress, UserFile
+from testbed.topology.inventory import KNOWN_HOSTS, HostKey, NicAddress, SshAccess, UserFile
 from testbed.yaml_document import FieldPath, Violation
 
 if TYPE_CHECKING:
@@ -54,19 +54,11 @@ class EngineMachine:
         return self.engine == LOCAL
 
     @property
-    def user(self) -> str:
-        """Return the user of the SSH connection."""
-        return urlsplit(self.engine).username or "root"
-
-    @property
-    def ssh_host(self) -> str:
-        """Return the name or the address of the SSH server."""
-        return urlsplit(self.engine).hostname or ""
-
-    @property
-    def port(self) -> int:
-        """Return the port of the SSH server."""
-        return urlsplit(self.engine).port or 22
+    def access(self) -> SshAccess:
+        """Return how it is reached; without an address for the local engine."""
+        url = urlsplit(self.engine)
+        user, port = url.username or "root", url.port or 22
+        return SshAccess(url.hostname or "", user, port, self.key, host_key=self.host_key, known_hosts=self.known_hosts)
 
     def to_document(self) -> dict[str, Any]:
         """Return the fields as a file has them; those without a value are omitted."""
@@ -159,7 +151,7 @@ def machine_problems(topology: "Topology") -> Iterator[Violation]:
         yield Violation(("machines",), f"{len(machines)} machines; allowed: {MAX_MACHINES} at most")
     first: dict[str, str] = {}
     for machine in machines:
-        where = f"{machine.ssh_host}:{machine.port}"
+        where = f"{machine.access.address}:{machine.access.port}"
         if where in first:
             what = "the local engine" if machine.is_local else where
             message = f"{what} is {first[where]} already; allowed: each engine once"
