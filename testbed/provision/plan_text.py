@@ -120,11 +120,7 @@ def describe(topology: Topology) -> str:
     wiring = wire(topology.name, topology, plan, pids, "<machine>", overlay)
     lines = [f"{topology.name}: {topology.description}".rstrip(": "), "", "hosts"]
     for number, host in topology.numbered:
-        on = f" on {host.machine}" if host.machine else ""
-        lines.append(
-            f"  {host.name}: {host.role.value} in {host.rack}{on}, node {_node(host)}, "
-            f"Kafka {_kafka(host, topology)}, management {plan.management_ip(host.name)}"
-        )
+        lines.append(f"{_title(host, topology)}, management {plan.management_ip(host.name)}")
         lines += [
             f"    {_nic(host, index, plan)} ({port(number, index)}): {_link(nic)}"
             for index, nic in enumerate(host.nics)
@@ -198,8 +194,10 @@ def _nic(host: DeclaredHost, index: int, plan: AddressPlan) -> str:
     return f"{nic.name}{use} {plan.data_ip(host.name, index)}"
 
 
-def _node(host: DeclaredHost) -> str:
-    return "-" if host.node_id is None else str(host.node_id)
+def _title(host: DeclaredHost, topology: Topology) -> str:
+    on = f" on {host.machine}" if host.machine else ""
+    node = "-" if host.node_id is None else host.node_id
+    return f"  {host.name}: {host.role.value} in {host.rack}{on}, node {node}, Kafka {_kafka(host, topology)}"
 
 
 def _machine(host: DeclaredHost, topology: Topology, plan: AddressPlan) -> list[str]:
@@ -207,7 +205,7 @@ def _machine(host: DeclaredHost, topology: Topology, plan: AddressPlan) -> list[
     jump = f" by way of {access.jump}" if access.jump else ""
     root = ", as root by sudo" if access.sudo else ""
     lines = [
-        f"  {host.name}: {host.role.value} in {host.rack}, node {_node(host)}, Kafka {_kafka(host, topology)}",
+        _title(host, topology),
         f"    ssh: {access.user}@{access.address}:{access.port}{jump}{root}",
         f"    folder: {access.folder}",
     ]
