@@ -7,9 +7,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from testbed.errors import TestbedError
 from testbed.hosts.host import in_parallel
-from testbed.network.apply import Place, shaping_differences
+from testbed.network.apply import Place, require_shaping
 from testbed.network.fabric import shaped_devices
 from testbed.network.machine_shaping import ingress_device, shaping_lines
 from testbed.network.shape import Shape, sends_frames
@@ -84,8 +83,7 @@ class InventoryProvider:
         sent = in_parallel(testbed.hosts, make)
         progress(f"software: {sum(sent) / 1e6:.0f} MB copied to {sum(map(bool, sent))} hosts")
         in_parallel(topology.hosts, lambda host: self._shape(testbed, host))
-        if problems := shaping_differences(topology, self.places(testbed)):
-            raise TestbedError("the kernel did not take the declared shaping:\n  " + "\n  ".join(problems))
+        require_shaping(shaped_devices(topology), testbed.hosts)
         progress(f"{len(testbed.hosts)} hosts, NICs shaped and read back")
 
     def _copies(self, host: DeclaredHost, version: str | None) -> dict[Path, str]:
