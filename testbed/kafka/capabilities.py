@@ -153,11 +153,6 @@ def of_software(topology: Topology) -> frozenset[Capability]:
     return ON_DISK if topology.automq is None else frozenset({Capability.SHARED_STORAGE})
 
 
-def has(release: KafkaRelease, capability: Capability) -> bool:
-    """Return whether a release has a capability; the function checks no other one."""
-    return DETECTED[capability].of_release(release)
-
-
 def require(wanted: Iterable[Capability], have: frozenset[Capability], what: str, who: str) -> None:
     """Raise `LacksCapability` when `who` lacks a capability that `what` needs."""
     missing = frozenset(wanted) - have

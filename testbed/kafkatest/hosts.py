@@ -13,7 +13,8 @@ from testbed.provision.plan import Equipment, host_names
 from testbed.provision.resources import remove
 from testbed.provision.testbed import Testbed
 from testbed.runner.cluster_file import cluster_file
-from testbed.software.system_tests import USER, system_test_image
+from testbed.software.image import made_image
+from testbed.software.system_tests import RECIPE, USER
 from testbed.topology.host import DeclaredHost, Role
 from testbed.topology.links import Nic
 from testbed.topology.model import Topology
@@ -49,7 +50,7 @@ def make_hosts(
     if states.load(states.check_name(name)) is not None:
         raise UsageError(f"--name {name}: there is such a testbed; `testbed down {name}`, or give another name")
     equipment = Equipment(
-        system_test_image(),
+        made_image(RECIPE),
         {home.jars: home.mounted for home in homes},
         users=(USER,),
         capabilities=CAPABILITIES,

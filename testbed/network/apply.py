@@ -204,7 +204,7 @@ def make_fabric(
     for host, script in wiring.hosts.items():
         apply(script, places[host])
     apply(wiring.machine)
-    _require_shaping(link_differences(shaped_devices(topology), places))
+    require_shaping(shaped_devices(topology), places)
 
 
 def add_links(topology: Topology, plan: AddressPlan, name: str, fabric_pid: int, host_pid: int) -> None:
@@ -213,7 +213,7 @@ def add_links(topology: Topology, plan: AddressPlan, name: str, fabric_pid: int,
     apply(in_fabric, fabric_pid)
     apply(on_host, host_pid)
     own = [each for each in shaped_devices(topology) if each.place == name]
-    _require_shaping(link_differences(own, {FABRIC: fabric_pid, name: host_pid}))
+    require_shaping(own, {FABRIC: fabric_pid, name: host_pid})
 
 
 def remove_links(name: str, fabric: Place) -> None:
@@ -227,9 +227,9 @@ def remove_links(name: str, fabric: Place) -> None:
     apply(Script(tuple(f"link del dev {end}" for end in ends)), fabric)
 
 
-def _require_shaping(found: Sequence[tuple[Shaped, str]]) -> None:
-    if found:
-        problems = [f"{each.what}: {difference}" for each, difference in found]
+def require_shaping(devices: Iterable[Shaped], places: Mapping[str, Place]) -> None:
+    """Raise `TestbedError` when the actual shaping of these devices differs from the declared shaping."""
+    if problems := [f"{each.what}: {difference}" for each, difference in link_differences(devices, places)]:
         raise TestbedError("the kernel did not take the declared shaping:\n  " + "\n  ".join(problems))
 
 

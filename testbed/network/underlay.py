@@ -61,7 +61,8 @@ def require_packets(topology: Topology, plan: AddressPlan, fabrics: Mapping[str,
         for number, target in enumerate(machines_of(topology)):
             if source == target:
                 continue
-            _require_packet(fabrics[source], str(plan.fabric_on(number)), mtu, f"{_name(source)} to {_name(target)}")
+            path = f"{source or 'this machine'} to {target or 'this machine'}"
+            _require_packet(fabrics[source], str(plan.fabric_on(number)), mtu, path)
 
 
 def _require_packet(fabric: Shell, target: str, mtu: int, path: str) -> None:
@@ -74,10 +75,6 @@ def _require_packet(fabric: Shell, target: str, mtu: int, path: str) -> None:
             f"a packet of {mtu} bytes does not pass from {path}: UDP port {VXLAN_PORT} must be open between the "
             f"machines, and the network between them must carry packets of {mtu + VXLAN_BYTES} bytes"
         ) from error
-
-
-def _name(machine: str) -> str:
-    return machine or "this machine"
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 
 class ContainerProvider:
-    """See `Provider`."""
+    """How hosts come to be as containers, and how the kernel's network of each is reached."""
 
     def __init__(
         self, engine: Engine, topology: Topology, software: SoftwareSet, equipment: Equipment | None = None
@@ -48,7 +48,7 @@ class ContainerProvider:
         self._overlay: Overlay | None = None
 
     def require(self, testbed_name: str, progress: Progress) -> Requirements:
-        """See `Provider.require`."""
+        """Check everything that the topology needs. Raise `TestbedError`; nothing is made or changed then."""
         del testbed_name
         require_machine(self._topology)
         require_engine(self._topology, self._engine.members[HERE])
@@ -63,14 +63,14 @@ class ContainerProvider:
         return self._equipment.image if self._equipment else self._software.image
 
     def allocate(self, state: TestbedState) -> TestbedState:
-        """See `Provider.allocate`."""
+        """Reserve what identifies the testbed, such as its addresses, and return the state with it."""
         self._labels = allocate(self._engine, state.name, self._image.tag)
         if self._overlay is not None:
             state = replace(state, machine_addresses=self._overlay.addresses, mtu=self._overlay.mtu)
         return replace(state, slot=self._labels.slot)
 
     def make(self, testbed: "Testbed", identity: ClusterIdentity, progress: Progress) -> None:
-        """See `Provider.make`."""
+        """Make the hosts: files, software and shaped NICs, ready to start servers. Raise `TestbedError`."""
         topology, labels, state = self._topology, self._labels, testbed.state
         assert labels is not None
         progress(f"addresses {AddressPlan(labels.slot, ()).data}")
@@ -102,11 +102,11 @@ class ContainerProvider:
             progress(rate.in_words())
 
     def runs(self, state: TestbedState) -> bool:
-        """See `Provider.runs`."""
+        """Return whether any host of a testbed that is up still runs."""
         return any(found.running for found in self._engine.containers(state.name))
 
     def places(self, testbed: "Testbed") -> Mapping[str, Place]:
-        """See `Provider.places`."""
+        """Return the network namespace of each host that runs, and of the fabric (named by the empty text)."""
         found: dict[str, Place] = {}
         for each in self._engine.containers(testbed.name):
             if each.role in ("host", "fabric"):
@@ -115,12 +115,12 @@ class ContainerProvider:
         return found
 
     def watch_shaping(self, testbed: "Testbed") -> ShapingWatch:
-        """See `Provider.watch_shaping`."""
+        """Return a watch of every change of the traffic control of all places."""
         # The kernel announces a change on its own machine only. Other machines are compared before and after a run.
         return TrafficControlWatch({place: pid for place, pid in testbed.places().items() if isinstance(pid, int)})
 
     def platform(self) -> HostPlatform:
-        """See `Provider.platform`."""
+        """Return what the hosts run on."""
         info = self._engine.info()
         return HostPlatform(str(info["ServerVersion"]), str(info["Driver"]))
 

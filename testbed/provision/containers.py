@@ -3,9 +3,6 @@
 `ls`, `down` and `gc` find containers, networks and volumes by their labels.
 """
 
-import io
-import tarfile
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -26,8 +23,8 @@ from testbed.hosts import Shell, SshHost
 from testbed.network.apply import Place
 from testbed.owner import Owner
 from testbed.paths import state_dir
-from testbed.software.engine import OWNER_LABEL, ROLE_LABEL, STATE_LABEL, facts, unreadable_cache
-from testbed.wait import WaitTimeout, wait_for
+from testbed.software.engine import OWNER_LABEL, ROLE_LABEL, STATE_LABEL, facts, tar_of, unreadable_cache
+from testbed.wait import WaitTimeout, wait_for, wait_until
 
 NAME, HOST, SLOT = "testbed.name", "testbed.host", "testbed.slot"
 ROLE, OWNER, STATE = ROLE_LABEL, OWNER_LABEL, STATE_LABEL
@@ -115,11 +112,11 @@ class ContainerSpec:
     command: Sequence[str]
     labels: Mapping[str, str]
     hostname: str
-    network: str | None
-    ip: str | None
-    read_only_mounts: Mapping[str, str]
+    network: str | None = None
+    ip: str | None = None
+    read_only_mounts: Mapping[str, str] = field(default_factory=dict)
     """Path on the machine → path in the container."""
-    files: Mapping[str, bytes]
+    files: Mapping[str, bytes] = field(default_factory=dict)
     """Files that are written before the container starts."""
     private_files: Sequence[str] = ()
     volumes: Mapping[str, str] = field(default_factory=dict)
@@ -313,7 +310,7 @@ class Engine:
         identity: str = created["Id"]
         try:
             if spec.files:
-                self._api.put_archive(identity, "/", _tar(spec.files, spec.private_files))
+                self._api.put_archive(identity, "/", tar_of(spec.files, spec.private_files))
             self._api.start(identity)
         except docker.errors.APIError as error:
             with suppress(TestbedError):  # what cannot be removed now is found by its labels
@@ -404,17 +401,8 @@ class Engine:
         except docker.errors.APIError as error:
             if error.status_code != 409:  # another command is removing it: wait for that below
                 raise TestbedError(f"container {container[:12]}: {error.explanation}") from error
-            self._wait_gone(container)
-
-    def _wait_gone(self, container: str) -> None:
-        deadline = time.monotonic() + 20
-        while time.monotonic() < deadline:
-            try:
-                self._api.inspect_container(container)
-            except docker.errors.NotFound:
-                return
-            time.sleep(0.1)  # the engine announces removals only as an event stream; this is rare and short
-        raise TestbedError(f"container {container[:12]} is being removed by another command, and does not go")
+            what = f"container {container[:12]}, which another command is removing, to go"
+            wait_until(lambda: not self._api.containers(all=True, filters={"id": container}), 20.0, 0.1, what)
 
     def remove_network(self, network: str) -> None:
         """Remove the network; do nothing when it does not exist."""
@@ -441,16 +429,3 @@ def _refused(what: str, error: docker.errors.APIError) -> TestbedError:
 
 def _filter(name: str | None) -> str:
     return f"{NAME}={name}" if name else NAME
-
-
-def _tar(files: Mapping[str, bytes], private: Sequence[str]) -> bytes:
-    """Return a tar archive of `files` (absolute paths) and their folders."""
-    buffer = io.BytesIO()
-    now = int(time.time())
-    with tarfile.open(fileobj=buffer, mode="w") as archive:
-        for path, content in files.items():
-            entry = tarfile.TarInfo(path.lstrip("/"))
-            entry.size, entry.mtime = len(content), now
-            entry.mode = 0o600 if path in private else 0o644
-            archive.addfile(entry, io.BytesIO(content))
-    return buffer.getvalue()

@@ -78,13 +78,16 @@ def remote_engine(machine: SshHost) -> Engine:
 
 
 class EngineGroup(Engine):
-    """The engines of a testbed on several machines. A container's id says which engine has it."""
+    """The engines of a testbed on several machines. A container's id says which engine has it.
+
+    The member that has a resource removes it.
+    """
 
     def __init__(self, members: Mapping[str, Engine], shells: Mapping[str, SshHost]) -> None:
         super().__init__()
         self.members, self.shells = members, shells
         self._owners: dict[str, str] = {}
-        """Container or network → machine."""
+        """Container → machine."""
 
     def close(self) -> None:
         """See `Engine.close`."""
@@ -151,23 +154,10 @@ class EngineGroup(Engine):
 
     def networks(self, name: str | None = None) -> list[tuple[str, Mapping[str, str]]]:
         """See `Engine.networks`: of all machines."""
-        found = []
-        for machine, engine in self.members.items():
-            there = engine.networks(name)
-            self._owners |= {identity: machine for identity, _labels in there}
-            found += there
-        return found
+        return [each for engine in self.members.values() for each in engine.networks(name)]
 
-    def remove_container(self, container: str) -> None:
-        """See `Engine.remove_container`."""
-        self._of(container).remove_container(container)
-
-    def remove_network(self, network: str) -> None:
-        """See `Engine.remove_network`."""
-        self._of(network).remove_network(network)
-
-    def _of(self, resource: str) -> Engine:
-        return self.members[self._owners[resource]]
+    def _of(self, container: str) -> Engine:
+        return self.members[self._owners[container]]
 
 
 def labels_on(machine: str, labels: Mapping[str, str]) -> dict[str, str]:

@@ -33,9 +33,9 @@ def pinned_keys(machines: Iterable[EngineMachine]) -> dict[str, str]:
     by_name = {machine.name: machine for machine in machines if not machine.is_local}
 
     def key(name: str) -> str:
-        machine = by_name[name]
+        machine, access = by_name[name], by_name[name].access
         try:
-            return verified(machine.ssh_host, machine.port, machine.host_key, machine.known_hosts)
+            return verified(access.address, access.port, access.host_key, access.known_hosts)
         except TestbedError as error:
             raise MachineNotReady(f"machine {name} ({machine.engine}): {error}") from error
 

@@ -205,11 +205,10 @@ MAKE_S = 600.0
 
 @dataclass(frozen=True, slots=True)
 class DiskMount:
-    """A disk that was made: the engine's name of the volume, the device, and its bandwidth (None: unbounded)."""
+    """A disk that was made: the engine's name of the volume, and the device."""
 
     volume: str
     device: str
-    bandwidth_bytes_per_s: int | None
 
 
 def disk_file(testbed: str, host: str) -> Path:
@@ -232,7 +231,7 @@ def make_disk(engine: Engine, labels: Labels, host: str, disk: Disk) -> DiskMoun
     volume = name_of_host(labels.name, host)
     options = {"type": "ext4", "device": device, "o": "noatime"}
     engine.members[HERE].create_volume(volume, options, labels.of("disk", host))
-    return DiskMount(volume, device, disk.bandwidth_bytes_per_s)
+    return DiskMount(volume, device)
 
 
 def attached_devices(testbed: str, block_devices: Path = BLOCK_DEVICES, *, host: str = "") -> dict[str, str]:

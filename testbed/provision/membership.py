@@ -15,7 +15,6 @@ from testbed.hosts.host import in_parallel
 from testbed.kafka.admin import Admin
 from testbed.kafka.capabilities import Capability, of_software
 from testbed.kafka.errors import BROKER_NOT_REGISTERED, KafkaError
-from testbed.network.addresses import AddressPlan
 from testbed.network.apply import FABRIC, add_links, remove_links
 from testbed.owner import Owner
 from testbed.paths import state_dir
@@ -24,7 +23,7 @@ from testbed.provision import state as states
 from testbed.provision.container_provider import host_container
 from testbed.provision.containers import Labels
 from testbed.provision.machine import remove_disks, require_cpus, require_machine
-from testbed.provision.plan import ClusterIdentity
+from testbed.provision.plan import ClusterIdentity, nic_names
 from testbed.provision.state import KeyPair
 from testbed.suggestions import did_you_mean
 from testbed.topology.host import DeclaredHost, Role
@@ -217,14 +216,9 @@ def _make(testbed: "Testbed", host: DeclaredHost, key: KeyPair) -> None:
     require_cpus(testbed.engine, state.name, [host])
     fabric, pids = testbed.pids()
     add_links(topology, plan, host.name, fabric, pids[host.name])
-    names = _names(host, plan)
+    names = "".join(f"{address} {name}\n" for name, address in nic_names([host], plan).items())
     others = [each for each in testbed.hosts if each != host.name]
     in_parallel(others, lambda other: testbed.hosts[other].run(["sh", "-c", f"printf '%s' '{names}' >> /etc/hosts"]))
-
-
-def _names(host: DeclaredHost, plan: AddressPlan) -> str:
-    """Return the lines of /etc/hosts for a host's NICs."""
-    return "".join(f"{plan.data_ip(host.name, index)} {host.name}.{nic.name}\n" for index, nic in enumerate(host.nics))
 
 
 def _start(testbed: "Testbed", name: str, step: Step) -> None:

@@ -1,6 +1,6 @@
 """The containers of a topology, and the files of its hosts. Pure: values in, values out."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -90,10 +90,6 @@ def fabric_spec(image: str, labels: Labels, machine: str = "") -> ContainerSpec:
         command=["sleep", "infinity"],
         labels=labels.of("fabric", fabric_place(machine)),
         hostname="fabric",
-        network=None,
-        ip=None,
-        read_only_mounts={},
-        files={},
         machine=machine,
     )
 
@@ -147,8 +143,8 @@ def host_spec(
         # sshd reads the keys of a login as its user.
         private_files=(HOST_KEY, *(() if equipment and equipment.users else (AUTHORIZED_KEYS,)), *secret),
         volumes={disk.volume: server.DATA_DIR if serves else DATA_DIR} if disk else {},
-        bandwidths={disk.device: disk.bandwidth_bytes_per_s} if disk and disk.bandwidth_bytes_per_s else {},
-        names=_names(topology, plan) | (host_names(topology, plan) if equipment else {}),
+        bandwidths={disk.device: limit} if disk and host.disk and (limit := host.disk.bandwidth_bytes_per_s) else {},
+        names=nic_names(topology.hosts, plan) | (host_names(topology, plan) if equipment else {}),
         cpus=host.cpus,
         machine=topology.remote_machine_of(host),
         capabilities=equipment.capabilities if equipment else (),
@@ -185,14 +181,14 @@ def host_files(
     return {**files, **secret}, tuple(secret)
 
 
-def _names(topology: Topology, plan: AddressPlan) -> dict[str, str]:
-    """Return the data addresses of all hosts, by host and NIC.
+def nic_names(hosts: Iterable[DeclaredHost], plan: AddressPlan) -> dict[str, str]:
+    """Return the data addresses of hosts, by host and NIC.
 
     A broker looks up the name of its own address at each SASL login: without a DNS answer that takes 10 s and more.
     """
     return {
         f"{host.name}.{nic.name}": str(plan.data_ip(host.name, index))
-        for host in topology.hosts
+        for host in hosts
         for index, nic in enumerate(host.nics)
     }
 

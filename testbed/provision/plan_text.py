@@ -20,18 +20,8 @@ from testbed.topology.model import Topology
 from testbed.units import format_bit_rate, format_byte_rate, format_duration, format_share, format_size
 
 CHECKED = (
-    "SSH and its host key",
-    "root rights",
-    "python3",
-    "Java",
-    "programs",
-    "kinds of traffic control in the kernel",
-    "NICs and their shaping",
-    "disk space",
-    "free ports",
-    "clock",
-    "MTU",
-    "whether all reach each other",
+    "SSH and its host key, root rights, python3, Java, programs, kinds of traffic control in the kernel, "
+    "NICs and their shaping, disk space, free ports, clock, MTU, whether all reach each other"
 )
 
 
@@ -75,9 +65,6 @@ def to_be_made(wanted: RemoteStorage | None) -> RemoteStorageManager | None:
     return RemoteStorageManager(SOURCES, OWN_CLASS if wanted.manager is None else found, "")
 
 
-FABRIC_TITLE = "in the fabric's network namespace"
-
-
 def planned_overlay(topology: Topology) -> Overlay | None:
     """Return the links between the machines as far as they are known before `up`; None for one machine."""
     if not topology.remote_machines:
@@ -113,8 +100,7 @@ def _scripts(wiring: Wiring) -> list[str]:
     for machine, script in wiring.underlay.items():
         lines += _script(f"on {machine or 'this machine'}, before all others", script)
     for machine, script in wiring.fabrics.items():
-        where = f"in the network namespace of the fabric on {machine}" if machine else FABRIC_TITLE
-        lines += _script(where, script)
+        lines += _script(f"in the network namespace of {in_words(fabric_place(machine))}", script)
     for name, script in wiring.hosts.items():
         lines += _script(f"in {name}'s network namespace", script)
     lines += _script("on this machine", wiring.machine)
@@ -134,11 +120,7 @@ def describe(topology: Topology) -> str:
     wiring = wire(topology.name, topology, plan, pids, "<machine>", overlay)
     lines = [f"{topology.name}: {topology.description}".rstrip(": "), "", "hosts"]
     for number, host in topology.numbered:
-        on = f" on {host.machine}" if host.machine else ""
-        lines.append(
-            f"  {host.name}: {host.role.value} in {host.rack}{on}, node {_node(host)}, "
-            f"Kafka {_kafka(host, topology)}, management {plan.management_ip(host.name)}"
-        )
+        lines.append(f"{_title(host, topology)}, management {plan.management_ip(host.name)}")
         lines += [
             f"    {_nic(host, index, plan)} ({port(number, index)}): {_link(nic)}"
             for index, nic in enumerate(host.nics)
@@ -193,7 +175,7 @@ def describe_machines(topology: Topology) -> str:
     lines = [f"{topology.name}: {topology.description}".rstrip(": "), "", "machines that exist"]
     for host in topology.hosts:
         lines += _machine(host, topology, plan)
-    lines += ["", "checked by `up` on every machine before anything is changed: " + ", ".join(CHECKED)]
+    lines += ["", "checked by `up` on every machine before anything is changed: " + CHECKED]
     lines += ["removed by `down`: the shaping, the processes, and the testbed's folder"]
     for host in topology.hosts:
         lines += ["", f"on {host.name}, by `tc -batch`; restored unless a new SSH connection confirms it"]
@@ -212,8 +194,10 @@ def _nic(host: DeclaredHost, index: int, plan: AddressPlan) -> str:
     return f"{nic.name}{use} {plan.data_ip(host.name, index)}"
 
 
-def _node(host: DeclaredHost) -> str:
-    return "-" if host.node_id is None else str(host.node_id)
+def _title(host: DeclaredHost, topology: Topology) -> str:
+    on = f" on {host.machine}" if host.machine else ""
+    node = "-" if host.node_id is None else host.node_id
+    return f"  {host.name}: {host.role.value} in {host.rack}{on}, node {node}, Kafka {_kafka(host, topology)}"
 
 
 def _machine(host: DeclaredHost, topology: Topology, plan: AddressPlan) -> list[str]:
@@ -221,7 +205,7 @@ def _machine(host: DeclaredHost, topology: Topology, plan: AddressPlan) -> list[
     jump = f" by way of {access.jump}" if access.jump else ""
     root = ", as root by sudo" if access.sudo else ""
     lines = [
-        f"  {host.name}: {host.role.value} in {host.rack}, node {_node(host)}, Kafka {_kafka(host, topology)}",
+        _title(host, topology),
         f"    ssh: {access.user}@{access.address}:{access.port}{jump}{root}",
         f"    folder: {access.folder}",
     ]

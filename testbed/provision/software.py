@@ -7,7 +7,7 @@ from functools import cached_property
 from pathlib import Path
 
 from testbed.errors import SoftwareError
-from testbed.kafka.capabilities import Capability, has, of_release
+from testbed.kafka.capabilities import Capability, of_release
 from testbed.kafka.node import FLAGS, PROPERTIES, with_credentials
 from testbed.software.automq import VARIABLE, automq_release, supplied
 from testbed.software.engine import EngineError, Trouble
@@ -17,7 +17,7 @@ from testbed.software.jvm import broker_command, cds_archive, mounts
 from testbed.software.kafka import kafka_release
 from testbed.software.minio import Minio, minio
 from testbed.software.release import KafkaRelease
-from testbed.software.rsm import RemoteStorageManager, cached_manager, remote_storage_manager
+from testbed.software.rsm import TARGET, RemoteStorageManager, cached_manager, remote_storage_manager
 from testbed.software.source import parse_source
 from testbed.topology.host import AutomqSource, RemoteStorage
 from testbed.topology.model import Topology
@@ -65,7 +65,7 @@ class KafkaSoftware:
     @property
     def start_s(self) -> float:
         """Return the longest time that a cluster of this release may take to start, in seconds."""
-        return START_SHARED_S if has(self.release, Capability.SHARED_STORAGE) else START_S
+        return START_SHARED_S if self.release.shared_storage else START_S
 
 
 def builds_of(topologies: Iterable[Topology]) -> dict[str, str]:
@@ -130,8 +130,7 @@ class SoftwareSet:
             return self._kafka[source]
         release = kafka_release(source)
         if release.version not in self._kafka:
-            shared = has(release, Capability.SHARED_STORAGE)
-            self._kafka[release.version] = _on_shared_storage(release) if shared else self._on_disks(release)
+            self._kafka[release.version] = self._made(release)
         return self._kafka[release.version]
 
     def of(self, topology: Topology) -> dict[str, str]:
@@ -145,13 +144,16 @@ class SoftwareSet:
         versions = {source: self.kafka(self._builds.get(source, source)).version for source in set(named.values())}
         return {name: versions[source] for name, source in named.items()}
 
-    def _on_disks(self, release: KafkaRelease) -> KafkaSoftware:
-        archive = cds_archive(release, self.image) if self._has_image else None
+    def _made(self, release: KafkaRelease) -> KafkaSoftware:
+        shared = release.shared_storage
+        # AutoMQ alone, without a store, does not start: it has no class-data archive, and formats itself.
+        archive = cds_archive(release, self.image) if self._has_image and not shared else None
+        command = broker_command(release, PROPERTIES, archive=archive, extra_flags=FLAGS if shared else ())
         return KafkaSoftware(
             release=release,
-            command=broker_command(release, PROPERTIES, archive=archive),
-            mounts={str(mount.source): mount.target for mount in mounts(release, archive)},
-            checkpoint=bootstrap_checkpoint(release).read_bytes(),
+            command=with_credentials(command) if shared else command,
+            mounts=mounts(release, archive),
+            checkpoint=None if shared else bootstrap_checkpoint(release).read_bytes(),
             artefacts=(release.folder, *([archive.parent] if archive is not None else [])),
         )
 
@@ -189,18 +191,7 @@ class SoftwareSet:
         """
         found = self.kafka(version)
         manager = None if remote_storage is None else self.manager(remote_storage)
-        seen = {} if manager is None else {str(manager.mount.source): manager.mount.target}
+        seen = {} if manager is None else {str(manager.folder): TARGET}
         return replace(
             found, checkpoint=self.lowest(cluster).checkpoint, mounts={**found.mounts, **seen}, manager=manager
         )
-
-
-def _on_shared_storage(release: KafkaRelease) -> KafkaSoftware:
-    """Return AutoMQ, which formats itself. It has no class-data archive: a broker alone, without a store, makes one."""
-    return KafkaSoftware(
-        release=release,
-        command=with_credentials(broker_command(release, PROPERTIES, extra_flags=FLAGS)),
-        mounts={str(mount.source): mount.target for mount in mounts(release, None)},
-        checkpoint=None,
-        artefacts=(release.folder,),
-    )

@@ -288,7 +288,7 @@ def ssh_hosts(
                 host=str(plan.management_ip(host.name)),
                 port=22,
                 user="root",
-                private_key=private_key_path(state.name),
+                private_key=str(private_key_path(state.name)),
                 host_key=state.host_keys[host.name],
                 jump=jumps.get(host.machine or ""),
             ),
@@ -301,13 +301,7 @@ def ssh_hosts(
 def engine_addresses(machines: Iterable[EngineMachine], keys: Mapping[str, str]) -> dict[str, SshAddress]:
     """Return the address of the SSH server of each machine with an engine; `keys` has their pinned public keys."""
     return {
-        machine.name: SshAddress(
-            machine.ssh_host,
-            machine.port,
-            machine.user,
-            None if machine.key is None else Path(machine.key),
-            keys[machine.name],
-        )
+        machine.name: ssh_address(machine.access, VerifiedKeys(keys[machine.name]))
         for machine in machines
         if machine.name in keys
     }

@@ -34,7 +34,7 @@ from testbed.provision.inventory.provider import InventoryProvider
 from testbed.provision.liveness import NotWhole, explained, why_not_whole
 from testbed.provision.machine import without_cpu_limits
 from testbed.provision.plan import ClusterIdentity, Equipment
-from testbed.provision.provider import Progress, Provider
+from testbed.provision.provider import Progress
 from testbed.provision.resources import remove, require_name
 from testbed.provision.software import KafkaSoftware, SoftwareSet
 from testbed.provision.state import NO_SLOT, TestbedState, ssh_hosts
@@ -43,6 +43,8 @@ from testbed.topology import Topology, load_document
 from testbed.topology.find import find
 from testbed.topology.host import DeclaredHost
 
+Provider = ContainerProvider | InventoryProvider
+"""Where the hosts of a testbed come from; both have the same methods, and the testbed's own code uses no others."""
 MANAGER = "remote-storage-manager"
 """The name, among a testbed's digests, of the brokers' remote storage manager."""
 

@@ -1,7 +1,6 @@
 """`testbed doctor [--fix] [--with NAME] [--json]`: the problems of this machine, and the command that fixes each."""
 
 import json
-import sys
 from collections.abc import Sequence
 from dataclasses import asdict
 
@@ -57,7 +56,3 @@ def _mark(finding: CheckFinding) -> str:
     if finding.ok:
         return "ok"
     return "MISSING" if finding.required else "without"
-
-
-if __name__ == "__main__":
-    sys.exit(main())

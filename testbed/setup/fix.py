@@ -27,8 +27,7 @@ def make_ready(checks: Sequence[Check]) -> CheckOutcome:
     }
     if hopeless or not fixable:
         return CheckOutcome(found, hopeless)
-    with FixProgress(checks) as progress:
-        progress.expect(fixable)
+    with FixProgress(checks, expected=fixable) as progress:
         return put_right(checks, found, progress)
 
 
@@ -52,23 +51,22 @@ REDRAW_S = 0.5
 
 
 class FixProgress:
-    """An observer of fixes. As a context manager it also shows the warnings logged meanwhile."""
+    """An observer of fixes. As a context manager it also shows the warnings logged meanwhile.
 
-    def __init__(self, checks: Sequence[Check], out: TextIO | None = None) -> None:
+    `expected` are the likely fixes, for the estimate of the total time.
+    """
+
+    def __init__(self, checks: Sequence[Check], out: TextIO | None = None, expected: Sequence[str] = ()) -> None:
         self._out = out or sys.stderr
         self._terminal = self._out.isatty()
         self._checks = {check.name: check for check in checks}
         self._lock = threading.RLock()
         self._begun_at: dict[str, float] = {}
-        self._pending: set[str] = set()
+        self._pending = set(expected)
         self._drawn = 0
         self._stop = threading.Event()
         self._painter: threading.Thread | None = None
         self._handler = _Handler(self)
-
-    def expect(self, names: Sequence[str]) -> None:
-        """Record the likely fixes, for the estimate of the total time."""
-        self._pending = set(names)
 
     def begun(self, check: Check) -> None:
         """Show that a fix has begun."""

@@ -10,7 +10,7 @@ import logging
 import os
 import re
 import shutil
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -44,7 +44,8 @@ def artefact(name: str, key: str, build: Callable[[Path], None]) -> Path:
     if final.is_dir() and not _damage(final):
         return final
     with durable.lock(final.parent / f".{key}.lock"):
-        _remove_leftovers(final)
+        for leftover in final.parent.glob(f".{final.name}.tmp-*"):  # of a dead process: this one holds the lock
+            shutil.rmtree(leftover)
         if final.is_dir():
             damage = _damage(final)
             if not damage:
@@ -102,19 +103,9 @@ def _temporary(final: Path, suffix: str) -> Path:
     return final.parent / f".{final.name}.tmp-{suffix}"
 
 
-def _remove_leftovers(final: Path) -> None:
-    """Remove temporary siblings. The caller holds the lock, so each belongs to a dead process."""
-    for leftover in final.parent.glob(f".{final.name}.tmp-*"):
-        shutil.rmtree(leftover)
-
-
-def _files(folder: Path) -> Iterator[Path]:
-    return (path for path in sorted(folder.rglob("*")) if path.is_file() and path.name != RECORD)
-
-
 def _seal(folder: Path) -> None:
     records = {}
-    for path in _files(folder):
+    for path in sorted(path for path in folder.rglob("*") if path.is_file()):
         record = FileRecord(sha256_of(path), path.stat().st_size)
         records[str(path.relative_to(folder))] = asdict(record)
         durable.sync(path)

@@ -107,13 +107,10 @@ class Java:
 
 def find_java() -> Java | None:
     """Return the first Java of at least `OLDEST_JAVA` among JAVA_HOME, PATH and /usr/lib/jvm, or None."""
-    return next((java for java in _all_java() if java.major >= OLDEST_JAVA), None)
-
-
-def _all_java() -> Iterator[Java]:
     for home in dict.fromkeys(_homes()):
-        if os.access(home / "bin" / "java", os.X_OK) and (major := _major(home)) is not None:
-            yield Java(home, major)
+        if os.access(home / "bin" / "java", os.X_OK) and (major := _major(home) or 0) >= OLDEST_JAVA:
+            return Java(home, major)
+    return None
 
 
 def _homes() -> Iterator[Path]:

@@ -14,6 +14,7 @@ import shutil
 import socket
 import struct
 import tarfile
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -33,6 +34,18 @@ ROLE_LABEL, OWNER_LABEL, STATE_LABEL = "testbed.role", "testbed.owner", "testbed
 def helper_labels(role: str) -> dict[str, str]:
     """Return the labels of a container that this process works with: `gc` removes it once the process is dead."""
     return {ROLE_LABEL: role, OWNER_LABEL: str(Owner.this_process()), STATE_LABEL: str(state_dir())}
+
+
+def tar_of(files: Mapping[str, bytes], private: Sequence[str] = ()) -> bytes:
+    """Return a tar archive of path → content, as the engine takes it; only the owner can read the `private` ones."""
+    buffer, now = io.BytesIO(), int(time.time())
+    with tarfile.open(fileobj=buffer, mode="w") as archive:
+        for path, content in files.items():
+            entry = tarfile.TarInfo(path.lstrip("/"))
+            entry.size, entry.mtime = len(content), now
+            entry.mode = 0o600 if path in private else 0o644
+            archive.addfile(entry, io.BytesIO(content))
+    return buffer.getvalue()
 
 
 class Trouble(Enum):
@@ -81,9 +94,9 @@ class EngineSocket:
         with self._call("GET", "/_ping", timeout_s=timeout_s) as response:
             response.read()
 
-    def get(self, path: str, **query: str) -> Any:
+    def get(self, path: str) -> Any:
         """Return the JSON document at `path`."""
-        with self._call("GET", path, query) as response:
+        with self._call("GET", path) as response:
             return json.load(response)
 
     def find_image(self, reference: str) -> str | None:

@@ -39,21 +39,16 @@ def no_library() -> str:
 
 
 def library() -> Path:
-    """Return the library; fetch it when it is not in the cache. Raise `SoftwareError` on failure."""
-    return artefact(NAME, SUITE, _fetch) / LIBRARY
+    """Return the library; fetch it when it is not in the cache. Raise `SoftwareError` on failure.
+
+    That takes a second where apt has it, else an image, which has the sources of the node image.
+    """
+    return artefact(NAME, SUITE, _from_apt if _apt_has_it() else _from_image) / LIBRARY
 
 
 def _apt_has_it() -> bool:
     distribution = this_distribution()
     return distribution.is_debian and distribution.release.get("VERSION_CODENAME") == SUITE
-
-
-def _fetch(target: Path) -> None:
-    """Fetch the library: in a second where apt has it, else from an image, which has the sources of the node image."""
-    if _apt_has_it():
-        _from_apt(target)
-    else:
-        _from_image(target)
 
 
 def _from_apt(target: Path) -> None:

@@ -7,10 +7,10 @@ batches of records in Kafka's format, with a FeatureLevelRecord for each feature
 
 import base64
 import secrets
+import shutil
 import tempfile
 import uuid
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 from testbed.errors import SoftwareError
@@ -22,14 +22,6 @@ from testbed.software.release import KafkaRelease
 
 CHECKPOINT = "bootstrap.checkpoint"
 META = "meta.properties"
-
-
-@dataclass(frozen=True, slots=True)
-class Formatted:
-    """A formatted log directory: the text of its meta.properties and the bytes of its checkpoint."""
-
-    meta: str
-    checkpoint: bytes
 
 
 def bootstrap_checkpoint(release: KafkaRelease) -> Path:
@@ -68,23 +60,19 @@ def encode_id(value: uuid.UUID) -> str:
     return base64.urlsafe_b64encode(value.bytes).decode().rstrip("=")
 
 
-def run_format(release: KafkaRelease, cluster_id: str, node_id: int) -> Formatted:
-    """Run the release's own tool for one combined node with a static quorum (about 1 s)."""
+def run_format(release: KafkaRelease, node_id: int, folder: Path) -> Path:
+    """Run the release's own tool for one combined node with a static quorum; return the log directory (about 1 s)."""
     java = find_java()
     if java is None:
         raise CommandError(f"no Java {OLDEST_JAVA} or newer: {this_distribution().how_to_get('java')}")
-    with tempfile.TemporaryDirectory(prefix="testbed-format-") as name:
-        folder = Path(name)
-        properties = folder / "server.properties"
-        properties.write_text(single_node_properties(node_id, str(folder / "log")), encoding="utf-8")
-        jars = ":".join(str(release.libs / jar) for jar in release.jars)
-        tool: list[str | Path] = ["kafka.tools.StorageTool", "format", "-t", cluster_id, "-c", properties]
-        run_logged([java.command, "-XX:TieredStopAtLevel=1", "-cp", jars, *tool], state_dir() / "logs" / "format.log")
-        log = folder / "log"
-        missing = [part for part in (META, CHECKPOINT) if not (log / part).exists()]
-        if missing:
-            raise SoftwareError(f"Kafka {release.version}: format wrote no {' and no '.join(missing)}")
-        return Formatted((log / META).read_text(encoding="utf-8"), (log / CHECKPOINT).read_bytes())
+    properties, log = folder / "server.properties", folder / "log"
+    properties.write_text(single_node_properties(node_id, str(log)), encoding="utf-8")
+    jars = ":".join(str(release.libs / jar) for jar in release.jars)
+    tool: list[str | Path] = ["kafka.tools.StorageTool", "format", "-t", new_id(), "-c", properties]
+    run_logged([java.command, "-XX:TieredStopAtLevel=1", "-cp", jars, *tool], state_dir() / "logs" / "format.log")
+    if not (log / CHECKPOINT).exists():
+        raise SoftwareError(f"Kafka {release.version}: format wrote no {CHECKPOINT}")
+    return log
 
 
 def single_node_properties(node_id: int, log_dir: str) -> str:
@@ -101,8 +89,8 @@ def single_node_properties(node_id: int, log_dir: str) -> str:
 
 
 def _make(release: KafkaRelease, folder: Path) -> None:
-    formatted = run_format(release, new_id(), 1)
-    (folder / CHECKPOINT).write_bytes(formatted.checkpoint)
+    with tempfile.TemporaryDirectory(prefix="testbed-format-") as scratch:
+        shutil.copyfile(run_format(release, 1, Path(scratch)) / CHECKPOINT, folder / CHECKPOINT)
 
 
 class BinaryReader:

@@ -7,7 +7,6 @@ recipe and versions have one digest, whenever and in whichever way they were mad
 """
 
 import hashlib
-import io
 import json
 import logging
 import os
@@ -25,7 +24,7 @@ from testbed.paths import cache_dir, state_dir
 from testbed.software.apt import credentials, fetch_settings, host_sources
 from testbed.software.commands import CommandError, run_logged
 from testbed.software.distribution import as_root, this_distribution
-from testbed.software.engine import EngineError, EngineSocket, Trouble, have_image
+from testbed.software.engine import EngineError, EngineSocket, Trouble, have_image, tar_of
 
 SETTINGS = "/etc/dpkg/dpkg.cfg.d/testbed"
 OWN_APT = "/tmp/apt"
@@ -86,13 +85,7 @@ def build_context(text: str, sources: Sequence[str]) -> bytes:
             "apt/apt.conf": fetch_settings(),
             "apt/auth.conf": credentials(),
         }
-    buffer = io.BytesIO()
-    with tarfile.open(fileobj=buffer, mode="w") as archive:
-        for name, content in files.items():
-            entry = tarfile.TarInfo(name)
-            entry.size = len(content.encode())
-            archive.addfile(entry, io.BytesIO(content.encode()))
-    return buffer.getvalue()
+    return tar_of({name: content.encode() for name, content in files.items()})
 
 
 LOG = logging.getLogger(__name__)

@@ -16,7 +16,6 @@ import os
 import shutil
 import threading
 import time
-from dataclasses import dataclass
 from pathlib import Path
 
 from testbed.errors import KafkaStuck, SoftwareError
@@ -24,7 +23,7 @@ from testbed.software.cache import artefact, existing
 from testbed.software.engine import Container, EngineSocket, helper_labels
 from testbed.software.format import META, bootstrap_checkpoint, meta_properties, new_id, single_node_properties
 from testbed.software.image import ImageRef
-from testbed.software.release import KafkaRelease, Logging
+from testbed.software.release import AGENT_FILE, LOGGING_FILE, KafkaRelease, Logging
 
 # C1 only and the serial collector: brokers share few cores, and start-up time counts more than peak speed.
 JVM_FLAGS = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xms256m", "-Xmx512m", "-Djava.awt.headless=true")
@@ -33,19 +32,6 @@ MAIN_CLASS = "kafka.Kafka"
 RELEASES = "/opt/kafka/releases"
 ARCHIVES = "/opt/kafka/archives"
 AGENT_PORT = 8778
-
-
-@dataclass(frozen=True, slots=True)
-class Mount:
-    """A file or folder of this machine that a container sees read-only at `target`."""
-
-    source: Path
-    target: str
-
-    @property
-    def bind(self) -> str:
-        """Return `source:target:ro`, as the engine's interface requires."""
-        return f"{self.source}:{self.target}:ro"
 
 
 def home(release: KafkaRelease) -> str:
@@ -58,13 +44,13 @@ def class_path(release: KafkaRelease) -> str:
     return ":".join(f"{home(release)}/{release.libs.name}/{jar}" for jar in release.jars)
 
 
-def mounts(release: KafkaRelease, archive: Path | None) -> tuple[Mount, ...]:
-    """Return the mounts for this release, and every other one; `archive` is its class-data archive, if any.
+def mounts(release: KafkaRelease, archive: Path | None) -> dict[str, str]:
+    """Return folder of this machine → folder in a container, read-only, for this release and every other one.
 
-    The mounts are the same for all releases and archives of one cache.
+    `archive` is its class-data archive, if any. The mounts are the same for all releases and archives of one cache.
     """
-    releases = Mount(release.folder.parent, RELEASES)
-    return (releases,) if archive is None else (releases, Mount(archive.parent.parent, ARCHIVES))
+    found = {str(release.folder.parent): RELEASES}
+    return found if archive is None else {**found, str(archive.parent.parent): ARCHIVES}
 
 
 def broker_command(
@@ -80,7 +66,7 @@ def broker_command(
     With `agent`, JMX answers HTTP on the loopback at `AGENT_PORT`. It starts from the class-data `archive`, if any.
     The JVM ignores an unsuitable archive (slower, not wrong).
     """
-    jolokia = f"-javaagent:{home(release)}/{release.agent.name}"
+    jolokia = f"-javaagent:{home(release)}/{AGENT_FILE}"
     return (
         "java",
         *JVM_FLAGS,
@@ -128,7 +114,7 @@ def with_jvm(
 def logging_flag(release: KafkaRelease) -> str:
     """Return the system property that selects the release's logging configuration."""
     key = {Logging.LOG4J2: "log4j2.configurationFile", Logging.RELOAD4J: "log4j.configuration"}[release.logging]
-    return f"-D{key}=file:{home(release)}/{release.logging_properties.name}"
+    return f"-D{key}=file:{home(release)}/{LOGGING_FILE}"
 
 
 WORK_FOLDER = "/opt/kafka-work"
@@ -186,7 +172,7 @@ def _make_archive(release: KafkaRelease, image: ImageRef, folder: Path) -> None:
         "HostConfig": {
             "NetworkMode": "none",
             "SecurityOpt": ["label=disable"],
-            "Binds": [*(mount.bind for mount in mounts(release, None)), f"{work}:{WORK_FOLDER}"],
+            "Binds": [f"{release.folder.parent}:{RELEASES}:ro", f"{work}:{WORK_FOLDER}"],
         },
     }
     with EngineSocket.from_environment().container(definition) as container:

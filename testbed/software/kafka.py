@@ -21,8 +21,10 @@ from testbed.software.cache import artefact, digest_of, existing, sha256_of
 from testbed.software.maven import Coordinates, NotInRegistry, copy_jars, known_versions
 from testbed.software.release import (
     AGENT,
+    AGENT_FILE,
     JAR_TIME_S,
     LAYOUT,
+    LOGGING_FILE,
     LOGGING_PROPERTIES,
     KafkaRelease,
     clients_jar,
@@ -57,7 +59,15 @@ def kafka_release(source: str | KafkaSource = DEFAULT_KAFKA) -> KafkaRelease:
                 f"the build {found.text} is not in the cache (any more): name the tarball or folder it came from"
             )
         return release
-    return imported(found)
+    path = found.path
+    try:
+        if found.kind is Kind.FOLDER:
+            return _import_jars(jars_of(path), path)
+        return once("kafka-tarballs", sha256_of(path)[:16], lambda folder: _import_jars(unpack(path, folder), path))
+    except OSError as error:
+        raise SoftwareError(
+            f"{path} cannot be copied into the cache: {error.strerror or error} ({error.filename or 'no name'})"
+        ) from error
 
 
 def cached_release(version: str = DEFAULT_KAFKA) -> KafkaRelease | None:
@@ -89,15 +99,15 @@ def _add_agent(folder: Path) -> str:
     """Fetch the JMX agent into the folder of a Kafka, and return its sha256."""
     copy_jars([AGENT], folder, transitive=False)
     (agent,) = folder.glob("jolokia-*.jar")
-    return sha256_of(agent.rename(folder / "jolokia.jar"))
+    return sha256_of(agent.rename(folder / AGENT_FILE))
 
 
 def _complete(folder: Path) -> None:
     """Add the logging configuration to the folder of a Kafka, and give all its files their time."""
     jars = sorted((folder / "libs").iterdir())
-    logging = folder / "logging.properties"
+    logging = folder / LOGGING_FILE
     logging.write_text(LOGGING_PROPERTIES[logging_of(tuple(jar.name for jar in jars))], encoding="utf-8")
-    for path in (*jars, folder / "jolokia.jar", logging):
+    for path in (*jars, folder / AGENT_FILE, logging):
         os.utime(path, (JAR_TIME_S, JAR_TIME_S))
 
 
@@ -183,19 +193,6 @@ def _properties(path: Path) -> dict[str, str]:
 
 _MEMO = "build"
 COPY_BYTES = 1 << 20
-
-
-def imported(source: KafkaSource) -> KafkaRelease:
-    """Return the Kafka of a tarball or folder, in the cache. Raise SoftwareError with the problem."""
-    path = source.path
-    try:
-        if source.kind is Kind.FOLDER:
-            return _import_jars(jars_of(path), path)
-        return once("kafka-tarballs", sha256_of(path)[:16], lambda folder: _import_jars(unpack(path, folder), path))
-    except OSError as error:
-        raise SoftwareError(
-            f"{path} cannot be copied into the cache: {error.strerror or error} ({error.filename or 'no name'})"
-        ) from error
 
 
 def once(name: str, key: str, unpack_and_lay: Callable[[Path], KafkaRelease]) -> KafkaRelease:

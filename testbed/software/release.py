@@ -16,6 +16,8 @@ from testbed.software.maven import Coordinates
 # Part of an artefact's key: increased when the content of its folder changes.
 LAYOUT = "1"
 AGENT = Coordinates("org.jolokia", "jolokia-agent-jvm", "2.4.2", "javaagent")
+AGENT_FILE, LOGGING_FILE = "jolokia.jar", "logging.properties"
+"""The JMX agent and the logging configuration, which sends everything to standard output, in the folder of a Kafka."""
 # For releases whose jars include no log4j (4.0.0).
 LOG4J = "2.25.4"
 # The JVM compares the jars' times with the times in its class-data archive: rebuilt jars must have the same.
@@ -51,16 +53,6 @@ class KafkaRelease:
     def libs(self) -> Path:
         """Return the folder of jars."""
         return self.folder / "libs"
-
-    @property
-    def agent(self) -> Path:
-        """Return the JMX agent's jar."""
-        return self.folder / "jolokia.jar"
-
-    @property
-    def logging_properties(self) -> Path:
-        """Return the logging configuration: everything to standard output."""
-        return self.folder / "logging.properties"
 
     @property
     def shared_storage(self) -> bool:

@@ -14,7 +14,6 @@ from pathlib import Path
 from testbed.errors import SoftwareError
 from testbed.paths import cache_dir
 from testbed.software.cache import artefact, digest_of, digests, existing, sha256_of
-from testbed.software.jvm import Mount
 from testbed.software.maven import MavenProject
 
 SOURCES = Path(__file__).parents[1] / "tiered" / "java"
@@ -40,11 +39,6 @@ class RemoteStorageManager:
     def is_own(self) -> bool:
         """Return whether it is the testbed's own."""
         return self.class_name == OWN_CLASS
-
-    @property
-    def mount(self) -> Mount:
-        """Return its read-only mount on a Kafka host."""
-        return Mount(self.folder, TARGET)
 
 
 def remote_storage_manager(folder: str | Path | None = None, digest: str = "") -> RemoteStorageManager:

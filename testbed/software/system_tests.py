@@ -9,7 +9,7 @@ from pathlib import Path
 
 from testbed.errors import SoftwareError
 from testbed.software.cache import artefact
-from testbed.software.image import OPTIONS, PACKAGES, ImageRecipe, ImageRef, made_image
+from testbed.software.image import OPTIONS, PACKAGES, ImageRecipe
 from testbed.software.maven import Coordinates, NotInRegistry, copy_jars, known_versions
 from testbed.software.release import missing_binding
 
@@ -43,11 +43,6 @@ _HOOKS = (
 RECIPE = ImageRecipe(
     "testbed-system-test", tuple(sorted({*PACKAGES, *_PACKAGES} - {"openjdk-17-jre-headless"})), (*OPTIONS, *_HOOKS)
 )
-
-
-def system_test_image() -> ImageRef:
-    """Return the image; build it when the engine has none: a minute. Raise SoftwareError when that fails."""
-    return made_image(RECIPE)
 
 
 LAYOUT = "1"

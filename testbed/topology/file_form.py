@@ -45,8 +45,6 @@ from testbed.topology.values import (
 )
 from testbed.yaml_document import FieldPath, FileKind
 
-FILE = "topologies/topology.schema.json"
-
 
 class UplinkForm(Form):
     """A rack's link to the core, shaped both ways; tx is what the rack sends."""

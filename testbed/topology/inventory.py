@@ -4,7 +4,7 @@ A topology with an inventory declares hosts that the testbed does not make. Each
 """
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from ipaddress import AddressValueError, IPv4Address
 from pathlib import Path
@@ -17,7 +17,7 @@ from testbed.suggestions import show
 from testbed.yaml_document import FieldPath, Violation
 
 if TYPE_CHECKING:
-    from testbed.topology.host import DeclaredHost
+    from testbed.topology.model import Topology
 
 DEVICE = r"^[A-Za-z0-9][A-Za-z0-9_.@-]{0,14}$"
 SSH_NAME = r"^[A-Za-z0-9][A-Za-z0-9.:-]{0,252}$"
@@ -176,23 +176,21 @@ def access(fields: Mapping[str, Any], address: str) -> SshAccess:
 Provision = Literal["containers", "inventory"]
 
 
-def provision_problems(
-    hosts: "Sequence[DeclaredHost]", uplinks: Iterable[str], provision: Provision, *, automq: bool
-) -> Iterator[Violation]:
+def provision_problems(topology: "Topology") -> Iterator[Violation]:
     """Yield each violation of how the hosts come to be: on machines that exist, what could not be held there."""
-    if provision == "containers":
-        for host in hosts:
+    if not topology.exists:
+        for host in topology.hosts:
             if host.ssh is not None:
                 message = "the testbed makes this host; allowed with ssh: provision: inventory"
                 yield Violation(("hosts", host.name, "ssh"), message)
         return
-    for rack in uplinks:
+    for rack in topology.uplinks:
         message = "there is no switch of the testbed between machines that exist; allowed: a rack without uplink"
         yield Violation(("racks", rack, "uplink"), message)
-    if automq:
+    if topology.automq is not None:
         yield Violation(("software", "automq"), "it is not supported with provision: inventory; allowed: kafka")
     first: dict[tuple[str, int], str] = {}
-    for host in hosts:
+    for host in topology.hosts:
         at: FieldPath = ("hosts", host.name)
         if host.disk is not None:
             message = "a file system of a size cannot be made on a machine that exists; allowed: folder, under ssh"

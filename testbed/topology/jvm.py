@@ -34,10 +34,6 @@ class Jvm:
     """One of `COLLECTORS`."""
     flags: tuple[str, ...] = ()
 
-    def __str__(self) -> str:
-        heap = [] if self.heap_bytes is None else [f"heap {format_size(self.heap_bytes)}"]
-        return ", ".join([*heap, *([] if self.gc is None else [f"gc {self.gc}"]), *self.flags])
-
     @property
     def in_force(self) -> str:
         """Return heap, garbage collector and flags as text, with the testbed's own values where nothing is declared."""

@@ -13,11 +13,12 @@ from pydantic import Field, WithJsonSchema
 
 from testbed.form import Form, check, optional, text_schema
 from testbed.suggestions import choices, did_you_mean, show
-from testbed.topology.inventory import KNOWN_HOSTS, HostKey, NicAddress, UserFile
+from testbed.topology.inventory import KNOWN_HOSTS, HostKey, NicAddress, SshAccess, UserFile
 from testbed.yaml_document import FieldPath, Violation
 
 if TYPE_CHECKING:
     from testbed.topology.host import DeclaredHost
+    from testbed.topology.model import Topology
 
 LOCAL = "local"
 """The engine of the machine on which the testbed runs."""
@@ -53,19 +54,11 @@ class EngineMachine:
         return self.engine == LOCAL
 
     @property
-    def user(self) -> str:
-        """Return the user of the SSH connection."""
-        return urlsplit(self.engine).username or "root"
-
-    @property
-    def ssh_host(self) -> str:
-        """Return the name or the address of the SSH server."""
-        return urlsplit(self.engine).hostname or ""
-
-    @property
-    def port(self) -> int:
-        """Return the port of the SSH server."""
-        return urlsplit(self.engine).port or 22
+    def access(self) -> SshAccess:
+        """Return how it is reached; without an address for the local engine."""
+        url = urlsplit(self.engine)
+        user, port = url.username or "root", url.port or 22
+        return SshAccess(url.hostname or "", user, port, self.key, host_key=self.host_key, known_hosts=self.known_hosts)
 
     def to_document(self) -> dict[str, Any]:
         """Return the fields as a file has them; those without a value are omitted."""
@@ -141,16 +134,15 @@ def _burden(
     return len(there), len(apart)
 
 
-def machine_problems(
-    hosts: Sequence["DeclaredHost"], machines: Sequence[EngineMachine], uplinks: Iterable[str], mtu: int | None
-) -> Iterator[Violation]:
+def machine_problems(topology: "Topology") -> Iterator[Violation]:
     """Yield every violation of the machines and the hosts' places."""
+    hosts, machines = topology.hosts, topology.machines
     if not machines:
         for host in hosts:
             if host.machine is not None:
                 message = f"there is no machine {show(host.machine)}; allowed: machines at the top, with its name"
                 yield Violation(("hosts", host.name, "machine"), message)
-        if mtu is not None:
+        if topology.mtu is not None:
             yield Violation(("mtu",), "the NICs of one machine have 1500; allowed with mtu: machines")
         return
     if any(host.ssh is not None for host in hosts):
@@ -159,20 +151,18 @@ def machine_problems(
         yield Violation(("machines",), f"{len(machines)} machines; allowed: {MAX_MACHINES} at most")
     first: dict[str, str] = {}
     for machine in machines:
-        where = f"{machine.ssh_host}:{machine.port}"
+        where = f"{machine.access.address}:{machine.access.port}"
         if where in first:
             what = "the local engine" if machine.is_local else where
             message = f"{what} is {first[where]} already; allowed: each engine once"
             yield Violation(("machines", machine.name, "engine"), message)
         first.setdefault(where, machine.name)
-    yield from _place_problems(hosts, {machine.name: machine for machine in machines}, uplinks)
+    yield from _place_problems(topology)
 
 
-def _place_problems(
-    hosts: Sequence["DeclaredHost"], machines: Mapping[str, EngineMachine], uplinks: Iterable[str]
-) -> Iterator[Violation]:
-    shaped, at_rack = set(uplinks), dict[str, "DeclaredHost"]()
-    for host in hosts:
+def _place_problems(topology: "Topology") -> Iterator[Violation]:
+    machines, at_rack = {machine.name: machine for machine in topology.machines}, dict[str, "DeclaredHost"]()
+    for host in topology.hosts:
         at: FieldPath = ("hosts", host.name)
         machine = machines.get(host.machine or "")
         if machine is None:
@@ -182,14 +172,14 @@ def _place_problems(
         if host.disk is not None and not machine.is_local:
             message = f"a disk of a size cannot be made on another machine ({machine.name}); allowed: none there"
             yield Violation((*at, "disk"), message)
-        other = at_rack.setdefault(host.rack, host) if host.rack in shaped else host
+        other = at_rack.setdefault(host.rack, host) if host.rack in topology.uplinks else host
         if other.machine != host.machine:
             message = (
                 f"{other.name} of rack {host.rack} is on {other.machine}, and the rack has one shaped uplink; "
                 "allowed: all hosts of such a rack on one machine"
             )
             yield Violation((*at, "machine"), message)
-    switches = {(host.machine, host.rack) for host in hosts}
+    switches = {(host.machine, host.rack) for host in topology.hosts}
     if len(switches) > MAX_SWITCHES:
         message = f"its racks have {len(switches)} switches on the machines; allowed: {MAX_SWITCHES} at most"
         yield Violation(("hosts",), message)

@@ -16,7 +16,7 @@ from testbed.topology.inventory import Provision, provision_problems
 from testbed.topology.jvm import Jvm
 from testbed.topology.links import Link, Nic
 from testbed.topology.machines import EngineMachine, machine_problems
-from testbed.topology.rules import number_problems, violations
+from testbed.topology.rules import violations
 from testbed.units import format_bit_rate, format_byte_rate, format_share, format_size
 from testbed.yaml_document import FormError, Problem, Violation, field_name
 
@@ -56,15 +56,9 @@ class Topology:
     """The names of all hosts by number, also of removed ones; empty while no host was removed or added."""
 
     def __post_init__(self) -> None:
-        in_order = sorted(self.uplinks.items(), key=lambda item: _position(item[0], self.racks))
-        object.__setattr__(self, "uplinks", MappingProxyType(dict(in_order)))
-        found = [
-            *violations(self.name, self.racks, self.hosts, self.uplinks, self.remote_storage, self.automq),
-            *provision_problems(self.hosts, self.uplinks, self.provision, automq=self.automq is not None),
-            *machine_problems(self.hosts, self.machines, self.uplinks, self.mtu),
-            *number_problems(self.hosts, self.places),
-        ]
-        if found:
+        in_order = {rack: self.uplinks[rack] for rack in (*self.racks, *self.uplinks) if rack in self.uplinks}
+        object.__setattr__(self, "uplinks", MappingProxyType(in_order))
+        if found := [*violations(self), *provision_problems(self), *machine_problems(self)]:
             file = self.source or f"topology {self.name!r}"
             problems = [Problem(file, None, None, field_name(each.path), each.message) for each in found]
             raise TopologyError(problems, found)
@@ -173,10 +167,6 @@ class Topology:
         """Return the hex SHA-256 over `to_document()`: equal for two files with the same meaning."""
         text = json.dumps(self.to_document(), sort_keys=True, separators=(",", ":"), ensure_ascii=True)
         return hashlib.sha256(text.encode("ascii")).hexdigest()
-
-
-def _position(rack: str, racks: tuple[str, ...]) -> int:
-    return racks.index(rack) if rack in racks else len(racks)
 
 
 def _racks_document(racks: tuple[str, ...], uplinks: Mapping[str, Link]) -> list[str] | dict[str, Any]:

@@ -48,8 +48,8 @@ def resolve(form: TopologyForm, document: Document, folder: Path) -> Topology:
                 form.description,
                 document.file,
                 uplinks,
-                _remote_storage(form, folder),
-                _automq(form, folder),
+                resolution.remote_storage(),
+                resolution.automq(),
                 form.provision,
                 machines,
                 form.mtu,
@@ -76,8 +76,10 @@ class _Resolution:
     def host(self, name: str) -> DeclaredHost | None:
         """Return one host; None where a value is missing."""
         form, host = self._form, self._form.hosts[name]
-        kafka = self._kafka_levels(host) if host.role.runs_kafka else []
-        version = next(filter(None, (self._release(level) for level in reversed(kafka))), None)
+        levels = list(self._levels(name, host))
+        of_levels = (*(getattr(level, "kafka", None) for _path, level in levels), form.kafka)
+        kafka = list(filter(None, of_levels)) if host.role.runs_kafka else []
+        version = next(filter(None, map(self._release, kafka)), None)
         if form.software is not None:
             version = None
         elif host.role.runs_kafka and version is None:
@@ -85,7 +87,6 @@ class _Resolution:
             self._report(("hosts", name, "kafka", "version"), message)
         if not host.role.runs_kafka:
             self.violations += _violations_without_kafka(name, host)
-        levels = list(self._levels(name, host))
         rack, nics, disk = self._rack(name, host), self._nics(name, levels), self._disk(name, host, levels)
         if rack is None or not nics:
             return None
@@ -96,7 +97,7 @@ class _Resolution:
             nic=nics[0],
             node_id=self._ids.get(name),
             kafka_version=version,
-            properties={key: text for level in kafka for key, text in (level.properties or {}).items()},
+            properties={key: text for level in reversed(kafka) for key, text in (level.properties or {}).items()},
             more_nics=tuple(nics[1:]),
             disk=disk,
             cpus=_value(levels, "cpus"),
@@ -127,17 +128,26 @@ class _Resolution:
         if self._form.defaults is not None:
             yield ("defaults",), self._form.defaults
 
-    def _kafka_levels(self, host: HostForm) -> list[KafkaForm]:
-        role = getattr(self._form.roles, host.role.value, None)
-        levels = (self._form.kafka, role.kafka if role is not None else None, host.kafka)
-        return [level for level in levels if level is not None]
-
     def _release(self, kafka: KafkaForm) -> str | None:
         return kafka.version if kafka.path is None else self.absolute(kafka.path)
 
     def absolute(self, path: str) -> str:
         """Return a path of the file, which counts from the file's folder."""
-        return _absolute(path, self._folder)
+        return str((self._folder / Path(path).expanduser()).resolve())
+
+    def remote_storage(self) -> RemoteStorage | None:
+        """Return the brokers' remote log storage, if any."""
+        wanted = self._form.remote_storage
+        if wanted is None:
+            return None
+        return RemoteStorage(None if wanted.manager is None else self.absolute(wanted.manager))
+
+    def automq(self) -> AutomqSource | None:
+        """Return AutoMQ's source; None for Apache Kafka."""
+        if self._form.software is None:
+            return None
+        wanted = self._form.software.automq
+        return AutomqSource(None if wanted.path is None else self.absolute(wanted.path), wanted.image)
 
     def _rack(self, name: str, host: HostForm) -> str | None:
         racks = tuple(self._form.racks)
@@ -247,8 +257,8 @@ class _Resolution:
 
 
 def _jvm(levels: Sequence[KafkaForm]) -> Jvm:
-    """Return each value of the nearest level that has it; the nearest level comes last."""
-    given = [((), level.jvm) for level in reversed(levels) if level.jvm is not None]
+    """Return each value of the nearest level that has it."""
+    given = [((), level.jvm) for level in levels if level.jvm is not None]
     return Jvm(_value(given, "heap"), _value(given, "gc"), tuple(_value(given, "flags") or ()))
 
 
@@ -273,24 +283,6 @@ def _node_ids(form: TopologyForm) -> dict[str, int]:
     taken = set(given.values())
     free = (number for number in range(1, len(hosts) + len(taken) + 1) if number not in taken)
     return {name: given[name] if name in given else next(free) for name in hosts}
-
-
-def _remote_storage(form: TopologyForm, folder: Path) -> RemoteStorage | None:
-    wanted = form.remote_storage
-    if wanted is None:
-        return None
-    return RemoteStorage(None if wanted.manager is None else _absolute(wanted.manager, folder))
-
-
-def _automq(form: TopologyForm, folder: Path) -> AutomqSource | None:
-    if form.software is None:
-        return None
-    wanted = form.software.automq
-    return AutomqSource(None if wanted.path is None else _absolute(wanted.path, folder), wanted.image)
-
-
-def _absolute(path: str, folder: Path) -> str:
-    return str((folder / Path(path).expanduser()).resolve())
 
 
 def _levels_of_all(form: TopologyForm) -> _Levels:

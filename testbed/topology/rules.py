@@ -1,15 +1,19 @@
 """The rules of a topology, as functions of resolved values: for files (with their lines) and for Python alike."""
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from decimal import Decimal
+from typing import TYPE_CHECKING
 
 from testbed.suggestions import choices, did_you_mean, show
-from testbed.topology.host import AutomqSource, DeclaredHost, RemoteStorage, Role
+from testbed.topology.host import DeclaredHost, Role
 from testbed.topology.jvm import OWN
 from testbed.topology.jvm import problems as jvm_problems
-from testbed.topology.links import Link, NicUse, disk_problems, link_problems
+from testbed.topology.links import NicUse, disk_problems, link_problems
 from testbed.yaml_document import FieldPath, Violation
+
+if TYPE_CHECKING:
+    from testbed.topology.model import Topology
 
 NAME = r"^[a-z][a-z0-9-]{0,30}$"
 HOST_NAME = r"^[a-z][a-z0-9-]{0,14}$"
@@ -136,23 +140,17 @@ def property_value_problem(value: object) -> str | None:
     return None
 
 
-def violations(
-    name: str,
-    racks: tuple[str, ...],
-    hosts: tuple[DeclaredHost, ...],
-    uplinks: Mapping[str, Link],
-    remote_storage: RemoteStorage | None = None,
-    automq: AutomqSource | None = None,
-) -> Iterator[Violation]:
+def violations(topology: "Topology") -> Iterator[Violation]:
     """Yield every violation of this topology: its path, and the remedy."""
-    yield from _at(("name",), name_problem(name, NAME, "topology"))
+    hosts, racks = topology.hosts, topology.racks
+    yield from _at(("name",), name_problem(topology.name, NAME, "topology"))
     if not 1 <= len(racks) <= MAX_RACKS:
         yield Violation(("racks",), f"{len(racks)} racks; allowed: 1 to {MAX_RACKS}")
     for index, rack in enumerate(racks):
         yield from _at(("racks", index), name_problem(rack, HOST_NAME, "rack"))
         if rack in racks[:index]:
             yield Violation(("racks", index), f"{show(rack)} is listed twice; allowed: each rack once")
-    for rack, uplink in uplinks.items():
+    for rack, uplink in topology.uplinks.items():
         if rack not in racks:
             yield Violation(("racks", rack), unknown_rack(rack, racks))
         yield from link_problems(uplink, ("racks", rack, "uplink"))
@@ -161,22 +159,17 @@ def violations(
     for index, host in enumerate(hosts):
         if any(host.name == other.name for other in hosts[:index]):
             yield Violation(("hosts", host.name), f"two hosts are called {show(host.name)}; allowed: each name once")
-        yield from _host_problems(host, racks, automq)
+        yield from _host_problems(host, topology)
     yield from _repeated_node_ids(hosts)
     yield from _nics_that_do_not_meet(hosts)
     if not hosts or any(host.role is not Role.CLIENT for host in hosts):
         # Hosts that are all clients are for software of the user's own.
-        yield from missing_duties(host.role for host in hosts)
-    yield from _storage_problems(hosts, remote_storage, automq)
-
-
-def missing_duties(roles: Iterable[Role]) -> Iterator[Violation]:
-    """Yield a violation for each missing role of a cluster: a host that votes, or a host that holds partitions."""
-    present = set(roles)
-    if not present & {Role.BROKER, Role.BOTH}:
-        yield Violation(("hosts",), "no host is a broker; allowed: at least one with role broker or both")
-    if not present & {Role.CONTROLLER, Role.BOTH}:
-        yield Violation(("hosts",), "no host is a controller; allowed: at least one with role controller or both")
+        if not topology.brokers:
+            yield Violation(("hosts",), "no host is a broker; allowed: at least one with role broker or both")
+        if not topology.controllers:
+            yield Violation(("hosts",), "no host is a controller; allowed: at least one with role controller or both")
+    yield from _storage_problems(topology)
+    yield from _number_problems(topology)
 
 
 def unknown_rack(found: object, racks: tuple[str, ...]) -> str:
@@ -185,11 +178,10 @@ def unknown_rack(found: object, racks: tuple[str, ...]) -> str:
     return f"there is no rack {show(found)}; allowed: {there_are}{did_you_mean(found, racks)}"
 
 
-def _storage_problems(
-    hosts: tuple[DeclaredHost, ...], remote_storage: RemoteStorage | None, automq: AutomqSource | None
-) -> Iterator[Violation]:
+def _storage_problems(topology: "Topology") -> Iterator[Violation]:
     """Yield each violation of storage: it needs an object store, and has one source."""
-    if not any(host.role is Role.OBJECTSTORE for host in hosts):
+    remote_storage, automq = topology.remote_storage, topology.automq
+    if not topology.objectstores:
         there = "no host is an object store; allowed: at least one with role objectstore"
         for at, wanted in ((("remote_storage",), remote_storage), (("software", "automq"), automq)):
             if wanted is not None:
@@ -201,11 +193,11 @@ def _storage_problems(
         yield Violation(("software", "automq"), BOTH_SOURCES)
 
 
-def _host_problems(host: DeclaredHost, racks: tuple[str, ...], automq: AutomqSource | None) -> Iterator[Violation]:
+def _host_problems(host: DeclaredHost, topology: "Topology") -> Iterator[Violation]:
     at = ("hosts", host.name)
     yield from _at(at, name_problem(host.name, HOST_NAME, "host"))
-    if host.rack not in racks:
-        yield Violation((*at, "rack"), unknown_rack(host.rack, racks))
+    if host.rack not in topology.racks:
+        yield Violation((*at, "rack"), unknown_rack(host.rack, topology.racks))
     yield from _nic_problems(host, at)
     if host.disk is not None:
         yield from disk_problems(host.disk, (*at, "disk"))
@@ -220,7 +212,7 @@ def _host_problems(host: DeclaredHost, racks: tuple[str, ...], automq: AutomqSou
             yield Violation((*at, "kafka"), f"{host.role.in_words} runs no Kafka; allowed: no kafka settings")
     else:
         yield from _at((*at, "node_id"), node_id_problem(host.node_id))
-        if automq is None:
+        if topology.automq is None:
             yield from _at((*at, "kafka", "version"), version_problem(host.kafka_version))
         elif host.kafka_version is not None:
             yield Violation((*at, "kafka", "version"), NOT_APACHE)
@@ -269,8 +261,9 @@ def _nics_that_do_not_meet(hosts: tuple[DeclaredHost, ...]) -> Iterator[Violatio
             yield Violation(("hosts", host.name, "nics"), message)
 
 
-def number_problems(hosts: tuple[DeclaredHost, ...], places: tuple[str, ...]) -> Iterator[Violation]:
+def _number_problems(topology: "Topology") -> Iterator[Violation]:
     """Yield a violation when more numbers were given out, also to removed hosts, than there are addresses."""
+    hosts, places = topology.hosts, topology.places
     most = MAX_HOSTS_OF_SEVERAL_NICS if any(host.more_nics for host in hosts) else MAX_HOSTS
     if len(places) > most:
         removed = [name for name in places if name not in {host.name for host in hosts}]

@@ -3,7 +3,6 @@
 import shlex
 import subprocess
 import threading
-from pathlib import Path
 
 import paramiko
 import pytest
@@ -15,7 +14,7 @@ from testbed.hosts import clock, ssh
 from testbed.hosts.host import CommandFailed
 from testbed.hosts.ssh import SshAddress, SshHost
 
-ADDRESS = SshAddress("198.18.0.11", 22, "root", Path("id"), "ssh-ed25519 AAAA")
+ADDRESS = SshAddress("198.18.0.11", 22, "root", "id", "ssh-ed25519 AAAA")
 WINDOW_BYTES = 100_000
 
 
@@ -124,7 +123,7 @@ def test_a_server_that_hangs_up_in_the_middle_is_tried_again_and_then_named(monk
     monkeypatch.setattr(paramiko.SSHClient, "connect", connect)
     monkeypatch.setattr(ssh, "_private_key", lambda path: None)
     key = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAOuC04PN2BspjK7hmDNRWMkraFx2Jyr2J8UfW8+rRbX"
-    host = SshHost("b1", SshAddress("198.18.0.11", 22, "root", Path("id"), key), connect_timeout_s=0.1)
+    host = SshHost("b1", SshAddress("198.18.0.11", 22, "root", "id", key), connect_timeout_s=0.1)
     with pytest.raises(TestbedError, match=r"b1: no SSH connection to 198.18.0.11:22 within 0 s: the server closed it"):
         host.run(["true"])
     assert len(tried) > 1
@@ -138,7 +137,7 @@ def test_a_key_with_a_passphrase_is_an_error_that_names_the_agent(tmp_path, form
     lock = serialization.BestAvailableEncryption(b"secret")
     file.write_bytes(Ed25519PrivateKey.generate().private_bytes(serialization.Encoding.PEM, form, lock))
     with pytest.raises(TestbedError, match=r"id is encrypted: add it to the SSH agent \(ssh-add\), and leave key out"):
-        ssh._private_key(file)
+        ssh._private_key(str(file))
 
 
 def test_a_clock_is_asked_in_the_language_of_sh_whatever_shell_the_user_has():

@@ -98,7 +98,7 @@ def test_who_serves_or_uses_the_store_has_its_credentials_in_private_files(tmp_p
 
 
 def test_its_disk_is_where_its_objects_are():
-    _identity, found = specs(topology(1), disk=DiskMount("volume", "/dev/loop7", None))
+    _identity, found = specs(topology(1), disk=DiskMount("volume", "/dev/loop7"))
     assert (found["s1"].volumes, found["b1"].volumes) == ({"volume": server.DATA_DIR}, {"volume": "/var/lib/kafka"})
 
 

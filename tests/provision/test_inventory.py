@@ -14,6 +14,7 @@ from testbed.faults.network import require_on_machines
 from testbed.faults.parse import parse_fault
 from testbed.faults.processes import pulses
 from testbed.hosts import Daemon
+from testbed.hosts.clock import ClockOffset
 from testbed.hosts.host_keys import fingerprint, refusal_text
 from testbed.hosts.relocation import PathRelocation
 from testbed.kafka import node
@@ -64,9 +65,10 @@ def test_a_host_inherits_how_it_is_reached():
     b1, b2 = (host.ssh for host in TOPOLOGY.hosts)
     assert (b1.user, b1.sudo, b1.folder, b1.port) == ("root", False, "/srv/kafka", 22)
     assert (b2.address, b2.user, b2.sudo, b2.port) == ("198.18.5.3", "ops", True, 2022)
-    assert jump_of(b2) == ("root", "198.18.5.5", 2222) and b2.key.startswith("/")
+    jump = jump_of(b2)
+    assert (jump.user, jump.host, jump.port) == ("root", "198.18.5.5", 2222) and b2.key.startswith("/")
     address = ssh_address(b2, VerifiedKeys("host key", "jump key"))
-    assert address.jump.host_key == "jump key" and address.jump.port == 2222 and address.jump.private_key.name == "id"
+    assert address.jump.host_key == "jump key" and address.jump.port == 2222 and address.jump.private_key == b2.key
 
 
 def test_the_document_of_a_topology_is_the_same_topology():
@@ -227,7 +229,7 @@ def test_each_thing_that_a_machine_lacks_is_named(of_b2, told):
 
 
 def test_all_machines_and_all_that_they_lack_are_told_at_once():
-    b1 = replace(facts(), sudo="sudo: a password is required", clock_offset_s=3.0, clock_unsure_s=0.01)
+    b1 = replace(facts(), sudo="sudo: a password is required", clock=ClockOffset(3.0, 0.01))
     b2 = replace(facts(), python=False, survey={}, silent={})
     report = preflight(TOPOLOGY, {"b1": b1, "b2": b2})
     with pytest.raises(TestbedError) as refused:
@@ -319,7 +321,7 @@ def test_a_jump_host_is_asked_for_its_key_once_for_all_machines(monkeypatch, kno
 def test_users_have_the_names_that_linux_allows():
     for user in ("jane.doe", "Admin", "0day"):
         lab = loads(LAB.replace("user: ops", f'user: "{user}"').replace("root@198", f"{user}@198"))
-        assert (lab.host("b2").ssh.user, jump_of(lab.host("b2").ssh)[0]) == (user, user)
+        assert (lab.host("b2").ssh.user, jump_of(lab.host("b2").ssh).user) == (user, user)
     for user in ("-o", "a b", "a@b", ""):
         with pytest.raises(TopologyError, match="user"):
             loads(LAB.replace("user: ops", f'user: "{user}"'))

@@ -80,8 +80,7 @@ def test_a_campaigns_manager_and_kafka_are_those_of_its_beginning(monkeypatch, t
     kafka, build, asked = tmp_path / "kafka", ["4.3.1+0123456789ab"], []
     kafka.mkdir()
     monkeypatch.setattr(softwares, "remote_storage_manager", lambda *given: asked.append(given) or manager)
-    monkeypatch.setattr(softwares, "has", lambda _release, _capability: True)
-    monkeypatch.setattr(softwares, "_on_shared_storage", lambda release: SimpleNamespace(version=release.version))
+    monkeypatch.setattr(SoftwareSet, "_made", lambda _set, release: SimpleNamespace(version=release.version))
 
     def release(source):
         read.append(str(source))
@@ -114,8 +113,7 @@ def test_what_no_path_names_is_no_build():
 def test_a_path_is_read_again_as_it_may_have_been_built_again(monkeypatch):
     build = ["4.3.1+0123456789ab"]
     monkeypatch.setattr(softwares, "kafka_release", lambda _source: SimpleNamespace(version=build[0]))
-    monkeypatch.setattr(softwares, "has", lambda _release, _capability: True)
-    monkeypatch.setattr(softwares, "_on_shared_storage", lambda release: SimpleNamespace(version=release.version))
+    monkeypatch.setattr(SoftwareSet, "_made", lambda _set, release: SimpleNamespace(version=release.version))
     software = SoftwareSet()
     first = software.kafka("/src/kafka")
     assert software.kafka("/src/kafka") is first

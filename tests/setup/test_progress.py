@@ -33,8 +33,7 @@ def test_on_a_terminal_one_block_is_redrawn_with_elapsed_and_estimate() -> None:
     out = Terminal()
     jars, image = FakeCheck("jars"), FakeCheck("image", "jars")
     jars.estimate_s, image.estimate_s = 20.0, 40.0  # type: ignore[misc]
-    progress = FixProgress([jars, image], out)
-    progress.expect(["jars", "image"])
+    progress = FixProgress([jars, image], out, ["jars", "image"])
     progress.begun(jars)
     (now,) = progress._begun_at.values()
     lines = progress.block(now + 5)

@@ -8,7 +8,7 @@ import pytest
 from testbed.errors import SoftwareError
 from testbed.software import kafka
 from testbed.software.kafka import cached_release, kafka_release
-from testbed.software.release import JAR_TIME_S, Logging
+from testbed.software.release import AGENT_FILE, JAR_TIME_S, LOGGING_FILE, Logging
 from tests.software.jars import checkout, clients, no_registry, packed, unpacked, write
 
 __all__ = ["no_registry"]
@@ -30,8 +30,8 @@ def test_a_folder_and_a_tarball_of_the_same_jars_are_the_same_build(tmp_path: Pa
     assert release.version == f"4.3.1+{release.digest[:12]}"
     assert release.jars == JARS
     assert release.logging is Logging.LOG4J2
-    assert release.agent.read_bytes() == b"the agent"
-    assert "appender" in release.logging_properties.read_text()
+    assert (release.folder / AGENT_FILE).read_bytes() == b"the agent"
+    assert "appender" in (release.folder / LOGGING_FILE).read_text()
     assert kafka_release(str(packed(folder, tmp_path / "kafka.tgz"))) == release
 
 

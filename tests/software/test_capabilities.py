@@ -10,7 +10,6 @@ from testbed.kafka.capabilities import (
     ON_DISK,
     Capability,
     LacksCapability,
-    has,
     of_cluster,
     of_release,
     require,
@@ -57,7 +56,6 @@ def test_partitions_in_a_shared_store_are_known_by_the_jar_that_puts_them_there(
     # The real one, which does not run a format tool: what its folders are formatted at is its own affair.
     monkeypatch.undo()
     assert of_release(shared) == {Capability.SHARED_STORAGE, Capability.DYNAMIC_QUORUM}
-    assert not has(older, Capability.SHARED_STORAGE)
     with pytest.raises(LacksCapability, match="a throttled move is not possible with AutoMQ, which lacks throttles-r"):
         require([Capability.THROTTLES_REPLICATION], of_release(shared), "a throttled move", "AutoMQ")
 

@@ -21,11 +21,11 @@ def test_meta_properties_names_cluster_node_and_directory() -> None:
     assert meta_properties("C", 3, "D") == "version=1\ncluster.id=C\nnode.id=3\ndirectory.id=D\n"
 
 
-def test_without_java_the_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_java_the_package_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(formatting, "find_java", lambda: None)
     release = KafkaRelease("4.3.1", Path("/none"), (), "digest", Logging.LOG4J2)
     with pytest.raises(CommandError, match=r"no Java 17 or newer: .*apt-get install .*openjdk-17-jre-headless"):
-        run_format(release, new_id(), 1)
+        run_format(release, 1, tmp_path)
 
 
 # What `kafka-storage format` of these releases wrote.

@@ -1,9 +1,12 @@
 """The two shortcuts of a broker's start, against the release and the JVM they shorten."""
 
+from collections.abc import Callable
+from pathlib import Path
+
 import pytest
 
 from testbed.software.engine import ROLE_LABEL, EngineSocket
-from testbed.software.format import bootstrap_checkpoint, meta_properties, new_id, run_format
+from testbed.software.format import CHECKPOINT, META, bootstrap_checkpoint, meta_properties, run_format
 from testbed.software.image import node_image
 from testbed.software.jvm import broker_command, cds_archive, mounts
 from testbed.software.kafka import kafka_release
@@ -25,20 +28,29 @@ def without_times(checkpoint: bytes) -> list[bytes]:
     return batches
 
 
-def test_the_checkpoint_depends_on_nothing_but_the_release() -> None:
-    release = kafka_release()
-    one, other = run_format(release, new_id(), 1), run_format(release, new_id(), 7)
-    kept = bootstrap_checkpoint(release).read_bytes()
-    assert without_times(one.checkpoint) == without_times(other.checkpoint) == without_times(kept)
+@pytest.fixture
+def formatted(tmp_path: Path) -> Callable[[int], Path]:
+    def make(node_id: int) -> Path:
+        (folder := tmp_path / str(node_id)).mkdir()
+        return run_format(kafka_release(), node_id, folder)
+
+    return make
+
+
+def test_the_checkpoint_depends_on_nothing_but_the_release(formatted: Callable[[int], Path]) -> None:
+    one, other = formatted(1), formatted(7)
+    kept = bootstrap_checkpoint(kafka_release()).read_bytes()
+    made = [(folder / CHECKPOINT).read_bytes() for folder in (one, other)]
+    assert without_times(made[0]) == without_times(made[1]) == without_times(kept)
     assert b"metadata.version" in kept
-    assert "node.id=7" in other.meta
+    assert "node.id=7" in (other / META).read_text()
 
 
-def test_meta_properties_has_the_fields_that_format_writes() -> None:
+def test_meta_properties_has_the_fields_that_format_writes(formatted: Callable[[int], Path]) -> None:
     def fields(text: str) -> set[str]:
         return {line.partition("=")[0] for line in text.splitlines() if line and not line.startswith("#")}
 
-    assert fields(run_format(kafka_release(), new_id(), 1).meta) == fields(meta_properties("c", 1, "d"))
+    assert fields((formatted(1) / META).read_text()) == fields(meta_properties("c", 1, "d"))
 
 
 def test_the_archive_is_used_also_with_the_agent() -> None:
@@ -51,7 +63,10 @@ def test_the_archive_is_used_also_with_the_agent() -> None:
         "Entrypoint": [],
         "Cmd": list(command),
         "Labels": {ROLE_LABEL: "test"},
-        "HostConfig": {"NetworkMode": "none", "Binds": [mount.bind for mount in mounts(release, archive)]},
+        "HostConfig": {
+            "NetworkMode": "none",
+            "Binds": [f"{source}:{target}:ro" for source, target in mounts(release, archive).items()],
+        },
     }
     with EngineSocket.from_environment().container(definition) as container:
         loaded = [

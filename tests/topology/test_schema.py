@@ -9,9 +9,9 @@ from jsonschema import Draft202012Validator
 
 from testbed.form import schema_text
 from testbed.topology import json_schema, load, load_document
-from testbed.topology.file_form import FILE
 
 ROOT = Path(__file__).parents[2]
+FILE = "topologies/topology.schema.json"
 READY = sorted((ROOT / "topologies").glob("*.yaml"))
 VALIDATOR = Draft202012Validator(json_schema())
 

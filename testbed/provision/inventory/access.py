@@ -1,8 +1,8 @@
 """How the driver reaches a machine that exists: addresses and verified keys of the machine and of its jump host."""
 
 import threading
-from dataclasses import dataclass
-from pathlib import Path
+from contextlib import closing
+from dataclasses import dataclass, replace
 
 from testbed.errors import TestbedError
 from testbed.hosts import SshHost
@@ -19,23 +19,19 @@ class VerifiedKeys:
     jump: str = ""
 
 
-def jump_of(access: SshAccess) -> tuple[str, str, int] | None:
-    """Return user, host and port of the jump host; None without one. The user is the machine's unless given."""
+def jump_of(access: SshAccess, host_key: str = "") -> SshAddress | None:
+    """Return the jump host's address with its public key; None without one. The user is the machine's unless given."""
     if access.jump is None:
         return None
     user, _, where = access.jump.rpartition("@")
     host, _, port = where.partition(":")
-    return user or access.user, host, int(port or SSH_PORT)
+    return SshAddress(host, int(port or SSH_PORT), user or access.user, access.key, host_key)
 
 
 def ssh_address(access: SshAccess, keys: VerifiedKeys) -> SshAddress:
     """Return the address of a machine, by way of its jump host."""
-    key = None if access.key is None else Path(access.key)
-    jump, found = None, jump_of(access)
-    if found is not None:
-        user, host, port = found
-        jump = SshAddress(host, port, user, key, keys.jump)
-    return SshAddress(access.address, access.port, access.user, key, keys.host, jump)
+    jump = jump_of(access, keys.jump)
+    return SshAddress(access.address, access.port, access.user, access.key, keys.host, jump)
 
 
 class JumpKeys:
@@ -48,9 +44,9 @@ class JumpKeys:
         self._found: dict[tuple[str, int, str | None, str], str | TestbedError] = {}
         self._lock = threading.Lock()
 
-    def of(self, host: str, port: int, access: SshAccess) -> str:
+    def of(self, jump: SshAddress, access: SshAccess) -> str:
         """Return the public key of a machine's jump host. Raise `UnknownHostKey` or `TestbedError`."""
-        server = (host, port, access.jump_host_key, access.known_hosts)
+        server = (jump.host, jump.port, access.jump_host_key, access.known_hosts)
         with self._lock:
             if server not in self._found:
                 try:
@@ -65,15 +61,10 @@ class JumpKeys:
 
 def verified_keys(name: str, access: SshAccess, jump_keys: JumpKeys) -> VerifiedKeys:
     """Ask a machine and its jump host for their keys, and return them. Raise `UnknownHostKey` or `TestbedError`."""
-    found = jump_of(access)
-    if found is None:
+    jump = jump_of(access)
+    if jump is None:
         return VerifiedKeys(verified(access.address, access.port, access.host_key, access.known_hosts))
-    user, host, port = found
-    jump_key = jump_keys.of(host, port, access)
-    key = None if access.key is None else Path(access.key)
-    jump = SshHost(f"{name}'s jump host", SshAddress(host, port, user, key, jump_key))
-    try:
-        host_key = verified(access.address, access.port, access.host_key, access.known_hosts, jump.tunnel)
+    jump_key = jump_keys.of(jump, access)
+    with closing(SshHost(f"{name}'s jump host", replace(jump, host_key=jump_key))) as through:
+        host_key = verified(access.address, access.port, access.host_key, access.known_hosts, through.tunnel)
         return VerifiedKeys(host_key, jump_key)
-    finally:
-        jump.close()

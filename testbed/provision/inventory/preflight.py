@@ -138,7 +138,7 @@ def _ports(host: DeclaredHost, facts: MachineFacts) -> PreflightCheck:
 
 
 def _clock(host: DeclaredHost, facts: MachineFacts) -> PreflightCheck:
-    offset, unsure = facts.clock_offset_s, facts.clock_unsure_s
+    offset, unsure = facts.clock.offset_s, facts.clock.unsure_s
     shown = f"{1000 * offset:+.0f} ± {1000 * unsure:.0f} ms"
     if abs(offset) - unsure > MOST_OFFSET_S:
         text = f"this machine's clock, within {1000 * MOST_OFFSET_S:.0f} ms (it is off by {shown}); run chrony on both"

@@ -7,9 +7,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from testbed.errors import TestbedError
 from testbed.hosts.host import in_parallel
-from testbed.network.apply import Place, shaping_differences
+from testbed.network.apply import Place, require_shaping
 from testbed.network.fabric import shaped_devices
 from testbed.network.machine_shaping import ingress_device, shaping_lines
 from testbed.network.shape import Shape, sends_frames
@@ -25,6 +24,7 @@ from testbed.provision.provider import HostPlatform, Progress, Requirements
 from testbed.provision.software import SoftwareSet
 from testbed.provision.state import MachineState, TestbedState
 from testbed.software.jvm import home
+from testbed.software.rsm import TARGET
 from testbed.topology.host import DeclaredHost
 from testbed.topology.model import Topology
 
@@ -37,13 +37,13 @@ HOST_PROGRAM = "/opt/testbed/host_program.py"
 
 
 class InventoryProvider:
-    """See `Provider`."""
+    """As `ContainerProvider`, with machines that exist."""
 
     def __init__(self, topology: Topology, software: SoftwareSet) -> None:
         self._topology, self._software = topology, software
 
     def require(self, testbed_name: str, progress: Progress) -> Requirements:
-        """See `Provider.require`."""
+        """See `ContainerProvider.require`."""
         facts = survey(self._topology)
         report = preflight(self._topology, facts)
         require_ready(self._topology, report)
@@ -55,11 +55,11 @@ class InventoryProvider:
         return Requirements({"image": environment_digest(facts)}, machines)
 
     def allocate(self, state: TestbedState) -> TestbedState:
-        """See `Provider.allocate`: the machines have addresses already."""
+        """See `ContainerProvider.allocate`: the machines have addresses already."""
         return state
 
     def make(self, testbed: "Testbed", identity: ClusterIdentity, progress: Progress) -> None:
-        """See `Provider.make`."""
+        """See `ContainerProvider.make`."""
         state, topology = testbed.state, self._topology
 
         def make(name: str) -> int:
@@ -83,8 +83,7 @@ class InventoryProvider:
         sent = in_parallel(testbed.hosts, make)
         progress(f"software: {sum(sent) / 1e6:.0f} MB copied to {sum(map(bool, sent))} hosts")
         in_parallel(topology.hosts, lambda host: self._shape(testbed, host))
-        if problems := shaping_differences(topology, self.places(testbed)):
-            raise TestbedError("the kernel did not take the declared shaping:\n  " + "\n  ".join(problems))
+        require_shaping(shaped_devices(topology), testbed.hosts)
         progress(f"{len(testbed.hosts)} hosts, NICs shaped and read back")
 
     def _copies(self, host: DeclaredHost, version: str | None) -> dict[Path, str]:
@@ -94,8 +93,7 @@ class InventoryProvider:
             release = self._software.kafka(version).release
             found[release.folder] = home(release)
             if (wanted := self._topology.remote_storage) is not None:
-                mount = self._software.manager(wanted).mount
-                found[mount.source] = mount.target
+                found[self._software.manager(wanted).folder] = TARGET
         if host in self._topology.objectstores:
             found[self._software.minio().binary] = BINARY
         return found
@@ -124,15 +122,15 @@ class InventoryProvider:
             fresh.close()
 
     def runs(self, state: TestbedState) -> bool:
-        """See `Provider.runs`. A machine that does not answer may run; a restarted one does not."""
+        """See `ContainerProvider.runs`. A machine that does not answer may run; a restarted one does not."""
         return not all(boot not in (None, state.machines[name].boot) for name, boot in boots(state).items())
 
     def places(self, testbed: "Testbed") -> Mapping[str, Place]:
-        """See `Provider.places`."""
+        """See `ContainerProvider.places`."""
         return dict(testbed.hosts)
 
     def watch_shaping(self, testbed: "Testbed") -> ShapingWatch:
-        """See `Provider.watch_shaping`."""
+        """See `ContainerProvider.watch_shaping`."""
         devices = {
             host.name: [device for nic in host.nics for device in (nic.name, ingress_device(nic.name))]
             for host in self._topology.hosts
@@ -140,7 +138,7 @@ class InventoryProvider:
         return MonitorWatch(testbed.hosts, devices)
 
     def platform(self) -> HostPlatform:
-        """See `Provider.platform`."""
+        """See `ContainerProvider.platform`."""
         return HostPlatform("none (machines that exist)", "none")
 
 

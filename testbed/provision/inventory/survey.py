@@ -9,7 +9,7 @@ from typing import Any
 
 from testbed.errors import TestbedError
 from testbed.hosts import Shell, SshHost
-from testbed.hosts.clock import measure_offset
+from testbed.hosts.clock import ClockOffset, measure_offset
 from testbed.hosts.host import in_parallel
 from testbed.kafka.node import CLIENT_PORT, CONTROLLER_PORT, REPLICATION_PORT, SECURE_PORT, secure_protocol
 from testbed.network.flow import PORT as MEASURE_PORT
@@ -45,7 +45,7 @@ class MachineFacts:
 
     `sudo` is why sudo does not work (empty: it does, or it is not needed). `ssh_port` is the port of the SSH server on
     the machine itself. `silent` are the data addresses that do not answer the machine, `unseen` its own data addresses
-    that do not answer the driver; each with the reason. `clock_offset_s` is the machine's clock less the driver's.
+    that do not answer the driver; each with the reason. `clock` is the machine's clock less the driver's.
     """
 
     unreachable: str = ""
@@ -54,8 +54,7 @@ class MachineFacts:
     sudo: str = ""
     python: bool = False
     survey: Mapping[str, Any] = field(default_factory=dict)
-    clock_offset_s: float = 0.0
-    clock_unsure_s: float = 0.0
+    clock: ClockOffset = field(default_factory=lambda: ClockOffset(0.0, 0.0))
     silent: Mapping[str, str] = field(default_factory=dict)
     unseen: Mapping[str, str] = field(default_factory=dict)
 
@@ -135,9 +134,8 @@ def _asked(host: SshHost, declared: DeclaredHost, facts: MachineFacts) -> Machin
     if not access.sudo and uid.strip() != "0":
         refused = f"{access.user} is not root, and sudo is false"
     words = connection.split()
-    port, clock = int(words[3]) if len(words) == 4 else access.port, measure_offset(host)
-    facts = replace(facts, python=python, sudo=refused, ssh_port=port)
-    facts = replace(facts, clock_offset_s=clock.offset_s, clock_unsure_s=clock.unsure_s)
+    port = int(words[3]) if len(words) == 4 else access.port
+    facts = replace(facts, python=python, sudo=refused, ssh_port=port, clock=measure_offset(host))
     if not python:
         return facts
     impaired = any(side.impairment for nic in declared.nics for side in nic.sides)

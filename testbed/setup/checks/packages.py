@@ -111,20 +111,18 @@ def _image_without_packages() -> bool:
 
 
 def lacks_engine() -> bool:
-    """Return whether an engine is to be installed. With Podman, the check of the engine says what to do."""
-    return not engine_there() and not has_podman_alone()
+    """Return whether an engine is to be installed: none answers or could be started.
 
-
-def engine_there() -> bool:
-    """Return whether an engine answers or could be started."""
-    if which("dockerd") is not None:
-        return True
+    With Podman, the check of the engine says what to do.
+    """
+    if which("dockerd") is not None or has_podman_alone():
+        return False
     try:
         EngineSocket.from_environment().ping()
     except EngineError as error:
         # An engine that refuses or is on another machine exists: a second one would not help.
-        return error.trouble in (Trouble.DENIED, Trouble.ELSEWHERE, Trouble.FAILED)
-    return True
+        return error.trouble not in (Trouble.DENIED, Trouble.ELSEWHERE, Trouble.FAILED)
+    return False
 
 
 def write_daemon_settings(path: Path = DAEMON_JSON) -> None:

@@ -105,12 +105,9 @@ class QuickStart(Check):
 
     def fix(self) -> None:
         """Make both."""
-        release = cached_release()
-        image = local_image(EngineSocket.from_environment())
-        if release is None or image is None:
-            raise CannotFix("the jars or the image are gone again")
+        release = kafka_release()
         bootstrap_checkpoint(release)
-        cds_archive(release, image)
+        cds_archive(release, node_image())
 
 
 GO_PACKAGE = "golang-go"
