@@ -57,9 +57,9 @@ def _names_of_the_glossary(document: dict[str, Any]) -> dict[str, Any]:
             names = {"keepup_bytes_per_s": "in_sync_bytes_per_s"}
             move["expected"] = [_renamed(each, names) for each in move["expected"]]
     if isinstance(files := document.get("files"), list):
-        part = ("offset", "group")
+        dropped = ("offset", "group")
         renamed["files"] = [
-            {name: value for name, value in each.items() if name not in part} if isinstance(each, dict) else each
+            {name: value for name, value in each.items() if name not in dropped} if isinstance(each, dict) else each
             for each in files
         ]
     return renamed

@@ -102,7 +102,10 @@ def predicted(
 
 
 def readings(instants: Floats, sizes: Floats, polls: Micros, sensor: QuotaSensor) -> Iterator[float]:
-    """Yield what a sensor reads at each poll; it records these sizes at these instants, both in order of time."""
+    """Yield what a sensor reads at each poll; it records these sizes at these instants, both in order of time.
+
+    Kafka makes the sensor when it first records: the polls before read 0, and no sample of it begins.
+    """
     done = 0
     at, upto = instants.tolist(), [0.0, *np.cumsum(sizes).tolist()]
     for poll, passed in zip(polls.tolist(), np.searchsorted(instants, polls, side="right").tolist(), strict=True):
@@ -110,7 +113,7 @@ def readings(instants: Floats, sizes: Floats, polls: Micros, sensor: QuotaSensor
             end = bisect_left(at, sensor.sample_end(at[done]), done + 1, passed)
             sensor.record(at[done], upto[end] - upto[done], at[end - 1])
             done = end
-        yield sensor.rate(float(poll))
+        yield sensor.rate(float(poll)) if done else 0.0
 
 
 def _responses(growth: Series, response_bytes: float) -> Iterator[tuple[Floats, Floats]]:

@@ -189,7 +189,7 @@ def foreign_connections(addresses: list[str], ports: list[int], net: str = "/pro
     return found[:MOST_FOREIGN]
 
 
-PROTOCOLS = {
+PROTOCOLS: dict[str, dict[str, tuple[str, ...]]] = {
     "nic.datagrams": {"Icmp": ("InMsgs", "OutMsgs"), "Udp": ("InDatagrams", "NoPorts", "OutDatagrams")},
     "tcp.opened": {"Tcp": ("ActiveOpens",)},
 }

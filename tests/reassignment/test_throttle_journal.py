@@ -121,7 +121,7 @@ def test_a_broker_that_never_reports_the_quota_is_named(admin: FakeAdmin, journa
     throttle = Throttle(admin, journals)
     throttle.set(MOVES, 1000)
     with pytest.raises(ThrottleError) as caught:
-        throttle.wait_in_force(0.02, 0.01)
+        throttle.wait_in_force(0.02)
     message = str(caught.value)
     assert "not in force after 0.02 s, the move was not started" in message
     assert f"broker 2 reports broker 2: {LEADER_RATE} is not set, not '1000'" in message

@@ -13,6 +13,9 @@ from results.contract.tables import from_parquet, to_parquet
 from results.criteria import judge
 from results.criteria.catalogue.broker_rate_agrees import _kafka, paired, sensor_tolerance
 from results.criteria.model import raced, written_unseen
+from results.criteria.quantities import US
+from results.criteria.sensor import predicted
+from results.criteria.series import Series
 from tools.fetching import LEAKS, MIB, Fetching
 
 RATE_CRITERIA = ("steady-mean", "broker-rate-agrees", "throttled-window", "long-window-bound")
@@ -230,3 +233,12 @@ def test_a_counter_that_counts_no_reassignment_says_nothing(make_run):
     )
     assert all(each.counted for each in seen.values())
     assert all(each.counted is None and each.refetched is None for each in unseen.values())
+
+
+def test_a_sensor_begins_with_its_first_bytes_not_with_the_polls_before():
+    """In a move in steps a broker may receive nothing for a minute, and is polled each second meanwhile."""
+    t = np.arange(40) * US
+    growth = Series(t, t, 5e6 * np.maximum(0, np.arange(40) - 20))
+    read = predicted(growth, t[12:] + US // 2, 1e6)
+    assert list(read[:8]) == [0] * 8
+    assert np.allclose(read[9:], 5e6, rtol=0.25)

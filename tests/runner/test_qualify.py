@@ -281,7 +281,7 @@ def test_what_is_inconclusive_is_tried_again_with_that_version_alone_and_has_its
     assert (made.count(f"kip455/example, {NEW}"), made.count(f"kip455/example, {OLD}")) == (3, 1)
     doors.verdict = lambda label: "inconclusive" if of_new(label) else "pass"
     assert main(SMALL) == 2
-    assert "inconclusive in 3 runs (machine-load in 3 runs: 99 % busy): run-" in capsys.readouterr().out
+    assert "inconclusive in 3 runs (machine-load in 3 runs: 99 % busy): 20" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(("factor", "code", "word"), [(1.0, 0, "OK"), (1.1, 1, "REGRESSED"), (0.9, 0, "IMPROVED")])

@@ -243,14 +243,16 @@ def test_nights_come_after_a_history(monkeypatch):
     asked = SelftestRequest((LEAK, "late-isr"), "nightly", cases=("move", "add"))
     assert way_of(new_selftest(asked)) == "nightly"
     given = []
+    brokers = Brokers()
 
     def reported(nights):
         given.append([len(runs) for runs in nights])
-        late = any("late-isr" in run_id for run_id in nights[-1])
+        labels = dict(zip(brokers.store, brokers.made, strict=True))
+        late = any("late-isr" in labels[run_id] for run_id in nights[-1])
         early = [NightChange(4, "kip73-two-node", "move-seconds", 0.1)]  # in the history: no alarm of these nights
         return [*early, *[NightChange(12, "kip73-two-node", "move-seconds", 0.2)] * late]
 
-    result = played(asked, Brokers(), reported=reported)
+    result = played(asked, brokers, reported=reported)
     assert given == [[2] * 13] * 3
     words = {each.name: (each.result, each.after) for each in result.detections}
     assert words == {

@@ -71,7 +71,7 @@ def qualified(runs, rng):
 
     def version(name, count):
         made = [SlotRun(drawn(runs, rng, slot), (CALM,), (CALM,)) for slot in range(count)]
-        return cell(name, made, ())
+        return cell(name, made, (), lambda _run_id: ())
 
     first = version("candidate", 1)
     count = CERTAIN if doubtful(first) else 1

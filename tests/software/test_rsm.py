@@ -82,7 +82,6 @@ def test_a_given_folders_jars_and_its_class(tmp_path, cache):
     found = remote_storage_manager(folder)
     assert (found.class_name, found.is_own) == ("a.B", False)
     assert sorted(path.name for path in found.folder.iterdir()) == ["core.jar", "s3.jar"]
-    assert found.mount.bind == f"{found.folder}:/opt/testbed/rsm:ro"
     # What lies in the folder later is another one; this one stays what it was.
     jar(folder / "s3" / "s3.jar", E=class_file("a/E", WANTED))
     other = remote_storage_manager(folder)
