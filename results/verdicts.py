@@ -25,7 +25,7 @@ def rank(verdict: str) -> int:
 def known(word: str) -> NightVerdict:
     """Return the verdict that a word is. Raise ValueError for another word."""
     if word not in WORST_FIRST:
-        raise ValueError(f"{word!r} is no verdict of a night: expected one of {', '.join(WORST_FIRST)}")
+        raise ValueError(f"{word!r} is no verdict: expected one of {', '.join(WORST_FIRST)}")
     return WORST_FIRST[WORST_FIRST.index(word)]
 
 

@@ -45,7 +45,7 @@ class SeriesResult:
 
     @property
     def waiting(self) -> tuple[ReportedChange, ...]:
-        """Return those of earlier nights."""
+        """Return the open changes that an earlier night reported."""
         return tuple(one for one in self.open if self.tonight is None or one.first_bad != self.tonight.first_bad)
 
     @property
