@@ -139,8 +139,7 @@ class Devices:
         found = {}
         for place in self._fabrics:
             for qdisc in self._json(place, "tc", "-j", "qdisc", "show"):
-                name = str(qdisc["dev"])
-                if qdisc.get("kind") == "clsact" and place == self._fabric_of(name):
+                if qdisc.get("kind") == "clsact" and place == self._fabric_of(name := str(qdisc["dev"])):
                     shown = self._json(place, "tc", "-j", "filter", "show", "dev", name, "ingress")
                     found[name] = parse_programs(shown)
         return found

@@ -139,7 +139,7 @@ def settle(testbed: Testbed, host: str) -> None:
 
 
 def settle_server(server: Daemon, pid_file: str, faults: Sequence[ServerFault], begin: Callable[[], None]) -> None:
-    """Pause, continue or end a server as these faults require; `begin` starts one that does not run and has to."""
+    """Start (by `begin`), pause or continue a server as these faults require; one that must be down stays as it is."""
     held = max((fault.holds for fault in faults), default=Hold.RUNNING)
     longest = max((fault.pulse_us for fault in faults if fault.pulse_us), default=None)
     if held is not Hold.RUNNING:

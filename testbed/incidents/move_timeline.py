@@ -123,7 +123,7 @@ def _cancelled(of_topic: Mapping[str, Sequence[LoggedMove]], notes: list[str]) -
 
 
 def _spreads_s(topics_us: Iterable[Sequence[int]]) -> list[float]:
-    """Return how far the times of each topic are apart, without those that are at once."""
+    """Return how far apart the times of each topic are, where that is more than `_AT_ONCE_S`."""
     apart_s = [(max(times_us) - min(times_us)) / 1e6 for times_us in topics_us]
     return [each for each in apart_s if each > _AT_ONCE_S]
 

@@ -364,6 +364,18 @@ def test_software_that_is_not_there_yet(monkeypatch: pytest.MonkeyPatch) -> None
     assert told(software.QuickStart().probe()).startswith("not made yet")
 
 
+def test_fast_starts_are_made_for_the_image_that_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The image of this recipe, also where another one is configured and no registry gives it: no second attempt."""
+    made: list[object] = []
+    monkeypatch.setattr(software, "kafka_release", lambda: "release")
+    monkeypatch.setattr(software, "bootstrap_checkpoint", made.append)
+    monkeypatch.setattr(software, "local_image", lambda _: "image")
+    monkeypatch.setattr(software, "node_image", lambda: pytest.fail("a registry is asked again"))
+    monkeypatch.setattr(software, "cds_archive", lambda *of: made.append(of))
+    software.QuickStart().fix()
+    assert made == ["release", ("release", "image")]
+
+
 def test_without_an_engine_the_image_cannot_be_looked_for(monkeypatch: pytest.MonkeyPatch) -> None:
     silence(monkeypatch, Trouble.ABSENT)
     for check in (software.NodeImage(), software.QuickStart()):

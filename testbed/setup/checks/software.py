@@ -107,7 +107,8 @@ class QuickStart(Check):
         """Make both."""
         release = kafka_release()
         bootstrap_checkpoint(release)
-        cds_archive(release, node_image())
+        # The image of `probe`: `node_image` would ask the registry of a configured image once more.
+        cds_archive(release, local_image(EngineSocket.from_environment()) or node_image())
 
 
 GO_PACKAGE = "golang-go"
