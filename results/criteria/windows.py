@@ -107,9 +107,12 @@ def trailing_mean_max(
 ) -> float | None:
     """Return the highest mean of a window's readings inside (start, end]; of all of them when none is that long.
 
-    With `spans` (begin and end each) windows are those inside one of them. A reading tells of the second before it.
+    With `spans` (begin and end each) windows are those inside one of them. A reading tells of the second before it, so
+    the next reading counts when none is inside: a move may take less than a second. None without one.
     """
     inside = (series.t > start_us) & (series.t <= end_us)
+    if not inside.any():
+        inside = np.arange(len(series)) == np.searchsorted(series.t, end_us)
     t, value = series.t[inside], series.value[inside]
     if len(t) == 0:
         return None

@@ -71,6 +71,12 @@ def test_the_load_is_judged_over_whole_windows():
     assert trailing_mean_max(series(t, load), 40 * US, 50 * US, 11) is None
 
 
+def test_a_move_between_two_readings_has_the_second_that_the_next_one_tells_of():
+    t, load = np.arange(1, 6) * US, np.array([0.1, 0.2, 0.9, 0.1, 0.1])
+    assert trailing_mean_max(series(t, load), round(2.1 * US), round(2.7 * US), 11) == 0.9
+    assert trailing_mean_max(series(t, load), round(5.1 * US), round(5.7 * US), 11) is None
+
+
 def test_the_load_across_a_restart_is_not_judged():
     t = np.arange(1, 61) * US
     load = np.where((t > 20 * US) & (t <= 25 * US), 1.0, 0.2)
