@@ -14,6 +14,7 @@ from results.criteria.measures import MoveMeasures
 from results.criteria.model import allowed, carrying_all, fresh_ends, raced, responses, sampled, written_unseen
 from results.criteria.phase_directions import PhaseDirection, bottleneck_directions, default_lowest
 from results.criteria.quantities import percent, rate
+from results.criteria.run_view import RunView
 
 STEADY_LOWEST = 0.95
 """A tuned follower waits 50 ms at the leader and 50 ms by itself, a response takes 22 ms on the wire, and the log does
@@ -160,8 +161,6 @@ def _above(end: PhaseDirection, move: Move) -> str:
 def judge_steady_in_steps(measures: MoveMeasures, move: Move) -> list[Finding]:
     """Judge `steady-mean` where one end carries all that is copied; its least share is less by what the rests take."""
     why = why_not(measures, move)
-    if why is None and not carrying_all(move):
-        why = "no host carries everything: which one the quota holds back changes from batch to batch"
     if why is not None or measures.rests is None:
         return [
             open_in_steps(
@@ -171,13 +170,19 @@ def judge_steady_in_steps(measures: MoveMeasures, move: Move) -> list[Finding]:
     return judge_steady(measures, move, kept=kept(move, measures.rests), only=carrying_all(move))
 
 
+def _skips(run: RunView) -> str | None:
+    if run.batched and run.move.batches_s and not carrying_all(run.move):
+        return "no host carries everything: which one the quota holds back changes from batch to batch"
+    return without_batch_model(run)
+
+
 CRITERION = Criterion(
     name="steady-mean",
     title="Steady rate close to the quota",
     section=RATES,
     judge=lambda run: (judge_steady_in_steps if run.batched else judge_steady)(run.measures, run.move),
     rests_on_preconditions=True,
-    skips=without_batch_model,
+    skips=_skips,
     catches="A throttle that wastes a part of its quota, or exceeds it for long.",
     smallest="2 % more than the quota on both sides",
 )
