@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Set
 import numpy as np
 
 from results.contract.manifest import NicMeasurement
-from results.contract.move import FlowKind, Move, flows_through
+from results.contract.move import FlowKind, Move, flows_through, throttled_through
 from results.contract.verdict import Finding, Verdict
 from results.criteria.criterion import RATES, Criterion
 from results.criteria.findings import finding, gap_text, missing_data, times_power
@@ -106,7 +106,7 @@ def _returned(run: RunView, host: str, began_us: int) -> Finding | None:
     the same one share its NIC.
     """
     move, measures = run.move, run.measures
-    led = flows_through(move.flows, "throttled", host, "transmit")
+    led = throttled_through(move, host, "transmit")
     partitions = {(flow.topic, partition) for flow in led for partition in flow.partitions}
     carried = _carried(run, host)
     grown, last_us = _grown_again(run, host, partitions, began_us)

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from results.contract.move import throttled_through
 from results.contract.verdict import Direction, Finding, Verdict
 from results.criteria.criterion import FACTS, Criterion, has_move
 from results.criteria.findings import finding
@@ -49,8 +50,7 @@ def judge_metrics(run: RunView) -> list[Finding]:
         readings = {host: run.series.gauge(metric, host) for host in run.brokers}
         if any(np.any(each.value > 0) for each in readings.values()):
             continue
-        end = "leader" if direction == "transmit" else "follower"
-        hosts = {getattr(flow, end) for flow in run.move.flows if flow.kind == "throttled"}
+        hosts = [host for host in run.brokers if throttled_through(run.move, host, direction)]
         enough = all(len(readings[host].between(*span)) >= READINGS for host in hosts)
         (silent if enough else unread).append(metric)
     verdict: Verdict = "fail" if silent else "inconclusive" if unread else "pass"

@@ -171,9 +171,10 @@ def judge_steady_in_steps(measures: MoveMeasures, move: Move) -> list[Finding]:
 
 
 def _skips(run: RunView) -> str | None:
-    if run.batched and run.move.batches_s and not carrying_all(run.move):
-        return "no host carries everything: which one the quota holds back changes from batch to batch"
-    return without_batch_model(run)
+    why = without_batch_model(run)
+    if why is None and run.batched and not carrying_all(run.move):
+        why = "no host carries everything: which one the quota holds back changes from batch to batch"
+    return why
 
 
 CRITERION = Criterion(
