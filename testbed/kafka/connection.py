@@ -35,6 +35,8 @@ class _Manager(KafkaConnectionManager):  # type: ignore[misc]
     """A manager that separates a failed connection attempt from a connection lost with a request in flight.
 
     It also reports a refused login, which the client's own manager would retry until the timeout.
+    The client drops what it reads together with the connection's end. A broker closes the connection after it refused
+    a login, so a client on a busy machine would never learn why.
     """
 
     refusal: str | None = "nothing answers at that address"
@@ -48,6 +50,8 @@ class _Manager(KafkaConnectionManager):  # type: ignore[misc]
         except client_errors.KafkaConnectionError as error:
             self.refusal = f"broker {node.node_id} at {node.host}:{node.port}: {error.args[0] if error.args else error}"
             raise _NotSentError(self.refusal) from error
+        received = transport._sock_recv
+        transport._sock_recv = lambda: _data_first(*received())
         self.refusal = None
         return transport
 
@@ -56,6 +60,11 @@ class _Manager(KafkaConnectionManager):  # type: ignore[misc]
         failure = conn.init_future.exception if conn.init_future.is_done else None
         if isinstance(failure, _LOGIN_REFUSED):
             self._auth_failures[node.node_id] = self.login = failure
+
+
+def _data_first(data: bytes, error: Exception | None) -> tuple[bytes, Exception | None]:
+    """Return what was read without the connection's end: the next read meets the end again."""
+    return data, None if data else error
 
 
 class Connection:

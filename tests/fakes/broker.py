@@ -21,6 +21,8 @@ class FakeBroker:
         """DescribeConfigs requests that arrived."""
         self.hang_up = False
         """Close the connection instead of answering them."""
+        self.last = None
+        """The kind of request after whose answer the connection is closed."""
         self._server = socket.create_server(("127.0.0.1", 0))
         self._open = []
         cluster[node_id] = self.port = self._server.getsockname()[1]
@@ -54,6 +56,8 @@ class FakeBroker:
                         return
                     body = struct.pack(">i", correlation) + response.encode(version=version)
                     connection.sendall(struct.pack(">i", len(body)) + body)
+                    if key == self.last:
+                        return
         except OSError:
             return
 

@@ -1,9 +1,11 @@
 """TLS and a login over real sockets, to a broker that knows a few answers: what is refused is told as what it is."""
 
 import ssl
+import time
 from contextlib import closing
 
 import pytest
+from kafka.net.transport import KafkaSSLTransport
 from kafka.protocol.sasl import SaslAuthenticateResponse, SaslHandshakeResponse
 
 from testbed.kafka.command_config import CommandConfig
@@ -88,6 +90,19 @@ def test_a_wrong_password_is_told_at_once_and_not_the_password(connect, caplog):
         connect(password="open barley")
     assert str(refused.value).endswith("FAILED (Authentication failed: Invalid username or password)")
     assert "barley" not in str(refused.value) + caplog.text
+
+
+def test_a_refusal_that_is_read_together_with_the_connections_end_is_reported(connect, broker, monkeypatch):
+    broker.last = AUTHENTICATE
+
+    def late(transport):
+        time.sleep(0.1)  # a client on a busy machine: both have arrived before it reads
+        return received(transport)
+
+    received = KafkaSSLTransport._sock_recv
+    monkeypatch.setattr(KafkaSSLTransport, "_sock_recv", late)
+    with pytest.raises(KafkaError, match="SASL_AUTHENTICATION_FAILED"):
+        connect(password="open barley")
 
 
 def test_a_mechanism_that_the_broker_does_not_have_is_told_with_those_that_it_has(connect, broker):
