@@ -41,7 +41,7 @@ from testbed.topology.host import DeclaredHost, node_ids
 from testbed.topology.model import Topology
 from testbed.wait import WaitTimeout, wait_for
 from testbed.workload.audit import Audit
-from testbed.workload.outcome import ProcessResult
+from testbed.workload.outcome import ProcessResult, WorkloadResult
 from testbed.workload.preload import BATCH_BYTES, SHARED_BATCH_BYTES, audit, preload
 from testbed.workload.producer_epochs import reader
 from testbed.workload.records import Fill, WrittenRecords
@@ -348,11 +348,13 @@ class MoveEnvironment:
     ) -> tuple[Records | None, LiveLoad | None]:
         """Read all records back; return the account of the preloaded records and of the load with `more` producers.
 
-        The load's account has what its consumers and further `readers` were given. Where leaders do not answer there is
-        no account, and an event says why.
+        The load's account has what its consumers and further `readers` were given. Without a load it has `more` and
+        `readers` alone. Where leaders do not answer there is no account, and an event says why.
         """
         self.context.progress("reading every record back")
         load = self.load.result
+        if load is None and (more or readers):
+            load = WorkloadResult(())
         written = (*(() if load is None else load.written), *more)
         try:
             found = audit(
@@ -370,9 +372,8 @@ class MoveEnvironment:
             return None, None if load is None else load.live(None)
         if found.complaints:
             self.recorder.event("note", "what the audit found", {"first": list(found.complaints)})
-        others = (*more, *(each for fill in self.fills for each in fill.written()))
-        shared = self.setup.storage == "automq"
-        live = None if load is None else load.live(found, others=others, readers=readers, shared=shared)
+        filled, shared = [each for fill in self.fills for each in fill.written()], self.setup.storage == "automq"
+        live = None if load is None else load.live(found, more=more, others=filled, readers=readers, shared=shared)
         return self._with_replicas(preloaded(found)), live
 
     def _with_replicas(self, records: Records) -> Records:

@@ -25,6 +25,8 @@ from testbed.probes.recorder import Recorder
 from testbed.provision.membership import joining_brokers
 from testbed.topology import load_document
 from testbed.topology.find import find
+from testbed.workload.audit import Audit, ProducerAudit
+from testbed.workload.records import WrittenRecords
 
 LIKE = 1.02
 """A log's bytes for each byte of values."""
@@ -136,6 +138,17 @@ def test_a_load_that_rises_has_both_halves_with_producers_of_their_own():
     assert sorted(more.envelopes) == producers
     assert not more.envelopes.keys() & first.envelopes.keys()
     assert not {spec.name for spec in first._specs} & {spec.name for spec in more._specs}
+
+
+def test_the_records_of_a_probe_are_in_the_account_without_a_load_too(monkeypatch):
+    environment = environment_of("automq", Recorder())
+    account = ProducerAudit("handover-probe", 2, 1, 1, 0, 0, 0, 0, ())
+    found = Audit(2, 1, 1, 0, 0, ("t-0: 1 of handover-probe lost",), producers=(account,))
+    monkeypatch.setattr(move_environment, "reader", lambda _testbed, _admin: None)
+    monkeypatch.setattr(move_environment, "audit", lambda *_what, **_how: found)
+    records, live = environment.audit([WrittenRecords(900, "handover-probe", "t", 0, 2, 2)])
+    assert [(each.name, each.lost) for each in live.audits] == [("handover-probe", 1)]
+    assert environment.audit() == (records, None)
 
 
 class QuietLoad(nullcontext):
