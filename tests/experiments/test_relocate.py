@@ -9,7 +9,7 @@ import pytest
 from results.contract.manifest import Done
 from results.contract.relocation import Sent
 from results.contract.schema import Sample
-from testbed.experiments import move_environment, unthrottled_move
+from testbed.experiments import handover_timing, move_environment, unthrottled_move
 from testbed.experiments.catalogue import cold_read
 from testbed.experiments.catalogue.s3_reassign import layout
 from testbed.experiments.experiment import find_experiment, read_settings
@@ -149,6 +149,29 @@ def test_the_records_of_a_probe_are_in_the_account_without_a_load_too(monkeypatc
     records, live = environment.audit([WrittenRecords(900, "handover-probe", "t", 0, 2, 2)])
     assert [(each.name, each.lost) for each in live.audits] == [("handover-probe", 1)]
     assert environment.audit() == (records, None)
+
+
+def test_the_steps_of_a_handover_count_from_the_request_and_not_from_what_the_driver_asks_before(monkeypatch):
+    environment, given = environment_of("automq", Recorder()), []
+    environment.layout, environment.admin = replace(environment.layout, throttled=()), FakeAdmin()
+    watch = SimpleNamespace(start=lambda: None, finish=lambda _moves, asked_us, _probe, **_more: given.append(asked_us))
+    monkeypatch.setattr(handover_timing, "Probe", lambda *_what: SimpleNamespace(stop=lambda: None))
+    monkeypatch.setattr(handover_timing, "HandoverWatch", lambda _testbed: watch)
+    monkeypatch.setattr(handover_timing, "run_alone", lambda *_what: None)
+    monkeypatch.setattr(handover_timing, "now_us", lambda: 7)
+    timing = handover_timing.HandoverTiming(SimpleNamespace(environment=environment))
+    with timing.around_move():
+        pass  # the cluster refused the plan
+    with timing.around_move():
+        environment.recorder.event("move.started", "move")
+    assert given == [7, environment.recorder.events()[0].ts_us]
+
+
+class FakeAdmin:
+    """A cluster without topics."""
+
+    def partitions(self, _topics):
+        return {}
 
 
 class QuietLoad(nullcontext):
