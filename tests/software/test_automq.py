@@ -129,6 +129,23 @@ def test_a_truncated_tarball_is_told_as_one(tmp_path: Path) -> None:
     assert cached(tmp_path) == []
 
 
+@pytest.mark.parametrize(
+    ("make", "why"),
+    [
+        (lambda folder, file: file.write_bytes(b"<html>not found</html>"), "not a gzip'ed tar archive"),
+        (lambda folder, file: packed(write(folder, {"build.gradle": b""}), file), r"no kafka-clients-\*\.jar in its"),
+    ],
+    ids=["a page", "the sources"],
+)
+def test_a_file_that_is_no_release_is_refused_with_what_to_supply(tmp_path: Path, make, why) -> None:
+    tarball = tmp_path / "automq-1.6.0.tar.gz"
+    make(tmp_path / "core", tarball)
+    with pytest.raises(SoftwareError, match=f"{VARIABLE}, is not an AutoMQ: {why}") as caught:
+        automq_release(Supplied(path=tarball, by=VARIABLE))
+    assert "automq-VERSION_kafka-VERSION.tgz" in str(caught.value)
+    assert "kafka_2.13" not in str(caught.value)
+
+
 def file_system(*folders):
     """The tar of an image in which these folders are release folders, among others."""
     buffer = io.BytesIO()
