@@ -226,6 +226,9 @@ def test_a_killed_broker_uploads_nothing_that_could_be_judged():
         ({"jvm": {"heap": "16GiB"}}, 500 * 2**20),
         ({"properties": {"s3.wal.cache.size": "90000000"}, "jvm": {"heap": "1GiB"}}, 30e6),
         ({"properties": {"s3.wal.upload.threshold": "5000000"}}, 5e6),
+        ({"properties": {"s3.wal.upload.threshold": "0"}}, None),
+        ({"properties": {"s3.stream.allocator.policy": "UNPOOLED_HEAP"}}, 512 * 2**20 / 18),
+        ({"properties": {"s3.stream.allocator.policy": "POOLED_DIRECT"}, "jvm": {"heap": "1GiB"}}, None),
         ({"jvm": {"heap": "as much as there is"}}, None),
     ],
 )
