@@ -264,16 +264,16 @@ def uploaded_bytes(asked: Relocation, measures: MoveMeasures) -> float | None:
     found = [
         nic for nic in (measures.relocation or NOTHING).nics if nic.host in asked.stores and nic.direction == "receive"
     ]
-    return _beyond_load((1, nic) for nic in found) if found else None
+    return _beyond_load((1, nic) for nic in found)
 
 
 def _beyond_load(signed: Iterable[tuple[int, NicTotals]]) -> float | None:
-    total = 0.0
-    for sign, nic in signed:
+    total, parts = 0.0, list(signed)
+    for sign, nic in parts:
         if nic.bytes is None or nic.covered_s is None or nic.before_bytes_per_s is None:
             return None
         total += sign * (nic.bytes - nic.before_bytes_per_s * nic.covered_s)
-    return total
+    return total if parts else None
 
 
 def formula(manifest: Manifest, asked: Relocation, *, whole: bool) -> float | None:

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+import pyarrow.compute as pc
 import pytest
 
 from results.compare.compared_measures import values_of
@@ -92,6 +93,13 @@ def test_the_measures_that_are_compared():
     assert found["store-requests"] >= 20
     unknown = values_of(*_judged(Told(counted=False, done=False)))
     assert not {"store-requests", "time-vs-log-size"} & set(unknown)
+
+
+def test_of_a_move_that_never_began_no_bytes_are_known():
+    manifest, samples, events = relocated(told=TIERED)
+    refused = events.filter(pc.not_equal(events["kind"], "move.started"))
+    found = values_of(manifest, judge(manifest, samples, refused).measures)
+    assert not {"inter-broker-bytes", "move-seconds", "store-requests"} & set(found)
 
 
 def _judged(told):
