@@ -34,7 +34,7 @@ class NamedComparison:
     def variants(self, given: Sequence[str], profile: str, kafka: str | None, topology: str | None) -> list[Variant]:
         """Return all variants; `given` settings replace the values of an axis. Raise `UsageError` for a wrong one."""
         own = _by_name(self.axes)
-        if "storage" in own and os.environ.get(VARIABLE) and topology is None:
+        if "storage" in own and os.environ.get(VARIABLE, "").strip() and topology is None:
             own["storage"] += f",{SHARED}"
         own |= _by_name(given)
         base = Variant(self.experiment, self.experiment, profile, (), kafka, topology)

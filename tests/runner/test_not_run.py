@@ -48,7 +48,7 @@ def test_a_release_of_kafka_is_not_qualified_with_automq(monkeypatch):
 
 def test_a_comparison_of_storages_has_automq_where_it_is_supplied(monkeypatch):
     compared = named_comparisons()["s3-compare"]
-    monkeypatch.delenv(VARIABLE, raising=False)
+    monkeypatch.setenv(VARIABLE, " ")  # as good as none
     storages = {variant.settings[0] for variant in compared.variants([], "ci", None, None)}
     assert storages == {"storage=disk", "storage=tiered"}
     monkeypatch.setenv(VARIABLE, "/tmp/automq")
