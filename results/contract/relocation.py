@@ -101,7 +101,7 @@ class Relocation:
     """The move as it was asked for, and as it lay when it began.
 
     `stores` are the hosts of the object store. `nic_bytes_per_log_byte` is that, of an unthrottled transfer before the
-    move; None when that failed. `written_bytes_per_s` is what clients were declared to write to the moving partitions.
+    move; None when that failed. `written_bytes_per_s` is what clients were declared to write, also to what stays.
     `balanced` says whether every broker was to have its share of partitions afterwards. `membership` is the broker that
     joined or left; None without one.
     """
