@@ -19,6 +19,7 @@ from results.contract.relocation import (
 from results.contract.schema import Sample, samples_table
 from results.criteria import judge
 from results.criteria.catalogue.uploaded_remainder import threshold_bytes
+from results.criteria.judgement import skipped
 from results.criteria.quantities import size
 from results.criteria.relocation_measures import copied_bytes, formula
 from results.report import render
@@ -371,6 +372,16 @@ def test_when_acknowledgements_are_as_quick_as_before():
     assert judgement.measures.relocation.longest_ack_us == 900_000
     assert of(judged(Told(slow_until=99.0), "scale-out"), "p99-recovery").verdict == "inconclusive"
     assert of(judged(Told(slow_until=0.0), "scale-out"), "p99-recovery").observed == 0.0
+
+
+def test_without_a_load_no_acknowledgement_is_judged():
+    manifest, *data = relocated(told=Told(), experiment="scale-out")
+    idle = replace(manifest, relocation=replace(manifest.relocation, written_bytes_per_s=0.0))
+    assert "p99-recovery" not in {each.name for each in judge(idle, *data).criteria}
+    assert [each.why for each in skipped(idle) if each.name == "p99-recovery"] == [
+        "no client wrote, so no acknowledgement was late"
+    ]
+    assert not [each for each in skipped(manifest) if each.name == "p99-recovery"]
 
 
 def test_acknowledgements_that_stay_slow_fail_where_the_load_was_watched_for_long_enough(monkeypatch):
