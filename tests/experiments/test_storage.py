@@ -5,8 +5,10 @@ from dataclasses import replace
 import pytest
 
 from results.contract.relocation import LOCAL_MOST
+from results.criteria.catalogue.nic_conservation import CONSERVATION_TOLERANCE
+from results.criteria.catalogue.uploaded_remainder import FAR, most_uploaded, threshold_bytes
 from testbed.errors import UsageError
-from testbed.experiments.experiment import find_experiment, read_settings
+from testbed.experiments.experiment import find_experiment, number, read_settings
 from testbed.experiments.kip73_layouts import two_node
 from testbed.experiments.storage import (
     SEGMENT_BYTES,
@@ -17,6 +19,7 @@ from testbed.experiments.storage import (
     topic_settings,
 )
 from testbed.runner.variant import Variant, resolve
+from testbed.suites.suite import find_suite
 from testbed.topology.find import find
 from testbed.topology.host import AutomqSource
 
@@ -104,3 +107,16 @@ def test_a_throttle_has_as_much_to_hold_back_on_tiered_logs_as_on_disk():
         resolve(Variant("a", "kip73-two-node", settings=("storage=tiered",)))
     with pytest.raises(UsageError, match="no parameter 'storage'"):
         resolve(Variant("a", "kip73-two-node-produce", settings=("storage=tiered",)))
+
+
+def test_a_scenario_of_a_handover_has_so_many_bytes_that_a_second_upload_of_them_shows():
+    experiment, brokers = find_experiment("s3-reassign"), find("automq").to_document()["hosts"]
+    block, judged = threshold_bytes(brokers["b1"]["kafka"]), 0
+    for profile, cases in find_suite("s3").profiles.items():
+        for case in cases:
+            settings = read_settings(experiment, profile, case.settings) if case.experiment == "s3-reassign" else {}
+            if settings.get("storage") == "automq" and settings["source"] != "killed":
+                most = most_uploaded(block, number(settings, "inbound"), covered_s=20.0)
+                assert (1 + CONSERVATION_TOLERANCE) * most <= FAR * number(settings, "size"), (profile, case.name)
+                judged += 1
+    assert judged == 5
