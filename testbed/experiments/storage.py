@@ -38,18 +38,23 @@ def check_storage(storage: Storage, topology: Topology) -> None:
     if storage == "automq" and topology.automq is None:
         raise UsageError(
             f"storage=automq needs AutoMQ, and {topology.name} runs Apache Kafka here: leave --kafka out, which names "
-            "one, or use a topology with `software: {automq: {}}`, such as automq"
+            f"one, or use a topology with `software: {{automq: {{}}}}`, such as {_ready('automq', topology)}"
         )
     if storage != "automq" and topology.automq is not None:
         raise UsageError(
             f"storage={storage} needs Apache Kafka, and {topology.name} runs AutoMQ: set storage=automq, or use "
-            "another topology, such as s3"
+            f"another topology, such as {_ready('s3', topology)}"
         )
     if storage == "tiered" and topology.remote_storage is None:
         raise UsageError(
             f"storage=tiered needs brokers with remote storage, and {topology.name} has none: give it "
-            "`remote_storage: {}` and a host of role objectstore, or use the topology s3"
+            f"`remote_storage: {{}}` and a host of role objectstore, or use the topology {_ready('s3', topology)}"
         )
+
+
+def _ready(name: str, topology: Topology) -> str:
+    """Return the ready topology of this storage with as many brokers; experiments that take a storage need 2 or 3."""
+    return f"{name}-three-brokers" if len(topology.brokers) > 2 else name
 
 
 def topic_settings(storage: Storage, local_bytes: int = 0) -> dict[str, str]:

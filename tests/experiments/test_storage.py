@@ -85,6 +85,9 @@ def test_a_release_of_kafka_for_a_run_on_automq_is_refused_with_the_remedy():
 def test_it_is_refused_before_anything_is_made():
     with pytest.raises(UsageError, match="two-brokers has none"):
         resolve(Variant("a", "s3-reassign", settings=("storage=tiered",), topology="two-brokers"))
+    with pytest.raises(UsageError, match="three-brokers has none: .* or use the topology s3-three-brokers"):
+        resolve(Variant("a", "kip73-one-to-two", settings=("storage=tiered",)))
+    resolve(Variant("a", "kip73-one-to-two", settings=("storage=tiered",), topology="s3-three-brokers"))
 
 
 def test_a_log_is_larger_than_its_values_as_a_like_one_is():
