@@ -398,9 +398,7 @@ def test_a_full_disk_alone_explains_what_its_broker_logs(make_run, changed, verd
 def test_a_store_that_was_down_while_data_moved_is_not_blamed_on_brokers(told, until_s, verdict):
     """With a store a move of these ten partitions takes 5.8 s at most; on disk it is faster than the NIC."""
     manifest, _samples, events = relocated(told=told)
-    kept = [
-        each for each in samples(told) if each.metric != "s3.requests" or not us(1.0) <= each.ts_us <= us(until_s)
-    ]
+    kept = [each for each in samples(told) if each.metric != "s3.requests" or not us(1.0) <= each.ts_us <= us(until_s)]
     error = LogFinding("b2", us(3), "ERROR", "remote", "Error occurred while reading the remote data", 1)
     logs = (HostLog("b1"), HostLog("b2", findings=(error,)))
     criteria = ("s3-seconds", "duration-formula")
