@@ -26,7 +26,7 @@ from results.criteria.measures import (
 )
 from results.criteria.protection_measures import bucket_quantile, bucket_us, calm_us, measure_clients
 from results.criteria.quantities import GAP_S, QUOTA_WINDOW_S, US
-from results.criteria.series import RunSeries, Series
+from results.criteria.series import Micros, RunSeries, Series
 from results.criteria.unfit import ALWAYS_FIT, UnfitTime
 from results.criteria.windows import counted, counted_between, longest_gap_s, sum_of_all
 
@@ -136,6 +136,14 @@ def received_by_stores(manifest: Manifest, run: RunSeries) -> tuple[NicTotals, .
     return tuple(found)
 
 
+def answered(run: RunSeries, store: str) -> Micros:
+    """Return when a server of the store gave its counters: of bytes always, of requests from its first one on.
+
+    Clients may send all requests to one of several servers.
+    """
+    return np.union1d(run.gauge(REQUESTS, store).t, run.gauge(STORE_BYTES["transmit"], store).t)
+
+
 def _requests(
     run: RunSeries, asked: Relocation, started: int, until: int
 ) -> tuple[tuple[StoreRequests, ...] | None, float | None]:
@@ -143,7 +151,7 @@ def _requests(
     table, counts, gaps = run.of_metric(REQUESTS), dict[str, float](), []
     for host in asked.stores:
         rows = table.filter(pc.equal(table["host"], host))
-        looks = np.unique(rows["us"].to_numpy())
+        looks = answered(run, host)
         gap_s = longest_gap_s(looks, started, until)
         if gap_s is None:
             return None, None

@@ -17,6 +17,7 @@ from results.criteria.cost_measures import WRITTEN
 from results.criteria.own_pressure import AVAILABLE, kafkas_memory
 from results.criteria.quantities import GAP_S, US, at, percent, size
 from results.criteria.relocation_measures import REQUESTS as STORE
+from results.criteria.relocation_measures import answered
 from results.criteria.run_view import RunView
 from results.criteria.series import RunSeries, Series
 from results.criteria.standstill import MACHINE, MOST, OVER_S, Span, highest_share
@@ -144,16 +145,16 @@ def _stopped(run: RunSeries, host: str, span: Span) -> Iterator[Restraint]:
 
 def _silent(run: RunView, store: str, span: Span) -> Iterator[Restraint]:
     """Yield that a server of the object store gave no counters, although its host was read, and gives some else."""
-    read, counters = run.series.looked(store), run.series.gauge(STORE, store)
+    read, answers = run.series.looked(store), answered(run.series, store)
     read = read[(read >= span[0]) & (read <= span[1])]
     # Each pair of changes is a first reading without an answer, and the first one after it with an answer.
-    changes = np.flatnonzero(np.diff(np.concatenate(([True], np.isin(read, counters.t), [True]))))
+    changes = np.flatnonzero(np.diff(np.concatenate(([True], np.isin(read, answers), [True]))))
     without = [read[first:last] for first, last in changes.reshape(-1, 2)]
     longest = max(without, key=len, default=read[:0])
-    if len(counters) and len(longest) >= SILENT and not kafkas_memory(run):
+    if len(answers) and len(longest) >= SILENT and not kafkas_memory(run):
         first_us = int(longest[0])
         why = f"the object store's server gave no answer in {len(longest)} readings, first at {_at(first_us, span)}"
-        yield Restraint(STORE, why, _since(counters.between(*span), first_us, span))
+        yield Restraint(STORE, why, int(max(answers[answers < first_us], default=span[0])))
 
 
 def _full(run: RunView, host: str, span: Span) -> Iterator[Restraint]:

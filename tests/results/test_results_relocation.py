@@ -278,6 +278,13 @@ def test_what_servers_of_one_store_send_each_other_is_neither_uploaded_nor_read_
     assert of(judge(manifest, *data), "copied-bytes").verdict == "fail"
 
 
+def test_a_server_of_the_store_that_got_no_request_was_asked_for_its_counters():
+    """Clients send all requests to the first server. Another one counts bytes, and names no operation."""
+    manifest, *data = of_two_servers(TIERED, 0.0)
+    found = of(judge(manifest, *data), "store-requests")
+    assert (found.verdict, found.observed) == ("pass", pytest.approx(20))
+
+
 def with_other_client(told, *, received=0.0, sent=0.0, first_s=0.0, seen=True):
     """A run whose store has another client: what the store receives from it, and sends to it, in ten seconds."""
     manifest, _samples, events = relocated(told=told)
