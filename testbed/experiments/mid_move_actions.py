@@ -47,6 +47,9 @@ class MidMoveAction:
     waits_s: float = 0.0
     """Seconds for which the action lets the first throttle stand, before `slowest_bytes_per_s` holds."""
 
+    def check(self, _topology: Topology) -> None:
+        """Raise `UsageError` when the topology does not allow the action. No run has begun yet."""
+
     @contextmanager
     def around(self, _move: "ReassignmentRun") -> Iterator[None]:
         """Surround the run from the measurement of the NICs to the end of the sampling."""
@@ -198,6 +201,15 @@ class SourceKill(MidMoveAction):
     def __init__(self, host: str) -> None:
         self._host = host
         self._fault: int | None = None
+
+    def check(self, topology: Topology) -> None:
+        """See `MidMoveAction.check`: controllers without a majority elect no new leader."""
+        remain = [host for host in topology.controllers if host.name != self._host]
+        if 2 * len(remain) <= len(topology.controllers):
+            raise UsageError(
+                f"the run kills {self._host}, and without it {topology.name} has no majority of controllers: take a "
+                "topology whose second broker is no controller, such as automq"
+            )
 
     @contextmanager
     def around(self, move: "ReassignmentRun") -> Iterator[None]:

@@ -269,6 +269,7 @@ def unthrottled_experiment(
     def check(found: Topology, settings: Settings) -> None:
         check_brokers(name, found, brokers, topology)
         check_storage(storage_of(settings), found)
+        action(settings, [host.name for host in found.brokers]).check(found)
         if joining:
             require_local(found, found.name)
         if leaves:

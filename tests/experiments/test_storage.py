@@ -123,3 +123,14 @@ def test_a_scenario_of_a_handover_has_so_many_bytes_that_a_second_upload_of_them
                 assert (1 + CONSERVATION_TOLERANCE) * most <= FAR * number(settings, "size"), (profile, case.name)
                 judged += 1
     assert judged == 5
+
+
+def test_a_killed_broker_leaves_a_majority_of_controllers():
+    """Without one nothing is elected: the move would never be done, and AutoMQ be blamed."""
+    experiment, ready = find_experiment("s3-reassign"), find("automq")
+    killed = read_settings(experiment, "ci", ["storage=automq", "source=killed"])
+    experiment.fits(ready, killed)
+    turned = replace(ready, hosts=ready.hosts[::-1])  # the second broker is the controller
+    with pytest.raises(UsageError, match="the run kills b1, and without it automq has no majority of controllers"):
+        experiment.fits(turned, killed)
+    experiment.fits(turned, {**killed, "source": "kept"})
