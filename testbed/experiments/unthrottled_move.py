@@ -267,7 +267,7 @@ def unthrottled_experiment(
         return {}
 
     def check(found: Topology, settings: Settings) -> None:
-        check_brokers(name, found, brokers, topology)
+        check_brokers(name, found, brokers, automq_topology if storage_of(settings) == "automq" else topology)
         check_storage(storage_of(settings), found)
         action(settings, [host.name for host in found.brokers]).check(found)
         if joining:

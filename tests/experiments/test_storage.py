@@ -88,6 +88,10 @@ def test_it_is_refused_before_anything_is_made():
     with pytest.raises(UsageError, match="three-brokers has none: .* or use the topology s3-three-brokers"):
         resolve(Variant("a", "kip73-one-to-two", settings=("storage=tiered",)))
     resolve(Variant("a", "kip73-one-to-two", settings=("storage=tiered",), topology="s3-three-brokers"))
+    with pytest.raises(UsageError, match="exactly 3 brokers, s3 has 2: use the topology s3-three-brokers"):
+        resolve(Variant("a", "kip73-one-to-two", settings=("storage=tiered",), topology="s3"))
+    with pytest.raises(UsageError, match="exactly 3 brokers, automq has 2: use the topology automq-three-brokers"):
+        resolve(Variant("a", "scale-in", settings=("storage=automq",), topology="automq"))
 
 
 def test_a_log_is_larger_than_its_values_as_a_like_one_is():
