@@ -39,11 +39,7 @@ class NamedComparison:
         own |= _by_name(given)
         base = Variant(self.experiment, self.experiment, profile, (), kafka, topology)
         first = self._labelled(base, own, given, [self.baseline] if self.baseline else [])
-        # AutoMQ is its own software, whatever release of Apache Kafka the others run.
-        combined = [
-            replace(each, kafka=None) if f"storage={SHARED}" in each.settings else each
-            for each in product(base, list(own.values()))
-        ]
+        combined = dict.fromkeys(_own_software(each) for each in product(base, list(own.values())))
         return [*first, *combined, *self._labelled(base, own, given, self.beside)]
 
     @property
@@ -63,6 +59,14 @@ class NamedComparison:
             if not replaced & settings.keys():
                 found.append(replace(base, label=label, settings=tuple((common | settings).values())))
         return found
+
+
+def _own_software(variant: Variant) -> Variant:
+    """Return the variant; one of AutoMQ runs that, whatever release of Apache Kafka the others run."""
+    if f"storage={SHARED}" not in variant.settings:
+        return variant
+    words = [word for word in variant.label.split() if not word.startswith("kafka=")]
+    return replace(variant, label=" ".join(words) or f"storage={SHARED}", kafka=None)
 
 
 def _by_name(words: Iterable[str]) -> dict[str, str]:

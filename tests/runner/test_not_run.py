@@ -56,5 +56,11 @@ def test_a_comparison_of_storages_has_automq_where_it_is_supplied(monkeypatch):
     assert [variant.settings[0] for variant in found] == ["storage=disk", "storage=tiered", "storage=automq"]
     kafkas = [variant.kafka for variant in compared.variants(["partitions=1"], "ci", "4.2.1", None)]
     assert kafkas == ["4.2.1", "4.2.1", None]  # AutoMQ is its own software
+    several = compared.variants(["partitions=1", "kafka=4.2.1,4.3.1"], "ci", None, None)
+    assert [(each.label, each.kafka) for each in several[2:]] == [
+        ("storage=tiered kafka=4.2.1", "4.2.1"),
+        ("storage=tiered kafka=4.3.1", "4.3.1"),
+        ("storage=automq", None),
+    ]
     on_one = compared.variants(["partitions=1"], "ci", None, "s3")
     assert [variant.settings[0] for variant in on_one] == ["storage=disk", "storage=tiered"]
