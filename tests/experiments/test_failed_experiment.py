@@ -157,10 +157,10 @@ def test_a_run_that_cannot_be_judged_keeps_what_was_seen(monkeypatch, tmp_path):
     testbed, experiment = SimpleNamespace(places=dict), SimpleNamespace(name="kip73-two-node", criteria=())
     judgement = runner.run_on(testbed, experiment, {}, "ci", made.run_id, store, said.append, recorder=recorder)
     assert (judgement.verdict, judgement.criteria[0].name) == ("inconclusive", "run-complete")
-    kept = store.manifest(made.run_id)
+    stored = store.manifest(made.run_id)
     why = f"{OWN_ERROR}the run could not be judged: ZeroDivisionError: float division by zero (test_failed_"
-    assert kept.failure.startswith(why)
-    assert (kept.verdict, kept.move) == ("inconclusive", None)
+    assert stored.failure.startswith(why)
+    assert (stored.verdict, stored.move) == ("inconclusive", None)
     assert store.samples(made.run_id).num_rows == 1
     assert "Traceback" in store.events(made.run_id)["detail"].to_pylist()[-1]
     assert [line.partition(":")[0] for line in said] == [
