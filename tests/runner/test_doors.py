@@ -275,6 +275,19 @@ def test_an_interrupted_series_is_gone_on_with(doors, capsys):
     assert len(doors.executors[2].made) == 0
 
 
+def test_the_default_measures_of_an_earlier_version_are_no_other_option(doors, capsys, monkeypatch):
+    words = [*COMPARE[:-2], "--pairs", "8"]
+    before = campaigns.default_measures
+    with monkeypatch.context() as earlier:
+        without = lambda *asked: tuple(each for each in before(*asked) if each != "connections-opened")  # noqa: E731
+        earlier.setattr(campaigns, "default_measures", without)
+        assert main(words) == 0
+    assert main([*words, "--resume", known()[0]]) == 0
+    assert doors.executors[1].made == []
+    assert main([*COMPARE, "--pairs", "8", "--resume", known()[0]]) == 64
+    assert "measures: " in capsys.readouterr().err
+
+
 def test_a_series_is_not_gone_on_with_as_another_one(doors, capsys):
     assert main([*COMPARE, "--pairs", "8"]) == 0
     assert main([*COMPARE, "--pairs", "9", "--resume", known()[0]]) == 64

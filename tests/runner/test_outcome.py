@@ -421,6 +421,16 @@ def test_a_comparison_from_before_costs_were_compared_is_judged_as_then():
     assert found.verdict == "OK"
 
 
+def test_a_comparison_from_before_connections_were_counted_named_no_measure():
+    """What no run had was NO-DATA then, as if the user had asked for it."""
+    usual = default_measures("compare", campaign().variants)
+    earlier = tuple(name for name in usual if name != "connections-opened")
+    asked = campaign(repeats=8, command="compare", measures=earlier)
+    found = told(asked, entries(asked, lambda slot: 50 * noise(slot)))
+    assert [finding.comparison.measure.name for finding in found.findings] == ["move-seconds"]
+    assert found.verdict == "OK"
+
+
 def test_eight_pairs_tell_among_the_measures_of_a_comparison_of_releases():
     alike = [Variant("old", "kip73-two-node", kafka="4.2.1"), Variant("new", "kip73-two-node", kafka="4.3.1")]
     usual = default_measures("compare", alike)
