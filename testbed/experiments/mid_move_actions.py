@@ -287,12 +287,13 @@ class Upgrade(HostByHost):
     def take_out(self, move: "ReassignmentRun", host: str, first: bool) -> dict[str, str]:
         """Upgrade a host and wait until it is in sync. Raise `DriverError` when it does not serve afterwards."""
         testbed, progress = move.testbed, move.context.progress
+        finalize = self._finalize and len(self._left) == 1
         if first:
             # A request without an answer is repeated, and the host may have the new version by then.
             self._before = testbed.state.kafka[host]
             move.recorder.event("broker.leaving", self.what, {"to": self._to}, host=host)
         try:
-            rolling_upgrade(testbed, self._to, [host], self._finalize and len(self._left) == 1, progress=progress)
+            rolling_upgrade(testbed, self._to, [host], finalize, progress=progress)
             _wait_in_sync(move, host)
         except UnreachableError:
             raise  # the next poll requests it again
@@ -301,6 +302,9 @@ class Upgrade(HostByHost):
             progress(f"{host} did not come back with Kafka {self._to}: starting Kafka {self._before} there")
             failed = f"the upgrade of {host} to Kafka {self._to} failed: {error}"
             try:
+                if testbed.state.kafka[host] != self._before and not finalize:  # what is finalized stays
+                    # It may run and not serve: `rolling_upgrade` starts a node that is down and waits for one that runs.
+                    testbed.node(host).kill()
                 rolling_upgrade(testbed, self._before, [host], False, progress=progress)
             except UnreachableError:
                 raise
