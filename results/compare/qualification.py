@@ -7,12 +7,12 @@ from typing import Any, Literal
 from results.compare.effect import at_least
 from results.compare.judgement import (
     ANY,
-    RECORDS,
     ComparisonResult,
     ComparisonRule,
     CriterionTally,
     Verdict,
     doubtful_from,
+    of_records,
     worst_of,
 )
 from results.compare.log_lines import LOG_LINES, LineChange
@@ -310,7 +310,7 @@ def _counted(name: str, counts: tuple[int, int], beside: Mapping[str, tuple[int,
     if not seen and bad >= doubtful_from(name):
         return QualificationVerdict("NO-DATA", (f"{count}, and no baseline was judged on it",))
     if any(bad - b >= doubtful_from(name) for b, _n in seen.values()):
-        luck = "chance explains that, too" + (", but no machine loses a record: read its report" * (name in RECORDS))
+        luck = "chance explains that, too" + (", but no machine loses a record: read its report" * of_records(name))
         return QualificationVerdict("NOISY", (f"{count}; {others}: {luck}",))
     return QualificationVerdict("OK", notes=(f"{count}; {others}",))
 
