@@ -62,7 +62,7 @@ def against(result: CampaignResult) -> str:
 def _broken(each: CriterionRegression) -> str:
     counts = f"of {each.of} pairs judged on it, it fails in {each.runs} for this variant alone, "
     counts += f"in {each.reverse} for the baseline alone"
-    counts += f", and in {plural(each.unpaired, 'run')} without a run of the baseline" if each.unpaired else ""
+    counts += f", and in {plural(each.unpaired, 'run')} without a judged run of the baseline" if each.unpaired else ""
     return counts if each.verdict == "REGRESSED" else f"{counts}: chance explains that, too; more pairs"
 
 

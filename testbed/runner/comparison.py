@@ -69,9 +69,9 @@ class VariantRow(Combination):
 class CriterionRegression:
     """A criterion that fails more often for the candidate: REGRESSED if that is significant, else NOISY.
 
-    `of` counts the unmoved pairs in which both runs were judged on the criterion. It failed in `runs` of them for the
-    candidate alone, and in `reverse` for the baseline alone. `unpaired` counts failures of the candidate without a run
-    of the baseline to compare with. `p` is the probability of such a result, or a worse one, by chance; `adjusted` is
+    `of` counts the pairs of `tallies`, in which both runs were judged on the criterion. It failed in `runs` of them for
+    the candidate alone, and in `reverse` for the baseline alone. `unpaired` counts failures of the candidate without a
+    judged run of the baseline to compare with. `p` is the probability of such a result, or a worse one, by chance; `adjusted` is
     that among all comparisons and criteria, or None where too few pairs differ for a test.
     """
 
@@ -133,7 +133,10 @@ def _judged(
         for name in _had(campaign, runs, pair)
     ]
     rule = ComparisonRule(threshold=campaign.threshold)
-    counted = [tally for pair in beside for tally in tallies(sides[pair], *pair)]
+    counted: list[CriterionTally] = []
+    for old, new in beside:
+        alone = [block[new] for block in runs if new in block and old not in block]
+        counted += tallies(sides[old, new], old, new, alone)
     if campaign.command != QUALIFY:  # a qualification counts runs without an end over all runs of a version
         counted += [unended_pairs(campaign, state, *pair) for pair in beside]
     logged = _line_tallies(campaign, state)

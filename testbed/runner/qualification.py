@@ -20,6 +20,7 @@ from results.compare.qualification import (
 from results.compare.render import comparison_row
 from results.contract import durable
 from results.contract.store import Store, StoreError
+from results.contract.texts import plural
 from results.contract.verdict import Finding
 from results.report.qualification import QualificationEnvironment, render_qualification
 from results.verdicts import rank
@@ -176,6 +177,7 @@ def _judge_pairs(
     for one in broken:
         counts = f"of {one.of} pairs judged on it, it failed in {one.runs} for the candidate alone"
         counts += f", in {one.reverse} for {version_of(one.baseline)} alone"
+        counts += f"; in {plural(one.unpaired, 'run')} more where {version_of(one.baseline)} was not judged" if one.unpaired else ""
         said.append((one.verdict, f"{one.verdict}, {one.criterion}: {counts}"))
     notes = [
         f"{each.version}: {inconclusive(each)}" for each in (*baselines, candidate) if each.runs.get("inconclusive")

@@ -175,7 +175,7 @@ def test_a_criterion_the_baseline_was_never_judged_on_says_nothing_of_the_candid
         asked,
         lambda slot: 50.0,
         verdict=lambda slot: "inconclusive" if slot.variant == "A" else "fail",
-        failed=failing(*range(8)),
+        failed=failing(*range(8), name="x"),
         kept=lambda slot: (),
     )
     found = told(asked, journal)
@@ -248,14 +248,36 @@ def test_a_single_hang_in_five_pairs_leaves_the_verdict_open_also_without_a_run_
     assert [(each.criterion, each.runs, each.unpaired, each.of) for each in found.broken] == [("run-complete", 0, 1, 5)]
 
 
-def test_criteria_of_moved_pairs_do_not_count():
+def test_criteria_of_moved_pairs_do_not_count_but_a_lost_record_does():
     asked = campaign(repeats=8)
-    journal = entries(
-        asked, lambda slot: 50.0, failed=failing(*range(8)), environment=lambda index: "one" if index % 2 else "two"
+
+    def found(*blocks, name):
+        moving = lambda index: "one" if index % 2 else "two"  # noqa: E731
+        failed = failing(*blocks, name=name)
+        return told(asked, entries(asked, lambda slot: 50.0, failed=failed, environment=moving))
+
+    assert all(pair.moved for pair in found(0, name="x").findings[0].comparison.pairs)
+    assert found(*range(8), name="x").broken == ()
+    for blocks, verdict in ((range(8), "REGRESSED"), ((3,), "NOISY")):
+        [lost] = found(*blocks, name="records-intact").broken
+        assert (lost.verdict, lost.runs, lost.of) == (verdict, len(blocks), 8)
+
+
+@pytest.mark.parametrize("made", [True, False])
+def test_a_record_that_is_lost_leaves_the_verdict_open_also_where_the_baseline_was_not_judged(made):
+    asked = campaign(repeats=8)
+    whole = entries(
+        asked,
+        lambda slot: 50.0,
+        verdict=lambda slot: "inconclusive" if (slot.variant, slot.block) == ("A", 1) else "pass",
+        failed=failing(1, name="live-records producer-1"),
+        kept=lambda slot: (),
     )
-    found = told(asked, journal)
-    assert all(pair.moved for pair in found.findings[0].comparison.pairs)
-    assert found.broken == ()
+    gone = () if made else [slot.index for slot in asked.slots if (slot.variant, slot.block) == ("A", 1)]
+    found = told(asked, [each for each in whole if getattr(each, "slot", None) not in gone])
+    assert (found.verdict, [each.verdict for each in found.findings]) == ("NOISY", ["OK"])
+    [lost] = found.broken
+    assert (lost.criterion, lost.runs, lost.unpaired, lost.of) == ("live-records producer-1", 0, 1, 0)
 
 
 def test_a_criterion_that_fails_now_and_then_on_both_sides_is_seldom_called_a_regression():
