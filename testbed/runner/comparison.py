@@ -69,10 +69,11 @@ class VariantRow(Combination):
 class CriterionRegression:
     """A criterion that fails more often for the candidate: REGRESSED if that is significant, else NOISY.
 
-    `of` counts the pairs of `tallies`, in which both runs were judged on the criterion. It failed in `runs` of them for
-    the candidate alone, and in `reverse` for the baseline alone. `unpaired` counts failures of the candidate without a
-    judged run of the baseline to compare with. `p` is the probability of such a result, or a worse one, by chance; `adjusted` is
-    that among all comparisons and criteria, or None where too few pairs differ for a test.
+    `of` counts the pairs in which both runs were judged on the criterion: unmoved ones, and of a criterion of records
+    all. It failed in `runs` of them for the candidate alone, and in `reverse` for the baseline alone. `unpaired` counts
+    failures of the candidate without a judged run of the baseline to compare with. `p` is the probability of such a
+    result, or a worse one, by chance; `adjusted` is that among all comparisons and criteria, or None where too few
+    pairs differ for a test.
     """
 
     baseline: str

@@ -176,8 +176,9 @@ def _judge_pairs(
             said.append((each.verdict, f"{each.verdict}{against}, {comparison_row(each, '')}"))
     for one in broken:
         counts = f"of {one.of} pairs judged on it, it failed in {one.runs} for the candidate alone"
-        counts += f", in {one.reverse} for {version_of(one.baseline)} alone"
-        counts += f"; in {plural(one.unpaired, 'run')} more where {version_of(one.baseline)} was not judged" if one.unpaired else ""
+        old = version_of(one.baseline)
+        counts += f", in {one.reverse} for {old} alone"
+        counts += f"; in {plural(one.unpaired, 'run')} more where {old} was not judged" if one.unpaired else ""
         said.append((one.verdict, f"{one.verdict}, {one.criterion}: {counts}"))
     notes = [
         f"{each.version}: {inconclusive(each)}" for each in (*baselines, candidate) if each.runs.get("inconclusive")
