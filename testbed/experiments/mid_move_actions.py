@@ -261,7 +261,7 @@ class Upgrade(HostByHost):
     def around(self, move: "ReassignmentRun") -> Iterator[None]:
         """Prepare the new version before any measurement.
 
-        Raise `UsageError` when it cannot join the cluster, and `SoftwareError` when its path is gone.
+        Raise `UsageError` when it cannot join, or a host runs it already, and `SoftwareError` when its path is gone.
         """
         move.context.progress(f"preparing Kafka {self._to}")
         try:
@@ -273,6 +273,11 @@ class Upgrade(HostByHost):
             raise UsageError(
                 f"{release.version} is no upgrade of {', '.join(sorted(set(move.testbed.state.kafka.values())))}: "
                 f"{wrong}; leave the upgrade out, or begin with an older release"
+            )
+        if there := [host for host in self._left if move.testbed.state.kafka[host] == release.version]:
+            raise UsageError(
+                f"{', '.join(there)} run {release.version} already, and would not restart: begin with another Kafka, "
+                f"or give to={SAME} for mere restarts"
             )
         move.recorder.event("upgrade.prepared", release.version, {"digest": release.digest})
         self._to = release.version  # a path may have another build when the next host is upgraded
@@ -303,7 +308,7 @@ class Upgrade(HostByHost):
             failed = f"the upgrade of {host} to Kafka {self._to} failed: {error}"
             try:
                 if testbed.state.kafka[host] != self._before and not finalize:  # what is finalized stays
-                    # It may run and not serve: `rolling_upgrade` starts a node that is down and waits for one that runs.
+                    # It may run and not serve: `rolling_upgrade` starts a node that is down, and waits for others.
                     testbed.node(host).kill()
                 rolling_upgrade(testbed, self._before, [host], False, progress=progress)
             except UnreachableError:

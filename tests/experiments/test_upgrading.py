@@ -55,6 +55,15 @@ def test_what_could_never_join_is_refused_before_anything_is_measured(mover):
         pytest.fail("it was begun")
 
 
+@pytest.mark.parametrize("down", [False, True])
+def test_a_host_that_runs_the_version_already_is_refused(mover, down):
+    """It was not restarted, and `brokers-restarted` passed."""
+    mover.testbed.state.kafka["b3"] = "4.3.1"
+    upgrade = Upgrade(["b3", "b1"], "4.3.1", 10.0, down=down)
+    with pytest.raises(UsageError, match=r"^b3 run 4\.3\.1 already.* to=same for mere restarts"), upgrade.around(mover):
+        pytest.fail("it was begun")
+
+
 def test_a_path_that_is_gone_when_the_run_has_begun_keeps_the_run(mover, monkeypatch, tmp_path):
     """Before the run it is a usage error. Later that error, of exit code 64, lost the samples of the preload."""
     gone = tmp_path / "kafka"
