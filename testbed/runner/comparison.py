@@ -28,14 +28,15 @@ from testbed.runner.variant import UPGRADE, differing
 PAIRS_BEFORE_EARLY_END = 8
 """The fewest pairs before the width of an interval may end a campaign.
 
-With fewer pairs an interval may be narrow by chance.
+With fewer pairs an interval may be narrow by chance. Many comparisons need more pairs (`fewest_pairs`).
 """
 
 
-def narrow_enough(findings: Sequence[ComparisonResult], threshold: float) -> str | None:
+def narrow_enough(findings: Sequence[ComparisonResult], threshold: float, fewest: int = 0) -> str | None:
     """Return why no more pairs are needed, or None.
 
-    Every interval must be at most its measure's threshold wide, after `PAIRS_BEFORE_EARLY_END` pairs. Only the width
+    Every interval must be at most its measure's threshold wide, after `PAIRS_BEFORE_EARLY_END` pairs, and `fewest` at
+    least: with fewer, a regression that all pairs show is not told from chance among all comparisons. Only the width
     decides, and not the position of an interval, so that stopping does not bias the effect.
     """
     if not findings:
@@ -43,7 +44,7 @@ def narrow_enough(findings: Sequence[ComparisonResult], threshold: float) -> str
     widest = 0.0
     for finding in findings:
         effect = finding.effect
-        if effect is None or effect.pairs < PAIRS_BEFORE_EARLY_END:
+        if effect is None or effect.pairs < max(PAIRS_BEFORE_EARLY_END, fewest):
             return None
         if isinstance(effect, Shift):
             limit, percent = effect.limit, 0.0  # its interval is in the measure's unit

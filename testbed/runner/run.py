@@ -9,7 +9,7 @@ from testbed.errors import TestbedError, UsageError
 from testbed.experiments.reports import write_report
 from testbed.experiments.runner import Progress, confirm
 from testbed.experiments.spark import spark_session
-from testbed.runner.campaign import Campaign, large_only
+from testbed.runner.campaign import Campaign, fewest_pairs, large_only
 from testbed.runner.canary import keep_readings
 from testbed.runner.comparison import CampaignOutcome, findings, mixed_software, narrow_enough, not_made, outcome
 from testbed.runner.execution import CampaignLimits, execute
@@ -89,9 +89,10 @@ def _go_on(
 ) -> CampaignResult:
     campaign = journal.campaign
     store = Store.open(campaign.store)
+    fewest = fewest_pairs(campaign)
 
     def enough(state: CampaignState) -> str | None:
-        return narrow_enough(findings(campaign, state), campaign.threshold) if stop_early else None
+        return narrow_enough(findings(campaign, state), campaign.threshold, fewest) if stop_early else None
 
     try:
         with TestbedExecutor(campaign, store, progress) as slots:

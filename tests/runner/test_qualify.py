@@ -323,6 +323,14 @@ def test_pairs_end_when_it_is_known_well_enough_and_not_with_all(doors):
     assert len(doors.executors[1].made) == 24
 
 
+def test_pairs_do_not_end_before_so_many_comparisons_can_tell(doors):
+    """Eleven measures of three scenarios: what is worse in all of eight pairs was NOISY, and no more were made."""
+    names = ("kip73/two-node", "kip73/one-to-two", "kip73/bounce")
+    words = [word for name in names for word in ("--scenario", name, "--paired", name)]
+    assert main(["qualify", "--kafka", NEW, "--against", OLD, *words, "--no-upgrade"]) == 0
+    assert len(doors.executors[0].made) == 3 * 2 * 10
+
+
 @pytest.mark.parametrize(("baselines", "pairs"), [(1, 10), (2, 11), (3, 11), (4, 12)])
 def test_more_baselines_have_as_many_pairs_as_can_tell(baselines, pairs):
     against = [OLD, "4.1.1", "3.9.2", "4.3.0"][:baselines]
