@@ -10,7 +10,7 @@ from results.compare.log_lines import LOG_LINES, LineChange
 from results.compare.render import COLUMNS, comparison_document, comparison_row
 from results.contract.texts import plural
 from results.render import NOTHING, JUnitCase, document, escaped, junit, markdown_table, table
-from results.report.sweep import growth
+from results.report.tradeoff import growths
 from results.verdicts import EXIT
 from testbed.cli.output import timed_progress
 from testbed.errors import UsageError
@@ -19,7 +19,6 @@ from testbed.runner.comparison import CampaignOutcome, CriterionRegression, Vari
 from testbed.runner.execution import parse_budget
 from testbed.runner.journal import stored
 from testbed.runner.named_comparisons import COMMAND
-from testbed.runner.report import sweep_page
 from testbed.runner.run import CampaignResult, run_campaign
 from testbed.runner.variant import differing
 
@@ -143,7 +142,7 @@ def as_json(result: CampaignResult, verdict: str, report: Path | None = None) ->
             ],
             "broken": result.outcome.broken,
             "log_lines": result.outcome.lines,
-            "growth": [asdict(each) | {"word": each.word} for each in growth(sweep_page(result))],
+            "growth": [asdict(each) | {"word": each.word} for each in growths(axes, result.outcome.rows)],
         }
     )
 

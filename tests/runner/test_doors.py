@@ -54,6 +54,18 @@ def test_compare_in_json(doors, capsys):
     assert told["variants"][1]["runs"] == {"pass": 8}
 
 
+def test_variants_with_different_settings_have_a_document(doors, capsys):
+    """The command of a sweep with these variants, of which JSON has nothing, ended in a traceback after all runs."""
+    words = ["--variant", "old: fetch=default", "--variant", "new: rate=5MB/s", "--measure", "move-seconds"]
+    assert main(["compare", *words, "--pairs", "8", "--json"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert [each["settings"] for each in document["variants"]] == [
+        {"fetch": "default", "rate": ""},
+        {"fetch": "", "rate": "5MB/s"},
+    ]
+    assert document["growth"] == []
+
+
 def test_compare_names_a_log_line_that_the_second_alone_writes(doors, capsys, tmp_path):
     doors.logged = lambda label: ("WARN ReplicaManager: A line.",) if label == "new" else ()
     words = "of 8 pairs, new alone logs it in 8, old alone in 0: WARN ReplicaManager: A line."
