@@ -257,6 +257,12 @@ class Upgrade(HostByHost):
         self._to, self._finalize, self._down = to, finalize, down
         self._before = ""
 
+    def measured_topology(self, topology: Topology) -> Topology:
+        """Return the topology. Raise `UsageError` for machines that exist, whose Kafka `rolling_upgrade` leaves as it is."""
+        if topology.exists:
+            raise UsageError(f"{topology.name} is on machines that exist, which have one release: give to={SAME}")
+        return topology
+
     @contextmanager
     def around(self, move: "ReassignmentRun") -> Iterator[None]:
         """Prepare the new version before any measurement.

@@ -55,6 +55,12 @@ def test_what_could_never_join_is_refused_before_anything_is_measured(mover):
         pytest.fail("it was begun")
 
 
+def test_machines_that_exist_are_refused_before_the_run():
+    """The refused upgrade was a move that was not done: Kafka was blamed."""
+    with pytest.raises(UsageError, match="mine is on machines that exist, which have one release: give to=same"):
+        Upgrade(["b3"], "4.3.1", 10.0).measured_topology(SimpleNamespace(exists=True, name="mine"))
+
+
 @pytest.mark.parametrize("down", [False, True])
 def test_a_host_that_runs_the_version_already_is_refused(mover, down):
     """It was not restarted, and `brokers-restarted` passed."""
