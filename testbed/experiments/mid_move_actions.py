@@ -258,7 +258,7 @@ class Upgrade(HostByHost):
         self._before = ""
 
     def measured_topology(self, topology: Topology) -> Topology:
-        """Return the topology. Raise `UsageError` for machines that exist, whose Kafka `rolling_upgrade` leaves as it is."""
+        """Return the topology. Raise `UsageError` for machines that exist: they have one release."""
         if topology.exists:
             raise UsageError(f"{topology.name} is on machines that exist, which have one release: give to={SAME}")
         return topology
