@@ -289,6 +289,8 @@ class CriterionTally:
     better: int
     unpaired: int = 0
     doubtful: int = DOUBTFUL
+    where: tuple[tuple[int, ...], tuple[int, ...]] | None = None
+    """The numbers of the pairs of `worse` and of `better`. Tallies with the same ones are one test."""
 
     @property
     def discordant(self) -> int:

@@ -144,9 +144,13 @@ def _judged(
     logged = _line_tallies(campaign, state)
     every = [*counted, *(each.counts for each in logged)]
     # Too few discordant pairs, on whichever side, are no test: such a criterion does not weaken the other tests.
-    tested = [number for number, tally in enumerate(every) if tally.decidable(rule.family)]
-    found, worse = judge_all(comparisons, [every[number].p_worse for number in tested], rule)
-    adjusted = dict(zip(tested, worse, strict=True))
+    tests: dict[object, list[int]] = {}
+    for number, tally in enumerate(every):
+        if tally.decidable(rule.family):
+            same = number if tally.where is None else (tally.baseline, tally.candidate, tally.where)
+            tests.setdefault(same, []).append(number)
+    found, worse = judge_all(comparisons, [every[first].p_worse for first, *_ in tests.values()], rule)
+    adjusted = {number: p for numbers, p in zip(tests.values(), worse, strict=True) for number in numbers}
     broken = [
         CriterionRegression.of_tally(t, verdict, p)
         for number, t in enumerate(counted)

@@ -311,6 +311,24 @@ def test_the_criteria_are_in_the_family_of_the_measures():
     assert {each.verdict for each in found.broken} == {"NOISY"}
 
 
+def test_criteria_that_fail_in_the_same_runs_are_one_test():
+    """A throttle that leaks fails many criteria in every run: the more there were, the less of them was told."""
+    names = tuple(f"c{n}" for n in range(20))
+    asked = campaign(repeats=8)
+
+    def found(broken):
+        failed = lambda slot: tuple(each for each in names if slot.variant == "B" and broken(each, slot))  # noqa: E731
+        kept = lambda slot: tuple(set(names) - set(failed(slot)))  # noqa: E731
+        return told(asked, entries(asked, lambda slot: 50 * noise(slot), failed=failed, kept=kept)).broken
+
+    alike = found(lambda _name, _slot: True)
+    assert {each.criterion for each in alike} == {*names, "one criterion or another"}
+    assert {each.verdict for each in alike} == {"REGRESSED"}
+    assert [each.adjusted for each in alike] == [pytest.approx(2 * 2**-8)] * 21  # with one measure
+    apart = found(lambda name, slot: slot.block != int(name[1:]) % 8 and slot.block != int(name[1:]) // 8 + 5)
+    assert {each.verdict for each in apart if each.criterion in names} == {"NOISY"}
+
+
 WARN, ALSO = "WARN ReplicaManager: A line.", "WARN Partition: Another line."
 
 
