@@ -348,6 +348,14 @@ def test_a_criterion_that_breaks_in_pairs_is_a_regression(doors, capsys):
     assert "records-intact: of 8 pairs judged on it, it failed in 8 for the candidate alone" in capsys.readouterr().out
 
 
+def test_a_criterion_that_fails_in_all_runs_of_the_candidate_alone_needs_few_pairs(doors, capsys):
+    """As where a scenario runs once. Among many comparisons the test of pairs needs ten."""
+    doors.verdict = lambda label: "fail" if of_new(label) else "pass"
+    assert main([*PAIRED, "--budget", "70s"]) == 1
+    told = capsys.readouterr().out
+    assert "records-intact failed in all 3 runs; 4.2.1 in 0 of 3\n" in told and "judged on it" not in told
+
+
 def test_what_fails_with_both_always_is_no_pass(doors, capsys):
     doors.verdict = "fail"
     assert main(PAIRED) == 2
