@@ -287,7 +287,7 @@ def _counted(name: str, counts: tuple[int, int], beside: Mapping[str, tuple[int,
     others = _others(beside)
     seen = {version: counts for version, counts in beside.items() if counts[1]}
     always = bad == of and of >= CERTAIN
-    if always and _is_kept(seen.values()):
+    if always and _is_held(seen.values()):
         return QualificationVerdict("REGRESSED", (f"{count}; {others}",))
     # Of three runs each, only 3 against 0 has such a p (0.05): this test is for runs without an end in pairs. If both
     # sides hang in one run of twenty, ten pairs have such a p with probability 0.0006. Three scenarios of twelve pairs
@@ -319,7 +319,7 @@ def always_failed(candidate: VersionResult, baselines: Sequence[VersionResult]) 
     """Return the criteria that failed in every run of the candidate, each with what that says.
 
     Without one, return `ANY` where every run failed. Such a scenario does not pass, however often a baseline failed it.
-    A comparison says nothing where both fail. As where scenarios run once, it is REGRESSED where a baseline keeps it.
+    A comparison says nothing where both fail. As where scenarios run once, it is REGRESSED where a baseline holds it.
     """
     found = {
         name: _always(name, of, {each.version: each.counts(name) for each in baselines})
@@ -334,14 +334,14 @@ def always_failed(candidate: VersionResult, baselines: Sequence[VersionResult]) 
 
 def _always(name: str, of: int, beside: Mapping[str, tuple[int, int]]) -> QualificationVerdict:
     text = f"{name} failed in all {plural(of, 'run')}; {_others(beside)}"
-    if _is_kept(beside.values()):
+    if _is_held(beside.values()):
         return QualificationVerdict("REGRESSED", (text,))
     new = "not new, and " if all(b == n > 0 for b, n in beside.values()) else ""
     return QualificationVerdict("NOISY", (f"{text}: {new}not fulfilled",))
 
 
-def _is_kept(counts: Iterable[tuple[int, int]]) -> bool:
-    """Return whether a baseline keeps a criterion, from how often it failed of how many runs with each."""
+def _is_held(counts: Iterable[tuple[int, int]]) -> bool:
+    """Return whether a baseline holds a criterion, from how often it failed of how many runs with each."""
     return any(bad == 0 and of >= ENOUGH for bad, of in counts)
 
 

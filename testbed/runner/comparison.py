@@ -36,7 +36,7 @@ def narrow_enough(findings: Sequence[ComparisonResult], threshold: float, fewest
     """Return why no more pairs are needed, or None.
 
     Every interval must be at most its measure's threshold wide, after `PAIRS_BEFORE_EARLY_END` pairs, and `fewest` at
-    least: with fewer, a regression that all pairs show is not told from chance among all comparisons. Only the width
+    least: with fewer, a regression that all pairs show may be chance among all comparisons. Only the width
     decides, and not the position of an interval, so that stopping does not bias the effect.
     """
     if not findings:

@@ -215,7 +215,7 @@ def test_a_scenario_is_in_doubt_until_something_was_judged_and_passed():
     ],
 )
 def test_what_always_fails_is_not_fulfilled_whatever_the_baseline_does(baseline, told):
-    """It is a regression where a baseline keeps it in two runs or more, as where scenarios run once."""
+    """It is a regression where a baseline holds it in two runs or more, as where scenarios run once."""
     ten = "f" * 10
     verdict = "NOISY" if "fulfilled" in told else "REGRESSED"
     assert always_failed(cell("new", *ten), [cell("old", *baseline)]) == {

@@ -312,7 +312,7 @@ def test_the_criteria_are_in_the_family_of_the_measures():
 
 
 def test_criteria_that_fail_in_the_same_runs_are_one_test():
-    """A throttle that leaks fails many criteria in every run: the more there were, the less of them was told."""
+    """A throttle that leaks fails many criteria in every run: the more there were, the less each counted."""
     names = tuple(f"c{n}" for n in range(20))
     asked = campaign(repeats=8)
 
