@@ -5,7 +5,9 @@ from dataclasses import dataclass
 from functools import partial
 
 from results.contract.store import Store
+from results.contract.texts import plural
 from testbed.errors import TestbedError, UsageError
+from testbed.experiments.record import recorded_by, this_testbed
 from testbed.experiments.reports import write_report
 from testbed.experiments.runner import Progress, confirm
 from testbed.experiments.spark import spark_session
@@ -124,7 +126,10 @@ def _confirm(journal: CampaignJournal, store: Store, progress: Progress) -> None
     except TestbedError as error:
         again = f"--resume {journal.campaign.id} has them judged"
         raise TestbedError(f"{error}\nall runs so far are in {store.location}, and {again}") from error
-    for run_id in new:
-        write_report(store, store.manifest(run_id), judgements[run_id])
+    manifests, here = [store.manifest(run_id) for run_id in new], this_testbed()
+    for run in manifests:
+        write_report(store, run, judgements[run.run_id])
     journal.append(RunsConfirmed(tuple(new)))
-    progress(f"{len(new)} runs judged again from the store, in Spark: the same verdicts")
+    others = sum(recorded_by(run) != here for run in manifests)
+    but = f", perhaps except {plural(others, 'run')} of another version of the testbed" if others else ""
+    progress(f"{len(new)} runs judged again from the store, in Spark: the same verdicts{but}")
