@@ -5,7 +5,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TypeVar
 
-from results.compare.judgement import ComparisonRule
+from results.compare.judgement import ComparisonRule, of_records
 from results.compare.log_lines import LOG_LINES, LineChange
 from results.compare.render import COLUMNS, comparison_document, comparison_row
 from results.contract.texts import plural
@@ -62,7 +62,10 @@ def _broken(each: CriterionRegression) -> str:
     counts = f"of {each.of} pairs judged on it, it fails in {each.runs} for this variant alone, "
     counts += f"in {each.reverse} for the baseline alone"
     counts += f", and in {plural(each.unpaired, 'run')} without a judged run of the baseline" if each.unpaired else ""
-    return counts if each.verdict == "REGRESSED" else f"{counts}: chance explains that, too; more pairs"
+    if each.verdict == "REGRESSED":
+        return counts
+    what = "no machine loses a record: read its report"
+    return f"{counts}: {what if of_records(each.criterion) else 'chance explains that, too; more pairs'}"
 
 
 def variants_table(result: CampaignResult) -> str:

@@ -5,7 +5,7 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from results.compare.judgement import ComparisonResult, ComparisonRule, Verdict, worst_of
+from results.compare.judgement import ComparisonResult, ComparisonRule, Verdict, of_records, worst_of
 from results.compare.qualification import (
     Qualification,
     QualificationVerdict,
@@ -181,6 +181,8 @@ def _judge_pairs(
         old = version_of(more.baseline)
         counts += f", in {more.reverse} for {old} alone"
         counts += f"; in {plural(more.unpaired, 'run')} more where {old} was not judged" if more.unpaired else ""
+        lost = more.verdict == "NOISY" and of_records(more.criterion)
+        counts += ": no machine loses a record: read its report" if lost else ""
         said.append((more.verdict, f"{more.verdict}, {more.criterion}: {counts}"))
     notes = [
         f"{each.version}: {inconclusive(each)}" for each in (*baselines, candidate) if each.runs.get("inconclusive")

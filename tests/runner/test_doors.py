@@ -54,6 +54,19 @@ def test_compare_in_json(doors, capsys):
     assert told["variants"][1]["runs"] == {"pass": 8}
 
 
+def test_one_lost_record_asks_for_its_report_and_not_for_more_pairs(doors, capsys):
+    seen = []
+
+    def once(label):
+        seen.append(label)
+        return "fail" if label == "new" and seen.count("new") == 1 else "pass"
+
+    doors.verdict = once
+    assert main([*COMPARE, "--pairs", "8"]) == 2
+    [line] = [each for each in capsys.readouterr().out.splitlines() if "records-intact  " in each]
+    assert line.endswith("for the baseline alone: no machine loses a record: read its report")
+
+
 def test_variants_with_different_settings_have_a_document(doors, capsys):
     """The command of a sweep with these variants, of which JSON has nothing, ended in a traceback after all runs."""
     words = ["--variant", "old: fetch=default", "--variant", "new: rate=5MB/s", "--measure", "move-seconds"]
