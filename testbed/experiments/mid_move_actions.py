@@ -282,8 +282,8 @@ class Upgrade(HostByHost):
             )
         if there := [host for host in self._left if move.testbed.state.kafka[host] == release.version]:
             raise UsageError(
-                f"{', '.join(there)} run {release.version} already, and would not restart: begin with another Kafka, "
-                f"or give to={SAME} for mere restarts"
+                f"Kafka {release.version} runs on {', '.join(there)} already, and would not be restarted there: "
+                f"begin with another Kafka, or give to={SAME} for mere restarts"
             )
         move.recorder.event("upgrade.prepared", release.version, {"digest": release.digest})
         self._to = release.version  # a path may have another build when the next host is upgraded
