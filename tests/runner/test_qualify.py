@@ -356,6 +356,19 @@ def test_a_criterion_that_fails_in_all_runs_of_the_candidate_alone_needs_few_pai
     assert "records-intact failed in all 3 runs; 4.2.1 in 0 of 3\n" in told and "judged on it" not in told
 
 
+def test_a_record_that_is_lost_next_to_a_run_that_was_not_judged_is_no_pass(doors, capsys):
+    seen = []
+
+    def verdict(label):
+        seen.append(label)
+        return ("fail" if of_new(label) else "inconclusive") if seen.count(label) == 2 else "pass"
+
+    doors.verdict, doors.criterion = verdict, "live-records consumer-1"
+    assert main(PAIRED) == 2
+    told = capsys.readouterr().out
+    assert "alone; in 1 run more where 4.2.1 was not judged: no machine loses a record: read its report\n" in told
+
+
 def test_what_fails_with_both_always_is_no_pass(doors, capsys):
     doors.verdict = "fail"
     assert main(PAIRED) == 2
