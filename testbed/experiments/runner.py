@@ -32,7 +32,15 @@ from testbed.experiments.experiment import (
     read_settings,
 )
 from testbed.experiments.network_readings import LOOK_S, NetworkReadings, measure_again
-from testbed.experiments.record import Header, clock_readings, commit, defect_records, manifest
+from testbed.experiments.record import (
+    Header,
+    clock_readings,
+    commit,
+    defect_records,
+    manifest,
+    recorded_by,
+    this_testbed,
+)
 from testbed.experiments.reports import RunFigure, figures, open_store, write_report
 from testbed.experiments.run_topology import run_topology
 from testbed.experiments.spark import spark_session
@@ -297,14 +305,17 @@ def in_one_line(error: Exception) -> str:
 
 
 def confirm(spark: "SparkSession", store: Store, run_ids: Sequence[str]) -> dict[str, Judgement]:
-    """Return Spark's judgements from the store alone. Raise `TestbedError` when one differs from the recorded one."""
-    again = recompute(spark, store, run_ids)
+    """Return Spark's judgements from the store alone. Raise `TestbedError` when one differs from the recorded one.
+
+    Another version of the testbed, which began a campaign, may have judged by other criteria: its runs may differ.
+    """
+    again, here = recompute(spark, store, run_ids), this_testbed()
     for run_id in run_ids:
         if run_id not in again.judgements:
             raise TestbedError(f"run {run_id} could not be judged from the store: {'; '.join(again.problems)}")
         before = [(c.name, c.host, c.direction, c.verdict) for c in store.criteria(run_id)]
         after = [(c.name, c.host, c.direction, c.verdict) for c in again.judgements[run_id].criteria]
-        if before != after:
+        if before != after and recorded_by(store.manifest(run_id)) == here:
             gone, new = ([each for each in a if each not in b] for a, b in ((before, after), (after, before)))
             raise TestbedError(
                 f"run {run_id}: Spark judges otherwise than the recorder did: the recorder alone has {gone}, "
