@@ -91,7 +91,9 @@ def held_back(run: RunView) -> Mapping[str, list[Restraint]]:
         for host in run.brokers
     }
     if run.manifest.relocation is not None and run.relocation.storage != "disk":
-        found |= {store: list(_silent(run, store, span)) for store in run.stores}
+        # After the move, too, brokers upload to the stores, and clients wait for them.
+        whole = span[0], run.series.last_us() or span[1]
+        found |= {store: list(_silent(run, store, whole)) for store in run.stores}
     return {host: why for host, why in found.items() if why}
 
 

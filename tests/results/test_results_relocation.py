@@ -8,16 +8,7 @@ import pytest
 from results.contract.handover import HandoverRecord
 from results.contract.manifest import Manifest
 from results.contract.network import NetworkRecord, ShapingReading
-from results.contract.relocation import (
-    CALM,
-    CommittedOffsets,
-    Membership,
-    MembershipStep,
-    Relocation,
-    Sent,
-    Uploads,
-    formula_seconds,
-)
+from results.contract.relocation import CommittedOffsets, Membership, Relocation, Sent, Uploads, formula_seconds
 from results.contract.schema import Event, Sample, events_table, samples_table
 from results.criteria import judge
 from results.criteria.catalogue.uploaded_remainder import threshold_bytes
@@ -25,7 +16,7 @@ from results.criteria.judgement import skipped
 from results.criteria.quantities import size
 from results.criteria.relocation_measures import copied_bytes, formula
 from results.report import render
-from results.report.relocation import answer, article
+from results.report.relocation import answer
 from tests.results.relocated import COLD, PAYLOAD, STREAMS, TIERED, F, Told, progress, relocated, samples
 from tests.results.synthetic import us
 
@@ -468,22 +459,6 @@ def test_the_report_says_what_storage_it_was_and_never_calls_tiered_automq():
         assert words in page
         assert ("AutoMQ" in page) == (told is STREAMS)
         assert "log size ÷ NIC" in page
-
-
-@pytest.mark.parametrize(
-    ("change", "asked_s", "steps", "until", "total"),
-    [
-        ("left", 30.0, {"drained": 30.4, "removed": 31.6}, "it is gone", "14.8 s"),
-        ("joined", -10.0, {"registered": -5.0, CALM: -1.0}, "every broker has its share", "18.2 s"),
-    ],
-)
-def test_the_time_of_a_change_is_the_sum_of_its_parts_and_of_the_move(change, asked_s, steps, until, total):
-    """The move takes 13.2 s. The runner waits 16.8 s after it, or 4 s for a calm machine and 1 s before it."""
-    manifest, *data = relocated(told=Told())
-    parts = tuple(MembershipStep(name, us(at_s)) for name, at_s in steps.items())
-    member = Membership("b3", change, us(asked_s), parts, registered=change == "joined", container=change == "joined")
-    rows = dict(article(manifest, replace(manifest.relocation, membership=member), judge(manifest, *data).measures))
-    assert rows[f"From the command until {until}"] == total
 
 
 def test_the_answer_names_what_failed_before_what_was_not_judged():

@@ -2,7 +2,7 @@
 
 from results.contract.texts import shortened
 from results.contract.verdict import Finding, Verdict
-from results.criteria.criterion import FACTS, Criterion, has_relocation
+from results.criteria.criterion import BROKERS_UNRESTRAINED, FACTS, Criterion, has_relocation
 from results.criteria.findings import finding
 from results.criteria.run_view import RunView
 
@@ -38,6 +38,9 @@ CRITERION = Criterion(
     judge=_judge,
     needs=has_relocation,
     by_name=False,
+    rests_on_preconditions=True,
+    # It names a store that was down as well.
+    excused_by=(BROKERS_UNRESTRAINED,),
     catches="A leader that took over a tiered partition and uploads none of its segments, until its disk is full.",
     smallest="one partition",
 )
