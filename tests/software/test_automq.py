@@ -15,6 +15,7 @@ from tests.software.jars import clients, no_registry, packed, unpacked, write
 
 __all__ = ["no_registry"]
 pytestmark = pytest.mark.usefixtures("no_registry")
+ABOUT = "kafka/kafka-version.properties"
 
 
 def core(*classes):
@@ -23,6 +24,16 @@ def core(*classes):
         for name in classes:
             archive.writestr(zipfile.ZipInfo(name, (1980, 1, 1, 0, 0, 0)), b"")
     return buffer.getvalue()
+
+
+def damaged(name):
+    """A jar with an entry that cannot be unpacked."""
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr(name, bytes(1000))
+    content, begin = bytearray(buffer.getvalue()), 30 + len(name)  # after the head of the entry
+    content[begin : begin + 4] = b"\xff" * 4
+    return bytes(content)
 
 
 def distribution(folder, kafka="3.9.0", *, stream="3.9.0", main="kafka/Kafka.class"):
@@ -107,6 +118,10 @@ def cached(tmp_path: Path) -> list[str]:
         (
             lambda folder: write(distribution(folder) / "libs", {"kafka_2.13-3.9.0.jar": b"half"}),
             "kafka_2.13-3.9.0.jar cannot be read",
+        ),
+        (
+            lambda folder: write(distribution(folder) / "libs", {"kafka-clients-3.9.0.jar": damaged(ABOUT)}),
+            "kafka-clients-3.9.0.jar: not a jar that can be read",
         ),
     ],
 )
