@@ -619,3 +619,25 @@ def test_a_step_that_ends_while_it_is_cancelled_is_no_failure(folders, name):
     assert run.run(steer, interval_s=0.001, timeout_s=30).cancelled
     assert asked
     assert admin.configs == {}
+
+
+@pytest.mark.parametrize("mode", ["unbatched", "incremental"])
+def test_a_cancel_leaves_the_reassignment_of_another_client_as_it_is(mode, folders):
+    admin = KraftAdmin(Controller.of({tp(0): (1, 2), tp(1): (1, 2)}, range(1, 7)))
+    admin.controller.tick = lambda: None  # nothing is copied
+    admin.controller.alter({tp(0): (1, 6)})
+    plan, notes = Plan({tp(0): (2, 1), tp(1): (1, 3)}), []
+    job = Job.new(admin.bootstrap, admin.cluster_id, mode, plan)
+    run = Execution(admin, job, *folders, lambda kind, name, detail: notes.append((kind, name, detail.get("why", ""))))
+    run.begin(JobControl(BatchLimits(1)), additional=True)
+
+    def cancel(_turn):
+        if tp(1) in admin.controller.seen().listed:
+            folders[0].steer(job.id, JobControl(BatchLimits(1), wish="cancel"))
+
+    end = run.run(cancel, interval_s=0.001, timeout_s=10)
+    assert (end.cancelled, end.left) == (True, plan)
+    assert admin.controller.partitions[tp(0)].adding == (6,)
+    assert list(admin.controller.seen().listed) == [tp(0)]
+    [why] = [why for kind, name, why in notes if (kind, name) == ("note", "not cancelled")]
+    assert "another client reassigns t-0" in why
