@@ -92,6 +92,22 @@ def test_settings_are_of_all_variants_or_replace_an_axis(doors, capsys):
     assert "run batching-tradeoff" in Path(told["report"]).read_text()
 
 
+@pytest.mark.parametrize(
+    ("name", "given", "labels"),
+    [
+        ("batching-compare", "reassignment-batch-size=2,4", []),
+        ("batching-compare", "reassignment-batch-size=4", ["spread", "paced"]),
+        ("batching-tradeoff", "rate=5MB/s,8MB/s", []),
+        ("batching-tradeoff", "replicas=1,4", ["unbatched"]),
+    ],
+)
+def test_a_variant_that_is_no_combination_has_no_default_of_what_others_vary(name, given, labels):
+    comparison = named_comparisons()[name]
+    variants = comparison.variants([given], "ci", None, None)
+    assert [each.label for each in variants if each.label in comparison.labelled] == labels
+    assert all(resolve(each) for each in variants)
+
+
 def test_an_interrupted_comparison_is_gone_on_with(doors, capsys):
     doors.fail = lambda variant, number: KeyboardInterrupt() if number == 2 else None
     assert main(["run", "batching-compare", "--repeats", "1"]) == 130
