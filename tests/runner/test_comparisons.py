@@ -73,8 +73,10 @@ def test_the_modes_are_run_interleaved_as_often_as_asked(doors, capsys):
 
 
 @pytest.mark.parametrize("name", [name for name, each in named_comparisons().items() if each.labelled])
-def test_the_command_of_a_comparison_gives_the_same_variants_again(doors, capsys, name):
-    assert main(["run", name, "--repeats", "1", "--set", "rate=5MB/s", "--json"]) == 0
+@pytest.mark.parametrize("given", [["rate=5MB/s"], ["partitions=12", "preload=20s", "replicas=1"]], ids=["1", "3"])
+def test_the_command_of_a_comparison_gives_the_same_variants_again(doors, capsys, name, given):
+    words = [word for each in given for word in ("--set", each)]
+    assert main(["run", name, "--repeats", "1", *words, "--json"]) == 0
     first = json.loads(capsys.readouterr().out)
     again = re.search(rf"testbed run {name} ([^<]*)", Path(first["report"]).read_text()).group(1).split()
     assert main(["run", name, *again, "--json"]) == 0
