@@ -53,8 +53,11 @@ class BatchedModel(MoveModel):
 
     @property
     def idle_s(self) -> float:
-        """Return the longest time that the move may rest, in seconds, in addition to copying."""
-        return BATCH_REST_S * len(self._batches())
+        """Return the longest time in seconds that the rests and the turns of `starts` add to copying."""
+        batches, starts = self._batches(), self._environment.setup.limits.starts
+        copying = sum(bool(step.adding) for batch in batches for step in batch.steps.values())
+        paced_s = 0.0 if starts is None else 2 * TURN_S * copying / starts
+        return BATCH_REST_S * len(batches) + paced_s
 
     def flows(self) -> tuple[Flow, ...]:
         """Return the flows: an elected new leader sends to the replicas that later steps add."""

@@ -231,6 +231,14 @@ def test_every_batch_may_rest():
     assert move.model.idle_s >= 4.0 * 6
 
 
+def test_a_paced_move_has_the_turns_in_which_its_copies_begin():
+    at_once, paced = (
+        mover(mode="incremental", limits=BatchLimits(1, starts=starts))[0].model.idle_s for starts in (None, 2)
+    )
+    # Each of 6 partitions adds two replicas, one in a step. Two copies begin in a turn of at most 2 × TURN_S.
+    assert paced - at_once == pytest.approx(12 / 2 * 2 * batched_move.TURN_S)
+
+
 def test_what_a_step_adds_is_copied_from_who_leads_by_then():
     flows = batched_move.stepwise(scene(), HOSTS, 1)
     assert [(flow.kind, flow.leader, flow.follower) for flow in flows] == [
