@@ -1,9 +1,10 @@
 """The steps of a move (KIP-435) in the metadata log, beside the steps that the plan and the limit R give. Pure."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from itertools import groupby
+from dataclasses import dataclass, field
+from itertools import groupby, pairwise
 
+from results.contract.steps import State
 from results.criteria.series import RunSeries
 from results.criteria.step_measures import LOG, timelines
 
@@ -17,10 +18,16 @@ Sequences = Mapping[tuple[str, int], tuple[Replicas, ...]]
 
 @dataclass(frozen=True, slots=True)
 class PlannedSteps:
-    """Each partition's replicas before the move and after each step: planned, and as the controller logged them."""
+    """Each partition's replicas before the move and after each step: planned, and as the controller logged them.
+
+    `shrunk` has the partitions of which a replica left the ISR and stayed a replica, with the number of logged states
+    until then. The plan has all replicas in sync. With fewer a step may add replicas sooner, or leave out a dead one
+    (KIP-435's rules 1 and 5).
+    """
 
     planned: Sequences
     logged: Sequences
+    shrunk: Mapping[tuple[str, int], int] = field(default_factory=dict)
 
     @property
     def unknown(self) -> list[tuple[str, int]]:
@@ -29,8 +36,20 @@ class PlannedSteps:
 
     @property
     def different(self) -> list[tuple[str, int]]:
-        """Return the partitions that went another way than planned."""
+        """Return the partitions that went another way than planned while all replicas were in sync."""
+        return [tp for tp in self._otherwise() if not self._explained(tp)]
+
+    @property
+    def open(self) -> list[tuple[str, int]]:
+        """Return the partitions that went another way than planned after a replica had left the ISR."""
+        return [tp for tp in self._otherwise() if self._explained(tp)]
+
+    def _otherwise(self) -> list[tuple[str, int]]:
         return sorted(tp for tp, steps in self.planned.items() if self.logged.get(tp, steps) != steps)
+
+    def _explained(self, tp: tuple[str, int]) -> bool:
+        until = self.shrunk.get(tp)
+        return until is not None and self.logged[tp][:until] == self.planned[tp][:until]
 
 
 def measure_steps_taken(run: RunSeries) -> PlannedSteps:
@@ -46,12 +65,25 @@ def measure_steps_taken(run: RunSeries) -> PlannedSteps:
     }
     until = min((event.us for event in run.events_of((RETURNS,))), default=None)
     spans = timelines(run.events_of((LOG,)))
-    logged = {}
+    logged: dict[tuple[str, int], tuple[Replicas, ...]] = {}
+    shrunk: dict[tuple[str, int], int] = {}
     for tp, found in spans.items():
         if tp in planned:
             states = [span.state for span in found if until is None or span.begin < until]
-            logged[tp] = _sequence([_target(state.replicas, state.removing) for state in states])
-    return PlannedSteps(planned, logged)
+            logged[tp] = _taken(states)
+            if (first := _first_shrunk(states)) is not None:
+                shrunk[tp] = len(_taken(states[:first]))
+    return PlannedSteps(planned, logged, shrunk)
+
+
+def _first_shrunk(states: Sequence[State]) -> int | None:
+    """Return the index of the first state without a replica in the ISR that was there before; None without one."""
+    left = (bool(({*before.isr} - {*after.isr}) & {*after.replicas}) for before, after in pairwise(states))
+    return next((index for index, each in enumerate(left, 1) if each), None)
+
+
+def _taken(states: Sequence[State]) -> tuple[Replicas, ...]:
+    return _sequence([_target(state.replicas, state.removing) for state in states])
 
 
 def _target(replicas: Sequence[int], removing: Sequence[int]) -> Replicas:
