@@ -59,6 +59,8 @@ class Throttle:
         self._brokers: tuple[int, ...] = ()
         self._throttle_bytes_per_s = 0
         self._overwritten: list[Interference] = []
+        self._partly_restored = False
+        """Whether a restore has failed: some keys have their originals, and are not as wanted."""
         self._refusals: dict[int, str] = {}
         self.left_out: tuple[int, ...] = ()
         """Brokers that were not alive when the throttle was set, and so have no rate: see `admit`."""
@@ -212,8 +214,8 @@ class Throttle:
         with self._journals.held():
             journal = self._journals.latest(journal)
             every = joined(journal.changes, after, self._wanted)
-            # Also keys whose last change got no answer: which value is in force there is not known.
-            todo = [change for change in every if change.earlier]
+            # Also keys whose last change got no answer, and keys that a failed restore may have changed.
+            todo = [c for c in every if c.earlier or (self._partly_restored and c.resource in after)]
             self._overwritten += self._interferences(journal, todo)
             journal = replace(journal, changes=every)
             self._write(journal)
@@ -221,6 +223,7 @@ class Throttle:
             self._alter(todo)
             # Only now: if one broker gave no answer, the next call alters all of them again.
             self._wanted, self._throttle_bytes_per_s = after, throttle_bytes_per_s
+            self._partly_restored = False
         self.wait_in_force(timeout_s, otherwise="the move goes on")
         with self._journals.held():
             journal = self._journals.latest(journal)
@@ -289,11 +292,12 @@ class Throttle:
         if self._journal is None:
             return RestoreResult()
         with self._journals.held():
+            self._partly_restored = True
             done = restore(self._admin, self._journals.latest(self._journal).changes, timeout_s)
             done = replace(done, interferences=(*self._overwritten, *done.interferences))
             self._overwritten = []
             self._journals.remove(self._journal.id)
-        self._journal = None
+        self._journal, self._partly_restored = None, False
         self._on_event(
             "throttle.restored",
             "throttle",

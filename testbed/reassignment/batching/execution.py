@@ -198,14 +198,22 @@ class Execution:
         for journal in mine[:1]:
             self.throttle.adopt(journal)
         if mine and not cancelled:
-            # While no process ran the job, a user may have set another rate.
-            self._to_rate(self._control.throttle_bytes_per_s)
-            if self.throttle.throttle_bytes_per_s is not None:
-                self.throttle.wait_in_force(_IN_FORCE_S)
+            self._adopt_rate(self._control.throttle_bytes_per_s)
         self._job = replace(self._job, owner=Owner.this_process())
         self._jobs.write_job(self._job)
         if not mine and not cancelled:
             self._set_throttle(self._left_to_move(), self._control.throttle_bytes_per_s)
+
+    def _adopt_rate(self, throttle_bytes_per_s: int | None) -> None:
+        """Bring the rate of the control into force: while no process ran the job, a user may have set another one."""
+        try:
+            self._to_rate(throttle_bytes_per_s)
+        except RestoreError as error:
+            # The user wants no throttle, so the move goes on: the next turn restores the rest.
+            self._rate_open = True
+            self._on_event("note", "throttle", {"why": str(error)})
+        if throttle_bytes_per_s is not None:
+            self.throttle.wait_in_force(_IN_FORCE_S)
 
     def _is_mine(self, journal: ThrottleJournal, before: Owner) -> bool:
         """Return whether a throttle is the job's: of its last process, or of one that died while it resumed the job."""
