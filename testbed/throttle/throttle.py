@@ -59,8 +59,6 @@ class Throttle:
         self._brokers: tuple[int, ...] = ()
         self._throttle_bytes_per_s = 0
         self._overwritten: list[Interference] = []
-        self._partly_restored = False
-        """Whether a restore has failed: some keys have their originals, and are not as wanted."""
         self._refusals: dict[int, str] = {}
         self.left_out: tuple[int, ...] = ()
         """Brokers that were not alive when the throttle was set, and so have no rate: see `admit`."""
@@ -213,17 +211,26 @@ class Throttle:
         after = at_rate(self._wanted, throttle_bytes_per_s)
         with self._journals.held():
             journal = self._journals.latest(journal)
-            every = joined(journal.changes, after, self._wanted)
-            # Also keys whose last change got no answer, and keys that a failed restore may have changed.
-            todo = [c for c in every if c.earlier or (self._partly_restored and c.resource in after)]
-            self._overwritten += self._interferences(journal, todo)
+            present = self._present(self._topics(), [resource for resource in after if resource.kind == "broker"])
+            # Keys, as those of the lists, that another tool has changed or that a failed restore has put back.
+            lost = {(each.resource, each.key): each.original for each in changes(after, present) if each.made}
+            # A key that was right without this throttle gets its value now: what is there becomes the original.
+            done = tuple(
+                replace(each, original=lost[key])
+                if not each.made and (key := (each.resource, each.key)) in lost
+                else each
+                for each in journal.changes
+            )
+            every = joined(done, after, self._wanted)
+            # Also keys whose last change got no answer: which value is in force there is not known.
+            todo = [each for each in every if each.earlier or (each.resource, each.key) in lost]
+            self._overwritten += self._interferences(replace(journal, changes=done), todo)
             journal = replace(journal, changes=every)
             self._write(journal)
             self._on_event("throttle.changing", "throttle", {"rate_bytes_per_s": throttle_bytes_per_s})
             self._alter(todo)
             # Only now: if one broker gave no answer, the next call alters all of them again.
             self._wanted, self._throttle_bytes_per_s = after, throttle_bytes_per_s
-            self._partly_restored = False
         self.wait_in_force(timeout_s, otherwise="the move goes on")
         with self._journals.held():
             journal = self._journals.latest(journal)
@@ -292,12 +299,11 @@ class Throttle:
         if self._journal is None:
             return RestoreResult()
         with self._journals.held():
-            self._partly_restored = True
             done = restore(self._admin, self._journals.latest(self._journal).changes, timeout_s)
             done = replace(done, interferences=(*self._overwritten, *done.interferences))
             self._overwritten = []
             self._journals.remove(self._journal.id)
-        self._journal, self._partly_restored = None, False
+        self._journal = None
         self._on_event(
             "throttle.restored",
             "throttle",
