@@ -69,6 +69,8 @@ def _relocated(
     requests, gap_s = _requests(run, asked, started, until)
     cold = run.event_us("cold.started"), run.event_us("cold.done")
     latency, member = run.of_metric("client.produce.latency"), asked.membership
+    if (closing := run.event_us("uploads.asked")) is not None:  # the leaders close all segments at once
+        latency = latency.filter(pc.less(latency["us"], closing))
     during = latency.filter(pc.and_(pc.greater(latency["us"], started), pc.less_equal(latency["us"], until + US)))
     longest_us = float(np.max(bucket_us(during))) if during.num_rows else None
     settled_s = (until - started + (longest_us or 0.0)) / US

@@ -28,7 +28,7 @@ from testbed.network.measure import LinkRate, settled
 from testbed.probes.allow_list import Allowance, during, new_replicas, overtaken_batches
 from testbed.probes.brokers import nic_measurements, quota_samples, watch_nodes, watch_other_clients, watch_stores
 from testbed.probes.machine import machine_probe
-from testbed.probes.recorder import now_us
+from testbed.probes.recorder import now_us, stop_all
 from testbed.reassignment.batching.step import BatchLimits
 from testbed.reassignment.batching.turn import Mode
 from testbed.reassignment.driver import Driver, DriverError
@@ -296,8 +296,7 @@ class MoveEnvironment:
         try:
             yield
         finally:
-            for poller in pollers:
-                poller.stop()
+            stop_all(pollers)
 
     def out_of_sync(self, host: str) -> list[TopicPartition]:
         """Return the throttled partitions with an existing replica on `host` that is out of sync.

@@ -2,13 +2,14 @@
 
 from dataclasses import replace
 
+import pyarrow as pa
 import pytest
 
 from results.contract.handover import HandoverRecord
 from results.contract.manifest import Manifest
 from results.contract.network import NetworkRecord, ShapingReading
-from results.contract.relocation import CommittedOffsets, Membership, Relocation, Sent, formula_seconds
-from results.contract.schema import Sample, samples_table
+from results.contract.relocation import CommittedOffsets, Membership, Relocation, Sent, Uploads, formula_seconds
+from results.contract.schema import Event, Sample, events_table, samples_table
 from results.criteria import judge
 from results.criteria.catalogue.uploaded_remainder import threshold_bytes
 from results.criteria.quantities import size
@@ -114,6 +115,25 @@ def test_what_groups_had_committed_is_there_after_a_broker_left(offsets, expecte
     found = [each for each in judge(changed, *data).criteria if each.name == "committed-offsets"]
     assert [each.verdict for each in found] == expected
     assert all((offsets.problem or "".join(offsets.wrong)) in each.why for each in found)
+
+
+@pytest.mark.parametrize(
+    ("uploads", "expected"),
+    [
+        (Uploads(12), ["pass"]),
+        (Uploads(12, ("t-0 up to offset 99, and the move ended at 100",)), ["fail"]),
+        (Uploads(12, problem="list end offsets: NOT_LEADER_OR_FOLLOWER"), ["inconclusive"]),
+        (Uploads(0), []),
+        (None, []),
+    ],
+)
+def test_new_leaders_of_tiered_partitions_upload_what_clients_write(uploads, expected):
+    manifest, *data = relocated(told=TIERED)
+    changed = replace(manifest, relocation=replace(manifest.relocation, uploads=uploads))
+    assert Manifest.from_json(changed.to_json()).relocation == changed.relocation
+    found = [each for each in judge(changed, *data).criteria if each.name == "new-leader-uploads"]
+    assert [each.verdict for each in found] == expected
+    assert all((uploads.problem or "".join(uploads.missing)) in each.why for each in found)
 
 
 def test_a_tiered_log_that_lies_on_disks_is_no_fault_of_the_move():
@@ -374,6 +394,17 @@ def test_acknowledgements_that_stay_slow_fail_where_the_load_was_watched_for_lon
     assert of(judged(Told(slow_until=end + 24.0), "scale-out"), "p99-recovery").verdict == "fail"
     assert of(judged(Told(slow_until=end + 12.0), "scale-out"), "p99-recovery").verdict == "pass"
     assert of(judged(Told(slow_until=4.0), "scale-out"), "p99-recovery").verdict == "pass"
+
+
+@pytest.mark.parametrize(("closing", "verdict"), [(False, "inconclusive"), (True, "pass")])
+def test_latencies_while_leaders_close_their_segments_say_nothing_about_the_move(closing, verdict):
+    manifest, _samples, events = relocated(told=Told(), experiment="scale-out")
+    asked_us = us(Told().seconds + 5.0)
+    early = [each for each in samples(Told()) if each.ts_us < asked_us]
+    late = [each for each in samples(Told(slow_until=99.0)) if each.ts_us >= asked_us]
+    if closing:
+        events = pa.concat_tables([events, events_table([Event(asked_us, "uploads.asked", "segments")])])
+    assert of(judge(manifest, samples_table(early + late), events), "p99-recovery").verdict == verdict
 
 
 @pytest.mark.parametrize(("slow_us", "verdict", "seconds"), [(4479, "pass", 0.0), (4607, "inconclusive", None)])
