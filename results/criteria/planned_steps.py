@@ -6,7 +6,7 @@ from itertools import groupby, pairwise
 
 from results.contract.steps import State
 from results.criteria.series import RunSeries
-from results.criteria.step_measures import LOG, timelines
+from results.criteria.step_measures import LOG, StateSpan, timelines
 
 PLANNED = "steps.planned"
 """The event of one partition: `topic`, `partition`, and `replicas`, a list before the move and after each step."""
@@ -20,7 +20,7 @@ Sequences = Mapping[tuple[str, int], tuple[Replicas, ...]]
 class PlannedSteps:
     """Each partition's replicas before the move and after each step: planned, and as the controller logged them.
 
-    `shrunk` has the partitions of which a replica left the ISR and stayed a replica, with the number of logged states
+    `shrunk` has the partitions of which a replica left the ISR in the move and stayed one, with the number of logged states
     until then. The plan has all replicas in sync. With fewer a step may add replicas sooner, or leave out a dead one
     (KIP-435's rules 1 and 5).
     """
@@ -64,22 +64,27 @@ def measure_steps_taken(run: RunSeries) -> PlannedSteps:
         for event in run.events_of((PLANNED,))
     }
     until = min((event.us for event in run.events_of((RETURNS,))), default=None)
+    started_us = run.event_us("move.started") or 0
     spans = timelines(run.events_of((LOG,)))
     logged: dict[tuple[str, int], tuple[Replicas, ...]] = {}
     shrunk: dict[tuple[str, int], int] = {}
     for tp, found in spans.items():
         if tp in planned:
-            states = [span.state for span in found if until is None or span.begin < until]
+            within = [span for span in found if until is None or span.begin < until]
+            states = [span.state for span in within]
             logged[tp] = _taken(states)
-            if (first := _first_shrunk(states)) is not None:
+            if (first := _first_shrunk(within, started_us)) is not None:
                 shrunk[tp] = len(_taken(states[:first]))
     return PlannedSteps(planned, logged, shrunk)
 
 
-def _first_shrunk(states: Sequence[State]) -> int | None:
-    """Return the index of the first state without a replica in the ISR that was there before; None without one."""
-    left = (bool(({*before.isr} - {*after.isr}) & {*after.replicas}) for before, after in pairwise(states))
-    return next((index for index, each in enumerate(left, 1) if each), None)
+def _first_shrunk(spans: Sequence[StateSpan], started_us: int) -> int | None:
+    """Return the index of the first state of a move without a replica in the ISR that was in it; None without one."""
+    for index, (before, after) in enumerate(pairwise(spans), 1):
+        left = {*before.state.isr} - {*after.state.isr}
+        if after.begin >= started_us and left & {*after.state.replicas}:
+            return index
+    return None
 
 
 def _taken(states: Sequence[State]) -> tuple[Replicas, ...]:

@@ -116,3 +116,13 @@ def test_a_partition_of_which_a_replica_left_the_isr_may_go_another_way_from_the
     assert (verdict == "inconclusive") is finding.why.startswith("a replica left the ISR of t-0, and the steps after")
     (finding,) = judged(planned(OTHER), *events)
     assert finding.verdict == "pass"
+
+
+def test_a_replica_that_left_the_isr_before_the_move_explains_no_other_way():
+    first, *others = logged(OTHER)
+    created = first._replace(detail={**first.detail, "offset": -1})
+    left = first._replace(ts_us=100_000, detail={**first.detail, "isr": [0, 1, 2, 3]})
+    (finding,) = judged(planned(KIP), created, left, *others)
+    assert finding.verdict == "inconclusive"
+    (finding,) = judged(planned(KIP), created, left, Event(600_000, "move.started"), *others)
+    assert finding.verdict == "fail"
