@@ -20,9 +20,9 @@ Sequences = Mapping[tuple[str, int], tuple[Replicas, ...]]
 class PlannedSteps:
     """Each partition's replicas before the move and after each step: planned, and as the controller logged them.
 
-    `shrunk` has the partitions of which a replica left the ISR in the move and stayed one, with the number of logged states
-    until then. The plan has all replicas in sync. With fewer a step may add replicas sooner, or leave out a dead one
-    (KIP-435's rules 1 and 5).
+    `shrunk` has the partitions of which a replica left the ISR during the move and stayed a replica, with the number of
+    logged states until then. The plan has all replicas in sync. With fewer in sync a step may add replicas sooner, or
+    leave out a dead one (KIP-435's rules 1 and 5).
     """
 
     planned: Sequences
