@@ -96,7 +96,8 @@ class LastSteps:
                 self._changed(tp, running.replicas, known[1])
 
     def _changed(self, tp: TopicPartition, replicas: Replicas, requested: Replicas) -> None:
-        detail = {"replicas": list(replicas), "requested": list(requested)}
+        why = f"its replicas are {list(replicas)}, the step was {list(requested)}"
+        detail = {"replicas": list(replicas), "requested": list(requested), "why": why}
         self._on_event("note", f"another client changed {tp}", detail)
 
 

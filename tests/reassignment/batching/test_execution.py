@@ -409,7 +409,7 @@ def test_a_partition_that_another_client_sends_back_is_moved_again_and_said(fold
     plan = Plan({tp(0): (4, 5), tp(1): (4, 5)})
     notes, sent_back = [], []
     job = Job.new(admin.bootstrap, admin.cluster_id, "batched", plan)
-    run = Execution(admin, job, *folders, lambda kind, name, _detail: notes.append((kind, name)))
+    run = Execution(admin, job, *folders, lambda _kind, name, detail: notes.append((name, detail.get("why", ""))))
     run.begin(JobControl(BatchLimits(1, 1, 1), None))
 
     def send_back(turn):
@@ -420,7 +420,8 @@ def test_a_partition_that_another_client_sends_back_is_moved_again_and_said(fold
 
     run.run(send_back, interval_s=0.001, timeout_s=10)
     assert sent_back
-    assert ("note", f"another client changed {sent_back[0]}") in notes
+    [why, *_more] = [why for name, why in notes if name == f"another client changed {sent_back[0]}"]
+    assert why.startswith("its replicas are [")
     assert {t: p.replicas for t, p in admin.controller.partitions.items()} == plan.targets
 
 
