@@ -202,7 +202,7 @@ def steer(args: argparse.Namespace) -> int:
     throttle = before.throttle_bytes_per_s if args.throttle is None else given
     control = replace(before, limits=_limits(args, before.limits), throttle_bytes_per_s=throttle)
     JobFolder().steer(job.id, control)
-    print(report.limits_text(control.limits))
+    print(report.control_text(control))
     return 0
 
 
@@ -349,10 +349,7 @@ def _limits(args: argparse.Namespace, before: BatchLimits) -> BatchLimits:
         "starts": args.starts,
     }
     changed = {name: value or None for name, value in names.items() if value is not None}
-    try:
-        return replace(before, **changed)
-    except ValueError as error:
-        raise UsageError(str(error)) from error
+    return replace(before, **changed)
 
 
 def _rate(text: str | None) -> int | None:

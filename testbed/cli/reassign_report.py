@@ -10,7 +10,6 @@ from results.render import table
 from testbed.kafka.types import Reassignment, TopicPartition
 from testbed.reassignment.batching.forecast import SpreadAdvice
 from testbed.reassignment.batching.job import Job, JobControl
-from testbed.reassignment.batching.step import BatchLimits
 from testbed.reassignment.batching.turn import PartitionStatus, Turn
 from testbed.reassignment.planners import PlanCost
 from testbed.units import format_byte_rate, format_size
@@ -34,8 +33,9 @@ def advice_text(advice: SpreadAdvice) -> str:
     )
 
 
-def limits_text(limits: BatchLimits) -> str:
-    """Return all limits as text."""
+def control_text(control: JobControl) -> str:
+    """Return the throttle and all limits as text."""
+    rate, limits = control.throttle_bytes_per_s, control.limits
     values = (
         ("replicas of a partition at once", limits.replicas),
         ("partitions in flight", limits.partitions),
@@ -43,7 +43,8 @@ def limits_text(limits: BatchLimits) -> str:
         ("replicas copied to one broker", limits.per_broker),
         ("copies that begin in one turn", limits.starts),
     )
-    return ", ".join(f"{name}: {'no limit' if value is None else value}" for name, value in values)
+    shown = ", ".join(f"{name}: {'no limit' if value is None else value}" for name, value in values)
+    return f"throttle {'none' if rate is None else format_byte_rate(rate)}; {shown}"
 
 
 def turn_text(turn: Turn, seconds: float) -> str:
@@ -78,10 +79,9 @@ def status_text(job: Job, control: JobControl, turn: Turn) -> str:
     alive = (
         f"process {job.owner.pid} carries it out" if job.owner.alive() else "no process carries it out: `resume` does"
     )
-    rate = control.throttle_bytes_per_s
     head = [
         f"reassignment {job.id} of cluster {job.cluster_id} ({job.mode}): {control.wish}; {alive}",
-        f"throttle {'none' if rate is None else format_byte_rate(rate)}; {limits_text(control.limits)}",
+        control_text(control),
     ]
     open_ones = [status for status in turn.partitions if status.state != "done"]
     done = len(turn.partitions) - len(open_ones)

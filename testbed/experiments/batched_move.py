@@ -53,8 +53,18 @@ class BatchedModel(MoveModel):
 
     @property
     def idle_s(self) -> float:
-        """Return the longest time that the move may rest, in seconds, in addition to copying."""
-        return BATCH_REST_S * len(self._batches())
+        """Return the longest time in seconds that steps add to copying at once.
+
+        They add the rests, the turns of `starts`, and the time in which a batch copies to few brokers.
+        """
+        setup, batches = self._environment.setup, self._batches()
+        copying = sum(bool(step.adding) for batch in batches for step in batch.steps.values())
+        paced_s = 0.0 if setup.limits.starts is None else 2 * TURN_S * copying / setup.limits.starts
+        groups = self._environment.throttled_groups()
+        sizes = {tp: group.bytes // len(group.partitions) for group in groups for tp in group.tps()}
+        rate = [(0.0, float(setup.action.slowest_bytes_per_s or setup.throttle_bytes_per_s))]
+        in_turn_s = max(finished_s(batches, sizes, rate), default=0.0)
+        return BATCH_REST_S * len(batches) + paced_s + in_turn_s - seconds_over(carried(batches, sizes), rate)
 
     def flows(self) -> tuple[Flow, ...]:
         """Return the flows: an elected new leader sends to the replicas that later steps add."""

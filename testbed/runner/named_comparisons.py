@@ -50,13 +50,19 @@ class NamedComparison:
     def _labelled(
         self, base: Variant, own: Mapping[str, str], given: Sequence[str], wanted: Sequence[LabelledSettings]
     ) -> list[Variant]:
-        """Return the variants `wanted`, except those with a setting that `given` replaces."""
-        replaced = _by_name(word for word in given if word not in self.axes).keys()
+        """Return the variants `wanted`, except where `given` replaces a setting or has several values of one.
+
+        The baseline does not depend on a setting of which `axes` has several values: it stays for that one.
+        """
+        replaced = _by_name(word for word in given if word not in self.axes)
+        several = {name for name, word in replaced.items() if "," in word}
+        independent = {name for name, word in _by_name(self.axes).items() if "," in word}
         common = {name: word for name, word in own.items() if "," not in word}
         found = []
-        for label, words in wanted:
-            settings = _by_name(words)
-            if not replaced & settings.keys():
+        for each in wanted:
+            label, settings = each[0], _by_name(each[1])
+            unknown = several - independent if each == self.baseline else several
+            if not settings.keys() & replaced.keys() and not unknown:
                 found.append(replace(base, label=label, settings=tuple((common | settings).values())))
         return found
 

@@ -59,15 +59,19 @@ def _of_comparison(campaign: Campaign) -> str:
     """Return the command line of a named comparison, with every setting, because its defaults may change."""
     of = campaign.variants[0].experiment, campaign.measures
     mine = [each for each in named_comparisons().values() if (each.experiment, each.measures) == of]
-    beside = {label: words for each in mine for label, words in each.labelled.items()}
+    beside = {label for each in mine for label in each.labelled}
     axes: dict[str, list[str]] = {}
     for variant in (each for each in campaign.variants if each.label not in beside):
         for name, value in variant.values.items():
             axes.setdefault(name, []).append(value)
     given = [f"{name}={','.join(dict.fromkeys(values))}" for name, values in axes.items()]
     fits = [each for each in mine if {word.partition("=")[0] for word in each.axes} <= set(axes)]
+    labels = {variant.label for variant in campaign.variants}
     # The variants of an earlier version may lack a setting that is an axis now.
-    nearest = max(fits or mine, key=lambda each: (len(each.axes), len({*each.axes}.intersection(given))))
+    nearest = max(
+        fits or mine,
+        key=lambda each: (len(labels & each.labelled.keys()), len(each.axes), len({*each.axes}.intersection(given))),
+    )
     settings = [word for each in given for word in ("--set", each)]
     return shlex.join(["testbed", "run", nearest.name, *settings, *_common(campaign)])
 

@@ -211,10 +211,20 @@ class Throttle:
         after = at_rate(self._wanted, throttle_bytes_per_s)
         with self._journals.held():
             journal = self._journals.latest(journal)
-            every = joined(journal.changes, after, self._wanted)
+            present = self._present(self._topics(), [resource for resource in after if resource.kind == "broker"])
+            # Keys, as those of the lists, that another tool has changed or that a failed restore has put back.
+            lost = {(each.resource, each.key): each.original for each in changes(after, present) if each.made}
+            # A key that was right without this throttle gets its value now: what is there becomes the original.
+            done = tuple(
+                replace(each, original=lost[key])
+                if not each.made and (key := (each.resource, each.key)) in lost
+                else each
+                for each in journal.changes
+            )
+            every = joined(done, after, self._wanted)
             # Also keys whose last change got no answer: which value is in force there is not known.
-            todo = [change for change in every if change.earlier]
-            self._overwritten += self._interferences(journal, todo)
+            todo = [each for each in every if each.earlier or (each.resource, each.key) in lost]
+            self._overwritten += self._interferences(replace(journal, changes=done), todo)
             journal = replace(journal, changes=every)
             self._write(journal)
             self._on_event("throttle.changing", "throttle", {"rate_bytes_per_s": throttle_bytes_per_s})

@@ -193,3 +193,40 @@ def test_cancel_prints_the_plan_of_what_is_left_also_when_another_process_cancel
     told = capsys.readouterr()
     assert f"was cancelled by its process, {job.owner.pid}: 3 partitions were not moved" in told.err
     assert set(plan_from_json(told.out).targets) == set(TPS[1:])
+
+
+@pytest.mark.parametrize("option", ["--reassignment-batch-size", "--replicas", "--leaders", "--per-broker", "--starts"])
+def test_a_limit_below_0_names_its_option(kraft, moved, capsys, option):
+    with pytest.raises(SystemExit) as error:
+        execute(moved, option, "-1")
+    assert error.value.code == 64
+    assert f"{option}: '-1': must be a whole number; 0 is no limit" in capsys.readouterr().err
+    assert kraft.calls == []
+
+
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        (["cancel", "--partitions", ""], "--partitions: '' is no partition"),
+        (["cancel", "--partitions", ","], "--partitions: ',' is no partition"),
+        (["list", "--topics", ""], "--topics: '': must be names"),
+        (["plan", "--spread", "--topics", ","], "--topics: ',': must be names"),
+    ],
+)
+def test_a_list_of_nothing_is_refused_and_cancels_nothing(kraft, capsys, words, why):
+    job = stored("batched", DEAD)
+    try:
+        code = main(["reassign", *words, *HERE])
+    except SystemExit as exit_:
+        code = exit_.code
+    assert code == 64
+    assert why in capsys.readouterr().err
+    assert JobFolder().control(job.id).wish == "run"
+
+
+def test_set_prints_the_throttle_and_the_limits_that_are_now_wanted(kraft, capsys):
+    job = stored("incremental", DEAD, BatchLimits(1, 2))
+    assert main(["reassign", "set", *HERE, "--throttle", "30MB/s", "--leaders", "1"]) == 0
+    told = capsys.readouterr().out
+    assert told.startswith("throttle 30MB/s; replicas of a partition at once: 1, partitions in flight: 2, ")
+    assert JobFolder().control(job.id) == JobControl(BatchLimits(1, 2, 1), 30_000_000)

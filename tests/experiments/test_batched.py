@@ -231,6 +231,24 @@ def test_every_batch_may_rest():
     assert move.model.idle_s >= 4.0 * 6
 
 
+def test_a_batch_that_copies_to_one_broker_has_the_time_that_the_others_do_not_use():
+    move, _admin, _recorder = mover(limits=BatchLimits(1, 3))
+    move.environment.layout = scene(
+        PartitionGroup("moved", range(3), ("b1",), ("b3",), 3000),
+        PartitionGroup("moved", range(3, 6), ("b2",), ("b4",), 3000),
+    )
+    # Two batches copy 3000 bytes each at 1000 B/s, to b3 and then to b4: at once it is 3 s. Two more drop the old ones.
+    assert move.model.idle_s == pytest.approx(4 * 4.0 + 3.0)
+
+
+def test_a_paced_move_has_the_turns_in_which_its_copies_begin():
+    at_once, paced = (
+        mover(mode="incremental", limits=BatchLimits(1, starts=starts))[0].model.idle_s for starts in (None, 2)
+    )
+    # Each of 6 partitions adds two replicas, one in a step. Two copies begin in a turn of at most 2 × TURN_S.
+    assert paced - at_once == pytest.approx(12 / 2 * 2 * batched_move.TURN_S)
+
+
 def test_what_a_step_adds_is_copied_from_who_leads_by_then():
     flows = batched_move.stepwise(scene(), HOSTS, 1)
     assert [(flow.kind, flow.leader, flow.follower) for flow in flows] == [

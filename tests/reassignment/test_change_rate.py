@@ -128,6 +128,32 @@ def test_what_somebody_else_had_set_is_told_although_the_change_overwrites_it(
     assert admin.configs == BEFORE
 
 
+def test_lists_that_another_tool_has_removed_are_set_again_with_the_rate(
+    admin: FakeAdmin, journals: JournalFolder
+) -> None:
+    throttle = throttled(admin, journals)
+    lists = dict(admin.configs[TOPIC])
+    admin.alter_configs(TOPIC, {}, [LEADER_REPLICAS, FOLLOWER_REPLICAS])
+    throttle.change_rate(3000, 0)
+    assert admin.configs[TOPIC] == lists
+    assert throttle.restore(0).interferences == ()
+    assert admin.configs == BEFORE
+
+
+def test_a_list_that_another_tool_had_set_and_removed_since_is_not_left_behind(
+    admin: FakeAdmin, journals: JournalFolder
+) -> None:
+    lists = {LEADER_REPLICAS: "0:1,1:1,2:1", FOLLOWER_REPLICAS: "0:2,1:2,2:2"}
+    admin.configs = {TOPIC: dict(lists)}
+    throttle = Throttle(admin, journals)
+    throttle.set(MOVES, 1000)
+    admin.alter_configs(TOPIC, {}, list(lists))
+    throttle.change_rate(2000, 0)
+    assert admin.configs[TOPIC] == lists
+    assert throttle.restore(0).interferences == ()
+    assert admin.configs == {}
+
+
 def test_a_change_that_a_broker_never_shows_names_it_and_everything_is_still_put_back(
     admin: FakeAdmin, journals: JournalFolder
 ) -> None:

@@ -98,3 +98,31 @@ def test_the_return_of_a_move_is_no_step_of_it():
 def test_without_a_plan_or_with_a_broker_that_left_nothing_is_judged():
     assert judged(*logged(KIP)) == []
     assert judged(planned(KIP), *logged(KIP[:2]), Event(5, "broker.leaving", "b3")) == []
+
+
+OTHER = [KIP[0], KIP[1], (5, 6, 0, 1, 2, 3, 4), *KIP[2:]]
+"""The way of a partition that adds a replica sooner: after its second step too few replicas were in sync."""
+
+
+@pytest.mark.parametrize(
+    ("left_at", "verdict"), [(99, "fail"), (7, "fail"), (4, "inconclusive"), (1, "inconclusive")], ids=str
+)
+def test_a_partition_of_which_a_replica_left_the_isr_may_go_another_way_from_then_on(left_at, verdict):
+    events = logged(OTHER)
+    for event in events[left_at:]:
+        event.detail["isr"] = [broker for broker in event.detail["isr"] if broker != 4]
+    (finding,) = judged(planned(KIP), *events)
+    assert finding.verdict == verdict
+    assert (verdict == "inconclusive") is finding.why.startswith("a replica left the ISR of t-0, and the steps after")
+    (finding,) = judged(planned(OTHER), *events)
+    assert finding.verdict == "pass"
+
+
+def test_a_replica_that_left_the_isr_before_the_move_explains_no_other_way():
+    first, *others = logged(OTHER)
+    created = first._replace(detail={**first.detail, "offset": -1})
+    left = first._replace(ts_us=100_000, detail={**first.detail, "isr": [0, 1, 2, 3]})
+    (finding,) = judged(planned(KIP), created, left, *others)
+    assert finding.verdict == "inconclusive"
+    (finding,) = judged(planned(KIP), created, left, Event(600_000, "move.started"), *others)
+    assert finding.verdict == "fail"

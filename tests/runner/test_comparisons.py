@@ -73,8 +73,10 @@ def test_the_modes_are_run_interleaved_as_often_as_asked(doors, capsys):
 
 
 @pytest.mark.parametrize("name", [name for name, each in named_comparisons().items() if each.labelled])
-def test_the_command_of_a_comparison_gives_the_same_variants_again(doors, capsys, name):
-    assert main(["run", name, "--repeats", "1", "--set", "rate=5MB/s", "--json"]) == 0
+@pytest.mark.parametrize("given", [["rate=5MB/s"], ["partitions=12", "preload=20s", "replicas=1"]], ids=["1", "3"])
+def test_the_command_of_a_comparison_gives_the_same_variants_again(doors, capsys, name, given):
+    words = [word for each in given for word in ("--set", each)]
+    assert main(["run", name, "--repeats", "1", *words, "--json"]) == 0
     first = json.loads(capsys.readouterr().out)
     again = re.search(rf"testbed run {name} ([^<]*)", Path(first["report"]).read_text()).group(1).split()
     assert main(["run", name, *again, "--json"]) == 0
@@ -90,6 +92,22 @@ def test_settings_are_of_all_variants_or_replace_an_axis(doors, capsys):
     sizes = ["reassignment-batch-size=2", "reassignment-batch-size=4"]
     assert [each["label"] for each in told["variants"]] == ["unbatched", *sizes]
     assert "run batching-tradeoff" in Path(told["report"]).read_text()
+
+
+@pytest.mark.parametrize(
+    ("name", "given", "labels"),
+    [
+        ("batching-compare", "reassignment-batch-size=2,4", []),
+        ("batching-compare", "reassignment-batch-size=4", ["spread", "paced"]),
+        ("batching-tradeoff", "rate=5MB/s,8MB/s", []),
+        ("batching-tradeoff", "replicas=1,4", ["unbatched"]),
+    ],
+)
+def test_a_variant_that_is_no_combination_has_no_default_of_what_others_vary(name, given, labels):
+    comparison = named_comparisons()[name]
+    variants = comparison.variants([given], "ci", None, None)
+    assert [each.label for each in variants if each.label in comparison.labelled] == labels
+    assert all(resolve(each) for each in variants)
 
 
 def test_an_interrupted_comparison_is_gone_on_with(doors, capsys):

@@ -23,6 +23,10 @@ def judge_steps_taken(steps: PlannedSteps) -> list[Finding]:
         verdict = "fail"
         wrong = [f"{_name(tp)}: {_path(steps.logged[tp])}, not {_path(steps.planned[tp])}" for tp in steps.different]
         why = "; ".join(shortened(wrong, SHOWN))
+    elif steps.open:
+        verdict = "inconclusive"
+        names = ", ".join(shortened([*map(_name, steps.open)], SHOWN))
+        why = f"a replica left the ISR of {names}, and the steps after that follow from the replicas in sync"
     elif steps.unknown:
         verdict = "inconclusive"
         why = f"the metadata log has nothing of {', '.join(shortened([*map(_name, steps.unknown)], SHOWN))}"

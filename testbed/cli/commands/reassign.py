@@ -78,19 +78,22 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def _add_limits(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "--reassignment-batch-size", metavar="P", type=int, help="most partitions in flight (KIP-1335); 0: all at once"
+        "--reassignment-batch-size",
+        metavar="P",
+        type=_limit,
+        help="most partitions in flight (KIP-1335); 0: all at once",
     )
     parser.add_argument(
-        "--replicas", metavar="R", type=int, help="most replicas that a step adds to a partition; 0: all"
+        "--replicas", metavar="R", type=_limit, help="most replicas that a step adds to a partition; 0: all"
     )
     parser.add_argument(
-        "--leaders", metavar="L", type=int, help="most steps in flight that move the preferred leader; 0: no limit"
+        "--leaders", metavar="L", type=_limit, help="most steps in flight that move the preferred leader; 0: no limit"
     )
     parser.add_argument(
-        "--per-broker", metavar="N", type=int, help="most replicas that are copied to one broker; 0: no limit"
+        "--per-broker", metavar="N", type=_limit, help="most replicas that are copied to one broker; 0: no limit"
     )
     parser.add_argument(
-        "--starts", metavar="S", type=int, help="with --incremental: most copies that begin in one turn; 0: no limit"
+        "--starts", metavar="S", type=_limit, help="with --incremental: most copies that begin in one turn; 0: no limit"
     )
 
 
@@ -132,12 +135,24 @@ def _positive(text: str) -> int:
     return int(text)
 
 
-def _names(text: str) -> list[str]:
+def _limit(text: str) -> int:
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"{text!r}: must be a whole number; 0 is no limit")
+    return int(text)
+
+
+def _words(text: str) -> list[str]:
     return [word for word in text.split(",") if word]
 
 
+def _names(text: str) -> list[str]:
+    if not (words := _words(text)):
+        raise argparse.ArgumentTypeError(f"{text!r}: must be names, separated by commas")
+    return words
+
+
 def _ids(text: str) -> list[int]:
-    words = _names(text)
+    words = _words(text)
     if not words or not all(word.isdecimal() for word in words):
         raise argparse.ArgumentTypeError(f"{text!r}: must be broker ids, such as 4,5")
     return [int(word) for word in words]
@@ -147,7 +162,7 @@ def _partitions(text: str) -> list[object]:
     from testbed.kafka.types import TopicPartition
 
     found: list[object] = []
-    for word in _names(text):
+    for word in _words(text) or [text]:
         topic, dash, number = word.rpartition("-")
         if not dash or not topic or not number.isdecimal():
             raise UsageError(f"--partitions: {word!r} is no partition; must be TOPIC-NUMBER, such as orders-3")

@@ -92,11 +92,12 @@ class LastSteps:
             if running is None:
                 continue
             known, self._steps[tp] = self._steps.get(tp), (running.existing, running.target)
-            if known is not None and {*known[1]} != {*running.target} and not {*running.adding} <= {*target}:
+            if known is not None and {*known[1]} != {*running.target} and state.is_foreign(tp, target):
                 self._changed(tp, running.replicas, known[1])
 
     def _changed(self, tp: TopicPartition, replicas: Replicas, requested: Replicas) -> None:
-        detail = {"replicas": list(replicas), "requested": list(requested)}
+        why = f"its replicas are {list(replicas)}, the step was {list(requested)}"
+        detail = {"replicas": list(replicas), "requested": list(requested), "why": why}
         self._on_event("note", f"another client changed {tp}", detail)
 
 
@@ -198,14 +199,22 @@ class Execution:
         for journal in mine[:1]:
             self.throttle.adopt(journal)
         if mine and not cancelled:
-            # While no process ran the job, a user may have set another rate.
-            self._to_rate(self._control.throttle_bytes_per_s)
-            if self.throttle.throttle_bytes_per_s is not None:
-                self.throttle.wait_in_force(_IN_FORCE_S)
+            self._adopt_rate(self._control.throttle_bytes_per_s)
         self._job = replace(self._job, owner=Owner.this_process())
         self._jobs.write_job(self._job)
         if not mine and not cancelled:
             self._set_throttle(self._left_to_move(), self._control.throttle_bytes_per_s)
+
+    def _adopt_rate(self, throttle_bytes_per_s: int | None) -> None:
+        """Bring the rate of the control into force: while no process ran the job, a user may have set another one."""
+        try:
+            self._to_rate(throttle_bytes_per_s)
+        except RestoreError as error:
+            # The user wants no throttle, so the move goes on: the next turn restores the rest.
+            self._rate_open = True
+            self._on_event("note", "throttle", {"why": str(error)})
+        if throttle_bytes_per_s is not None:
+            self.throttle.wait_in_force(_IN_FORCE_S)
 
     def _is_mine(self, journal: ThrottleJournal, before: Owner) -> bool:
         """Return whether a throttle is the job's: of its last process, or of one that died while it resumed the job."""
@@ -273,7 +282,7 @@ class Execution:
             held = "paused" if self._control.wish == "pause" else ""
             turn = take_turn(self._job.plan, state, self._control.limits, self._job.mode, held=held)
             if self._control.wish == "cancel":
-                cancel_running(self._admin, [tp for tp in self._job.plan.targets if tp in state.listed])
+                self._cancel_steps(state)
                 return turn
             on_turn(turn)
             if turn.start:
@@ -290,6 +299,22 @@ class Execution:
         except (UnreachableError, ThrottleError) as error:
             self._on_event("note", "unreachable", {"why": str(error)})
         return None
+
+    def _cancel_steps(self, state: ReassignmentState) -> None:
+        """Cancel the steps in flight. Name the partitions of the plan that another client reassigns: these continue."""
+        cancel_running(self._admin, self._in_flight(state))
+        if foreign := [tp for tp, target in self._job.plan.targets.items() if state.is_foreign(tp, target)]:
+            named = ", ".join(shortened(sorted(foreign), _SHOWN))
+            why = f"another client reassigns {named}; `testbed reassign cancel --partitions` cancels these as well"
+            self._on_event("note", "not cancelled", {"why": why})
+
+    def _in_flight(self, state: ReassignmentState) -> list[TopicPartition]:
+        """Return the partitions of the plan with a step in flight."""
+        return [
+            tp
+            for tp, target in self._job.plan.targets.items()
+            if tp in state.listed and not state.is_foreign(tp, target)
+        ]
 
     def _request_steps(self, state: ReassignmentState, turn: Turn) -> None:
         """Request the steps. A step that the controller refuses is reported, and requested again after the others."""
@@ -347,10 +372,10 @@ class Execution:
         return replace(state, behind=self._steps.behind(state), refused=dict(self._steps.refused))
 
     def _settled_state(self) -> ReassignmentState:
-        """Wait until nothing is in flight and the metadata is the controller's; return that state."""
+        """Wait until no step is in flight and the metadata is the controller's; return that state."""
         return wait_for(
             self._state,
-            lambda state: not state.behind and not any(tp in state.listed for tp in self._job.plan.targets),
+            lambda state: not state.behind and not self._in_flight(state),
             _SETTLED_S,
             0.1,
             "the cancelled steps to be gone",

@@ -52,6 +52,11 @@ class ReassignmentState:
         running = self.listed.get(tp)
         return self.states[tp].replicas if running is None else running.existing
 
+    def is_foreign(self, tp: TopicPartition, target: Replicas) -> bool:
+        """Return whether another client's reassignment is listed: it adds a broker that the target does not have."""
+        running = self.listed.get(tp)
+        return running is not None and not set(running.adding) <= set(target)
+
 
 @dataclass(frozen=True, slots=True)
 class PartitionStatus:
@@ -106,7 +111,7 @@ def take_turn(plan: Plan, seen: ReassignmentState, limits: BatchLimits, mode: Mo
             step = listed
             if mode == "unbatched":
                 step = listed if held or not _replaces(target, seen.listed[tp]) else listed._replace(replicas=target)
-            elif not _is_foreign(listed, target):
+            elif not seen.is_foreign(tp, target):
                 step = _without_dead(listed, target, state, seen)
             if step.replicas != listed.replicas:
                 mended[tp] = step.replicas
@@ -207,11 +212,6 @@ def _without_dead(step: Step, target: Replicas, state: PartitionState, seen: Rea
     return Step(step.current, tuple(b for b in step.replicas if b not in dead) or step.replicas)
 
 
-def _is_foreign(step: Step, target: Replicas) -> bool:
-    """Return whether a listed step is certainly another client's: it adds a broker that the target does not have."""
-    return not set(step.adding) <= set(target)
-
-
 def _replaces(target: Replicas, running: Reassignment) -> bool:
     """Return whether a request of the target replaces a listed reassignment to other replicas.
 
@@ -224,7 +224,8 @@ def _replaces(target: Replicas, running: Reassignment) -> bool:
 
 def _held_up(step: Step, target: Replicas, seen: ReassignmentState) -> str:
     """Return why a step in flight may take long, or leads elsewhere; empty without a reason."""
-    whys = [f"another client reassigns it to {list(step.replicas)}"] if _is_foreign(step, target) else []
+    foreign = not set(step.adding) <= set(target)
+    whys = [f"another client reassigns it to {list(step.replicas)}"] if foreign else []
     dead = [broker for broker in step.replicas if broker not in seen.live]
     return "; ".join([*whys, f"brokers {dead} are offline"] if dead else whys)
 

@@ -409,7 +409,7 @@ def test_a_partition_that_another_client_sends_back_is_moved_again_and_said(fold
     plan = Plan({tp(0): (4, 5), tp(1): (4, 5)})
     notes, sent_back = [], []
     job = Job.new(admin.bootstrap, admin.cluster_id, "batched", plan)
-    run = Execution(admin, job, *folders, lambda kind, name, _detail: notes.append((kind, name)))
+    run = Execution(admin, job, *folders, lambda _kind, name, detail: notes.append((name, detail.get("why", ""))))
     run.begin(JobControl(BatchLimits(1, 1, 1), None))
 
     def send_back(turn):
@@ -420,7 +420,8 @@ def test_a_partition_that_another_client_sends_back_is_moved_again_and_said(fold
 
     run.run(send_back, interval_s=0.001, timeout_s=10)
     assert sent_back
-    assert ("note", f"another client changed {sent_back[0]}") in notes
+    [why, *_more] = [why for name, why in notes if name == f"another client changed {sent_back[0]}"]
+    assert why.startswith("its replicas are [")
     assert {t: p.replicas for t, p in admin.controller.partitions.items()} == plan.targets
 
 
@@ -618,4 +619,78 @@ def test_a_step_that_ends_while_it_is_cancelled_is_no_failure(folders, name):
     admin.hook = ended
     assert run.run(steer, interval_s=0.001, timeout_s=30).cancelled
     assert asked
+    assert admin.configs == {}
+
+
+@pytest.mark.parametrize("mode", ["unbatched", "incremental"])
+def test_a_cancel_leaves_the_reassignment_of_another_client_as_it_is(mode, folders):
+    admin = KraftAdmin(Controller.of({tp(0): (1, 2), tp(1): (1, 2)}, range(1, 7)))
+    admin.controller.tick = lambda: None  # nothing is copied
+    admin.controller.alter({tp(0): (1, 6)})
+    plan, notes = Plan({tp(0): (2, 1), tp(1): (1, 3)}), []
+    job = Job.new(admin.bootstrap, admin.cluster_id, mode, plan)
+    run = Execution(admin, job, *folders, lambda kind, name, detail: notes.append((kind, name, detail.get("why", ""))))
+    run.begin(JobControl(BatchLimits(1)), additional=True)
+
+    def cancel(_turn):
+        if tp(1) in admin.controller.seen().listed:
+            folders[0].steer(job.id, JobControl(BatchLimits(1), wish="cancel"))
+
+    end = run.run(cancel, interval_s=0.001, timeout_s=10)
+    assert (end.cancelled, end.left) == (True, plan)
+    assert admin.controller.partitions[tp(0)].adding == (6,)
+    assert list(admin.controller.seen().listed) == [tp(0)]
+    [why] = [why for kind, name, why in notes if (kind, name) == ("note", "not cancelled")]
+    assert "another client reassigns t-0" in why
+
+
+def keeping(admin, broker, times=10**6):
+    """Let a broker refuse so many times to give up its rate; return the refusals."""
+    refused = []
+
+    def hook(call, args):
+        if call == "alter_configs" and args[0] == ConfigResource.broker(broker) and args[2] and len(refused) < times:
+            refused.append(call)
+            raise UnreachableError("alter configs", "BROKER_NOT_AVAILABLE")
+
+    admin.hook = hook
+    return refused
+
+
+@pytest.mark.parametrize("rate", [1000, 5000], ids=["the same rate", "another rate"])
+def test_a_throttle_that_was_removed_in_part_is_whole_again_with_the_next_rate(folders, monkeypatch, rate):
+    monkeypatch.setattr("testbed.reassignment.batching.execution._IN_FORCE_S", 0.05)
+    admin = KraftAdmin(Controller.of({tp(n): (1, 2, 3) for n in range(8)}, range(1, 7)))
+    run, job = execution(admin, Plan({tp(n): (1, 2, 4) for n in range(8)}), folders)
+    run.begin(JobControl(BatchLimits(1, 1, 1), 1000))
+    keeping(admin, 6)
+    seen = []
+
+    def steer(_turn):
+        rates, lists = (admin.configs.get(each, {}) for each in (ConfigResource.broker(1), ConfigResource.topic("t")))
+        seen.append((rates.get(RATE), len(lists)))
+        if len(seen) == 2:
+            folders[0].steer(job.id, JobControl(BatchLimits(1, 1, 1), None))
+        if len(seen) == 4:
+            folders[0].steer(job.id, JobControl(BatchLimits(1, 1, 1), rate))
+        if len(seen) == 6:
+            admin.hook = lambda _call, _args: None
+
+    run.run(steer, interval_s=0.001, timeout_s=30)
+    assert seen[1:6] == [("1000", 2), (None, 0), (None, 0), (str(rate), 2), (str(rate), 2)]
+    assert admin.configs == {}
+
+
+def test_a_resume_without_a_throttle_goes_on_where_a_broker_keeps_its_rate(folders):
+    admin, plan = cluster()
+    run, job = execution(admin, plan, folders)
+    run.begin(JobControl(BatchLimits(1, 3, 2), 1000))
+    dead(*folders, job)
+    folders[0].steer(job.id, JobControl(BatchLimits(1, 3, 2), None))
+    refused = keeping(admin, 6, times=3)
+    again = Execution(admin, folders[0].read(job.id), *folders)
+    again.resume()
+    assert not again.run(interval_s=0.001, timeout_s=30).cancelled
+    assert len(refused) == 3
+    assert {t: p.replicas for t, p in admin.controller.partitions.items()} == plan.targets
     assert admin.configs == {}
