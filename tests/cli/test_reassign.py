@@ -193,3 +193,21 @@ def test_cancel_prints_the_plan_of_what_is_left_also_when_another_process_cancel
     told = capsys.readouterr()
     assert f"was cancelled by its process, {job.owner.pid}: 3 partitions were not moved" in told.err
     assert set(plan_from_json(told.out).targets) == set(TPS[1:])
+
+
+def test_a_move_that_ended_before_it_was_cancelled_is_not_called_cancelled(kraft, capsys):
+    job, jobs = stored("batched", Owner.this_process()), JobFolder()
+    for tp, target in MOVED.targets.items():
+        kraft.controller.partitions[tp].replicas = tuple(target)
+
+    def ended():
+        wait_for(lambda: jobs.control(job.id).wish, lambda wish: wish == "cancel", 30, 0.01, "the wish")
+        jobs.remove(job.id)
+
+    process = threading.Thread(target=ended)
+    process.start()
+    assert main(["reassign", "cancel", *HERE]) == 0
+    process.join()
+    told = capsys.readouterr()
+    assert told.err == f"reassignment {job.id} has ended: nothing was left to cancel\n"
+    assert json.loads(told.out)["partitions"] == []

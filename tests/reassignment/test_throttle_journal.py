@@ -204,7 +204,7 @@ def test_recover_restores_what_a_dead_process_left(admin: FakeAdmin, journals: J
     [outcome] = recover(lambda _journal: admin, journals, timeout_s=0)
     assert outcome.outcome is RecoveryOutcome.RESTORED
     assert "6 settings restored" in outcome.detail
-    assert "1 partitions are still moving there, now without this throttle" in outcome.detail
+    assert "1 partition is still moving there, now without this throttle" in outcome.detail
     assert admin.configs == {}
     assert journals.ids() == []
 

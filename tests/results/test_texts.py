@@ -2,7 +2,7 @@
 
 import pytest
 
-from results.contract.texts import and_more, plural, shortened
+from results.contract.texts import and_more, counted, plural, shortened
 
 
 @pytest.mark.parametrize(
@@ -29,3 +29,9 @@ def test_what_is_left_out_has_a_name_where_the_list_gives_none():
 
 def test_one_thing_is_no_plural():
     assert [plural(count, "run") for count in (0, 1, 2)] == ["0 runs", "1 run", "2 runs"]
+
+
+@pytest.mark.parametrize(("verb", "of_two"), [("is", "are"), ("was", "were"), ("has", "have"), ("moves", "move")])
+def test_a_verb_agrees_with_its_number(verb, of_two):
+    told = [counted(count, "run", verb) for count in (0, 1, 2)]
+    assert told == [f"0 runs {of_two}", f"1 run {verb}", f"2 runs {of_two}"]
