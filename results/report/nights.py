@@ -142,7 +142,7 @@ def _figures(night: Night, found: Sequence[ScenarioResult]) -> list[Figure]:
     changed = sum(line.tonight is not None for line in lines)
     waiting = sum(len(line.open) for line in lines)
     return [
-        Figure("Series judged", f"{len(lines):,}", "", f"in {len(found):,} scenarios"),
+        Figure("Series judged", f"{len(lines):,}", "", f"in {plural(len(found), 'scenario')}"),
         Figure("Changes tonight", str(changed), "", "each with its first bad run"),
         Figure("Not acknowledged", str(waiting), "", "changes of this and earlier nights"),
         Figure("New runs", f"{night.ingested:,}", "", "taken in before judging"),

@@ -127,7 +127,7 @@ def _environment() -> jinja2.Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters.update(rate=rate, size=size, when=page.when, tidy=page.tidy)
+    environment.filters.update(rate=rate, size=size, when=page.when, tidy=page.tidy, digits=page.digits)
     return environment
 
 

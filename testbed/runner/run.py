@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from results.contract.store import Store
+from results.contract.texts import plural
 from testbed.errors import TestbedError, UsageError
 from testbed.experiments.reports import write_report
 from testbed.experiments.runner import Progress, confirm
@@ -61,7 +62,8 @@ def run_campaign(
     assert asked is not None
     with created(asked) as journal:
         most = "" if needless is needs_all else "at most "
-        progress(f"campaign {asked.id}: {most}{len(asked.slots)} runs; after an interruption: --resume {asked.id}")
+        runs = plural(len(asked.slots), "run")
+        progress(f"campaign {asked.id}: {most}{runs}; after an interruption: --resume {asked.id}")
         if note := large_only(asked):
             progress(note)
         return _go_on(journal, budget_s, progress, stop_early, needless)
@@ -126,4 +128,4 @@ def _confirm(journal: CampaignJournal, store: Store, progress: Progress) -> None
     for run_id in new:
         write_report(store, store.manifest(run_id), judgements[run_id])
     journal.append(RunsConfirmed(tuple(new)))
-    progress(f"{len(new)} runs judged again from the store, in Spark: the same verdicts")
+    progress(f"{plural(len(new), 'run')} judged again from the store, in Spark: the same verdicts")

@@ -63,6 +63,8 @@ const chart = (() => {
     };
   }
 
+  // Not Math.max of all: the readings of hours are more arguments than a call takes.
+  const most = (values) => values.reduce((found, v) => Math.max(found, v ?? 0), 0);
   const size = (id) => {
     const host = document.getElementById("plot-" + id), width = Math.max(240, host.clientWidth);
     return { host, width, narrow: width < 560 };
@@ -93,5 +95,5 @@ const chart = (() => {
   }
 
   const data = JSON.parse(document.getElementById("charts").textContent);
-  return { data, colour, font, above, markLines, markLabels, readout, size, axis, timeAxis, timeScale, cursor, show, keepDrawn };
+  return { data, colour, font, most, above, markLines, markLabels, readout, size, axis, timeAxis, timeScale, cursor, show, keepDrawn };
 })();

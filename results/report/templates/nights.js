@@ -25,6 +25,13 @@
   const tint = (change) => colour({ env: "inconclusive", worse: "fail", better: "pass" }[kind(change)]);
   const newest = (series) => series.changes.find((c) => c.tonight);
 
+  // Five values from low to high, with as many digits as tell them apart.
+  function axis(low, high) {
+    const largest = Math.max(Math.abs(low), Math.abs(high));
+    const digits = Math.min(15, Math.max(4, Math.ceil(Math.log10(4 * largest / (high - low))) + 2));
+    return [0, 1, 2, 3, 4].map((k) => low + (high - low) * k / 4).map((v) => [v, sign(String(+v.toPrecision(digits)))]);
+  }
+
   // One chart for both sizes: points, the level between changes, a line where each change begins and where Kafka changed.
   function draw(canvas, row, big, at, [width, height] = [canvas.clientWidth, canvas.clientHeight]) {
     const px = devicePixelRatio || 1;
@@ -34,9 +41,11 @@
     ctx.scale(px, px);
     const known = values.filter((v) => v != null);
     if (!known.length) return null;
-    const left = big ? 64 : 2, right = width - (big ? 8 : 4), top = big ? 26 : 5, bottom = height - (big ? 26 : 5);
+    ctx.font = `12px ${colour("sans")}`;
     let low = Math.min(...known), high = Math.max(...known);
     if (low === high) { low -= Math.abs(low) * 0.05 || 1; high += Math.abs(high) * 0.05 || 1; }
+    const scale = big ? axis(low, high) : [], room = Math.max(0, ...scale.map(([, label]) => ctx.measureText(label).width));
+    const left = big ? Math.max(64, room + 14) : 2, right = width - (big ? 8 : 4), top = big ? 26 : 5, bottom = height - (big ? 26 : 5);
     const first = values.findIndex((v) => v != null), count = values.length;
     const X = (i) => left + (i - first + 0.5) / (count - first) * (right - left);
     const Y = (v) => bottom - (v - low) / (high - low) * (bottom - top);
@@ -44,13 +53,13 @@
       ctx.strokeStyle = name; ctx.lineWidth = wide; ctx.setLineDash(dash);
       ctx.beginPath(); ctx.moveTo(x, big ? top - 8 : 0); ctx.lineTo(x, big ? bottom + 4 : height); ctx.stroke(); ctx.setLineDash([]);
     };
-    ctx.font = `12px ${colour("sans")}`; ctx.fillStyle = colour("soft"); ctx.textBaseline = "middle";
+    ctx.fillStyle = colour("soft"); ctx.textBaseline = "middle";
     if (big) {
       ctx.strokeStyle = colour("grid"); ctx.lineWidth = 1; ctx.textAlign = "right";
-      for (let k = 0; k <= 4; k++) {
-        const v = low + (high - low) * k / 4, y = Math.round(Y(v)) + 0.5;
+      for (const [v, label] of scale) {
+        const y = Math.round(Y(v)) + 0.5;
         ctx.beginPath(); ctx.moveTo(left, y); ctx.lineTo(right, y); ctx.stroke();
-        ctx.fillText(number(v), left - 8, y);
+        ctx.fillText(label, left - 8, y);
       }
     }
     let label = -99, before = null;
