@@ -37,10 +37,14 @@ def summary(each: ScenarioResult) -> str:
     """Return a scenario in one line: how many series, or which of them and why."""
     if each.verdict == "OK":
         listed = sum(not line.judged for line in each.lines)
-        return f"{len(each.lines) - listed} series{f', {listed} listed' if listed else ''}, Kafka {each.kafka}"
+        return f"{len(each.lines) - listed} series{f', {listed} listed' if listed else ''}{_of_kafka(each)}"
     metrics = [line.about.metric for line in each.lines if line.verdict == each.verdict]
     shown = ", ".join(shortened(metrics, 3))
     return ": ".join(part for part in (shown, each.why) if part)
+
+
+def _of_kafka(each: ScenarioResult) -> str:
+    return f", Kafka {each.kafka}" if each.kafka else ""  # a run of `bench` has none
 
 
 def change_words(line: SeriesResult) -> str:
@@ -177,5 +181,5 @@ def junit(found: Sequence[ScenarioResult], problems: Sequence[str]) -> str:
 
 def _case(each: ScenarioResult) -> JUnitCase:
     detail = "\n".join(f"{line.about.metric}: {line.verdict} {change_words(line) or line.why}" for line in each.lines)
-    output = f"{each.verdict} run {each.run_id} Kafka {each.kafka}"
+    output = f"{each.verdict} run {each.run_id}{_of_kafka(each)}"
     return JUnitCase.of_verdict(each.name, each.experiment, each.verdict, summary(each), detail, output)

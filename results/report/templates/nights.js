@@ -21,6 +21,7 @@
     return made;
   };
   const icons = Object.fromEntries([...$("#icons").content.children].map((e) => [e.dataset.state, e.firstElementChild]));
+  const version = (i) => data.versions[i].replace(/^(?=\d)/, "Kafka ");
   const kind = (change) => (change.cause ? "env" : change.worse ? "worse" : "better");
   const tint = (change) => colour({ env: "inconclusive", worse: "fail", better: "pass" }[kind(change)]);
   const newest = (series) => series.changes.find((c) => c.tonight);
@@ -32,7 +33,7 @@
     return [0, 1, 2, 3, 4].map((k) => low + (high - low) * k / 4).map((v) => [v, sign(String(+v.toPrecision(digits)))]);
   }
 
-  // One chart for both sizes: points, the level between changes, a line where each change begins and where Kafka changed.
+  // One chart for both sizes: points, the level between changes, a line where each change begins and where the version changed.
   function draw(canvas, row, big, at, [width, height] = [canvas.clientWidth, canvas.clientHeight]) {
     const px = devicePixelRatio || 1;
     if (!width) return null;
@@ -188,7 +189,7 @@
   // Runs down, metrics across; a change is a line in the column of its metric.
   function table(row) {
     const { scenario, series } = row, host = element("div", "history"), made = element("table"), head = element("tr");
-    for (const name of ["Run", "Kafka"]) head.append(element("th", "", name));
+    for (const name of ["Run", "Version"]) head.append(element("th", "", name));
     for (const s of scenario.series) head.append(element("th", s === series ? "chosen" : "", s.metric + (s.unit ? ` (${s.unit})` : "")));
     made.append(element("thead")); made.firstChild.append(head);
     const body = element("tbody"); made.append(body);
@@ -230,7 +231,7 @@
     canvas.onpointermove = (event) => {
       if (!plot) return;
       const i = plot.index(event.offsetX);
-      readout.textContent = `${scenario.ids[i]} · Kafka ${data.versions[scenario.kafka[i]]} · ${number(series.values[i])} ${series.unit}`;
+      readout.textContent = `${scenario.ids[i]} · ${version(scenario.kafka[i])} · ${number(series.values[i])} ${series.unit}`;
       draw(canvas, row, true, i);
     };
     canvas.onpointerleave = () => { readout.textContent = rest; draw(canvas, row, true); };
