@@ -152,12 +152,12 @@ def run_bench(names: Sequence[str], repeats: int, store: str | None, progress: P
             progress(f"round {number} of {repeats}: {figure.name}")
             try:
                 timing = play(figure, testbed)
+                plays.append((timing, record(timing, opened)))
             except BaseException:
                 for other in figures:  # its testbed may be up, and no process owns it
                     if other.together == figure.together and other.words[0] == "down":
                         play(other, testbed)
                 raise
-            plays.append((timing, record(timing, opened)))
     rows = tuple(_row(figure, [each for each in plays if each[0].figure == figure]) for figure in figures)
     return BenchResult(rows, opened.location, tuple(run.run_id for _timing, run in plays))
 
