@@ -336,3 +336,14 @@ def test_the_script_takes_the_most_of_long_series():
     """An argument for each reading is more than a call takes, from some hours on: the chart was not drawn."""
     own = (VENDOR.parent / "templates" / "report.js").read_text()
     assert not re.search(r"Math\.(max|min)\(.*\.\.\.(c\.|seen)(?!levels)", own)
+
+
+def test_the_key_names_every_curve_and_not_by_its_colour_alone(make_run):
+    run = make_run()
+    text = report(run)
+    assert "1 s, control" in text
+    without = replace(run.judged().measures, controls=())
+    assert "1 s, control" not in render(run.manifest, run.samples, run.events, run.judged().criteria, without)
+    style = (VENDOR.parent / "templates" / "report.css").read_text()
+    assert re.search(r"\.swatch\.p99 \{[^}]*dashed", style)
+    assert 'line("p99", [6, 3])' in text

@@ -55,7 +55,7 @@
       width: Math.max(240, place.clientWidth), height: 180, legend: { show: false },
       axes: [{ ...axis, size: 30, space: 70, values: (u, v) => v.map(clock) }, { ...axis, size: 64, values: (u, v) => v.map((x) => x + " MB/s") }],
       scales: { y: { range: (u, lo, hi) => [0, Math.max(1, hi || 0) * 1.08] } },
-      series: [{}, line("mean", 2), line("control", 2), line("quota", 1.5, { dash: [6, 4] })],
+      series: [{}, line("mean", 2), line("control", 2, { dash: [2, 3] }), line("quota", 1.5, { dash: [6, 4] })],
     }, [[], [], [], []], place);
   }
 

@@ -211,6 +211,8 @@
     const { series, scenario } = row, body = $(".body", detail), title = $("#detail-title");
     title.replaceChildren(series.metric + (series.unit ? ` (${series.unit})` : ""), element("small", "", `${scenario.name} · ${data.words[series.verdict]} · ${series.id}`));
     const canvas = element("canvas", "big"), readout = element("p", "readout", "");
+    canvas.setAttribute("role", "img");
+    canvas.setAttribute("aria-label", `${series.metric}, run by run. The same figures are in the table below.`);
     body.replaceChildren(canvas, readout);
     for (const change of series.changes.slice().reverse()) {
       const words = element("p", "words" + (change.worse && !change.cause ? " fail" : ""));

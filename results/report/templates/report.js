@@ -93,7 +93,7 @@
     const fastest = c.p50.reduce((found, v) => Math.min(found, v ?? found), Infinity), slowest = chart.most(c.p99);
     const low = 10 ** Math.floor(Math.log10(fastest)), high = 10 ** Math.ceil(Math.log10(slowest * 1.01));
     const tens = (u, splits) => splits.map((v) => (Math.abs(Math.log10(v) % 1) < 1e-6 ? v : null));
-    const line = (name, width) => ({ stroke: colour(name), width, points: { show: false } });
+    const line = (name, dash) => ({ stroke: colour(name), width: 2, dash, points: { show: false } });
     const above = chart.above(c.marks, false, width, left, c.start, c.stop);
     chart.show(c.id, host, {
       width, height: (narrow ? 170 : 200) + above, padding: [above, 6, 0, 0],
@@ -104,7 +104,7 @@
         { ...chart.axis(), size: left, space: 24, filter: tens,
           values: (u, v) => v.map((x) => (x == null ? "" : x >= 1000 ? x / 1000 + " s" : x + " ms")) },
       ],
-      series: [{}, line("mean", 2), line("p99", 2)],
+      series: [{}, line("mean"), line("p99", [6, 3])],
       hooks: {
         drawClear: [(u) => chart.markLines(u, c.marks)],
         setCursor: [chart.readout(c.id, (node) => node.dataset.rest, (i) => [
