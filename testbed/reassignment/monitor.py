@@ -123,7 +123,7 @@ class Monitor:
         self._pace.add(at_s, lag)
         replicas = ListedReplicas(self._admin.topics_configs(topics, LISTS))
         self._limit(moves, replicas)
-        rates, mute = self._rates(moves, live - set(silent))
+        rates, unanswered = self._rates(moves, live - set(silent))
         return MonitorReading(
             at_s,
             len(self._seen),
@@ -135,7 +135,7 @@ class Monitor:
             self._detector.look(at_s, lag, done=not listed),
             self._too_low(moves, sizes, rates, replicas),
             unthrottled_partitions(listed, replicas),
-            tuple(sorted({*silent, *mute})),
+            tuple(sorted({*silent, *unanswered})),
         )
 
     def restart(self) -> None:
@@ -189,7 +189,7 @@ class Monitor:
                 sums.setdefault((broker, "receive"), 0.0)
         last = self._history[-1][0]
         found: list[BrokerRate] = []
-        mute: set[int] = set()
+        unanswered: set[int] = set()
         for broker, direction in sorted(sums):
             # A broker that was silent at first has a rate since its first reading.
             began_s = next((sizes.at_s[broker] for sizes, _ in self._history if broker in sizes.at_s), None)
@@ -197,13 +197,13 @@ class Monitor:
             rate = sums[broker, direction] / spent_s if spent_s > 0 else 0.0
             counts = broker in answering and self._limited.get((broker, direction), False)
             quota = None
-            if counts and broker not in mute:
+            if counts and broker not in unanswered:
                 try:
                     quota = self._quota(broker, direction)
                 except UnreachableError:
-                    mute.add(broker)
+                    unanswered.add(broker)
             found.append(BrokerRate(broker, direction, rate, quota))
-        return tuple(found), mute
+        return tuple(found), unanswered
 
     def _quota(self, broker: int, direction: Direction) -> int | None:
         key = LEADER_RATE if direction == "transmit" else FOLLOWER_RATE

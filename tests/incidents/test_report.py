@@ -216,7 +216,7 @@ def test_a_gap_breaks_a_curve_and_is_no_row_of_the_table():
     page = render(a_run(), samples_table(samples), recorded()[1], CRITERIA, judge(a_run(), *recorded()).measures)
     assert "<td>8.5</td>" not in page
     script = incident_script(page)
-    assert "spanGaps" not in script and "made.fill(undefined" in script
+    assert "spanGaps: true" not in script and "made.fill(undefined" in script
 
 
 def test_a_chart_of_zeros_has_an_axis_with_different_labels():
