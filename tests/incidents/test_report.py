@@ -251,3 +251,10 @@ def test_an_observed_value_has_the_form_of_all_reports(observed, unit, shown):
     finding = replace(CRITERIA[0], observed=observed, unit=unit)
     (row,) = render_incident(a_run(), *recorded(), [finding])["rows"]
     assert row.observed == shown
+
+
+def test_a_long_name_of_an_entry_is_not_drawn_beyond_the_picture():
+    page = render(a_run(), *recorded(), CRITERIA, judge(a_run(), *recorded()).measures)
+    script = incident_script(page)
+    assert "x >= w ? x - w : right - w" in script
+    assert 'label.slice(0, -2) + "…"' in script
