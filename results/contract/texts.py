@@ -28,3 +28,9 @@ def shortened(items: Collection[object], most: int) -> list[str]:
 def and_more(left: int, thing: str = "") -> list[str]:
     """Return the text for what a list leaves out: `and 3 more`, or `and 3 more changes`; nothing unless `left` > 0."""
     return [f"and {plural(left, f'more {thing}') if thing else f'{left} more'}"] if left > 0 else []
+
+
+def digits(value: float, significant: int = 4, sign: str = "") -> str:
+    """Return a number in so many digits; one below 10¹² as 12350, which `.4g` writes as 1.235e+04."""
+    text = f"{value:{sign}.{significant}g}"
+    return f"{float(text):{sign}.0f}" if "e+" in text and abs(value) < 1e12 else text

@@ -5,7 +5,7 @@ from dataclasses import asdict
 from typing import Any
 
 from results.compare.log_lines import LOG_LINES
-from results.contract.texts import shortened
+from results.contract.texts import digits, shortened
 from results.nights.bucket import iso
 from results.nights.scenarios import ScenarioResult, SeriesResult, worst
 from results.render import NOTHING, Code, JUnitCase, escaped, markdown_table
@@ -55,7 +55,7 @@ def change_words(line: SeriesResult) -> str:
     change = reported.change
     effect = f" ({change.effect:+.1%}, {interval(line)})" if change.effect is not None else ""
     return (
-        f"{change.before:.4g} → {change.after:.4g} {line.about.unit}{effect}, p {change.chance:.2g}, "
+        f"{digits(change.before)} → {digits(change.after)} {line.about.unit}{effect}, p {change.chance:.2g}, "
         f"{line.said.runs} runs; first bad {reported.first_bad}, last good {reported.last_good}"
     )
 
@@ -162,8 +162,8 @@ def _change_row(each: ScenarioResult, line: SeriesResult) -> tuple[str, ...]:
         line.verdict,
         each.name,
         line.about.metric,
-        f"{change.before:.4g} {line.about.unit}",
-        f"{change.after:.4g}",
+        f"{digits(change.before)} {line.about.unit}",
+        digits(change.after),
         NOTHING if change.effect is None else f"{change.effect:+.1%}",
         interval(line),
         f"{change.chance:.2g}",

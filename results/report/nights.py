@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from results.contract.texts import plural
+from results.contract.texts import digits, plural
 from results.nights.bucket import better_of, iso
 from results.nights.night import Night
 from results.nights.recent_values import RecentValues
@@ -164,8 +164,8 @@ def change_row(each: ScenarioResult, line: SeriesResult, reported: ReportedChang
         scenario=each.name,
         metric=line.about.metric,
         series=line.about.series,
-        before=f"{change.before:.4g}",
-        after=f"{change.after:.4g} {line.about.unit}".rstrip(),
+        before=digits(change.before),
+        after=f"{digits(change.after)} {line.about.unit}".rstrip(),
         effect="" if change.effect is None else f"{change.effect:+.1%}",
         interval="" if span is None else f"{span[0]:+.1%} to {span[1]:+.1%}",
         chance=f"{change.chance:.2g}",

@@ -253,12 +253,6 @@ def tidy(text: str) -> str:
     return re.sub(r"(?<![\w.\-])-(?=\d)", "\N{MINUS SIGN}", bound)
 
 
-def digits(value: float) -> str:
-    """Return a number in four digits; a large one as 12350, which `.4g` writes as 1.235e+04."""
-    text = f"{value:.4g}"
-    return f"{float(text):.0f}" if "e+" in text else text
-
-
 def log_rows(manifest: Manifest) -> list[tuple[str, ...]]:
     """Return what the brokers' logs said and nothing explains, in the order of time."""
     findings = [f for log in manifest.facts.logs or () for f in log.findings]

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from statistics import linear_regression
 from typing import Literal
 
+from results.contract.texts import digits
 from results.report.charts import scale
 
 TIME = "move-seconds"
@@ -82,7 +83,7 @@ def tradeoff(found: Sequence[Combination], measure: str, unit: str) -> Tradeoff 
     for each, (across_x, up_y), text in zip(known, at, texts, strict=True):
         (first, last), (low, high) = each.ranges[TIME], each.ranges[measure]
         time, burden = each.medians[TIME], each.medians[measure]
-        title = f"{each.label}: {time:.1f} s, {measure} {burden:.3g} {unit}".rstrip()
+        title = f"{each.label}: {time:.1f} s, {measure} {digits(burden, 3)} {unit}".rstrip()
         marks.append(TradeoffMark(across_x, up_y, x(first), x(last), y(low), y(high), each.label, title, text))
     across, up = tuple((x(t), f"{t:g}") for t in times), tuple((y(t), f"{t:g}") for t in burdens)
     return Tradeoff(measure, unit, tuple(marks), across, up)

@@ -7,7 +7,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from results.contract.texts import plural
+from results.contract.texts import digits, plural
 from results.render import NOTHING, document, table
 from results.series.calculator import FEWEST_RUNS_TO_JUDGE
 from results.series.changes import ChangePoint, SeriesChanges
@@ -79,10 +79,10 @@ def _row(name: str, each: ChangePoint, labels: Sequence[str]) -> tuple[str, ...]
         each.kind,
         NOTHING if each.meaning == "unknown" else each.meaning,
         f"{labels[each.first_bad]} ← {labels[each.last_good]}",
-        f"{each.before:.4g} → {each.after:.4g}",
-        f"{each.after - each.before:+.4g}" if each.effect is None else f"{each.effect:+.1%}",
+        f"{digits(each.before)} → {digits(each.after)}",
+        digits(each.after - each.before, sign="+") if each.effect is None else f"{each.effect:+.1%}",
         # A fraction of the level before, or in the series' own unit where that level is 0.
-        "{:+.4g} to {:+.4g}".format(*each.difference)
+        " to ".join(digits(end, sign="+") for end in each.difference)
         if each.interval is None
         else "{:+.1%} to {:+.1%}".format(*each.interval),
         f"{each.p:.2g}",
