@@ -4,17 +4,29 @@ import time
 from collections.abc import Callable
 from typing import Any, TypeVar
 
+from results.contract.texts import shortened
 from testbed.errors import TestbedError
 
 _T = TypeVar("_T")
 
 
 class WaitTimeout(TestbedError):
-    """The condition did not hold in time; ``last_seen`` is the last observation."""
+    """The condition did not hold in time; ``last_seen`` is the last observation. The message cuts a long one off."""
 
     def __init__(self, what: str, timeout_s: float, last_seen: Any) -> None:
         self.last_seen = last_seen
-        super().__init__(f"waited {timeout_s:g} s for {what}; last seen: {last_seen}")
+        super().__init__(f"waited {timeout_s:g} s for {what}; last seen: {_shown(last_seen)}")
+
+
+_MOST_ITEMS, _MOST_CHARACTERS = 8, 1000
+
+
+def _shown(seen: object) -> str:
+    """Return an observation as text. One of thousands of partitions has the first of them, and how many there are."""
+    text = str(seen)
+    if len(text) > _MOST_CHARACTERS and isinstance(seen, list | tuple | set | frozenset):
+        text = ", ".join(shortened(seen, _MOST_ITEMS))
+    return text if len(text) <= _MOST_CHARACTERS else f"{text[:_MOST_CHARACTERS]}…"
 
 
 def wait_until(condition: Callable[[], bool], timeout_s: float, interval_s: float, what: str) -> None:

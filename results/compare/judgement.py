@@ -262,9 +262,14 @@ RECORDS = frozenset({"records-intact", "live-records"})
 """The criteria of lost and spoiled records. No busy machine makes them fail, and what a client did is inconclusive."""
 
 
+def of_records(criterion: str) -> bool:
+    """Return whether a criterion is one of these; its name may have a place, as in `live-records producer-1`."""
+    return criterion.partition(" ")[0] in RECORDS
+
+
 def doubtful_from(criterion: str) -> int:
     """Return from how many failures above a baseline's the verdict stays open: a lost record is one too many."""
-    return 1 if criterion in RECORDS else DOUBTFUL
+    return 1 if of_records(criterion) else DOUBTFUL
 
 
 @dataclass(frozen=True, slots=True)
@@ -284,6 +289,8 @@ class CriterionTally:
     better: int
     unpaired: int = 0
     doubtful: int = DOUBTFUL
+    where: tuple[tuple[int, ...], tuple[int, ...]] | None = None
+    """The numbers of the pairs of `worse` and of `better`. Tallies with the same ones are one test."""
 
     @property
     def discordant(self) -> int:

@@ -1,18 +1,18 @@
 """A release against others, by scenario: the rules of its verdict; its text, JSON, Markdown and JUnit. Pure."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
 from results.compare.effect import at_least
 from results.compare.judgement import (
     ANY,
-    RECORDS,
     ComparisonResult,
     ComparisonRule,
     CriterionTally,
     Verdict,
     doubtful_from,
+    of_records,
     worst_of,
 )
 from results.compare.log_lines import LOG_LINES, LineChange
@@ -287,7 +287,7 @@ def _counted(name: str, counts: tuple[int, int], beside: Mapping[str, tuple[int,
     others = _others(beside)
     seen = {version: counts for version, counts in beside.items() if counts[1]}
     always = bad == of and of >= CERTAIN
-    if always and any(b == 0 and n >= ENOUGH for b, n in seen.values()):
+    if always and _is_held(seen.values()):
         return QualificationVerdict("REGRESSED", (f"{count}; {others}",))
     # Of three runs each, only 3 against 0 has such a p (0.05): this test is for runs without an end in pairs. If both
     # sides hang in one run of twenty, ten pairs have such a p with probability 0.0006. Three scenarios of twelve pairs
@@ -310,16 +310,16 @@ def _counted(name: str, counts: tuple[int, int], beside: Mapping[str, tuple[int,
     if not seen and bad >= doubtful_from(name):
         return QualificationVerdict("NO-DATA", (f"{count}, and no baseline was judged on it",))
     if any(bad - b >= doubtful_from(name) for b, _n in seen.values()):
-        luck = "chance explains that, too" + (", but no machine loses a record: read its report" * (name in RECORDS))
+        luck = "chance explains that, too" + (", but no machine loses a record: read its report" * of_records(name))
         return QualificationVerdict("NOISY", (f"{count}; {others}: {luck}",))
     return QualificationVerdict("OK", notes=(f"{count}; {others}",))
 
 
-def always_failed(candidate: VersionResult, baselines: Sequence[VersionResult]) -> dict[str, str]:
-    """Return the criteria that failed in every run of the candidate, each with that in words.
+def always_failed(candidate: VersionResult, baselines: Sequence[VersionResult]) -> dict[str, QualificationVerdict]:
+    """Return the criteria that failed in every run of the candidate, each with what that says.
 
     Without one, return `ANY` where every run failed. Such a scenario does not pass, however often a baseline failed it.
-    A comparison says nothing where both fail.
+    A comparison says nothing where both fail. As where scenarios run once, it is REGRESSED where a baseline holds it.
     """
     found = {
         name: _always(name, of, {each.version: each.counts(name) for each in baselines})
@@ -332,9 +332,17 @@ def always_failed(candidate: VersionResult, baselines: Sequence[VersionResult]) 
     return found
 
 
-def _always(name: str, of: int, beside: Mapping[str, tuple[int, int]]) -> str:
+def _always(name: str, of: int, beside: Mapping[str, tuple[int, int]]) -> QualificationVerdict:
+    text = f"{name} failed in all {plural(of, 'run')}; {_others(beside)}"
+    if _is_held(beside.values()):
+        return QualificationVerdict("REGRESSED", (text,))
     new = "not new, and " if all(b == n > 0 for b, n in beside.values()) else ""
-    return f"{name} failed in all {plural(of, 'run')}; {_others(beside)}: {new}not fulfilled"
+    return QualificationVerdict("NOISY", (f"{text}: {new}not fulfilled",))
+
+
+def _is_held(counts: Iterable[tuple[int, int]]) -> bool:
+    """Return whether a baseline holds a criterion, from how often it failed of how many runs with each."""
+    return any(bad == 0 and of >= ENOUGH for bad, of in counts)
 
 
 def _others(beside: Mapping[str, tuple[int, int]]) -> str:

@@ -18,7 +18,7 @@ TEMPORARY = ".tmp"
 def write(path: Path, data: str | bytes, mode: int | None = None) -> None:
     """Write a file so that it is complete under its name or absent, and on disk on return.
 
-    The folder must exist. After an error (OSError) no temporary file is left.
+    The folder must exist. After an error or an interruption no temporary file is left.
     """
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}{TEMPORARY}")
     try:
@@ -29,7 +29,7 @@ def write(path: Path, data: str | bytes, mode: int | None = None) -> None:
             stream.flush()
             os.fsync(stream.fileno())
         temporary.rename(path)
-    except OSError:
+    except BaseException:
         temporary.unlink(missing_ok=True)
         raise
     sync(path.parent)

@@ -69,6 +69,19 @@ class CommittedOffsets:
 
 
 @dataclass(frozen=True, slots=True)
+class Uploads:
+    """What the new leaders of tiered partitions uploaded after a move.
+
+    In each of `partitions` a leader closed a segment with records of after the move. `missing` says of which the object
+    store got none of them. `problem` says why that could not be seen; empty: it was.
+    """
+
+    partitions: int
+    missing: tuple[str, ...] = ()
+    problem: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Membership:
     """A broker that joined or left while clients wrote. `asked_us` is when that was asked for.
 
@@ -101,9 +114,9 @@ class Relocation:
     """The move as it was asked for, and as it lay when it began.
 
     `stores` are the hosts of the object store. `nic_bytes_per_log_byte` is that, of an unthrottled transfer before the
-    move; None when that failed. `written_bytes_per_s` is what clients were declared to write to the moving partitions.
+    move; None when that failed. `written_bytes_per_s` is what clients were declared to write, also to what stays.
     `balanced` says whether every broker was to have its share of partitions afterwards. `membership` is the broker that
-    joined or left; None without one.
+    joined or left; None without one. `uploads` is of tiered partitions that clients write to, None in runs of before.
     """
 
     storage: Storage
@@ -115,6 +128,7 @@ class Relocation:
     balanced: bool = False
     cold: ColdRead | None = None
     membership: Membership | None = None
+    uploads: Uploads | None = None
 
     def __post_init__(self) -> None:
         if self.storage not in STORAGES:

@@ -92,7 +92,8 @@ class Store:
         """Write a run and return its id. After a failure or a kill at any point it is there whole or not at all.
 
         Raise StoreError when the id exists, or when the manifest's verdict is not that of its criteria. Also raise it
-        when the store cannot be written, for instance because its disk is full; then nothing of the run is left.
+        when the store cannot be written, for instance because its disk is full. Nothing of the run is left then, nor
+        after an interruption before its manifest is there.
         """
         run_id = run.manifest.run_id
         if run.manifest.verdict != (verdict := overall(run.criteria)):
@@ -118,9 +119,10 @@ class Store:
             raise self._unwritable(run_id, error) from error
         try:
             self._write(run, tables)
-        except (OSError, StoreError, ValueError) as error:
+        except BaseException as error:  # also Ctrl-C
             with contextlib.suppress(OSError):  # the first error is the one to report; `orphans` names what stays
-                self.files.discard(f"runs/{run_id}")
+                if not self.files.exists(_manifest_path(run_id)):  # else the run is whole
+                    self.files.discard(f"runs/{run_id}")
             if isinstance(error, OSError):
                 raise self._unwritable(run_id, error) from error
             raise

@@ -1,6 +1,6 @@
 """Measures of the cluster and the machine during a move: ISR, stall, NICs, partitions in flight, rests, CPU load."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -60,7 +60,7 @@ def measure_isr(
     """Return the ISR from the move's start until it was done. A shrink that the cause explains does not count."""
     hosts = tuple(_shrinks(run, host, started, until, cause) for host in move.brokers)
     polls, gaps, smaller, late = [], [], [], []
-    lagging = by_partition(run.of_metric("isr.lagging"))
+    excused, lagging = _excused_looks(run, cause), by_partition(run.of_metric("isr.lagging"))
     for (topic, partition), (t, size) in by_partition(run.of_metric("isr.size")).items():
         before = int(np.searchsorted(t, started, side="right")) - 1
         if before < 0:
@@ -69,13 +69,13 @@ def measure_isr(
         polls.append(int(np.count_nonzero(inside)))
         gaps.append(longest_gap_s(t, started, until) or 0.0)
         fell = np.append(False, size[1:] < size[:-1])
-        less = np.flatnonzero(inside & (size < size[before]) & fell & ~cause.explains(t))
+        less = np.flatnonzero(inside & (size < size[before]) & fell & ~excused(t))
         if len(less):
             at = int(less[0])
             when_s = (int(t[at]) - started) / US
             smaller.append((when_s, f"{topic}-{partition}", float(size[at]), float(size[before])))
         lags, _count = lagging.get((topic, partition), (t[:0], size[:0]))
-        since = lags[(lags > started) & (lags <= until) & ~cause.explains(lags)]
+        since = lags[(lags > started) & (lags <= until) & ~excused(lags)]
         if len(since) and t[before] not in lags:
             late.append(((int(since[0]) - started) / US, f"{topic}-{partition}"))
     return IsrMeasures(
@@ -86,6 +86,16 @@ def measure_isr(
         smaller=tuple(sorted(smaller)),
         lagging=tuple(sorted(late)),
     )
+
+
+def _excused_looks(run: RunSeries, cause: ShrinkCause) -> Callable[[Micros], npt.NDArray[np.bool_]]:
+    """Return a function from instants of looks to whether the cause explains what they show.
+
+    One look shows all partitions, of which there may be thousands: each instant is judged once.
+    """
+    looks = np.unique(np.concatenate([run.of_metric(name)["us"].to_numpy() for name in ("isr.size", "isr.lagging")]))
+    explained = cause.explains(looks)
+    return lambda instants: explained[np.searchsorted(looks, instants)]
 
 
 def _shrinks(run: RunSeries, host: str, started: int, until: int, cause: ShrinkCause) -> IsrShrinks:

@@ -26,7 +26,7 @@ from results.criteria.measures import (
 )
 from results.criteria.protection_measures import bucket_quantile, bucket_us, calm_us, measure_clients
 from results.criteria.quantities import GAP_S, QUOTA_WINDOW_S, US
-from results.criteria.series import RunSeries, Series
+from results.criteria.series import Micros, RunSeries, Series
 from results.criteria.unfit import ALWAYS_FIT, UnfitTime
 from results.criteria.windows import counted, counted_between, longest_gap_s, sum_of_all
 
@@ -69,6 +69,8 @@ def _relocated(
     requests, gap_s = _requests(run, asked, started, until)
     cold = run.event_us("cold.started"), run.event_us("cold.done")
     latency, member = run.of_metric("client.produce.latency"), asked.membership
+    if (closing := run.event_us("uploads.asked")) is not None:  # the leaders close all segments at once
+        latency = latency.filter(pc.less(latency["us"], closing))
     during = latency.filter(pc.and_(pc.greater(latency["us"], started), pc.less_equal(latency["us"], until + US)))
     longest_us = float(np.max(bucket_us(during))) if during.num_rows else None
     settled_s = (until - started + (longest_us or 0.0)) / US
@@ -136,6 +138,14 @@ def received_by_stores(manifest: Manifest, run: RunSeries) -> tuple[NicTotals, .
     return tuple(found)
 
 
+def answered(run: RunSeries, store: str) -> Micros:
+    """Return when a server of the store gave its counters: of bytes always, of requests from its first one on.
+
+    Clients may send all requests to one of several servers.
+    """
+    return np.union1d(run.gauge(REQUESTS, store).t, run.gauge(STORE_BYTES["transmit"], store).t)
+
+
 def _requests(
     run: RunSeries, asked: Relocation, started: int, until: int
 ) -> tuple[tuple[StoreRequests, ...] | None, float | None]:
@@ -143,7 +153,7 @@ def _requests(
     table, counts, gaps = run.of_metric(REQUESTS), dict[str, float](), []
     for host in asked.stores:
         rows = table.filter(pc.equal(table["host"], host))
-        looks = np.unique(rows["us"].to_numpy())
+        looks = answered(run, host)
         gap_s = longest_gap_s(looks, started, until)
         if gap_s is None:
             return None, None
@@ -264,16 +274,16 @@ def uploaded_bytes(asked: Relocation, measures: MoveMeasures) -> float | None:
     found = [
         nic for nic in (measures.relocation or NOTHING).nics if nic.host in asked.stores and nic.direction == "receive"
     ]
-    return _beyond_load((1, nic) for nic in found) if found else None
+    return _beyond_load((1, nic) for nic in found)
 
 
 def _beyond_load(signed: Iterable[tuple[int, NicTotals]]) -> float | None:
-    total = 0.0
-    for sign, nic in signed:
+    total, parts = 0.0, list(signed)
+    for sign, nic in parts:
         if nic.bytes is None or nic.covered_s is None or nic.before_bytes_per_s is None:
             return None
         total += sign * (nic.bytes - nic.before_bytes_per_s * nic.covered_s)
-    return total
+    return total if parts else None
 
 
 def formula(manifest: Manifest, asked: Relocation, *, whole: bool) -> float | None:

@@ -1,4 +1,4 @@
-"""What held a broker back from outside while data moved: a signal, a paused container, a limit, or a full disk. Pure.
+"""What held a broker back from outside while data moved: a signal, a limit, a full disk, a silent store. Pure.
 
 A process that the run itself ends is not held back: the run records an event before it sends the signal. A crash is not
 excused: its exit status is the process's own, or SIGABRT. Nor is a disk or a memory that brokers filled themselves.
@@ -16,6 +16,8 @@ from results.criteria.cluster_measures import on_one_machine
 from results.criteria.cost_measures import WRITTEN
 from results.criteria.own_pressure import AVAILABLE, kafkas_memory
 from results.criteria.quantities import GAP_S, US, at, percent, size
+from results.criteria.relocation_measures import REQUESTS as STORE
+from results.criteria.relocation_measures import answered
 from results.criteria.run_view import RunView
 from results.criteria.series import RunSeries, Series
 from results.criteria.standstill import MACHINE, MOST, OVER_S, Span, highest_share
@@ -44,6 +46,8 @@ OWN = ("broker.leaving", "broker.killed", "controller.killed", MEMBERSHIP)
 signals."""
 STAMP_S = 1e-3
 """A log has its instants in milliseconds: an end may have an instant that is so much earlier than it was."""
+SILENT = 3
+"""The readings in a row without an answer of a store's server: as long as a gap. Its agent waits for 0.8 s."""
 LATE_S = 1.0
 """The longest time by which an agent may wake up late. Clients may wait for a second, and a steady mean of three quota
 windows loses 3 % by it, of 5 % that it may lack. On a machine with idle CPUs an agent is late by milliseconds."""
@@ -86,6 +90,10 @@ def held_back(run: RunView) -> Mapping[str, list[Restraint]]:
         ]
         for host in run.brokers
     }
+    if run.manifest.relocation is not None and run.relocation.storage != "disk":
+        # After the move, too, brokers upload to the stores, and clients wait for them.
+        whole = span[0], run.series.last_us() or span[1]
+        found |= {store: list(_silent(run, store, whole)) for store in run.stores}
     return {host: why for host, why in found.items() if why}
 
 
@@ -135,6 +143,20 @@ def _stopped(run: RunSeries, host: str, span: Span) -> Iterator[Restraint]:
         readings = plural(len(when), "reading")
         why = f"a signal had stopped its process (SIGSTOP) in {readings}, first at {_at(int(when[0]), span)}"
         yield Restraint(STOPPED, why, _since(stopped, int(when[0]), span))
+
+
+def _silent(run: RunView, store: str, span: Span) -> Iterator[Restraint]:
+    """Yield that a server of the object store gave no counters, although its host was read, and gives some else."""
+    read, answers = run.series.looked(store), answered(run.series, store)
+    read = read[(read >= span[0]) & (read <= span[1])]
+    # Each pair of changes is a first reading without an answer, and the first one after it with an answer.
+    changes = np.flatnonzero(np.diff(np.concatenate(([True], np.isin(read, answers), [True]))))
+    without = [read[first:last] for first, last in changes.reshape(-1, 2)]
+    longest = max(without, key=len, default=read[:0])
+    if len(answers) and len(longest) >= SILENT and not kafkas_memory(run):
+        first_us = int(longest[0])
+        why = f"the object store's server gave no answer in {len(longest)} readings, first at {_at(first_us, span)}"
+        yield Restraint(STORE, why, int(max(answers[answers < first_us], default=span[0])))
 
 
 def _full(run: RunView, host: str, span: Span) -> Iterator[Restraint]:

@@ -46,7 +46,8 @@ GROUPS: tuple[tuple[Kind, str, str], ...] = (
         "Performance against the baseline",
         "Runs in pairs, in turned order (A B, B A), canaries before and after each; the scenarios take turns. The "
         "interval is of the change; p is that of a change beyond the threshold, adjusted for all comparisons of this "
-        "page. A scenario has also regressed when the candidate's runs have no end more often than chance explains.",
+        "page. A scenario has also regressed when the candidate's runs have no end more often than chance explains, or "
+        "when a criterion fails in all of them, three at least, and in none of a baseline.",
     ),
 )
 NEXT: Mapping[Verdict, str] = {

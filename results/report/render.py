@@ -47,6 +47,7 @@ def render(
         "word": page.WORDS[verdict],
         "sections": page.sections(criteria),
         "logs": page.log_rows(manifest),
+        "jvms": page.jvms(manifest),
     }
     if manifest.failure:
         early = "The experiment ended early. The run keeps its samples and events."
@@ -93,7 +94,6 @@ def render(
         clients=traffic.client_rows(measures.clients),
         load=traffic.load_rows(manifest.facts.live),
         flights=flights(measures, run),
-        jvms=page.jvms(manifest),
         nic_uses=traffic.nic_uses(manifest, measures),
         data=embedded([asdict(p) for p in panels] + [asdict(p) for p in latencies]),
         style=inline("vendor/uPlot.min.css") + inline("templates/report.css"),

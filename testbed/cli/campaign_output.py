@@ -5,12 +5,12 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TypeVar
 
-from results.compare.judgement import ComparisonRule
+from results.compare.judgement import ComparisonRule, of_records
 from results.compare.log_lines import LOG_LINES, LineChange
 from results.compare.render import COLUMNS, comparison_document, comparison_row
 from results.contract.texts import digits, plural
 from results.render import NOTHING, JUnitCase, document, escaped, junit, markdown_table, table
-from results.report.sweep import growth
+from results.report.tradeoff import growths
 from results.verdicts import EXIT
 from testbed.cli.output import timed_progress
 from testbed.errors import UsageError
@@ -19,7 +19,6 @@ from testbed.runner.comparison import CampaignOutcome, CriterionRegression, Vari
 from testbed.runner.execution import parse_budget
 from testbed.runner.journal import stored
 from testbed.runner.named_comparisons import COMMAND
-from testbed.runner.report import sweep_page
 from testbed.runner.run import CampaignResult, run_campaign
 from testbed.runner.variant import differing
 
@@ -62,8 +61,11 @@ def against(result: CampaignResult) -> str:
 def _broken(each: CriterionRegression) -> str:
     counts = f"of {each.of} pairs judged on it, it fails in {each.runs} for this variant alone, "
     counts += f"in {each.reverse} for the baseline alone"
-    counts += f", and in {plural(each.unpaired, 'run')} without a run of the baseline" if each.unpaired else ""
-    return counts if each.verdict == "REGRESSED" else f"{counts}: chance explains that, too; more pairs"
+    counts += f", and in {plural(each.unpaired, 'run')} without a judged run of the baseline" if each.unpaired else ""
+    if each.verdict == "REGRESSED":
+        return counts
+    what = "no machine loses a record: read its report"
+    return f"{counts}: {what if of_records(each.criterion) else 'chance explains that, too; more pairs'}"
 
 
 def variants_table(result: CampaignResult) -> str:
@@ -143,7 +145,7 @@ def as_json(result: CampaignResult, verdict: str, report: Path | None = None) ->
             ],
             "broken": result.outcome.broken,
             "log_lines": result.outcome.lines,
-            "growth": [asdict(each) | {"word": each.word} for each in growth(sweep_page(result))],
+            "growth": [asdict(each) | {"word": each.word} for each in growths(axes, result.outcome.rows)],
         }
     )
 

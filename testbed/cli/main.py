@@ -16,6 +16,7 @@ from testbed.cli.command import Command, commands
 from testbed.cli.commands.completion import VARIABLE, answer
 from testbed.errors import TestbedError, os_error_text
 from testbed.extras import missing_extra
+from testbed.signals import Terminated
 from testbed.suggestions import did_you_mean
 
 FAILED = TestbedError.exit_code
@@ -71,7 +72,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except TestbedError as error:
         _tell(command.name, error)
         return error.exit_code
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, Terminated):
         _tell(command.name, "interrupted")
         return INTERRUPTED
     except BrokenPipeError:

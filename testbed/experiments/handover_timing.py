@@ -5,6 +5,7 @@ from contextlib import contextmanager
 
 from testbed.experiments.experiment import Settings
 from testbed.experiments.layout import plan
+from testbed.experiments.model_inputs import instant
 from testbed.experiments.reassignment_run import ReassignmentRun
 from testbed.experiments.storage import storage_of
 from testbed.experiments.unthrottled_move import MakeActivity, RunActivity, run_alone
@@ -32,16 +33,20 @@ class HandoverTiming(RunActivity):
 
     @contextmanager
     def around_move(self) -> Iterator[None]:
-        """Watch the brokers' logs during the move, and until the new brokers' first records."""
+        """Watch the brokers' logs during the move, and until the new brokers' first records.
+
+        Steps count from the request, as the move does: before it the driver asks what the cluster is.
+        """
         environment = self._environment
         wanted = plan(environment.layout.moving, environment.ids)
         asked = moves(wanted, environment.admin.partitions(wanted.topics()))
-        watch, asked_us = HandoverWatch(environment.testbed), now_us()
+        watch, before_us = HandoverWatch(environment.testbed), now_us()
         watch.start()
         yield
         run_alone(environment, "handed")  # the probe writes and reads the new brokers' first records in this time
         hosts = {broker: host for host, broker in environment.ids.items()}
         self._probe.stop()
+        asked_us = instant(environment.recorder.events(), "move.started") or before_us
         killed_us = environment.setup.action.killed_us
         self.handover = watch.finish(moved(asked, hosts), asked_us, self._probe, killed_us=killed_us)
 

@@ -47,6 +47,9 @@ class MidMoveAction:
     waits_s: float = 0.0
     """Seconds for which the action lets the first throttle stand, before `slowest_bytes_per_s` holds."""
 
+    def check(self, _topology: Topology) -> None:
+        """Raise `UsageError` when the topology does not allow the action. No run has begun yet."""
+
     @contextmanager
     def around(self, _move: "ReassignmentRun") -> Iterator[None]:
         """Surround the run from the measurement of the NICs to the end of the sampling."""
@@ -199,6 +202,15 @@ class SourceKill(MidMoveAction):
         self._host = host
         self._fault: int | None = None
 
+    def check(self, topology: Topology) -> None:
+        """See `MidMoveAction.check`: controllers without a majority elect no new leader."""
+        remain = [host for host in topology.controllers if host.name != self._host]
+        if 2 * len(remain) <= len(topology.controllers):
+            raise UsageError(
+                f"the run kills {self._host}, and without it {topology.name} has no majority of controllers: take a "
+                "topology whose second broker is no controller, such as automq"
+            )
+
     @contextmanager
     def around(self, move: "ReassignmentRun") -> Iterator[None]:
         """Start the broker again at the end."""
@@ -257,11 +269,17 @@ class Upgrade(HostByHost):
         self._to, self._finalize, self._down = to, finalize, down
         self._before = ""
 
+    def measured_topology(self, topology: Topology) -> Topology:
+        """Return the topology. Raise `UsageError` for machines that exist: they have one release."""
+        if topology.exists:
+            raise UsageError(f"{topology.name} is on machines that exist, which have one release: give to={SAME}")
+        return topology
+
     @contextmanager
     def around(self, move: "ReassignmentRun") -> Iterator[None]:
         """Prepare the new version before any measurement.
 
-        Raise `UsageError` when it cannot join the cluster, and `SoftwareError` when its path is gone.
+        Raise `UsageError` when it cannot join, or a host runs it already, and `SoftwareError` when its path is gone.
         """
         move.context.progress(f"preparing Kafka {self._to}")
         try:
@@ -273,6 +291,11 @@ class Upgrade(HostByHost):
             raise UsageError(
                 f"{release.version} is no upgrade of {', '.join(sorted(set(move.testbed.state.kafka.values())))}: "
                 f"{wrong}; leave the upgrade out, or begin with an older release"
+            )
+        if there := [host for host in self._left if move.testbed.state.kafka[host] == release.version]:
+            raise UsageError(
+                f"Kafka {release.version} runs on {', '.join(there)} already, and would not be restarted there: "
+                f"begin with another Kafka, or give to={SAME} for mere restarts"
             )
         move.recorder.event("upgrade.prepared", release.version, {"digest": release.digest})
         self._to = release.version  # a path may have another build when the next host is upgraded
@@ -287,12 +310,13 @@ class Upgrade(HostByHost):
     def take_out(self, move: "ReassignmentRun", host: str, first: bool) -> dict[str, str]:
         """Upgrade a host and wait until it is in sync. Raise `DriverError` when it does not serve afterwards."""
         testbed, progress = move.testbed, move.context.progress
+        finalize = self._finalize and len(self._left) == 1
         if first:
             # A request without an answer is repeated, and the host may have the new version by then.
             self._before = testbed.state.kafka[host]
             move.recorder.event("broker.leaving", self.what, {"to": self._to}, host=host)
         try:
-            rolling_upgrade(testbed, self._to, [host], self._finalize and len(self._left) == 1, progress=progress)
+            rolling_upgrade(testbed, self._to, [host], finalize, progress=progress)
             _wait_in_sync(move, host)
         except UnreachableError:
             raise  # the next poll requests it again
@@ -301,6 +325,9 @@ class Upgrade(HostByHost):
             progress(f"{host} did not come back with Kafka {self._to}: starting Kafka {self._before} there")
             failed = f"the upgrade of {host} to Kafka {self._to} failed: {error}"
             try:
+                if testbed.state.kafka[host] != self._before and not finalize:  # what is finalized stays
+                    # It may run and not serve: `rolling_upgrade` starts a node that is down, and waits for others.
+                    testbed.node(host).kill()
                 rolling_upgrade(testbed, self._before, [host], False, progress=progress)
             except UnreachableError:
                 raise

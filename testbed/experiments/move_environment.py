@@ -28,7 +28,7 @@ from testbed.network.measure import LinkRate, settled
 from testbed.probes.allow_list import Allowance, during, new_replicas, overtaken_batches
 from testbed.probes.brokers import nic_measurements, quota_samples, watch_nodes, watch_other_clients, watch_stores
 from testbed.probes.machine import machine_probe
-from testbed.probes.recorder import now_us
+from testbed.probes.recorder import now_us, stop_all
 from testbed.reassignment.batching.step import BatchLimits
 from testbed.reassignment.batching.turn import Mode
 from testbed.reassignment.driver import Driver, DriverError
@@ -41,7 +41,7 @@ from testbed.topology.host import DeclaredHost, node_ids
 from testbed.topology.model import Topology
 from testbed.wait import WaitTimeout, wait_for
 from testbed.workload.audit import Audit
-from testbed.workload.outcome import ProcessResult
+from testbed.workload.outcome import ProcessResult, WorkloadResult
 from testbed.workload.preload import BATCH_BYTES, SHARED_BATCH_BYTES, audit, preload
 from testbed.workload.producer_epochs import reader
 from testbed.workload.records import Fill, WrittenRecords
@@ -296,8 +296,7 @@ class MoveEnvironment:
         try:
             yield
         finally:
-            for poller in pollers:
-                poller.stop()
+            stop_all(pollers)
 
     def out_of_sync(self, host: str) -> list[TopicPartition]:
         """Return the throttled partitions with an existing replica on `host` that is out of sync.
@@ -348,11 +347,13 @@ class MoveEnvironment:
     ) -> tuple[Records | None, LiveLoad | None]:
         """Read all records back; return the account of the preloaded records and of the load with `more` producers.
 
-        The load's account has what its consumers and further `readers` were given. Where leaders do not answer there is
-        no account, and an event says why.
+        The load's account has what its consumers and further `readers` were given. Without a load it has `more` and
+        `readers` alone. Where leaders do not answer there is no account, and an event says why.
         """
         self.context.progress("reading every record back")
         load = self.load.result
+        if load is None and (more or readers):
+            load = WorkloadResult(())
         written = (*(() if load is None else load.written), *more)
         try:
             found = audit(
@@ -370,9 +371,8 @@ class MoveEnvironment:
             return None, None if load is None else load.live(None)
         if found.complaints:
             self.recorder.event("note", "what the audit found", {"first": list(found.complaints)})
-        others = (*more, *(each for fill in self.fills for each in fill.written()))
-        shared = self.setup.storage == "automq"
-        live = None if load is None else load.live(found, others=others, readers=readers, shared=shared)
+        filled, shared = [each for fill in self.fills for each in fill.written()], self.setup.storage == "automq"
+        live = None if load is None else load.live(found, more=more, others=filled, readers=readers, shared=shared)
         return self._with_replicas(preloaded(found)), live
 
     def _with_replicas(self, records: Records) -> Records:

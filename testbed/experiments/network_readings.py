@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from results.contract.manifest import NicMeasurement
 from results.contract.network import LinkDifference, NetworkRecord, ShapingReading, When
 from results.contract.schema import Sample
+from testbed.errors import TestbedError
 from testbed.faults.catalogue.objectstore_errors import ObjectstoreErrors
 from testbed.faults.devices import Device
 from testbed.faults.journal import FaultJournal
@@ -99,10 +100,17 @@ class NetworkReadings(AbstractContextManager["NetworkReadings"]):
         return ShapingReading(reading.at, "during", change_differences(changed, shaped, reading.differences))
 
     def _read(self, when: When, devices: Iterable[Shaped]) -> ShapingReading:
-        found = link_differences(devices, self._places)
-        return ShapingReading(
-            _now(), when, tuple(LinkDifference(each.place, each.link, each.direction, text) for each, text in found)
-        )
+        """Return a reading. A device that cannot be read, such as one that is gone, differs. Before the run raise."""
+        found: list[LinkDifference] = []
+        for each in devices:
+            try:
+                texts = [text for _device, text in link_differences([each], self._places)]
+            except TestbedError as error:
+                if when == "before":
+                    raise
+                texts = [f"its shaping could not be read: {' '.join(str(error).split())}"]
+            found += [LinkDifference(each.place, each.link, each.direction, text) for text in texts]
+        return ShapingReading(_now(), when, tuple(found))
 
     def _of_own_faults(self) -> set[Device]:
         """Return the devices, and the firewalls, that this process's faults have concerned since the run began."""

@@ -60,6 +60,16 @@ def commit_of_checkout() -> str | None:
     return commit + ("+" if any(not line.startswith("#") for line in status) else "")
 
 
+def this_testbed() -> tuple[str, str | None]:
+    """Return the version of the testbed and the commit of its checkout."""
+    return __version__, commit_of_checkout()
+
+
+def recorded_by(run: Manifest) -> tuple[str, str | None]:
+    """Return the version of the testbed that recorded a run, and the commit of its checkout."""
+    return run.versions.testbed, run.versions.commit
+
+
 def own_versions(engine: str, kernel: str) -> Versions:
     """Return the versions of the testbed and of what it runs on; there is no Kafka and no image."""
     return Versions(

@@ -1,5 +1,6 @@
 """The topology that a run of an experiment provisions for itself, with the heap that its replicas need."""
 
+from results.contract.texts import plural
 from testbed.errors import UsageError
 from testbed.experiments.experiment import Experiment, Settings
 from testbed.probes.machine import fingerprint
@@ -30,16 +31,19 @@ def heap_bytes(replicas: int) -> int | None:
 def with_heap(topology: Topology, replicas: int, memory_bytes: int) -> Topology:
     """Return the topology whose brokers have the heap for `replicas` each at most; a declared heap stays.
 
-    Raise `UsageError` when the heaps need more than the machine's memory, `memory_bytes`, allows.
+    Raise `UsageError` when the heaps on this machine need more than its memory, `memory_bytes`, allows. Other machines
+    have memory of their own, of which nothing is known here. Heaps that are all declared are the user's decision.
     """
     needed = heap_bytes(replicas)
     if needed is None:
         return topology
     made = topology.with_heap(needed)
-    whole = sum(host.jvm.heap_bytes or 0 for host in made.brokers)
-    if whole > MOST_OF_MEMORY * memory_bytes:
+    here = [host for host in made.brokers if not made.exists and not made.remote_machine_of(host)]
+    whole = sum(host.jvm.heap_bytes or 0 for host in here)
+    if made != topology and whole > MOST_OF_MEMORY * memory_bytes:
+        need = "needs" if len(here) == 1 else "need"
         raise UsageError(
-            f"a broker has up to {replicas} replicas: {len(made.brokers)} brokers need {format_size(whole, 3)} "
+            f"a broker has up to {replicas} replicas: {plural(len(here), 'broker')} {need} {format_size(whole, 3)} "
             f"of heap, and this machine has {format_size(memory_bytes, 3)} of memory: set fewer partitions, or declare "
             "kafka.jvm.heap in the topology"
         )

@@ -7,19 +7,19 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from results.contract.cluster import ClusterChange
-from results.contract.manifest import DefectRecord, Manifest, new_run_id
+from results.contract.manifest import DefectRecord, Manifest, NetworkRecord, new_run_id
 from results.contract.schema import events_table, samples_table
-from results.contract.store import RunData, Store
+from results.contract.store import RunData, Store, StoreError
 from results.contract.verdict import Finding, Verdict
 from results.criteria import Judgement, judge
 from results.criteria.judgement import OWN_ERROR, Skipped, rates_failed, skipped
 from results.criteria.restraint import ENDING
 from results.spark.recompute import recompute
 from testbed.defects.parse import by_host
-from testbed.errors import SoftwareError, TestbedError, UsageError
+from testbed.errors import SoftwareError, TestbedError, UsageError, os_error_text
 from testbed.experiments.broker_membership import restore_hosts
 from testbed.experiments.cluster_changes import read_changes
 from testbed.experiments.experiment import (
@@ -32,11 +32,20 @@ from testbed.experiments.experiment import (
     read_settings,
 )
 from testbed.experiments.network_readings import LOOK_S, NetworkReadings, measure_again
-from testbed.experiments.record import Header, clock_readings, commit, defect_records, manifest
+from testbed.experiments.record import (
+    Header,
+    clock_readings,
+    commit,
+    defect_records,
+    manifest,
+    recorded_by,
+    this_testbed,
+)
 from testbed.experiments.reports import RunFigure, figures, open_store, write_report
 from testbed.experiments.run_topology import run_topology
 from testbed.experiments.spark import spark_session
 from testbed.faults.faults import reconfigure
+from testbed.network.apply import Place
 from testbed.probes.recorder import Recorder
 from testbed.provision import state as states
 from testbed.provision.containers import EngineGone
@@ -103,8 +112,8 @@ def run(request: RunRequest, progress: Progress) -> RunResult:
                 with spark_session() as spark:
                     judgement = confirm(spark, store, [run_id])[run_id]
                 progress("judged again from the store, in Spark: the same verdict")
-    run_manifest = store.manifest(run_id)
-    report = write_report(store, run_manifest, judgement)
+            run_manifest = store.manifest(run_id)
+            report = write_report(store, run_manifest, judgement)
     return RunResult(
         run_id,
         experiment.name,
@@ -123,8 +132,11 @@ def _in_store(run_id: str, judgement: Judgement, store: Store) -> Iterator[None]
     """Add to an error within the block that the run is in the store, and its verdict."""
     try:
         yield
-    except TestbedError as error:
-        raise TestbedError(f"{error}\nrun {run_id}, {judgement.verdict}, is in {store.location}") from error
+    except Exception as error:  # noqa: BLE001 - whatever it is: the user is to know where the run is
+        said = os_error_text(error) if isinstance(error, OSError) else None
+        known = isinstance(error, TestbedError | StoreError)
+        said = said or (str(error) if known else f"{OWN_ERROR}{in_one_line(error)}")
+        raise TestbedError(f"{said}\nrun {run_id}, {judgement.verdict}, is in {store.location}") from error
 
 
 def _testbed(
@@ -168,9 +180,10 @@ def run_on(
 ) -> Judgement:
     """Run an experiment on a ready testbed, judge it and commit it; return the judgement. The testbed keeps its state.
 
-    An experiment that ends early leaves an inconclusive run with its samples so far; its manifest says why. A caller's
-    `recorder` also has the samples of a run that is never committed. Raise `UsageError` for an experiment that refuses
-    its settings, and `TestbedError` when containers have ended or were restarted: then no sample describes Kafka.
+    An experiment that ends early leaves an inconclusive run with its samples so far, and so does a run that cannot be
+    judged; the manifest says why. A caller's `recorder` also has the samples of a run that is never committed. Raise
+    `UsageError` for an experiment that refuses its settings, and `TestbedError` when containers have ended or were
+    restarted: then no sample describes Kafka.
     """
     recorder = recorder or Recorder()
     started = datetime.now(UTC)
@@ -179,8 +192,7 @@ def run_on(
         recorder.poll("shaping", LOOK_S, readings.look)
         try:
             outcome, failure = _outcome(experiment, Context(testbed, settings, recorder, progress, run_id))
-            if why := why_not_whole(testbed.engine, testbed.state) or restarted(places, testbed.places()):
-                raise NotWhole(testbed.state, why)  # then no sample describes Kafka
+            _require_whole(testbed, places)
             defects = defect_records(testbed)
         finally:
             recorder.stop()
@@ -190,12 +202,46 @@ def run_on(
     samples = recorder.samples()
     tables = samples_table(samples), events_table(recorder.events())
     unjudged = manifest(header, testbed, outcome, samples, network, defects, failure, clocks)
+    try:
+        unjudged, judgement = _judged(testbed, unjudged, tables, recorder, progress)
+    except Exception as error:  # noqa: BLE001 - the run keeps what was seen, and says that it is not judged
+        what, why = "the run could not be judged", in_one_line(error)
+        _note(recorder, progress, what, why)
+        tables = tables[0], events_table(recorder.events())
+        failure = f"{OWN_ERROR}{what}: {why}"
+        unjudged = replace(unjudged, move=None, steps=None, relocation=None, incident=None, failure=failure)
+        judgement = judge(unjudged, *tables)
+    data = RunData(replace(unjudged, verdict=judgement.verdict), *tables, list(judgement.criteria))
+    commit(store, data)
+    progress(f"committed {run_id} to {store.location}")
+    return judgement
+
+
+def _require_whole(testbed: Testbed, places: Mapping[str, Place]) -> None:
+    """Raise `NotWhole` when containers have ended or were restarted: then no sample describes Kafka.
+
+    Wait for an engine that is being restarted: containers may outlive it.
+    """
+    if not testbed.state.machines:
+        testbed.engine.wait_answering()
+    if why := why_not_whole(testbed.engine, testbed.state) or restarted(places, testbed.places()):
+        raise NotWhole(testbed.state, why)
+
+
+def _judged(
+    testbed: Testbed, unjudged: Manifest, tables: tuple[Any, Any], recorder: Recorder, progress: Progress
+) -> tuple[Manifest, Judgement]:
+    """Judge a run by its tables of samples and events; return its manifest, with what was read for it, and the result.
+
+    Before a failure of Kafka counts, its NICs are measured once more, and what other clients asked of it is read.
+    """
     judgement = judge(unjudged, *tables)
     if rates_failed(judgement):
         # Before Kafka is blamed for a rate, its NICs must carry theirs.
         progress("a criterion about rates failed: measuring the NICs once more")
         try:
-            unjudged = replace(unjudged, network=replace(network, nics_after=measure_again(testbed)))
+            network = replace(unjudged.network or NetworkRecord(()), nics_after=measure_again(testbed))
+            unjudged = replace(unjudged, network=network)
             judgement = judge(unjudged, *tables)
         except TestbedError as error:
             progress(f"the NICs were not measured once more: {error}")
@@ -203,10 +249,7 @@ def run_on(
         # Nor is it blamed for what another client asked of it.
         unjudged = replace(unjudged, cluster=_changes(testbed, unjudged, recorder, progress))
         judgement = judge(unjudged, *tables) if unjudged.cluster else judgement
-    data = RunData(replace(unjudged, verdict=judgement.verdict), *tables, list(judgement.criteria))
-    commit(store, data)
-    progress(f"committed {run_id} to {store.location}")
-    return judgement
+    return unjudged, judgement
 
 
 def _changes(testbed: Testbed, unjudged: Manifest, recorder: Recorder, progress: Progress) -> tuple[ClusterChange, ...]:
@@ -230,9 +273,14 @@ def _outcome(experiment: Experiment, context: Context) -> tuple[ExperimentResult
         # A broker raises neither an error of another class, nor one of the engine or of software that cannot be had.
         own = isinstance(error, (SoftwareError, EngineGone)) or not isinstance(error, TestbedError)
         why = f"{OWN_ERROR if own else ''}{in_one_line(error)}"
-        context.recorder.event("note", "the experiment ended early", {"why": why, "trace": traceback.format_exc()})
-        context.progress(f"the experiment ended early: {why}")
+        _note(context.recorder, context.progress, "the experiment ended early", why)
         return ExperimentResult(), why
+
+
+def _note(recorder: Recorder, progress: Progress, what: str, why: str) -> None:
+    """Record what the error that is being handled ended, with its traceback, and say it in one line."""
+    recorder.event("note", what, {"why": why, "trace": traceback.format_exc()})
+    progress(f"{what}: {why}")
 
 
 @contextmanager
@@ -257,14 +305,17 @@ def in_one_line(error: Exception) -> str:
 
 
 def confirm(spark: "SparkSession", store: Store, run_ids: Sequence[str]) -> dict[str, Judgement]:
-    """Return Spark's judgements from the store alone. Raise `TestbedError` when one differs from the recorded one."""
-    again = recompute(spark, store, run_ids)
+    """Return Spark's judgements from the store alone. Raise `TestbedError` when one differs from the recorded one.
+
+    Another version of the testbed, which began a campaign, may have judged by other criteria: its runs may differ.
+    """
+    again, here = recompute(spark, store, run_ids), this_testbed()
     for run_id in run_ids:
         if run_id not in again.judgements:
             raise TestbedError(f"run {run_id} could not be judged from the store: {'; '.join(again.problems)}")
         before = [(c.name, c.host, c.direction, c.verdict) for c in store.criteria(run_id)]
         after = [(c.name, c.host, c.direction, c.verdict) for c in again.judgements[run_id].criteria]
-        if before != after:
+        if before != after and recorded_by(store.manifest(run_id)) == here:
             gone, new = ([each for each in a if each not in b] for a, b in ((before, after), (after, before)))
             raise TestbedError(
                 f"run {run_id}: Spark judges otherwise than the recorder did: the recorder alone has {gone}, "

@@ -35,21 +35,29 @@ def storage_of(settings: Settings) -> Storage:
 
 def check_storage(storage: Storage, topology: Topology) -> None:
     """Raise `UsageError` when the topology does not have this storage."""
+    brokers = len(topology.brokers)
+    shared, stored = topology_with("automq", brokers), topology_with("tiered", brokers)
     if storage == "automq" and topology.automq is None:
         raise UsageError(
             f"storage=automq needs AutoMQ, and {topology.name} runs Apache Kafka here: leave --kafka out, which names "
-            "one, or use a topology with `software: {automq: {}}`, such as automq"
+            f"one, or use a topology with `software: {{automq: {{}}}}`, such as {shared}"
         )
     if storage != "automq" and topology.automq is not None:
         raise UsageError(
             f"storage={storage} needs Apache Kafka, and {topology.name} runs AutoMQ: set storage=automq, or use "
-            "another topology, such as s3"
+            f"another topology, such as {stored}"
         )
     if storage == "tiered" and topology.remote_storage is None:
         raise UsageError(
             f"storage=tiered needs brokers with remote storage, and {topology.name} has none: give it "
-            "`remote_storage: {}` and a host of role objectstore, or use the topology s3"
+            f"`remote_storage: {{}}` and a host of role objectstore, or use the topology {stored}"
         )
+
+
+def topology_with(storage: Storage, brokers: int) -> str:
+    """Return the ready topology with this storage and 2 or 3 brokers: experiments that take a storage need so many."""
+    name = "automq" if storage == "automq" else "s3"
+    return f"{name}-three-brokers" if brokers > 2 else name
 
 
 def topic_settings(storage: Storage, local_bytes: int = 0) -> dict[str, str]:

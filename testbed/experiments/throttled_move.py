@@ -34,7 +34,7 @@ from testbed.experiments.mid_move_actions import MidMoveAction
 from testbed.experiments.move_environment import MoveSetup
 from testbed.experiments.quota_settings import declared, quota_settings
 from testbed.experiments.reassignment_run import MakeRun, unbatched_run
-from testbed.experiments.storage import check_storage, mostly_remote, storage_of, storage_parameter
+from testbed.experiments.storage import check_storage, mostly_remote, storage_of, storage_parameter, topology_with
 from testbed.experiments.throttled_run import run_throttled_move
 from testbed.kafka.capabilities import Capability
 from testbed.kafka.node import FETCH_TUNED
@@ -276,8 +276,10 @@ def throttled_experiment(
         return {**(FETCH_TUNED if settings["fetch"] == "tuned" else {}), **properties(settings)}
 
     def check(topology: Topology, settings: Settings) -> None:
-        check_brokers(name, topology, brokers, TOPOLOGIES[brokers])
-        check_storage(storage_of(settings), topology)
+        storage = storage_of(settings)
+        ready = TOPOLOGIES[brokers] if storage == "disk" else topology_with(storage, brokers)
+        check_brokers(name, topology, brokers, ready)
+        check_storage(storage, topology)
         quota_settings(declared(topology, overlay(settings)))
         hosts = [host.name for host in topology.brokers]
         found = planned(settings, hosts)

@@ -29,6 +29,7 @@ from testbed.experiments.load_shape import load_shape, shape_parameters, with_sh
 from testbed.experiments.mid_move_actions import MidMoveAction
 from testbed.experiments.model_inputs import instant
 from testbed.experiments.move_environment import MoveEnvironment, MoveSetup
+from testbed.experiments.new_leader_uploads import NewLeaderUploads
 from testbed.experiments.reassignment_run import LogSizes, ReassignmentRun, unbatched_run
 from testbed.experiments.storage import check_size, check_storage, log_bytes_of, storage_of, storage_parameter
 from testbed.experiments.throttled_move import check_brokers, inbound, no_action
@@ -128,6 +129,7 @@ def run_unthrottled_move(
                 f"moving {sum(each.partitions for each in sent)} partitions, {total / 1e6:.0f} MB, of which "
                 f"{local / 1e6:.0f} MB on disks"
             )
+            uploads = NewLeaderUploads(environment) if setup.storage == "tiered" and not load.idle else None
             with recorder.step("move"), ExitStack() as around:
                 for each in active:
                     around.enter_context(each.around_move())
@@ -136,10 +138,14 @@ def run_unthrottled_move(
             started_us, done_us = instant(events, "move.started"), instant(events, "move.done")
             if started_us is not None and done_us is not None:
                 context.progress(f"moved in {(done_us - started_us) / 1e6:.1f} s")
+            if uploads is not None:
+                uploads.move_ended()
             for each in active:
                 each.after_move()
             run_alone(environment, "after", after_s)
             cold = next(filter(None, [each.cold_read() for each in active]), None)
+            if uploads is not None:
+                uploads.close_segments()
         environment.end_sampling()
         nics = (*nics, *environment.joined_nics())
         records, live = environment.audit(
@@ -162,6 +168,7 @@ def run_unthrottled_move(
             balanced=bool(setup.joining or setup.leaving),
             cold=cold,
             membership=membership,
+            uploads=None if uploads is None else uploads.compare(),
         ),
     )
 
@@ -267,8 +274,9 @@ def unthrottled_experiment(
         return {}
 
     def check(found: Topology, settings: Settings) -> None:
-        check_brokers(name, found, brokers, topology)
+        check_brokers(name, found, brokers, automq_topology if storage_of(settings) == "automq" else topology)
         check_storage(storage_of(settings), found)
+        action(settings, [host.name for host in found.brokers]).check(found)
         if joining:
             require_local(found, found.name)
         if leaves:

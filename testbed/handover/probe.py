@@ -216,11 +216,12 @@ class Probe:
         if message.error() is not None:
             self._note(message.error())
             return
-        # A load may write to the same partition: any record's epoch is that of the broker that wrote it.
+        # Other clients may write to the same partition: any record's epoch is that of the broker that wrote it.
         said = message.leader_epoch()
         epoch = -1 if said is None else said
         tp = TopicPartition(message.topic(), message.partition())
-        _partition, producer, place, _due_us = identity(message.value())
+        value = message.value() or b""
+        producer, place = identity(value)[1:3] if len(value) == RECORD_BYTES else (0, 0)
         with self._lock:
             self._received[tp].setdefault(epoch, (message.offset(), epoch, at))
             if producer == FIRST_PRODUCER + self._topics.index(tp.topic):

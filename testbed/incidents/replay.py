@@ -33,7 +33,7 @@ from testbed.probes.allow_list import Allowance, during, new_replicas, overtaken
 from testbed.probes.brokers import nic_measurements, watch_nodes, watch_stores
 from testbed.probes.logwatch import LogWatch
 from testbed.probes.machine import machine_probe
-from testbed.probes.recorder import Poller, now_us
+from testbed.probes.recorder import Poller, now_us, stop_all
 from testbed.provision import state as states
 from testbed.provision.testbed import Testbed
 from testbed.reassignment.batching.turn import min_insync
@@ -256,8 +256,7 @@ class IncidentScenario:
             raise TestbedError("the testbed is not as it was before the replay:\n  " + "\n  ".join(problems))
         self._record_load()
         self._recorder.wait_for_all()
-        for poller in pollers:
-            poller.stop()
+        stop_all(pollers)
         self._recorder.stop()
         return nics
 

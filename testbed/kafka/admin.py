@@ -14,6 +14,7 @@ from kafka import TopicPartition as ClientTopicPartition
 from kafka.admin import AlterConfigOp, ConfigResourceType, OffsetSpec
 from kafka.protocol.admin import DescribeConfigsRequest, DescribeLogDirsRequest, IncrementalAlterConfigsRequest
 
+from results.contract.texts import shortened
 from testbed.kafka.command_config import CommandConfig
 from testbed.kafka.connection import Connection
 from testbed.kafka.errors import (
@@ -47,6 +48,7 @@ from testbed.wait import WaitTimeout, wait_for
 _REASSIGNMENT_CHUNK = 1000
 _RETRY_INTERVAL_S = 0.1
 _CONFIGS_CHUNK = 500
+_SHOWN = 8
 _TOPIC_LEVEL, _BROKER_LEVEL, _DEFAULT_LEVEL = 1, 2, 3
 """DescribeConfigs' sources of a value."""
 _NO_ID = (None, "00000000-0000-0000-0000-000000000000")
@@ -157,9 +159,8 @@ class Admin:
         try:
             wait_for(leaderless, lambda missing: not missing, self._timeout_s, _RETRY_INTERVAL_S, "leaders")
         except WaitTimeout as error:
-            raise UnreachableError(
-                what, "LEADER_NOT_AVAILABLE", f"partitions without leader: {error.last_seen}"
-            ) from error
+            few = ", ".join(shortened(error.last_seen, _SHOWN))
+            raise UnreachableError(what, "LEADER_NOT_AVAILABLE", f"partitions without leader: {few}") from error
 
     def add_partitions(self, name: str, replicas: Sequence[Sequence[int]]) -> None:
         """Add partitions to a topic, each with its replicas; their numbers continue those of the existing ones."""

@@ -1,9 +1,9 @@
 """The allow-list of brokers' logs: the allowances that explain entries, and the entries that none explains. Pure."""
 
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from importlib import resources
 from typing import Annotated
 
@@ -47,8 +47,13 @@ class Allowance:
     before: re.Pattern[str] | None = None
     during: frozenset[str] = frozenset()
 
-    def explains(self, entry: LogEntry, host: str, version: str, earlier: Sequence[LogEntry] = ()) -> bool:
-        """Return whether this allowance explains the entry. Its host runs Kafka `version`."""
+    def explains(
+        self, entry: LogEntry, host: str, version: str, earlier: Callable[[], Iterable[LogEntry]] = tuple
+    ) -> bool:
+        """Return whether this allowance explains the entry. Its host runs Kafka `version`.
+
+        `earlier` returns the entries that the host logged shortly before.
+        """
         return (
             entry.level in self.levels
             and entry.logger == self.logger
@@ -58,10 +63,10 @@ class Allowance:
             and (
                 self.thrown is None or self.thrown.fullmatch(_WRAPPER.sub("", "".join(entry.trace[:1]), 1)) is not None
             )
-            and (self.before is None or self._was_logged(self.before, said, earlier))
+            and (self.before is None or self._was_logged(self.before, said, earlier()))
         )
 
-    def _was_logged(self, before: re.Pattern[str], said: re.Match[str], earlier: Sequence[LogEntry]) -> bool:
+    def _was_logged(self, before: re.Pattern[str], said: re.Match[str], earlier: Iterable[LogEntry]) -> bool:
         found = (before.fullmatch(entry.message) for entry in earlier if entry.logger == self.logger)
         return any(each is not None and all(each[name] == said[name] for name in before.groupindex) for each in found)
 
@@ -233,7 +238,7 @@ def unexplained(
     left = []
     for number, entry in enumerate(found):
         if entry.level in LEVELS:
-            earlier = _just_before(found, number)
+            earlier = partial(_just_before, found, number)
             if not any(
                 allowed.explains(entry, host, version, earlier) for allowed in allowances for version in versions
             ):
@@ -241,8 +246,12 @@ def unexplained(
     return left
 
 
-def _just_before(found: Sequence[LogEntry], number: int) -> list[LogEntry]:
-    begin = number
-    while begin > 0 and found[begin - 1].ts_us >= found[number].ts_us - BEFORE_US:
-        begin -= 1
-    return list(found[begin:number])
+def _just_before(found: Sequence[LogEntry], number: int) -> Iterator[LogEntry]:
+    """Yield the entries up to `BEFORE_US` before an entry, the last one first: a reason stands right before its line.
+
+    A broker that gets thousands of replicas logs a line for each within a second.
+    """
+    for before in range(number - 1, -1, -1):
+        if found[before].ts_us < found[number].ts_us - BEFORE_US:
+            return
+        yield found[before]

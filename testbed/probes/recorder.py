@@ -180,8 +180,7 @@ class Recorder:
             processes, pollers = list(self._processes), list(self._pollers)
         for _host, process, _reader in processes:
             process.stop()
-        for poller in pollers:
-            poller.stop()
+        stop_all(pollers)
         for _host, _process, reader in processes:
             reader.join(timeout=10.0)
 
@@ -216,6 +215,10 @@ class Poller:
         """Start the poller's thread."""
         self._thread.start()
 
+    def end(self) -> None:
+        """Make the present call the last one; do not wait for it."""
+        self._stopping.set()
+
     def stop(self) -> None:
         """End the poller after the present call; nothing is added afterwards, also when that call takes longer."""
         self._stopping.set()
@@ -239,3 +242,11 @@ class Poller:
                     self._recorder.add(found)
             due = max(due + self._interval_s, time.monotonic() - self._interval_s)
             self._stopping.wait(max(0.0, due - time.monotonic()))
+
+
+def stop_all(pollers: Sequence[Poller]) -> None:
+    """End pollers together, and wait until each has: a call that waits for a broker holds up no other poller's end."""
+    for poller in pollers:
+        poller.end()
+    for poller in pollers:
+        poller.stop()

@@ -53,13 +53,16 @@ def default_measures(command: str, variants: Sequence[Variant]) -> tuple[str, ..
 
 EARLIER_MEASURES = ("move-seconds", "seconds-per-gb", "steady-mean", "highest-11s", "cpu-per-gb")
 """What comparing commands took without `--measure` before they compared the costs of brokers."""
+LATER_MEASURES = frozenset({"connections-opened"})
+"""Default measures that came after those costs. Campaigns of before have no run with them."""
 
 
 def named_no_measure(campaign: "Campaign") -> bool:
     """Return whether the campaign has the default measures, those of an earlier version included."""
     usual = default_measures(campaign.command, campaign.variants)
+    before = tuple(name for name in usual if name not in LATER_MEASURES)
     earlier = tuple(name for name in EARLIER_MEASURES if name in usual or not find_measure(name).of_amounts)
-    return campaign.measures in (usual, earlier)
+    return campaign.measures in (usual, before, earlier)
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,9 +168,12 @@ class Campaign:
 
     def differences(self, other: "Campaign") -> list[str]:
         """Return in which runs another campaign differs, a line for each difference; empty for the same runs."""
+        names = ["command", "repeats", "seed", "store", "threshold"]
+        if not (named_no_measure(self) and named_no_measure(other)):  # the defaults of an earlier version are no option
+            names.append("measures")
         found = [
             f"{name}: {getattr(self, name)} there, {getattr(other, name)} here"
-            for name in ("command", "repeats", "seed", "store", "measures", "threshold")
+            for name in names
             if getattr(self, name) != getattr(other, name)
         ]
         there, here = ({each.label: each for each in one.variants} for one in (self, other))

@@ -28,14 +28,15 @@ from testbed.runner.variant import UPGRADE, differing
 PAIRS_BEFORE_EARLY_END = 8
 """The fewest pairs before the width of an interval may end a campaign.
 
-With fewer pairs an interval may be narrow by chance.
+With fewer pairs an interval may be narrow by chance. Many comparisons need more pairs (`fewest_pairs`).
 """
 
 
-def narrow_enough(findings: Sequence[ComparisonResult], threshold: float) -> str | None:
+def narrow_enough(findings: Sequence[ComparisonResult], threshold: float, fewest: int = 0) -> str | None:
     """Return why no more pairs are needed, or None.
 
-    Every interval must be at most its measure's threshold wide, after `PAIRS_BEFORE_EARLY_END` pairs. Only the width
+    Every interval must be at most its measure's threshold wide, after `PAIRS_BEFORE_EARLY_END` pairs, and `fewest` at
+    least: with fewer, a regression that all pairs show may be chance among all comparisons. Only the width
     decides, and not the position of an interval, so that stopping does not bias the effect.
     """
     if not findings:
@@ -43,7 +44,7 @@ def narrow_enough(findings: Sequence[ComparisonResult], threshold: float) -> str
     widest = 0.0
     for finding in findings:
         effect = finding.effect
-        if effect is None or effect.pairs < PAIRS_BEFORE_EARLY_END:
+        if effect is None or effect.pairs < max(PAIRS_BEFORE_EARLY_END, fewest):
             return None
         if isinstance(effect, Shift):
             limit, percent = effect.limit, 0.0  # its interval is in the measure's unit
@@ -69,10 +70,11 @@ class VariantRow(Combination):
 class CriterionRegression:
     """A criterion that fails more often for the candidate: REGRESSED if that is significant, else NOISY.
 
-    `of` counts the unmoved pairs in which both runs were judged on the criterion. It failed in `runs` of them for the
-    candidate alone, and in `reverse` for the baseline alone. `unpaired` counts failures of the candidate without a run
-    of the baseline to compare with. `p` is the probability of such a result, or a worse one, by chance; `adjusted` is
-    that among all comparisons and criteria, or None where too few pairs differ for a test.
+    `of` counts the pairs in which both runs were judged on the criterion: unmoved ones, and of a criterion of records
+    all. It failed in `runs` of them for the candidate alone, and in `reverse` for the baseline alone. `unpaired` counts
+    failures of the candidate without a judged run of the baseline to compare with. `p` is the probability of such a
+    result, or a worse one, by chance; `adjusted` is that among all comparisons and criteria, or None where too few
+    pairs differ for a test.
     """
 
     baseline: str
@@ -133,15 +135,22 @@ def _judged(
         for name in _had(campaign, runs, pair)
     ]
     rule = ComparisonRule(threshold=campaign.threshold)
-    counted = [tally for pair in beside for tally in tallies(sides[pair], *pair)]
+    counted: list[CriterionTally] = []
+    for old, new in beside:
+        alone = [block[new] for block in runs if new in block and old not in block]
+        counted += tallies(sides[old, new], old, new, alone)
     if campaign.command != QUALIFY:  # a qualification counts runs without an end over all runs of a version
         counted += [unended_pairs(campaign, state, *pair) for pair in beside]
     logged = _line_tallies(campaign, state)
     every = [*counted, *(each.counts for each in logged)]
     # Too few discordant pairs, on whichever side, are no test: such a criterion does not weaken the other tests.
-    tested = [number for number, tally in enumerate(every) if tally.decidable(rule.family)]
-    found, worse = judge_all(comparisons, [every[number].p_worse for number in tested], rule)
-    adjusted = dict(zip(tested, worse, strict=True))
+    tests: dict[object, list[int]] = {}
+    for number, tally in enumerate(every):
+        if tally.decidable(rule.family):
+            same = number if tally.where is None else (tally.baseline, tally.candidate, tally.where)
+            tests.setdefault(same, []).append(number)
+    found, worse = judge_all(comparisons, [every[first].p_worse for first, *_ in tests.values()], rule)
+    adjusted = {number: p for numbers, p in zip(tests.values(), worse, strict=True) for number in numbers}
     broken = [
         CriterionRegression.of_tally(t, verdict, p)
         for number, t in enumerate(counted)

@@ -93,7 +93,10 @@ class Executor(Protocol):
         """Make, commit and return the run. Raise `KafkaStuck` when Kafka keeps it from its end, else `TestbedError`."""
 
     def committed(self, begun: RunBegun) -> RunDone | None:
-        """Return the run of an interrupted slot if the store has it, else None."""
+        """Return the run of an interrupted slot if the store has it, else None.
+
+        Raise `KafkaStuck` when the slot's time limit ended the command.
+        """
 
 
 @dataclass(frozen=True, slots=True)
@@ -264,9 +267,16 @@ class _Execution:
         return out_of_time(slot, self.campaign, state, left_s, skipped)
 
     def _adopt(self) -> None:
-        """Adopt the runs that were committed before a kill, but are not in the journal."""
+        """Adopt the runs that were committed before a kill, and those that ended a command at their time limit."""
+        labels = {slot.index: slot.variant for slot in self.campaign.slots}
         for begun in self.state.unfinished:
-            done = self.executor.committed(begun)
+            try:
+                done = self.executor.committed(begun)
+            except KafkaStuck as error:
+                self.progress(str(error))
+                limit_s = self.campaign.variant(labels[begun.slot]).limit_s or 0.0
+                self.journal.append(RunFailed(begun.slot, str(error), limit_s, stuck=True))
+                continue
             if done is not None:
                 self.progress(f"run {begun.run_id} was committed before the interruption")
                 self.journal.append(done)

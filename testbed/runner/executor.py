@@ -213,6 +213,12 @@ class TestbedExecutor(AbstractContextManager["TestbedExecutor"]):
         """See `Executor.committed`."""
         run_id = begun.run_id
         if run_id not in self._store.runs():
+            stacks = self._evidence / run_id / STACKS
+            if stacks.is_file() and stacks.stat().st_size:  # written at the limit; a run that is done removes the file
+                raise KafkaStuck(
+                    f"run {run_id} was not done at its time limit, and its clean-up did not end either; where it stood "
+                    f"is in {stacks}"
+                )
             return None
         run = self._store.manifest(run_id)
         return measured(begun.slot, run, judge(run, self._store.samples(run_id), self._store.events(run_id)))

@@ -34,16 +34,12 @@ class NamedComparison:
     def variants(self, given: Sequence[str], profile: str, kafka: str | None, topology: str | None) -> list[Variant]:
         """Return all variants; `given` settings replace the values of an axis. Raise `UsageError` for a wrong one."""
         own = _by_name(self.axes)
-        if "storage" in own and os.environ.get(VARIABLE) and topology is None:
+        if "storage" in own and os.environ.get(VARIABLE, "").strip() and topology is None:
             own["storage"] += f",{SHARED}"
         own |= _by_name(given)
         base = Variant(self.experiment, self.experiment, profile, (), kafka, topology)
         first = self._labelled(base, own, given, [self.baseline] if self.baseline else [])
-        # AutoMQ is its own software, whatever release of Apache Kafka the others run.
-        combined = [
-            replace(each, kafka=None) if f"storage={SHARED}" in each.settings else each
-            for each in product(base, list(own.values()))
-        ]
+        combined = dict.fromkeys(_own_software(each) for each in product(base, list(own.values())))
         return [*first, *combined, *self._labelled(base, own, given, self.beside)]
 
     @property
@@ -63,6 +59,14 @@ class NamedComparison:
             if not replaced & settings.keys():
                 found.append(replace(base, label=label, settings=tuple((common | settings).values())))
         return found
+
+
+def _own_software(variant: Variant) -> Variant:
+    """Return the variant; one of AutoMQ runs that, whatever release of Apache Kafka the others run."""
+    if f"storage={SHARED}" not in variant.settings:
+        return variant
+    words = [word for word in variant.label.split() if not word.startswith("kafka=")]
+    return replace(variant, label=" ".join(words) or f"storage={SHARED}", kafka=None)
 
 
 def _by_name(words: Iterable[str]) -> dict[str, str]:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from results.compare.canaries import moved
 from results.compare.compared_measures import find_measure
-from results.compare.judgement import ANY, CriterionTally, Pair, doubtful_from
+from results.compare.judgement import ANY, CriterionTally, Pair, doubtful_from, of_records
 from results.compare.log_lines import Kinds
 from results.criteria.judgement import RUN_COMPLETE
 from testbed.runner.campaign import Campaign, VariantGroup
@@ -75,31 +75,37 @@ def pairs(sides: Sequence[Sides], measure: str) -> tuple[Pair, ...]:
     return tuple(Pair(stands(first), stands(second), changed) for first, second, changed in sides)
 
 
-def tallies(sides: Sequence[Sides], baseline: str, candidate: str) -> tuple[CriterionTally, ...]:
-    """Return how often each criterion failed on one side alone, over unmoved pairs in which both runs were judged."""
-    found: dict[str, list[tuple[bool, bool]]] = {}
-    at_all: list[tuple[bool, bool]] = []
-    for first, second, changed in sides:
+def tallies(
+    sides: Sequence[Sides], baseline: str, candidate: str, alone: Sequence[SlotRun] = ()
+) -> tuple[CriterionTally, ...]:
+    """Return how often each criterion failed on one side alone, over unmoved pairs in which both runs were judged.
+
+    No machine loses a record. So the criteria of records count in moved pairs as well, and as `unpaired` where the
+    baseline was not judged on them or has no run in the block: those runs of the candidate are `alone`.
+    """
+    found: dict[str, dict[int, tuple[bool, bool]]] = {}
+    at_all: dict[int, tuple[bool, bool]] = {}
+    unpaired = Counter(name for ran in alone for name in filter(of_records, ran.done.failed))
+    for number, (first, second, changed) in enumerate(sides):
         old, new = first.done, second.done
         common = {*old.failed, *old.kept} & {*new.failed, *new.kept}
         if not changed and "inconclusive" not in (old.verdict, new.verdict):
-            at_all.append((bool(common & {*old.failed}), bool(common & {*new.failed})))
-        for name in sorted(common) if not changed else ():
-            found.setdefault(name, []).append((name in old.failed, name in new.failed))
-    if sum(any(map(any, pairs)) for pairs in found.values()) > 1:
+            at_all[number] = bool(common & {*old.failed}), bool(common & {*new.failed})
+        for name in sorted(common):
+            if not changed or of_records(name):
+                found.setdefault(name, {})[number] = name in old.failed, name in new.failed
+        unpaired.update(filter(of_records, {*new.failed} - common))
+    if sum(any(map(any, each.values())) for each in found.values()) > 1:
         found[ANY] = at_all
-    return tuple(
-        CriterionTally(
-            baseline,
-            candidate,
-            name,
-            len(pairs),
-            pairs.count((False, True)),
-            pairs.count((True, False)),
-            doubtful=doubtful_from(name),
-        )
-        for name, pairs in found.items()
-    )
+    for name in unpaired:
+        found.setdefault(name, {})
+    counted = []
+    for name, each in found.items():
+        worse = tuple(number for number, failed in each.items() if failed == (False, True))
+        better = tuple(number for number, failed in each.items() if failed == (True, False))
+        counts = len(each), len(worse), len(better), unpaired[name], doubtful_from(name)
+        counted.append(CriterionTally(baseline, candidate, name, *counts, (worse, better)))
+    return tuple(counted)
 
 
 def unended_pairs(campaign: Campaign, state: CampaignState, baseline: str, candidate: str) -> CriterionTally:

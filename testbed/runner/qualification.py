@@ -5,7 +5,7 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from results.compare.judgement import ComparisonResult, ComparisonRule, Verdict, worst_of
+from results.compare.judgement import ComparisonResult, ComparisonRule, Verdict, of_records, worst_of
 from results.compare.qualification import (
     Qualification,
     QualificationVerdict,
@@ -20,6 +20,7 @@ from results.compare.qualification import (
 from results.compare.render import comparison_row
 from results.contract import durable
 from results.contract.store import Store, StoreError
+from results.contract.texts import plural
 from results.contract.verdict import Finding
 from results.report.qualification import QualificationEnvironment, render_qualification
 from results.verdicts import rank
@@ -160,28 +161,34 @@ def _judge_pairs(
     broken: Sequence[CriterionRegression],
 ) -> QualificationVerdict:
     """Return the verdict of pairs: of measures, and criteria that fail more often or always; the worst reason first."""
-    more_often = {each.criterion for each in broken}
-    always = {name: why for name, why in always_failed(candidate, baselines).items() if name not in more_often}
+    regressed = {each.criterion for each in broken if each.verdict == "REGRESSED"}
+    always = {name: one for name, one in always_failed(candidate, baselines).items() if name not in regressed}
+    broken = [each for each in broken if each.criterion not in always]
+    named = {*always, *(each.criterion for each in broken)}
     said: list[tuple[Verdict, str]] = [
         ("NO-DATA", f"{each.version}: {each.missing}")
         for each in (*baselines, candidate)
         if not each.ids and each.missing
     ]
-    said += [("NOISY", reason) for reason in always.values()]
-    said += [(each.verdict, reason) for each in without_end(candidate, baselines) for reason in each.reasons]
+    for one in (*always.values(), *without_end(candidate, baselines)):
+        said += [(one.verdict, reason) for reason in one.reasons]
     for each in findings:
         if each.verdict != "OK":
             against = f" against {version_of(each.comparison.baseline)}" if len(baselines) > 1 else ""
             said.append((each.verdict, f"{each.verdict}{against}, {comparison_row(each, '')}"))
-    for one in broken:
-        counts = f"of {one.of} pairs judged on it, it failed in {one.runs} for the candidate alone"
-        counts += f", in {one.reverse} for {version_of(one.baseline)} alone"
-        said.append((one.verdict, f"{one.verdict}, {one.criterion}: {counts}"))
+    for more in broken:
+        counts = f"of {more.of} pairs judged on it, it failed in {more.runs} for the candidate alone"
+        old = version_of(more.baseline)
+        counts += f", in {more.reverse} for {old} alone"
+        counts += f"; in {plural(more.unpaired, 'run')} more where {old} was not judged" if more.unpaired else ""
+        lost = more.verdict == "NOISY" and of_records(more.criterion)
+        counts += ": no machine loses a record: read its report" if lost else ""
+        said.append((more.verdict, f"{more.verdict}, {more.criterion}: {counts}"))
     notes = [
         f"{each.version}: {inconclusive(each)}" for each in (*baselines, candidate) if each.runs.get("inconclusive")
     ]
     for name, (bad, of) in candidate.failing.items():
-        if name not in always and name not in more_often:
+        if name not in named:
             counts = ", ".join("with {} in {} of {}".format(each.version, *each.counts(name)) for each in baselines)
             notes.append(f"{name} failed in {bad} of {of}, {counts}: the pairs do not tell them apart")
     said.sort(key=lambda each: rank(each[0]))

@@ -7,10 +7,11 @@ from functools import partial
 from results.contract.store import Store
 from results.contract.texts import plural
 from testbed.errors import TestbedError, UsageError
+from testbed.experiments.record import recorded_by, this_testbed
 from testbed.experiments.reports import write_report
 from testbed.experiments.runner import Progress, confirm
 from testbed.experiments.spark import spark_session
-from testbed.runner.campaign import Campaign, large_only
+from testbed.runner.campaign import Campaign, fewest_pairs, large_only
 from testbed.runner.canary import keep_readings
 from testbed.runner.comparison import CampaignOutcome, findings, mixed_software, narrow_enough, not_made, outcome
 from testbed.runner.execution import CampaignLimits, execute
@@ -91,9 +92,10 @@ def _go_on(
 ) -> CampaignResult:
     campaign = journal.campaign
     store = Store.open(campaign.store)
+    fewest = fewest_pairs(campaign)
 
     def enough(state: CampaignState) -> str | None:
-        return narrow_enough(findings(campaign, state), campaign.threshold) if stop_early else None
+        return narrow_enough(findings(campaign, state), campaign.threshold, fewest) if stop_early else None
 
     try:
         with TestbedExecutor(campaign, store, progress) as slots:
@@ -125,7 +127,10 @@ def _confirm(journal: CampaignJournal, store: Store, progress: Progress) -> None
     except TestbedError as error:
         again = f"--resume {journal.campaign.id} has them judged"
         raise TestbedError(f"{error}\nall runs so far are in {store.location}, and {again}") from error
-    for run_id in new:
-        write_report(store, store.manifest(run_id), judgements[run_id])
+    manifests, here = [store.manifest(run_id) for run_id in new], this_testbed()
+    for run in manifests:
+        write_report(store, run, judgements[run.run_id])
     journal.append(RunsConfirmed(tuple(new)))
-    progress(f"{plural(len(new), 'run')} judged again from the store, in Spark: the same verdicts")
+    others = sum(recorded_by(run) != here for run in manifests)
+    but = f", perhaps except {plural(others, 'run')} of another version of the testbed" if others else ""
+    progress(f"{plural(len(new), 'run')} judged again from the store, in Spark: the same verdicts{but}")

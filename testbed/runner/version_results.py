@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from results.compare.judgement import ComparisonResult
 from results.compare.qualification import ENOUGH, VersionResult, doubtful, failed_or_stuck
 from results.contract.verdict import Finding
-from testbed.runner.campaign import Campaign, VariantGroup
+from testbed.runner.campaign import Campaign, VariantGroup, fewest_pairs
 from testbed.runner.comparison import findings, narrow_enough
 from testbed.runner.journal import CampaignState, RunFailed, SlotRun
 from testbed.runner.pairing import GroupRuns, by_group
@@ -76,7 +76,8 @@ def needless_slot(campaign: Campaign, slot: Slot, state: CampaignState, *, all_p
     if group.pairs:
         if all_pairs or runs.blocks[slot.block - first]:
             return False
-        return narrow_enough(of_group(findings(campaign, state), group), campaign.threshold) is not None
+        found = of_group(findings(campaign, state), group)
+        return narrow_enough(found, campaign.threshold, fewest_pairs(campaign)) is not None
     cells, (baselines, candidates) = cells_of(campaign, state, runs), group.sides
     own, new = cells[slot.variant], [cells[each] for each in candidates]
     in_doubt = any(map(failed_or_stuck, new))

@@ -16,7 +16,7 @@ from testbed.errors import SoftwareError
 from testbed.software.cache import sha256_of
 from testbed.software.engine import EngineError, EngineSocket, have_image
 from testbed.software.jvm import MAIN_CLASS
-from testbed.software.kafka import COPY_BYTES, jars_of_tar, laid, once, unpack
+from testbed.software.kafka import COPY_BYTES, NotARelease, jars_of_tar, laid, once, unpack
 from testbed.software.release import S3_STREAM, KafkaRelease, clients_jar, runnable, version_in
 from testbed.software.source import AUTOMQ, is_path
 
@@ -106,8 +106,14 @@ def _top(folder: Path) -> Path:
 
 
 def _of_tarball(where: Supplied, tarball: Path) -> KafkaRelease:
-    key = sha256_of(tarball)[:16]
-    return once("automq-tarballs", key, lambda folder: _laid(unpack(tarball, folder), where, tarball.name))
+    def make(folder: Path) -> KafkaRelease:
+        try:
+            jars = unpack(tarball, folder)
+        except NotARelease as error:
+            raise SoftwareError(_refusal(where, error.why)) from error
+        return _laid(jars, where, tarball.name)
+
+    return once("automq-tarballs", sha256_of(tarball)[:16], make)
 
 
 def _of_image(where: Supplied, engine: EngineSocket) -> KafkaRelease:
@@ -146,8 +152,12 @@ def jars_in(files: object, target: Path) -> list[Path]:
 def _laid(jars: Sequence[Path], where: Supplied, name: str) -> KafkaRelease:
     wrong = problem(jars)
     if wrong:
-        raise SoftwareError(f"{where}, named by {where.by}, is not an AutoMQ: {wrong}. {SUPPLY}.")
+        raise SoftwareError(_refusal(where, wrong))
     return laid(jars, f"{AUTOMQ}{version_of(jars, name)}")
+
+
+def _refusal(where: Supplied, why: str) -> str:
+    return f"{where}, named by {where.by}, is not an AutoMQ: {why}. {SUPPLY}."
 
 
 def problem(jars: Sequence[Path]) -> str:

@@ -288,10 +288,18 @@ def _base(jar: str) -> str:
     return re.sub(r"-\d[\w.+-]*\.jar$", "", jar)
 
 
+class NotARelease(SoftwareError):
+    """A file is no tarball of a release; `why` says it without what a tarball of Apache Kafka is called."""
+
+    def __init__(self, message: str, why: str) -> None:
+        super().__init__(message)
+        self.why = why
+
+
 def unpack(tarball: Path, target: Path) -> list[Path]:
     """Extract the jars of a tarball's `libs/`, and nothing else, into `target`; return them. Other paths are ignored.
 
-    Raise SoftwareError when the tarball is incomplete, or has no Kafka.
+    Raise SoftwareError when the tarball is incomplete, and `NotARelease` when it has no Kafka.
     """
     try:
         with tarfile.open(tarball, "r:gz") as archive:
@@ -307,15 +315,17 @@ def unpack(tarball: Path, target: Path) -> list[Path]:
     except (gzip.BadGzipFile, tarfile.ReadError) as error:
         if "unexpected end" in str(error):
             raise SoftwareError(_truncated(tarball, error)) from error
-        raise SoftwareError(
-            f"{tarball} is not a release tarball: not a gzip'ed tar archive ({error}); "
-            "a release's is called kafka_2.13-4.3.1.tgz"
+        why = f"not a gzip'ed tar archive ({error})"
+        raise NotARelease(
+            f"{tarball} is not a release tarball: {why}; a release's is called kafka_2.13-4.3.1.tgz", why
         ) from error
     jars = runnable(target.iterdir())
     if clients_jar(jars) is None:
-        raise SoftwareError(
-            f"{tarball} is not a Kafka: no kafka-clients-*.jar in its libs/ ({len(jars)} jars there, among {entries} "
-            "entries). The binary release is kafka_2.13-….tgz; one that ends in -src.tgz has to be built first"
+        why = f"no kafka-clients-*.jar in its libs/ ({len(jars)} jars there, among {entries} entries)"
+        raise NotARelease(
+            f"{tarball} is not a Kafka: {why}. The binary release is kafka_2.13-….tgz; one that ends in -src.tgz has "
+            "to be built first",
+            why,
         )
     return jars
 

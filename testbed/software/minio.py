@@ -52,8 +52,9 @@ class Minio:
 
 
 def cached_minio() -> Minio | None:
-    """Return the binary when it is cached and whole; make nothing."""
-    for version in (_of_image(wanted_image()), VERSION):
+    """Return the binary when it is cached and whole; make nothing. An image that the user names replaces a build."""
+    of_image = _of_image(wanted_image())
+    for version in (of_image,) if os.environ.get(CONFIGURED) else (of_image, VERSION):
         folder = existing("minio", version)
         if folder is not None:
             return _minio(folder, version)
@@ -61,7 +62,7 @@ def cached_minio() -> Minio | None:
 
 
 def minio(progress: Progress = lambda _text: None) -> Minio:
-    """Return the binary from the cache, from the image, or from a build (also of another process).
+    """Return the binary from the cache, from the image, or from a build (also an earlier one, or of another process).
 
     Raise `GoMissing` when a build is necessary and impossible, `SoftwareError` for any other failure.
     """
@@ -71,6 +72,8 @@ def minio(progress: Progress = lambda _text: None) -> Minio:
     image = wanted_image()
     if _pulled(image):
         return _minio(artefact("minio", _of_image(image), lambda target: _extract(image, target)), _of_image(image))
+    if (built := existing("minio", VERSION)) is not None:
+        return _minio(built, VERSION)
     require_go()
     about = f"once, {BUILD_S / 60:.0f} min or so (or waiting for who builds it)"
     progress(f"building the object store's server, {about}; log: {_log()}")
@@ -147,7 +150,7 @@ def _pulled(image: str) -> bool:
         have_image(EngineSocket.from_environment(), image)
     except EngineError as error:
         log = LOG.warning if os.environ.get(CONFIGURED) else LOG.info
-        log("the image %s cannot be pulled (%s): building from source", image, error)
+        log("the image %s cannot be pulled (%s): taking the server that is built from source", image, error)
         return False
     return True
 

@@ -3,6 +3,7 @@
 import json
 import re
 import zipfile
+import zlib
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
@@ -90,7 +91,7 @@ def version_in(jars: Iterable[Path]) -> str:
     try:
         with zipfile.ZipFile(clients) as archive:
             text = archive.read(_ABOUT).decode("utf-8") if _ABOUT in archive.namelist() else ""
-    except (OSError, zipfile.BadZipFile) as error:
+    except (OSError, EOFError, UnicodeDecodeError, zipfile.BadZipFile, zlib.error) as error:
         raise SoftwareError(f"{clients}: not a jar that can be read ({error})") from error
     said = re.search(r"(?m)^version=(.*)$", text)
     return (said[1].strip() if said else "") or named["version"]

@@ -7,6 +7,7 @@ user's manager is found in the class files of its jars.
 import shutil
 import struct
 import zipfile
+import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -138,7 +139,7 @@ def _in_jar(jar: Path, wanted: str) -> Iterator[str]:
                 content = archive.read(entry)
                 if wanted.encode() in content and (found := implementer(content, wanted)):
                     yield found
-    except (OSError, zipfile.BadZipFile, struct.error, KeyError, IndexError) as error:
+    except (OSError, EOFError, zipfile.BadZipFile, zlib.error, struct.error, KeyError, IndexError) as error:
         raise SoftwareError(f"{jar}: not a jar that can be read ({error})") from error
 
 

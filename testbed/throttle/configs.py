@@ -168,7 +168,7 @@ def by_resource(found: Iterable[ConfigChange]) -> dict[ConfigResource, list[Conf
 def not_in_force(wanted: ConfigValues, seen: ConfigValues) -> list[str]:
     """Return one line for each key that is not as wanted, with the value that is set instead."""
     return [
-        f"{resource}: {key} is {_shown(seen.get(resource, {}).get(key))}, not {_shown(value)}"
+        f"{resource}: {key} is {shown(seen.get(resource, {}).get(key))}, not {shown(value)}"
         for resource, keys in wanted.items()
         for key, value in keys.items()
         if seen.get(resource, {}).get(key) != value
@@ -188,7 +188,7 @@ def _refuse_listed(
             named = {f"{move.tp.partition}:{broker}" for broker in brokers}
             if EVERY_REPLICA in listed or named & listed:
                 raise ThrottleError(
-                    f"topic {move.tp.topic} has {key}={there[move.tp.topic][key]}, so {move.tp} cannot stay "
+                    f"topic {move.tp.topic} has {key}={shown(there[move.tp.topic][key])}, so {move.tp} cannot stay "
                     f"unthrottled; remove that, or put the partition into a topic of its own"
                 )
 
@@ -205,10 +205,9 @@ def _refuse_too_long(wanted: ConfigValues) -> None:
                 )
 
 
-def _shown(value: str | None) -> str:
-    if value is None:
-        return "not set"
-    return repr(value if len(value) <= 60 else value[:57] + "…")
+def shown(value: str | None) -> str:
+    """Return a value for a message. A list of throttled replicas is long."""
+    return "not set" if value is None else repr(value if len(value) <= 60 else value[:57] + "…")
 
 
 def read_configs(admin: Admin, resource: ConfigResource, from_broker: int | None = None) -> dict[str, str]:

@@ -14,7 +14,7 @@ from testbed.kafka.admin import Admin
 from testbed.kafka.command_config import CommandConfig, CommandConfigError
 from testbed.kafka.errors import UNKNOWN_TOPIC_OR_PARTITION, KafkaError, UnreachableError
 from testbed.kafka.types import ConfigResource
-from testbed.throttle.configs import ConfigChange, by_resource, read_configs
+from testbed.throttle.configs import ConfigChange, by_resource, read_configs, shown
 from testbed.throttle.journal import JournalFolder, ThrottleJournal, ThrottleJournalError, handed_up, open_journals
 from testbed.wait import WaitTimeout, wait_for
 
@@ -39,10 +39,10 @@ class Interference:
     left: bool = False
 
     def __str__(self) -> str:
-        was = "not set" if self.found is None else repr(self.found)
-        back = "removed" if self.change.original is None else f"restored to {self.change.original!r}"
+        back = "removed" if self.change.original is None else f"restored to {shown(self.change.original)}"
         back = "left so" if self.left else back
-        return f"{self.change.resource}: {self.change.key} was {was}, not {self.change.value!r} as set; {back}"
+        what = f"{self.change.resource}: {self.change.key}"
+        return f"{what} was {shown(self.found)}, not {shown(self.change.value)} as set; {back}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +131,7 @@ class _Restore:
         found = {}
         for resource, there in self._read().items():
             found[resource] = [
-                f"{change.key} is {there.get(change.key)!r}, not {change.original!r}"
+                f"{change.key} is {_cut(there.get(change.key))}, not {_cut(change.original)}"
                 for change in self._left[resource]
                 if there.get(change.key) != change.original
             ]
@@ -172,6 +172,11 @@ class _Restore:
             elif not (as_it_was and error.name.endswith("_AUTHORIZATION_FAILED")):
                 self.problems[resource] = str(error)
             return None
+
+
+def _cut(value: str | None) -> str:
+    """Return a value as Python writes it; a long one is cut off."""
+    return "None" if value is None else shown(value)
 
 
 AdminFactory = Callable[[ThrottleJournal], AbstractContextManager[Admin]]

@@ -279,7 +279,8 @@ class _Consuming:
             if quiet:
                 answered = self._leaders_ends(left)
             self.take_until_one_comes(AGAIN_S if quiet else 0.0)
-            answered = {where: end for where, end in answered.items() if where in self._fetched()}
+            fetched = self._fetched() if answered else set()  # once: an assignment may be thousands of partitions
+            answered = {where: end for where, end in answered.items() if where in fetched}
             self.check(self.session)
             if self.records > before:
                 heard = time.monotonic()

@@ -7,7 +7,7 @@ from typing import Any
 
 from results.contract.live import BEHIND_S, LiveAudit, LiveLoad, LoadProcess
 from results.contract.schema import Sample
-from testbed.workload.audit import Audit
+from testbed.workload.audit import Audit, ProducerAudit
 from testbed.workload.delivered import Delivered
 from testbed.workload.deliveries import compare
 from testbed.workload.records import AckedRun, Where, WrittenRecords
@@ -218,19 +218,21 @@ class WorkloadResult:
         self,
         audit: Audit | None,
         *,
+        more: Sequence[WrittenRecords] = (),
         others: Iterable[WrittenRecords] = (),
         readers: Iterable[ProcessResult] = (),
         shared: bool = False,
     ) -> LiveLoad:
         """Return the load for a run's manifest; `audit` is None if nothing was read back.
 
-        `others` are records of the topics that are not the load's; `readers` are consumers that are not. With
-        `shared` storage a leader's end that is too low is no flaw.
+        `more` are records of idempotent producers that are no process of the load: they have an account, too. `others`
+        are further records of the topics; `readers` are consumers that are not the load's. With `shared` storage a
+        leader's end that is too low is no flaw.
         """
         processes = tuple(_process(process) for process in self.processes)
         if audit is None:
             return LiveLoad(processes, None)
-        written = (*self.written, *others)
+        written = (*self.written, *more, *others)
         found = [(each.spec, each.delivered) for each in (*self.processes, *readers)]
         consumers = [(spec, delivered) for spec, delivered in found if isinstance(spec, ConsumerSpec)]
         members = Counter(spec.group for spec, _delivered in consumers)
@@ -246,7 +248,7 @@ class WorkloadResult:
             )
             for spec, delivered in consumers
         )
-        return LiveLoad(processes, _audits(self.processes, audit), deliveries)
+        return LiveLoad(processes, _audits(self.processes, more, audit), deliveries)
 
 
 def _process(found: ProcessResult) -> LoadProcess:
@@ -268,28 +270,31 @@ def _process(found: ProcessResult) -> LoadProcess:
     )
 
 
-def _audits(processes: Sequence[ProcessResult], audit: Audit) -> tuple[LiveAudit, ...]:
+def _audits(processes: Sequence[ProcessResult], more: Iterable[WrittenRecords], audit: Audit) -> tuple[LiveAudit, ...]:
     by_name = {each.name: each for each in audit.producers}
-    found = []
-    for process in processes:
-        one = by_name.get(process.name)
-        if one is not None and isinstance(process.spec, ProducerSpec):
-            found.append(
-                LiveAudit(
-                    one.name,
-                    one.acked,
-                    one.found,
-                    one.lost,
-                    one.duplicated,
-                    one.reordered,
-                    # A refused record that exists counts as corrupt: it was never acknowledged.
-                    one.corrupt + one.refused_found,
-                    process.spec.exactly_once,
-                    (*(process.new_epochs if one.sent_again else ()), *one.first),
-                    one.sent_again,
-                )
-            )
-    return tuple(found)
+    found = [
+        _live_audit(by_name[process.name], process.spec.exactly_once, process.new_epochs)
+        for process in processes
+        if isinstance(process.spec, ProducerSpec) and process.name in by_name
+    ]
+    names = dict.fromkeys(each.name for each in more)
+    return (*found, *(_live_audit(by_name[name], True, ()) for name in names if name in by_name))
+
+
+def _live_audit(one: ProducerAudit, exactly_once: bool, new_epochs: tuple[str, ...]) -> LiveAudit:
+    return LiveAudit(
+        one.name,
+        one.acked,
+        one.found,
+        one.lost,
+        one.duplicated,
+        one.reordered,
+        # A refused record that exists counts as corrupt: it was never acknowledged.
+        one.corrupt + one.refused_found,
+        exactly_once,
+        (*(new_epochs if one.sent_again else ()), *one.first),
+        one.sent_again,
+    )
 
 
 _PRODUCED = {

@@ -1,3 +1,4 @@
+import signal
 import subprocess
 import sys
 
@@ -10,6 +11,7 @@ from testbed.cli.main import main
 from testbed.errors import TestbedError, reason
 from testbed.paths import state_dir
 from testbed.provision import containers, resources
+from testbed.signals import TerminationGuard
 
 
 def test_every_command_is_listed_with_what_it_does(capsys):
@@ -36,6 +38,22 @@ def test_output_that_nothing_reads_to_its_end_is_no_pass(monkeypatch):
 
     monkeypatch.setattr(plan, "run", closed)
     assert main(["plan", "three-brokers"]) == 141
+
+
+def test_sigterm_has_the_exit_code_of_ctrl_c_also_while_data_moves(monkeypatch, capsys):
+    """A move turns SIGTERM into an exception of its own, with the exit code of a shell: 143, and no message."""
+
+    def terminated(_args):
+        with TerminationGuard():
+            signal.raise_signal(signal.SIGTERM)
+
+    before = signal.getsignal(signal.SIGTERM)
+    monkeypatch.setattr(plan, "run", terminated)
+    try:
+        assert main(["plan", "three-brokers"]) == 130
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    assert capsys.readouterr().err == "testbed plan: interrupted\n"
 
 
 def test_a_file_of_another_user_is_named_without_a_traceback(monkeypatch, capsys):

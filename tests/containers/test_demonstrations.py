@@ -698,6 +698,11 @@ CASES = (
         RunRequest("kip435-rf4", ("phase=30s", "preload=60s"), defects=("throttle-holds-in-sync",)),
     ),
     Case(("reassignment-metrics",), "defect `moves-uncounted`", replace(SHORT, defects=("moves-uncounted",))),
+    Case(
+        ("new-leader-uploads",),
+        "defect `uploads-stopped`",
+        RunRequest("s3-reassign", ("storage=tiered",), "smoke", defects=("uploads-stopped",)),
+    ),
     Case(("move-done",), "defect `log-not-deleted`", replace(SHORT, defects=("log-not-deleted",))),
     Case(("move-done",), "the driver moves a partition outside of the plan as well", SHORT, patch=another_moved),
     # The leader adds broker 4 to the ISR 10 s late: the move is complete as late.

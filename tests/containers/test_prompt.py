@@ -128,4 +128,4 @@ def test_the_prompt_completes_interrupts_and_keeps_its_history(three):
         terminal.press("\x1b[A")  # the line before
         terminal.wait_for("hsots")
         process.terminate()
-        assert process.wait(timeout=15) == 143
+        assert process.wait(timeout=15) == 130

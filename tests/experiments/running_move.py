@@ -11,7 +11,7 @@ from testbed.reassignment.progress import Poll
 class FakeMove:
     """Notes what is done to it, in order. `now` is the clock; the next `silent` requests get no answer.
 
-    Three hosts have Kafka 4.2.1; the next upgrades raise `trouble`, one each.
+    Three hosts have Kafka 4.2.1; the next upgrades raise `trouble`, one each, after the start of the host.
     """
 
     def __init__(self, monkeypatch):
@@ -25,6 +25,7 @@ class FakeMove:
         self.testbed = SimpleNamespace(
             state=SimpleNamespace(kafka=dict.fromkeys(("b1", "b2", "b3"), "4.2.1")),
             software=SimpleNamespace(kafka=lambda _to: prepared),
+            node=lambda host: SimpleNamespace(kill=lambda: self.done.append(("killed", host))),
         )
         monkeypatch.setattr(mid_move_actions, "time", SimpleNamespace(monotonic=lambda: self.now))
         monkeypatch.setattr(mid_move_actions, "Faults", lambda _testbed: self)
@@ -42,9 +43,9 @@ class FakeMove:
 
     def _upgrade(self, testbed, to, hosts, finalize, *, progress):
         self.done.append((to, *hosts, finalize))
+        testbed.state.kafka.update(dict.fromkeys(hosts, to))
         if self.trouble:
             raise self.trouble.pop(0)
-        testbed.state.kafka.update(dict.fromkeys(hosts, to))
 
     @contextmanager
     def injected(self, fault):

@@ -78,7 +78,7 @@ def joining(monkeypatch, tmp_path):
     recorder = SimpleNamespace(
         event=lambda kind, *_more: done.append(kind) if kind.startswith("move.") else None,
         add=lambda _samples: None,
-        poll=lambda *_what: SimpleNamespace(stop=lambda: None),
+        poll=lambda *_what: SimpleNamespace(end=lambda: None, stop=lambda: None),
         wait_for_all=lambda: None,
         latest=lambda *_what: None,
     )

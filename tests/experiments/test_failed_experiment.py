@@ -1,19 +1,24 @@
 """An experiment that ends early is a result: no exception of it reaches the user as a traceback."""
 
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from types import SimpleNamespace
 
 import pytest
 
+from results.contract.network import NetworkRecord
+from results.contract.schema import Sample
+from results.contract.store import Store, StoreError
 from results.criteria.judgement import OWN_ERROR
 from results.criteria.restraint import ENDING
 from testbed.errors import KafkaStuck, SoftwareError, TestbedError, UsageError
 from testbed.experiments import runner
+from testbed.experiments.experiment import ExperimentResult
 from testbed.experiments.runner import in_one_line
 from testbed.probes.recorder import Recorder
 from testbed.provision.containers import EngineGone
 from testbed.provision.liveness import NotWhole
 from testbed.wait import WaitTimeout
+from tests.results.synthetic import synthetic_run
 
 
 class Ends:
@@ -110,3 +115,84 @@ def test_a_metadata_log_that_cannot_be_read_loses_no_run(monkeypatch, error):
     said = []
     assert runner._changes(None, None, Recorder(), said.append) == ()
     assert said == [f"what other clients changed is not known: {in_one_line(error)}"]
+
+
+class Readings(AbstractContextManager):
+    def __init__(self, _testbed):
+        pass
+
+    def __exit__(self, *_error):
+        pass
+
+    def look(self):
+        return ()
+
+    def record(self):
+        return NetworkRecord(())
+
+
+def test_a_run_that_cannot_be_judged_keeps_what_was_seen(monkeypatch, tmp_path):
+    """A defect of a criterion ended the command with a traceback, and nothing of the run was stored."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    made, real = synthetic_run().manifest, runner.judge
+
+    def judge(unjudged, *tables):
+        if not unjudged.failure:
+            raise ZeroDivisionError("float division by zero")
+        return real(unjudged, *tables)
+
+    stands_for = {
+        "clock_readings": lambda *_: (),
+        "NetworkReadings": Readings,
+        "_outcome": lambda *_: (ExperimentResult(), ""),
+        "_require_whole": lambda *_: None,
+        "defect_records": lambda *_: (),
+        "manifest": lambda *_: made,
+        "judge": judge,
+    }
+    for name, stand_in in stands_for.items():
+        monkeypatch.setattr(runner, name, stand_in)
+    recorder, store, said = Recorder(), Store.open(tmp_path / "store"), []
+    recorder.add([Sample(1, "b1", "nic.rx.bytes", 2.0)])
+    testbed, experiment = SimpleNamespace(places=dict), SimpleNamespace(name="kip73-two-node", criteria=())
+    judgement = runner.run_on(testbed, experiment, {}, "ci", made.run_id, store, said.append, recorder=recorder)
+    assert (judgement.verdict, judgement.criteria[0].name) == ("inconclusive", "run-complete")
+    stored = store.manifest(made.run_id)
+    why = f"{OWN_ERROR}the run could not be judged: ZeroDivisionError: float division by zero (test_failed_"
+    assert stored.failure.startswith(why)
+    assert (stored.verdict, stored.move) == ("inconclusive", None)
+    assert store.samples(made.run_id).num_rows == 1
+    assert "Traceback" in store.events(made.run_id)["detail"].to_pylist()[-1]
+    assert [line.partition(":")[0] for line in said] == [
+        "the run could not be judged",
+        f"committed {made.run_id} to {store.location}",
+    ]
+
+
+@pytest.mark.parametrize("machines", [{}, {"b1": "a machine that exists"}])
+def test_an_engine_that_is_being_restarted_is_waited_for(monkeypatch, machines):
+    """Containers may outlive a restart of their engine: the run was lost where it ended meanwhile."""
+    asked = []
+    engine = SimpleNamespace(wait_answering=lambda: asked.append("waited"))
+    testbed = SimpleNamespace(state=SimpleNamespace(machines=machines), engine=engine, places=dict)
+    monkeypatch.setattr(runner, "why_not_whole", lambda *_: asked.append("looked") or "")
+    runner._require_whole(testbed, {})
+    assert asked == (["looked"] if machines else ["waited", "looked"])
+
+
+@pytest.mark.parametrize(
+    ("error", "words"),
+    [
+        (TestbedError("one\ntwo"), "one\ntwo"),
+        (StoreError("manifests/x.json is missing"), "manifests/x.json is missing"),
+        (OSError(28, "No space left on device", "/r.html"), "No space left on device (/r.html); free space on that"),
+        (KeyError("Rate"), f"{OWN_ERROR}KeyError: 'Rate' (test_failed_experiment.py:"),
+    ],
+)
+def test_what_fails_after_the_commit_says_where_the_run_is(error, words):
+    """A report that could not be written ended the command without a word of the run."""
+    store = SimpleNamespace(location="/runs")
+    with pytest.raises(TestbedError) as raised, runner._in_store("run-1", SimpleNamespace(verdict="pass"), store):
+        raise error
+    assert str(raised.value).startswith(words)
+    assert str(raised.value).endswith("\nrun run-1, pass, is in /runs")

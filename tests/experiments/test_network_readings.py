@@ -1,9 +1,20 @@
 """What a reading of the shaping finds after the kernel announced changes."""
 
+from types import SimpleNamespace
+
 import pytest
 
 from results.contract.network import LinkDifference
-from testbed.experiments.network_readings import CHANGED, PUT_BACK, TAKEN_DOWN, change_differences, usual
+from testbed.experiments import network_readings
+from testbed.experiments.network_readings import (
+    CHANGED,
+    PUT_BACK,
+    TAKEN_DOWN,
+    NetworkReadings,
+    change_differences,
+    usual,
+)
+from testbed.network.apply import NetworkError
 from testbed.network.fabric import shaped_devices
 from testbed.network.watch import DeviceChange
 from testbed.topology.find import find
@@ -64,3 +75,27 @@ def test_a_device_that_has_its_mtu_was_not_changed(place, device, what, none):
 
 def test_a_device_that_the_topology_does_not_shape_is_named_as_it_is():
     assert found([], DeviceChange("", "core", "shaping")) == (LinkDifference("fabric", "core", None, CHANGED),)
+
+
+def test_a_nic_that_is_gone_after_the_run_is_a_difference_and_loses_no_run(monkeypatch):
+    """The run ended with *Cannot find device* when it had been measured, and none of its samples was stored."""
+    gone = set()
+
+    def differences(devices, _places):
+        if gone & {(each.host, each.device) for each in devices}:
+            raise NetworkError("b2: `tc -j qdisc show dev data0` failed: Cannot find\ndevice data0")
+        return []
+
+    monkeypatch.setattr(network_readings, "link_differences", differences)
+    watch = SimpleNamespace(changes=set, close=lambda: None)
+    testbed = SimpleNamespace(
+        topology=find("two-brokers"), places=dict, watch_shaping=lambda: watch, state=SimpleNamespace(mtu=1500)
+    )
+    with NetworkReadings(testbed) as readings:
+        gone.add(("b2", "data0"))
+        [before, after] = readings.record().readings
+    assert (before.when, before.differences) == ("before", ())
+    text = "its shaping could not be read: b2: `tc -j qdisc show dev data0` failed: Cannot find device data0"
+    assert after.differences == (LinkDifference("b2", "data0", "transmit", text),)
+    with pytest.raises(NetworkError):
+        NetworkReadings(testbed)

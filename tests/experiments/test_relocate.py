@@ -9,7 +9,7 @@ import pytest
 from results.contract.manifest import Done
 from results.contract.relocation import Sent
 from results.contract.schema import Sample
-from testbed.experiments import move_environment, unthrottled_move
+from testbed.experiments import handover_timing, move_environment, unthrottled_move
 from testbed.experiments.catalogue import cold_read
 from testbed.experiments.catalogue.s3_reassign import layout
 from testbed.experiments.experiment import find_experiment, read_settings
@@ -25,6 +25,8 @@ from testbed.probes.recorder import Recorder
 from testbed.provision.membership import joining_brokers
 from testbed.topology import load_document
 from testbed.topology.find import find
+from testbed.workload.audit import Audit, ProducerAudit
+from testbed.workload.records import WrittenRecords
 
 LIKE = 1.02
 """A log's bytes for each byte of values."""
@@ -136,6 +138,40 @@ def test_a_load_that_rises_has_both_halves_with_producers_of_their_own():
     assert sorted(more.envelopes) == producers
     assert not more.envelopes.keys() & first.envelopes.keys()
     assert not {spec.name for spec in first._specs} & {spec.name for spec in more._specs}
+
+
+def test_the_records_of_a_probe_are_in_the_account_without_a_load_too(monkeypatch):
+    environment = environment_of("automq", Recorder())
+    account = ProducerAudit("handover-probe", 2, 1, 1, 0, 0, 0, 0, ())
+    found = Audit(2, 1, 1, 0, 0, ("t-0: 1 of handover-probe lost",), producers=(account,))
+    monkeypatch.setattr(move_environment, "reader", lambda _testbed, _admin: None)
+    monkeypatch.setattr(move_environment, "audit", lambda *_what, **_how: found)
+    records, live = environment.audit([WrittenRecords(900, "handover-probe", "t", 0, 2, 2)])
+    assert [(each.name, each.lost) for each in live.audits] == [("handover-probe", 1)]
+    assert environment.audit() == (records, None)
+
+
+def test_the_steps_of_a_handover_count_from_the_request_and_not_from_what_the_driver_asks_before(monkeypatch):
+    environment, given = environment_of("automq", Recorder()), []
+    environment.layout, environment.admin = replace(environment.layout, throttled=()), FakeAdmin()
+    watch = SimpleNamespace(start=lambda: None, finish=lambda _moves, asked_us, _probe, **_more: given.append(asked_us))
+    monkeypatch.setattr(handover_timing, "Probe", lambda *_what: SimpleNamespace(stop=lambda: None))
+    monkeypatch.setattr(handover_timing, "HandoverWatch", lambda _testbed: watch)
+    monkeypatch.setattr(handover_timing, "run_alone", lambda *_what: None)
+    monkeypatch.setattr(handover_timing, "now_us", lambda: 7)
+    timing = handover_timing.HandoverTiming(SimpleNamespace(environment=environment))
+    with timing.around_move():
+        pass  # the cluster refused the plan
+    with timing.around_move():
+        environment.recorder.event("move.started", "move")
+    assert given == [7, environment.recorder.events()[0].ts_us]
+
+
+class FakeAdmin:
+    """A cluster without topics."""
+
+    def partitions(self, _topics):
+        return {}
 
 
 class QuietLoad(nullcontext):

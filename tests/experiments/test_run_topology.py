@@ -5,6 +5,7 @@ import pytest
 from testbed.errors import UsageError
 from testbed.experiments.experiment import find_experiment, read_settings
 from testbed.experiments.run_topology import MIB, heap_bytes, with_heap
+from testbed.topology import loads
 from testbed.topology.find import find
 
 GIB = 1024 * MIB
@@ -45,3 +46,34 @@ def test_brokers_get_it_and_a_declared_heap_stays():
 def test_heaps_that_the_machine_does_not_carry_are_refused():
     with pytest.raises(UsageError, match="2 brokers need 2.68GB of heap, and this machine has 3.22GB"):
         with_heap(find("two-brokers"), 2000, 3 * GIB)
+
+
+def test_heaps_that_are_all_declared_are_not_refused():
+    """The refusal advised to declare `kafka.jvm.heap`, and then refused that as well."""
+    declared = find("two-brokers").with_heap(4 * GIB)
+    assert with_heap(declared, 2000, 3 * GIB) == declared
+
+
+COMMON = "kafka: {version: 4.3.1}\ndefaults: {nic: {device: eth0, rate: 100mbit}}\n"
+LAB = (
+    "name: lab\nprovision: inventory\ninventory: {user: ops, key: id}\n"
+    + COMMON
+    + "hosts: {b1: {role: both, ssh: {address: 10.0.0.2}}, b2: {role: broker, ssh: {address: 10.0.0.3}}}\n"
+)
+SPREAD = (
+    'name: spread\nmachines: {here: {engine: local}, there: {engine: "ssh://h2"}}\n'
+    + COMMON.replace("device: eth0, ", "")
+    + "hosts: {b1: {role: both, machine: here}, b2: {role: broker, machine: there}}\n"
+)
+
+
+@pytest.mark.parametrize(("text", "here"), [(LAB, 0), (SPREAD, 1)], ids=["machines that exist", "several machines"])
+def test_only_heaps_on_this_machine_count_against_its_memory(text, here):
+    """The driver's memory was held against the heaps of brokers on other machines."""
+    topology = loads(text)
+    assert [host.jvm.heap_bytes for host in with_heap(topology, 2000, 2 * GIB).brokers] == [1280 * MIB] * 2
+    if here:
+        with pytest.raises(UsageError, match="1 broker needs 1.34GB of heap, and this machine has 1.07GB"):
+            with_heap(topology, 2000, GIB)
+    else:
+        assert with_heap(topology, 2000, GIB) == with_heap(topology, 2000, 64 * GIB)

@@ -5,8 +5,10 @@ from dataclasses import replace
 import pytest
 
 from results.contract.relocation import LOCAL_MOST
+from results.criteria.catalogue.nic_conservation import CONSERVATION_TOLERANCE
+from results.criteria.catalogue.uploaded_remainder import FAR, most_uploaded, threshold_bytes
 from testbed.errors import UsageError
-from testbed.experiments.experiment import find_experiment, read_settings
+from testbed.experiments.experiment import find_experiment, number, read_settings
 from testbed.experiments.kip73_layouts import two_node
 from testbed.experiments.storage import (
     SEGMENT_BYTES,
@@ -17,6 +19,7 @@ from testbed.experiments.storage import (
     topic_settings,
 )
 from testbed.runner.variant import Variant, resolve
+from testbed.suites.suite import find_suite
 from testbed.topology.find import find
 from testbed.topology.host import AutomqSource
 
@@ -82,6 +85,13 @@ def test_a_release_of_kafka_for_a_run_on_automq_is_refused_with_the_remedy():
 def test_it_is_refused_before_anything_is_made():
     with pytest.raises(UsageError, match="two-brokers has none"):
         resolve(Variant("a", "s3-reassign", settings=("storage=tiered",), topology="two-brokers"))
+    with pytest.raises(UsageError, match="three-brokers has none: .* or use the topology s3-three-brokers"):
+        resolve(Variant("a", "kip73-one-to-two", settings=("storage=tiered",)))
+    resolve(Variant("a", "kip73-one-to-two", settings=("storage=tiered",), topology="s3-three-brokers"))
+    with pytest.raises(UsageError, match="exactly 3 brokers, s3 has 2: use the topology s3-three-brokers"):
+        resolve(Variant("a", "kip73-one-to-two", settings=("storage=tiered",), topology="s3"))
+    with pytest.raises(UsageError, match="exactly 3 brokers, automq has 2: use the topology automq-three-brokers"):
+        resolve(Variant("a", "scale-in", settings=("storage=automq",), topology="automq"))
 
 
 def test_a_log_is_larger_than_its_values_as_a_like_one_is():
@@ -104,3 +114,27 @@ def test_a_throttle_has_as_much_to_hold_back_on_tiered_logs_as_on_disk():
         resolve(Variant("a", "kip73-two-node", settings=("storage=tiered",)))
     with pytest.raises(UsageError, match="no parameter 'storage'"):
         resolve(Variant("a", "kip73-two-node-produce", settings=("storage=tiered",)))
+
+
+def test_a_scenario_of_a_handover_has_so_many_bytes_that_a_second_upload_of_them_shows():
+    experiment, brokers = find_experiment("s3-reassign"), find("automq").to_document()["hosts"]
+    block, judged = threshold_bytes(brokers["b1"]["kafka"]), 0
+    for profile, cases in find_suite("s3").profiles.items():
+        for case in cases:
+            settings = read_settings(experiment, profile, case.settings) if case.experiment == "s3-reassign" else {}
+            if settings.get("storage") == "automq" and settings["source"] != "killed":
+                most = most_uploaded(block, number(settings, "inbound"), covered_s=20.0)
+                assert (1 + CONSERVATION_TOLERANCE) * most <= FAR * number(settings, "size"), (profile, case.name)
+                judged += 1
+    assert judged == 5
+
+
+def test_a_killed_broker_leaves_a_majority_of_controllers():
+    """Without one nothing is elected: the move would never be done, and AutoMQ be blamed."""
+    experiment, ready = find_experiment("s3-reassign"), find("automq")
+    killed = read_settings(experiment, "ci", ["storage=automq", "source=killed"])
+    experiment.fits(ready, killed)
+    turned = replace(ready, hosts=ready.hosts[::-1])  # the second broker is the controller
+    with pytest.raises(UsageError, match="the run kills b1, and without it automq has no majority of controllers"):
+        experiment.fits(turned, killed)
+    experiment.fits(turned, {**killed, "source": "kept"})

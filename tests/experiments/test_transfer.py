@@ -21,6 +21,8 @@ from testbed.topology.find import find
 from testbed.wait import WaitTimeout, wait_for
 from tests.fakes.admin import FakeAdmin
 
+POLLER = SimpleNamespace(end=lambda: None, stop=lambda: None)
+
 GROUP = PartitionGroup("kip73", range(3), ("b1",), ("b2",), 3 * 4096)
 MOVING = [TopicPartition("kip73-ab12cd", p) for p in range(3)]
 CALIBRATION = [TopicPartition("calibration-ab12cd", p) for p in range(4)]
@@ -55,7 +57,7 @@ def moving(during=None, throttle=1000):
     recorder = SimpleNamespace(
         event=lambda kind, name="", detail=None, host=None: events.append((kind, name, detail)),
         add=lambda _samples: None,
-        poll=lambda *_what: SimpleNamespace(stop=lambda: None),
+        poll=lambda *_what: POLLER,
         wait_for_all=lambda: None,
         samples=lambda: [],
         latest=lambda *_what: None,
@@ -206,7 +208,7 @@ def test_a_calibration_that_is_refused_gives_no_factor_and_leaves_nothing_moving
 def test_polls_tell_the_quota_and_how_many_replicas_the_lists_lack(journals):
     move = moving()
     told = []
-    move.context.recorder.poll = lambda name, _every, look: told.append(look) or SimpleNamespace(stop=lambda: None)
+    move.context.recorder.poll = lambda name, _every, look: told.append(look) or POLLER
     seen = []
 
     def on_poll(_mover, _poll):
@@ -229,7 +231,7 @@ def test_a_move_without_a_throttle_sets_none_and_polls_no_quota(journals, monkey
     monkeypatch.setattr(move_driver, "UNTHROTTLED_LOOK_S", 0.001)
     move = moving(throttle=0)
     polled = []
-    move.context.recorder.poll = lambda name, *_more: polled.append(name) or SimpleNamespace(stop=lambda: None)
+    move.context.recorder.poll = lambda name, *_more: polled.append(name) or POLLER
     found = move.transfer(5.0)
     assert found.done.ok
     assert (found.in_force, found.restored) == (InForce(True, 0.0), Differences(True))

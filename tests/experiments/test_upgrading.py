@@ -7,7 +7,7 @@ import pytest
 
 from results.criteria.judgement import OWN_ERROR
 from testbed.errors import TestbedError, UsageError
-from testbed.experiments import runner
+from testbed.experiments import mid_move_actions, runner
 from testbed.experiments.catalogue.kip73_upgrade import EXPERIMENT, _action
 from testbed.experiments.experiment import read_settings
 from testbed.experiments.mid_move_actions import RollingRestart, Upgrade
@@ -52,6 +52,22 @@ def test_what_could_never_join_is_refused_before_anything_is_measured(mover):
     mover.admin = SimpleNamespace(features=lambda: {"metadata.version": 26})
     told = r"4\.3\.1 is no upgrade of 4\.2\.1: the cluster has finalized metadata\.version=26"
     with pytest.raises(UsageError, match=told), Upgrade(["b3"], "4.3.1", 10.0).around(mover):
+        pytest.fail("it was begun")
+
+
+def test_machines_that_exist_are_refused_before_the_run():
+    """The refused upgrade was a move that was not done: Kafka was blamed."""
+    with pytest.raises(UsageError, match="mine is on machines that exist, which have one release: give to=same"):
+        Upgrade(["b3"], "4.3.1", 10.0).measured_topology(SimpleNamespace(exists=True, name="mine"))
+
+
+@pytest.mark.parametrize("down", [False, True])
+def test_a_host_that_runs_the_version_already_is_refused(mover, down):
+    """It was not restarted, and `brokers-restarted` passed."""
+    mover.testbed.state.kafka["b3"] = "4.3.1"
+    upgrade = Upgrade(["b3", "b1"], "4.3.1", 10.0, down=down)
+    refused = r"^Kafka 4\.3\.1 runs on b3 already.* to=same for mere restarts"
+    with pytest.raises(UsageError, match=refused), upgrade.around(mover):
         pytest.fail("it was begun")
 
 
@@ -109,8 +125,30 @@ def test_a_host_that_does_not_come_back_is_given_back_what_it_had_and_the_move_i
         ("broker.leaving", "b3"),
         ("4.3.1", "b3", False),
         ("upgrade.failed", "b3"),
+        ("killed", "b3"),
         ("4.2.1", "b3", False),
     ]
+
+
+def test_a_host_whose_features_may_be_finalized_is_not_killed(mover):
+    upgrade = begun(mover, finalize=True)
+    mover.at(10, upgrade)
+    mover.trouble = [TestbedError("features are not in force")]
+    with pytest.raises(DriverError, match="features are not in force"):
+        mover.at(20, upgrade)
+    assert ("killed", "b1") not in mover.done
+
+
+def test_a_host_that_was_not_stopped_yet_is_not_killed(mover, monkeypatch):
+    upgrade = begun(mover)
+
+    def refuse(*_words, **_named):
+        raise TestbedError("b1 does not serve")
+
+    monkeypatch.setattr(mid_move_actions, "rolling_upgrade", refuse)
+    with pytest.raises(DriverError, match="b1 does not serve"):
+        mover.at(10, upgrade)
+    assert mover.done == [("broker.leaving", "b3"), ("upgrade.failed", "b3")]
 
 
 def test_a_host_that_does_not_come_back_with_what_it_had_either_is_a_move_not_done(mover):

@@ -1,6 +1,7 @@
 """How `Admin` asks and what it makes of the answers, with the client library's place taken by a stub."""
 
 from collections.abc import Callable, Mapping, Sequence
+from types import SimpleNamespace
 from typing import Any
 
 import kafka.errors as client_errors
@@ -9,7 +10,7 @@ from kafka import TopicPartition as ClientTopicPartition
 
 import testbed.kafka.admin as admin_module
 from testbed.kafka.admin import Admin
-from testbed.kafka.errors import KafkaError, LogDirError, ReassignmentError, TopicConfigsError
+from testbed.kafka.errors import KafkaError, LogDirError, ReassignmentError, TopicConfigsError, UnreachableError
 from testbed.kafka.types import ConfigResource, ReplicaLog, TopicPartition
 
 Answer = Mapping[ClientTopicPartition, type[Exception] | None]
@@ -56,6 +57,19 @@ def connection(monkeypatch: pytest.MonkeyPatch) -> type[StubConnection]:
 
 def _all(error: type[Exception] | None) -> Callable[[Mapping[ClientTopicPartition, Any]], Answer]:
     return lambda request: dict.fromkeys(request, error)
+
+
+def test_partitions_without_a_leader_are_named_and_the_others_counted(
+    connection: type[StubConnection], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each of 10,000 stood in the one line that says why a run ended early."""
+    connection.client = SimpleNamespace(create_topics=lambda *_topics, **_named: {"topics": []})
+    monkeypatch.setattr(Admin, "partitions", lambda _self, _topics: {})
+    with pytest.raises(UnreachableError) as raised:
+        Admin("b", timeout_s=0.01).create_topic("t", {partition: [1] for partition in range(10_000)})
+    assert str(raised.value) == (
+        "create topic 't': LEADER_NOT_AVAILABLE (partitions without leader: 0, 1, 2, 3, 4, 5, 6, 7, and 9992 more)"
+    )
 
 
 def test_reassignments_go_in_chunks_of_a_thousand(connection: type[StubConnection]) -> None:

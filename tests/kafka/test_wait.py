@@ -24,6 +24,18 @@ def test_says_what_was_waited_for_and_what_was_seen_last() -> None:
     assert caught.value.last_seen == [3, 4]
 
 
+def test_what_was_seen_last_is_cut_off_where_it_is_long() -> None:
+    """A move of thousands of partitions named each of them in one line of the terminal, the manifest and the report."""
+    left = [f"t-{partition}" for partition in range(5000)]
+    with pytest.raises(WaitTimeout) as caught:
+        wait_for(lambda: left, lambda seen: not seen, 0, 1, "replicas in sync")
+    assert str(caught.value) == (
+        "waited 0 s for replicas in sync; last seen: t-0, t-1, t-2, t-3, t-4, t-5, t-6, t-7, and 4992 more"
+    )
+    assert caught.value.last_seen == left
+    assert len(str(WaitTimeout("a state", 1, {partition: "moving" for partition in left}))) < 1100
+
+
 def test_looks_once_also_without_time() -> None:
     assert wait_for(lambda: 5, lambda n: n == 5, 0, 1, "five") == 5
 

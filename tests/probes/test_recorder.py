@@ -6,7 +6,7 @@ import pytest
 from results.contract.schema import Sample
 from testbed.errors import TestbedError
 from testbed.probes import recorder as module
-from testbed.probes.recorder import Recorder
+from testbed.probes.recorder import Recorder, stop_all
 from testbed.wait import WaitTimeout, wait_until
 
 
@@ -119,6 +119,22 @@ def test_a_call_that_outlasts_its_stop_adds_nothing(monkeypatch):
     poller._thread.join(5)
     assert recorder.samples() == []
     recorder.stop()
+
+
+def test_a_call_that_waits_for_a_broker_holds_up_no_other_pollers_end():
+    """Pollers of ten brokers that did not answer ended one after the other, each after another call of its own."""
+    recorder, begun, together = Recorder(), threading.Event(), []
+    calm = recorder.poll("quota of b2", 60.0, list)
+
+    def waits():
+        begun.set()
+        together.append(calm._stopping.wait(5))
+        return []
+
+    slow = recorder.poll("quota of b1", 60.0, waits)
+    assert begun.wait(5)
+    stop_all([slow, calm])
+    assert together == [True]
 
 
 def test_a_value_that_is_no_number_is_a_failure_of_the_probe():

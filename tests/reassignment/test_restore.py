@@ -6,7 +6,7 @@ from fakes.admin import FakeAdmin
 from testbed.kafka.errors import KafkaError, UnreachableError
 from testbed.kafka.types import ConfigResource, TopicPartition
 from testbed.throttle.configs import FOLLOWER_REPLICAS, LEADER_RATE, LEADER_REPLICAS, ConfigChange
-from testbed.throttle.recovery import RestoreError, restore
+from testbed.throttle.recovery import Interference, RestoreError, restore
 
 TOPICS = 300
 KEYS = (LEADER_REPLICAS, FOLLOWER_REPLICAS)
@@ -128,3 +128,20 @@ def test_who_may_not_write_has_nothing_to_put_back_where_nothing_was_changed(
         return
     with pytest.raises(RestoreError, match="CLUSTER_AUTHORIZATION_FAILED"):
         restore(throttled, mine, 0)
+
+
+def test_a_long_list_of_replicas_is_cut_off_where_it_is_named(throttled: FakeAdmin) -> None:
+    """The whole list of thousands of partitions stood in the message, in the manifest and in the report."""
+    long = ",".join(f"{partition}:1" for partition in range(5000))
+    change = ConfigChange(topic(2), LEADER_REPLICAS, None, long)
+    assert len(str(Interference(change, f"{long},9:9"))) < 300
+
+    def stays(call: str, _args: tuple[object, ...]) -> None:
+        if call == "topics_configs":
+            throttled.configs[topic(2)] = {LEADER_REPLICAS: long}
+
+    throttled.hook = stays
+    with pytest.raises(RestoreError) as raised:
+        restore(throttled, [change], 0.01)
+    assert "last seen: [\"leader.replication.throttled.replicas is '0:1,1:1,2:1," in str(raised.value)
+    assert len(str(raised.value)) < 500

@@ -170,6 +170,26 @@ def test_shrinks_are_counted_across_a_restart_where_some_before_it_are_explained
         assert (first.host, first.shrinks) == ("b1", shrinks)
 
 
+def test_the_instants_at_which_all_partitions_were_looked_at_are_judged_once_each():
+    """Each partition was judged at each look: 10,000 of them, in twelve unfit minutes, took hours."""
+    asked = []
+
+    class Asked:
+        def explains(self, instants):
+            asked.append(len(instants))
+            return instants == us(12)
+
+    def look(t, partition):
+        left = t >= {7: 12, 8: 14}.get(partition, 99)
+        return Sample(us(t), "driver", "isr.size", 1.0 if left else 2.0, "kip73", partition)
+
+    samples = [look(t, partition) for t in range(-5, 20) for partition in range(50)]
+    series = RunSeries(samples_table(samples), events_table([]))
+    found = measure_isr(series, simulate(one_to_two()).manifest.move, us(0), us(18), Asked())
+    assert (found.partitions, found.smaller) == (50, ((14.0, "kip73-8", 1.0, 2.0),))
+    assert asked == [25]
+
+
 def test_a_clock_that_is_set_makes_a_rate_of_replicas_in_sync_wrong():
     run = simulate(one_to_two(0.2e6, quotas=((0.0, 10e6), (15.0, 5e6), (45.0, 10e6))))
     named = replace(run, manifest=replace(run.manifest, criteria=("in-sync-unbounded",)))

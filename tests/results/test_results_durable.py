@@ -32,15 +32,16 @@ def test_a_kill_leaves_the_old_file_or_the_new_one(tmp_path):
     assert [p.name for p in tmp_path.iterdir()] == ["journal.json"]
 
 
-def test_an_error_leaves_the_old_file_and_no_other(tmp_path, monkeypatch):
+@pytest.mark.parametrize("error", [OSError(28, "No space left on device"), KeyboardInterrupt()])
+def test_an_error_leaves_the_old_file_and_no_other(tmp_path, monkeypatch, error):
     path = tmp_path / "journal.json"
     durable.write(path, "old")
 
     def full(_descriptor):
-        raise OSError(28, "No space left on device")
+        raise error
 
     monkeypatch.setattr(os, "fsync", full)
-    with pytest.raises(OSError, match="No space left"):
+    with pytest.raises(type(error)):
         durable.write(path, b"new")
     monkeypatch.undo()
     assert path.read_text() == "old"

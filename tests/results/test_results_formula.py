@@ -2,13 +2,17 @@
 
 from dataclasses import replace
 
+import pyarrow.compute as pc
 import pytest
 
 from results.compare.compared_measures import values_of
+from results.contract.relocation import CALM, Membership, MembershipStep
 from results.criteria import judge
+from results.report.relocation import article
 from results.report.sweep import Combination, SweepPage, render_sweep
 from results.report.tradeoff import formula_picture, growths
 from tests.results.relocated import PAYLOAD, TIERED, Told, relocated
+from tests.results.synthetic import us
 
 
 def combination(label, seconds, formula, low=None, high=None):
@@ -99,6 +103,29 @@ def test_the_measures_that_are_compared():
     assert found["store-requests"] >= 20
     unknown = values_of(*_judged(Told(counted=False, done=False)))
     assert not {"store-requests", "time-vs-log-size"} & set(unknown)
+
+
+def test_of_a_move_that_never_began_no_bytes_are_known():
+    manifest, samples, events = relocated(told=TIERED)
+    refused = events.filter(pc.not_equal(events["kind"], "move.started"))
+    found = values_of(manifest, judge(manifest, samples, refused).measures)
+    assert not {"inter-broker-bytes", "move-seconds", "store-requests"} & set(found)
+
+
+@pytest.mark.parametrize(
+    ("change", "asked_s", "steps", "until", "total"),
+    [
+        ("left", 30.0, {"drained": 30.4, "removed": 31.6}, "it is gone", "14.8 s"),
+        ("joined", -10.0, {"registered": -5.0, CALM: -1.0}, "every broker has its share", "18.2 s"),
+    ],
+)
+def test_the_time_of_a_change_is_the_sum_of_its_parts_and_of_the_move(change, asked_s, steps, until, total):
+    """The move takes 13.2 s. The runner waits 16.8 s after it, or 4 s for a calm machine and 1 s before it."""
+    manifest, *data = relocated(told=Told())
+    parts = tuple(MembershipStep(name, us(at_s)) for name, at_s in steps.items())
+    member = Membership("b3", change, us(asked_s), parts, registered=change == "joined", container=change == "joined")
+    rows = dict(article(manifest, replace(manifest.relocation, membership=member), judge(manifest, *data).measures))
+    assert rows[f"From the command until {until}"] == total
 
 
 def _judged(told):

@@ -8,6 +8,7 @@ from results.contract.document import decode, encode
 from results.contract.live import LiveAudit, LiveDeliveries, LiveLoad
 from results.criteria import judge
 from results.criteria.catalogue.live_records import judge_live_records
+from tests.results.relocated import STREAMS, relocated
 
 SOUND = LiveAudit("producer-1", acked=9, found=9, lost=0, duplicated=0, reordered=0, corrupt=0, exactly_once=True)
 
@@ -102,6 +103,25 @@ def test_the_storage_of_a_run_decides_whether_an_end_may_be_too_low(make_run, st
     )
     found = [each for each in judge(manifest, run.samples, run.events).criteria if each.host == "consumer-1"]
     assert [(each.name, each.verdict) for each in found] == [("live-records", verdict)]
+
+
+def test_what_a_consumer_was_given_is_judged_where_nothing_was_written():
+    [found] = judge_live_records(LiveLoad((), (), (DELIVERED,)))
+    assert (found.host, found.verdict) == ("consumer-1", "pass")
+    [unread] = judge_live_records(LiveLoad((), None))
+    assert unread.verdict == "inconclusive"
+
+
+def test_the_records_of_a_probe_are_judged_in_a_run_without_a_load():
+    manifest, *data = relocated(told=STREAMS)
+    probe = replace(SOUND, name="handover-probe", lost=1, found=8)
+    alone = replace(
+        manifest,
+        relocation=replace(manifest.relocation, written_bytes_per_s=0.0),
+        facts=replace(manifest.facts, live=LiveLoad((), (probe,))),
+    )
+    found = [each for each in judge(alone, *data).criteria if each.name == "live-records"]
+    assert [(each.host, each.verdict) for each in found] == [("handover-probe", "fail")]
 
 
 def test_a_manifest_of_a_load_that_checked_nothing_is_read():

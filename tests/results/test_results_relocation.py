@@ -2,15 +2,17 @@
 
 from dataclasses import replace
 
+import pyarrow as pa
 import pytest
 
 from results.contract.handover import HandoverRecord
 from results.contract.manifest import Manifest
 from results.contract.network import NetworkRecord, ShapingReading
-from results.contract.relocation import CommittedOffsets, Membership, Relocation, Sent, formula_seconds
-from results.contract.schema import Sample, samples_table
+from results.contract.relocation import CommittedOffsets, Membership, Relocation, Sent, Uploads, formula_seconds
+from results.contract.schema import Event, Sample, events_table, samples_table
 from results.criteria import judge
 from results.criteria.catalogue.uploaded_remainder import threshold_bytes
+from results.criteria.judgement import skipped
 from results.criteria.quantities import size
 from results.criteria.relocation_measures import copied_bytes, formula
 from results.report import render
@@ -116,6 +118,25 @@ def test_what_groups_had_committed_is_there_after_a_broker_left(offsets, expecte
     assert all((offsets.problem or "".join(offsets.wrong)) in each.why for each in found)
 
 
+@pytest.mark.parametrize(
+    ("uploads", "expected"),
+    [
+        (Uploads(12), ["pass"]),
+        (Uploads(12, ("t-0 up to offset 99, and the move ended at 100",)), ["fail"]),
+        (Uploads(12, problem="list end offsets: NOT_LEADER_OR_FOLLOWER"), ["inconclusive"]),
+        (Uploads(0), []),
+        (None, []),
+    ],
+)
+def test_new_leaders_of_tiered_partitions_upload_what_clients_write(uploads, expected):
+    manifest, *data = relocated(told=TIERED)
+    changed = replace(manifest, relocation=replace(manifest.relocation, uploads=uploads))
+    assert Manifest.from_json(changed.to_json()).relocation == changed.relocation
+    found = [each for each in judge(changed, *data).criteria if each.name == "new-leader-uploads"]
+    assert [each.verdict for each in found] == expected
+    assert all((uploads.problem or "".join(uploads.missing)) in each.why for each in found)
+
+
 def test_a_tiered_log_that_lies_on_disks_is_no_fault_of_the_move():
     """It is so before the move begins: the run is about another thing, and what lay on disks may be copied."""
     much = judged(replace(TIERED, local=31_000_000, copied=31e6 * F))
@@ -218,6 +239,9 @@ def test_a_killed_broker_uploads_nothing_that_could_be_judged():
         ({"jvm": {"heap": "16GiB"}}, 500 * 2**20),
         ({"properties": {"s3.wal.cache.size": "90000000"}, "jvm": {"heap": "1GiB"}}, 30e6),
         ({"properties": {"s3.wal.upload.threshold": "5000000"}}, 5e6),
+        ({"properties": {"s3.wal.upload.threshold": "0"}}, None),
+        ({"properties": {"s3.stream.allocator.policy": "UNPOOLED_HEAP"}}, 512 * 2**20 / 18),
+        ({"properties": {"s3.stream.allocator.policy": "POOLED_DIRECT"}, "jvm": {"heap": "1GiB"}}, None),
         ({"jvm": {"heap": "as much as there is"}}, None),
     ],
 )
@@ -264,6 +288,13 @@ def test_what_servers_of_one_store_send_each_other_is_neither_uploaded_nor_read_
     assert of(judge(replace(run[0], criteria=("cold-read",)), *run[1:]), "cold-read").verdict == "inconclusive"
     manifest, *data = of_two_servers(replace(TIERED, copied=300e6 * F), 300e6 * F)
     assert of(judge(manifest, *data), "copied-bytes").verdict == "fail"
+
+
+def test_a_server_of_the_store_that_got_no_request_was_asked_for_its_counters():
+    """Clients send all requests to the first server. Another one counts bytes, and names no operation."""
+    manifest, *data = of_two_servers(TIERED, 0.0)
+    found = of(judge(manifest, *data), "store-requests")
+    assert (found.verdict, found.observed) == ("pass", pytest.approx(20))
 
 
 def with_other_client(told, *, received=0.0, sent=0.0, first_s=0.0, seen=True):
@@ -362,6 +393,16 @@ def test_when_acknowledgements_are_as_quick_as_before():
     assert of(judged(Told(slow_until=0.0), "scale-out"), "p99-recovery").observed == 0.0
 
 
+def test_without_a_load_no_acknowledgement_is_judged():
+    manifest, *data = relocated(told=Told(), experiment="scale-out")
+    idle = replace(manifest, relocation=replace(manifest.relocation, written_bytes_per_s=0.0))
+    assert "p99-recovery" not in {each.name for each in judge(idle, *data).criteria}
+    assert [each.why for each in skipped(idle) if each.name == "p99-recovery"] == [
+        "no client wrote, so no acknowledgement was late"
+    ]
+    assert not [each for each in skipped(manifest) if each.name == "p99-recovery"]
+
+
 def test_acknowledgements_that_stay_slow_fail_where_the_load_was_watched_for_long_enough(monkeypatch):
     monkeypatch.setattr("tests.results.relocated.BEFORE_S", 25)
     monkeypatch.setattr("tests.results.relocated.AFTER_S", 25)
@@ -374,6 +415,17 @@ def test_acknowledgements_that_stay_slow_fail_where_the_load_was_watched_for_lon
     assert of(judged(Told(slow_until=end + 24.0), "scale-out"), "p99-recovery").verdict == "fail"
     assert of(judged(Told(slow_until=end + 12.0), "scale-out"), "p99-recovery").verdict == "pass"
     assert of(judged(Told(slow_until=4.0), "scale-out"), "p99-recovery").verdict == "pass"
+
+
+@pytest.mark.parametrize(("closing", "verdict"), [(False, "inconclusive"), (True, "pass")])
+def test_latencies_while_leaders_close_their_segments_say_nothing_about_the_move(closing, verdict):
+    manifest, _samples, events = relocated(told=Told(), experiment="scale-out")
+    asked_us = us(Told().seconds + 5.0)
+    early = [each for each in samples(Told()) if each.ts_us < asked_us]
+    late = [each for each in samples(Told(slow_until=99.0)) if each.ts_us >= asked_us]
+    if closing:
+        events = pa.concat_tables([events, events_table([Event(asked_us, "uploads.asked", "segments")])])
+    assert of(judge(manifest, samples_table(early + late), events), "p99-recovery").verdict == verdict
 
 
 @pytest.mark.parametrize(("slow_us", "verdict", "seconds"), [(4479, "pass", 0.0), (4607, "inconclusive", None)])

@@ -250,6 +250,17 @@ def test_the_report_tells_steps_criteria_and_states(variant):
     assert "http" not in page.replace("http-equiv", "")
 
 
+def test_the_report_says_which_jvm_a_host_declares():
+    """Only the page of a throttled move said it."""
+    manifest, samples, events = stepped()
+    declared = {"hosts": {"b1": {"kafka": {"jvm": {"heap": "1280MiB", "gc": "g1", "flags": ["-Da=<b>"]}}}, "b2": {}}}
+    manifest = replace(manifest, topology=replace(manifest.topology, document=declared))
+    judgement = judge(manifest, samples, events)
+    page = render(manifest, samples, events, judgement.criteria, judgement.measures)
+    assert "<dt>JVM of b1</dt><dd>heap 1280MiB, gc g1, -Da=&lt;b&gt;</dd>" in page
+    assert "JVM of b2" not in page
+
+
 def test_a_run_without_a_step_taken_has_no_picture():
     none = STEP.__class__("a", "b", None, None, "", "accepted", (), "nothing")
     manifest, samples, events = stepped(steps=(none,))

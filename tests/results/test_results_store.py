@@ -220,6 +220,38 @@ def test_the_steps_above_are_all_there_are(tmp_path, data):
     Store(Failing(tmp_path, 6), "here").commit(data)
 
 
+class Interrupted(Failing):
+    """Is interrupted before the n-th change, as by Ctrl-C; or after the last one."""
+
+    def step(self):
+        self.left -= 1
+        if self.left < 0:
+            raise KeyboardInterrupt
+
+    def put(self, path, data):
+        super().put(path, data)
+        if self.left == 0 and path.startswith("manifests/"):
+            raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize("at", range(6))
+def test_an_interruption_at_any_step_leaves_no_run(tmp_path, data, at):
+    """What was written stayed, and `gc` did not find it: the note of the writer was gone."""
+    with pytest.raises(KeyboardInterrupt):
+        Store(Interrupted(tmp_path, at), "here").commit(data)
+    store = Store.open(tmp_path)
+    assert store.runs() == []
+    assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
+
+
+def test_an_interruption_when_the_manifest_is_there_leaves_a_whole_run(tmp_path, data):
+    with pytest.raises(KeyboardInterrupt):
+        Store(Interrupted(tmp_path, 6), "here").commit(data)
+    store = Store.open(tmp_path)
+    [run_id] = store.runs()
+    store.verify(run_id)
+
+
 KILLED = """
 from results.contract.store import RunData, Store
 from results.contract.manifest import Manifest

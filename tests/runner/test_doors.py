@@ -54,6 +54,31 @@ def test_compare_in_json(doors, capsys):
     assert told["variants"][1]["runs"] == {"pass": 8}
 
 
+def test_one_lost_record_asks_for_its_report_and_not_for_more_pairs(doors, capsys):
+    seen = []
+
+    def once(label):
+        seen.append(label)
+        return "fail" if label == "new" and seen.count("new") == 1 else "pass"
+
+    doors.verdict = once
+    assert main([*COMPARE, "--pairs", "8"]) == 2
+    [line] = [each for each in capsys.readouterr().out.splitlines() if "records-intact  " in each]
+    assert line.endswith("for the baseline alone: no machine loses a record: read its report")
+
+
+def test_variants_with_different_settings_have_a_document(doors, capsys):
+    """The command of a sweep with these variants, of which JSON has nothing, ended in a traceback after all runs."""
+    words = ["--variant", "old: fetch=default", "--variant", "new: rate=5MB/s", "--measure", "move-seconds"]
+    assert main(["compare", *words, "--pairs", "8", "--json"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert [each["settings"] for each in document["variants"]] == [
+        {"fetch": "default", "rate": ""},
+        {"fetch": "", "rate": "5MB/s"},
+    ]
+    assert document["growth"] == []
+
+
 def test_compare_names_a_log_line_that_the_second_alone_writes(doors, capsys, tmp_path):
     doors.logged = lambda label: ("WARN ReplicaManager: A line.",) if label == "new" else ()
     words = "of 8 pairs, new alone logs it in 8, old alone in 0: WARN ReplicaManager: A line."
@@ -273,6 +298,19 @@ def test_an_interrupted_series_is_gone_on_with(doors, capsys):
     assert len(doors.executors[1].made) == 13
     assert main([*COMPARE, "--pairs", "8", "--resume", known()[0]]) == 0
     assert len(doors.executors[2].made) == 0
+
+
+def test_the_default_measures_of_an_earlier_version_are_no_other_option(doors, capsys, monkeypatch):
+    words = [*COMPARE[:-2], "--pairs", "8"]
+    before = campaigns.default_measures
+    with monkeypatch.context() as earlier:
+        without = lambda *asked: tuple(each for each in before(*asked) if each != "connections-opened")  # noqa: E731
+        earlier.setattr(campaigns, "default_measures", without)
+        assert main(words) == 0
+    assert main([*words, "--resume", known()[0]]) == 0
+    assert doors.executors[1].made == []
+    assert main([*COMPARE, "--pairs", "8", "--resume", known()[0]]) == 64
+    assert "measures: " in capsys.readouterr().err
 
 
 def test_a_series_is_not_gone_on_with_as_another_one(doors, capsys):

@@ -3,7 +3,7 @@ from dataclasses import replace
 
 import pytest
 
-from testbed.errors import TestbedError
+from testbed.errors import KafkaStuck, TestbedError
 from testbed.runner import journal as journals
 from testbed.runner.campaign import REPORTED_UNFINISHED
 from testbed.runner.execution import CampaignLimits, execute
@@ -100,6 +100,21 @@ def test_a_run_that_fails_is_journaled_and_made_again_on_resume():
     ended, _entries = run(again, asked, new=False)
     assert ended.complete
     assert again.made == [asked.slots[1].variant]
+
+
+def test_a_run_that_ended_the_command_at_its_limit_is_a_hang_and_is_made_again():
+    """Each resume ended at the same run, and no run counted as one without an end."""
+    asked, executor = campaign(repeats=2), FakeExecutor()
+    with created(asked) as journal:
+        journal.append(RunBegun(0, "run-1"))
+
+    def late(begun):
+        raise KafkaStuck(f"{begun.run_id} was not done at its time limit")
+
+    executor.committed = late
+    ended, entries = run(executor, asked, new=False)
+    assert [(each.slot, each.stuck) for each in entries if isinstance(each, RunFailed)] == [(0, True)]
+    assert (ended.complete, len(executor.made)) == (True, 4)
 
 
 def test_failures_in_a_row_end_the_series_with_what_to_do():

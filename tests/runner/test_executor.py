@@ -138,6 +138,17 @@ def test_a_stopped_run_is_not_kafkas_where_the_engine_or_a_container_ended(slots
     assert not isinstance(caught.value, KafkaStuck)
 
 
+def test_a_run_whose_time_limit_ended_the_command_had_no_end(slots):
+    made, _store = slots
+    stacks = data_dir() / "campaigns" / campaign("A").id / "evidence" / "run-1" / STACKS
+    stacks.parent.mkdir(parents=True)
+    stacks.write_text("")  # as a kill leaves it
+    assert made.committed(RunBegun(0, "run-1")) is None
+    stacks.write_text("Thread 0x1\n")
+    with pytest.raises(KafkaStuck, match=f"run-1 was not done at its time limit, .* is in {stacks}"):
+        made.committed(RunBegun(0, "run-1"))
+
+
 def test_a_criterion_is_kept_when_all_of_it_was_judged_and_none_failed():
     run = synthetic_run()
     judgement = judge(run.manifest, run.samples, run.events)

@@ -35,6 +35,12 @@ def test_narrow_intervals_end_a_series_after_some_pairs_and_wide_ones_never():
     assert narrow_enough((), 0.03) is None
 
 
+def test_many_comparisons_need_more_pairs_before_the_end():
+    """All of eight pairs agree with p = 1 in 256: among 13 comparisons that is chance."""
+    assert narrow_enough(findings(9, 0.001), 0.03, fewest_pairs_to_tell(44)) is None
+    assert narrow_enough(findings(10, 0.001), 0.03, fewest_pairs_to_tell(44)) is not None
+
+
 def test_one_wide_interval_keeps_the_series_going():
     assert narrow_enough((*findings(10, 0.001), *findings(10, 0.05)), 0.03) is None
 

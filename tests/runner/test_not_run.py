@@ -48,7 +48,7 @@ def test_a_release_of_kafka_is_not_qualified_with_automq(monkeypatch):
 
 def test_a_comparison_of_storages_has_automq_where_it_is_supplied(monkeypatch):
     compared = named_comparisons()["s3-compare"]
-    monkeypatch.delenv(VARIABLE, raising=False)
+    monkeypatch.setenv(VARIABLE, " ")  # as good as none
     storages = {variant.settings[0] for variant in compared.variants([], "ci", None, None)}
     assert storages == {"storage=disk", "storage=tiered"}
     monkeypatch.setenv(VARIABLE, "/tmp/automq")
@@ -56,5 +56,11 @@ def test_a_comparison_of_storages_has_automq_where_it_is_supplied(monkeypatch):
     assert [variant.settings[0] for variant in found] == ["storage=disk", "storage=tiered", "storage=automq"]
     kafkas = [variant.kafka for variant in compared.variants(["partitions=1"], "ci", "4.2.1", None)]
     assert kafkas == ["4.2.1", "4.2.1", None]  # AutoMQ is its own software
+    several = compared.variants(["partitions=1", "kafka=4.2.1,4.3.1"], "ci", None, None)
+    assert [(each.label, each.kafka) for each in several[2:]] == [
+        ("storage=tiered kafka=4.2.1", "4.2.1"),
+        ("storage=tiered kafka=4.3.1", "4.3.1"),
+        ("storage=automq", None),
+    ]
     on_one = compared.variants(["partitions=1"], "ci", None, "s3")
     assert [variant.settings[0] for variant in on_one] == ["storage=disk", "storage=tiered"]

@@ -11,6 +11,8 @@ from testbed.runner.variant import UPGRADE, Variant
 from tests.runner.fakes import campaign
 
 KNOWN = ("records-intact", "x")
+RECORDS = ("records-intact", "live-records producer-1", "live-records consumer-1")
+"""As `RunDone` names them: with the client."""
 UNDER = "under-min-isr"
 GOOD = {"cpu": 0.05, "nic": 1.0}
 
@@ -156,8 +158,10 @@ def test_what_luck_does_too_is_said_to_be_open_and_one_failure_is_nothing():
 
 def test_one_run_that_loses_a_record_leaves_the_verdict_open_unless_the_baseline_lost_one():
     asked = campaign(repeats=8)
-    found = told(asked, entries(asked, lambda slot: 50.0, failed=failing(1)))
-    assert (found.verdict, [(each.criterion, each.runs) for each in found.broken]) == ("NOISY", [("records-intact", 1)])
+    for name in RECORDS:
+        kept = lambda slot, name=name: () if name in failing(1, name=name)(slot) else (name,)  # noqa: E731
+        found = told(asked, entries(asked, lambda slot: 50.0, failed=failing(1, name=name), kept=kept))
+        assert (found.verdict, [(each.criterion, each.runs) for each in found.broken]) == ("NOISY", [(name, 1)])
     both = {("A", 5), ("B", 1)}
     lost = entries(
         asked, lambda slot: 50.0, failed=lambda slot: KNOWN[:1] if (slot.variant, slot.block) in both else ()
@@ -171,7 +175,7 @@ def test_a_criterion_the_baseline_was_never_judged_on_says_nothing_of_the_candid
         asked,
         lambda slot: 50.0,
         verdict=lambda slot: "inconclusive" if slot.variant == "A" else "fail",
-        failed=failing(*range(8)),
+        failed=failing(*range(8), name="x"),
         kept=lambda slot: (),
     )
     found = told(asked, journal)
@@ -244,14 +248,36 @@ def test_a_single_hang_in_five_pairs_leaves_the_verdict_open_also_without_a_run_
     assert [(each.criterion, each.runs, each.unpaired, each.of) for each in found.broken] == [("run-complete", 0, 1, 5)]
 
 
-def test_criteria_of_moved_pairs_do_not_count():
+def test_criteria_of_moved_pairs_do_not_count_but_a_lost_record_does():
     asked = campaign(repeats=8)
-    journal = entries(
-        asked, lambda slot: 50.0, failed=failing(*range(8)), environment=lambda index: "one" if index % 2 else "two"
+
+    def found(*blocks, name):
+        moving = lambda index: "one" if index % 2 else "two"  # noqa: E731
+        failed = failing(*blocks, name=name)
+        return told(asked, entries(asked, lambda slot: 50.0, failed=failed, environment=moving))
+
+    assert all(pair.moved for pair in found(0, name="x").findings[0].comparison.pairs)
+    assert found(*range(8), name="x").broken == ()
+    for blocks, verdict in ((range(8), "REGRESSED"), ((3,), "NOISY")):
+        [lost] = found(*blocks, name="records-intact").broken
+        assert (lost.verdict, lost.runs, lost.of) == (verdict, len(blocks), 8)
+
+
+@pytest.mark.parametrize("made", [True, False])
+def test_a_record_that_is_lost_leaves_the_verdict_open_also_where_the_baseline_was_not_judged(made):
+    asked = campaign(repeats=8)
+    whole = entries(
+        asked,
+        lambda slot: 50.0,
+        verdict=lambda slot: "inconclusive" if (slot.variant, slot.block) == ("A", 1) else "pass",
+        failed=failing(1, name="live-records producer-1"),
+        kept=lambda slot: (),
     )
-    found = told(asked, journal)
-    assert all(pair.moved for pair in found.findings[0].comparison.pairs)
-    assert found.broken == ()
+    gone = () if made else [slot.index for slot in asked.slots if (slot.variant, slot.block) == ("A", 1)]
+    found = told(asked, [each for each in whole if getattr(each, "slot", None) not in gone])
+    assert (found.verdict, [each.verdict for each in found.findings]) == ("NOISY", ["OK"])
+    [lost] = found.broken
+    assert (lost.criterion, lost.runs, lost.unpaired, lost.of) == ("live-records producer-1", 0, 1, 0)
 
 
 def test_a_criterion_that_fails_now_and_then_on_both_sides_is_seldom_called_a_regression():
@@ -283,6 +309,24 @@ def test_the_criteria_are_in_the_family_of_the_measures():
     )
     found = told(asked, journal)  # each by itself: 1 in 32; of eight, one is expected in four campaign
     assert {each.verdict for each in found.broken} == {"NOISY"}
+
+
+def test_criteria_that_fail_in_the_same_runs_are_one_test():
+    """A throttle that leaks fails many criteria in every run: the more there were, the less each counted."""
+    names = tuple(f"c{n}" for n in range(20))
+    asked = campaign(repeats=8)
+
+    def found(broken):
+        failed = lambda slot: tuple(each for each in names if slot.variant == "B" and broken(each, slot))  # noqa: E731
+        kept = lambda slot: tuple(set(names) - set(failed(slot)))  # noqa: E731
+        return told(asked, entries(asked, lambda slot: 50 * noise(slot), failed=failed, kept=kept)).broken
+
+    alike = found(lambda _name, _slot: True)
+    assert {each.criterion for each in alike} == {*names, "one criterion or another"}
+    assert {each.verdict for each in alike} == {"REGRESSED"}
+    assert [each.adjusted for each in alike] == [pytest.approx(2 * 2**-8)] * 21  # with one measure
+    apart = found(lambda name, slot: slot.block != int(name[1:]) % 8 and slot.block != int(name[1:]) // 8 + 5)
+    assert {each.verdict for each in apart if each.criterion in names} == {"NOISY"}
 
 
 WARN, ALSO = "WARN ReplicaManager: A line.", "WARN Partition: Another line."
@@ -415,6 +459,16 @@ def test_what_no_run_of_either_has_is_not_compared_unless_they_have_nothing_at_a
 
 def test_a_comparison_from_before_costs_were_compared_is_judged_as_then():
     earlier = ("move-seconds", "steady-mean", "highest-11s", "cpu-per-gb")
+    asked = campaign(repeats=8, command="compare", measures=earlier)
+    found = told(asked, entries(asked, lambda slot: 50 * noise(slot)))
+    assert [finding.comparison.measure.name for finding in found.findings] == ["move-seconds"]
+    assert found.verdict == "OK"
+
+
+def test_a_comparison_from_before_connections_were_counted_named_no_measure():
+    """What no run had was NO-DATA then, as if the user had asked for it."""
+    usual = default_measures("compare", campaign().variants)
+    earlier = tuple(name for name in usual if name != "connections-opened")
     asked = campaign(repeats=8, command="compare", measures=earlier)
     found = told(asked, entries(asked, lambda slot: 50 * noise(slot)))
     assert [finding.comparison.measure.name for finding in found.findings] == ["move-seconds"]

@@ -256,7 +256,9 @@ def test_a_log_line_of_one_run_is_named_and_decides_nothing(doors, capsys):
     assert "log-lines" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize(("criterion", "code"), [("isr-expansion", 0), ("records-intact", 2), ("live-records", 2)])
+@pytest.mark.parametrize(
+    ("criterion", "code"), [("isr-expansion", 0), ("records-intact", 2), ("live-records producer-1", 2)]
+)
 def test_a_flake_is_no_regression_but_a_lost_record_is_no_pass(doors, criterion, code):
     seen = []
 
@@ -321,6 +323,14 @@ def test_pairs_end_when_it_is_known_well_enough_and_not_with_all(doors):
     assert len(doors.executors[1].made) == 24
 
 
+def test_pairs_do_not_end_before_so_many_comparisons_can_tell(doors):
+    """Eleven measures of three scenarios: what is worse in all of eight pairs was NOISY, and no more were made."""
+    names = ("kip73/two-node", "kip73/one-to-two", "kip73/bounce")
+    words = [word for name in names for word in ("--scenario", name, "--paired", name)]
+    assert main(["qualify", "--kafka", NEW, "--against", OLD, *words, "--no-upgrade"]) == 0
+    assert len(doors.executors[0].made) == 3 * 2 * 10
+
+
 @pytest.mark.parametrize(("baselines", "pairs"), [(1, 10), (2, 11), (3, 11), (4, 12)])
 def test_more_baselines_have_as_many_pairs_as_can_tell(baselines, pairs):
     against = [OLD, "4.1.1", "3.9.2", "4.3.0"][:baselines]
@@ -336,6 +346,27 @@ def test_a_criterion_that_breaks_in_pairs_is_a_regression(doors, capsys):
     doors.verdict = lambda label: "fail" if of_new(label) else "pass"
     assert main(PAIRED) == 1
     assert "records-intact: of 8 pairs judged on it, it failed in 8 for the candidate alone" in capsys.readouterr().out
+
+
+def test_a_criterion_that_fails_in_all_runs_of_the_candidate_alone_needs_few_pairs(doors, capsys):
+    """As where a scenario runs once. Among many comparisons the test of pairs needs ten."""
+    doors.verdict = lambda label: "fail" if of_new(label) else "pass"
+    assert main([*PAIRED, "--budget", "70s"]) == 1
+    told = capsys.readouterr().out
+    assert "records-intact failed in all 3 runs; 4.2.1 in 0 of 3\n" in told and "judged on it" not in told
+
+
+def test_a_record_that_is_lost_next_to_a_run_that_was_not_judged_is_no_pass(doors, capsys):
+    seen = []
+
+    def verdict(label):
+        seen.append(label)
+        return ("fail" if of_new(label) else "inconclusive") if seen.count(label) == 2 else "pass"
+
+    doors.verdict, doors.criterion = verdict, "live-records consumer-1"
+    assert main(PAIRED) == 2
+    told = capsys.readouterr().out
+    assert "alone; in 1 run more where 4.2.1 was not judged: no machine loses a record: read its report\n" in told
 
 
 def test_what_fails_with_both_always_is_no_pass(doors, capsys):

@@ -1,7 +1,7 @@
 """What keeps Spark from judging runs is an error of one line, and the runs are not lost."""
 
 import sys
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from types import SimpleNamespace
 
 import pytest
@@ -55,3 +55,16 @@ def test_a_suite_is_reported_all_the_same(no_spark, tmp_path):
     judged = suite._confirm(Store.open(tmp_path), outcomes, said.append)
     assert judged.runs == {}
     assert [each.startswith("the runs were not judged again: ") for each in judged.problems] == [True]
+
+
+@pytest.mark.parametrize(("commit", "refused"), [("here", True), ("earlier", False)])
+def test_a_run_that_another_version_recorded_may_be_judged_otherwise(monkeypatch, commit, refused):
+    """A campaign that was continued with a newer version could not be reported any more."""
+    finding = SimpleNamespace(name="x", host=None, direction=None, verdict="pass")
+    recorded = SimpleNamespace(testbed="1", commit=commit)
+    store = SimpleNamespace(criteria=lambda _run: [], manifest=lambda _run: SimpleNamespace(versions=recorded))
+    again = SimpleNamespace(judgements={"r": SimpleNamespace(criteria=[finding])}, problems=())
+    monkeypatch.setattr(runner, "recompute", lambda *_asked: again)
+    monkeypatch.setattr(runner, "this_testbed", lambda: ("1", "here"))
+    with pytest.raises(TestbedError, match="judges otherwise") if refused else nullcontext():
+        assert runner.confirm(None, store, ["r"]) == again.judgements

@@ -15,6 +15,7 @@ from tests.software.jars import clients, no_registry, packed, unpacked, write
 
 __all__ = ["no_registry"]
 pytestmark = pytest.mark.usefixtures("no_registry")
+ABOUT = "kafka/kafka-version.properties"
 
 
 def core(*classes):
@@ -23,6 +24,16 @@ def core(*classes):
         for name in classes:
             archive.writestr(zipfile.ZipInfo(name, (1980, 1, 1, 0, 0, 0)), b"")
     return buffer.getvalue()
+
+
+def damaged(name):
+    """A jar with an entry that cannot be unpacked."""
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr(name, bytes(1000))
+    content, begin = bytearray(buffer.getvalue()), 30 + len(name)  # after the head of the entry
+    content[begin : begin + 4] = b"\xff" * 4
+    return bytes(content)
 
 
 def distribution(folder, kafka="3.9.0", *, stream="3.9.0", main="kafka/Kafka.class"):
@@ -108,6 +119,10 @@ def cached(tmp_path: Path) -> list[str]:
             lambda folder: write(distribution(folder) / "libs", {"kafka_2.13-3.9.0.jar": b"half"}),
             "kafka_2.13-3.9.0.jar cannot be read",
         ),
+        (
+            lambda folder: write(distribution(folder) / "libs", {"kafka-clients-3.9.0.jar": damaged(ABOUT)}),
+            "kafka-clients-3.9.0.jar: not a jar that can be read",
+        ),
     ],
 )
 def test_what_is_no_automq_is_refused_with_what_to_supply_and_leaves_nothing(tmp_path, make, told) -> None:
@@ -127,6 +142,23 @@ def test_a_truncated_tarball_is_told_as_one(tmp_path: Path) -> None:
     with pytest.raises(SoftwareError, match="half.tgz is truncated or damaged"):
         automq_release(Supplied(path=half))
     assert cached(tmp_path) == []
+
+
+@pytest.mark.parametrize(
+    ("make", "why"),
+    [
+        (lambda folder, file: file.write_bytes(b"<html>not found</html>"), "not a gzip'ed tar archive"),
+        (lambda folder, file: packed(write(folder, {"build.gradle": b""}), file), r"no kafka-clients-\*\.jar in its"),
+    ],
+    ids=["a page", "the sources"],
+)
+def test_a_file_that_is_no_release_is_refused_with_what_to_supply(tmp_path: Path, make, why) -> None:
+    tarball = tmp_path / "automq-1.6.0.tar.gz"
+    make(tmp_path / "core", tarball)
+    with pytest.raises(SoftwareError, match=f"{VARIABLE}, is not an AutoMQ: {why}") as caught:
+        automq_release(Supplied(path=tarball, by=VARIABLE))
+    assert "automq-VERSION_kafka-VERSION.tgz" in str(caught.value)
+    assert "kafka_2.13" not in str(caught.value)
 
 
 def file_system(*folders):

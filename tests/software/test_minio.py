@@ -89,6 +89,18 @@ def test_another_image_is_asked_for(monkeypatch, caplog):
     assert "the image mirror/minio:2 cannot be pulled" in caplog.text
 
 
+def test_an_image_that_is_named_comes_before_an_earlier_build(monkeypatch):
+    with_engine(monkeypatch, "mirror/minio:1")
+    commands = compiled(monkeypatch)
+    assert minio.minio().version == minio.VERSION
+    monkeypatch.setenv(minio.CONFIGURED, "mirror/minio:1")
+    assert minio.cached_minio() is None
+    assert minio.minio().version == minio.cached_minio().version == "image-mirror-minio-1"
+    monkeypatch.setenv(minio.CONFIGURED, "mirror/minio:2")
+    assert minio.minio().version == minio.VERSION
+    assert len(commands) == 1
+
+
 def test_a_damaged_binary_is_made_again(monkeypatch):
     with_engine(monkeypatch)
     commands = compiled(monkeypatch)

@@ -62,6 +62,17 @@ def test_a_jar_that_is_none(tmp_path):
         implementers([tmp_path / "x.jar"], INTERFACE)
 
 
+def test_a_jar_of_which_a_part_is_damaged_is_named(tmp_path):
+    with zipfile.ZipFile(tmp_path / "x.jar", "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("B.class", bytes(1000))
+    content = bytearray((tmp_path / "x.jar").read_bytes())
+    begin = 30 + len("B.class")  # after the head of the entry
+    content[begin : begin + 4] = b"\xff" * 4
+    (tmp_path / "x.jar").write_bytes(content)
+    with pytest.raises(SoftwareError, match="x.jar: not a jar that can be read"):
+        implementers([tmp_path / "x.jar"], INTERFACE)
+
+
 def test_a_class_that_is_cut_anywhere_is_named_by_its_jar_or_implements_nothing(tmp_path):
     whole, refused = class_file("a/B", "java/io/Closeable", WANTED), 0
     for kept in range(len(whole)):

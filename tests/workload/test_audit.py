@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from testbed.workload.audit import Ledger, RecordTally
+from testbed.workload.outcome import WorkloadResult
 from testbed.workload.records import (
     BROKER_TIME,
     MARKED,
@@ -324,6 +325,13 @@ def test_preloaded_and_live_records_are_told_apart():
     before = [replace(each, envelope=None) for each in fill.written()]
     found = audited([*before, written(settled=2)], [*records([0, 1], fill.producer), *records([0, 1])])
     assert [(each.name, each.found, each.lost) for each in found.producers] == [("preload", 2, 0), ("producer-1", 2, 0)]
+
+
+def test_a_producer_that_is_no_process_of_the_load_has_an_account_too():
+    probe = WrittenRecords(900, "handover-probe", "t", 0, 2, 2)
+    found = audited([written(), probe], [*records(range(10)), *records([0], producer=900)])
+    [account] = WorkloadResult(()).live(found, more=[probe]).audits
+    assert (account.name, account.acked, account.lost, account.exactly_once) == ("handover-probe", 2, 1, True)
 
 
 def test_a_producer_can_be_declared_once():

@@ -443,6 +443,21 @@ def test_leaders_without_an_answer_are_waited_for_together(monkeypatch):
     assert sum(asked) < 0.1
 
 
+def test_a_consumer_asks_for_its_assignment_once_however_many_partitions_gave_nothing_more(monkeypatch):
+    """With thousands of partitions the questions took longer than the wait for the consumer's end: it was killed."""
+    there = tuple(TopicPartition("t", partition) for partition in range(50))
+    played = {"partitions": there, "ends": (0,)}
+    _result, _reporter, consuming = heard(monkeypatch, [], played=played)
+    monkeypatch.setattr(consume, "POSITION_S", -1.0)
+    monkeypatch.setattr(consume, "AGAIN_S", 0.01)
+    monkeypatch.setattr(consuming, "_leaders_ends", lambda left: dict.fromkeys(left, 50))
+    asked = []
+    monkeypatch.setattr(consuming.client, "assignment", lambda: asked.append(1) or list(there))
+    consuming.orders.ends = [("t", partition, 50) for partition in range(50)]
+    assert len(consuming.finish()) == 50
+    assert len(asked) == 1
+
+
 def test_a_consumer_that_reads_nothing_on_purpose_lacks_nothing(monkeypatch):
     assert at_the_end(monkeypatch, some(0, 40), leader=50, paused=True).behind == 0
 

@@ -1,4 +1,4 @@
-"""Nothing outside of Kafka stopped, paused, limited or ended a broker while data moved, nor filled its disk.
+"""Nothing outside of Kafka stopped, limited or ended a broker while data moved, filled its disk, or ended its store.
 
 A broker that was stopped stands still on an idle machine. What it does not do then is no defect of Kafka. A KIP-455
 scenario is judged from its first step on; it ends brokers itself, and says so.
@@ -16,7 +16,7 @@ EXPECTED = "nothing outside of Kafka holds a broker back"
 def _judge(run: RunView) -> list[Finding]:
     """Return one finding for each broker that was held back; one for all when none was, and none without a reading.
 
-    The series of a finding are those that say what held the broker back: `logs-clean` looks for a full disk.
+    The series of a finding are those that say what held brokers back: `logs-clean` looks for a full disk and a store.
     """
     if found := held_back(run):
         return [_held_back(host, why) for host, why in found.items()]

@@ -5,7 +5,7 @@ The audit says it of the logs after the run, and each consumer of what it was gi
 
 from results.contract.live import LiveAudit, LiveDeliveries, LiveLoad
 from results.contract.verdict import Finding, Verdict
-from results.criteria.criterion import FACTS, Criterion
+from results.criteria.criterion import FACTS, Criterion, has_relocation
 from results.criteria.findings import SENT_AGAIN, finding
 
 SHOWN = 5
@@ -17,9 +17,10 @@ def judge_live_records(live: LiveLoad | None, *, shared: bool = False) -> list[F
 
     With `shared` storage a log's end that is too low is said and does not fail.
     """
-    if live is None or not live.audits:
-        return [_live(None, "inconclusive", None, "the live records were not read back")]
-    return [*map(_audit, live.audits), *(_delivered(each, shared=shared) for each in live.deliveries)]
+    found: list[Finding] = []
+    if live is not None and live.audits is not None:
+        found = [*map(_audit, live.audits), *(_delivered(each, shared=shared) for each in live.deliveries)]
+    return found or [_live(None, "inconclusive", None, "the live records were not read back")]
 
 
 def _audit(audit: LiveAudit) -> Finding:
@@ -95,7 +96,8 @@ CRITERION = Criterion(
     judge=lambda run: judge_live_records(
         run.manifest.facts.live, shared=run.manifest.parameters.get("storage") == "automq"
     ),
-    needs=lambda run: run.loaded,
+    # Without a load other clients may have written, such as the probe of a handover.
+    needs=lambda run: run.loaded or (has_relocation(run) and run.manifest.facts.live is not None),
     by_name=False,
     catches="A broker that loses acknowledged records during a move, or serves wrong ones for a moment.",
 )

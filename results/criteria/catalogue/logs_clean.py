@@ -17,7 +17,7 @@ from results.criteria.criterion import (
 )
 from results.criteria.findings import finding
 from results.criteria.quantities import US
-from results.criteria.restraint import FREE
+from results.criteria.restraint import FREE, STORE
 from results.criteria.unfit import MACHINE_LOAD, UnfitTime
 
 SHOWN, SHOWN_CHARACTERS = 3, 120
@@ -59,14 +59,15 @@ def _judge(host: str, log: HostLog) -> Finding:
 
 
 def certain(logs: Sequence[HostLog] | None, brokers: Sequence[str], shaky: Sequence[Finding]) -> list[Finding | None]:
-    """Return each finding, or None where the clock or the machine may have caused it."""
+    """Return each finding, or None where the clock, the machine or a silent object store may have caused it."""
     names = {each.name for each in shaky}
     slow = {log.host for log in logs or () if {f.logger for f in log.findings if f.level != "WARN"} <= {SLOW_EVENT}}
-    full = {each.host for each in shaky if each.name == BROKERS_UNRESTRAINED and FREE in each.series}
+    held = [each for each in shaky if each.name == BROKERS_UNRESTRAINED]
+    full, silent = {each.host for each in held if FREE in each.series}, any(STORE in each.series for each in held)
 
     def open_for(found: Finding) -> bool:
         causes = names & (SLOW_MACHINE if found.host in slow else {CLOCK_STEADY})
-        return found.verdict == "fail" and (bool(causes) or found.host in full)
+        return found.verdict == "fail" and (bool(causes) or found.host in full or silent)
 
     return [None if open_for(each) else each for each in judge_logs(logs, brokers)]
 

@@ -42,6 +42,7 @@ CRITERION = Criterion(
     judge=lambda run: [judge_back(run.measures)],
     spared=lambda run: [judge_back(measure_relocation(run.manifest, run.series, run.unfit))],
     needs=has_relocation,
+    skips=lambda run: None if run.loaded else "no client wrote, so no acknowledgement was late",
     rests_on_preconditions=True,
     catches="A cluster that stays slow after the move.",
     smallest="10 % slower for 20 s",

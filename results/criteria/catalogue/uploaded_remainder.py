@@ -13,12 +13,12 @@ from results.criteria.relocation_measures import WRITTEN_S, received_by_stores, 
 from results.criteria.run_view import RunView
 from results.criteria.windows import sum_of_all
 
-THRESHOLD, CACHE = "s3.wal.upload.threshold", "s3.wal.cache.size"
+THRESHOLD, CACHE, POLICY = "s3.wal.upload.threshold", "s3.wal.cache.size", "s3.stream.allocator.policy"
 OWN_HEAP = "512MiB"
 """The largest heap of a broker whose topology declares none."""
 THRESHOLD_OF_HEAP = 1 / 18
 """AutoMQ gives half of the heap to its buffers, a third of that to the cache of the log, a third of that to one block
-(`KafkaConfig.adjustS3Configs` of 1.7, with its default `s3.stream.allocator.policy=POOLED_HEAP`)."""
+(`KafkaConfig.adjustS3Configs` of 1.7, with buffers in the heap: its default is `POOLED_HEAP`)."""
 THRESHOLD_OF_CACHE = 1 / 3
 """The same where `s3.wal.cache.size` is given; `S3Storage` takes no larger threshold."""
 MOST_THRESHOLD = 500 << 20
@@ -41,14 +41,17 @@ def threshold_bytes(kafka: Mapping[str, Any]) -> float | None:
         return _bytes(properties[THRESHOLD])
     if CACHE in properties:
         share, base = THRESHOLD_OF_CACHE, _bytes(properties[CACHE])
-    else:
+    elif str(properties.get(POLICY, "HEAP")).endswith("HEAP"):
         share, base = THRESHOLD_OF_HEAP, _bytes((kafka.get("jvm") or {}).get("heap", OWN_HEAP))
+    else:
+        return None  # the buffers are outside of the heap: their size is an option of the JVM
     return None if base is None else min(share * base, MOST_THRESHOLD)
 
 
 def _bytes(text: object) -> float | None:
     found = _SIZE.fullmatch(str(text))
-    return float(found[1]) * _UNITS[found[2]] if found else None
+    # AutoMQ takes 0 for a value that is not given.
+    return (float(found[1]) * _UNITS[found[2]] or None) if found else None
 
 
 def most_uploaded(block: float, written_bytes_per_s: float, covered_s: float) -> float:

@@ -58,7 +58,8 @@ EXPERIMENT = unthrottled_experiment(
         # takes in addition is twice the share of the move that it would be with the NICs of `s3`.
         SuiteScenario("s3", ("ci", "release"), "unthrottled", 0, UNTHROTTLED, topology="two-brokers"),
         SuiteScenario("s3", ("smoke",), "reassign-tiered", 1, ("storage=tiered",)),
-        SuiteScenario("s3", ("smoke",), "reassign-automq", 2, ("storage=automq",)),
+        # With less `uploaded-remainder` cannot tell a second upload of everything.
+        SuiteScenario("s3", ("smoke",), "reassign-automq", 2, ("storage=automq", "size=300MB")),
         *SuiteScenario("s3", ("ci",), "one", 1, ("partitions=1",)).over("storage", *STORAGES),
         *SuiteScenario("s3", ("ci",), "hundred", 2, ("partitions=100", "size=1.2GB"), limit_s=900.0).over(
             "storage", *STORAGES
